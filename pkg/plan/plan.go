@@ -1,0 +1,21 @@
+// Package plan compares the desired content of a zone with what a server was observed to hold, and yields the changes
+// that lead from one to the other. It is pure: no clock, no I/O, the same input gives the same plan.
+package plan
+
+import "github.com/lockstep-dns/lockstep/pkg/rrset"
+
+// Changes is the difference between observed and desired content of one zone on one server. UpdateOld[i] is what
+// UpdateNew[i] replaces. Every slice is sorted by owner name (canonical order) and type.
+type Changes struct {
+	Create, UpdateOld, UpdateNew, Delete []rrset.RRset
+	// SOA is true when the SOA's data (not its serial) has to change.
+	SOA bool
+}
+
+// HasChanges tells whether there is anything to apply.
+func (c Changes) HasChanges() bool {
+	return c.SOA || len(c.Create)+len(c.UpdateNew)+len(c.Delete) > 0
+}
+
+// Len is the number of RRsets that change.
+func (c Changes) Len() int { return len(c.Create) + len(c.UpdateNew) + len(c.Delete) }

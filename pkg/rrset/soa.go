@@ -1,0 +1,20 @@
+package rrset
+
+// SOA is a zone's start of authority (RFC 1035 section 3.3.13). It is kept apart from the other RRsets because its
+// serial is assigned at apply time and is never part of what a user desires.
+type SOA struct {
+	// MName is the primary server's name and RName the mailbox, both canonical names.
+	MName, RName string
+	// Serial is compared by RFC 1982 arithmetic, see SerialLess.
+	Serial uint32
+	// Refresh, Retry, Expire and Minimum (negative TTL, RFC 2308) in seconds.
+	Refresh, Retry, Expire, Minimum uint32
+	// TTL of the SOA RRset itself in seconds.
+	TTL uint32
+}
+
+// SameData tells whether both differ in nothing but the serial.
+func (s SOA) SameData(o SOA) bool {
+	s.Serial = o.Serial
+	return s == o
+}
