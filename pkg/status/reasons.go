@@ -1,0 +1,76 @@
+package status
+
+import "strconv"
+
+// Condition types that are written to objects.
+const (
+	// Ready sums up the object; every kind has it.
+	Ready = "Ready"
+	// Progressing is True while a zone is being brought to its servers.
+	Progressing = "Progressing"
+	// Degraded is True when a zone is served, but not by all of its servers or not with all of its records.
+	Degraded = "Degraded"
+	// Accepted tells whether a declaration is part of the desired content of a zone.
+	Accepted = "Accepted"
+	// Programmed tells whether every primary was asked and answered with the declared data.
+	Programmed = "Programmed"
+)
+
+// PodCondition is the condition type of an instance's pod with the given ordinal, for example "Pod-0".
+func PodCondition(index int) string { return "Pod-" + strconv.Itoa(index) }
+
+// InstanceCondition is the condition type of a cluster's instance, for example "Bind9Instance-0".
+func InstanceCondition(index int) string { return "Bind9Instance-" + strconv.Itoa(index) }
+
+// Reasons of zones.
+const (
+	ReconcileSucceeded    = "ReconcileSucceeded"
+	PartialReconciliation = "PartialReconciliation"
+	DuplicateZone         = "DuplicateZone"
+	ReconcileDegraded     = "ReconcileDegraded"
+	PrimaryFailed         = "PrimaryFailed"
+)
+
+// Reasons of records.
+const (
+	NotSelected        = "NotSelected"
+	ZoneNotFound       = "ZoneNotFound"
+	ZoneNotConfigured  = "ZoneNotConfigured"
+	NoPrimaryInstances = "NoPrimaryInstances"
+	ReconcileFailed    = "ReconcileFailed"
+	Invalid            = "Invalid"
+	Conflict           = "Conflict"
+	NoMatchingZone     = "NoMatchingZone"
+	Pending            = "Pending"
+)
+
+// Reasons of instances and clusters, from the whole to its parts.
+const (
+	AllReady                 = "AllReady"
+	PartiallyReady           = "PartiallyReady"
+	NotReady                 = "NotReady"
+	NoChildren               = "NoChildren"
+	ReasonReady              = "Ready"
+	ReasonProgressing        = "Progressing"
+	PodsPending              = "PodsPending"
+	PodsCrashing             = "PodsCrashing"
+	InstancesCreated         = "InstancesCreated"
+	InstancesScaling         = "InstancesScaling"
+	InstancesPending         = "InstancesPending"
+	ClustersReady            = "ClustersReady"
+	ClustersProgressing      = "ClustersProgressing"
+	ConfigurationValid       = "ConfigurationValid"
+	ConfigurationInvalid     = "ConfigurationInvalid"
+	MinimumReplicasAvailable = "MinimumReplicasAvailable"
+	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	RNDCAuthenticationFailed = "RNDCAuthenticationFailed"
+	ZoneTransferComplete     = "ZoneTransferComplete"
+	ZoneTransferFailed       = "ZoneTransferFailed"
+	UpstreamUnreachable      = "UpstreamUnreachable"
+	BindcarBadRequest        = "BindcarBadRequest"
+	BindcarAuthFailed        = "BindcarAuthFailed"
+	BindcarInternalError     = "BindcarInternalError"
+	BindcarNotImplemented    = "BindcarNotImplemented"
+	BindcarUnreachable       = "BindcarUnreachable"
+	GatewayError             = "GatewayError"
+)
