@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/version"
+
+	"github.com/lockstep-dns/lockstep/apiserver"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller"
+	"github.com/lockstep-dns/lockstep/webhook"
+)
+
+// face is what every long-running subcommand is made of.
+type face interface {
+	// AddFlags registers the face's flags with their defaults.
+	AddFlags(*pflag.FlagSet)
+	// Validate names every flag that is wrong.
+	Validate() error
+	// Run blocks until the context ends or something fails for good.
+	Run(context.Context) error
+}
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "lockstep",
+		Short:         "Authoritative DNS on Kubernetes, with every server provably in step",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version.Get().GitVersion,
+	}
+	sidecar := faceCommand("bindcar", "Serve the sidecar's HTTP API beside one named", bindcar.NewOptions())
+	sidecar.AddCommand(initCommand())
+	root.AddCommand(
+		faceCommand("controller", "Bring fleets, zones and records to the servers", controller.NewOptions()),
+		faceCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
+		faceCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
+		sidecar,
+		rndcCommand(),
+	)
+	return root
+}
+
+func faceCommand(name, short string, f face) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.Validate(); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return f.Run(cmd.Context())
+		},
+	}
+	f.AddFlags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,133 @@
+package syncevent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// writers bounds the status writes that run at once; kube-apiserver's fairness does the rest.
+const writers = 16
+
+// Records tells every record of a zone what became of it, and lets go of those that have left the zone.
+type Records struct {
+	Client client.Client
+}
+
+// OnSyncCompleted implements Listener.
+func (l Records) OnSyncCompleted(ctx context.Context, e SyncCompleted) error {
+	var group errgroup.Group
+	group.SetLimit(writers)
+	for _, record := range e.Released {
+		group.Go(func() error { return l.Release(ctx, record, e.At) })
+	}
+	if e.Desired != nil {
+		for i := range e.Desired.Declarations {
+			d := &e.Desired.Declarations[i]
+			if record, ok := e.Records[d.Ref.UID]; ok {
+				group.Go(func() error { return l.tell(ctx, e, d, record) })
+			}
+		}
+	}
+	return group.Wait()
+}
+
+// tell writes the status of one selected record when it differs from what the record already says.
+func (l Records) tell(ctx context.Context, e SyncCompleted, d *source.Declaration, record v1beta1.Record) error {
+	next := status.Record(*record.GetRecordStatus(), recordFacts(e, d), e.At)
+	if equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
+		return nil
+	}
+	return ApplyStatus(ctx, l.Client, v1beta1.KindOf(record).GroupVersionKind(), record, &next)
+}
+
+// recordFacts picks out of a pass what concerns one declaration.
+func recordFacts(e SyncCompleted, d *source.Declaration) status.RecordFacts {
+	kind, _ := v1beta1.RecordKindOfType(d.Key.Type)
+	f := status.RecordFacts{
+		Zone: e.Zone, Generation: d.Ref.Generation,
+		Owner: strings.TrimSuffix(d.Key.Name, "."), Hash: source.Hash(*d),
+		Accepted: status.Yes(status.Accepted, "part of zone "+e.Zone.Spec.ZoneName), ReadyReason: status.ReconcileFailed,
+	}
+	if kind.Type == "A" || kind.Type == "AAAA" {
+		f.Addresses = strings.Join(d.Rdata, ",")
+	}
+	pending, stuck := e.Unprogrammed[d.Key]
+	switch {
+	case !d.Accepted:
+		f.Accepted = status.No(d.Reason, d.Message)
+		f.Programmed = status.No(d.Reason, d.Message)
+	case !e.Problem.Holds():
+		f.Programmed = e.Problem
+		f.ReadyReason = recordReason(e.Problem.Reason)
+	case stuck:
+		f.Programmed = pending
+	default:
+		f.Programmed = status.Yes(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s %s",
+			e.Zone.Spec.ZoneName, d.Key.Name, kind.Type))
+	}
+	if d.Accepted && d.Note != "" {
+		f.Accepted.Message += "; " + d.Note
+	}
+	return f
+}
+
+// recordReason is the reason that a record gives for a problem of its zone.
+func recordReason(zoneReason string) string {
+	if zoneReason == status.NoPrimaryInstances {
+		return zoneReason
+	}
+	return status.ZoneNotConfigured
+}
+
+// Release takes our marks off a record whose data is in no zone: a deleted one may go now, any other says that no zone
+// selects it.
+func (l Records) Release(ctx context.Context, record v1beta1.Record, now time.Time) error {
+	if record.GetDeletionTimestamp().IsZero() {
+		next := status.Unselected(*record.GetRecordStatus(), record.GetGeneration(),
+			"no DNSZone of namespace "+record.GetNamespace()+" selects this record's labels", now)
+		if !equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
+			if err := ApplyStatus(ctx, l.Client, v1beta1.KindOf(record).GroupVersionKind(), record, &next); err != nil {
+				return err
+			}
+		}
+	}
+	return UpdateMetadata(ctx, l.Client, record, func(o client.Object) {
+		controllerutil.RemoveFinalizer(o, v1beta1.Finalizer)
+		annotations := o.GetAnnotations()
+		delete(annotations, v1beta1.ZoneAnnotation)
+		o.SetAnnotations(annotations)
+	})
+}
+
+// UpdateMetadata changes an object's metadata, if change makes a difference, on condition that nobody changed the
+// object since it was read. An object that is gone is left alone.
+func UpdateMetadata(ctx context.Context, c client.Client, obj client.Object, change func(client.Object)) error {
+	next := obj.DeepCopyObject().(client.Object)
+	change(next)
+	if equality.Semantic.DeepEqual(obj.GetFinalizers(), next.GetFinalizers()) &&
+		equality.Semantic.DeepEqual(obj.GetAnnotations(), next.GetAnnotations()) {
+		return nil
+	}
+	err := c.Patch(ctx, next, client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{}))
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// gone tells whether an object could not be written because it is not there any more, or is another one by now.
+func gone(err error) bool {
+	return apierrors.IsNotFound(err) || (apierrors.IsConflict(err) && strings.Contains(err.Error(), "UID"))
+}
