@@ -1,0 +1,38 @@
+package named
+
+// Ports inside a pod. DNS and the sidecar are reachable from outside, the other two only on loopback.
+const (
+	// Port is the one that named serves DNS on, UDP and TCP.
+	Port = 5353
+	// ControlPort is named's control channel (rndc).
+	ControlPort = 9953
+	// StatisticsPort is named's statistics channel (HTTP, JSON).
+	StatisticsPort = 8053
+	// ServicePort is the DNS port of an instance's Service.
+	ServicePort = 53
+	// ServiceBindcarPort is the port of the sidecar's HTTP API on an instance's Service.
+	ServiceBindcarPort = 80
+)
+
+// Where things are inside a pod's containers.
+const (
+	// ConfigDir holds the rendered configuration.
+	ConfigDir = "/etc/bind"
+	// ConfigFile is the one named is started with.
+	ConfigFile = ConfigDir + "/named.conf"
+	// KeyDir holds a directory for each TSIG key, named after its role, with the entries of its Secret.
+	KeyDir = ConfigDir + "/keys"
+	// CacheDir is named's working directory.
+	CacheDir = "/var/cache/bind"
+	// ZonesDir holds zone files, their journals, and named's record of the zones added at run time.
+	ZonesDir = CacheDir + "/zones"
+	// RunDir holds the control channel's key and the pid file.
+	RunDir = "/run/named"
+	// ControlKeyFile is the key of the control channel. It is made in the pod and never leaves it.
+	ControlKeyFile = RunDir + "/rndc.key"
+	// ControlKeyName is the name of that key.
+	ControlKeyName = "control"
+)
+
+// UserID is the user and group that every container of a pod runs as, the one of Debian's bind9 package.
+const UserID = 101

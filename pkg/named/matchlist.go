@@ -1,0 +1,116 @@
+package named
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,62}$`)
+
+// keyName is a TSIG key's name as it may stand in a configuration, with or without the final dot.
+var keyName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`)
+
+func builtinACL(name string) bool {
+	switch name {
+	case "any", "none", "localhost", "localnets":
+		return true
+	}
+	return false
+}
+
+// matchList renders an address match list, each element followed by "; ". Elements are addresses, prefixes, names of
+// ACLs, "key NAME", each with an optional "!" before it. Anything else is refused, so that no value of a field can
+// close the list and go on with statements of its own.
+func (c Config) matchList(field string, elements []string) (string, error) {
+	var b strings.Builder
+	var problems []error
+	for _, element := range elements {
+		text, err := c.matchElement(element)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", field, err))
+			continue
+		}
+		b.WriteString(text)
+		b.WriteString("; ")
+	}
+	return b.String(), errors.Join(problems...)
+}
+
+func (c Config) matchElement(element string) (string, error) {
+	element = strings.TrimSuffix(strings.TrimSpace(element), ";")
+	rest, negated := strings.CutPrefix(element, "!")
+	rest = strings.TrimSpace(rest)
+	not := ""
+	if negated {
+		not = "! "
+	}
+	if fields := strings.Fields(rest); len(fields) == 2 && fields[0] == "key" {
+		name := strings.Trim(fields[1], `"`)
+		if !keyName.MatchString(name) {
+			return "", fmt.Errorf("%q is not the name of a key", name)
+		}
+		return fmt.Sprintf("%skey %q", not, name), nil
+	}
+	if addr, err := netip.ParseAddr(rest); err == nil && addr.Zone() == "" {
+		return not + addr.String(), nil
+	}
+	if prefix, err := netip.ParsePrefix(rest); err == nil {
+		return not + prefix.Masked().String(), nil
+	}
+	if _, defined := c.ACLs[rest]; builtinACL(rest) {
+		return not + rest, nil
+	} else if defined && identifier.MatchString(rest) {
+		return fmt.Sprintf("%s%q", not, rest), nil
+	}
+	return "", fmt.Errorf("%q is neither an address, a prefix, a key nor a known ACL", element)
+}
+
+// forwarders renders addresses, each with an optional port as "IP:port" or "IP port N".
+func forwarders(list []string) (string, error) {
+	var b strings.Builder
+	var problems []error
+	for _, entry := range list {
+		addr, err := parseServer(entry)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("forwarders: %w", err))
+			continue
+		}
+		b.WriteString(ServerClause(addr, 53, ""))
+	}
+	return b.String(), errors.Join(problems...)
+}
+
+func parseServer(entry string) (netip.AddrPort, error) {
+	entry = strings.TrimSpace(entry)
+	if addr, err := netip.ParseAddr(entry); err == nil && addr.Zone() == "" {
+		return netip.AddrPortFrom(addr, 0), nil
+	}
+	if server, err := netip.ParseAddrPort(entry); err == nil && server.Addr().Zone() == "" {
+		return server, nil
+	}
+	if fields := strings.Fields(entry); len(fields) == 3 && fields[1] == "port" {
+		addr, err := netip.ParseAddr(fields[0])
+		port, portErr := strconv.ParseUint(fields[2], 10, 16)
+		if err == nil && portErr == nil && addr.Zone() == "" {
+			return netip.AddrPortFrom(addr, uint16(port)), nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("%q is not an address with an optional port", entry)
+}
+
+// ServerClause renders a server of a primaries, also-notify or forwarders list, followed by "; ". The port is left out
+// when it is 0 or standard, the key when it is empty.
+func ServerClause(server netip.AddrPort, standard uint16, key string) string {
+	text := server.Addr().String()
+	if server.Port() != 0 && server.Port() != standard {
+		text += fmt.Sprintf(" port %d", server.Port())
+	}
+	if key != "" {
+		text += fmt.Sprintf(" key %q", key)
+	}
+	return text + "; "
+}

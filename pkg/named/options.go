@@ -1,0 +1,157 @@
+package named
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// Statements that every server has. zone-statistics full keeps all zones in the statistics channel's list;
+// max-cache-size keeps named from sizing its cache by the node's memory.
+const commonOptions = `	empty-zones-enable no;
+	allow-new-zones yes;
+	minimal-responses yes;
+	masterfile-format text;
+	zone-statistics full;
+	check-names primary ignore;
+	check-names secondary ignore;
+	serial-query-rate 1000;
+	tcp-clients 1000;
+	session-keyfile none;
+`
+
+// A changed zone is announced at once: BIND's own pace is one NOTIFY after 5 s, 20 a second.
+const primaryOptions = `	notify explicit;
+	notify-delay 0;
+	notify-rate 1000;
+	startup-notify-rate 1000;
+	transfers-out 200;
+	max-ixfr-ratio 100%;
+`
+
+const secondaryOptions = `	notify no;
+	transfers-in 200;
+	transfers-per-ns 200;
+	request-ixfr yes;
+	min-refresh-time 5;
+	min-retry-time 1;
+`
+
+func (c Config) options() (string, error) {
+	var b strings.Builder
+	b.WriteString("options {\n")
+	fmt.Fprintf(&b, "\tdirectory %q;\n", c.Layout.CacheDir)
+	fmt.Fprintf(&b, "\tnew-zones-directory %q;\n", c.Layout.ZonesDir)
+	fmt.Fprintf(&b, "\tpid-file %q;\n", c.Layout.RunDir+"/named.pid")
+	listenErr := c.listen(&b)
+	b.WriteString(commonOptions)
+	if c.Role.Normalize() == v1beta1.RolePrimary {
+		b.WriteString(primaryOptions)
+	} else {
+		b.WriteString(secondaryOptions)
+		fmt.Fprintf(&b, "\tallow-notify { key %q; };\n", c.TransferKey)
+	}
+	accessErr := c.access(&b)
+	recursionErr := c.recursion(&b)
+	b.WriteString("};\n")
+	return b.String(), errors.Join(listenErr, accessErr, recursionErr)
+}
+
+func (c Config) listen(b *strings.Builder) error {
+	v4, err4 := c.matchList("listenOn", orAny(c.Options.ListenOn))
+	v6, err6 := c.matchList("listenOnV6", orAny(c.Options.ListenOnV6))
+	fmt.Fprintf(b, "\tlisten-on port %d { %s };\n", c.Layout.Port, v4)
+	fmt.Fprintf(b, "\tlisten-on-v6 port %d { %s };\n", c.Layout.Port, v6)
+	return errors.Join(err4, err6)
+}
+
+// orAny replaces an empty list and the unspecified addresses, which BIND would take literally, by "any".
+func orAny(list []string) []string {
+	if len(list) == 0 {
+		return []string{"any"}
+	}
+	out := make([]string, 0, len(list))
+	for _, element := range list {
+		switch element {
+		case "0.0.0.0", "0.0.0.0/0", "::", "::/0":
+			element = "any"
+		}
+		out = append(out, element)
+	}
+	return out
+}
+
+// access says who may ask and transfer. The transfer key always may: without it there are no secondaries.
+func (c Config) access(b *strings.Builder) error {
+	transfer, transferErr := c.matchList("allowTransfer", append(append([]string{}, c.Options.AllowTransfer...), c.AllowTransfer...))
+	fmt.Fprintf(b, "\tallow-transfer { key %q; %s};\n", c.TransferKey, transfer)
+	var queryErr error
+	if len(c.Options.AllowQuery) > 0 {
+		var query string
+		query, queryErr = c.matchList("allowQuery", c.Options.AllowQuery)
+		fmt.Fprintf(b, "\tallow-query { %s};\n", query)
+	}
+	return errors.Join(transferErr, queryErr)
+}
+
+// recursion is off unless asked for. BIND lets those recurse that allowQuery names, else its own networks.
+func (c Config) recursion(b *strings.Builder) error {
+	dnssec := ptr.Deref(c.Options.DNSSEC, v1beta1.DNSSECConfig{})
+	validation := "no"
+	if ptr.Deref(dnssec.Validation, false) {
+		validation = "auto"
+	}
+	fmt.Fprintf(b, "\tdnssec-validation %s;\n", validation)
+	if !ptr.Deref(c.Options.Recursion, false) {
+		b.WriteString("\trecursion no;\n\tmax-cache-size 64m;\n")
+		if len(c.Options.Forwarders) == 0 {
+			return nil
+		}
+	} else {
+		b.WriteString("\trecursion yes;\n")
+	}
+	list, err := forwarders(c.Options.Forwarders)
+	if list != "" {
+		fmt.Fprintf(b, "\tforwarders { %s};\n", list)
+	}
+	return err
+}
+
+// MergeOptions lays the options of over on those of base, field by field: what over sets wins. Either may be nil.
+func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
+	merged := ptr.Deref(base, v1beta1.Bind9Config{})
+	if over == nil {
+		return merged
+	}
+	merged.Recursion = first(over.Recursion, merged.Recursion)
+	merged.AllowQuery = firstList(over.AllowQuery, merged.AllowQuery)
+	merged.AllowTransfer = firstList(over.AllowTransfer, merged.AllowTransfer)
+	merged.Forwarders = firstList(over.Forwarders, merged.Forwarders)
+	merged.ListenOn = firstList(over.ListenOn, merged.ListenOn)
+	merged.ListenOnV6 = firstList(over.ListenOnV6, merged.ListenOnV6)
+	merged.DNSSEC = first(over.DNSSEC, merged.DNSSEC)
+	merged.BindcarConfig = first(over.BindcarConfig, merged.BindcarConfig)
+	merged.RNDCSecretRef = first(over.RNDCSecretRef, merged.RNDCSecretRef)
+	return merged
+}
+
+func first[T any](candidates ...*T) *T {
+	for _, candidate := range candidates {
+		if candidate != nil {
+			return candidate
+		}
+	}
+	return nil
+}
+
+// firstList prefers the first list that is set; an empty list that is set counts.
+func firstList(over, base []string) []string {
+	if over != nil {
+		return over
+	}
+	return base
+}
