@@ -1,0 +1,197 @@
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// backdate is how far before its making a certificate's validity begins, so that a verifier whose clock is behind ours
+// accepts it.
+const backdate = time.Hour
+
+// Authority is a certificate authority: a self-signed ECDSA P-256 certificate and its key.
+type Authority struct {
+	Cert *x509.Certificate
+	Key  *ecdsa.PrivateKey
+}
+
+// Leaf is a serving certificate with its key, both PEM.
+type Leaf struct {
+	// CertPEM and KeyPEM are what tls.X509KeyPair takes.
+	CertPEM, KeyPEM []byte
+	// Cert is the parsed certificate of CertPEM.
+	Cert *x509.Certificate
+}
+
+// newAuthority makes an authority that is valid for life from now on.
+func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generating the authority's key: %w", err)
+	}
+	serial, err := randomSerial()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		// The serial number makes the subject unique, so that a verifier with two authorities in its bundle picks the right one.
+		Subject:               pkix.Name{CommonName: "lockstep-ca", SerialNumber: serial.Text(16)},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(life),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("signing the authority's certificate: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authority's certificate: %w", err)
+	}
+	return &Authority{Cert: cert, Key: key}, nil
+}
+
+// made is when the authority was made.
+func (a *Authority) made() time.Time { return a.Cert.NotBefore.Add(backdate) }
+
+// Mint signs a new serving certificate for the DNS names, valid for life from now on but never longer than the authority.
+func (a *Authority) Mint(now time.Time, life time.Duration, dnsNames []string) (*Leaf, error) {
+	if len(dnsNames) == 0 {
+		return nil, errors.New("a serving certificate needs at least one DNS name")
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generating the serving key: %w", err)
+	}
+	serial, err := randomSerial()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "lockstep-serving"},
+		DNSNames:     dnsNames,
+		NotBefore:    latest(now.Add(-backdate), a.Cert.NotBefore),
+		NotAfter:     earliest(now.Add(life), a.Cert.NotAfter),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, key.Public(), a.Key)
+	if err != nil {
+		return nil, fmt.Errorf("signing the serving certificate: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("reading the serving certificate: %w", err)
+	}
+	keyPEM, err := encodeKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return &Leaf{CertPEM: encodeCert(cert), KeyPEM: keyPEM, Cert: cert}, nil
+}
+
+// valid tells whether the certificate may be used at this time. It is false as well when the clock has been set back to
+// before the certificate's making.
+func valid(cert *x509.Certificate, now time.Time) bool {
+	return !now.Before(cert.NotBefore) && now.Before(cert.NotAfter)
+}
+
+// due tells whether the certificate should be replaced: two thirds of its life are over, or it is not valid now.
+func due(cert *x509.Certificate, now time.Time) bool {
+	return !valid(cert, now) || !now.Before(dueAt(cert))
+}
+
+// dueAt is when two thirds of the certificate's life are over.
+func dueAt(cert *x509.Certificate) time.Time {
+	made := cert.NotBefore.Add(backdate)
+	return made.Add(cert.NotAfter.Sub(made) / 3 * 2)
+}
+
+func randomSerial() (*big.Int, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)) // RFC 5280 section 4.1.2.2: at most 20 octets, positive
+	if err != nil {
+		return nil, fmt.Errorf("drawing a serial number: %w", err)
+	}
+	return serial.Add(serial, big.NewInt(1)), nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func encodeCert(cert *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a private key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
+// parseCerts reads every certificate of a PEM bundle.
+func parseCerts(data []byte) ([]*x509.Certificate, error) {
+	var certs []*x509.Certificate
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("PEM block %q where a certificate should be", block.Type)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("reading a certificate: %w", err)
+		}
+		certs = append(certs, cert)
+	}
+	return certs, nil
+}
+
+// parseAuthority reads an authority from the PEM of its certificate and key, and checks that they belong together.
+func parseAuthority(certPEM, keyPEM []byte) (*Authority, error) {
+	certs, err := parseCerts(certPEM)
+	if err != nil {
+		return nil, err
+	}
+	if len(certs) != 1 {
+		return nil, fmt.Errorf("%d certificates where one should be", len(certs))
+	}
+	block, _ := pem.Decode(keyPEM)
+	if block == nil {
+		return nil, errors.New("no private key in PEM form")
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("reading a private key: %w", err)
+	}
+	if !certs[0].IsCA {
+		return nil, errors.New("the certificate is not an authority's")
+	}
+	if !key.PublicKey.Equal(certs[0].PublicKey) {
+		return nil, errors.New("the private key does not belong to the certificate")
+	}
+	return &Authority{Cert: certs[0], Key: key}, nil
+}

@@ -1,0 +1,124 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/x509"
+	"time"
+)
+
+// Policy says how long certificates live.
+type Policy struct {
+	// CALife is an authority's life; its successor is made when two thirds of it are over.
+	CALife time.Duration
+	// LeafLife is a serving certificate's life, and how long a retired authority stays trusted.
+	LeafLife time.Duration
+	// Overlap is how long a new authority is trusted before the first certificate is signed with it.
+	Overlap time.Duration
+}
+
+// DefaultPolicy is what the program uses.
+var DefaultPolicy = Policy{CALife: 365 * 24 * time.Hour, LeafLife: 7 * 24 * time.Hour, Overlap: time.Hour}
+
+// State is the authority at a moment, as the Secret holds it.
+type State struct {
+	// Signer signs the serving certificates; nil before there is any authority.
+	Signer *Authority
+	// Since is when Signer began to sign.
+	Since time.Time
+	// Next is published and will sign later; nil outside of a roll-over.
+	Next *Authority
+	// Retired no longer sign and are still trusted.
+	Retired []*x509.Certificate
+}
+
+// Bundle is every trusted certificate as PEM: what a verifier must have in its caBundle.
+func (s State) Bundle() []byte {
+	var bundle []byte
+	for _, cert := range s.trusted() {
+		bundle = append(bundle, encodeCert(cert)...)
+	}
+	return bundle
+}
+
+func (s State) trusted() []*x509.Certificate {
+	var certs []*x509.Certificate
+	if s.Signer != nil {
+		certs = append(certs, s.Signer.Cert)
+	}
+	if s.Next != nil {
+		certs = append(certs, s.Next.Cert)
+	}
+	return append(certs, s.Retired...)
+}
+
+// Advance gives the state that should be stored now; changed is false when it is the given one. published tells whether
+// every verifier has the Bundle of the given state. Advance makes at most one step, so it is called again after the
+// result has been stored and published.
+//
+// A signer that is not valid at all (it expired, or the clock has been set back to before its making) has nothing to
+// protect: its successor signs as soon as it is published, without waiting for the overlap.
+func (p Policy) Advance(s State, now time.Time, published bool) (next State, changed bool, err error) {
+	switch {
+	case s.Signer == nil:
+		authority, err := newAuthority(now, p.CALife)
+		return State{Signer: authority, Since: now}, true, err
+	case s.Next == nil && due(s.Signer.Cert, now), s.Next != nil && !valid(s.Next.Cert, now):
+		s.Next, err = newAuthority(now, p.CALife)
+		return s, true, err
+	case s.Next != nil && published && p.mayPromote(s, now):
+		return s.promote(now), true, nil
+	}
+	return p.prune(s, now)
+}
+
+func (p Policy) mayPromote(s State, now time.Time) bool {
+	return !valid(s.Signer.Cert, now) || !now.Before(s.Next.made().Add(p.Overlap))
+}
+
+// promote makes Next the signer.
+func (s State) promote(now time.Time) State {
+	return State{
+		Signer:  s.Next,
+		Since:   now,
+		Retired: append([]*x509.Certificate{s.Signer.Cert}, s.Retired...),
+	}
+}
+
+// prune drops retired authorities of which no serving certificate can be left.
+func (p Policy) prune(s State, now time.Time) (State, bool, error) {
+	var kept []*x509.Certificate
+	for _, cert := range s.Retired {
+		if now.Before(cert.NotAfter) && now.Before(s.Since.Add(p.LeafLife)) {
+			kept = append(kept, cert)
+		}
+	}
+	changed := len(kept) != len(s.Retired)
+	s.Retired = kept
+	return s, changed, nil
+}
+
+// Replace gives the state that replaces one whose Secret has been deleted. The old signer goes on until its successor is
+// published, so nothing breaks; and it is succeeded, because deleting the Secret is how a person asks for a new authority.
+func (p Policy) Replace(s State, now time.Time) (State, error) {
+	if s.Next != nil || s.Signer == nil {
+		return s, nil
+	}
+	var err error
+	s.Next, err = newAuthority(now, p.CALife)
+	return s, err
+}
+
+// retired gives the certificates of the bundle that are neither the signer's nor the next one's.
+func retired(bundle []*x509.Certificate, signer, next *Authority) []*x509.Certificate {
+	var certs []*x509.Certificate
+	for _, cert := range bundle {
+		if !is(signer, cert) && !is(next, cert) {
+			certs = append(certs, cert)
+		}
+	}
+	return certs
+}
+
+func is(a *Authority, cert *x509.Certificate) bool {
+	return a != nil && bytes.Equal(a.Cert.Raw, cert.Raw)
+}
