@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/cluster"
+)
+
+const usage = `usage: cluster COMMAND
+
+  up             start the cluster, or repair it; builds Kubernetes the first time
+  down           stop it and remove everything of it, except the built binaries
+  status         show its processes
+  kubeconfig     print the path of its kubeconfig
+  build          build the binaries of Kubernetes
+  bin-dir        print the folder of the binaries, kubectl among them
+  images build   build the project's images into _output/images
+  images load    load them into the cluster`
+
+type command func(context.Context, *cluster.Cluster) error
+
+var commands = map[string]command{
+	"up":           up,
+	"down":         func(ctx context.Context, c *cluster.Cluster) error { return c.Down(ctx) },
+	"status":       func(ctx context.Context, c *cluster.Cluster) error { return c.Status(ctx, os.Stdout) },
+	"kubeconfig":   printing(func(c *cluster.Cluster) string { return c.Layout.Kubeconfig() }),
+	"build":        func(ctx context.Context, c *cluster.Cluster) error { return c.Cache.Ensure(ctx, c.Out) },
+	"bin-dir":      printing(func(c *cluster.Cluster) string { return c.Cache.Bin }),
+	"images build": buildImages,
+	"images load":  func(ctx context.Context, c *cluster.Cluster) error { return c.LoadImages(ctx) },
+}
+
+func find(args []string) (command, error) {
+	if cmd, ok := commands[strings.Join(args, " ")]; ok {
+		return cmd, nil
+	}
+	return nil, errors.New(usage)
+}
+
+func up(ctx context.Context, c *cluster.Cluster) error {
+	if err := c.Up(ctx); err != nil {
+		return err
+	}
+	c.Out.Say("the cluster is ready: export KUBECONFIG=%s", c.Layout.Kubeconfig())
+	return nil
+}
+
+func buildImages(ctx context.Context, c *cluster.Cluster) error {
+	return c.Images.Build(ctx, c.Out, c.Images.Project())
+}
+
+func printing(value func(*cluster.Cluster) string) command {
+	return func(_ context.Context, c *cluster.Cluster) error {
+		_, err := fmt.Println(value(c))
+		return err
+	}
+}

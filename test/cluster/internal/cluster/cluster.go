@@ -1,0 +1,76 @@
+// Package cluster starts and stops the dev cluster. It puts a half-dead one
+// right, and removes all of it: processes, mounts, network, packet filter
+// rules, control groups and files.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/build"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/host"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/images"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/node"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/progress"
+)
+
+// Cluster is the one dev cluster of this machine.
+type Cluster struct {
+	Cache  *build.Cache
+	Layout node.Layout
+	Images images.Builder
+	Out    *progress.Printer
+}
+
+// New describes the cluster that belongs to the repository at root.
+func New(root string, out *progress.Printer) (*Cluster, error) {
+	module := filepath.Join(root, "test", "cluster")
+	cache, err := build.Open(module)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{
+		Cache:  cache,
+		Layout: node.Default(cache.Bin),
+		Images: images.Builder{Root: root, Module: module, Cache: cache.Downloads()},
+		Out:    out,
+	}, nil
+}
+
+// lock keeps other commands that change the cluster waiting.
+func (c *Cluster) lock() (unlock func(), err error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("the dev cluster needs root: it makes network interfaces, mounts and packet filter rules; " +
+			"run this as root, or set KUBECONFIG to use another cluster")
+	}
+	if err := os.MkdirAll(c.Cache.Root(), 0o755); err != nil {
+		return nil, err
+	}
+	return host.Lock(filepath.Join(c.Cache.Root(), "lock"), func() {
+		c.Out.Say("waiting for another command that starts or stops the cluster")
+	})
+}
+
+// exists reports whether there is anything of a cluster on this machine.
+func (c *Cluster) exists() bool {
+	_, err := os.Stat(c.Layout.State)
+	return !errors.Is(err, fs.ErrNotExist) || host.HasBridge()
+}
+
+// LoadImages loads the project's images into the running cluster.
+func (c *Cluster) LoadImages(ctx context.Context) error {
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	containerd := c.Layout.Containerd()
+	if err := containerd.Healthy(ctx); err != nil {
+		return fmt.Errorf("the dev cluster does not run: %w; start it with `make cluster-up`", err)
+	}
+	return c.Images.Load(ctx, c.Out, c.Layout.Socket(), c.Images.Project())
+}

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/host"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/images"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/node"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/progress"
+)
+
+// readyLimit is how long the node may take from the kubelet's start until it
+// accepts pods.
+const readyLimit = 2 * time.Minute
+
+// Up brings the cluster to the state where it takes pods. What already runs as
+// it should is left alone.
+func (c *Cluster) Up(ctx context.Context) error {
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := host.InstallPackages(ctx, c.Out); err != nil {
+		return err
+	}
+	if err := c.Cache.Ensure(ctx, c.Out); err != nil {
+		return err
+	}
+	if err := c.Images.Build(ctx, c.Out, c.Images.Sandbox()); err != nil {
+		return err
+	}
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	return c.start(ctx)
+}
+
+// prepare makes what the components need to find.
+func (c *Cluster) prepare(ctx context.Context) error {
+	if !c.exists() {
+		if err := host.CheckChains(ctx); err != nil {
+			return err
+		}
+	}
+	for _, dir := range c.Layout.Folders() {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := c.Layout.WriteConfig(images.Pause); err != nil {
+		return err
+	}
+	if err := c.Layout.EnsureCertificates(); err != nil {
+		return err
+	}
+	if err := c.Layout.WriteKubeconfigs(); err != nil {
+		return err
+	}
+	if err := host.ApplySettings(c.Layout.Settings()); err != nil {
+		return err
+	}
+	if err := host.ConnectBridge(ctx, node.Network()); err != nil {
+		return fmt.Errorf("making the pods' network: %w", err)
+	}
+	return host.AcceptBridge(ctx)
+}
+
+// start starts the stages one after the other. The sandbox image is loaded as
+// soon as containerd is there, which is before the kubelet asks for it.
+func (c *Cluster) start(ctx context.Context) error {
+	for i, stage := range c.Layout.Stages() {
+		if err := c.startStage(ctx, stage); err != nil {
+			return err
+		}
+		if i > 0 {
+			continue
+		}
+		if err := c.Images.Load(ctx, c.Out, c.Layout.Socket(), c.Images.Sandbox()); err != nil {
+			return err
+		}
+	}
+	return c.Out.Phase("node "+node.Name+" becoming ready", func(n *progress.Note) error {
+		return await(ctx, readyLimit, c.Layout.Usable)
+	})
+}

@@ -1,0 +1,83 @@
+// Package images builds the images that the dev cluster runs, as archives,
+// and loads them into its containerd. No registry is asked for anything: our
+// own images hold static binaries, and BIND's is unpacked from the packages of
+// the Debian release that this machine runs.
+package images
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/progress"
+)
+
+// Names of the images, as containerd and the kubelet know them. A pod's
+// manifest may leave "docker.io/library/" out.
+const (
+	Lockstep = "docker.io/library/lockstep:dev"
+	BIND     = "docker.io/library/lockstep-bind9:9.18"
+	Pause    = "docker.io/library/lockstep-pause:1"
+)
+
+// nobody is the user of images that need no name for theirs.
+const nobody = "65532:65532"
+
+// Builder builds images from the repository into archives.
+type Builder struct {
+	Root   string // of the repository
+	Module string // of the cluster
+	Cache  string // for downloads, kept between builds
+}
+
+// Out is the folder of the archives.
+func (b Builder) Out() string { return filepath.Join(b.Root, "_output", "images") }
+
+// image is a recipe.
+type image struct {
+	name  string // full reference
+	file  string // of the archive, without the folder
+	build func(context.Context) (oci.Image, error)
+}
+
+// path is that of the image's archive.
+func (b Builder) path(i image) string { return filepath.Join(b.Out(), i.file) }
+
+// Project are the images that users of this project run.
+func (b Builder) Project() []image {
+	return []image{
+		{Lockstep, "lockstep.tar", b.lockstep},
+		{BIND, "lockstep-bind9.tar", b.bind},
+	}
+}
+
+// Sandbox is the image that every pod needs, one the cluster cannot start
+// without.
+func (b Builder) Sandbox() []image {
+	return []image{{Pause, "lockstep-pause.tar", b.pause}}
+}
+
+// Build builds the images whose inputs have changed.
+func (b Builder) Build(ctx context.Context, p *progress.Printer, images []image) error {
+	for _, i := range images {
+		err := p.Phase("building image "+i.name, func(n *progress.Note) error {
+			img, err := i.build(ctx)
+			if err != nil {
+				return err
+			}
+			if img.Name == "" {
+				n.Set("unchanged")
+				return nil
+			}
+			changed, err := oci.Write(b.path(i), img)
+			if !changed {
+				n.Set("unchanged")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

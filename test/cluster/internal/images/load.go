@@ -1,0 +1,64 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/progress"
+)
+
+// Load imports the images' archives into the containerd at the socket, where
+// the kubelet looks for them. What is there already is left alone.
+func (b Builder) Load(ctx context.Context, p *progress.Printer, socket string, images []image) error {
+	for _, i := range images {
+		want, ok, err := oci.Inspect(b.path(i))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("image %s has not been built: %s is missing; run `make images`", i.name, b.path(i))
+		}
+		have, err := loaded(ctx, socket, i.name)
+		if err != nil {
+			return err
+		}
+		if have == want.Digest {
+			p.Say("image %s is loaded", i.name)
+			continue
+		}
+		err = p.Phase("loading image "+i.name, func(*progress.Note) error {
+			_, err := ctr(ctx, socket, "images", "import", b.path(i))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loaded is the digest of the image of that name in containerd, or "".
+func loaded(ctx context.Context, socket, name string) (string, error) {
+	out, err := ctr(ctx, socket, "images", "list", "name=="+name)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(out) { // REF TYPE DIGEST SIZE …
+		if f := strings.Fields(line); len(f) > 2 && f[0] == name {
+			return f[2], nil
+		}
+	}
+	return "", nil
+}
+
+func ctr(ctx context.Context, socket string, args ...string) (string, error) {
+	args = append([]string{"--address", socket, "--namespace", "k8s.io"}, args...)
+	out, err := exec.CommandContext(ctx, "ctr", args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("running ctr %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}

@@ -1,0 +1,52 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
+)
+
+// lockstep holds the project's one binary and nothing else.
+func (b Builder) lockstep(ctx context.Context) (oci.Image, error) {
+	return static(ctx, b.Root, "./cmd/lockstep", oci.Image{
+		Name:   Lockstep,
+		Config: oci.Config{User: nobody, Entrypoint: []string{"/lockstep"}, WorkingDir: "/"},
+	})
+}
+
+// pause holds the process that keeps a pod's namespaces.
+func (b Builder) pause(ctx context.Context) (oci.Image, error) {
+	return static(ctx, b.Module, "./pause", oci.Image{
+		Name:   Pause,
+		Config: oci.Config{User: nobody, Entrypoint: []string{"/pause"}, WorkingDir: "/"},
+	})
+}
+
+// static builds a command of a module and puts it at the top of the image.
+func static(ctx context.Context, module, pkg string, img oci.Image) (oci.Image, error) {
+	tmp, err := os.MkdirTemp("", "lockstep-image-")
+	if err != nil {
+		return oci.Image{}, err
+	}
+	defer os.RemoveAll(tmp)
+	name := filepath.Base(pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=",
+		"-o", filepath.Join(tmp, name), pkg)
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+runtime.GOARCH)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return oci.Image{}, fmt.Errorf("building %s in %s: %w:\n%s", pkg, module, err, out)
+	}
+	binary, err := os.ReadFile(filepath.Join(tmp, name))
+	if err != nil {
+		return oci.Image{}, err
+	}
+	img.Arch = runtime.GOARCH
+	img.Files = []oci.File{{Path: name, Mode: 0o755, Body: binary}}
+	return img, nil
+}

@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/test/cluster/internal/process"
+)
+
+// Component is one process of the node.
+type Component struct {
+	process.Spec
+	// Listens are the TCP addresses that have to be free for it.
+	Listens []string
+	// Healthy returns nil once the component does its work, and otherwise what
+	// is in its way.
+	Healthy func(context.Context) error
+	// Grace is the time it gets to stop.
+	Grace time.Duration
+}
+
+// Stages returns the components in the order of their start. Those of a stage
+// need the stages before it, and not one another.
+func (l Layout) Stages() [][]Component {
+	return [][]Component{
+		{l.containerd(), l.etcd()},
+		{l.apiServer()},
+		{l.controllerManager(), l.scheduler(), l.proxy(), l.kubelet()},
+	}
+}
+
+// Containerd has to run before images can be loaded.
+func (l Layout) Containerd() Component { return l.containerd() }
+
+// clientConfig is the kubeconfig of a component.
+func (l Layout) clientConfig(component string) string { return l.Config(component + ".kubeconfig") }
+
+// spec fills in what all components have alike.
+func (l Layout) spec(name, executable string, inputs []string, args ...string) process.Spec {
+	return process.Spec{
+		Name:   name,
+		Args:   append([]string{executable}, args...),
+		Inputs: inputs,
+		Log:    l.Log(name),
+	}
+}

@@ -1,0 +1,135 @@
+package oci
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Annotations of the index.
+const (
+	// annotationName is what containerd calls the image when it imports it.
+	annotationName   = "io.containerd.image.name"
+	annotationTag    = "org.opencontainers.image.ref.name"
+	annotationInputs = "lockstep.inputs"
+)
+
+// Write writes the image's archive, which replaces the file as a whole. It
+// reports whether the file has changed.
+func Write(file string, img Image) (changed bool, err error) {
+	layer, config, man, err := img.blobs()
+	if err != nil {
+		return false, err
+	}
+	if old, ok, err := Inspect(file); err == nil && ok &&
+		old == (Summary{Name: img.Name, Digest: man.Digest, Inputs: img.Inputs}) {
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return false, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".image-*")
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(f.Name())
+	err = errors.Join(img.archive(f, layer, config, man), f.Chmod(0o644), f.Close())
+	if err != nil {
+		return false, fmt.Errorf("writing image %s: %w", img.Name, err)
+	}
+	return true, os.Rename(f.Name(), file)
+}
+
+// archive writes an OCI image layout with the manifest.json that docker load
+// reads beside it. The index comes first, for Inspect.
+func (img Image) archive(w io.Writer, layer, config, man blob) error {
+	head := man.descriptor
+	head.Annotations = map[string]string{annotationName: img.Name, annotationTag: img.tag()}
+	if img.Inputs != "" {
+		head.Annotations[annotationInputs] = img.Inputs
+	}
+	short := strings.TrimPrefix(img.Name, "docker.io/library/")
+	out := &archive{w: tar.NewWriter(w)}
+	out.json("index.json", index{SchemaVersion: 2, MediaType: mediaIndex, Manifests: []descriptor{head}})
+	out.json("oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"})
+	out.json("manifest.json", []map[string]any{
+		{"Config": config.path(), "RepoTags": []string{short}, "Layers": []string{layer.path()}},
+	})
+	for _, b := range []blob{man, config, layer} {
+		out.file(b.path(), b.body)
+	}
+	return errors.Join(out.err, out.w.Close())
+}
+
+func (img Image) tag() string { return img.Name[strings.LastIndexByte(img.Name, ':')+1:] }
+
+// archive is a tar writer that keeps its first error.
+type archive struct {
+	w   *tar.Writer
+	err error
+}
+
+func (a *archive) json(name string, v any) {
+	b, err := json.Marshal(v)
+	if a.err == nil {
+		a.err = err
+	}
+	a.file(name, b)
+}
+
+func (a *archive) file(name string, body []byte) {
+	if a.err != nil {
+		return
+	}
+	if a.err = a.w.WriteHeader((File{Path: name, Body: body}).header()); a.err == nil {
+		_, a.err = a.w.Write(body)
+	}
+}
+
+// Summary is what an archive says of the image in it.
+type Summary struct {
+	Name   string // full reference
+	Digest string // of its manifest
+	Inputs string // as given when it was made
+}
+
+// Inspect reads the summary of an archive that Write wrote, and whether there
+// is such a file.
+func Inspect(file string) (Summary, bool, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Summary{}, false, nil
+	}
+	if err != nil {
+		return Summary{}, false, err
+	}
+	defer f.Close()
+	r := tar.NewReader(f)
+	for {
+		h, err := r.Next()
+		if err != nil {
+			return Summary{}, false, fmt.Errorf("looking for the index of image archive %s: %w", file, err)
+		}
+		if h.Name == "index.json" {
+			return summarize(file, r)
+		}
+	}
+}
+
+func summarize(file string, r io.Reader) (Summary, bool, error) {
+	var i index
+	if err := json.NewDecoder(r).Decode(&i); err != nil {
+		return Summary{}, false, fmt.Errorf("reading the index of image archive %s: %w", file, err)
+	}
+	if len(i.Manifests) != 1 {
+		return Summary{}, false, fmt.Errorf("image archive %s holds %d images, want 1", file, len(i.Manifests))
+	}
+	m := i.Manifests[0]
+	return Summary{Name: m.Annotations[annotationName], Digest: m.Digest, Inputs: m.Annotations[annotationInputs]}, true, nil
+}

@@ -1,0 +1,111 @@
+package oci
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// Media types of the OCI image specification, version 1.
+const (
+	mediaIndex    = "application/vnd.oci.image.index.v1+json"
+	mediaManifest = "application/vnd.oci.image.manifest.v1+json"
+	mediaConfig   = "application/vnd.oci.image.config.v1+json"
+	mediaLayer    = "application/vnd.oci.image.layer.v1.tar"
+)
+
+// Image is a container image of one layer.
+type Image struct {
+	// Name is the full reference, such as docker.io/library/lockstep:dev.
+	Name string
+	// Files are the root file system.
+	Files []File
+	// Config is how a container of it runs.
+	Config Config
+	// Inputs, if set, names what the image was made of. Inspect returns it.
+	Inputs string
+	// Arch is the architecture as Go names it.
+	Arch string
+}
+
+// Config is the part of an image's configuration that we use.
+type Config struct {
+	User         string              `json:"User,omitempty"`
+	ExposedPorts map[string]struct{} `json:"ExposedPorts,omitempty"`
+	Env          []string            `json:"Env,omitempty"`
+	Entrypoint   []string            `json:"Entrypoint,omitempty"`
+	Cmd          []string            `json:"Cmd,omitempty"`
+	WorkingDir   string              `json:"WorkingDir,omitempty"`
+	Labels       map[string]string   `json:"Labels,omitempty"`
+}
+
+type descriptor struct {
+	MediaType   string            `json:"mediaType"`
+	Digest      string            `json:"digest"`
+	Size        int               `json:"size"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+type manifest struct {
+	SchemaVersion int          `json:"schemaVersion"`
+	MediaType     string       `json:"mediaType"`
+	Config        descriptor   `json:"config"`
+	Layers        []descriptor `json:"layers"`
+}
+
+type index struct {
+	SchemaVersion int          `json:"schemaVersion"`
+	MediaType     string       `json:"mediaType"`
+	Manifests     []descriptor `json:"manifests"`
+}
+
+// blob is a piece of an image, addressed by what it holds.
+type blob struct {
+	descriptor
+	body []byte
+}
+
+func newBlob(media string, body []byte) blob {
+	sum := sha256.Sum256(body)
+	return blob{descriptor{MediaType: media, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: len(body)}, body}
+}
+
+func (b blob) path() string { return "blobs/sha256/" + b.Digest[len("sha256:"):] }
+
+// blobs are the image's layer, configuration and manifest.
+func (img Image) blobs() (layer, config, manifest blob, err error) {
+	body, err := layerTar(img.Files)
+	if err != nil {
+		return layer, config, manifest, fmt.Errorf("packing the files of %s: %w", img.Name, err)
+	}
+	layer = newBlob(mediaLayer, body)
+	if body, err = json.Marshal(img.config(layer)); err != nil {
+		return layer, config, manifest, err
+	}
+	config = newBlob(mediaConfig, body)
+	body, err = json.Marshal(img.manifest(config, layer))
+	return layer, config, newBlob(mediaManifest, body), err
+}
+
+func (img Image) config(layer blob) any {
+	type rootfs struct {
+		Type    string   `json:"type"`
+		DiffIDs []string `json:"diff_ids"`
+	}
+	return struct {
+		Created      string `json:"created"`
+		Architecture string `json:"architecture"`
+		OS           string `json:"os"`
+		Config       Config `json:"config"`
+		RootFS       rootfs `json:"rootfs"`
+	}{
+		Created: "1970-01-01T00:00:00Z", Architecture: img.Arch, OS: "linux", Config: img.Config,
+		RootFS: rootfs{Type: "layers", DiffIDs: []string{layer.Digest}},
+	}
+}
+
+func (img Image) manifest(config, layer blob) manifest {
+	return manifest{SchemaVersion: 2, MediaType: mediaManifest,
+		Config: config.descriptor, Layers: []descriptor{layer.descriptor}}
+}

@@ -1,0 +1,85 @@
+// Package progress tells a person at a terminal, line by line, what a long
+// command is doing and how long it has taken.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// heartbeat is how long a phase may be silent.
+const heartbeat = 15 * time.Second
+
+// Printer prints phases with the time since it was made.
+type Printer struct {
+	w     io.Writer
+	start time.Time
+}
+
+// New makes a Printer whose clock starts now.
+func New(w io.Writer) *Printer { return &Printer{w: w, start: time.Now()} }
+
+// Say prints one line.
+func (p *Printer) Say(format string, args ...any) {
+	fmt.Fprintf(p.w, "[%8s] %s\n", round(time.Since(p.start)), fmt.Sprintf(format, args...))
+}
+
+// Phase runs f, prints its name and what it came to, and a sign of life from
+// time to time. f may set what that sign says about its progress.
+func (p *Printer) Phase(name string, f func(*Note) error) error {
+	note, begin, done := &Note{}, time.Now(), make(chan struct{})
+	p.Say("%s …", name)
+	go p.beat(name, note, begin, done)
+	err := f(note)
+	close(done)
+	if err != nil {
+		p.Say("%s: failed after %s", name, round(time.Since(begin)))
+		return err
+	}
+	p.Say("%s: done in %s%s", name, round(time.Since(begin)), note)
+	return nil
+}
+
+func (p *Printer) beat(name string, note *Note, begin time.Time, done <-chan struct{}) {
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			p.Say("%s: %s so far%s", name, round(time.Since(begin)), note)
+		}
+	}
+}
+
+// Note is a phase's own word on how far it is.
+type Note struct {
+	mu   sync.Mutex
+	text string
+}
+
+// Set replaces the text. It may be called from any goroutine.
+func (n *Note) Set(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text = fmt.Sprintf(format, args...)
+}
+
+func (n *Note) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.text == "" {
+		return ""
+	}
+	return " (" + n.text + ")"
+}
+
+func round(d time.Duration) time.Duration {
+	if d < time.Minute {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
