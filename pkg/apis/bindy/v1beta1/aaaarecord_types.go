@@ -4,31 +4,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AAAARecord publishes AAAA records.
+// AAAARecord publishes IPv6 addresses for a name.
+//
+// A DNSZone in the same namespace takes the record in when one of its recordsFrom selectors matches the record's labels.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=aaaa,categories=dns
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.status.addresses`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AAAARecord struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the record to publish.
 	Spec AAAARecordSpec `json:"spec"`
-	// Status is what the controller has observed.
+
+	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
+	// SyncStatus instead.
+	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
 }
 
 // AAAARecordSpec is the desired AAAA record.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.ipv6Addresses) && size(self.ipv6Addresses) > 0) || has(self.ipv6Address)",message="spec.ipv6Addresses is required: list at least one IPv6 address, for example [\"2001:db8::1\"]"
 type AAAARecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// IPv6Addresses are the addresses to publish.
+	// IPv6Addresses are the addresses to publish, one AAAA record each (RFC 3596). Values of several objects with
+	// one name are published together.
+	//
 	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=45
+	// +kubebuilder:validation:items:XValidation:rule="isIP(self) && ip(self).family() == 6",message="spec.ipv6Addresses takes IPv6 addresses such as 2001:db8::1; an IPv4 address belongs into an ARecord"
 	IPv6Addresses []string `json:"ipv6Addresses,omitempty"`
 
-	// IPv6Address is the older form of ipv6Addresses.
+	// IPv6Address is the older form of ipv6Addresses, for one address. When both are set, all of them are published.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 6",message="spec.ipv6Address takes IPv6 addresses such as 2001:db8::1; an IPv4 address belongs into an ARecord"
 	IPv6Address string `json:"ipv6Address,omitempty"`
 }
 

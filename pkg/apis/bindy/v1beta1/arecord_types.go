@@ -4,31 +4,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ARecord publishes A records.
+// ARecord publishes IPv4 addresses for a name.
+//
+// A DNSZone in the same namespace takes the record in when one of its recordsFrom selectors matches the record's labels.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=a,categories=dns
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.status.addresses`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ARecord struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the record to publish.
 	Spec ARecordSpec `json:"spec"`
-	// Status is what the controller has observed.
+
+	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
+	// SyncStatus instead.
+	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
 }
 
 // ARecordSpec is the desired A record.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.ipv4Addresses) && size(self.ipv4Addresses) > 0) || has(self.ipv4Address)",message="spec.ipv4Addresses is required: list at least one IPv4 address, for example [\"192.0.2.1\"]"
 type ARecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// IPv4Addresses are the addresses to publish.
+	// IPv4Addresses are the addresses to publish, one A record each (RFC 1035, section 3.4.1). Values of several objects with
+	// one name are published together.
+	//
 	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=45
+	// +kubebuilder:validation:items:XValidation:rule="isIP(self) && ip(self).family() == 4",message="spec.ipv4Addresses takes IPv4 addresses such as 192.0.2.1; an IPv6 address belongs into an AAAARecord"
 	IPv4Addresses []string `json:"ipv4Addresses,omitempty"`
 
-	// IPv4Address is the older form of ipv4Addresses.
+	// IPv4Address is the older form of ipv4Addresses, for one address. When both are set, all of them are published.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",message="spec.ipv4Address takes IPv4 addresses such as 192.0.2.1; an IPv6 address belongs into an AAAARecord"
 	IPv4Address string `json:"ipv4Address,omitempty"`
 }
 

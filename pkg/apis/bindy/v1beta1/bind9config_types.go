@@ -2,81 +2,109 @@ package v1beta1
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// AddressMatchList is a list of elements as named's options take them: addresses, prefixes, names of ACLs, "any",
+// "none", "localhost", "localnets" and "key NAME", each optionally after "!". "acl:NAME" is understood as NAME.
+//
+// +listType=atomic
+// +kubebuilder:validation:MaxItems=64
+// +kubebuilder:validation:items:MaxLength=253
+// +kubebuilder:validation:items:XValidation:rule="self.matches('^!? ?(key )?[A-Za-z0-9_.:/-]+$')",message="an address match list holds addresses, prefixes, names of ACLs, any, none, localhost, localnets or \"key NAME\", each optionally after \"!\""
+type AddressMatchList []string
 
 // ImageConfig says which image to run and how to pull it.
 type ImageConfig struct {
-	// Image reference of the BIND container.
+	// Image reference of the BIND container, for example "registry.example.com/bind9:9.18".
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image,omitempty"`
 	// ImagePullPolicy of the BIND container.
+	//
 	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 	// ImagePullSecrets are names of Secrets in the pods' namespace.
+	//
 	// +optional
 	// +listType=atomic
 	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
 }
 
-// ConfigMapRefs names ConfigMaps that replace generated configuration files of named.
+// ConfigMapRefs names ConfigMaps that replace generated configuration files of named. Each holds the file under the
+// file's own name.
 type ConfigMapRefs struct {
-	// NamedConf holds named.conf.
+	// NamedConf is the ConfigMap that holds named.conf.
+	//
 	// +optional
 	NamedConf string `json:"namedConf,omitempty"`
-	// NamedConfOptions holds named.conf.options.
+	// NamedConfOptions is the ConfigMap that holds named.conf.options.
+	//
 	// +optional
 	NamedConfOptions string `json:"namedConfOptions,omitempty"`
-	// NamedConfZones holds named.conf.zones.
+	// NamedConfZones is the ConfigMap that holds named.conf.zones: zones that are served beside those of DNSZone objects.
+	//
 	// +optional
 	NamedConfZones string `json:"namedConfZones,omitempty"`
 }
 
 // Bind9Config are options of named.
 type Bind9Config struct {
-	// Recursion says whether the server also resolves other people's names.
+	// Recursion says whether the server also resolves names of other people's zones. False when absent.
+	//
 	// +optional
 	Recursion *bool `json:"recursion,omitempty"`
-	// AllowQuery lists who may ask.
+	// AllowQuery lists who may ask. Everybody when absent.
+	//
+	// +optional
+	AllowQuery AddressMatchList `json:"allowQuery,omitempty"`
+	// AllowTransfer lists who may transfer zones, beside the holders of the transfer key, who always may.
+	//
+	// +optional
+	AllowTransfer AddressMatchList `json:"allowTransfer,omitempty"`
+	// Forwarders are addresses of resolvers to which a server with recursion forwards its questions.
+	//
 	// +optional
 	// +listType=atomic
-	AllowQuery []string `json:"allowQuery,omitempty"`
-	// AllowTransfer lists who may transfer zones.
-	// +optional
-	// +listType=atomic
-	AllowTransfer []string `json:"allowTransfer,omitempty"`
-	// Forwarders are resolvers to forward recursive queries to.
-	// +optional
-	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:XValidation:rule="isIP(self) || self.matches('^[0-9A-Fa-f.:]+ port [0-9]{1,5}$')",message="forwarders holds IP addresses such as 192.0.2.53, each optionally followed by \" port NUMBER\""
 	Forwarders []string `json:"forwarders,omitempty"`
-	// ListenOn lists IPv4 addresses to listen on.
+	// ListenOn lists IPv4 addresses to listen on. All when absent.
+	//
 	// +optional
-	// +listType=atomic
-	ListenOn []string `json:"listenOn,omitempty"`
-	// ListenOnV6 lists IPv6 addresses to listen on.
+	ListenOn AddressMatchList `json:"listenOn,omitempty"`
+	// ListenOnV6 lists IPv6 addresses to listen on. All when absent.
+	//
 	// +optional
-	// +listType=atomic
-	ListenOnV6 []string `json:"listenOnV6,omitempty"`
-	// DNSSEC settings.
+	ListenOnV6 AddressMatchList `json:"listenOnV6,omitempty"`
+	// DNSSEC configures validation and signing.
+	//
 	// +optional
 	DNSSEC *DNSSECConfig `json:"dnssec,omitempty"`
-	// BindcarConfig configures the sidecar.
+	// BindcarConfig configures the sidecar that adds and removes zones.
+	//
 	// +optional
 	BindcarConfig *BindcarConfig `json:"bindcarConfig,omitempty"`
-	// RNDCSecretRef names a Secret with the rndc key.
+	// RNDCSecretRef names a Secret with the rndc key that all servers use. Deprecated: use rndcKey of a role or instance.
+	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
 }
 
 // DNSSECConfig configures validation and signing.
 type DNSSECConfig struct {
-	// Enabled is the older switch for DNSSEC.
+	// Enabled is the older form of signing.enabled.
+	//
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-	// Validation of answers by a recursive server.
+	// Validation says whether a server with recursion validates the answers it gets. False when absent.
+	//
 	// +optional
 	Validation *bool `json:"validation,omitempty"`
-	// Signing of zones by the primaries.
+	// Signing configures how primaries sign zones.
+	//
 	// +optional
 	Signing *DNSSECSigningConfig `json:"signing,omitempty"`
 }
@@ -84,28 +112,92 @@ type DNSSECConfig struct {
 // DNSSECSigningConfig configures how primaries sign zones.
 type DNSSECSigningConfig struct {
 	// Enabled turns signing on.
-	Enabled bool `json:"enabled"`
-	// Policy names the dnssec-policy.
+	//
 	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled"`
+	// Policy names the dnssec-policy. "default" when absent.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]*$')",message="policy must be the name of a dnssec-policy: letters, digits, \".\", \"_\" and \"-\""
 	Policy string `json:"policy,omitempty"`
+	// Algorithm mnemonic of the keys. ECDSAP256SHA256 when absent.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]*$')",message="algorithm must be a DNSSEC algorithm such as ECDSAP256SHA256, ECDSAP384SHA384 or RSASHA256"
+	Algorithm string `json:"algorithm,omitempty"`
+	// KSKLifetime is after how long the key-signing key is rolled: "365d", "1y", "8760h". 365d when absent.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[A-Za-z]|unlimited)$')",message="kskLifetime must be a number and a unit, such as 365d, 1y or 8760h, or unlimited"
+	KSKLifetime string `json:"kskLifetime,omitempty"`
+	// ZSKLifetime is after how long the zone-signing key is rolled: "90d", "3m", "2160h". 90d when absent.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[A-Za-z]|unlimited)$')",message="zskLifetime must be a number and a unit, such as 90d, 3m or 2160h, or unlimited"
+	ZSKLifetime string `json:"zskLifetime,omitempty"`
+	// NSEC3 hashes names in proofs of non-existence (RFC 5155). False when absent.
+	//
+	// +optional
+	NSEC3 *bool `json:"nsec3,omitempty"`
+	// NSEC3Salt is the salt in hexadecimal. None when absent (RFC 9276).
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=510
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Fa-f]{2})*$')",message="nsec3Salt must be hexadecimal digits in pairs, such as AABBCCDD"
+	NSEC3Salt string `json:"nsec3Salt,omitempty"`
+	// NSEC3Iterations is the number of additional hash iterations. 0 when absent, which is what RFC 9276 asks for.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=150
+	NSEC3Iterations *int32 `json:"nsec3Iterations,omitempty"`
+	// KeysFrom says where the keys come from when named is not to make them.
+	//
+	// +optional
+	KeysFrom *DNSSECKeySource `json:"keysFrom,omitempty"`
+	// AutoGenerate lets named make the keys when there is no keysFrom. True when absent.
+	//
+	// +optional
+	AutoGenerate *bool `json:"autoGenerate,omitempty"`
+	// ExportToSecret keeps a copy of the keys that named has made in a Secret, from which a new pod is given them. True
+	// when absent.
+	//
+	// +optional
+	ExportToSecret *bool `json:"exportToSecret,omitempty"`
 }
 
-// RNDCSecretRef names a Secret with an rndc key, and the entries in it.
-type RNDCSecretRef struct {
+// DNSSECKeySource says where DNSSEC keys come from.
+type DNSSECKeySource struct {
+	// SecretRef names a Secret that holds key files as named names them: "Kexample.com.+013+12345.key" and ".private".
+	//
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+	// PersistentVolume describes a claim on which named keeps its keys.
+	//
+	// +optional
+	PersistentVolume *corev1.PersistentVolumeClaimSpec `json:"persistentVolume,omitempty"`
+}
+
+// SecretReference names a Secret.
+type SecretReference struct {
 	// Name of the Secret.
 	Name string `json:"name"`
-	// Algorithm of the key.
+	// Namespace of the Secret; that of the referring object when absent.
+	//
 	// +optional
-	Algorithm RNDCAlgorithm `json:"algorithm,omitempty"`
-	// KeyNameKey is the entry that holds the key's name.
-	// +optional
-	KeyNameKey string `json:"keyNameKey,omitempty"`
-	// SecretKey is the entry that holds the secret.
-	// +optional
-	SecretKey string `json:"secretKey,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // RNDCAlgorithm is an HMAC algorithm of an rndc key.
+//
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="!(self in ['hmac-md5', 'hmac-sha1'])",message="algorithm hmac-md5 and hmac-sha1 are refused as too weak: use hmac-sha256, and make a new key for it"
+// +kubebuilder:validation:XValidation:rule="self in ['hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512']",message="algorithm must be one of hmac-sha224, hmac-sha256, hmac-sha384 and hmac-sha512"
 type RNDCAlgorithm string
 
 // The algorithms that are accepted for rndc keys.
@@ -116,59 +208,158 @@ const (
 	HMACSHA512 RNDCAlgorithm = "hmac-sha512"
 )
 
-// RNDCKeyConfig says where the rndc key comes from and when it changes.
-type RNDCKeyConfig struct {
-	// Algorithm of a generated key.
+// RNDCSecretRef names a Secret with an rndc key, and the entries in it. An entry "rndc.key" with a complete key
+// statement of named may stand in place of the single entries.
+type RNDCSecretRef struct {
+	// Name of the Secret, in the namespace of the instance.
+	//
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// Algorithm of the key: hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512.
+	//
 	// +optional
+	// +kubebuilder:default="hmac-sha256"
 	Algorithm RNDCAlgorithm `json:"algorithm,omitempty"`
-	// AutoRotate replaces a generated key every rotateAfter.
+	// KeyNameKey is the entry that holds the key's name.
+	//
 	// +optional
-	AutoRotate bool `json:"autoRotate,omitempty"`
-	// RotateAfter is the age at which a generated key is replaced.
+	// +kubebuilder:default="key-name"
+	KeyNameKey string `json:"keyNameKey,omitempty"`
+	// SecretKey is the entry that holds the secret in base64.
+	//
 	// +optional
-	RotateAfter *metav1.Duration `json:"rotateAfter,omitempty"`
-	// SecretRef names an existing Secret to use.
-	// +optional
-	SecretRef *RNDCSecretRef `json:"secretRef,omitempty"`
+	// +kubebuilder:default="secret"
+	SecretKey string `json:"secretKey,omitempty"`
 }
 
-// BindcarConfig configures the sidecar.
+// RNDCKeyConfig says where the rndc key comes from and when it changes. Without secretRef the key is made, and replaced,
+// without anybody's help.
+type RNDCKeyConfig struct {
+	// Algorithm of a key that is made: hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512.
+	//
+	// +optional
+	// +kubebuilder:default="hmac-sha256"
+	Algorithm RNDCAlgorithm `json:"algorithm,omitempty"`
+	// AutoRotate replaces the key whenever it has become rotateAfter old. A key from secretRef is never replaced.
+	//
+	// +optional
+	// +kubebuilder:default=false
+	AutoRotate bool `json:"autoRotate,omitempty"`
+	// RotateAfter is the age at which a key is replaced, in hours, days or weeks: "720h", "30d", "4w"; from 1h to 8760h.
+	//
+	// +optional
+	// +kubebuilder:default="720h"
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,5}[hdw]$')",message="rotateAfter must be a number and a unit, h, d or w, such as 720h, 30d or 4w"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,5}[hdw]$') || (int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : self.endsWith('d') ? 24 : 168) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : self.endsWith('d') ? 24 : 168) <= 8760)",message="rotateAfter must be from 1h to 8760h (365d)"
+	RotateAfter string `json:"rotateAfter,omitempty"`
+	// SecretRef names an existing Secret whose key is used.
+	//
+	// +optional
+	SecretRef *RNDCSecretRef `json:"secretRef,omitempty"`
+	// Secret describes the Secret that a key which is made is kept in. secretRef comes before it.
+	//
+	// +optional
+	Secret *RNDCSecretTemplate `json:"secret,omitempty"`
+}
+
+// RNDCSecretTemplate describes a Secret to make for an rndc key.
+type RNDCSecretTemplate struct {
+	// Metadata of the Secret.
+	Metadata RNDCSecretMetadata `json:"metadata"`
+	// Type of the Secret. Opaque when absent.
+	//
+	// +optional
+	Type corev1.SecretType `json:"type,omitempty"`
+	// StringData are entries of the Secret as text.
+	//
+	// +optional
+	StringData map[string]string `json:"stringData,omitempty"`
+	// Data are entries of the Secret in base64.
+	//
+	// +optional
+	Data map[string]string `json:"data,omitempty"`
+}
+
+// RNDCSecretMetadata is the metadata of a Secret to make.
+type RNDCSecretMetadata struct {
+	// Name of the Secret.
+	//
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// Labels of the Secret.
+	//
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the Secret.
+	//
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// BindcarConfig configures the sidecar that adds and removes zones on its named.
 type BindcarConfig struct {
 	// Image of the sidecar.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image,omitempty"`
 	// ImagePullPolicy of the sidecar.
+	//
 	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
-	// LogLevel of the sidecar.
+	// LogLevel of the sidecar: error, warn, info, debug or trace.
+	//
 	// +optional
+	// +kubebuilder:validation:Enum=error;warn;info;debug;trace
 	LogLevel string `json:"logLevel,omitempty"`
-	// Port of the sidecar's HTTP API.
+	// Port of the sidecar's HTTP API in the pod, 1 to 65535. 8080 when absent.
+	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 	// Resources of the sidecar.
+	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 	// EnvVars are added to the sidecar's environment.
+	//
 	// +optional
 	// +listType=atomic
 	EnvVars []corev1.EnvVar `json:"envVars,omitempty"`
-	// ServiceSpec is merged into the spec of the Service.
+	// ServiceSpec is merged into the spec of the Service in front of the sidecar.
+	//
 	// +optional
 	ServiceSpec *corev1.ServiceSpec `json:"serviceSpec,omitempty"`
+	// Volumes are added to the pods.
+	//
+	// +optional
+	// +listType=atomic
+	Volumes []corev1.Volume `json:"volumes,omitempty"`
+	// VolumeMounts are added to the sidecar.
+	//
+	// +optional
+	// +listType=atomic
+	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 }
 
 // ServiceConfig adjusts the Service in front of an instance.
 type ServiceConfig struct {
 	// Annotations of the Service.
+	//
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Spec is merged into the spec of the Service.
+	// Spec is merged into the spec of the Service. Its selector and its DNS ports cannot be changed.
+	//
 	// +optional
 	Spec *corev1.ServiceSpec `json:"spec,omitempty"`
 }
 
 // StorageType says where zone files are kept.
+//
+// +kubebuilder:validation:Enum=emptyDir;persistentVolumeClaim
 type StorageType string
 
 // Where zone files are kept.
@@ -180,31 +371,44 @@ const (
 )
 
 // StorageConfig says where zone files are kept.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.storageType) || self.storageType != 'persistentVolumeClaim' || (has(self.persistentVolumeClaim) && (has(self.persistentVolumeClaim.size) || has(self.persistentVolumeClaim.claimName)))",message="storage.persistentVolumeClaim.size is required with storageType persistentVolumeClaim, for example 1Gi, unless claimName names an existing claim"
 type StorageConfig struct {
-	// StorageType is the kind of storage.
+	// StorageType is emptyDir, which lives as long as the pod, or persistentVolumeClaim.
+	//
 	// +optional
+	// +kubebuilder:default=emptyDir
 	StorageType StorageType `json:"storageType,omitempty"`
 	// EmptyDir configures the volume when storageType is emptyDir.
+	//
 	// +optional
 	EmptyDir *corev1.EmptyDirVolumeSource `json:"emptyDir,omitempty"`
-	// PersistentVolumeClaim configures the claim when storageType is persistentVolumeClaim.
+	// PersistentVolumeClaim describes the claim when storageType is persistentVolumeClaim.
+	//
 	// +optional
 	PersistentVolumeClaim *PersistentVolumeClaimConfig `json:"persistentVolumeClaim,omitempty"`
 }
 
 // PersistentVolumeClaimConfig describes the claim for zone files.
 type PersistentVolumeClaimConfig struct {
-	// ClaimName of an existing claim.
+	// ClaimName of an existing claim to use.
+	//
 	// +optional
 	ClaimName string `json:"claimName,omitempty"`
-	// StorageClassName of a new claim.
+	// StorageClassName of claims to make, one for each pod. The cluster's default when absent.
+	//
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// Size of a new claim, as a quantity.
+	// Size of claims to make, for example "1Gi".
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="size must be a quantity such as 500Mi or 1Gi"
 	Size string `json:"size,omitempty"`
-	// AccessModes of a new claim.
+	// AccessModes of claims to make. ReadWriteOnce when absent.
+	//
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:items:Enum=ReadWriteOnce;ReadOnlyMany;ReadWriteMany;ReadWriteOncePod
 	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 }

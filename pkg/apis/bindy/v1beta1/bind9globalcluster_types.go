@@ -4,29 +4,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bind9GlobalCluster is a cluster that every namespace may use.
+// GlobalClusterSpec is a Bind9ClusterSpec and the namespace that its instances live in.
+type GlobalClusterSpec struct {
+	// Namespace in which the instances are made. The controller's own when absent.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	Bind9ClusterSpec `json:",inline"`
+}
+
+// Bind9GlobalCluster is a cluster of BIND servers that zones of every namespace may name in their clusterRef.
+// ClusterBind9Provider is the same under another name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,shortName=b9gc,categories=dns
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Primary",type=integer,JSONPath=`.spec.primary.replicas`
+// +kubebuilder:printcolumn:name="Secondary",type=integer,JSONPath=`.spec.secondary.replicas`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Bind9GlobalCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the cluster to run.
 	Spec GlobalClusterSpec `json:"spec"`
+
 	// Status is what the controller has observed.
+	//
 	// +optional
 	Status Bind9ClusterStatus `json:"status,omitempty"`
-}
-
-// GlobalClusterSpec is a Bind9ClusterSpec and the namespace that its instances live in.
-type GlobalClusterSpec struct {
-	// Namespace in which the instances are made.
-	// +optional
-	Namespace string `json:"namespace,omitempty"`
-
-	Bind9ClusterSpec `json:",inline"`
 }
 
 // Bind9GlobalClusterList is a list of Bind9GlobalCluster objects.
@@ -39,18 +49,26 @@ type Bind9GlobalClusterList struct {
 	Items []Bind9GlobalCluster `json:"items"`
 }
 
-// ClusterBind9Provider is a Bind9GlobalCluster under its present public name.
+// ClusterBind9Provider is a cluster of BIND servers that zones of every namespace may name in their clusterRef.
+// Bind9GlobalCluster is the same under another name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,shortName={cb9p,cb9ps},categories=dns
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Primary",type=integer,JSONPath=`.spec.primary.replicas`
+// +kubebuilder:printcolumn:name="Secondary",type=integer,JSONPath=`.spec.secondary.replicas`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterBind9Provider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the cluster to run.
 	Spec GlobalClusterSpec `json:"spec"`
+
 	// Status is what the controller has observed.
+	//
 	// +optional
 	Status Bind9ClusterStatus `json:"status,omitempty"`
 }

@@ -1,28 +1,41 @@
 package v1beta1
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bind9Instance is a BIND server in Kubernetes.
+// Bind9Instance is a BIND server in Kubernetes: its pods, configuration, keys and Service.
+//
+// Most instances are made for a Bind9Cluster. One made by hand may belong to a cluster, whose settings it inherits, or
+// stand alone.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName={b9,b9s},categories=dns
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterRef`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Zones",type=integer,JSONPath=`.status.zonesCount`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Bind9Instance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the server to run.
 	Spec Bind9InstanceSpec `json:"spec"`
+
 	// Status is what the controller has observed.
+	//
 	// +optional
 	Status Bind9InstanceStatus `json:"status,omitempty"`
 }
 
 // ServerRole is what an instance does for its zones. Users may write it in any letter case: compare with Normalize.
+//
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.lowerAscii() in ['primary', 'secondary']",message="spec.role must be primary or secondary"
 type ServerRole string
 
 // The roles in their normal form.
@@ -33,58 +46,85 @@ const (
 	RoleSecondary ServerRole = "secondary"
 )
 
-// Normalize gives the role in lower case, as RolePrimary or RoleSecondary.
-func (r ServerRole) Normalize() ServerRole { return ServerRole(strings.ToLower(string(r))) }
-
-// Bind9InstanceSpec is the desired server.
+// Bind9InstanceSpec is the desired server. What it leaves out comes from its cluster.
 type Bind9InstanceSpec struct {
-	// ClusterRef names the cluster the instance belongs to; empty for a standalone instance.
+	// ClusterRef names the cluster that the instance belongs to: a Bind9Cluster of its namespace, or else a
+	// Bind9GlobalCluster or ClusterBind9Provider. Empty for an instance that stands alone.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	ClusterRef string `json:"clusterRef,omitempty"`
-	// Role of the instance.
+	// Role is primary (holds the zones and takes updates) or secondary (transfers them), in any letter case.
 	Role ServerRole `json:"role"`
-	// Replicas is the number of pods.
+	// Replicas is the number of pods, 0 to 100.
+	//
 	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Version of BIND.
+	// Version of BIND. The cluster's when absent, and 9.18 when that has none.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]*$')",message="spec.version must be a release of BIND such as 9.18"
 	Version string `json:"version,omitempty"`
-	// Image to run.
+	// Image to run, in place of the cluster's.
+	//
 	// +optional
 	Image *ImageConfig `json:"image,omitempty"`
-	// ConfigMapRefs replace generated configuration files.
+	// ConfigMapRefs replace generated configuration files, in place of the cluster's.
+	//
 	// +optional
 	ConfigMapRefs *ConfigMapRefs `json:"configMapRefs,omitempty"`
-	// Config are options of named.
+	// Config are options of named; each that is set goes before the cluster's.
+	//
 	// +optional
 	Config *Bind9Config `json:"config,omitempty"`
-	// PrimaryServers are addresses of the servers that a secondary transfers from.
+	// PrimaryServers are addresses or host names from which a secondary transfers its zones, beside the primaries of
+	// its zones, which it knows without being told.
+	//
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[A-Za-z0-9_.:-]+$') || self.matches('^[[][0-9A-Fa-f.:]+[]](:[0-9]{1,5})?$')",message="spec.primaryServers holds IP addresses or host names, each optionally followed by a port: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:5353"
 	PrimaryServers []string `json:"primaryServers,omitempty"`
-	// Volumes are added to the pods.
+	// Volumes are added to the pods, in place of the cluster's.
+	//
 	// +optional
 	// +listType=atomic
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
-	// VolumeMounts are added to the BIND container.
+	// VolumeMounts are added to the BIND container, in place of the cluster's.
+	//
 	// +optional
 	// +listType=atomic
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
-	// Storage of zone files.
+	// Storage says where zone files are kept.
+	//
 	// +optional
 	Storage *StorageConfig `json:"storage,omitempty"`
-	// RNDCKey says where the rndc key comes from.
+	// RNDCKey says where the rndc key comes from, in place of the role's.
+	//
 	// +optional
 	RNDCKey *RNDCKeyConfig `json:"rndcKey,omitempty"`
-	// RNDCSecretRef is the older form of rndcKey.secretRef.
+	// RNDCKeys is another spelling of rndcKey, which goes before it.
+	//
+	// +optional
+	RNDCKeys *RNDCKeyConfig `json:"rndcKeys,omitempty"`
+	// RNDCSecretRef is the older form of rndcKey.secretRef, which goes before it.
+	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
-	// BindcarConfig configures the sidecar.
+	// BindcarConfig configures the sidecar; each setting goes before the cluster's.
+	//
 	// +optional
 	BindcarConfig *BindcarConfig `json:"bindcarConfig,omitempty"`
 }
 
 // Phase tells where an object is in its life.
+//
+// +kubebuilder:validation:Enum=Creating;Ready;Failed;Deleting
 type Phase string
 
 // The phases of an object's life.
@@ -101,34 +141,43 @@ const (
 
 // Bind9InstanceStatus is what the controller has observed about an instance.
 type Bind9InstanceStatus struct {
-	// Conditions of the instance.
+	// Conditions of the instance. Ready: all pods are; and one condition Pod-<i> for each replica.
+	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// ObservedGeneration is the metadata.generation that this status describes.
+	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of pods that exist.
+	//
 	// +optional
-	Replicas int32 `json:"replicas,omitempty"`
+	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of pods that are ready.
+	//
 	// +optional
-	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// ServiceAddress is the address of the instance's Service.
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// ServiceAddress is the address, or else the host name, of the instance's Service.
+	//
 	// +optional
 	ServiceAddress string `json:"serviceAddress,omitempty"`
-	// ClusterRef points to the cluster that the instance belongs to.
+	// ClusterRef points to the cluster that spec.clusterRef has been found to mean.
+	//
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
-	// Zones that the instance serves.
+	// Zones that have the instance.
+	//
 	// +optional
 	// +listType=atomic
 	Zones []ZoneReference `json:"zones,omitempty"`
 	// ZonesCount is the number of entries in zones.
+	//
 	// +optional
-	ZonesCount int32 `json:"zonesCount,omitempty"`
-	// RNDCKeyRotation tells when the rndc key was made and when it changes.
+	ZonesCount int32 `json:"zonesCount"`
+	// RNDCKeyRotation tells when the rndc key was made and when it changes; absent for a key from a secretRef.
+	//
 	// +optional
 	RNDCKeyRotation *RNDCKeyRotationStatus `json:"rndcKeyRotation,omitempty"`
 
@@ -138,15 +187,20 @@ type Bind9InstanceStatus struct {
 // LifecycleStatus is the part of a status that tells where an object is in its life and whether a person has to act.
 type LifecycleStatus struct {
 	// Ready is true when the object works as declared.
+	//
 	// +optional
-	Ready bool `json:"ready,omitempty"`
-	// Phase of the object's life.
+	Ready bool `json:"ready"`
+	// Phase is Creating, Ready, Failed (a person has to act) or Deleting.
+	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// FailureReason is set when a person has to act.
+	// FailureReason is set when a person has to act, and stays until the spec or a Secret it refers to changes.
+	// Interruptions that pass by themselves never set it.
+	//
 	// +optional
 	FailureReason string `json:"failureReason,omitempty"`
-	// FailureMessage explains failureReason.
+	// FailureMessage tells, in words, what failureReason is about.
+	//
 	// +optional
 	FailureMessage string `json:"failureMessage,omitempty"`
 }
@@ -155,29 +209,34 @@ type LifecycleStatus struct {
 type ClusterReference struct {
 	// APIVersion of the cluster.
 	APIVersion string `json:"apiVersion"`
-	// Kind of the cluster.
+	// Kind of the cluster: Bind9Cluster, Bind9GlobalCluster or ClusterBind9Provider.
 	Kind string `json:"kind"`
 	// Name of the cluster.
 	Name string `json:"name"`
 	// Namespace of the cluster; empty for a cluster-scoped one.
+	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
 // RNDCKeyRotationStatus tells when an rndc key was made and when it changes.
 type RNDCKeyRotationStatus struct {
-	// CreatedAt is when the present key was made.
+	// CreatedAt is when the present key was made (RFC 3339).
+	//
 	// +optional
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
-	// RotateAt is when it is due to be replaced.
+	// RotateAt is when it is due to be replaced; absent without autoRotate.
+	//
 	// +optional
 	RotateAt *metav1.Time `json:"rotateAt,omitempty"`
-	// LastRotatedAt is when it was last replaced.
+	// LastRotatedAt is when the key before it was replaced.
+	//
 	// +optional
 	LastRotatedAt *metav1.Time `json:"lastRotatedAt,omitempty"`
-	// RotationCount is how often it was replaced.
+	// RotationCount is how often a key was replaced.
+	//
 	// +optional
-	RotationCount int64 `json:"rotationCount,omitempty"`
+	RotationCount int64 `json:"rotationCount"`
 }
 
 // Bind9InstanceList is a list of Bind9Instance objects.

@@ -4,26 +4,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CNAMERecord publishes CNAME records.
+// CNAMERecord makes a name an alias of another (RFC 1034, section 3.6.2).
+//
+// A name that has a CNAME can have no other record; the older object wins, and the younger tells the conflict.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cname,categories=dns
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.target`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type CNAMERecord struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the record to publish.
 	Spec CNAMERecordSpec `json:"spec"`
-	// Status is what the controller has observed.
+
+	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
+	// SyncStatus instead.
+	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
 }
 
 // CNAMERecordSpec is the desired CNAME record.
+//
+// +kubebuilder:validation:XValidation:rule="self.name != '@'",message="spec.name: a CNAME cannot stand at the zone itself, where SOA and NS records are (RFC 1034, section 3.6.2); publish addresses there with an ARecord or AAAARecord"
 type CNAMERecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Target is the canonical name.
+	// Target is the canonical name. End it with a dot to say that it is complete: "www.example.com.".
+	//
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.target must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as www.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
 	Target string `json:"target"`
 }
 

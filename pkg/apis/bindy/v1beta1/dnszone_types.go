@@ -4,155 +4,257 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DNSZone is an authoritative DNS zone.
+// DNSZone is an authoritative DNS zone: its SOA, its name servers, which BIND instances serve it and which records it
+// holds.
+//
+// The instances of a zone are those of its clusterRef together with those that any bind9InstancesFrom selects. Its
+// records are those of its own namespace that any recordsFrom selects. Where two objects claim one zone name on the same
+// servers the older wins, and the younger has Ready=False with reason DuplicateZone.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName={zone,zones,dz,dzs},categories=dns
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.spec.zoneName`
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.clusterRef`
+// +kubebuilder:printcolumn:name="Records",type=integer,JSONPath=`.status.recordsCount`
+// +kubebuilder:printcolumn:name="Instances",type=integer,JSONPath=`.status.bind9InstancesCount`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type DNSZone struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the zone to serve.
 	Spec DNSZoneSpec `json:"spec"`
-	// Status is what the controller has observed.
+
+	// Status is what the controller has observed. What the servers answer at this moment is told by the zone's SyncStatus
+	// instead.
+	//
 	// +optional
 	Status DNSZoneStatus `json:"status,omitempty"`
 }
 
 // DNSZoneSpec is the desired zone.
 type DNSZoneSpec struct {
-	// ZoneName is the DNS name of the zone.
+	// ZoneName is the DNS name of the zone, without a trailing dot: "example.com", "2.0.192.in-addr.arpa". It cannot be
+	// changed.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.zoneName cannot be changed: delete this DNSZone and create one with the other name"
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.')",message="spec.zoneName takes no trailing dot: write \"example.com\""
+	// +kubebuilder:validation:XValidation:rule="self.endsWith('.') || self.matches('^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?([.][A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*$')",message="spec.zoneName must be a domain name such as example.com: labels of 1 to 63 letters, digits, \"-\" or \"_\" joined by single dots, none starting or ending with \"-\""
+	// +kubebuilder:validation:XValidation:rule="!isIP(self)",message="spec.zoneName must be a domain name, not an IP address: the reverse zone of 192.0.2.0/24 is 2.0.192.in-addr.arpa"
 	ZoneName string `json:"zoneName"`
 
 	// SOARecord holds the values of the zone's SOA record.
 	SOARecord SOARecord `json:"soaRecord"`
 
-	// TTL in seconds of every record of the zone that has none of its own.
+	// TTL, in seconds, of every record of the zone that has none of its own, 0 to 2147483647. 3600 when absent.
+	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	TTL *int64 `json:"ttl,omitempty"`
 
-	// ClusterRef names the cluster that serves the zone.
+	// ClusterRef names the cluster all of whose instances serve the zone: a Bind9Cluster of the zone's namespace, or
+	// else a Bind9GlobalCluster or ClusterBind9Provider.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	ClusterRef string `json:"clusterRef,omitempty"`
 
-	// ClusterProviderRef names a cluster-scoped cluster that serves the zone.
+	// ClusterProviderRef is the older form of clusterRef for a Bind9GlobalCluster or ClusterBind9Provider. When both are
+	// set, the instances of both clusters serve the zone.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	ClusterProviderRef string `json:"clusterProviderRef,omitempty"`
 
-	// Bind9InstancesFrom selects instances by label.
+	// Bind9InstancesFrom selects, by label, Bind9Instances that serve the zone beside those of clusterRef; an instance
+	// needs to match one selector. An instance of another namespace is selected only when its annotation
+	// bindy.firestoned.io/allow-zone-namespaces lists the zone's namespace or is "*".
+	//
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
 	Bind9InstancesFrom []InstanceSource `json:"bind9InstancesFrom,omitempty"`
 
-	// RecordsFrom selects records by label.
+	// RecordsFrom selects, by label, the records of the zone; a record needs to match one selector. Only records of the
+	// zone's own namespace are considered.
+	//
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
 	RecordsFrom []RecordSource `json:"recordsFrom,omitempty"`
 
-	// NameServers are published as NS records at the apex.
+	// NameServers are published as NS records of the zone, beside soaRecord.primaryNs, which always is.
+	//
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	NameServers []NameServer `json:"nameServers,omitempty"`
 
-	// NameServerIPs maps host names of name servers to IPv4 addresses.
+	// NameServerIPs maps host names of name servers to their addresses. Deprecated: use nameServers.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, isIP(self[k]))",message="spec.nameServerIps maps host names to IP addresses, for example \"ns1.example.com.\": \"192.0.2.53\"; nameServers is its newer form"
 	NameServerIPs map[string]string `json:"nameServerIps,omitempty"`
 
-	// DNSSECPolicy names the dnssec-policy the zone is signed with.
+	// DNSSECPolicy names the dnssec-policy of named that signs the zone, in place of the cluster's. "none" leaves the
+	// zone unsigned.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]*$')",message="spec.dnssecPolicy must be the name of a dnssec-policy: letters, digits, \".\", \"_\" and \"-\""
 	DNSSECPolicy string `json:"dnssecPolicy,omitempty"`
 }
 
 // SOARecord holds the fields of an SOA record (RFC 1035, section 3.3.13).
 type SOARecord struct {
-	// PrimaryNS is the MNAME.
+	// PrimaryNS is the host name of the zone's primary server (MNAME), ending with a dot: "ns1.example.com.". It is
+	// published as an NS record too.
+	//
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:XValidation:rule="self.endsWith('.')",message="spec.soaRecord.primaryNs must end with a dot, which says that the name is complete: ns1.example.com."
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9_/-]{1,63}[.])*[A-Za-z0-9_/-]{1,63}[.]?$')",message="spec.soaRecord.primaryNs must be a host name such as ns1.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
+	// +kubebuilder:validation:XValidation:rule="!isIP(self.endsWith('.') ? self.substring(0, size(self) - 1) : self)",message="spec.soaRecord.primaryNs must be a host name such as ns1.example.com., not an IP address"
 	PrimaryNS string `json:"primaryNs"`
 
-	// AdminEmail is the RNAME.
+	// AdminEmail is the mail address of the person responsible (RNAME): "hostmaster.example.com." as DNS writes it, or
+	// "hostmaster@example.com", which is converted.
+	//
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:XValidation:rule="self.contains('@') || self.endsWith('.')",message="spec.soaRecord.adminEmail must be a mail address: hostmaster@example.com, or hostmaster.example.com. with a dot at its end"
+	// +kubebuilder:validation:XValidation:rule="self.contains('@') ? self.matches('^[A-Za-z0-9.!#$%&*+/=?^_{|}~-]{1,63}@[A-Za-z0-9_-]{1,63}([.][A-Za-z0-9_-]{1,63})*[.]?$') : self.matches('^(([A-Za-z0-9_/+-]|[\\\\].){1,127}[.])*([A-Za-z0-9_/+-]|[\\\\].){1,127}[.]?$')",message="spec.soaRecord.adminEmail must be a mail address such as hostmaster@example.com or hostmaster.example.com."
 	AdminEmail string `json:"adminEmail"`
 
-	// Serial is the least serial the zone starts with.
+	// Serial is the least serial the zone may have, 0 to 4294967295. Serials are assigned from it upwards (RFC 1982) and
+	// need not be counted by hand. 0 or absent leaves the choice free.
+	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
 	Serial int64 `json:"serial,omitempty"`
 
-	// Refresh interval in seconds.
+	// Refresh is how often, in seconds, a secondary that hears nothing asks for a new serial, 1 to 2147483647.
+	//
 	// +optional
+	// +kubebuilder:default=3600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	Refresh int64 `json:"refresh,omitempty"`
 
-	// Retry interval in seconds.
+	// Retry is how long, in seconds, a secondary waits after a failed refresh, 1 to 2147483647.
+	//
 	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	Retry int64 `json:"retry,omitempty"`
 
-	// Expire interval in seconds.
+	// Expire is after how long, in seconds, a secondary that cannot refresh stops answering for the zone, 1 to 2147483647.
+	//
 	// +optional
+	// +kubebuilder:default=604800
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	Expire int64 `json:"expire,omitempty"`
 
-	// NegativeTTL in seconds.
+	// NegativeTTL is how long, in seconds, a resolver may remember that a name does not exist, 0 to 2147483647 (RFC 2308).
+	//
 	// +optional
+	// +kubebuilder:default=86400
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	NegativeTTL *int64 `json:"negativeTtl,omitempty"`
 }
 
 // InstanceSource selects Bind9Instances by label.
 type InstanceSource struct {
-	// Selector over the labels of Bind9Instances.
+	// Selector over the labels of Bind9Instances. An empty selector matches every instance.
 	Selector metav1.LabelSelector `json:"selector"`
 }
 
 // RecordSource selects records by label.
 type RecordSource struct {
-	// Selector over the labels of records.
+	// Selector over the labels of records. An empty selector matches every record of the namespace.
 	Selector metav1.LabelSelector `json:"selector"`
 }
 
 // NameServer is an authoritative server of a zone.
 type NameServer struct {
-	// Hostname of the server.
+	// Hostname of the server, ending with a dot: "ns2.example.com.".
+	//
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:XValidation:rule="self.endsWith('.')",message="hostname must end with a dot, which says that the name is complete: ns2.example.com."
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9_/-]{1,63}[.])*[A-Za-z0-9_/-]{1,63}[.]?$')",message="hostname must be a host name such as ns2.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
+	// +kubebuilder:validation:XValidation:rule="!isIP(self.endsWith('.') ? self.substring(0, size(self) - 1) : self)",message="hostname must be a host name such as ns2.example.com., not an IP address"
 	Hostname string `json:"hostname"`
 
-	// IPv4Address of the server.
+	// IPv4Address of the server, published as an A record when its name lies in the zone.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",message="ipv4Address must be an IPv4 address such as 192.0.2.53; ipv6Address takes IPv6"
 	IPv4Address string `json:"ipv4Address,omitempty"`
 
-	// IPv6Address of the server.
+	// IPv6Address of the server, published as an AAAA record when its name lies in the zone.
+	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 6",message="ipv6Address must be an IPv6 address such as 2001:db8::53; ipv4Address takes IPv4"
 	IPv6Address string `json:"ipv6Address,omitempty"`
 }
 
 // DNSZoneStatus is what the controller has observed about a zone.
 type DNSZoneStatus struct {
-	// Conditions of the zone.
+	// Conditions of the zone. Ready: every instance is configured with it; the reason is ReconcileSucceeded,
+	// PartialReconciliation, DuplicateZone, ReconcileDegraded or PrimaryFailed. Progressing: a change is on its way.
+	// Degraded: it is served, but not as declared.
+	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ObservedGeneration is the metadata.generation that this status describes.
+	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Records are the records that are selected by the zone and ready.
+	// Records are the records that the zone selects and that are Ready.
+	//
 	// +optional
 	// +listType=atomic
 	Records []RecordReference `json:"records,omitempty"`
 
 	// RecordsCount is the number of entries in records.
+	//
 	// +optional
-	RecordsCount int32 `json:"recordsCount,omitempty"`
+	RecordsCount int32 `json:"recordsCount"`
 
-	// Bind9Instances are the instances of the zone.
+	// Bind9Instances are the instances of the zone, and how far it is configured on each.
+	//
 	// +optional
 	// +listType=atomic
 	Bind9Instances []ZoneInstance `json:"bind9Instances,omitempty"`
 
 	// Bind9InstancesCount is the number of entries in bind9Instances.
+	//
 	// +optional
-	Bind9InstancesCount int32 `json:"bind9InstancesCount,omitempty"`
+	Bind9InstancesCount int32 `json:"bind9InstancesCount"`
 
-	// Serial is the SOA serial last written to the primaries.
+	// Serial is the SOA serial that was last written to the primaries.
+	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
 	Serial *int64 `json:"serial,omitempty"`
 
-	// DNSSEC tells how the zone is signed.
+	// DNSSEC tells how the zone is signed; absent when it is not.
+	//
 	// +optional
 	DNSSEC *DNSSECStatus `json:"dnssec,omitempty"`
 }
@@ -161,21 +263,25 @@ type DNSZoneStatus struct {
 type RecordReference struct {
 	// APIVersion of the record.
 	APIVersion string `json:"apiVersion"`
-	// Kind of the record.
+	// Kind of the record, for example ARecord.
 	Kind string `json:"kind"`
 	// Name of the record object.
 	Name string `json:"name"`
 	// Namespace of the record object.
 	Namespace string `json:"namespace"`
 	// RecordName is the record's spec.name.
+	//
 	// +optional
 	RecordName string `json:"recordName,omitempty"`
-	// LastReconciledAt is when the record last reached BIND.
+	// LastReconciledAt is when the record last reached BIND (RFC 3339).
+	//
 	// +optional
 	LastReconciledAt *metav1.Time `json:"lastReconciledAt,omitempty"`
 }
 
 // ZoneInstanceStatus tells how far a zone is configured on an instance.
+//
+// +kubebuilder:validation:Enum=Claimed;Configured;Failed;Unclaimed
 type ZoneInstanceStatus string
 
 // How far a zone is configured on an instance.
@@ -200,12 +306,15 @@ type ZoneInstance struct {
 	Name string `json:"name"`
 	// Namespace of the instance.
 	Namespace string `json:"namespace"`
-	// Status of the zone on the instance.
+	// Status is Claimed (selected, not configured yet), Configured, Failed (see message), or Unclaimed (no longer
+	// selected, to be removed).
 	Status ZoneInstanceStatus `json:"status"`
-	// LastReconciledAt is when status last changed.
+	// LastReconciledAt is when the zone was last configured on the instance (RFC 3339).
+	//
 	// +optional
 	LastReconciledAt *metav1.Time `json:"lastReconciledAt,omitempty"`
 	// Message explains the status.
+	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -214,20 +323,25 @@ type ZoneInstance struct {
 type DNSSECStatus struct {
 	// Signed is true when the servers answer with signatures.
 	Signed bool `json:"signed"`
-	// DSRecords to publish in the parent zone.
+	// DSRecords are to be published in the parent zone, in presentation format.
+	//
 	// +optional
 	// +listType=atomic
 	DSRecords []string `json:"dsRecords,omitempty"`
 	// KeyTag of the key-signing key.
+	//
 	// +optional
 	KeyTag *int64 `json:"keyTag,omitempty"`
-	// Algorithm mnemonic of the key-signing key.
+	// Algorithm mnemonic of the key-signing key, for example ECDSAP256SHA256.
+	//
 	// +optional
 	Algorithm string `json:"algorithm,omitempty"`
-	// LastKeyRollover is when the keys were last rolled.
+	// LastKeyRollover is when keys were last rolled (RFC 3339).
+	//
 	// +optional
 	LastKeyRollover *metav1.Time `json:"lastKeyRollover,omitempty"`
-	// NextKeyRollover is when the keys are due to be rolled.
+	// NextKeyRollover is when keys are next due to be rolled (RFC 3339).
+	//
 	// +optional
 	NextKeyRollover *metav1.Time `json:"nextKeyRollover,omitempty"`
 }

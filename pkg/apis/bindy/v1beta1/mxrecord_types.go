@@ -4,29 +4,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MXRecord publishes MX records.
+// MXRecord names a mail server for a name (RFC 5321, section 5).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=mx,categories=dns
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Mail Server",type=string,JSONPath=`.spec.mailServer`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type MXRecord struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the record to publish.
 	Spec MXRecordSpec `json:"spec"`
-	// Status is what the controller has observed.
+
+	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
+	// SyncStatus instead.
+	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
 }
 
 // MXRecordSpec is the desired MX record.
+//
+// +kubebuilder:validation:XValidation:rule="self.mailServer != '.' || self.priority == 0",message="spec.priority must be 0 when spec.mailServer is \".\", which says that the name takes no mail (RFC 7505)"
 type MXRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Priority of the mail server.
+	// Priority of the server, 0 to 65535: senders try the lowest first.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
 	Priority int32 `json:"priority"`
 
-	// MailServer is the host name of the mail server.
+	// MailServer is the host name of the mail server; an address is not allowed. End it with a dot to say that it is
+	// complete: "mail.example.com.". "." alone, with priority 0, says that the name takes no mail (RFC 7505).
+	//
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.mailServer must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '.' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.mailServer must be a host name such as mail.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, or \".\" alone for none"
 	MailServer string `json:"mailServer"`
 }
 

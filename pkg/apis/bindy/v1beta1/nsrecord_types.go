@@ -4,17 +4,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NSRecord publishes NS records.
+// NSRecord delegates a name to a name server (RFC 1035, section 3.3.11).
+//
+// With name "@" it adds a name server to the zone itself, beside those in the DNSZone's nameServers.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ns,categories=dns
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="Nameserver",type=string,JSONPath=`.spec.nameserver`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type NSRecord struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the record to publish.
 	Spec NSRecordSpec `json:"spec"`
-	// Status is what the controller has observed.
+
+	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
+	// SyncStatus instead.
+	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
 }
@@ -23,7 +35,12 @@ type NSRecord struct {
 type NSRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Nameserver is the host name of the server.
+	// Nameserver is the host name of the server; an address is not allowed. End it with a dot to say that it is
+	// complete: "ns1.example.net.".
+	//
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.nameserver must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.nameserver must be a host name such as ns1.example.net.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
 	Nameserver string `json:"nameserver"`
 }
 

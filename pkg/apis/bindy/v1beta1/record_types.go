@@ -6,47 +6,70 @@ import (
 
 // RecordCommon is what the specs of all record kinds share.
 type RecordCommon struct {
-	// Name is the owner name, relative to the zone.
+	// Name is the owner name of the record, relative to the zone: "www" in zone example.com is www.example.com. "@" is
+	// the zone itself. The first label may be "*" (RFC 4592). Service labels such as "_sip._tcp" and deeper names such
+	// as "a.b.c" are fine.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.')",message="spec.name is relative to the zone and takes no trailing dot: write \"www\" for www.example.com in zone example.com, or \"@\" for the zone itself"
+	// +kubebuilder:validation:XValidation:rule="self.endsWith('.') || self == '@' || self.matches('^([*]|[A-Za-z0-9_/-]{1,63})([.][A-Za-z0-9_/-]{1,63})*$')",message="spec.name must be \"@\" for the zone itself, or labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, where only the first may be \"*\""
 	Name string `json:"name"`
 
-	// TTL in seconds.
+	// TTL is how long, in seconds, a resolver may keep the record, 0 to 2147483647 (RFC 2181, section 8). When it is
+	// absent the zone's ttl applies, and 3600 when the zone has none. All records of one name and type share one TTL;
+	// where objects differ, the smallest applies.
+	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	TTL *int64 `json:"ttl,omitempty"`
 }
 
 // RecordStatus is what the controller has observed about a record. All record kinds share it.
 type RecordStatus struct {
-	// Conditions of the record.
+	// Conditions of the record. Accepted: it is part of its zone's data. Programmed: the primaries were asked and
+	// answered with it. Ready: both, for the present generation; the reason is ReconcileSucceeded, NotSelected,
+	// ZoneNotFound, ZoneNotConfigured, NoPrimaryInstances or ReconcileFailed.
+	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ObservedGeneration is the metadata.generation that this status describes.
+	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Zone is the name of the DNS zone that the record belongs to.
+	// Zone is the name of the DNS zone that the record belongs to; empty while no DNSZone selects it.
+	//
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
 	// ZoneRef points to the DNSZone object that selected the record.
+	//
 	// +optional
 	ZoneRef *ZoneReference `json:"zoneRef,omitempty"`
 
-	// RecordHash is the SHA-256, in hexadecimal, of everything in the record that affects DNS data.
+	// RecordHash is the SHA-256, in hexadecimal, of everything in the record that affects DNS data. It changes when, and
+	// only when, servers have to be told something.
+	//
 	// +optional
 	RecordHash string `json:"recordHash,omitempty"`
 
-	// LastUpdated is when a change of this record last reached BIND.
+	// LastUpdated is when a change of this record last reached BIND (RFC 3339).
+	//
 	// +optional
 	LastUpdated *metav1.Time `json:"lastUpdated,omitempty"`
 
-	// Addresses are the published addresses, joined by commas.
+	// Addresses are the addresses of an ARecord or AAAARecord, joined by commas; other kinds leave it empty.
+	//
 	// +optional
 	Addresses string `json:"addresses,omitempty"`
 
-	// PublishedName is the owner name under which the record stands in DNS now.
+	// PublishedName is the full owner name under which the record stands in DNS now. After spec.name has changed it still
+	// holds the old name until that has been removed.
+	//
 	// +optional
 	PublishedName string `json:"publishedName,omitempty"`
 }
@@ -63,7 +86,8 @@ type ZoneReference struct {
 	Namespace string `json:"namespace"`
 	// ZoneName is the DNS name of the zone.
 	ZoneName string `json:"zoneName"`
-	// LastReconciledAt is when the zone was last configured here successfully.
+	// LastReconciledAt is when the zone was last configured here successfully (RFC 3339).
+	//
 	// +optional
 	LastReconciledAt *metav1.Time `json:"lastReconciledAt,omitempty"`
 }

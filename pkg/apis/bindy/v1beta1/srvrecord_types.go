@@ -4,17 +4,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SRVRecord publishes SRV records.
+// SRVRecord tells which host and port provide a service (RFC 2782). Its name has the form "_service._protocol".
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=srv,categories=dns
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.target`
+// +kubebuilder:printcolumn:name="Port",type=integer,JSONPath=`.spec.port`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type SRVRecord struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the record to publish.
 	Spec SRVRecordSpec `json:"spec"`
-	// Status is what the controller has observed.
+
+	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
+	// SyncStatus instead.
+	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
 }
@@ -23,16 +34,30 @@ type SRVRecord struct {
 type SRVRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Priority of the target.
+	// Priority of the target, 0 to 65535: clients try the lowest first.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
 	Priority int32 `json:"priority"`
 
-	// Weight of the target.
+	// Weight shares clients out among targets of one priority, in proportion, 0 to 65535.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
 	Weight int32 `json:"weight"`
 
-	// Port of the service.
+	// Port of the service on the target, 0 to 65535.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// Target is the host that provides the service.
+	// Target is the host that provides the service; an address is not allowed. End it with a dot to say that it is
+	// complete: "sip1.example.com.". "." alone says that the service is not to be had.
+	//
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.target must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '.' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as sip1.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, or \".\" alone for none"
 	Target string `json:"target"`
 }
 

@@ -4,17 +4,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TXTRecord publishes TXT records.
+// TXTRecord publishes text for a name (RFC 1035, section 3.3.14), such as an SPF, DKIM or DMARC policy.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=txt,categories=dns
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type TXTRecord struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the record to publish.
 	Spec TXTRecordSpec `json:"spec"`
-	// Status is what the controller has observed.
+
+	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
+	// SyncStatus instead.
+	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
 }
@@ -23,7 +32,14 @@ type TXTRecord struct {
 type TXTRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Text is the record's strings.
+	// Text are the character strings of one TXT record, in order; readers join them without anything between. A string of
+	// more than 255 bytes is split for you.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=32768
+	// +kubebuilder:validation:XValidation:rule="self.map(s, size(s)).sum() <= 60000",message="spec.text is longer than a DNS message can carry: at most 60000 characters in total"
 	Text []string `json:"text"`
 }
 
