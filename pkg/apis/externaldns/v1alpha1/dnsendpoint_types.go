@@ -4,25 +4,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DNSEndpoint hands over DNS names to publish.
+// DNSEndpoint hands over DNS names to publish. Programs write it; a person would rather use a record kind such as
+// ARecord. Each endpoint goes to the zone with the longest name that holds its dnsName.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=dns
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=https://github.com/kubernetes-sigs/external-dns/pull/2007"
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Programmed",type=string,JSONPath=`.status.conditions[?(@.type=="Programmed")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type DNSEndpoint struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is what to publish.
+	//
 	// +optional
 	Spec DNSEndpointSpec `json:"spec,omitempty"`
+
 	// Status is what the controller has observed.
+	//
 	// +optional
 	Status DNSEndpointStatus `json:"status,omitempty"`
 }
 
 // DNSEndpointSpec is what to publish.
 type DNSEndpointSpec struct {
-	// Endpoints to publish.
+	// Endpoints to publish, one RRset each.
+	//
 	// +optional
 	// +listType=atomic
 	Endpoints []*Endpoint `json:"endpoints,omitempty"`
@@ -30,26 +40,40 @@ type DNSEndpointSpec struct {
 
 // Endpoint is one RRset.
 type Endpoint struct {
-	// DNSName is the full owner name.
+	// DNSName is the full owner name, with or without a dot at its end.
+	//
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
-	// Targets are the values of the RRset.
+
+	// Targets are the values of the RRset, each in the presentation format of its type: "192.0.2.1" for A,
+	// "10 mail.example.com" for MX.
+	//
 	// +optional
 	// +listType=atomic
 	Targets []string `json:"targets,omitempty"`
-	// RecordType is the DNS type.
+
+	// RecordType is the DNS type: A, AAAA, CNAME, NS, TXT, MX, SRV or CAA.
+	//
 	// +optional
 	RecordType string `json:"recordType,omitempty"`
-	// RecordTTL in seconds.
+
+	// RecordTTL is how long, in seconds, a resolver may keep the RRset. The zone's TTL when it is 0 or absent.
+	//
 	// +optional
 	RecordTTL int64 `json:"recordTTL,omitempty"`
+
 	// SetIdentifier tells apart several endpoints of one name and type.
+	//
 	// +optional
 	SetIdentifier string `json:"setIdentifier,omitempty"`
-	// Labels are the source's own notes.
+
+	// Labels are notes of the program that wrote the endpoint.
+	//
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// ProviderSpecific settings.
+
+	// ProviderSpecific are settings that only some DNS providers know.
+	//
 	// +optional
 	// +listType=atomic
 	ProviderSpecific []ProviderSpecificProperty `json:"providerSpecific,omitempty"`
@@ -58,9 +82,12 @@ type Endpoint struct {
 // ProviderSpecificProperty is a setting that only some DNS providers know.
 type ProviderSpecificProperty struct {
 	// Name of the setting.
+	//
 	// +optional
 	Name string `json:"name,omitempty"`
+
 	// Value of the setting.
+	//
 	// +optional
 	Value string `json:"value,omitempty"`
 }
@@ -68,9 +95,13 @@ type ProviderSpecificProperty struct {
 // DNSEndpointStatus is what the controller has observed.
 type DNSEndpointStatus struct {
 	// ObservedGeneration is the metadata.generation that this status describes.
+	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions of the endpoints.
+
+	// Conditions of the endpoints. Accepted: they are part of a plan, or False with reason Invalid, NoMatchingZone or
+	// Conflict. Programmed: the servers took them.
+	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// refine adds to a schema, at every depth, what markers on the Go types cannot say.
+func refine(s *apiextensionsv1.JSONSchemaProps) {
+	if isSelector(s) {
+		limitSelector(s)
+		return
+	}
+	for name, p := range s.Properties {
+		switch name {
+		case "volumes", "volumeMounts", "envVars", "resources", "serviceSpec", "emptyDir", "persistentVolume":
+			stripDescriptions(&p, true)
+		case "service":
+			spec := p.Properties["spec"]
+			stripDescriptions(&spec, true)
+			p.Properties["spec"] = spec
+		case "nameServerIps":
+			p.AdditionalProperties.Schema.MaxLength = new(int64(45))
+		default:
+			refine(&p)
+		}
+		s.Properties[name] = p
+	}
+	if s.Items != nil {
+		refine(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		refine(s.AdditionalProperties.Schema)
+	}
+}
+
+// stripDescriptions removes descriptions below s, and that of s itself unless it is the topmost.
+func stripDescriptions(s *apiextensionsv1.JSONSchemaProps, top bool) {
+	if !top {
+		s.Description = ""
+	}
+	for name, p := range s.Properties {
+		stripDescriptions(&p, false)
+		s.Properties[name] = p
+	}
+	if s.Items != nil {
+		stripDescriptions(s.Items.Schema, false)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		stripDescriptions(s.AdditionalProperties.Schema, false)
+	}
+}
+
+func isSelector(s *apiextensionsv1.JSONSchemaProps) bool {
+	_, labels := s.Properties["matchLabels"]
+	_, expressions := s.Properties["matchExpressions"]
+	return labels && expressions
+}
+
+const (
+	// Label keys and values as Kubernetes has them: an optional DNS prefix, then a name of at most 63 characters.
+	namePart = `([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]`
+	keyRule  = `^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?` + namePart + `$`
+	valRule  = `^(` + namePart + `)?$`
+)
+
+// limitSelector gives a LabelSelector's lists their limits, and rules that tell a selector which can never work.
+func limitSelector(s *apiextensionsv1.JSONSchemaProps) {
+	labels := s.Properties["matchLabels"]
+	labels.MaxProperties = new(int64(32))
+	labels.AdditionalProperties.Schema.MaxLength = new(int64(63))
+	labels.Description = "matchLabels are labels that must be there with the given values; all of them."
+	labels.XValidations = rules(
+		`self.all(k, size(k) <= 317 && k.matches('`+keyRule+`'))`,
+		`the keys of matchLabels must be label keys: a name of at most 63 letters, digits, "-", "_" and ".", optionally after a DNS prefix and "/"`,
+		`self.all(k, self[k].matches('`+valRule+`'))`,
+		`the values of matchLabels must be label values: at most 63 letters, digits, "-", "_" and "."`)
+	s.Properties["matchLabels"] = labels
+
+	expressions := s.Properties["matchExpressions"]
+	expressions.MaxItems = new(int64(16))
+	expressions.Description = "matchExpressions are requirements on labels; all of them must hold."
+	limitRequirement(expressions.Items.Schema)
+	s.Properties["matchExpressions"] = expressions
+}
+
+func limitRequirement(r *apiextensionsv1.JSONSchemaProps) {
+	r.Description = "A requirement on one label."
+	r.XValidations = rules(
+		`!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)`,
+		`operators In and NotIn need at least one entry in values`,
+		`!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0`,
+		`operators Exists and DoesNotExist take no values: remove values, or use In or NotIn`)
+
+	key := r.Properties["key"]
+	key.Description = "key of the label."
+	key.MaxLength = new(int64(317))
+	key.XValidations = rules(`self.matches('`+keyRule+`')`,
+		`key must be a label key: a name of at most 63 letters, digits, "-", "_" and ".", optionally after a DNS prefix and "/"`)
+	r.Properties["key"] = key
+
+	operator := r.Properties["operator"]
+	operator.Description = "operator is In, NotIn (which also holds when the label is missing), Exists or DoesNotExist."
+	for _, o := range []string{"In", "NotIn", "Exists", "DoesNotExist"} {
+		quoted, _ := json.Marshal(o) // a string always has a JSON form
+		operator.Enum = append(operator.Enum, apiextensionsv1.JSON{Raw: quoted})
+	}
+	r.Properties["operator"] = operator
+
+	values := r.Properties["values"]
+	values.Description = "values of the label that In and NotIn compare with."
+	values.MaxItems = new(int64(64))
+	values.Items.Schema.MaxLength = new(int64(63))
+	values.Items.Schema.XValidations = rules(`self.matches('`+valRule+`')`,
+		`values must be label values: at most 63 letters, digits, "-", "_" and "."`)
+	r.Properties["values"] = values
+}
+
+// rules makes validation rules of expressions and messages in turn.
+func rules(pairs ...string) apiextensionsv1.ValidationRules {
+	var out apiextensionsv1.ValidationRules
+	for i := 0; i+1 < len(pairs); i += 2 {
+		out = append(out, apiextensionsv1.ValidationRule{Rule: pairs[i], Message: pairs[i+1]})
+	}
+	return out
+}

@@ -1,0 +1,252 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There
+// is one for each DNSZone, each record, each Bind9Instance and each Bind9Cluster; its name is the object's kind in
+// lower case, a dot and the object's name: arecord.www. It is computed from the servers' own answers and never stored.
+//
+// +kubebuilder:object:root=true
+type SyncStatus struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata. Labels, generation and creation time are those of the object that this is about. The
+	// resourceVersion changes when the verdict or its evidence changes; times, serials and round trips of an unchanged
+	// verdict are refreshed without a new one.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// The object that this is about.
+	ObjectRef ObjectReference `json:"objectRef"`
+	// DNS name of the zone that the object belongs to, without the final dot. Empty for a record that no zone selects,
+	// and for instances and clusters.
+	// +optional
+	Zone string `json:"zone,omitempty"`
+	// The verdict. Everything else is the evidence for it.
+	// +optional
+	Status SyncStatusStatus `json:"status,omitempty"`
+	// What the servers should serve: the complete RRset at each name and type that the object declares, values of
+	// other objects at the same name and type included. An entry without data is one that must not exist, for example
+	// that of an object being deleted. A zone shows no RRsets, but counts; see servers.records.
+	// +optional
+	// +listType=atomic
+	RRsets []RRset `json:"rrsets,omitempty"`
+	// One row for each authoritative server of the zone: primaries first. An expected pod that does not exist, or
+	// that does not answer, has a row that says so.
+	// +optional
+	// +listType=atomic
+	Servers []ServerStatus `json:"servers,omitempty"`
+	// The rows of servers, counted.
+	// +optional
+	Summary Summary `json:"summary,omitempty"`
+	// When the servers were asked: the oldest of the answers that the verdict rests on.
+	// +optional
+	ObservedAt *metav1.MicroTime `json:"observedAt,omitempty"`
+	// When the last resolver that cached the previous answer must have dropped it. Until then clients can see the
+	// previous data although every server is in step. Only set when it lies ahead and is known.
+	// +optional
+	CachesExpireAt *metav1.Time `json:"cachesExpireAt,omitempty"`
+}
+
+// SyncStatusList is a list of SyncStatus objects.
+//
+// +kubebuilder:object:root=true
+type SyncStatusList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// The objects, sorted by namespace and name.
+	Items []SyncStatus `json:"items"`
+}
+
+// ObjectReference names the object that a SyncStatus is about, and the version of it that was judged.
+type ObjectReference struct {
+	// API version of the object, for example bindy.firestoned.io/v1beta1.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the object, for example ARecord.
+	Kind string `json:"kind"`
+	// Namespace of the object.
+	Namespace string `json:"namespace"`
+	// Name of the object.
+	Name string `json:"name"`
+	// UID of the object.
+	UID types.UID `json:"uid"`
+	// Generation of the object's spec that was judged.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// SyncStatusStatus is the verdict.
+type SyncStatusStatus struct {
+	// The verdict in one word. InSync: every server serves what is declared. Propagating: on its way, waiting helps.
+	// OutOfSync: a server does not serve it and time alone will not change that. Failed: a person has to act on the
+	// object, see failureReason. Unknown: no server could be asked.
+	Phase Phase `json:"phase"`
+	// True when, and only when, phase is InSync.
+	InSync bool `json:"inSync"`
+	// Set when a person has to act on the object: why, in one CamelCase word.
+	// +optional
+	FailureReason string `json:"failureReason,omitempty"`
+	// Set with failureReason: what is wrong, in a sentence.
+	// +optional
+	FailureMessage string `json:"failureMessage,omitempty"`
+	// Accepted: the declaration is valid and part of its zone. Programmed: the primaries were asked and serve it.
+	// Propagated: every authoritative server was asked and serves it. For instances and clusters only Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Phase is the verdict in one word.
+// +enum
+type Phase string
+
+const (
+	// PhaseInSync means that every authoritative server serves what is declared.
+	PhaseInSync Phase = "InSync"
+	// PhasePropagating means that the declaration is on its way: waiting helps.
+	PhasePropagating Phase = "Propagating"
+	// PhaseOutOfSync means that a server does not serve what is declared and time alone will not change that.
+	PhaseOutOfSync Phase = "OutOfSync"
+	// PhaseFailed means that a person has to act on the object.
+	PhaseFailed Phase = "Failed"
+	// PhaseUnknown means that no server could be asked.
+	PhaseUnknown Phase = "Unknown"
+)
+
+// Condition types of a SyncStatus.
+const (
+	// ConditionAccepted tells whether the declaration is valid and part of its zone.
+	ConditionAccepted = "Accepted"
+	// ConditionProgrammed tells whether the primaries were asked and serve the declaration.
+	ConditionProgrammed = "Programmed"
+	// ConditionPropagated tells whether every authoritative server was asked and serves the declaration.
+	ConditionPropagated = "Propagated"
+	// ConditionReady is the one condition of instances and clusters: every expected pod is ready.
+	ConditionReady = "Ready"
+)
+
+// RRset is the data at one owner name and type.
+type RRset struct {
+	// Owner name, absolute and in lower case, with the final dot.
+	Name string `json:"name"`
+	// DNS type, for example A.
+	Type string `json:"type"`
+	// Time to live in seconds. Not set when there is no data.
+	// +optional
+	TTL *int64 `json:"ttl,omitempty"`
+	// Data in canonical presentation form, sorted. Empty when the RRset does not exist, or must not.
+	// +optional
+	// +listType=atomic
+	Rdata []string `json:"rdata,omitempty"`
+}
+
+// ServerStatus is what one authoritative server answered.
+type ServerStatus struct {
+	// Name of the Bind9Instance.
+	Instance string `json:"instance"`
+	// Namespace of the Bind9Instance, when it is not that of the object.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the pod.
+	Pod string `json:"pod"`
+	// Address and port that was asked. Empty while the pod has no address.
+	// +optional
+	Address string `json:"address,omitempty"`
+	// Primary or Secondary.
+	Role string `json:"role"`
+	// Phase of the pod. Empty when the pod does not exist.
+	// +optional
+	PodPhase corev1.PodPhase `json:"podPhase,omitempty"`
+	// Whether the pod is ready.
+	PodReady bool `json:"podReady"`
+	// What the answers show. InSync: serves what is declared. Stale: an older serial, or a change that has not been
+	// programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other
+	// data, or a serial ahead of the primaries', which a transfer will never repair. NotLoaded: knows the zone but has
+	// no data for it (SERVFAIL): never transferred, expired or broken. Lame: answers without authority. Refused: does
+	// not serve the zone to us. Unreachable: no answer.
+	State ServerState `json:"state"`
+	// Serial of the zone on this server. Not set when the server did not tell.
+	// +optional
+	Serial *int64 `json:"serial,omitempty"`
+	// How many serials this server is behind the primaries' newest (RFC 1982). 0 is level. Negative is ahead.
+	// +optional
+	SerialLag *int64 `json:"serialLag,omitempty"`
+	// Response code of the answer, for example NOERROR. Empty when there was none.
+	// +optional
+	Rcode string `json:"rcode,omitempty"`
+	// Whether the answer had the AA bit.
+	Authoritative bool `json:"authoritative"`
+	// The RRsets on this server that differ from what is declared, as they are there; without data when missing.
+	// At most 20 are shown.
+	// +optional
+	// +listType=atomic
+	Observed []RRset `json:"observed,omitempty"`
+	// For a zone: how many RRsets this server serves as declared, and how many not.
+	// +optional
+	Records *RecordCounts `json:"records,omitempty"`
+	// Round trip of the question, for example 412µs.
+	// +optional
+	RTT *metav1.Duration `json:"rtt,omitempty"`
+	// When this server answered.
+	// +optional
+	ObservedAt *metav1.MicroTime `json:"observedAt,omitempty"`
+	// What to know about this row, in a sentence. Empty when in step.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ServerState is what a server's answers show.
+// +enum
+type ServerState string
+
+const (
+	// StateInSync means that the server serves what is declared.
+	StateInSync ServerState = "InSync"
+	// StateStale means an older serial, or a change that has not been programmed yet: wait.
+	StateStale ServerState = "Stale"
+	// StateMissing means the current serial without the RRset.
+	StateMissing ServerState = "Missing"
+	// StateDivergent means other data at the current serial, or a serial ahead of the primaries'.
+	StateDivergent ServerState = "Divergent"
+	// StateNotLoaded means that the server knows the zone but has no data for it (SERVFAIL).
+	StateNotLoaded ServerState = "NotLoaded"
+	// StateLame means an answer without authority for the zone.
+	StateLame ServerState = "Lame"
+	// StateRefused means that the server does not serve the zone to us, or refuses to transfer it.
+	StateRefused ServerState = "Refused"
+	// StateUnreachable means no answer.
+	StateUnreachable ServerState = "Unreachable"
+)
+
+// RecordCounts counts the RRsets of a zone on one server.
+type RecordCounts struct {
+	// RRsets that the server serves as declared.
+	InSync int32 `json:"inSync"`
+	// RRsets that it serves otherwise, or not at all.
+	OutOfSync int32 `json:"outOfSync"`
+	// RRsets on the server that nobody declares (SOA and DNSSEC's own not counted).
+	// +optional
+	Undeclared int32 `json:"undeclared,omitempty"`
+}
+
+// Summary counts servers by what they showed.
+type Summary struct {
+	// Authoritative servers of the zone; for an instance or cluster its expected pods.
+	Servers int32 `json:"servers"`
+	// Servers in step; for an instance or cluster the ready pods.
+	InSync int32 `json:"inSync"`
+	// Servers that gave no answer.
+	Unreachable int32 `json:"unreachable"`
+	// For a zone: RRsets declared.
+	// +optional
+	Records int32 `json:"records,omitempty"`
+	// For a zone: RRsets that at least one server does not serve as declared.
+	// +optional
+	RecordsOutOfSync int32 `json:"recordsOutOfSync,omitempty"`
+}
