@@ -8,6 +8,8 @@ const (
 	ControlPort = 9953
 	// StatisticsPort is named's statistics channel (HTTP, JSON).
 	StatisticsPort = 8053
+	// SidecarPort is the one that the sidecar serves its HTTP API on.
+	SidecarPort = 8080
 	// ServicePort is the DNS port of an instance's Service.
 	ServicePort = 53
 	// ServiceBindcarPort is the port of the sidecar's HTTP API on an instance's Service.

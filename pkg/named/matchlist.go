@@ -22,14 +22,14 @@ func builtinACL(name string) bool {
 	return false
 }
 
-// matchList renders an address match list, each element followed by "; ". Elements are addresses, prefixes, names of
-// ACLs, "key NAME", each with an optional "!" before it. Anything else is refused, so that no value of a field can
-// close the list and go on with statements of its own.
-func (c Config) matchList(field string, elements []string) (string, error) {
+// MatchList renders an address match list, each element followed by "; ". Elements are addresses, prefixes, names of
+// ACLs that known accepts, "key NAME", each with an optional "!" before it. Anything else is refused, so that no value
+// of a field can close the list and go on with statements of its own. The error names the field.
+func MatchList(field string, elements []string, known func(acl string) bool) (string, error) {
 	var b strings.Builder
 	var problems []error
 	for _, element := range elements {
-		text, err := c.matchElement(element)
+		text, err := matchElement(element, known)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", field, err))
 			continue
@@ -40,7 +40,11 @@ func (c Config) matchList(field string, elements []string) (string, error) {
 	return b.String(), errors.Join(problems...)
 }
 
-func (c Config) matchElement(element string) (string, error) {
+func (c Config) matchList(field string, elements []string) (string, error) {
+	return MatchList(field, elements, func(acl string) bool { _, defined := c.ACLs[acl]; return defined })
+}
+
+func matchElement(element string, known func(acl string) bool) (string, error) {
 	element = strings.TrimSuffix(strings.TrimSpace(element), ";")
 	rest, negated := strings.CutPrefix(element, "!")
 	rest = strings.TrimSpace(rest)
@@ -61,9 +65,10 @@ func (c Config) matchElement(element string) (string, error) {
 	if prefix, err := netip.ParsePrefix(rest); err == nil {
 		return not + prefix.Masked().String(), nil
 	}
-	if _, defined := c.ACLs[rest]; builtinACL(rest) {
+	if builtinACL(rest) {
 		return not + rest, nil
-	} else if defined && identifier.MatchString(rest) {
+	}
+	if identifier.MatchString(rest) && known(rest) {
 		return fmt.Sprintf("%s%q", not, rest), nil
 	}
 	return "", fmt.Errorf("%q is neither an address, a prefix, a key nor a known ACL", element)
@@ -74,7 +79,7 @@ func forwarders(list []string) (string, error) {
 	var b strings.Builder
 	var problems []error
 	for _, entry := range list {
-		addr, err := parseServer(entry)
+		addr, err := ParseServer(entry)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("forwarders: %w", err))
 			continue
@@ -84,7 +89,8 @@ func forwarders(list []string) (string, error) {
 	return b.String(), errors.Join(problems...)
 }
 
-func parseServer(entry string) (netip.AddrPort, error) {
+// ParseServer reads "IP", "IP:port", "[IPv6]:port" or "IP port N"; the port is 0 when it is not given.
+func ParseServer(entry string) (netip.AddrPort, error) {
 	entry = strings.TrimSpace(entry)
 	if addr, err := netip.ParseAddr(entry); err == nil && addr.Zone() == "" {
 		return netip.AddrPortFrom(addr, 0), nil

@@ -1,0 +1,113 @@
+package bindcar
+
+// Types of zones.
+const (
+	Primary   = "primary"
+	Secondary = "secondary"
+)
+
+// Audience is what a caller's token must be made for.
+const Audience = "bindcar"
+
+// apiPrefix is the path under which the API is served; /metrics is at the root.
+const apiPrefix = "/api/v1"
+
+// CreateZone is the body of POST /zones.
+type CreateZone struct {
+	// ZoneName is the zone's DNS name, with or without the final dot.
+	ZoneName string `json:"zoneName"`
+	// ZoneType is Primary or Secondary.
+	ZoneType string `json:"zoneType"`
+	// UpdateKeyName is the TSIG key that may update a primary zone.
+	UpdateKeyName string     `json:"updateKeyName,omitempty"`
+	ZoneConfig    ZoneConfig `json:"zoneConfig"`
+}
+
+// ZoneConfig is the content of a primary zone and who is told and allowed what.
+type ZoneConfig struct {
+	// TTL in seconds of records that have none of their own.
+	TTL uint32 `json:"ttl,omitempty"`
+	// SOA of a primary zone.
+	SOA *SOA `json:"soa,omitempty"`
+	// NameServers become NS records at the apex when Records has none there; NameServerIPs are their addresses.
+	NameServers   []string          `json:"nameServers,omitempty"`
+	NameServerIPs map[string]string `json:"nameServerIps,omitempty"`
+	// Records are the zone's whole content but the SOA.
+	Records []Record `json:"records,omitempty"`
+	// AlsoNotify are servers, as "IP:port", that a primary tells of changes.
+	AlsoNotify []string `json:"alsoNotify,omitempty"`
+	// AllowTransfer are address match elements that may transfer the zone, beside the transfer key.
+	AllowTransfer []string `json:"allowTransfer,omitempty"`
+	// Primaries are the servers, as "IP:port", that a secondary transfers from.
+	Primaries []string `json:"primaries,omitempty"`
+	// DNSSECPolicy is the dnssec-policy to sign with; InlineSigning keeps the unsigned zone apart.
+	DNSSECPolicy  string `json:"dnssecPolicy,omitempty"`
+	InlineSigning *bool  `json:"inlineSigning,omitempty"`
+}
+
+// SOA is a zone's start of authority (RFC 1035 section 3.3.13); intervals in seconds.
+type SOA struct {
+	PrimaryNS   string `json:"primaryNs"`
+	AdminEmail  string `json:"adminEmail"`
+	Serial      uint32 `json:"serial"`
+	Refresh     uint32 `json:"refresh"`
+	Retry       uint32 `json:"retry"`
+	Expire      uint32 `json:"expire"`
+	NegativeTTL uint32 `json:"negativeTtl"`
+}
+
+// Record is one resource record.
+type Record struct {
+	// Name is relative to the zone ("@" is the apex) or absolute with a final dot.
+	Name string `json:"name"`
+	// Type is the mnemonic, for example "A".
+	Type string `json:"type"`
+	// Value is the rdata in presentation form (RFC 1035 section 5.1).
+	Value string `json:"value"`
+	// TTL in seconds; the zone's when absent.
+	TTL *uint32 `json:"ttl,omitempty"`
+	// Priority precedes the value of an MX or SRV record when it is set.
+	Priority *uint16 `json:"priority,omitempty"`
+}
+
+// PatchZone is the body of PATCH /zones/{name}: what is present replaces what the zone has.
+type PatchZone struct {
+	AlsoNotify    *[]string `json:"alsoNotify,omitempty"`
+	AllowTransfer *[]string `json:"allowTransfer,omitempty"`
+	Primaries     *[]string `json:"primaries,omitempty"`
+}
+
+// Zone is what named knows of a zone.
+type Zone struct {
+	Name string `json:"name"`
+	// Type is Primary or Secondary.
+	Type string `json:"zoneType"`
+	// Serial of the zone; absent while named has no data for it.
+	Serial *uint32 `json:"serial,omitempty"`
+	// FilePath of the zone file.
+	FilePath string `json:"filePath,omitempty"`
+	// Added is true when the zone was added at run time, through this API.
+	Added bool `json:"added"`
+}
+
+// ZoneList is the answer to GET /zones.
+type ZoneList struct {
+	// Zones are the names, in alphabetical order.
+	Zones []string `json:"zones"`
+	Count int      `json:"count"`
+	// Items are the same zones with what named knows of them.
+	Items []Zone `json:"items,omitempty"`
+}
+
+// Answer is what a successful change or command answers.
+type Answer struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+	Details string `json:"details,omitempty"`
+}
+
+// Failure is the body of every answer with a status of 400 and above.
+type Failure struct {
+	Error   string `json:"error"`
+	Details string `json:"details,omitempty"`
+}

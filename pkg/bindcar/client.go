@@ -1,0 +1,155 @@
+package bindcar
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// ClientOptions configure a Client.
+type ClientOptions struct {
+	// TokenFile holds the ServiceAccount token to show, made for the audience Audience. It is read again as the kubelet
+	// renews it. Without a file no token is sent.
+	TokenFile string
+	// Timeout of one request; 30 s when 0.
+	Timeout time.Duration
+}
+
+// Client speaks to the sidecars of any number of pods. It is safe for concurrent use. Its errors are *Error.
+type Client struct {
+	http  *http.Client
+	token *tokenFile
+}
+
+// NewClient makes a client. Connections are kept open, a few to each sidecar.
+func NewClient(options ClientOptions) *Client {
+	timeout := options.Timeout
+	if timeout == 0 {
+		timeout = 30 * time.Second
+	}
+	transport := &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: 3 * time.Second}).DialContext,
+		MaxIdleConnsPerHost:   4,
+		IdleConnTimeout:       90 * time.Second,
+		ResponseHeaderTimeout: timeout,
+	}
+	return &Client{http: &http.Client{Transport: transport, Timeout: timeout}, token: &tokenFile{path: options.TokenFile}}
+}
+
+// CreateZone adds a zone; IsExists tells that it was there.
+func (c *Client) CreateZone(ctx context.Context, server netip.AddrPort, zone CreateZone) error {
+	return c.call(ctx, http.MethodPost, server, "/zones", zone, nil)
+}
+
+// DeleteZone removes a zone and its files; IsNotFound tells that it was not there.
+func (c *Client) DeleteZone(ctx context.Context, server netip.AddrPort, zone string) error {
+	return c.call(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
+}
+
+// PatchZone changes who is notified and who may transfer, or where a secondary transfers from.
+func (c *Client) PatchZone(ctx context.Context, server netip.AddrPort, zone string, patch PatchZone) error {
+	return c.call(ctx, http.MethodPatch, server, "/zones/"+url.PathEscape(zone), patch, nil)
+}
+
+// Zones lists what the server has.
+func (c *Client) Zones(ctx context.Context, server netip.AddrPort) (ZoneList, error) {
+	var list ZoneList
+	err := c.call(ctx, http.MethodGet, server, "/zones", nil, &list)
+	return list, err
+}
+
+// Zone describes one zone.
+func (c *Client) Zone(ctx context.Context, server netip.AddrPort, zone string) (Zone, error) {
+	var out Zone
+	err := c.call(ctx, http.MethodGet, server, "/zones/"+url.PathEscape(zone), nil, &out)
+	return out, err
+}
+
+// Command runs reload, freeze, thaw, notify or retransfer on a zone and returns named's words.
+func (c *Client) Command(ctx context.Context, server netip.AddrPort, zone, command string) (string, error) {
+	var answer Answer
+	err := c.call(ctx, http.MethodPost, server, "/zones/"+url.PathEscape(zone)+"/"+command, nil, &answer)
+	return answer.Details, err
+}
+
+// Ready returns nil when the sidecar and its named answer.
+func (c *Client) Ready(ctx context.Context, server netip.AddrPort) error {
+	return c.call(ctx, http.MethodGet, server, "/ready", nil, nil)
+}
+
+// call sends one request; a token that was refused is read anew, once.
+func (c *Client) call(ctx context.Context, method string, server netip.AddrPort, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return fmt.Errorf("encoding the request: %w", err)
+		}
+	}
+	target := "http://" + server.String() + apiPrefix + path
+	err := c.send(ctx, method, target, body, out)
+	if hasCode(err, http.StatusUnauthorized) && c.token.forget() {
+		err = c.send(ctx, method, target, body, out)
+	}
+	return err
+}
+
+// maxAnswer is more than the list of 100,000 zones takes, in bytes.
+const maxAnswer = 64 << 20
+
+func (c *Client) send(ctx context.Context, method, target string, body []byte, out any) error {
+	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return unreachable(err)
+	}
+	token, err := c.token.read()
+	if err != nil {
+		return unreachable(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		var urlErr *url.Error
+		if errors.As(err, &urlErr) {
+			err = urlErr.Err
+		}
+		return unreachable(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	return read(response, out)
+}
+
+func read(response *http.Response, out any) error {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return unreachable(err)
+	}
+	if response.StatusCode >= 300 {
+		var failure Failure
+		if json.Unmarshal(text, &failure) != nil {
+			failure.Error = http.StatusText(response.StatusCode)
+		}
+		return newError(response.StatusCode, failure)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return &Error{Code: response.StatusCode, Reason: newError(http.StatusInternalServerError, Failure{}).Reason,
+			Message: "sent an answer that is not JSON", Details: err.Error(), Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package bindcar
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// Error is a sidecar's refusal, or the failure to reach it.
+type Error struct {
+	// Code is the HTTP status, 0 when no answer came.
+	Code int
+	// Reason is a condition reason.
+	Reason string
+	// Message says what happened, as a sentence without its subject: "cannot connect to Bindcar API".
+	Message string
+	// Details are the sidecar's own words, or the text of the network error.
+	Details string
+	// Err is the network error, if that is what it was.
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.Details == "" {
+		return "bindcar: " + e.Message
+	}
+	return fmt.Sprintf("bindcar: %s: %s", e.Message, e.Details)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Transient tells whether the same request may succeed later without anybody changing anything.
+func (e *Error) Transient() bool {
+	switch e.Code {
+	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return true
+	case http.StatusNotImplemented:
+		return false
+	}
+	return e.Code >= 500 && e.Reason != status.RNDCAuthenticationFailed
+}
+
+// IsExists tells whether the zone was there already.
+func IsExists(err error) bool { return hasCode(err, http.StatusConflict) }
+
+// IsNotFound tells whether the server has no such zone.
+func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
+
+func hasCode(err error, code int) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// newError maps an HTTP status to a condition's reason and message.
+func newError(code int, failure Failure) *Error {
+	e := &Error{Code: code, Details: failure.Details}
+	if e.Details == "" {
+		e.Details = failure.Error
+	}
+	switch code {
+	case http.StatusBadRequest:
+		e.Reason, e.Message = status.BindcarBadRequest, "sent a request that Bindcar API does not accept (400)"
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e.Reason, e.Message = status.BindcarAuthFailed, fmt.Sprintf("failed to authenticate with Bindcar API (%d)", code)
+	case http.StatusNotFound:
+		e.Reason, e.Message = status.ZoneNotFound, "does not have the zone (404)"
+	case http.StatusInternalServerError:
+		e.Reason, e.Message = status.BindcarInternalError, "reports an internal error of Bindcar API (500)"
+	case http.StatusNotImplemented:
+		e.Reason, e.Message = status.BindcarNotImplemented, "does not support the operation (501)"
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		e.Reason, e.Message = status.GatewayError, fmt.Sprintf("cannot be reached through a gateway (%d)", code)
+	default:
+		e.Reason, e.Message = status.BindcarUnreachable, fmt.Sprintf("gave an unexpected answer of Bindcar API (%d)", code)
+	}
+	if failure.Error == status.RNDCAuthenticationFailed {
+		e.Reason, e.Message = status.RNDCAuthenticationFailed, "cannot authenticate to its named"
+	}
+	return e
+}
+
+func unreachable(err error) *Error {
+	return &Error{Reason: status.BindcarUnreachable, Message: "cannot connect to Bindcar API", Details: err.Error(), Err: err}
+}

@@ -1,0 +1,144 @@
+package named
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
+// Names of containers.
+const (
+	containerInit    = "init"
+	containerNamed   = "named"
+	containerBindcar = "bindcar"
+)
+
+// binary is where our own image has its one file.
+const binary = "/lockstep"
+
+func (w Workload) initContainer() *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().
+		WithName(containerInit).
+		WithImage(w.bindcarImage()).
+		WithImagePullPolicy(pullPolicy(w.bindcar().ImagePullPolicy)).
+		WithCommand(binary, "bindcar", "init").
+		WithArgs("--rndc-key-file="+ControlKeyFile, "--rndc-key-algorithm="+w.keyAlgorithm(), "--zones-dir="+ZonesDir).
+		WithSecurityContext(restricted()).
+		WithResources(requests("10m", "32Mi", "64Mi")).
+		WithVolumeMounts(mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, false))
+}
+
+func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error) {
+	container := corev1ac.Container().
+		WithName(containerNamed).
+		WithImage(w.bind9Image()).
+		WithImagePullPolicy(pullPolicy(w.imageConfig().ImagePullPolicy)).
+		WithCommand("named", "-f", "-c", ConfigFile).
+		WithPorts(
+			corev1ac.ContainerPort().WithName(portDNS).WithContainerPort(Port).WithProtocol(corev1.ProtocolUDP),
+			corev1ac.ContainerPort().WithName(portDNSTCP).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
+		WithSecurityContext(restricted()).
+		WithResources(requests("50m", "64Mi", "")).
+		WithStartupProbe(tcpProbe(1, 120)).
+		WithReadinessProbe(tcpProbe(2, 2)).
+		WithLivenessProbe(tcpProbe(10, 3)).
+		WithVolumeMounts(mount(volumeConfig, ConfigDir, true), mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, false))
+	for _, m := range append(append([]corev1.VolumeMount{}, w.Cluster.VolumeMounts...), w.Instance.Spec.VolumeMounts...) {
+		extra, err := toApply[corev1ac.VolumeMountApplyConfiguration](m)
+		if err != nil {
+			return nil, fmt.Errorf("volumeMounts: %w", err)
+		}
+		container.WithVolumeMounts(extra)
+	}
+	return container, nil
+}
+
+func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, error) {
+	config := w.bindcar()
+	container := corev1ac.Container().
+		WithName(containerBindcar).
+		WithImage(w.bindcarImage()).
+		WithImagePullPolicy(pullPolicy(config.ImagePullPolicy)).
+		WithCommand(binary, "bindcar").
+		WithArgs(w.bindcarArgs()...).
+		WithPorts(corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(SidecarPort).WithProtocol(corev1.ProtocolTCP)).
+		WithSecurityContext(restricted()).
+		WithResources(requests("10m", "32Mi", "512Mi")).
+		WithReadinessProbe(httpProbe("/api/v1/ready", 2, 2)).
+		WithLivenessProbe(httpProbe("/api/v1/health", 10, 3)).
+		WithVolumeMounts(mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, true), mount(volumeAPIAccess, apiAccessDir, true))
+	if config.Resources != nil {
+		resources, err := toApply[corev1ac.ResourceRequirementsApplyConfiguration](config.Resources)
+		if err != nil {
+			return nil, fmt.Errorf("bindcarConfig.resources: %w", err)
+		}
+		container.WithResources(resources)
+	}
+	for _, env := range config.EnvVars {
+		variable, err := toApply[corev1ac.EnvVarApplyConfiguration](env)
+		if err != nil {
+			return nil, fmt.Errorf("bindcarConfig.envVars: %w", err)
+		}
+		container.WithEnv(variable)
+	}
+	return container, nil
+}
+
+// bindcarArgs has the sidecar listen on its usual port, where the controller expects it, and on the one asked for.
+func (w Workload) bindcarArgs() []string {
+	args := []string{
+		"--listen=:" + strconv.Itoa(SidecarPort),
+		"--rndc-address=127.0.0.1:" + strconv.Itoa(ControlPort),
+		"--rndc-key-file=" + ControlKeyFile,
+		"--statistics-url=http://127.0.0.1:" + strconv.Itoa(StatisticsPort),
+		"--zones-dir=" + ZonesDir,
+		"--transfer-key-name=" + w.TransferKey.Name,
+	}
+	if w.role() == v1beta1.RolePrimary && w.UpdateKey != nil {
+		args = append(args, "--update-key-name="+w.UpdateKey.Name)
+	}
+	if port := w.bindcar().Port; port != 0 && port != SidecarPort {
+		args = append(args, "--listen=:"+strconv.Itoa(int(port)))
+	}
+	if level := w.bindcar().LogLevel; level != "" {
+		args = append(args, "--log-level="+level)
+	}
+	for _, account := range w.AllowedServiceAccounts {
+		args = append(args, "--allowed-service-account="+account)
+	}
+	return args
+}
+
+// restricted is what Pod Security Standards' level "restricted" asks of a container, and a read-only root.
+func restricted() *corev1ac.SecurityContextApplyConfiguration {
+	return corev1ac.SecurityContext().
+		WithAllowPrivilegeEscalation(false).
+		WithReadOnlyRootFilesystem(true).
+		WithRunAsNonRoot(true).
+		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+}
+
+func requests(cpu, memory, limit string) *corev1ac.ResourceRequirementsApplyConfiguration {
+	out := corev1ac.ResourceRequirements().WithRequests(corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	})
+	if limit != "" {
+		out.WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)})
+	}
+	return out
+}
+
+func tcpProbe(period, failures int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(portDNSTCP))).
+		WithPeriodSeconds(period).WithFailureThreshold(failures).WithTimeoutSeconds(2)
+}
+
+func httpProbe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(portBindcar))).
+		WithPeriodSeconds(period).WithFailureThreshold(failures).WithTimeoutSeconds(2)
+}

@@ -1,0 +1,119 @@
+package named
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// Replicas is the number of pods that an instance asks for, 1 when it does not say.
+func Replicas(instance *v1beta1.Bind9Instance) int32 { return ptr.Deref(instance.Spec.Replicas, 1) }
+
+// StatefulSet runs the instance's pods. The error wraps ErrConfig.
+func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error) {
+	files, err := Render(w.Config())
+	if err != nil {
+		return nil, err
+	}
+	pod, err := w.podSpec()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	spec := appsv1ac.StatefulSetSpec().
+		WithReplicas(Replicas(w.Instance)).
+		WithServiceName(w.Instance.Name).
+		WithPodManagementPolicy(appsv1.ParallelPodManagement).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(SelectorLabels(w.Instance.Name))).
+		WithTemplate(corev1ac.PodTemplateSpec().
+			WithLabels(w.Labels()).
+			WithAnnotations(map[string]string{
+				ChecksumAnnotation:                        w.checksum(files),
+				"kubectl.kubernetes.io/default-container": containerNamed,
+			}).
+			WithSpec(pod))
+	claim, err := w.volumeClaim()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if claim != nil {
+		spec.WithVolumeClaimTemplates(claim)
+	}
+	return appsv1ac.StatefulSet(w.Instance.Name, w.Instance.Namespace).
+		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithSpec(spec), nil
+}
+
+func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
+	server, err := w.namedContainer()
+	if err != nil {
+		return nil, err
+	}
+	sidecar, err := w.bindcarContainer()
+	if err != nil {
+		return nil, err
+	}
+	volumes, err := w.volumes()
+	if err != nil {
+		return nil, err
+	}
+	return corev1ac.PodSpec().
+		WithServiceAccountName(ServiceAccountName).
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(30).
+		WithImagePullSecrets(pullSecrets(w.imageConfig().ImagePullSecrets)...).
+		WithSecurityContext(corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).WithRunAsUser(UserID).WithRunAsGroup(UserID).WithFSGroup(UserID).
+			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithReadinessGates(corev1ac.PodReadinessGate().WithConditionType(v1beta1.ZonesLoadedGate)).
+		WithTopologySpreadConstraints(w.spread(corev1.LabelHostname), w.spread(corev1.LabelTopologyZone)).
+		WithInitContainers(w.initContainer()).
+		WithContainers(server, sidecar).
+		WithVolumes(volumes...), nil
+}
+
+// spread prefers to keep the servers of a cluster that have the same role apart.
+func (w Workload) spread(topology string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
+	labels := SelectorLabels(w.Instance.Name)
+	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {
+		labels = map[string]string{LabelName: AppName, v1beta1.ClusterLabel: cluster, v1beta1.RoleLabel: string(w.role())}
+	}
+	return corev1ac.TopologySpreadConstraint().WithMaxSkew(1).WithTopologyKey(topology).
+		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
+		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(labels))
+}
+
+func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfiguration, error) {
+	storage := ptr.Deref(w.Instance.Spec.Storage, v1beta1.StorageConfig{})
+	config := ptr.Deref(storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{})
+	if storage.StorageType != v1beta1.StoragePersistentVolumeClaim || config.ClaimName != "" {
+		return nil, nil //nolint:nilnil // no claim is a value
+	}
+	size := config.Size
+	if size == "" {
+		size = "1Gi"
+	}
+	quantity, err := resource.ParseQuantity(size)
+	if err != nil {
+		return nil, fmt.Errorf("storage.persistentVolumeClaim.size: %w", err)
+	}
+	modes := config.AccessModes
+	if len(modes) == 0 {
+		modes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	}
+	claim := corev1ac.PersistentVolumeClaimSpec().WithAccessModes(modes...).
+		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: quantity}))
+	claim.StorageClassName = config.StorageClassName
+	return &corev1ac.PersistentVolumeClaimApplyConfiguration{
+		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(volumeCache).WithLabels(SelectorLabels(w.Instance.Name)),
+		Spec:                         claim,
+	}, nil
+}

@@ -1,0 +1,123 @@
+package named
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// Names of volumes.
+const (
+	volumeConfig    = "config"
+	volumeCache     = "cache"
+	volumeRun       = "run"
+	volumeAPIAccess = "kube-api-access"
+)
+
+// apiAccessDir is where client libraries look for a pod's credentials. Only the sidecar has them.
+const apiAccessDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+func mount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfiguration {
+	out := corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
+	if readOnly {
+		out.WithReadOnly(true)
+	}
+	return out
+}
+
+func (w Workload) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
+	out := []*corev1ac.VolumeApplyConfiguration{
+		w.configVolume(),
+		corev1ac.Volume().WithName(volumeRun).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)),
+		apiAccessVolume(),
+	}
+	cache, err := w.cacheVolume()
+	if err != nil {
+		return nil, err
+	}
+	if cache != nil {
+		out = append(out, cache)
+	}
+	for _, volume := range append(append([]corev1.Volume{}, w.Cluster.Volumes...), w.Instance.Spec.Volumes...) {
+		extra, err := toApply[corev1ac.VolumeApplyConfiguration](volume)
+		if err != nil {
+			return nil, fmt.Errorf("volumes: %w", err)
+		}
+		out = append(out, extra)
+	}
+	return out, nil
+}
+
+// configVolume puts the configuration files, ours or those of a user's ConfigMap, and the keys into one directory.
+func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
+	refs := w.configMapRefs()
+	own := corev1ac.ConfigMapProjection().WithName(w.Instance.Name + "-config").WithItems(item(ControlFile, ControlFile))
+	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440)
+	for file, name := range map[string]string{MainFile: refs.NamedConf, OptionsFile: refs.NamedConfOptions, ZonesFile: refs.NamedConfZones} {
+		if name == "" {
+			own.WithItems(item(file, file))
+		}
+	}
+	sortItems(own.Items)
+	projected.WithSources(corev1ac.VolumeProjection().WithConfigMap(own))
+	for _, replaced := range [][2]string{{refs.NamedConf, MainFile}, {refs.NamedConfOptions, OptionsFile}, {refs.NamedConfZones, ZonesFile}} {
+		if replaced[0] != "" {
+			projected.WithSources(corev1ac.VolumeProjection().WithConfigMap(
+				corev1ac.ConfigMapProjection().WithName(replaced[0]).WithItems(item(replaced[1], replaced[1]))))
+		}
+	}
+	for _, role := range w.Config().keyRoles() {
+		projected.WithSources(corev1ac.VolumeProjection().WithSecret(
+			corev1ac.SecretProjection().WithName(KeySecretName(KeyOwner(w.Instance), role)).
+				WithItems(item(keyClauseEntry, "keys/"+string(role)+"/"+keyClauseEntry))))
+	}
+	return corev1ac.Volume().WithName(volumeConfig).WithProjected(projected)
+}
+
+func item(key, path string) *corev1ac.KeyToPathApplyConfiguration {
+	return corev1ac.KeyToPath().WithKey(key).WithPath(path)
+}
+
+// apiAccessVolume is what Kubernetes mounts into every container by itself, here for the sidecar alone.
+func apiAccessVolume() *corev1ac.VolumeApplyConfiguration {
+	namespace := corev1ac.DownwardAPIVolumeFile().WithPath("namespace").
+		WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace"))
+	return corev1ac.Volume().WithName(volumeAPIAccess).WithProjected(corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440).WithSources(
+		corev1ac.VolumeProjection().WithServiceAccountToken(corev1ac.ServiceAccountTokenProjection().WithPath("token").WithExpirationSeconds(3600)),
+		corev1ac.VolumeProjection().WithConfigMap(corev1ac.ConfigMapProjection().WithName("kube-root-ca.crt").WithItems(item("ca.crt", "ca.crt"))),
+		corev1ac.VolumeProjection().WithDownwardAPI(corev1ac.DownwardAPIProjection().WithItems(namespace)),
+	))
+}
+
+// cacheVolume is nil when the StatefulSet makes a claim for each pod.
+func (w Workload) cacheVolume() (*corev1ac.VolumeApplyConfiguration, error) {
+	storage := ptr.Deref(w.Instance.Spec.Storage, v1beta1.StorageConfig{})
+	if storage.StorageType == v1beta1.StoragePersistentVolumeClaim {
+		config := ptr.Deref(storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{})
+		if config.ClaimName == "" {
+			return nil, nil //nolint:nilnil // no volume is a value
+		}
+		return corev1ac.Volume().WithName(volumeCache).WithPersistentVolumeClaim(
+			corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(config.ClaimName)), nil
+	}
+	source := corev1ac.EmptyDirVolumeSource()
+	if storage.EmptyDir != nil {
+		custom, err := toApply[corev1ac.EmptyDirVolumeSourceApplyConfiguration](storage.EmptyDir)
+		if err != nil {
+			return nil, fmt.Errorf("storage.emptyDir: %w", err)
+		}
+		source = custom
+	}
+	return corev1ac.Volume().WithName(volumeCache).WithEmptyDir(source), nil
+}
+
+// sortItems keeps the order the same from one rendering to the next: the items are an atomic list.
+func sortItems(items []corev1ac.KeyToPathApplyConfiguration) {
+	slices.SortFunc(items, func(a, b corev1ac.KeyToPathApplyConfiguration) int { return strings.Compare(*a.Path, *b.Path) })
+}

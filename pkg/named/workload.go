@@ -1,0 +1,250 @@
+package named
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// Labels of pods and of everything else that belongs to an instance.
+const (
+	LabelName      = "app.kubernetes.io/name"
+	LabelInstance  = "app.kubernetes.io/instance"
+	LabelComponent = "app.kubernetes.io/component"
+	LabelPartOf    = "app.kubernetes.io/part-of"
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+
+	// AppName is the value of LabelName on every BIND pod.
+	AppName = "bind9"
+	// Manager is the value of LabelManagedBy on everything the controller makes.
+	Manager = "lockstep"
+)
+
+// ServiceAccountName is that of the pods, in every namespace that has instances.
+const ServiceAccountName = "lockstep-bind9"
+
+// ChecksumAnnotation on a pod template is the digest of all that named reads only when it starts.
+const ChecksumAnnotation = v1beta1.GroupName + "/config-checksum"
+
+// Images are the images that run where neither cluster nor instance names one.
+type Images struct {
+	Bind9, Bindcar string
+}
+
+// Workload is all that the Kubernetes objects of an instance are made from.
+type Workload struct {
+	Instance *v1beta1.Bind9Instance
+	// Cluster is the specification of the instance's cluster, the zero value for a standalone instance.
+	Cluster v1beta1.Bind9ClusterSpec
+	Images  Images
+	// UpdateKey and TransferKey are the instance's keys; a secondary does not need the update key.
+	UpdateKey, TransferKey *wire.Key
+	// AllowedServiceAccounts, as "namespace/name", may use the sidecar's API.
+	AllowedServiceAccounts []string
+}
+
+func (w Workload) role() v1beta1.ServerRole { return w.Instance.Spec.Role.Normalize() }
+
+// roleConfig is the cluster's configuration for the instance's role.
+func (w Workload) roleConfig() v1beta1.RoleConfig {
+	if w.role() == v1beta1.RolePrimary {
+		return ptr.Deref(w.Cluster.Primary, v1beta1.RoleConfig{})
+	}
+	return ptr.Deref(w.Cluster.Secondary, v1beta1.RoleConfig{})
+}
+
+// Config is the configuration that the instance's servers run with.
+func (w Workload) Config() Config {
+	return Config{
+		Layout:        PodLayout(),
+		Role:          w.role(),
+		Options:       MergeOptions(w.Cluster.Global, w.Instance.Spec.Config),
+		AllowTransfer: w.roleConfig().AllowTransfer,
+		ACLs:          w.Cluster.ACLs,
+		TransferKey:   w.TransferKey.Name,
+	}
+}
+
+// bindcar is the sidecar's configuration: the instance's own, else the one among its options or its cluster's.
+func (w Workload) bindcar() v1beta1.BindcarConfig {
+	options := MergeOptions(w.Cluster.Global, w.Instance.Spec.Config)
+	return ptr.Deref(first(w.Instance.Spec.BindcarConfig, options.BindcarConfig), v1beta1.BindcarConfig{})
+}
+
+func (w Workload) configMapRefs() v1beta1.ConfigMapRefs {
+	return ptr.Deref(first(w.Instance.Spec.ConfigMapRefs, w.Cluster.ConfigMapRefs), v1beta1.ConfigMapRefs{})
+}
+
+func (w Workload) imageConfig() v1beta1.ImageConfig {
+	return ptr.Deref(first(w.Instance.Spec.Image, w.Cluster.Image), v1beta1.ImageConfig{})
+}
+
+// bind9Image is the image asked for, else the default one with the tag of the version asked for.
+func (w Workload) bind9Image() string {
+	if image := w.imageConfig().Image; image != "" {
+		return image
+	}
+	version := w.Instance.Spec.Version
+	if version == "" || version == v1beta1.DefaultVersion && w.Cluster.Version != "" {
+		version = w.Cluster.Version
+	}
+	repository, tag, tagged := strings.Cut(path.Base(w.Images.Bind9), ":")
+	if version == "" || version == v1beta1.DefaultVersion || !tagged || strings.Contains(tag, "@") {
+		return w.Images.Bind9
+	}
+	return path.Join(path.Dir(w.Images.Bind9), repository) + ":" + version
+}
+
+// bindcarImage is the sidecar's image. The public sidecar cannot share a key that never leaves the pod, so ours stands
+// in for it; see Ignored.
+func (w Workload) bindcarImage() string {
+	if image := w.bindcar().Image; image != "" && !publicSidecar(image) {
+		return image
+	}
+	return w.Images.Bindcar
+}
+
+func publicSidecar(image string) bool {
+	name, _, _ := strings.Cut(path.Base(image), ":")
+	name, _, _ = strings.Cut(name, "@")
+	return name == "bindcar"
+}
+
+// Ignored lists the fields of the specification that have no effect, each with the reason.
+func (w Workload) Ignored() []string {
+	var ignored []string
+	note := func(set bool, text string) {
+		if set {
+			ignored = append(ignored, text)
+		}
+	}
+	config := w.Config()
+	dnssec := ptr.Deref(config.Options.DNSSEC, v1beta1.DNSSECConfig{})
+	key := ptr.Deref(first(w.Instance.Spec.RNDCKey, w.roleConfig().RNDCKey), v1beta1.RNDCKeyConfig{})
+	note(publicSidecar(w.bindcar().Image), "bindcarConfig.image: the sidecar of this operator runs in place of the public one")
+	note(ptr.Deref(dnssec.Signing, v1beta1.DNSSECSigningConfig{}).Enabled, "dnssec.signing: zones are served unsigned")
+	note(key.SecretRef != nil || w.Instance.Spec.RNDCSecretRef != nil || w.roleConfig().RNDCSecretRef != nil ||
+		config.Options.RNDCSecretRef != nil || len(w.Cluster.RNDCSecretRefs) > 0,
+		"rndc Secret: every pod makes its own rndc key, which never leaves it")
+	note(key.AutoRotate, "rndcKey.autoRotate: the key changes whenever a pod starts")
+	return ignored
+}
+
+// keyAlgorithm is that of the pod's own rndc key.
+func (w Workload) keyAlgorithm() string {
+	key := ptr.Deref(first(w.Instance.Spec.RNDCKey, w.roleConfig().RNDCKey), v1beta1.RNDCKeyConfig{})
+	if key.Algorithm == "" {
+		return keyAlgorithmDefault
+	}
+	return string(key.Algorithm)
+}
+
+// SelectorLabels choose the pods of an instance.
+func SelectorLabels(instance string) map[string]string {
+	return map[string]string{LabelName: AppName, LabelInstance: instance}
+}
+
+// Labels are those of every object of the instance.
+func (w Workload) Labels() map[string]string {
+	labels := SelectorLabels(w.Instance.Name)
+	maps.Copy(labels, map[string]string{
+		LabelComponent:         string(w.role()),
+		LabelPartOf:            KeyOwner(w.Instance),
+		LabelManagedBy:         Manager,
+		v1beta1.RoleLabel:      string(w.role()),
+		v1beta1.ManagedByLabel: "Bind9Instance",
+	})
+	if w.Instance.Spec.ClusterRef != "" {
+		labels[v1beta1.ClusterLabel] = w.Instance.Spec.ClusterRef
+	}
+	return labels
+}
+
+func (w Workload) owner() *metav1ac.OwnerReferenceApplyConfiguration {
+	return OwnerReference(v1beta1.GroupVersion.WithKind("Bind9Instance").GroupVersion().String(), "Bind9Instance", w.Instance)
+}
+
+// OwnerReference makes owner the controller of an object that is applied.
+func OwnerReference(apiVersion, kind string, owner metav1.Object) *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().WithAPIVersion(apiVersion).WithKind(kind).WithName(owner.GetName()).
+		WithUID(owner.GetUID()).WithController(true).WithBlockOwnerDeletion(true)
+}
+
+// ConfigMap holds the rendered configuration files. The error wraps ErrConfig.
+func (w Workload) ConfigMap() (*corev1ac.ConfigMapApplyConfiguration, error) {
+	files, err := Render(w.Config())
+	if err != nil {
+		return nil, err
+	}
+	return corev1ac.ConfigMap(w.Instance.Name+"-config", w.Instance.Namespace).
+		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithData(files), nil
+}
+
+// checksum covers the rendered files and the keys.
+func (w Workload) checksum(files map[string]string) string {
+	digest := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(digest, "%s\n%s\n", name, files[name])
+	}
+	for _, key := range []*wire.Key{w.UpdateKey, w.TransferKey} {
+		if key != nil {
+			fmt.Fprintf(digest, "%s %s %s\n", key.Name, key.Algorithm, key.Secret)
+		}
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// PodName is the name of an instance's pod with the given ordinal.
+func PodName(instance string, ordinal int) string { return fmt.Sprintf("%s-%d", instance, ordinal) }
+
+// toApply turns an API value into its apply configuration; the two have the same JSON form.
+func toApply[T any](value any) (*T, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	out := new(T)
+	return out, json.Unmarshal(text, out)
+}
+
+func pullSecrets(names []string) []*corev1ac.LocalObjectReferenceApplyConfiguration {
+	var out []*corev1ac.LocalObjectReferenceApplyConfiguration
+	for _, name := range names {
+		out = append(out, corev1ac.LocalObjectReference().WithName(name))
+	}
+	return out
+}
+
+// ServiceAccount is shared by all instances of a namespace and owned by them all.
+func ServiceAccount(namespace string, instances []*v1beta1.Bind9Instance) *corev1ac.ServiceAccountApplyConfiguration {
+	account := corev1ac.ServiceAccount(ServiceAccountName, namespace).
+		WithLabels(map[string]string{LabelName: AppName, LabelManagedBy: Manager}).
+		WithAutomountServiceAccountToken(false)
+	for _, instance := range instances {
+		account.WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(v1beta1.GroupVersion.String()).WithKind("Bind9Instance").
+			WithName(instance.Name).WithUID(instance.UID))
+	}
+	return account
+}
+
+func pullPolicy(policy corev1.PullPolicy) corev1.PullPolicy {
+	if policy == "" {
+		return corev1.PullIfNotPresent
+	}
+	return policy
+}
