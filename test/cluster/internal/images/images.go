@@ -6,6 +6,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
@@ -47,7 +48,7 @@ func (b Builder) path(i image) string { return filepath.Join(b.Out(), i.file) }
 func (b Builder) Project() []image {
 	return []image{
 		{Lockstep, "lockstep.tar", b.lockstep},
-		{BIND, "lockstep-bind9.tar", b.bind},
+		{BIND, bindFile, b.bind},
 	}
 }
 
@@ -57,10 +58,12 @@ func (b Builder) Sandbox() []image {
 	return []image{{Pause, "lockstep-pause.tar", b.pause}}
 }
 
-// Build builds the images whose inputs have changed.
+// Build builds the images whose inputs have changed. It goes on after an
+// error: one image that cannot be built is no reason to lack the others.
 func (b Builder) Build(ctx context.Context, p *progress.Printer, images []image) error {
+	var errs []error
 	for _, i := range images {
-		err := p.Phase("building image "+i.name, func(n *progress.Note) error {
+		errs = append(errs, p.Phase("building image "+i.name, func(n *progress.Note) error {
 			img, err := i.build(ctx)
 			if err != nil {
 				return err
@@ -74,10 +77,7 @@ func (b Builder) Build(ctx context.Context, p *progress.Printer, images []image)
 				n.Set("unchanged")
 			}
 			return err
-		})
-		if err != nil {
-			return err
-		}
+		}))
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -13,31 +14,29 @@ import (
 // Load imports the images' archives into the containerd at the socket, where
 // the kubelet looks for them. What is there already is left alone.
 func (b Builder) Load(ctx context.Context, p *progress.Printer, socket string, images []image) error {
+	var errs []error
 	for _, i := range images {
-		want, ok, err := oci.Inspect(b.path(i))
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return fmt.Errorf("image %s has not been built: %s is missing; run `make images`", i.name, b.path(i))
-		}
-		have, err := loaded(ctx, socket, i.name)
-		if err != nil {
-			return err
-		}
-		if have == want.Digest {
-			p.Say("image %s is loaded", i.name)
-			continue
-		}
-		err = p.Phase("loading image "+i.name, func(*progress.Note) error {
-			_, err := ctr(ctx, socket, "images", "import", b.path(i))
-			return err
-		})
-		if err != nil {
-			return err
-		}
+		errs = append(errs, b.load(ctx, p, socket, i))
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+func (b Builder) load(ctx context.Context, p *progress.Printer, socket string, i image) error {
+	want, ok, err := oci.Inspect(b.path(i))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("image %s has not been built: %s is missing; run `make images`", i.name, b.path(i))
+	}
+	have, err := loaded(ctx, socket, i.name)
+	if err != nil || have == want.Digest {
+		return err
+	}
+	return p.Phase("loading image "+i.name, func(*progress.Note) error {
+		_, err := ctr(ctx, socket, "images", "import", b.path(i))
+		return err
+	})
 }
 
 // loaded is the digest of the image of that name in containerd, or "".

@@ -1,0 +1,67 @@
+package debian
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// aptLists is where apt keeps what it knows about packages.
+const aptLists = "/var/lib/apt/lists"
+
+// resolved is what Closure found, and in which lists.
+type resolved struct {
+	Lists    string
+	Roots    []string
+	Packages []Package
+}
+
+// Resolve is Closure, remembered in the folder for as long as apt's lists stay
+// the same, because asking apt takes seconds.
+func Resolve(ctx context.Context, dir string, roots []string) ([]Package, error) {
+	file := filepath.Join(dir, "resolved.json")
+	lists, err := fingerprint(aptLists)
+	if err != nil {
+		return nil, err
+	}
+	var old resolved
+	if b, err := os.ReadFile(file); err == nil && json.Unmarshal(b, &old) == nil &&
+		old.Lists == lists && slices.Equal(old.Roots, roots) {
+		return old.Packages, nil
+	}
+	packages, err := Closure(ctx, roots)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.MarshalIndent(resolved{Lists: lists, Roots: roots, Packages: packages}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return packages, os.WriteFile(file, b, 0o644)
+}
+
+// fingerprint changes when a file of the folder does.
+func fingerprint(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return "", err
+		}
+		if info.Mode().IsRegular() && e.Name() != "lock" {
+			fmt.Fprintln(h, e.Name(), info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}

@@ -1,0 +1,103 @@
+package debian
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Tree is what several packages hold, without being installed. Paths have no
+// leading slash and are those of a system whose /lib is in /usr.
+type Tree struct {
+	files map[string]file
+	// Controls are the packages' control files, by name.
+	Controls map[string][]byte
+}
+
+// file is a regular file or, with a link, a symbolic link of a package.
+type file struct {
+	pkg  string
+	body []byte
+	link string
+}
+
+// Unpack reads the packages in the folder.
+func Unpack(ctx context.Context, dir string, packages []Package) (*Tree, error) {
+	t := &Tree{files: map[string]file{}, Controls: map[string][]byte{}}
+	for _, p := range packages {
+		deb := filepath.Join(dir, p.File)
+		control, err := run(ctx, "", "dpkg-deb", "--field", deb)
+		if err != nil {
+			return nil, err
+		}
+		t.Controls[p.Name] = []byte(control)
+		data, err := run(ctx, "", "dpkg-deb", "--fsys-tarfile", deb)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.add(p.Name, strings.NewReader(data)); err != nil {
+			return nil, fmt.Errorf("reading package %s: %w", p.Name, err)
+		}
+	}
+	return t, nil
+}
+
+func (t *Tree) add(pkg string, data io.Reader) error {
+	r := tar.NewReader(data)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f := file{pkg: pkg, link: h.Linkname}
+		if h.Typeflag == tar.TypeReg {
+			var b bytes.Buffer
+			if _, err := b.ReadFrom(r); err != nil {
+				return err
+			}
+			f.body = b.Bytes()
+		} else if h.Typeflag != tar.TypeSymlink {
+			continue
+		}
+		t.files[merged(h.Name)] = f
+	}
+}
+
+// merged is the path with /lib and /bin moved into /usr.
+func merged(name string) string {
+	name = strings.TrimPrefix(path.Clean("/"+name), "/")
+	for _, top := range []string{"lib/", "lib64/", "bin/", "sbin/"} {
+		if strings.HasPrefix(name, top) {
+			return "usr/" + name
+		}
+	}
+	return name
+}
+
+// read follows symbolic links and returns the regular file.
+func (t *Tree) read(name string) (file, error) {
+	at := merged(name)
+	for range 10 {
+		f, ok := t.files[at]
+		switch {
+		case !ok:
+			return file{}, fmt.Errorf("no package has /%s", at)
+		case f.link == "":
+			return f, nil
+		case path.IsAbs(f.link):
+			at = merged(f.link)
+		default:
+			at = merged(path.Join(path.Dir(at), f.link))
+		}
+	}
+	return file{}, fmt.Errorf("/%s leads through too many symbolic links", name)
+}
