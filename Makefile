@@ -52,7 +52,7 @@ test-unit: packages ## Unit tests, and tests against named on loopback
 .PHONY: test-cluster
 test-cluster: cluster-up images ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
 	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" \
-	  go test -count=1 -timeout 40m -v $(if $(RUN),-run '$(RUN)') ./test/integration/... ./test/e2e/...
+	  go test -count=1 -p 1 -timeout 40m -v $(if $(RUN),-run '$(RUN)') ./test/integration/... ./test/e2e/...
 
 ##@ Quality
 

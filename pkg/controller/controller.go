@@ -1,0 +1,163 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+)
+
+// Names of what the manifests install beside the controller.
+const (
+	APIServiceName        = "v1alpha1.sync.bindy.firestoned.io"
+	MutatingWebhookName   = "lockstep"
+	ValidatingWebhookName = "lockstep"
+)
+
+// Options are the controller's flags.
+type Options struct {
+	Namespace         string
+	ControllerAccount string
+	APIServerAccount  string
+	Bind9Image        string
+	BindcarImage      string
+	BindcarTokenFile  string
+	MetricsAddress    string
+	ProbeAddress      string
+	LeaderElect       bool
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		Namespace:         os.Getenv("POD_NAMESPACE"),
+		ControllerAccount: "lockstep-controller",
+		APIServerAccount:  "lockstep-apiserver",
+		Bind9Image:        "lockstep-bind9:9.18",
+		BindcarImage:      "lockstep:dev",
+		BindcarTokenFile:  "/var/run/secrets/bindcar/token",
+		MetricsAddress:    ":8080",
+		ProbeAddress:      ":8081",
+		LeaderElect:       true,
+	}
+}
+
+// AddFlags registers the flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; default from the environment variable POD_NAMESPACE")
+	fs.StringVar(&o.ControllerAccount, "service-account", o.ControllerAccount, "the controller's own ServiceAccount in that namespace: sidecars let it in")
+	fs.StringVar(&o.APIServerAccount, "apiserver-service-account", o.APIServerAccount, "the aggregated API server's ServiceAccount in that namespace: it is granted the transfer keys")
+	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none")
+	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none")
+	fs.StringVar(&o.BindcarTokenFile, "bindcar-token-file", o.BindcarTokenFile, "file with the token, of audience bindcar, that is shown to sidecars")
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "address of /metrics; 0 turns it off")
+	fs.StringVar(&o.ProbeAddress, "health-probe-bind-address", o.ProbeAddress, "address of /healthz and /readyz")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "work only while holding the lease lockstep-controller, so that several replicas are safe")
+}
+
+// Validate names every flag that is wrong.
+func (o *Options) Validate() error {
+	var errs []error
+	for flag, value := range map[string]string{
+		"--namespace": o.Namespace, "--service-account": o.ControllerAccount, "--apiserver-service-account": o.APIServerAccount,
+		"--bind9-image": o.Bind9Image, "--bindcar-image": o.BindcarImage, "--bindcar-token-file": o.BindcarTokenFile,
+	} {
+		if value == "" {
+			errs = append(errs, fmt.Errorf("%s must not be empty", flag))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run runs the reconcilers until the context ends.
+func (o *Options) Run(ctx context.Context) error {
+	ctrl.SetLogger(klog.Background())
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	// kube-apiserver's priority and fairness decides how fast is too fast.
+	config.QPS = -1
+	config.UserAgent = "lockstep-controller"
+	mgr, err := ctrl.NewManager(config, o.managerOptions())
+	if err != nil {
+		return err
+	}
+	if err := o.setup(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func (o *Options) managerOptions() ctrl.Options {
+	return ctrl.Options{
+		Scheme:                        newScheme(),
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              "lockstep-controller",
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress:        o.ProbeAddress,
+		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
+			},
+		},
+		// Secrets are read one at a time and by name, never listed.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1beta1.AddToScheme(scheme))
+	return scheme
+}
+
+func (o *Options) setup(mgr ctrl.Manager) error {
+	deps := Deps{
+		Namespace:         o.Namespace,
+		ControllerAccount: o.ControllerAccount,
+		APIServerAccount:  o.APIServerAccount,
+		Bind9Image:        o.Bind9Image,
+		BindcarImage:      o.BindcarImage,
+		Observer:          observe.New(observe.Options{}),
+		Bindcar:           bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile}),
+		Provisioned:       make(chan event.GenericEvent, 1024),
+	}
+	keeper, err := certs.NewKeeper(mgr.GetConfig(), mgr.GetLogger(), certs.SecretKey(o.Namespace),
+		certs.APIService(APIServiceName), certs.MutatingWebhook(MutatingWebhookName), certs.ValidatingWebhook(ValidatingWebhookName))
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		mgr.Add(keeper),
+		SetupCluster(mgr, deps),
+		SetupInstance(mgr, deps),
+		SetupZone(mgr, deps),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("ping", healthz.Ping),
+	)
+}

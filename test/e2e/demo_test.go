@@ -1,0 +1,48 @@
+// Package e2e runs what a user runs: the demo, the walk-through of a first zone, the removal.
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// The demo is the main job. It fails by itself when a step fails; here its output is held against what it promises.
+func TestMainJobDemo(t *testing.T) {
+	kube.Config(t)
+	root := kube.Root(t)
+	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "namespace", "quickstart", "--ignore-not-found", "--timeout=120s") })
+	began := time.Now()
+	cmd := exec.Command(filepath.Join(root, "test/demo/run"))
+	out, err := cmd.CombinedOutput()
+	t.Logf("the demo took %s and printed:\n%s", time.Since(began).Round(time.Second), out)
+	if err != nil {
+		t.Fatalf("the demo failed: %v", err)
+	}
+	text := string(out)
+	for what, pattern := range map[string]string{
+		"a row for each of the eight records, served by all three servers": `(?s)(arecord\.www|aaaarecord\.www|cnamerecord\.blog|mxrecord\.mail|txtrecord\.spf|nsrecord\.lab|srvrecord\.sip|caarecord\.issuer)\s.*InSync\s+3/3`,
+		"the zone's row":                         `dnszone\.example-com\s.*InSync`,
+		"the answer of a pod":                    `(?s)dns-secondary-1-0 www\.example\.com A.*192\.0\.2\.10\n192\.0\.2\.11\n`,
+		"the watch showing the row leave InSync": `arecord\.www\s+\S+\s+(Propagating|OutOfSync)`,
+		"the missing server":                     `dns-secondary-1-0\s+Unreachable`,
+		"the row's return":                       `(?s)regains InSync.*arecord\.www\s+\S+\s+InSync\s+3/3`,
+	} {
+		if !regexp.MustCompile(pattern).MatchString(text) {
+			t.Errorf("the demo did not show %s (%s)", what, pattern)
+		}
+	}
+	for _, row := range []string{"arecord.www", "aaaarecord.www", "cnamerecord.blog", "mxrecord.mail", "txtrecord.spf", "nsrecord.lab", "srvrecord.sip", "caarecord.issuer"} {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(row) + `\s+example\.com\s+InSync\s+3/3`).MatchString(text) {
+			t.Errorf("the demo's table has no row of %s in sync on 3/3 servers", row)
+		}
+	}
+	if n := strings.Count(text, "condition met"); n < 4 {
+		t.Errorf("only %d of the demo's waits succeeded", n)
+	}
+}
