@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/host"
-	"github.com/lockstep-dns/lockstep/test/cluster/internal/node"
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/process"
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/progress"
 )
@@ -55,34 +52,10 @@ func (c *Cluster) remove(ctx context.Context) error {
 		host.RemoveChains(ctx),
 		host.RemoveCgroups(),
 		host.RestoreSettings(c.Layout.Settings()),
-		removeLogLinks(c.Layout),
+		removeStrays(c.Layout),
 	)
 	if err != nil {
 		return err // the state says what there is left to remove
 	}
 	return errors.Join(os.RemoveAll(c.Layout.Run), os.RemoveAll(c.Layout.State))
-}
-
-// logLinks is where the kubelet puts links to the pods' logs, whatever its
-// configuration.
-const logLinks = "/var/log/containers"
-
-// removeLogLinks removes the links to our pods' logs, and their folder if
-// nobody else has any.
-func removeLogLinks(l node.Layout) error {
-	links, err := filepath.Glob(filepath.Join(logLinks, "*"))
-	if err != nil {
-		return err
-	}
-	for _, link := range links {
-		to, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(to, l.State+"/") {
-			continue
-		}
-		if err := os.Remove(link); err != nil {
-			return err
-		}
-	}
-	_ = os.Remove(logLinks) // fails if somebody else's are there
-	return nil
 }

@@ -81,6 +81,7 @@ func (l Layout) apiServerTrust() []string {
 func (l Layout) controllerManager() Component {
 	return l.loopback("kube-controller-manager", "127.0.0.1:10257",
 		"--controllers=*",
+		"--flex-volume-plugin-dir="+filepath.Join(l.State, "kubelet", "volume-plugins"),
 		"--use-service-account-credentials",
 		"--cluster-cidr="+PodCIDR,
 		"--cluster-signing-cert-file="+l.PKI("ca.crt"), "--cluster-signing-key-file="+l.PKI("ca.key"),
