@@ -127,7 +127,7 @@ type SOARecord struct {
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="self.contains('@') || self.endsWith('.')",message="spec.soaRecord.adminEmail must be a mail address: hostmaster@example.com, or hostmaster.example.com. with a dot at its end"
-	// +kubebuilder:validation:XValidation:rule="self.contains('@') ? self.matches('^[A-Za-z0-9.!#$%&*+/=?^_{|}~-]{1,63}@[A-Za-z0-9_-]{1,63}([.][A-Za-z0-9_-]{1,63})*[.]?$') : self.matches('^(([A-Za-z0-9_/+-]|[\\\\].){1,127}[.])*([A-Za-z0-9_/+-]|[\\\\].){1,127}[.]?$')",message="spec.soaRecord.adminEmail must be a mail address such as hostmaster@example.com or hostmaster.example.com."
+	// +kubebuilder:validation:XValidation:rule="self.contains('@') ? self.matches('^[A-Za-z0-9.!#$%&*+/=?^_{|}~-]{1,63}@[A-Za-z0-9_-]{1,63}([.][A-Za-z0-9_-]{1,63})*[.]?$') : self.matches(r'^(([A-Za-z0-9_/+-]|[\\\\].){1,127}[.])*([A-Za-z0-9_/+-]|[\\\\].){1,127}[.]?$')",message="spec.soaRecord.adminEmail must be a mail address such as hostmaster@example.com or hostmaster.example.com."
 	AdminEmail string `json:"adminEmail"`
 
 	// Serial is the least serial the zone may have, 0 to 4294967295. Serials are assigned from it upwards (RFC 1982) and

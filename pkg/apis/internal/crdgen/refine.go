@@ -110,7 +110,7 @@ func limitRequirement(r *apiextensionsv1.JSONSchemaProps) {
 
 	values := r.Properties["values"]
 	values.Description = "values of the label that In and NotIn compare with."
-	values.MaxItems = new(int64(64))
+	values.MaxItems = new(int64(50))
 	values.Items.Schema.MaxLength = new(int64(63))
 	values.Items.Schema.XValidations = rules(`self.matches('`+valRule+`')`,
 		`values must be label values: at most 63 letters, digits, "-", "_" and "."`)
