@@ -19,7 +19,7 @@ const usage = `usage: cluster COMMAND
   build          build the binaries of Kubernetes
   bin-dir        print the folder of the binaries, kubectl among them
   images build   build the project's images into _output/images
-  images load    load them into the cluster`
+  images load    load them into the cluster; with -if-running, only if it runs`
 
 type command func(context.Context, *cluster.Cluster) error
 
@@ -32,6 +32,8 @@ var commands = map[string]command{
 	"bin-dir":      printing(func(c *cluster.Cluster) string { return c.Cache.Bin }),
 	"images build": buildImages,
 	"images load":  func(ctx context.Context, c *cluster.Cluster) error { return c.LoadImages(ctx) },
+
+	"images load -if-running": loadIfRunning,
 }
 
 func find(args []string) (command, error) {
@@ -51,6 +53,14 @@ func up(ctx context.Context, c *cluster.Cluster) error {
 
 func buildImages(ctx context.Context, c *cluster.Cluster) error {
 	return c.Images.Build(ctx, c.Out, c.Images.Project())
+}
+
+func loadIfRunning(ctx context.Context, c *cluster.Cluster) error {
+	if !c.Running(ctx) {
+		c.Out.Say("the images are in %s; no dev cluster runs to load them into", c.Images.Out())
+		return nil
+	}
+	return c.LoadImages(ctx)
 }
 
 func printing(value func(*cluster.Cluster) string) command {

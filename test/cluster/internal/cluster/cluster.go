@@ -6,7 +6,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,6 +60,11 @@ func (c *Cluster) exists() bool {
 	return !errors.Is(err, fs.ErrNotExist) || host.HasBridge()
 }
 
+// Running reports whether there is a containerd to load images into.
+func (c *Cluster) Running(ctx context.Context) bool {
+	return probe(ctx, c.Layout.Containerd().Healthy) == nil
+}
+
 // LoadImages loads the project's images into the running cluster.
 func (c *Cluster) LoadImages(ctx context.Context) error {
 	unlock, err := c.lock()
@@ -68,9 +72,8 @@ func (c *Cluster) LoadImages(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	containerd := c.Layout.Containerd()
-	if err := containerd.Healthy(ctx); err != nil {
-		return fmt.Errorf("the dev cluster does not run: %w; start it with `make cluster-up`", err)
+	if !c.Running(ctx) {
+		return errors.New("the dev cluster does not run; start it with `make cluster-up`")
 	}
 	return c.Images.Load(ctx, c.Out, c.Layout.Socket(), c.Images.Project())
 }

@@ -27,19 +27,22 @@ const (
 // startStage starts those of the components that do not run as they should,
 // and waits until all of them do.
 func (c *Cluster) startStage(ctx context.Context, stage []node.Component) error {
+	var started []node.Component
 	for _, part := range stage {
-		running, err := c.settled(ctx, part)
+		settled, err := c.settled(ctx, part)
 		if err != nil {
 			return err
 		}
-		if running {
+		if settled {
+			c.Out.Say("%s runs", part.Name)
 			continue
 		}
 		if err := c.launch(part); err != nil {
 			return err
 		}
+		started = append(started, part)
 	}
-	for _, part := range stage {
+	for _, part := range started {
 		if err := c.awaitHealth(ctx, part); err != nil {
 			return err
 		}

@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// heartbeat is how long a phase may be silent.
-const heartbeat = 15 * time.Second
+const (
+	// quiet is how long a phase may take before its start is told.
+	quiet = time.Second
+	// heartbeat is how long it may be silent after that.
+	heartbeat = 15 * time.Second
+)
 
 // Printer prints phases with the time since it was made.
 type Printer struct {
@@ -26,14 +30,16 @@ func (p *Printer) Say(format string, args ...any) {
 	fmt.Fprintf(p.w, "[%8s] %s\n", round(time.Since(p.start)), fmt.Sprintf(format, args...))
 }
 
-// Phase runs f, prints its name and what it came to, and a sign of life from
-// time to time. f may set what that sign says about its progress.
+// Phase runs f and prints its name with the time it took. A phase that takes
+// long is told when it begins, and gives a sign of life from time to time. f
+// may set what these lines say about its progress.
 func (p *Printer) Phase(name string, f func(*Note) error) error {
 	note, begin, done := &Note{}, time.Now(), make(chan struct{})
-	p.Say("%s …", name)
-	go p.beat(name, note, begin, done)
+	var beats sync.WaitGroup
+	beats.Go(func() { p.beat(name, note, begin, done) })
 	err := f(note)
 	close(done)
+	beats.Wait()
 	if err != nil {
 		p.Say("%s: failed after %s", name, round(time.Since(begin)))
 		return err
@@ -43,15 +49,19 @@ func (p *Printer) Phase(name string, f func(*Note) error) error {
 }
 
 func (p *Printer) beat(name string, note *Note, begin time.Time, done <-chan struct{}) {
-	tick := time.NewTicker(heartbeat)
-	defer tick.Stop()
-	for {
+	next := quiet
+	for told := false; ; told = true {
 		select {
 		case <-done:
 			return
-		case <-tick.C:
-			p.Say("%s: %s so far%s", name, round(time.Since(begin)), note)
+		case <-time.After(next):
 		}
+		if told {
+			p.Say("%s: %s so far%s", name, round(time.Since(begin)), note)
+		} else {
+			p.Say("%s …", name)
+		}
+		next = heartbeat
 	}
 }
 
