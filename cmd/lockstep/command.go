@@ -14,13 +14,13 @@ import (
 	"github.com/lockstep-dns/lockstep/webhook"
 )
 
-// face is what every long-running subcommand is made of.
+// face is what a subcommand is made of.
 type face interface {
 	// AddFlags registers the face's flags with their defaults.
 	AddFlags(*pflag.FlagSet)
 	// Validate names every flag that is wrong.
 	Validate() error
-	// Run blocks until the context ends or something fails for good.
+	// Run works until it is done, the context ends, or something fails for good.
 	Run(context.Context) error
 }
 
@@ -33,7 +33,7 @@ func newCommand() *cobra.Command {
 		Version:       version.Get().GitVersion,
 	}
 	sidecar := faceCommand("bindcar", "Serve the sidecar's HTTP API beside one named", bindcar.NewOptions())
-	sidecar.AddCommand(initCommand())
+	sidecar.AddCommand(faceCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", bindcar.NewInitOptions()))
 	root.AddCommand(
 		faceCommand("controller", "Bring fleets, zones and records to the servers", controller.NewOptions()),
 		faceCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
@@ -57,5 +57,20 @@ func faceCommand(name, short string, f face) *cobra.Command {
 		},
 	}
 	f.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func rndcCommand() *cobra.Command {
+	options := bindcar.NewRNDCOptions()
+	cmd := &cobra.Command{
+		Use:     "rndc COMMAND [ARGUMENT...]",
+		Short:   "Send a command to the named of this pod, as rndc(8) does",
+		Example: "  kubectl exec dns-primary-0-0 -c bindcar -- /lockstep rndc zonestatus example.com",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return options.Run(cmd.Context(), args, cmd.OutOrStdout())
+		},
+	}
+	options.AddFlags(cmd.Flags())
 	return cmd
 }

@@ -30,8 +30,8 @@ import (
 // Names of what the manifests install beside the controller.
 const (
 	APIServiceName        = "v1alpha1.sync.bindy.firestoned.io"
-	MutatingWebhookName   = "lockstep"
-	ValidatingWebhookName = "lockstep"
+	MutatingWebhookName   = "lockstep-webhook"
+	ValidatingWebhookName = "lockstep-webhook"
 )
 
 // Options are the controller's flags.

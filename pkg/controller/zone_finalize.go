@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
@@ -73,7 +74,7 @@ func (r *zoneReconciler) removeZone(ctx context.Context, zone *v1beta1.DNSZone, 
 
 // sidecarOf is where the sidecar beside a server listens.
 func sidecarOf(s observe.Server) netip.AddrPort {
-	return netip.AddrPortFrom(s.Addr.Addr(), uint16(v1beta1.DefaultBindcarPort))
+	return netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort)
 }
 
 func removeFinalizer(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.Finalizer) }
