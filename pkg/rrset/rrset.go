@@ -5,7 +5,14 @@
 // DNS messages into them, syncstatus shows them.
 package rrset
 
-import "slices"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+)
 
 // Key names an RRset inside a zone: owner name and type. The class is always IN.
 type Key struct {
@@ -27,4 +34,27 @@ type RRset struct {
 // Equal tells whether both hold the same name, type, TTL and data.
 func (s RRset) Equal(o RRset) bool {
 	return s.Key == o.Key && s.TTL == o.TTL && slices.Equal(s.Rdata, o.Rdata)
+}
+
+// New makes an RRset from canonical rdata in any order; duplicates are dropped. The arguments are not kept.
+func New(key Key, ttl uint32, rdata ...string) RRset {
+	set := RRset{Key: key, TTL: ttl, Rdata: slices.Clone(rdata)}
+	if len(set.Rdata) > 1 {
+		slices.Sort(set.Rdata)
+		set.Rdata = slices.Compact(set.Rdata)
+	}
+	return set
+}
+
+// Compare orders keys by owner name (RFC 4034 section 6.1) and then by type.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(CompareNames(k.Name, o.Name), cmp.Compare(k.Type, o.Type))
+}
+
+// String is the key as people write it: "www.example.com. A".
+func (k Key) String() string { return k.Name + " " + dns.Type(k.Type).String() }
+
+// String is one line for people: "www.example.com. 300 A 192.0.2.1, 192.0.2.2".
+func (s RRset) String() string {
+	return fmt.Sprintf("%s %d %s %s", s.Name, s.TTL, dns.Type(s.Type), strings.Join(s.Rdata, ", "))
 }

@@ -1,5 +1,7 @@
 package rrset
 
+import "strconv"
+
 // SOA is a zone's start of authority (RFC 1035 section 3.3.13). It is kept apart from the other RRsets because its
 // serial is assigned at apply time and is never part of what a user desires.
 type SOA struct {
@@ -17,4 +19,15 @@ type SOA struct {
 func (s SOA) SameData(o SOA) bool {
 	s.Serial = o.Serial
 	return s == o
+}
+
+// Rdata is the canonical presentation form, without the TTL.
+func (s SOA) Rdata() string {
+	out := make([]byte, 0, len(s.MName)+len(s.RName)+48)
+	out = append(append(out, s.MName...), ' ')
+	out = append(out, s.RName...)
+	for _, v := range [...]uint32{s.Serial, s.Refresh, s.Retry, s.Expire, s.Minimum} {
+		out = strconv.AppendUint(append(out, ' '), uint64(v), 10)
+	}
+	return string(out)
 }

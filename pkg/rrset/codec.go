@@ -1,0 +1,100 @@
+package rrset
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// MaxTTL is the greatest TTL in seconds (RFC 2181 section 8).
+const MaxTTL = math.MaxInt32
+
+// codec turns the rdata of one RR type from text into canonical text and into miekg/dns' form and back.
+type codec struct {
+	// parse gives the canonical form.
+	parse func(rdata string) (string, error)
+	// build makes the RR from canonical rdata.
+	build func(h dns.RR_Header, rdata string) (dns.RR, error)
+	// text gives the canonical rdata of an RR; ok is false when the RR is not of the Go type that miekg/dns uses.
+	text func(rr dns.RR) (rdata string, ok bool)
+}
+
+var codecs = map[uint16]codec{
+	dns.TypeA:     aCodec,
+	dns.TypeAAAA:  aaaaCodec,
+	dns.TypeNS:    nsCodec,
+	dns.TypeCNAME: cnameCodec,
+	dns.TypePTR:   ptrCodec,
+	dns.TypeDNAME: dnameCodec,
+	dns.TypeMX:    mxCodec,
+	dns.TypeSRV:   srvCodec,
+	dns.TypeTXT:   txtCodec,
+	dns.TypeCAA:   caaCodec,
+	dns.TypeSOA:   soaCodec,
+}
+
+// Parse gives the canonical form of one rdata in presentation form: what FromRR gives for the same data from the
+// network. Names in it are taken as complete, with or without the final dot, and become lower case, as does the tag of
+// a CAA record (RFC 8659 section 4.1). Types without rules of their own go through miekg/dns' parser, and unknown types
+// have the form of RFC 3597 section 5.
+func Parse(key Key, rdata string) (string, error) {
+	c, ok := codecs[key.Type]
+	if !ok {
+		c = genericCodec(key.Type)
+	}
+	s, err := c.parse(rdata)
+	if err != nil {
+		return "", fmt.Errorf("%s rdata %q: %w", dns.Type(key.Type), shorten(rdata), err)
+	}
+	return s, nil
+}
+
+// ToRR makes a new RR of class IN that packs to exactly the given data. The rdata may be in any form that Parse reads.
+func ToRR(key Key, ttl uint32, rdata string) (dns.RR, error) {
+	c, ok := codecs[key.Type]
+	if !ok {
+		c = genericCodec(key.Type)
+	}
+	rr, err := c.build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s rdata %q: %w", key.Name, dns.Type(key.Type), shorten(rdata), err)
+	}
+	return rr, nil
+}
+
+// FromRR gives the canonical form of an RR that was read from the network or made by ToRR. A TTL above 2^31-1 becomes
+// 2^31-1. It never fails: names that CanonicalName refuses are put in lower case and kept.
+func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
+	h := rr.Header()
+	key = Key{Name: lenientName(h.Name), Type: h.Rrtype}
+	ttl = min(h.Ttl, MaxTTL)
+	if c, ok := codecs[h.Rrtype]; ok {
+		if rdata, ok = c.text(rr); ok {
+			return key, ttl, rdata
+		}
+	}
+	if raw, ok := rr.(*dns.RFC3597); ok {
+		if known, ok := fromRaw(raw); ok {
+			return FromRR(known)
+		}
+	}
+	return key, ttl, strings.TrimPrefix(rr.String(), h.String())
+}
+
+func lenientName(name string) string {
+	if c, err := CanonicalName(name); err == nil {
+		return c
+	}
+	return dns.CanonicalName(name)
+}
+
+// fields splits rdata at blanks and demands their number.
+func fields(rdata, form string) ([]string, error) {
+	f, want := strings.Fields(rdata), strings.Count(form, " ")+1
+	if len(f) != want {
+		return nil, fmt.Errorf("there are %d fields instead of %d: %s", len(f), want, form)
+	}
+	return f, nil
+}

@@ -1,0 +1,140 @@
+package rrset
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// nameCodec is for types whose rdata is a single name.
+func nameCodec(build func(h dns.RR_Header, name string) dns.RR, get func(dns.RR) (string, bool)) codec {
+	return codec{
+		parse: CanonicalName,
+		build: func(h dns.RR_Header, s string) (dns.RR, error) {
+			name, err := CanonicalName(s)
+			return build(h, name), err
+		},
+		text: func(rr dns.RR) (string, bool) {
+			name, ok := get(rr)
+			return lenientName(name), ok
+		},
+	}
+}
+
+var (
+	nsCodec = nameCodec(
+		func(h dns.RR_Header, s string) dns.RR { return &dns.NS{Hdr: h, Ns: s} },
+		func(rr dns.RR) (string, bool) {
+			if r, ok := rr.(*dns.NS); ok {
+				return r.Ns, true
+			}
+			return "", false
+		})
+	cnameCodec = nameCodec(
+		func(h dns.RR_Header, s string) dns.RR { return &dns.CNAME{Hdr: h, Target: s} },
+		func(rr dns.RR) (string, bool) {
+			if r, ok := rr.(*dns.CNAME); ok {
+				return r.Target, true
+			}
+			return "", false
+		})
+	ptrCodec = nameCodec(
+		func(h dns.RR_Header, s string) dns.RR { return &dns.PTR{Hdr: h, Ptr: s} },
+		func(rr dns.RR) (string, bool) {
+			if r, ok := rr.(*dns.PTR); ok {
+				return r.Ptr, true
+			}
+			return "", false
+		})
+	dnameCodec = nameCodec(
+		func(h dns.RR_Header, s string) dns.RR { return &dns.DNAME{Hdr: h, Target: s} },
+		func(rr dns.RR) (string, bool) {
+			if r, ok := rr.(*dns.DNAME); ok {
+				return r.Target, true
+			}
+			return "", false
+		})
+)
+
+// numbered is rdata of 16-bit numbers followed by a name: MX and SRV.
+type numbered struct {
+	numbers []uint16
+	name    string
+}
+
+func parseNumbered(rdata, form string) (numbered, error) {
+	f, err := fields(rdata, form)
+	if err != nil {
+		return numbered{}, err
+	}
+	n := numbered{numbers: make([]uint16, len(f)-1)}
+	for i := range n.numbers {
+		v, err := strconv.ParseUint(f[i], 10, 16)
+		if err != nil {
+			return numbered{}, fmt.Errorf("%s %q is not a number from 0 to 65535", strings.Fields(form)[i], f[i])
+		}
+		n.numbers[i] = uint16(v)
+	}
+	n.name, err = CanonicalName(f[len(f)-1])
+	return n, err
+}
+
+func (n numbered) String() string { return numberedText(n.name, n.numbers...) }
+
+func numberedText(name string, numbers ...uint16) string {
+	out := make([]byte, 0, len(name)+6*len(numbers))
+	for _, v := range numbers {
+		out = append(strconv.AppendUint(out, uint64(v), 10), ' ')
+	}
+	return string(append(out, name...))
+}
+
+const (
+	mxForm  = "preference name"
+	srvForm = "priority weight port name"
+)
+
+var (
+	mxCodec = codec{
+		parse: func(s string) (string, error) {
+			n, err := parseNumbered(s, mxForm)
+			return n.String(), err
+		},
+		build: func(h dns.RR_Header, s string) (dns.RR, error) {
+			n, err := parseNumbered(s, mxForm)
+			if err != nil {
+				return nil, err
+			}
+			return &dns.MX{Hdr: h, Preference: n.numbers[0], Mx: n.name}, nil
+		},
+		text: func(rr dns.RR) (string, bool) {
+			r, ok := rr.(*dns.MX)
+			if !ok {
+				return "", false
+			}
+			return numberedText(lenientName(r.Mx), r.Preference), true
+		},
+	}
+	srvCodec = codec{
+		parse: func(s string) (string, error) {
+			n, err := parseNumbered(s, srvForm)
+			return n.String(), err
+		},
+		build: func(h dns.RR_Header, s string) (dns.RR, error) {
+			n, err := parseNumbered(s, srvForm)
+			if err != nil {
+				return nil, err
+			}
+			return &dns.SRV{Hdr: h, Priority: n.numbers[0], Weight: n.numbers[1], Port: n.numbers[2], Target: n.name}, nil
+		},
+		text: func(rr dns.RR) (string, bool) {
+			r, ok := rr.(*dns.SRV)
+			if !ok {
+				return "", false
+			}
+			return numberedText(lenientName(r.Target), r.Priority, r.Weight, r.Port), true
+		},
+	}
+)

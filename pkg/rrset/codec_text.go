@@ -1,0 +1,150 @@
+package rrset
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// txtCodec: strings in quotes. How the text is split into strings is part of the data.
+var txtCodec = codec{
+	parse: func(s string) (string, error) {
+		strs, err := parseTXT(s)
+		if err != nil {
+			return "", err
+		}
+		return Text(strs...)
+	},
+	build: func(h dns.RR_Header, s string) (dns.RR, error) {
+		strs, err := parseTXT(s)
+		if err != nil {
+			return nil, err
+		}
+		rr := &dns.TXT{Hdr: h, Txt: make([]string, len(strs))}
+		for i, raw := range strs {
+			if rr.Txt[i] = raw; !isVerbatim(raw) {
+				quoted := appendQuoted(nil, raw)
+				rr.Txt[i] = string(quoted[1 : len(quoted)-1])
+			}
+		}
+		return rr, nil
+	},
+	text: func(rr dns.RR) (string, bool) {
+		r, ok := rr.(*dns.TXT)
+		if !ok {
+			return "", false
+		}
+		if len(r.Txt) == 1 && isVerbatim(r.Txt[0]) {
+			return `"` + r.Txt[0] + `"`, true
+		}
+		raw := make([]string, len(r.Txt))
+		for i, s := range r.Txt {
+			raw[i] = decodeEscaped(s)
+		}
+		if len(raw) == 0 {
+			raw = []string{""} // miekg/dns gives rdata without any byte, which RFC 1035 does not allow, this form.
+		}
+		s, err := Text(raw...)
+		return s, err == nil
+	},
+}
+
+func parseTXT(rdata string) ([]string, error) {
+	strs, err := splitStrings(rdata)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range strs {
+		if len(s) > maxString {
+			return nil, fmt.Errorf("a string is %d bytes long; a string has at most %d, a record may have several (RFC 1035 section 3.3)", len(s), maxString)
+		}
+	}
+	if len(strs) == 0 {
+		return nil, errors.New(`there is no string; an empty one is written ""`)
+	}
+	return strs, nil
+}
+
+// caa is the data of a CAA record; value holds raw bytes.
+type caa struct {
+	flags uint8
+	tag   string
+	value string
+}
+
+func (c caa) String() string {
+	out := make([]byte, 0, len(c.tag)+len(c.value)+8)
+	out = append(strconv.AppendUint(out, uint64(c.flags), 10), ' ')
+	out = append(append(out, c.tag...), ' ')
+	return string(appendQuoted(out, c.value))
+}
+
+// CAA gives canonical CAA rdata (RFC 8659 section 4.1). The value holds raw bytes, not escaped in any way.
+func CAA(flags uint8, tag, value string) (string, error) {
+	c := caa{flags, strings.ToLower(tag), value}
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	return c.String(), nil
+}
+
+func (c caa) check() error {
+	if len(c.tag) == 0 || len(c.tag) > 15 || strings.Trim(c.tag, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return fmt.Errorf("tag %q is not 1 to 15 letters and digits (RFC 8659 section 4.1), such as issue", shorten(c.tag))
+	}
+	if len(c.value) > 1024 { // miekg/dns packs no more.
+		return fmt.Errorf("the value is %d bytes long; at most 1024 are supported", len(c.value))
+	}
+	return nil
+}
+
+func parseCAA(rdata string) (caa, error) {
+	f := strings.SplitN(strings.TrimLeft(rdata, " \t"), " ", 3)
+	if len(f) != 3 {
+		return caa{}, errors.New(`the form is: flags tag "value"`)
+	}
+	flags, err := strconv.ParseUint(f[0], 10, 8)
+	if err != nil {
+		return caa{}, fmt.Errorf("flags %q is not a number from 0 to 255", f[0])
+	}
+	value, err := splitStrings(f[2])
+	if err != nil {
+		return caa{}, err
+	}
+	if len(value) != 1 {
+		return caa{}, fmt.Errorf("there are %d values instead of one; put it in quotes", len(value))
+	}
+	c := caa{uint8(flags), strings.ToLower(f[1]), value[0]}
+	return c, c.check()
+}
+
+// caaCodec: miekg/dns reads the value from the network as it is, but takes "\" in it for an escape when it packs. So we
+// hold that Value is raw, and let a value with "\" travel as raw rdata (RFC 3597).
+var caaCodec = codec{
+	parse: func(s string) (string, error) {
+		c, err := parseCAA(s)
+		return c.String(), err
+	},
+	build: func(h dns.RR_Header, s string) (dns.RR, error) {
+		c, err := parseCAA(s)
+		if err != nil {
+			return nil, err
+		}
+		if strings.IndexByte(c.value, '\\') >= 0 {
+			raw := append([]byte{c.flags, byte(len(c.tag))}, c.tag+c.value...)
+			return &dns.RFC3597{Hdr: h, Rdata: hex.EncodeToString(raw)}, nil
+		}
+		return &dns.CAA{Hdr: h, Flag: c.flags, Tag: c.tag, Value: c.value}, nil
+	},
+	text: func(rr dns.RR) (string, bool) {
+		r, ok := rr.(*dns.CAA)
+		if !ok {
+			return "", false
+		}
+		return caa{r.Flag, strings.ToLower(decodeEscaped(r.Tag)), r.Value}.String(), true
+	},
+}

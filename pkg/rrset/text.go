@@ -1,0 +1,135 @@
+package rrset
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Limits in bytes: a character string (RFC 1035 section 3.3) and an RR's rdata.
+const (
+	maxString = 255
+	maxRdata  = 65535
+)
+
+// Text gives the canonical rdata of a TXT record that holds the given strings, which are raw bytes and not escaped in
+// any way. A string of more than 255 bytes is split after every 255th. Another split of the same text is another rdata:
+// resolvers join the strings, servers keep them apart.
+func Text(strs ...string) (string, error) {
+	if len(strs) == 0 {
+		return "", errors.New("there is no string; a TXT record has at least one, which may be empty")
+	}
+	var out []byte
+	size := 0
+	for _, s := range strs {
+		for first := true; first || s != ""; first = false {
+			part := s[:min(len(s), maxString)]
+			s = s[len(part):]
+			size += 1 + len(part)
+			if len(out) > 0 {
+				out = append(out, ' ')
+			}
+			out = appendQuoted(out, part)
+		}
+	}
+	if size > maxRdata {
+		return "", fmt.Errorf("the strings take %d bytes; a record has at most %d", size, maxRdata)
+	}
+	return string(out), nil
+}
+
+// appendQuoted writes raw bytes in quotes, in the form that miekg/dns gives strings from the network.
+func appendQuoted(out []byte, raw string) []byte {
+	out = append(out, '"')
+	for i := range len(raw) {
+		switch c := raw[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c < ' ' || c > '~':
+			out = appendDDD(out, c)
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}
+
+// isVerbatim tells whether raw and quoted form are the same but for the quotes.
+func isVerbatim(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// splitStrings reads character strings in presentation form, in quotes or separated by blanks, into raw bytes.
+func splitStrings(s string) ([]string, error) {
+	var strs []string
+	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
+		raw, n, err := nextString(s)
+		if err != nil {
+			return nil, err
+		}
+		if strs, s = append(strs, raw), s[n:]; s != "" && s[0] != ' ' && s[0] != '\t' {
+			return nil, fmt.Errorf("%q follows a string without a blank between them", shorten(s))
+		}
+	}
+	return strs, nil
+}
+
+// nextString reads the character string at the beginning of s and tells how many characters it took.
+func nextString(s string) (raw string, n int, err error) {
+	i, quoted := 0, s[0] == '"'
+	if quoted {
+		i++
+	}
+	var out []byte
+	for i < len(s) {
+		switch c := s[i]; {
+		case c == '"' && quoted:
+			return string(out), i + 1, nil
+		case c == '"':
+			return "", 0, fmt.Errorf(`%q has a quote inside a string; write \"`, shorten(s))
+		case !quoted && (c == ' ' || c == '\t'):
+			return string(out), i, nil
+		case c == '\\':
+			b, taken, err := unescape(s, i)
+			if err != nil {
+				return "", 0, err
+			}
+			out, i = append(out, b), i+taken
+		default:
+			out, i = append(out, c), i+1
+		}
+	}
+	if quoted {
+		return "", 0, fmt.Errorf("%q has no closing quote", shorten(s))
+	}
+	return string(out), i, nil
+}
+
+// decodeEscaped gives the raw bytes of a string whose special characters are escaped; a stray "\" at the end is
+// dropped, as miekg/dns does when it packs.
+func decodeEscaped(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		if s[i] != '\\' {
+			out, i = append(out, s[i]), i+1
+			continue
+		}
+		if i+1 == len(s) {
+			break
+		}
+		c, n, err := unescape(s, i)
+		if err != nil { // Not three digits: miekg/dns takes the character itself.
+			c, n = s[i+1], 2
+		}
+		out, i = append(out, c), i+n
+	}
+	return string(out)
+}
