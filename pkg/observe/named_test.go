@@ -1,0 +1,342 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/named"
+)
+
+const zone = "example.test."
+
+func hosts(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "h%d A 198.51.100.%d\n", i, i%250)
+	}
+	return b.String()
+}
+
+// TestWhatServersAnswer tells the states of a server apart.
+func TestWhatServersAnswer(t *testing.T) {
+	primary := named.Start(t, named.Options{Zones: []named.Zone{
+		{Name: zone, Serial: 7},
+		{Name: "parent.test.", Records: "child NS ns.child\nns.child A 192.0.2.1"},
+	}})
+	down := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
+	orphan := named.Start(t, named.Options{Role: named.Secondary, Primary: down, NoWait: true, Zones: []named.Zone{{Name: "nowhere.test."}}})
+	silent := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
+	silent.Pause()
+	down.Stop()
+	unknown := named.NewKey("unknown.")
+
+	for name, tc := range map[string]struct {
+		server        *named.Server
+		zone          string
+		key           *wire.Key
+		reason        string
+		rcode         int
+		authoritative bool
+		message       string
+	}{
+		"served":            {primary, zone, &primary.Transfer, "", dns.RcodeSuccess, true, ""},
+		"not served":        {primary, "other.test.", &primary.Transfer, observe.ReasonRefused, dns.RcodeRefused, false, "the server refuses to answer for the zone: it does not serve it"},
+		"delegated":         {primary, "child.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, "the server answers without authority: it does not serve the zone"},
+		"parent served":     {primary, "none.parent.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeNameError, false, "the server answers NXDOMAIN: the zone is not loaded"},
+		"no data":           {primary, "ns1.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, "the server answers without authority: it does not serve the zone"},
+		"never transferred": {orphan, "nowhere.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeServerFailure, false, "the server answers SERVFAIL: the zone is not loaded"},
+		"stopped":           {down, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, "connection refused"},
+		"silent":            {silent, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, "no answer in time"},
+		"unknown key":       {primary, zone, &unknown, observe.ReasonTransferFailed, dns.RcodeSuccess, true, "the zone's content could not be transferred: BADKEY: the server does not know the key"},
+		"no key":            {primary, zone, nil, observe.ReasonTransferFailed, dns.RcodeSuccess, true, "the zone's content could not be transferred: answered REFUSED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observe.New(observe.Options{Timeout: 300 * time.Millisecond})
+			obs := o.Observe(t.Context(), tc.server.Addr, tc.zone, tc.key, 0)
+			if obs.Reason() != tc.reason || obs.Rcode != tc.rcode || obs.Authoritative != tc.authoritative || obs.Message() != tc.message {
+				t.Errorf("%q, rcode %d, authoritative %t, %q", obs.Reason(), obs.Rcode, obs.Authoritative, obs.Message())
+			}
+			if (obs.Mirror != nil) != (tc.reason == "") || (obs.Err != nil) != (tc.rcode == observe.NoReply || tc.reason == observe.ReasonTransferFailed) {
+				t.Errorf("mirror %v, error %v", obs.Mirror, obs.Err)
+			}
+			if tc.authoritative && (obs.Serial != 7 || obs.SOA.Serial != 7) {
+				t.Errorf("serial %d", obs.Serial)
+			}
+		})
+	}
+}
+
+// writer changes a primary's zone.
+type writer struct {
+	t        *testing.T
+	provider *rfc2136.Provider
+	target   rfc2136.Target
+	soa      rrset.SOA
+}
+
+func newWriter(t *testing.T, primary *named.Server, soa rrset.SOA) *writer {
+	w := &writer{t: t, provider: rfc2136.New(rfc2136.Options{}), soa: soa}
+	w.target = rfc2136.Target{Server: primary.Addr, Zone: zone, Key: &primary.Update}
+	t.Cleanup(w.provider.Close)
+	return w
+}
+
+func (w *writer) create(names ...string) {
+	w.t.Helper()
+	var c plan.Changes
+	for _, n := range names {
+		c.Create = append(c.Create, rrset.New(rrset.Key{Name: n + "." + zone, Type: dns.TypeA}, 60, "192.0.2.1"))
+	}
+	want := w.soa
+	want.Serial++
+	result, err := w.provider.Apply(w.t.Context(), w.target, c, w.soa, want)
+	if err != nil || len(result.Refused) > 0 {
+		w.t.Fatal(result, err)
+	}
+	w.soa = result.SOA
+}
+
+// TestFleet: every server's mirror follows, and shares memory where the servers agree.
+func TestFleet(t *testing.T) {
+	primary, secondaries := named.StartFleet(t, 2, named.Zone{Name: zone, Serial: 7, Records: hosts(2000)})
+	o := observe.New(observe.Options{})
+	look := func(s *named.Server) observe.Observation {
+		return o.Observe(t.Context(), s.Addr, zone, &primary.Transfer, 0)
+	}
+	first := look(primary)
+	if first.Mirror == nil || first.Mirror.Len() != 2002 || first.Mirror.SOA.Serial != 7 || first.RTT <= 0 {
+		t.Fatalf("%+v", first)
+	}
+	w := newWriter(t, primary, first.SOA)
+	for i := range 5 {
+		w.create(fmt.Sprint("new", i))
+		start := time.Now()
+		for _, s := range append(secondaries, primary) {
+			var obs observe.Observation
+			for obs.Serial != w.soa.Serial && time.Since(start) < 5*time.Second {
+				obs = look(s)
+			}
+			if obs.Mirror == nil || obs.Mirror.SOA != w.soa || obs.Mirror.Len() != 2003+i {
+				t.Fatalf("%+v", obs)
+			}
+			full := observe.New(observe.Options{}).Observe(t.Context(), s.Addr, zone, &primary.Transfer, 0)
+			if !full.Mirror.SameContent(obs.Mirror) {
+				t.Fatal("mirror and full transfer differ")
+			}
+		}
+	}
+	if first.Mirror.Len() != 2002 || first.Mirror.SOA.Serial != 7 {
+		t.Error("the first mirror has changed")
+	}
+}
+
+// TestNotifyTransfersAtOnce: a secondary that its primary does not notify follows when it is notified by us.
+func TestNotifyTransfersAtOnce(t *testing.T) {
+	primary := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}}) // notifies nobody
+	secondary := named.Start(t, named.Options{Role: named.Secondary, Primary: primary, Zones: []named.Zone{{Name: zone}}})
+	o := observe.New(observe.Options{})
+	w := newWriter(t, primary, o.Serial(t.Context(), primary.Addr, zone).SOA)
+	w.create("new")
+	time.Sleep(50 * time.Millisecond)
+	if obs := o.Serial(t.Context(), secondary.Addr, zone); obs.Serial != 7 {
+		t.Fatalf("the secondary is at %d without NOTIFY", obs.Serial)
+	}
+	start := time.Now()
+	if err := wire.Notify(t.Context(), secondary.Addr, zone, w.soa.Serial, &primary.Transfer); err != nil {
+		t.Fatal(err)
+	}
+	for o.Serial(t.Context(), secondary.Addr, zone).Serial != w.soa.Serial {
+		if time.Since(start) > 2*time.Second {
+			t.Fatal("the secondary has not transferred the zone")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Logf("the secondary was level %s after NOTIFY", time.Since(start))
+}
+
+func TestMaxAgeAndInvalidate(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
+	o := observe.New(observe.Options{})
+	look := func(maxAge time.Duration) observe.Observation {
+		return o.Observe(t.Context(), s.Addr, zone, &s.Transfer, maxAge)
+	}
+	first := look(0)
+	if again := look(time.Minute); again.At != first.At || again.Mirror != first.Mirror {
+		t.Error("an observation that is young enough was made again")
+	}
+	second := look(0)
+	if !second.At.After(first.At) || second.Mirror != first.Mirror {
+		t.Error("an unchanged zone: the question must be new and the mirror the same")
+	}
+
+	// The content changes under an unchanged serial, as happens when somebody edits the file of another server.
+	file := filepath.Join(s.Dir, "example.test.zone")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	if err := os.WriteFile(file, append(content, "extra A 192.0.2.77\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+	if obs := look(0); obs.Mirror.Len() != 2 {
+		t.Errorf("%d RRsets: the SOA is equal, so that nothing is transferred", obs.Mirror.Len())
+	}
+	o.Invalidate(s.Addr, zone)
+	if obs := look(time.Minute); obs.Mirror.Len() != 3 {
+		t.Errorf("%d RRsets after Invalidate", obs.Mirror.Len())
+	}
+
+	// The zone is made anew with a lower serial: equality counts, not order.
+	s.Stop()
+	if err := os.WriteFile(file, []byte(strings.Replace(string(content), " 7 ", " 3 ", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+	if obs := look(0); obs.Mirror == nil || obs.Serial != 3 || obs.Mirror.Len() != 2 || obs.Mirror.SOA.Serial != 3 {
+		t.Errorf("%+v", obs)
+	}
+
+	o.Forget(s.Addr, zone)
+	if obs := look(time.Minute); !obs.At.After(second.At) || obs.Mirror == nil {
+		t.Errorf("%+v", obs)
+	}
+}
+
+// TestDeadServer: a thousand zones on a server that does not answer take no longer than a few, and no caller waits
+// beyond its deadline.
+func TestDeadServer(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
+	s.Pause()
+	o := observe.New(observe.Options{Timeout: 200 * time.Millisecond, Questions: 8})
+	ask := func(ctx context.Context, n int) time.Duration {
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				name := fmt.Sprintf("z%d.test.", i)
+				obs := o.Observe(ctx, s.Addr, name, &s.Transfer, time.Second)
+				var e *wire.Error
+				if obs.Reason() != observe.ReasonUnreachable || !errors.As(obs.Err, &e) || e.Zone != name {
+					t.Errorf("%s: %v", name, obs.Err)
+				}
+			})
+		}
+		wg.Wait()
+		return time.Since(start)
+	}
+	if took := ask(t.Context(), 1000); took > time.Second {
+		t.Errorf("took %s", took)
+	}
+	s.Resume()
+	time.Sleep(time.Second)
+	s.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if took := ask(ctx, 100); took > 250*time.Millisecond {
+		t.Errorf("took %s with a deadline of 50 ms", took)
+	}
+}
+
+// TestSharedWork: callers at the same time share the work, and one that gives up does not spoil it for the others.
+func TestSharedWork(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Records: hosts(5000)}}})
+	o := observe.New(observe.Options{})
+	hasty, cancel := context.WithCancel(t.Context())
+	cancel()
+	if obs := o.Observe(hasty, s.Addr, zone, &s.Transfer, 0); obs.Rcode != observe.NoReply || !errors.Is(obs.Err, context.Canceled) {
+		t.Errorf("%+v", obs)
+	}
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if obs := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Minute); obs.Mirror == nil {
+				t.Errorf("%+v", obs)
+			}
+		})
+	}
+	wg.Wait()
+	if n := strings.Count(s.Log(), "AXFR started"); n != 1 {
+		t.Errorf("%d transfers", n)
+	}
+}
+
+// TestIdle: what nobody asks for is dropped.
+func TestIdle(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
+	o := observe.New(observe.Options{IdleAfter: 100 * time.Millisecond})
+	first := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Minute)
+	time.Sleep(50 * time.Millisecond)
+	if again := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Minute); again.Mirror != first.Mirror {
+		t.Error("dropped too early")
+	}
+	time.Sleep(250 * time.Millisecond)
+	if again := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Minute); again.Mirror == first.Mirror {
+		t.Error("not dropped")
+	}
+}
+
+func BenchmarkSerial(b *testing.B) {
+	s := named.Start(b, named.Options{Zones: []named.Zone{{Name: zone}}})
+	o := observe.New(observe.Options{})
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if obs := o.Serial(b.Context(), s.Addr, zone); obs.Err != nil {
+				b.Fatal(obs.Err)
+			}
+		}
+	})
+}
+
+func BenchmarkFullTransfer100k(b *testing.B) {
+	s := named.Start(b, named.Options{Zones: []named.Zone{{Name: zone, Records: hosts(100_000)}}})
+	o := observe.New(observe.Options{})
+	for b.Loop() {
+		o.Forget(s.Addr, zone)
+		if obs := o.Observe(b.Context(), s.Addr, zone, &s.Transfer, 0); obs.Mirror.Len() != 100_002 {
+			b.Fatal(obs)
+		}
+	}
+}
+
+// BenchmarkObserveAfterChange: one record changes in a zone of 100,000, and we look.
+func BenchmarkObserveAfterChange(b *testing.B) {
+	s := named.Start(b, named.Options{Zones: []named.Zone{{Name: zone, Records: hosts(100_000)}}})
+	o := observe.New(observe.Options{})
+	p := rfc2136.New(rfc2136.Options{})
+	defer p.Close()
+	target := rfc2136.Target{Server: s.Addr, Zone: zone, Key: &s.Update}
+	look := func(addr netip.AddrPort) observe.Observation { return o.Observe(b.Context(), addr, zone, &s.Transfer, 0) }
+	soa := look(s.Addr).SOA
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		want := soa
+		want.Serial++
+		c := plan.Changes{Create: []rrset.RRset{rrset.New(rrset.Key{Name: fmt.Sprintf("new%d.%s", n, zone), Type: dns.TypeA}, 60, "192.0.2.1")}}
+		if _, err := p.Apply(b.Context(), target, c, soa, want); err != nil {
+			b.Fatal(err)
+		}
+		soa, n = want, n+1
+		b.StartTimer()
+		if obs := look(s.Addr); obs.SOA != soa {
+			b.Fatal(obs)
+		}
+	}
+}

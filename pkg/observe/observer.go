@@ -1,0 +1,202 @@
+package observe
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// Options of an Observer. Every zero value stands for the default.
+type Options struct {
+	// Timeout of an SOA question, its repetition included. Default: wire.DefaultTimeout.
+	Timeout time.Duration
+	// TransferTimeout bounds a transfer. Default: one minute.
+	TransferTimeout time.Duration
+	// Questions and Transfers are how many of each may be under way to one server at a time. Default: 32 and 4.
+	Questions, Transfers int
+	// IdleAfter is how long a zone's content is kept after it was last asked for. Default: ten minutes.
+	IdleAfter time.Duration
+}
+
+func (o *Options) setDefaults() {
+	o.Timeout = orDefault(o.Timeout, wire.DefaultTimeout)
+	o.TransferTimeout = orDefault(o.TransferTimeout, time.Minute)
+	o.Questions = orDefault(o.Questions, 32)
+	o.Transfers = orDefault(o.Transfers, 4)
+	o.IdleAfter = orDefault(o.IdleAfter, 10*time.Minute)
+}
+
+func orDefault[T ~int | ~int64](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
+}
+
+// Observer asks servers and keeps mirrors of their zones. It is safe for concurrent use.
+type Observer struct {
+	options Options
+
+	mu      sync.Mutex
+	zones   map[target]*zone
+	servers map[netip.AddrPort]*server
+}
+
+type target struct {
+	server netip.AddrPort
+	zone   string
+}
+
+// New makes an Observer that keeps nothing yet. It needs no closing.
+func New(options Options) *Observer {
+	options.setDefaults()
+	return &Observer{options: options, zones: map[target]*zone{}, servers: map[netip.AddrPort]*server{}}
+}
+
+// Observe tells what the server serves of the zone (a canonical name), from an observation that began at most maxAge
+// ago or, with 0, after the call. Calls for the same server and zone share one. The key signs transfers; the SOA is asked
+// for as any resolver does. When ctx ends before the server has answered, Err says so and Rcode is NoReply; the work
+// goes on and serves the next caller.
+func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, maxAge time.Duration) Observation {
+	since := time.Now().Add(-maxAge)
+	for {
+		last, done := o.lastOrFlight(ctx, target{server, zone}, key, since)
+		if done == nil {
+			return last
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return gaveUp(ctx, server, zone)
+		}
+	}
+}
+
+// gaveUp is the observation of a caller whose context ended.
+func gaveUp(ctx context.Context, server netip.AddrPort, zone string) Observation {
+	err := &wire.Error{Op: "query", Server: server.String(), Zone: zone, Err: context.Cause(ctx)}
+	return Observation{Server: server, At: time.Now(), Rcode: NoReply, Err: err}
+}
+
+// Serial asks the server for the zone's SOA and nothing else. Nothing is kept.
+func (o *Observer) Serial(ctx context.Context, server netip.AddrPort, zone string) Observation {
+	s := o.holdServer(server)
+	defer o.releaseServer(server)
+	return s.ask(ctx, server, zone, time.Now(), o.options.Timeout)
+}
+
+// Invalidate makes the next observation transfer the complete zone. An SOA alone cannot tell that a server's content
+// changed under an unchanged serial; a full comparison now and then can.
+func (o *Observer) Invalidate(server netip.AddrPort, zone string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if z := o.zones[target{server, zone}]; z != nil {
+		z.last, z.mirror = nil, nil
+		z.generation++
+	}
+}
+
+// Forget drops everything that is kept about the server's zone.
+func (o *Observer) Forget(server netip.AddrPort, zone string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.drop(target{server, zone})
+}
+
+// lastOrFlight returns the last observation when it began at since or later. Else it returns a channel that is closed
+// when the observation under way has ended; it starts one when there is none.
+func (o *Observer) lastOrFlight(ctx context.Context, t target, key *wire.Key, since time.Time) (Observation, <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	z := o.zone(t)
+	if z.last != nil && !z.last.At.Before(since) {
+		return *z.last, nil
+	}
+	if z.flight == nil {
+		done := make(chan struct{})
+		z.flight = done
+		go o.fly(context.WithoutCancel(ctx), t, z, key, done)
+	}
+	return Observation{}, z.flight
+}
+
+// fly makes one observation.
+func (o *Observer) fly(ctx context.Context, t target, z *zone, key *wire.Key, done chan struct{}) {
+	o.mu.Lock()
+	generation, mirror := z.generation, z.mirror
+	o.mu.Unlock()
+
+	result := z.server.ask(ctx, t.server, t.zone, time.Now(), o.options.Timeout)
+	if result.Authoritative {
+		result = o.withContent(ctx, t, z, key, result, mirror)
+	}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	z.flight = nil
+	if z.generation == generation {
+		z.last = &result
+		if result.Mirror != nil {
+			z.mirror = result.Mirror
+		}
+	}
+	close(done)
+}
+
+// withContent adds the zone's content to an observation: what is known when the SOA is unchanged, else a transfer's.
+func (o *Observer) withContent(ctx context.Context, t target, z *zone, key *wire.Key, obs Observation, known *Mirror) Observation {
+	if known != nil && known.SOA == obs.SOA {
+		obs.Mirror = known
+		return obs
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.options.TransferTimeout)
+	defer cancel()
+	release, err := z.server.transfers.enter(ctx)
+	if err == nil {
+		defer release()
+		obs.Mirror, err = o.transfer(ctx, t, key, known, obs)
+	}
+	if err != nil {
+		obs.Err = err
+		return obs
+	}
+	// The zone may have moved on since the question.
+	obs.SOA, obs.Serial = obs.Mirror.SOA, obs.Mirror.SOA.Serial
+	return obs
+}
+
+// transfer fetches the changes since known, or everything when there is nothing known or the changes do not fit it.
+func (o *Observer) transfer(ctx context.Context, t target, key *wire.Key, known *Mirror, obs Observation) (*Mirror, error) {
+	if known != nil && known.SOA.Serial != obs.Serial {
+		result, err := wire.Transfer(ctx, t.server, t.zone, &known.SOA, key)
+		if err != nil {
+			return nil, err
+		}
+		if result.Full {
+			return fromRecords(t.zone, result, known), nil
+		}
+		if next, err := known.apply(result); err == nil && next.SOA == result.SOA {
+			return next, nil
+		}
+	}
+	result, err := wire.Transfer(ctx, t.server, t.zone, nil, key)
+	if err != nil {
+		return nil, err
+	}
+	return fromRecords(t.zone, result, o.anyMirror(t.zone)), nil
+}
+
+// anyMirror finds a mirror of the zone on any server, to share memory with.
+func (o *Observer) anyMirror(name string) *Mirror {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for s := range o.servers {
+		if z := o.zones[target{s, name}]; z != nil && z.mirror != nil {
+			return z.mirror
+		}
+	}
+	return nil
+}

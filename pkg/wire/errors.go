@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/miekg/dns"
+)
+
+// ErrReply means that what came back is not an answer to what was asked, or no DNS message at all.
+var ErrReply = errors.New("the reply does not fit the request")
+
+// Error is the failure of one request to one server. Its text is fit for a user's eyes and holds no secret.
+type Error struct {
+	// Op is what was asked: "query", "update", "transfer" or "notify".
+	Op string
+	// Server is the address and port, Zone the zone (or name) asked about.
+	Server, Zone string
+	// Rcode is the reply's response code; NOERROR (0) when there was no reply.
+	Rcode int
+	// TSIGError is the extended error of the reply's TSIG record: 16 BADSIG, 17 BADKEY, 18 BADTIME (RFC 8945 section 3).
+	TSIGError uint16
+	// Sent is true when the server may have received the request: it was sent and no valid reply told its outcome.
+	Sent bool
+	// Err is the cause when the server did not answer with an error itself.
+	Err error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.Zone != "" {
+		b.WriteString(" of " + e.Zone)
+	}
+	b.WriteString(" at " + e.Server + ": " + e.Detail())
+	return b.String()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Detail says what went wrong, without the operation and the server.
+func (e *Error) Detail() string {
+	switch e.TSIGError {
+	case 0:
+	case dns.RcodeBadKey:
+		return "BADKEY: the server does not know the key"
+	case dns.RcodeBadSig:
+		return "BADSIG: the server has another secret for the key"
+	case dns.RcodeBadTime:
+		return "BADTIME: the server's clock differs from ours by more than five minutes"
+	default:
+		return "the server refused the signature with TSIG error " + rcodeText(int(e.TSIGError))
+	}
+	if e.Rcode != dns.RcodeSuccess {
+		text := "answered " + rcodeText(e.Rcode) + rcodeHint(e.Rcode)
+		if e.Err != nil {
+			text += " (" + e.Err.Error() + ")"
+		}
+		return text
+	}
+	return causeText(e.Err)
+}
+
+// Transient tells whether the same request may succeed later without a change of specification or Secret: time-outs,
+// failed connections, SERVFAIL, a zone that is not (yet) loaded, a clock that is off. Refusals by policy, unknown keys
+// and wrong secrets are not.
+func (e *Error) Transient() bool {
+	if e.TSIGError != 0 {
+		return e.TSIGError == dns.RcodeBadTime
+	}
+	switch e.Rcode {
+	case dns.RcodeSuccess:
+		return !errors.Is(e.Err, ErrUnsigned) && !errors.Is(e.Err, ErrSignature)
+	case dns.RcodeServerFailure, dns.RcodeNotAuth, dns.RcodeNXRrset:
+		return true
+	}
+	return false
+}
+
+// Reason is the failure in one CamelCase word, fit for a condition's reason.
+func (e *Error) Reason() string {
+	switch e.TSIGError {
+	case 0:
+	case dns.RcodeBadKey:
+		return "BadKey"
+	case dns.RcodeBadTime:
+		return "BadTime"
+	default:
+		return "BadSignature"
+	}
+	if r, ok := rcodeReasons[e.Rcode]; ok {
+		return r
+	}
+	switch {
+	case e.Rcode != dns.RcodeSuccess:
+		return "UnexpectedRcode"
+	case errors.Is(e.Err, ErrUnsigned), errors.Is(e.Err, ErrSignature):
+		return "BadSignature"
+	case errors.Is(e.Err, ErrClock):
+		return "BadTime"
+	case errors.Is(e.Err, ErrReply):
+		return "BadReply"
+	case errors.Is(e.Err, syscall.ECONNREFUSED):
+		return "ConnectionRefused"
+	case isTimeout(e.Err):
+		return "Timeout"
+	}
+	return "Unreachable"
+}
+
+var rcodeReasons = map[int]string{
+	dns.RcodeFormatError:    "FormErr",
+	dns.RcodeServerFailure:  "ServFail",
+	dns.RcodeNameError:      "NXDomain",
+	dns.RcodeNotImplemented: "NotImplemented",
+	dns.RcodeRefused:        "Refused",
+	dns.RcodeNXRrset:        "Conflict",
+	dns.RcodeNotAuth:        "NotLoaded",
+	dns.RcodeNotZone:        "NotZone",
+}
+
+func rcodeText(rcode int) string {
+	if s, ok := dns.RcodeToString[rcode]; ok {
+		return s
+	}
+	return fmt.Sprintf("RCODE%d", rcode)
+}
+
+func rcodeHint(rcode int) string {
+	switch rcode {
+	case dns.RcodeNotAuth:
+		return ": the server does not host the zone or has not loaded it"
+	case dns.RcodeNotZone:
+		return ": a name lies outside the zone"
+	}
+	return ""
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &ne) && ne.Timeout()
+}
+
+// causeText says in plain words why there was no usable reply.
+func causeText(err error) string {
+	switch {
+	case err == nil:
+		return "failed"
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case isTimeout(err):
+		return "no answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "no route to the server"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the server closed the connection"
+	}
+	return err.Error()
+}

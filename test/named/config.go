@@ -1,0 +1,105 @@
+package named
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// Zone to be served.
+type Zone struct {
+	// Name is absolute.
+	Name string
+	// Serial at the start; 0 means 1.
+	Serial uint32
+	// Records are lines of a zone file beside SOA, apex NS (ns1) and ns1's address, which every zone has.
+	Records string
+	// File is a complete zone file in place of all that.
+	File string
+	// Policy is the zone's update-policy; empty means that the update key may do everything.
+	Policy string
+}
+
+func (z Zone) file() string {
+	if z.File != "" {
+		return z.File
+	}
+	return fmt.Sprintf("$ORIGIN %s\n$TTL 300\n@ SOA ns1 hostmaster %d 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\n%s\n",
+		z.Name, max(1, z.Serial), z.Records)
+}
+
+func (z Zone) filename() string { return strings.Trim(strings.ToLower(z.Name), ".") + ".zone" }
+
+func (s *Server) writeFiles() error {
+	files := map[string]string{
+		"named.conf": s.config(),
+		"rndc.key":   clause(s.ControlKey),
+	}
+	if s.options.Role == Primary {
+		for _, z := range s.options.Zones {
+			files[z.filename()] = z.file()
+		}
+	}
+	for name, content := range files {
+		if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) config() string {
+	var b strings.Builder
+	for _, k := range append([]wire.Key{s.Update, s.Transfer, s.ControlKey}, s.options.Keys...) {
+		b.WriteString(clause(k))
+	}
+	fmt.Fprintf(&b, "controls { inet %s port %d allow { 127.0.0.1; } keys { %q; }; };\n", s.Control.Addr(), s.Control.Port(), s.ControlKey.Name)
+	fmt.Fprintf(&b, `logging { channel file { file %q; severity info; print-time yes; print-category yes; };
+  category default { file; }; category unmatched { null; }; };
+options {
+  directory %q; pid-file none; session-keyfile none; lock-file none; server-id %q;
+  listen-on port %d { %s; }; listen-on-v6 { none; };
+  recursion no; dnssec-validation no; empty-zones-enable no; minimal-responses yes; allow-new-zones yes;
+  notify-delay 0; notify-rate 1000; startup-notify-rate 1000; serial-query-rate 1000;
+  transfers-in 200; transfers-per-ns 200; transfers-out 200; tcp-clients 1000;
+  masterfile-format text; max-ixfr-ratio 100%%; zone-statistics full; min-refresh-time 5; min-retry-time 1;
+  allow-transfer { key %q; }; allow-notify { key %q; };
+  %s
+  %s
+};
+`, s.path("named.log"), s.Dir, s.token, s.Addr.Port(), s.Addr.Addr(), s.Transfer.Name, s.Transfer.Name, s.notify(), s.options.Extra)
+	for _, z := range s.options.Zones {
+		b.WriteString(s.zone(z))
+	}
+	return b.String()
+}
+
+func (s *Server) notify() string {
+	if len(s.options.AlsoNotify) == 0 {
+		return "notify no;"
+	}
+	var b strings.Builder
+	for _, a := range s.options.AlsoNotify {
+		fmt.Fprintf(&b, "%s port %d key %q; ", a.Addr(), a.Port(), s.Transfer.Name)
+	}
+	return "notify explicit; also-notify { " + b.String() + "};"
+}
+
+func (s *Server) zone(z Zone) string {
+	if s.options.Role == Secondary {
+		p := s.options.Primary
+		return fmt.Sprintf("zone %q { type secondary; file %q; primaries { %s port %d key %q; }; };\n",
+			z.Name, z.filename(), p.Addr.Addr(), p.Addr.Port(), s.Transfer.Name)
+	}
+	policy := z.Policy
+	if policy == "" {
+		policy = fmt.Sprintf("grant %q zonesub ANY;", s.Update.Name)
+	}
+	return fmt.Sprintf("zone %q { type primary; file %q; update-policy { %s }; };\n", z.Name, z.filename(), policy)
+}
+
+func clause(k wire.Key) string {
+	return fmt.Sprintf("key %q { algorithm %s; secret %q; };\n", k.Name, strings.TrimSuffix(k.Algorithm, "."), k.Secret)
+}
