@@ -8,8 +8,18 @@ import "github.com/lockstep-dns/lockstep/pkg/rrset"
 // UpdateNew[i] replaces. Every slice is sorted by owner name (canonical order) and type.
 type Changes struct {
 	Create, UpdateOld, UpdateNew, Delete []rrset.RRset
+	// Conflicts are desired RRsets that are in none of the above, because the server would ignore them.
+	Conflicts []Conflict
 	// SOA is true when the SOA's data (not its serial) has to change.
 	SOA bool
+}
+
+// Conflict is a desired RRset that cannot be served beside data that is not ours, such as a CNAME at a name where
+// somebody else keeps addresses (RFC 1034 section 3.6.2).
+type Conflict struct {
+	Want rrset.RRset
+	// Foreign are the RRsets in its way, sorted.
+	Foreign []rrset.Key
 }
 
 // HasChanges tells whether there is anything to apply.
