@@ -28,19 +28,23 @@ const (
 // and waits until all of them do.
 func (c *Cluster) startStage(ctx context.Context, stage []node.Component) error {
 	var started []node.Component
+	var found []string
 	for _, part := range stage {
 		settled, err := c.settled(ctx, part)
 		if err != nil {
 			return err
 		}
 		if settled {
-			c.Out.Say("%s runs", part.Name)
+			found = append(found, part.Name)
 			continue
 		}
 		if err := c.launch(part); err != nil {
 			return err
 		}
 		started = append(started, part)
+	}
+	if len(found) > 0 {
+		c.Out.Say("running already: %s", strings.Join(found, ", "))
 	}
 	for _, part := range started {
 		if err := c.awaitHealth(ctx, part); err != nil {
