@@ -72,6 +72,8 @@ func newError(code int, failure Failure) *Error {
 		e.Reason, e.Message = status.BindcarNotImplemented, "does not support the operation (501)"
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		e.Reason, e.Message = status.GatewayError, fmt.Sprintf("cannot be reached through a gateway (%d)", code)
+	case http.StatusConflict:
+		e.Reason, e.Message = status.BindcarUnreachable, "already has the zone (409)"
 	default:
 		e.Reason, e.Message = status.BindcarUnreachable, fmt.Sprintf("gave an unexpected answer of Bindcar API (%d)", code)
 	}

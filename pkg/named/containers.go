@@ -2,12 +2,15 @@ package named
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
 // Names of containers.
@@ -17,15 +20,15 @@ const (
 	containerBindcar = "bindcar"
 )
 
-// binary is where our own image has its one file.
-const binary = "/lockstep"
+// lockstepBinary is where our own image has its one file.
+const lockstepBinary = "/lockstep"
 
 func (w Workload) initContainer() *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName(containerInit).
 		WithImage(w.bindcarImage()).
 		WithImagePullPolicy(pullPolicy(w.bindcar().ImagePullPolicy)).
-		WithCommand(binary, "bindcar", "init").
+		WithCommand(lockstepBinary, "bindcar", "init").
 		WithArgs("--rndc-key-file="+ControlKeyFile, "--rndc-key-algorithm="+w.keyAlgorithm(), "--zones-dir="+ZonesDir).
 		WithSecurityContext(restricted()).
 		WithResources(requests("10m", "32Mi", "64Mi")).
@@ -47,7 +50,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithReadinessProbe(tcpProbe(2, 2)).
 		WithLivenessProbe(tcpProbe(10, 3)).
 		WithVolumeMounts(mount(volumeConfig, ConfigDir, true), mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, false))
-	for _, m := range append(append([]corev1.VolumeMount{}, w.Cluster.VolumeMounts...), w.Instance.Spec.VolumeMounts...) {
+	for _, m := range slices.Concat(w.Cluster.VolumeMounts, w.Instance.Spec.VolumeMounts) {
 		extra, err := toApply[corev1ac.VolumeMountApplyConfiguration](m)
 		if err != nil {
 			return nil, fmt.Errorf("volumeMounts: %w", err)
@@ -63,7 +66,7 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 		WithName(containerBindcar).
 		WithImage(w.bindcarImage()).
 		WithImagePullPolicy(pullPolicy(config.ImagePullPolicy)).
-		WithCommand(binary, "bindcar").
+		WithCommand(lockstepBinary, "bindcar").
 		WithArgs(w.bindcarArgs()...).
 		WithPorts(corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(SidecarPort).WithProtocol(corev1.ProtocolTCP)).
 		WithSecurityContext(restricted()).
@@ -77,6 +80,13 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 			return nil, fmt.Errorf("bindcarConfig.resources: %w", err)
 		}
 		container.WithResources(resources)
+	}
+	for _, m := range config.VolumeMounts {
+		extra, err := toApply[corev1ac.VolumeMountApplyConfiguration](m)
+		if err != nil {
+			return nil, fmt.Errorf("bindcarConfig.volumeMounts: %w", err)
+		}
+		container.WithVolumeMounts(extra)
 	}
 	for _, env := range config.EnvVars {
 		variable, err := toApply[corev1ac.EnvVarApplyConfiguration](env)

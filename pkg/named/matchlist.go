@@ -23,7 +23,7 @@ func builtinACL(name string) bool {
 }
 
 // MatchList renders an address match list, each element followed by "; ". Elements are addresses, prefixes, names of
-// ACLs that known accepts, "key NAME", each with an optional "!" before it. Anything else is refused, so that no value
+// ACLs ("NAME" or "acl:NAME") that known accepts, "key NAME", each with an optional "!" before it. Anything else is refused, so that no value
 // of a field can close the list and go on with statements of its own. The error names the field.
 func MatchList(field string, elements []string, known func(acl string) bool) (string, error) {
 	var b strings.Builder
@@ -47,7 +47,7 @@ func (c Config) matchList(field string, elements []string) (string, error) {
 func matchElement(element string, known func(acl string) bool) (string, error) {
 	element = strings.TrimSuffix(strings.TrimSpace(element), ";")
 	rest, negated := strings.CutPrefix(element, "!")
-	rest = strings.TrimSpace(rest)
+	rest = strings.TrimPrefix(strings.TrimSpace(rest), "acl:")
 	not := ""
 	if negated {
 		not = "! "

@@ -3,6 +3,7 @@ package named
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -87,7 +88,7 @@ func orAny(list []string) []string {
 
 // access says who may ask and transfer. The transfer key always may: without it there are no secondaries.
 func (c Config) access(b *strings.Builder) error {
-	transfer, transferErr := c.matchList("allowTransfer", append(append([]string{}, c.Options.AllowTransfer...), c.AllowTransfer...))
+	transfer, transferErr := c.matchList("allowTransfer", slices.Concat(c.Options.AllowTransfer, c.AllowTransfer))
 	fmt.Fprintf(b, "\tallow-transfer { key %q; %s};\n", c.TransferKey, transfer)
 	var queryErr error
 	if len(c.Options.AllowQuery) > 0 {
@@ -149,7 +150,7 @@ func first[T any](candidates ...*T) *T {
 }
 
 // firstList prefers the first list that is set; an empty list that is set counts.
-func firstList(over, base []string) []string {
+func firstList[T ~[]string](over, base T) T {
 	if over != nil {
 		return over
 	}

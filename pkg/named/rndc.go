@@ -52,6 +52,9 @@ func (e *CommandError) Exists() bool {
 	return e.Result == resultExists || strings.Contains(e.Message, "already exists")
 }
 
+// NotLoaded tells whether named has the zone, but no data for it: zonestatus then fails.
+func (e *CommandError) NotLoaded() bool { return strings.Contains(e.Message, "zone not loaded") }
+
 // maxControlMessage is what named itself accepts and sends at most, in bytes.
 const maxControlMessage = 1 << 20
 

@@ -1,0 +1,148 @@
+package bindcar
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// description is how a zone was added: all of it but its content. It is kept beside the zone file, because modzone
+// wants the whole clause again.
+type description struct {
+	Name          string   `json:"name"`
+	Type          string   `json:"type"`
+	UpdateKeyName string   `json:"updateKeyName,omitempty"`
+	AlsoNotify    []string `json:"alsoNotify,omitempty"`
+	AllowTransfer []string `json:"allowTransfer,omitempty"`
+	Primaries     []string `json:"primaries,omitempty"`
+	DNSSECPolicy  string   `json:"dnssecPolicy,omitempty"`
+	InlineSigning *bool    `json:"inlineSigning,omitempty"`
+}
+
+// describe checks a request; its error names the field.
+func (s *server) describe(request CreateZone) (description, error) {
+	name, err := zoneName("zoneName", request.ZoneName)
+	if err != nil {
+		return description{}, err
+	}
+	config := request.ZoneConfig
+	d := description{
+		Name: name, Type: strings.ToLower(request.ZoneType), AlsoNotify: config.AlsoNotify, AllowTransfer: config.AllowTransfer,
+		Primaries: config.Primaries, DNSSECPolicy: config.DNSSECPolicy, InlineSigning: config.InlineSigning,
+	}
+	if request.UpdateKeyName != "" && d.Type == Primary {
+		if d.UpdateKeyName, err = s.knownUpdateKey(request.UpdateKeyName); err != nil {
+			return description{}, err
+		}
+	}
+	return d, d.validate()
+}
+
+var policyName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,63}$`)
+
+func (d description) validate() error {
+	switch {
+	case d.Type != Primary && d.Type != Secondary:
+		return badRequest("zoneType", fmt.Errorf("%q is neither primary nor secondary", d.Type))
+	case d.Type == Secondary && len(d.Primaries) == 0:
+		return badRequest("zoneConfig.primaries", errors.New("a secondary needs at least one primary"))
+	case d.DNSSECPolicy != "" && !policyName.MatchString(d.DNSSECPolicy):
+		return badRequest("zoneConfig.dnssecPolicy", fmt.Errorf("%q is not the name of a policy", d.DNSSECPolicy))
+	}
+	for field, list := range map[string][]string{"alsoNotify": d.AlsoNotify, "primaries": d.Primaries} {
+		if _, err := servers(list, ""); err != nil {
+			return badRequest("zoneConfig."+field, err)
+		}
+	}
+	if _, err := named.MatchList("zoneConfig.allowTransfer", d.AllowTransfer, anyACL); err != nil {
+		return failure(http.StatusBadRequest, "bad request", err.Error())
+	}
+	return nil
+}
+
+// anyACL: which names are defined is for named to judge.
+func anyACL(string) bool { return true }
+
+func (d description) patched(patch PatchZone) (description, error) {
+	if patch.AlsoNotify != nil {
+		d.AlsoNotify = *patch.AlsoNotify
+	}
+	if patch.AllowTransfer != nil {
+		d.AllowTransfer = *patch.AllowTransfer
+	}
+	if patch.Primaries != nil {
+		d.Primaries = *patch.Primaries
+	}
+	return d, d.validate()
+}
+
+// clause is the zone's clause as addzone and modzone take it. d is valid. Transfers and NOTIFY carry the transfer key.
+func (d description) clause(file, transferKey string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "{ type %s; file %q; ", d.Type, file)
+	if d.UpdateKeyName != "" {
+		fmt.Fprintf(&b, "update-policy { grant %q zonesub any; }; ", d.UpdateKeyName)
+	}
+	if d.Type == Secondary {
+		list, _ := servers(d.Primaries, transferKey)
+		fmt.Fprintf(&b, "primaries { %s}; ", list)
+	}
+	if len(d.AlsoNotify) > 0 {
+		list, _ := servers(d.AlsoNotify, transferKey)
+		fmt.Fprintf(&b, "notify explicit; also-notify { %s}; ", list)
+	}
+	if len(d.AllowTransfer) > 0 {
+		list, _ := named.MatchList("", d.AllowTransfer, anyACL)
+		fmt.Fprintf(&b, "allow-transfer { key %q; %s}; ", transferKey, list)
+	}
+	if d.DNSSECPolicy != "" {
+		fmt.Fprintf(&b, "dnssec-policy %q; ", d.DNSSECPolicy)
+	}
+	if d.InlineSigning != nil {
+		fmt.Fprintf(&b, "inline-signing %s; ", map[bool]string{true: "yes", false: "no"}[*d.InlineSigning])
+	}
+	b.WriteString("};")
+	return b.String()
+}
+
+func servers(list []string, key string) (string, error) {
+	var b strings.Builder
+	for _, entry := range list {
+		server, err := named.ParseServer(entry)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(named.ServerClause(server, 53, key))
+	}
+	return b.String(), nil
+}
+
+func (d description) save(file string) error {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(file, text); err != nil {
+		return fmt.Errorf("saving the description of zone %s: %w", d.Name, err)
+	}
+	return nil
+}
+
+func loadDescription(file string) (description, error) {
+	var d description
+	text, err := os.ReadFile(file) //nolint:gosec // the name is made by fileStem
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, failure(http.StatusNotFound, "zone not found", "the zone was not added through this API")
+	}
+	if err != nil {
+		return d, err
+	}
+	return d, json.Unmarshal(text, &d)
+}

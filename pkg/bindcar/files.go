@@ -1,0 +1,80 @@
+package bindcar
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Suffixes of a zone's files: its content, what named keeps beside it, and our description.
+const (
+	suffixZone        = ".zone"
+	suffixDescription = ".json"
+)
+
+var namedSuffixes = []string{"", ".jnl", ".jbk", ".signed", ".signed.jnl"}
+
+// zoneFiles are the files of one zone.
+type zoneFiles struct{ stem string }
+
+func (s *server) files(zone string) zoneFiles {
+	return zoneFiles{filepath.Join(s.options.ZonesDir, fileStem(zone))}
+}
+
+func (f zoneFiles) zone() string        { return f.stem + suffixZone }
+func (f zoneFiles) description() string { return f.stem + suffixDescription }
+
+// remove deletes every file of the zone. A journal that was left behind would be applied to a new zone of that name.
+func (f zoneFiles) remove() error {
+	problems := []error{removeFile(f.description())}
+	for _, suffix := range namedSuffixes {
+		problems = append(problems, removeFile(f.zone()+suffix))
+	}
+	return errors.Join(problems...)
+}
+
+func removeFile(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing a zone's file: %w", err)
+	}
+	return nil
+}
+
+func writeFile(name string, content []byte) error {
+	return replaceFile(name, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// replaceFile writes a file beside name and renames it, so that a reader sees the old or the new content, complete.
+func replaceFile(name string, write func(io.Writer) error) (err error) {
+	file, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640) //nolint:gosec // our own directories
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+			_ = os.Remove(file.Name())
+		}
+	}()
+	buffered := bufio.NewWriterSize(file, 64<<10)
+	if err := write(buffered); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}

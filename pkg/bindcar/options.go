@@ -1,0 +1,145 @@
+package bindcar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// Options configure the sidecar's server.
+type Options struct {
+	// Listen are the addresses to serve HTTP on.
+	Listen []string
+	// RNDCAddress and RNDCKeyFile lead to named's control channel, StatisticsURL to its statistics channel.
+	RNDCAddress, RNDCKeyFile, StatisticsURL string
+	// ZonesDir is where zone files are, under the same path as for named.
+	ZonesDir string
+	// UpdateKeyNames are the keys that may stand in a zone's update policy; TransferKeyName guards transfers.
+	UpdateKeyNames  []string
+	TransferKeyName string
+	// AllowedServiceAccounts, as "namespace/name", may use the API.
+	AllowedServiceAccounts []string
+	// RequestRate is how many requests per second are served.
+	RequestRate int
+	// LogLevel is error, warn, info, debug or trace.
+	LogLevel string
+
+	// reviewer checks tokens; the Kubernetes API when nil.
+	reviewer reviewer
+}
+
+// NewOptions returns the options that hold inside a pod.
+func NewOptions() *Options {
+	return &Options{
+		Listen:        []string{fmt.Sprintf(":%d", named.SidecarPort)},
+		RNDCAddress:   fmt.Sprintf("127.0.0.1:%d", named.ControlPort),
+		RNDCKeyFile:   named.ControlKeyFile,
+		StatisticsURL: fmt.Sprintf("http://127.0.0.1:%d", named.StatisticsPort),
+		ZonesDir:      named.ZonesDir,
+		RequestRate:   2000,
+		LogLevel:      "info",
+	}
+}
+
+// AddFlags registers the options' flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.Listen, "listen", o.Listen, "Addresses to serve HTTP on.")
+	fs.StringVar(&o.RNDCAddress, "rndc-address", o.RNDCAddress, "Address of named's control channel.")
+	fs.StringVar(&o.RNDCKeyFile, "rndc-key-file", o.RNDCKeyFile, "File with the key of named's control channel.")
+	fs.StringVar(&o.StatisticsURL, "statistics-url", o.StatisticsURL, "Base URL of named's statistics channel.")
+	fs.StringVar(&o.ZonesDir, "zones-dir", o.ZonesDir, "Directory of zone files, shared with named.")
+	fs.StringSliceVar(&o.UpdateKeyNames, "update-key-name", o.UpdateKeyNames, "TSIG keys that may update zones.")
+	fs.StringVar(&o.TransferKeyName, "transfer-key-name", o.TransferKeyName, "TSIG key that transfers and NOTIFY are signed with.")
+	fs.StringSliceVar(&o.AllowedServiceAccounts, "allowed-service-account", o.AllowedServiceAccounts, "ServiceAccounts, as namespace/name, that may use the API.")
+	fs.IntVar(&o.RequestRate, "request-rate", o.RequestRate, "Requests per second that are served; more are answered 429.")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "One of error, warn, info, debug, trace.")
+}
+
+// verbosity maps a log level to klog's.
+var verbosity = map[string]string{"error": "0", "warn": "0", "warning": "0", "info": "0", "debug": "4", "trace": "6"}
+
+// Validate reports everything that is wrong, naming the flags.
+func (o *Options) Validate() error {
+	var problems []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	check(len(o.Listen) > 0, "--listen: at least one address is needed")
+	for _, address := range append(o.Listen, o.RNDCAddress) {
+		_, _, err := net.SplitHostPort(address)
+		check(err == nil, "--listen, --rndc-address: %q is not host:port", address)
+	}
+	base, err := url.Parse(o.StatisticsURL)
+	check(err == nil && base.Scheme == "http", "--statistics-url: %q is not an http URL", o.StatisticsURL)
+	check(o.RNDCKeyFile != "", "--rndc-key-file: must be set")
+	check(o.ZonesDir != "", "--zones-dir: must be set")
+	check(o.TransferKeyName != "", "--transfer-key-name: must be set")
+	check(o.RequestRate > 0, "--request-rate: must be positive")
+	_, known := verbosity[strings.ToLower(o.LogLevel)]
+	check(known, "--log-level: %q is not one of error, warn, info, debug, trace", o.LogLevel)
+	check(len(o.AllowedServiceAccounts) > 0, "--allowed-service-account: without one nobody could use the API")
+	for _, account := range o.AllowedServiceAccounts {
+		namespace, name, ok := strings.Cut(account, "/")
+		check(ok && namespace != "" && name != "", "--allowed-service-account: %q is not namespace/name", account)
+	}
+	return errors.Join(problems...)
+}
+
+// Run serves until ctx ends; requests under way then have ten seconds to finish.
+func (o *Options) Run(ctx context.Context) error {
+	var level klog.Level
+	if err := level.Set(verbosity[strings.ToLower(o.LogLevel)]); err != nil {
+		return err
+	}
+	s, err := newServer(*o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, address := range o.Listen {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+		group.Go(func() error { return serve(ctx, listener, s.handler()) })
+	}
+	klog.FromContext(ctx).Info("serving", "addresses", o.Listen, "zonesDir", o.ZonesDir)
+	return group.Wait()
+}
+
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		stopped <- server.Shutdown(grace)
+	})
+	err := server.Serve(listener)
+	if !stop() && errors.Is(err, http.ErrServerClosed) {
+		return <-stopped
+	}
+	return err
+}
