@@ -19,6 +19,7 @@ const (
 	Lockstep = "docker.io/library/lockstep:dev"
 	BIND     = "docker.io/library/lockstep-bind9:9.18"
 	Pause    = "docker.io/library/lockstep-pause:1"
+	Probe    = "docker.io/library/lockstep-probe:1"
 )
 
 // nobody is the user of images that need no name for theirs.
@@ -56,6 +57,11 @@ func (b Builder) Project() []image {
 // without.
 func (b Builder) Sandbox() []image {
 	return []image{{Pause, "lockstep-pause.tar", b.pause}}
+}
+
+// Probe is the image that the cluster's own test runs.
+func (b Builder) Probe() []image {
+	return []image{{Probe, "lockstep-probe.tar", b.probe}}
 }
 
 // Build builds the images whose inputs have changed. It goes on after an

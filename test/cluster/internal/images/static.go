@@ -27,6 +27,14 @@ func (b Builder) pause(ctx context.Context) (oci.Image, error) {
 	})
 }
 
+// probe holds the program of the cluster's own test.
+func (b Builder) probe(ctx context.Context) (oci.Image, error) {
+	return static(ctx, b.Module, "./internal/probe", oci.Image{
+		Name:   Probe,
+		Config: oci.Config{User: nobody, Entrypoint: []string{"/probe"}, WorkingDir: "/"},
+	})
+}
+
 // static builds a command of a module and puts it at the top of the image.
 func static(ctx context.Context, module, pkg string, img oci.Image) (oci.Image, error) {
 	tmp, err := os.MkdirTemp("", "lockstep-image-")
