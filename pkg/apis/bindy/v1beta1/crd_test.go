@@ -2,6 +2,8 @@ package v1beta1_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
@@ -72,6 +75,83 @@ func checkCase(t *testing.T, k *kind, c schematest.Case) {
 	if diffs := schematest.Differences("spec", c.Stored, obj["spec"].(map[string]any)); len(diffs) > 0 {
 		t.Errorf("stored: %s", strings.Join(diffs, "; "))
 	}
+}
+
+// TestManifests accepts every object of ours that the documentation and the examples show.
+func TestManifests(t *testing.T) {
+	kinds := loadKinds(t)
+	seen := 0
+	for _, file := range manifests(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		if strings.HasSuffix(file, ".md") {
+			text = fenced(text)
+		}
+		for i, doc := range strings.Split("\n"+text, "\n---") {
+			obj := map[string]any{}
+			if err := yaml.Unmarshal([]byte(doc), &obj); err != nil {
+				t.Fatalf("%s, object %d: %v", file, i, err)
+			}
+			k, ok := kinds[fmt.Sprint(obj["kind"])]
+			if !ok || obj["apiVersion"] != k.apiVersion {
+				continue
+			}
+			seen++
+			whole, err := wholeNumbers(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if errs := k.admit(whole, nil); len(errs) > 0 {
+				t.Errorf("%s, object %d: %v", file, i, errs)
+			}
+		}
+	}
+	if seen < 14 {
+		t.Errorf("only %d objects found in documentation and examples", seen)
+	}
+}
+
+// manifests lists the files that show objects to users.
+func manifests(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, dir := range []string{"docs", "manifests/examples", "test/e2e/testdata"} {
+		root := filepath.Join("../../../..", dir)
+		err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+			if ext := filepath.Ext(path); ext == ".md" || ext == ".yaml" {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// fenced gives the YAML blocks of a Markdown text as documents.
+func fenced(text string) string {
+	var docs []string
+	for i, part := range strings.Split(text, "```") {
+		if yaml, ok := strings.CutPrefix(part, "yaml\n"); i%2 == 1 && ok && strings.HasPrefix(yaml, "apiVersion:") {
+			docs = append(docs, yaml)
+		}
+	}
+	return strings.Join(docs, "\n---\n")
+}
+
+// wholeNumbers gives obj with whole numbers as integers, as kube-apiserver reads them.
+func wholeNumbers(obj map[string]any) (map[string]any, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	return out, utiljson.Unmarshal(data, &out)
 }
 
 // TestDefinitions checks the definitions as kube-apiserver does when they are created, cost limits of CEL included.
