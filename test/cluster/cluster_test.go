@@ -188,16 +188,27 @@ func (s *suite) pids(t *testing.T) string {
 	return all.String()
 }
 
+// pong expects an answer of the probe within a few seconds: rules for a Service
+// follow its pods with a delay.
 func pong(t *testing.T, url string) {
 	t.Helper()
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: 5 * time.Second}
+	var body string
+	var err error
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if body, err = fetch(client, url); err == nil && strings.HasPrefix(body, "pong") {
+			return
+		}
+	}
+	t.Fatalf("%s answered %q, %v", url, body, err)
+}
+
+func fetch(client http.Client, url string) (string, error) {
 	res, err := client.Get(url)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil || !strings.HasPrefix(string(body), "pong") {
-		t.Fatalf("%s answered %q, %v", url, body, err)
-	}
+	return string(body), err
 }
