@@ -322,7 +322,9 @@ func BenchmarkObserveAfterChange(b *testing.B) {
 	p := rfc2136.New(rfc2136.Options{})
 	defer p.Close()
 	target := rfc2136.Target{Server: s.Addr, Zone: zone, Key: &s.Update}
-	look := func(addr netip.AddrPort) observe.Observation { return o.Observe(b.Context(), addr, zone, &s.Transfer, 0) }
+	look := func(addr netip.AddrPort) observe.Observation {
+		return o.Observe(b.Context(), addr, zone, &s.Transfer, 0)
+	}
 	soa := look(s.Addr).SOA
 	n := 0
 	for b.Loop() {

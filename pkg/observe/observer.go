@@ -116,9 +116,11 @@ func (o *Observer) lastOrFlight(ctx context.Context, t target, key *wire.Key, si
 		return *z.last, nil
 	}
 	if z.flight == nil {
-		done := make(chan struct{})
-		z.flight = done
-		go o.fly(context.WithoutCancel(ctx), t, z, key, done)
+		z.flight = make(chan struct{})
+		if key != nil {
+			key = new(*key) // The caller's may change before the flight has ended.
+		}
+		go o.fly(context.WithoutCancel(ctx), t, z, key, z.flight)
 	}
 	return Observation{}, z.flight
 }

@@ -22,6 +22,9 @@ type request struct {
 	verifier *verifier // nil when the request is not signed
 }
 
+// clock tells the time for signatures.
+var clock = time.Now
+
 // newRequest numbers, signs and packs a copy of m. A TSIG record in m is replaced.
 func newRequest(m *dns.Msg, key *Key) (*request, error) {
 	c := *m
@@ -39,7 +42,7 @@ func newRequest(m *dns.Msg, key *Key) (*request, error) {
 	if err := key.Validate(); err != nil {
 		return nil, err
 	}
-	c.SetTsig(key.Name, key.Algorithm, fudge, time.Now().Unix())
+	c.SetTsig(key.Name, key.Algorithm, fudge, clock().Unix())
 	raw, mac, err := dns.TsigGenerate(&c, key.Secret, "", false)
 	if err != nil {
 		return nil, fmt.Errorf("packing and signing the message: %w", err)
@@ -56,19 +59,29 @@ func (r *request) verdict(raw []byte) (*dns.Msg, error) {
 	if err := m.Unpack(raw); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReply, err)
 	}
-	if m.Id != r.id || !m.Response || m.Opcode != r.opcode || !r.answers(m) {
+	if m.Id != r.id || !m.Response || m.Opcode != r.opcode || !r.answers(m) || !whole(raw, m) {
 		return nil, ErrReply
 	}
 	if r.verifier == nil {
 		return m, nil
 	}
-	if err := r.verifier.check(raw, m, time.Now()); err != nil {
+	if err := r.verifier.check(raw, m, clock()); err != nil {
 		return m, &Error{Rcode: m.Rcode, Sent: true, Err: err}
 	}
 	if t := m.IsTsig(); t != nil && t.Error != 0 {
 		return m, &Error{Rcode: m.Rcode, TSIGError: t.Error}
 	}
 	return m, nil
+}
+
+// whole tells whether the message holds as many records as its header says; the parser forgives when some are missing.
+func whole(raw []byte, m *dns.Msg) bool {
+	for i, n := range []int{len(m.Question), len(m.Answer), len(m.Ns), len(m.Extra)} {
+		if int(binary.BigEndian.Uint16(raw[4+2*i:])) != n {
+			return false
+		}
+	}
+	return true
 }
 
 // answers compares the question sections. Error replies, updates and later messages of a transfer may have none.

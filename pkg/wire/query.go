@@ -122,7 +122,7 @@ func datagram(nc net.Conn, req *request) (*dns.Msg, error) {
 	if _, err := nc.Write(req.raw); err != nil {
 		return nil, err
 	}
-	buf := make([]byte, dns.MaxMsgSize)
+	buf := make([]byte, 4*udpSize)
 	for {
 		n, err := nc.Read(buf)
 		if err != nil {

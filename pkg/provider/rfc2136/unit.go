@@ -40,15 +40,38 @@ type limits struct{ records, bytes int }
 // BIND's throughput rises up to about 500 records a message; a message holds at most 64 KiB.
 var defaultLimits = limits{records: 1000, bytes: 48 << 10}
 
-// Batches is how many messages Apply needs for the changes when none is refused, hence how far ahead of the present
-// serial the one it is given must be. It is at least 1.
+// Batches is at least how many messages Apply needs for the changes when none is refused, hence how far ahead of the
+// present serial the one that it is given must be. It is 1 when everything fits into one message for sure; it is cheap
+// to ask for, and for large changes may be three times too high.
 func Batches(changes plan.Changes) int {
-	units, _ := units(rootless, changes, defaultLimits)
-	return len(batches(units, defaultLimits))
+	var records, bytes int
+	count := func(sets []rrset.RRset, extra int) {
+		for _, s := range sets {
+			records += extra + len(s.Rdata)
+			bytes += (extra + len(s.Rdata)) * (len(s.Name) + recordOverhead)
+			for _, data := range s.Rdata {
+				bytes += len(data)
+			}
+		}
+	}
+	count(changes.Create, 0)
+	count(changes.UpdateOld, 0)
+	count(changes.UpdateNew, 1)
+	for _, s := range changes.Delete {
+		if s.Type == dns.TypeNS { // perhaps one by one
+			count([]rrset.RRset{s}, 0)
+			continue
+		}
+		records, bytes = records+1, bytes+len(s.Name)+recordOverhead
+	}
+	// Two messages in a row hold more than one alone could.
+	lim := defaultLimits
+	return 1 + 2*(records*lim.bytes+bytes*lim.records)/(lim.records*lim.bytes)
 }
 
-// rootless stands for a zone name where only the number of records matters.
-const rootless = ""
+// recordOverhead is at least what a record takes on the wire beyond the text of its name and rdata: the header's ten
+// bytes, the root label, and sixteen for an address like "::".
+const recordOverhead = 27
 
 // units turns changes into units, in the order in which they are to be sent. RRsets that cannot be expressed as records
 // are returned as refused.
@@ -232,10 +255,7 @@ func batches(units []unit, lim limits) [][]unit {
 	return append(out, units[from:])
 }
 
-// isApexNS takes every NS RRset for the apex's where the zone is not known: then the count of records is not too low.
-func isApexNS(zone string, k rrset.Key) bool {
-	return k.Type == dns.TypeNS && (k.Name == zone || zone == rootless)
-}
+func isApexNS(zone string, k rrset.Key) bool { return k.Type == dns.TypeNS && k.Name == zone }
 
 func without(values, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return slices.Contains(others, v) })

@@ -1,0 +1,197 @@
+package wire_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/named"
+)
+
+// unsign takes the signature off a reply.
+func unsign(reply []byte) []byte {
+	m := new(dns.Msg)
+	if err := m.Unpack(reply); err != nil || m.IsTsig() == nil {
+		return reply
+	}
+	m.Extra = m.Extra[:len(m.Extra)-1]
+	out, err := m.Pack()
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// flip changes one bit of the reply's first record behind its header: somewhere in owner, type, TTL or rdata.
+func flip(reply []byte) []byte {
+	out := slices.Clone(reply)
+	out[len(out)/3] ^= 1
+	return out
+}
+
+// TestForgedReplies: a reply to a signed request counts only when it is signed by the same key and was not changed.
+func TestForgedReplies(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Records: "www A 192.0.2.1"}}})
+	p := named.StartProxy(t, s.Addr)
+	calls := map[string]func(context.Context) error{
+		"query over UDP": func(ctx context.Context) error {
+			_, err := wire.Query(ctx, p.Addr, zone, dns.TypeSOA, wire.WithKey(&s.Transfer))
+			return err
+		},
+		"query over TCP": func(ctx context.Context) error {
+			_, err := wire.Query(ctx, p.Addr, zone, dns.TypeSOA, wire.WithKey(&s.Transfer), wire.WithTCP())
+			return err
+		},
+		"transfer": func(ctx context.Context) error {
+			_, err := wire.Transfer(ctx, p.Addr, zone, nil, &s.Transfer)
+			return err
+		},
+		"notify": func(ctx context.Context) error { return wire.Notify(ctx, p.Addr, zone, 1, &s.Transfer) },
+		"update": func(ctx context.Context) error {
+			conn, err := wire.Dial(ctx, p.Addr, &s.Update)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			_, err = conn.Exchange(ctx, update(t, "a."+zone+" 60 A 192.0.2.9"))
+			return err
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			p.Filter(func(_ string, reply []byte) ([]byte, error) { return unsign(reply), nil })
+			err := call(ctx)
+			var e *wire.Error
+			if !errors.Is(err, wire.ErrUnsigned) || !errors.As(err, &e) || e.Transient() || e.Reason() != "BadSignature" {
+				t.Errorf("unsigned: %v", err)
+			}
+			p.Filter(func(_ string, reply []byte) ([]byte, error) { return flip(reply), nil })
+			if err := call(ctx); err == nil {
+				t.Error("changed: no error")
+			}
+			p.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
+			if err := call(ctx); err != nil {
+				t.Errorf("as it is: %v", err)
+			}
+		})
+	}
+}
+
+// TestForgedTransfer: every message of a long transfer counts.
+func TestForgedTransfer(t *testing.T) {
+	var many strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, "h%d TXT %q\n", i, strings.Repeat("x", 50))
+	}
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Records: many.String()}}})
+	p := named.StartProxy(t, s.Addr)
+	var messages int
+	p.Filter(func(_ string, reply []byte) ([]byte, error) { messages++; return reply, nil })
+	if _, err := wire.Transfer(t.Context(), p.Addr, zone, nil, &s.Transfer); err != nil || messages < 3 {
+		t.Fatalf("%d messages, error %v", messages, err)
+	}
+	for name, forge := range map[string]func([]byte) ([]byte, error){
+		"unsigned": func(reply []byte) ([]byte, error) { return unsign(reply), nil },
+		"changed":  func(reply []byte) ([]byte, error) { return flip(reply), nil },
+		"left out": func([]byte) ([]byte, error) { return nil, nil },
+		"cut off":  func([]byte) ([]byte, error) { return nil, named.ErrHangUp },
+	} {
+		for at := range messages {
+			t.Run(fmt.Sprintf("%s, message %d of %d", name, at+1, messages), func(t *testing.T) {
+				n := -1
+				p.Filter(func(_ string, reply []byte) ([]byte, error) {
+					if n++; n == at {
+						return forge(reply)
+					}
+					return reply, nil
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				if _, err := wire.Transfer(ctx, p.Addr, zone, nil, &s.Transfer); err == nil {
+					t.Error("no error")
+				}
+			})
+		}
+	}
+}
+
+// TestLostDatagram: a question is repeated once, within its time.
+func TestLostDatagram(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
+	p := named.StartProxy(t, s.Addr)
+	var asked atomic.Int32
+	lose := func(lost int32) {
+		asked.Store(0)
+		p.Filter(func(_ string, reply []byte) ([]byte, error) {
+			if asked.Add(1) <= lost {
+				return nil, nil
+			}
+			return reply, nil
+		})
+	}
+	ask := func() error {
+		_, err := wire.Query(t.Context(), p.Addr, zone, dns.TypeSOA, wire.WithTimeout(200*time.Millisecond))
+		return err
+	}
+	lose(1)
+	if err := ask(); err != nil || asked.Load() != 2 {
+		t.Errorf("one lost: asked %d times, error %v", asked.Load(), err)
+	}
+	lose(2)
+	var e *wire.Error
+	if err := ask(); !errors.As(err, &e) || e.Reason() != "Timeout" || asked.Load() != 2 {
+		t.Errorf("two lost: asked %d times, error %v", asked.Load(), err)
+	}
+	// Replies to other questions are no replies.
+	for name, forge := range map[string]func([]byte){
+		"other ID": func(reply []byte) { reply[0]++ },
+		"question": func(reply []byte) { reply[13]++ },
+		"no reply": func(reply []byte) { reply[2] &^= 0x80 },
+		"garbage":  func(reply []byte) { binary.BigEndian.PutUint16(reply[6:], 9999) },
+	} {
+		p.Filter(func(_ string, reply []byte) ([]byte, error) { forge(reply); return reply, nil })
+		if err := ask(); !errors.As(err, &e) || e.Reason() != "Timeout" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestClocks: BADTIME comes signed and tells a wrong clock from a wrong key.
+func TestClocks(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
+	for _, d := range []time.Duration{-310 * time.Second, time.Hour} {
+		t.Run(d.String(), func(t *testing.T) {
+			wire.ShiftClock(t, d)
+			_, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer)
+			checkError(t, err, dns.RcodeNotAuth, dns.RcodeBadTime, "BadTime", true)
+		})
+	}
+	t.Run("within the window", func(t *testing.T) {
+		wire.ShiftClock(t, 200*time.Second)
+		if _, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("an old reply", func(t *testing.T) {
+		p := named.StartProxy(t, s.Addr)
+		p.Filter(func(_ string, reply []byte) ([]byte, error) {
+			wire.ShiftClock(t, time.Hour) // The reply arrives an hour later.
+			return reply, nil
+		})
+		_, err := wire.Query(t.Context(), p.Addr, zone, dns.TypeSOA, wire.WithKey(&s.Transfer))
+		if !errors.Is(err, wire.ErrClock) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
