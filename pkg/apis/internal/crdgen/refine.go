@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// refine adds to a schema, at every depth, what markers on the Go types cannot say.
+// refine adds to a schema, at every depth, what markers on the Go types cannot say, and makes its descriptions read well
+// in kubectl explain.
 func refine(s *apiextensionsv1.JSONSchemaProps) {
+	s.Description = unwrap(s.Description)
 	if isSelector(s) {
 		limitSelector(s)
 		return
@@ -25,6 +28,7 @@ func refine(s *apiextensionsv1.JSONSchemaProps) {
 		default:
 			refine(&p)
 		}
+		p.Description = startWith(name, p.Description)
 		s.Properties[name] = p
 	}
 	if s.Items != nil {
@@ -33,6 +37,23 @@ func refine(s *apiextensionsv1.JSONSchemaProps) {
 	if s.AdditionalProperties != nil {
 		refine(s.AdditionalProperties.Schema)
 	}
+}
+
+// unwrap joins the lines of each paragraph: kubectl explain breaks lines by itself.
+func unwrap(text string) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		paragraphs[i] = strings.Join(strings.Fields(p), " ")
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// startWith lets a description begin with the field's own name where it begins with the Go field's.
+func startWith(name, description string) string {
+	if first, rest, ok := strings.Cut(description, " "); ok && strings.EqualFold(first, name) {
+		return name + " " + rest
+	}
+	return description
 }
 
 // stripDescriptions removes descriptions below s, and that of s itself unless it is the topmost.

@@ -250,3 +250,14 @@ type Summary struct {
 	// +optional
 	RecordsOutOfSync int32 `json:"recordsOutOfSync,omitempty"`
 }
+
+// TrackedObject stands in the API for an object of another group, the parent of the subresource syncstatus. It is never
+// served itself: the object is in group bindy.firestoned.io.
+//
+// +kubebuilder:object:root=true
+type TrackedObject struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+}

@@ -44,3 +44,8 @@ func (in SyncStatusList) OpenAPIModelName() string {
 func (in SyncStatusStatus) OpenAPIModelName() string {
 	return "io.firestoned.bindy.sync.v1alpha1.SyncStatusStatus"
 }
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TrackedObject) OpenAPIModelName() string {
+	return "io.firestoned.bindy.sync.v1alpha1.TrackedObject"
+}
