@@ -38,11 +38,12 @@ type Bind9ClusterSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]*$')",message="spec.version must be a release of BIND such as 9.18"
 	Version string `json:"version,omitempty"`
-	// Primary configures the primaries. One primary when absent.
+	// Primary configures the primaries that are made. None are when it is absent; instances made by hand may belong to
+	// the cluster all the same.
 	//
 	// +optional
 	Primary *RoleConfig `json:"primary,omitempty"`
-	// Secondary configures the secondaries. None when absent.
+	// Secondary configures the secondaries that are made. None are when it is absent.
 	//
 	// +optional
 	Secondary *RoleConfig `json:"secondary,omitempty"`

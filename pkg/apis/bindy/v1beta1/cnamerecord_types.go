@@ -37,11 +37,12 @@ type CNAMERecord struct {
 type CNAMERecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Target is the canonical name. End it with a dot to say that it is complete: "www.example.com.".
+	// Target is the canonical name: complete with a dot at its end, "www.example.com."; relative to the zone without one,
+	// "www"; or "@" for the zone itself.
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.target must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"
-	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as www.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '@' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as www.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
 	Target string `json:"target"`
 }
 

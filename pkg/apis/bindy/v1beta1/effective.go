@@ -37,22 +37,6 @@ func firstRNDCKey(key, keys *RNDCKeyConfig, ref *RNDCSecretRef) *RNDCKeyConfig {
 	return nil
 }
 
-// ReplicasOf is the number of instances of a role: as declared; else 1 primary, and 1 secondary where a section for
-// secondaries stands without a number, and none where there is no section.
-func (s *Bind9ClusterSpec) ReplicasOf(role ServerRole) int32 {
-	section, without := s.Primary, int32(1)
-	if role.Normalize() == RoleSecondary {
-		section, without = s.Secondary, 0
-	}
-	switch {
-	case section == nil:
-		return without
-	case section.Replicas == nil:
-		return 1
-	}
-	return *section.Replicas
-}
-
 // Interval is rotateAfter as a duration; 30 days when it is empty.
 func (c *RNDCKeyConfig) Interval() (time.Duration, error) {
 	if c.RotateAfter == "" {

@@ -5,29 +5,6 @@ import (
 	"time"
 )
 
-func TestReplicasOf(t *testing.T) {
-	none, three := int32(0), int32(3)
-	tests := map[string]struct {
-		spec               Bind9ClusterSpec
-		primary, secondary int32
-	}{
-		"nothing said":          {Bind9ClusterSpec{}, 1, 0},
-		"sections with nothing": {Bind9ClusterSpec{Primary: &RoleConfig{}, Secondary: &RoleConfig{}}, 1, 1},
-		"numbers": {Bind9ClusterSpec{
-			Primary: &RoleConfig{Replicas: &none}, Secondary: &RoleConfig{Replicas: &three}}, 0, 3},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := test.spec.ReplicasOf("PRIMARY"); got != test.primary {
-				t.Errorf("%d primaries, want %d", got, test.primary)
-			}
-			if got := test.spec.ReplicasOf(RoleSecondary); got != test.secondary {
-				t.Errorf("%d secondaries, want %d", got, test.secondary)
-			}
-		})
-	}
-}
-
 func TestInterval(t *testing.T) {
 	const day = 24 * time.Hour
 	tests := map[string]struct {

@@ -42,12 +42,12 @@ type MXRecordSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Priority int32 `json:"priority"`
 
-	// MailServer is the host name of the mail server; an address is not allowed. End it with a dot to say that it is
-	// complete: "mail.example.com.". "." alone, with priority 0, says that the name takes no mail (RFC 7505).
+	// MailServer is the host name of the mail server; an address is not allowed. It is complete with a
+	// dot at its end, "mail.example.com.", and relative to the zone without one, "mail". "." alone, with priority 0, says that the name takes no mail (RFC 7505).
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.mailServer must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"
-	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '.' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.mailServer must be a host name such as mail.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, or \".\" alone for none"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '@' || self == '.' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.mailServer must be a host name such as mail.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, or \".\" alone for none"
 	MailServer string `json:"mailServer"`
 }
 

@@ -35,12 +35,12 @@ type NSRecord struct {
 type NSRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Nameserver is the host name of the server; an address is not allowed. End it with a dot to say that it is
-	// complete: "ns1.example.net.".
+	// Nameserver is the host name of the server; an address is not allowed. It is complete with a dot at
+	// its end, "ns1.example.net.", and relative to the zone without one, "ns1".
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.nameserver must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"
-	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.nameserver must be a host name such as ns1.example.net.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '@' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.nameserver must be a host name such as ns1.example.net.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
 	Nameserver string `json:"nameserver"`
 }
 

@@ -52,12 +52,12 @@ type SRVRecordSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// Target is the host that provides the service; an address is not allowed. End it with a dot to say that it is
-	// complete: "sip1.example.com.". "." alone says that the service is not to be had.
+	// Target is the host that provides the service; an address is not allowed. It is complete
+	// with a dot at its end, "sip1.example.com.", and relative to the zone without one, "sip1". "." alone says that the service is not to be had.
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.target must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"
-	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '.' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as sip1.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, or \".\" alone for none"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '@' || self == '.' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as sip1.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, or \".\" alone for none"
 	Target string `json:"target"`
 }
 
