@@ -1,0 +1,200 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+// SOA timers, in seconds, where the zone sets none.
+const (
+	defaultRefresh  = 3600
+	defaultRetry    = 600
+	defaultExpire   = 604800
+	defaultNegative = 86400
+)
+
+// apex is what a zone object itself declares.
+type apex struct {
+	name string
+	ttl  uint32
+	soa  rrset.SOA
+	// servers are the names of the zone's own NS RRset, in the order of the spec.
+	servers []string
+	// addresses holds the declared addresses of name servers.
+	addresses map[string][]netip.Addr
+}
+
+// readApex reads a zone's spec. The error joins everything that is wrong with it, each part naming its field.
+func readApex(spec *v1beta1.DNSZoneSpec) (apex, error) {
+	a := apex{addresses: map[string][]netip.Addr{}}
+	var err error
+	if a.name, err = ZoneName(spec.ZoneName); err != nil {
+		return a, fmt.Errorf("spec.zoneName: %w", err)
+	}
+	var errs []error
+	if a.ttl, err = effectiveTTL(spec.TTL, uint32(v1beta1.DefaultTTL)); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, a.readSOA(&spec.SOARecord), a.readServers(spec))
+	return a, errors.Join(errs...)
+}
+
+// ZoneName gives the canonical name of a zone, which may be written with or without the final dot.
+func ZoneName(name string) (string, error) {
+	c, err := rrset.CanonicalName(name)
+	switch {
+	case err != nil:
+		return "", err
+	case c == ".":
+		return "", errors.New("the root cannot be a zone here")
+	case strings.HasPrefix(c, "*."):
+		return "", fmt.Errorf("%q is a wildcard; a zone has a name of its own", name)
+	}
+	return c, nil
+}
+
+// effectiveTTL is the TTL of a spec, or the one that applies when it sets none.
+func effectiveTTL(ttl *int64, otherwise uint32) (uint32, error) {
+	switch {
+	case ttl == nil:
+		return otherwise, nil
+	case *ttl < 0 || *ttl > rrset.MaxTTL:
+		return 0, fmt.Errorf("spec.ttl: %d is not from 0 to %d seconds (RFC 2181 section 8)", *ttl, rrset.MaxTTL)
+	}
+	return uint32(*ttl), nil //nolint:gosec // bounded above
+}
+
+func (a *apex) readSOA(spec *v1beta1.SOARecord) error {
+	mname, _, errM := host("spec.soaRecord.primaryNs", spec.PrimaryNS, a.name)
+	if errM == nil && mname == "." {
+		errM = errors.New(`spec.soaRecord.primaryNs: "." is the root of DNS and no host`)
+	}
+	rname, errR := Mailbox(spec.AdminEmail)
+	if errR != nil {
+		errR = fmt.Errorf("spec.soaRecord.adminEmail: %w", errR)
+	}
+	a.soa = rrset.SOA{MName: mname, RName: rname, TTL: a.ttl}
+	negative := int64(defaultNegative)
+	if spec.NegativeTTL != nil {
+		negative = *spec.NegativeTTL
+	}
+	errs := []error{errM, errR}
+	for _, f := range []struct {
+		name             string
+		value, otherwise int64
+		to               *uint32
+	}{
+		{"serial", spec.Serial, 0, &a.soa.Serial},
+		{"refresh", spec.Refresh, defaultRefresh, &a.soa.Refresh},
+		{"retry", spec.Retry, defaultRetry, &a.soa.Retry},
+		{"expire", spec.Expire, defaultExpire, &a.soa.Expire},
+		{"negativeTtl", negative, 0, &a.soa.Minimum},
+	} {
+		limit := int64(rrset.MaxTTL)
+		if f.name == "serial" {
+			limit = math.MaxUint32
+		}
+		if f.value == 0 {
+			f.value = f.otherwise
+		}
+		if f.value < 0 || f.value > limit {
+			errs = append(errs, fmt.Errorf("spec.soaRecord.%s: %d is not from 0 to %d", f.name, f.value, limit))
+			continue
+		}
+		*f.to = uint32(f.value) //nolint:gosec // bounded above
+	}
+	return errors.Join(errs...)
+}
+
+// Mailbox gives the SOA's RNAME for a mail address (RFC 1035 section 8): admin@example.com and admin@example.com. become
+// admin.example.com., first.last@example.com becomes first\.last.example.com. What holds no "@" is an RNAME already.
+// It is never relative to the zone.
+func Mailbox(address string) (string, error) {
+	local, domain, isAddress := strings.Cut(address, "@")
+	switch {
+	case address == "":
+		return "", errors.New("there is no address; write one such as admin@example.com")
+	case !isAddress:
+		return rrset.CanonicalName(address)
+	case local == "" || domain == "" || strings.Contains(domain, "@"):
+		return "", fmt.Errorf("%q is not a mail address such as admin@example.com", address)
+	}
+	var name strings.Builder
+	for _, c := range []byte(local) {
+		if c >= 0x80 {
+			return "", fmt.Errorf("%q: the part before the @ has to be ASCII", address)
+		}
+		if c <= ' ' || c == 0x7f {
+			return "", fmt.Errorf("%q: the part before the @ has a blank or control character", address)
+		}
+		if (c < '0' || c > '9') && !isLetter(c) {
+			name.WriteByte('\\')
+		}
+		name.WriteByte(c)
+	}
+	domain, err := rrset.CanonicalName(domain)
+	if err != nil {
+		return "", err
+	}
+	return rrset.CanonicalName(name.String() + "." + strings.TrimPrefix(domain, "."))
+}
+
+func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
+
+// readServers reads the zone's name servers: nameServers, or else primaryNs and what nameServerIps names.
+func (a *apex) readServers(spec *v1beta1.DNSZoneSpec) error {
+	var errs []error
+	add := func(field, name string, serves bool, addresses ...string) {
+		server, _, err := host(field, name, a.name)
+		if err == nil && server == "." {
+			err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		if serves && !slices.Contains(a.servers, server) {
+			a.servers = append(a.servers, server)
+		}
+		for _, s := range addresses {
+			addr, err := netip.ParseAddr(s)
+			if err != nil || addr.Zone() != "" {
+				errs = append(errs, fmt.Errorf("%s: %q is not an IP address", field, s))
+				continue
+			}
+			a.addresses[server] = append(a.addresses[server], addr)
+		}
+	}
+	for i, ns := range spec.NameServers {
+		field := fmt.Sprintf("spec.nameServers[%d]", i)
+		add(field+".hostname", ns.Hostname, true, nonEmpty(ns.IPv4Address, ns.IPv6Address)...)
+		errs = append(errs, checkFamily(field+".ipv4Address", ns.IPv4Address, netip.Addr.Is4, "IPv4"),
+			checkFamily(field+".ipv6Address", ns.IPv6Address, netip.Addr.Is6, "IPv6"))
+	}
+	if len(spec.NameServers) == 0 && a.soa.MName != "" {
+		a.servers = []string{a.soa.MName}
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.NameServerIPs)) {
+		add("spec.nameServerIps", name, len(spec.NameServers) == 0, nonEmpty(spec.NameServerIPs[name])...)
+	}
+	return errors.Join(errs...)
+}
+
+func nonEmpty(values ...string) []string {
+	return slices.DeleteFunc(values, func(s string) bool { return s == "" })
+}
+
+func checkFamily(field, value string, family func(netip.Addr) bool, name string) error {
+	if a, err := netip.ParseAddr(value); err == nil && !family(a) {
+		return fmt.Errorf("%s: %q is not an %s address", field, value, name)
+	}
+	return nil
+}

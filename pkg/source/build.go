@@ -1,0 +1,235 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// Options are what the desired content of a zone depends on besides the objects themselves.
+type Options struct {
+	// ServerAddresses become the addresses of name servers in the zone that nobody declares an address for. BIND
+	// serves no zone with a name server inside it that has none.
+	ServerAddresses []netip.Addr
+}
+
+// Build gives the desired content of a zone that selects the given records. The result does not depend on their order.
+// An error means that the zone itself is wrong and joins all reasons, each naming its field; a record that is wrong
+// only is a Declaration that is not accepted. Records that are being deleted declare nothing. The objects are not
+// changed, and the result shares nothing with them but strings.
+//
+// Values of one name and type are united over objects. Where declarations exclude each other the older object wins: by
+// creationTimestamp, then namespace, name, kind and UID; the zone's own declarations come before all others.
+func Build(zone *v1beta1.DNSZone, records []v1beta1.Record, opts Options) (*Zone, error) {
+	a, err := readApex(&zone.Spec)
+	if err != nil {
+		return nil, err
+	}
+	b := newBuilder(a, refOf(zone, "DNSZone"), len(records))
+	b.declareApex()
+	b.read(records)
+	b.prepare()
+	for i := range b.zone.Declarations {
+		if d := &b.zone.Declarations[i]; d.Accepted {
+			b.admit(d)
+		}
+	}
+	b.addServerAddresses(opts.ServerAddresses)
+	b.noteTTLs()
+	return b.zone, nil
+}
+
+func refOf(o metav1.Object, kind string) Ref {
+	return Ref{APIVersion: apiVersion, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()}
+}
+
+var apiVersion = v1beta1.GroupVersion.String()
+
+// String is how messages name an object: "ARecord dns-system/www".
+func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+// builder holds a zone while it is made.
+type builder struct {
+	apex
+	zone *Zone
+	conflicts
+	// lowest is, for RRsets that objects declare with different TTLs, the object with the lowest.
+	lowest map[rrset.Key]Ref
+}
+
+func newBuilder(a apex, ref Ref, records int) *builder {
+	return &builder{
+		apex: a,
+		zone: &Zone{
+			Name: a.name, Ref: ref, SOA: a.soa,
+			RRsets: make(map[rrset.Key]RRset, records+len(a.servers)+2),
+		},
+		lowest: map[rrset.Key]Ref{},
+	}
+}
+
+// declareApex adds what the zone object itself declares: its NS RRset, and addresses of the name servers inside it.
+func (b *builder) declareApex() {
+	for _, server := range b.servers {
+		b.add(rrset.Key{Name: b.name, Type: dns.TypeNS}, b.ttl, []string{server}, b.zone.Ref)
+		b.addAddresses(server, b.addresses[server])
+	}
+}
+
+func (b *builder) addAddresses(server string, addresses []netip.Addr) {
+	if !rrset.IsSubdomain(server, b.name) {
+		return
+	}
+	for _, a := range addresses {
+		key := rrset.Key{Name: server, Type: dns.TypeAAAA}
+		if a.Is4() {
+			key.Type = dns.TypeA
+		}
+		b.add(key, b.ttl, []string{a.String()}, b.zone.Ref)
+	}
+}
+
+// dated is a declaration with the age of its object.
+type dated struct {
+	Declaration
+	created metav1.Time
+}
+
+// read turns the records into declarations, the oldest first. Those that are well-formed by themselves are marked as
+// accepted until admit decides.
+func (b *builder) read(records []v1beta1.Record) {
+	all := make([]dated, 0, len(records))
+	for _, r := range records {
+		if r != nil && r.GetDeletionTimestamp() == nil {
+			all = append(all, dated{b.declare(r), r.GetCreationTimestamp()})
+		}
+	}
+	older := func(a, b dated) int {
+		return cmp.Or(compareAge(a.created, b.created), compareRefs(a.Ref, b.Ref))
+	}
+	if !slices.IsSortedFunc(all, older) {
+		slices.SortFunc(all, older)
+	}
+	b.zone.Declarations = make([]Declaration, len(all))
+	for i := range all {
+		b.zone.Declarations[i] = all[i].Declaration
+	}
+}
+
+func compareRefs(a, b Ref) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.UID, b.UID))
+}
+
+func (b *builder) declare(r v1beta1.Record) Declaration {
+	kind := v1beta1.KindOf(r)
+	d := Declaration{Ref: refOf(r, kind.Kind), Key: rrset.Key{Type: kind.RRType}}
+	values := recordData(r, b.name)
+	d.Rdata, d.Note = values.rdata, values.note
+	owner, err := OwnerName(r.RecordName(), b.name)
+	if err != nil {
+		err = fmt.Errorf("spec.name: %w", err)
+	}
+	d.Key.Name = owner
+	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
+	d.TTL = ttl
+	if err := cmp.Or(err, values.err, ttlErr, b.misplaced(d.Key)); err != nil {
+		d.Rdata = nil
+		d.refuse(status.Invalid, err.Error())
+		return d
+	}
+	d.Accepted = true
+	return d
+}
+
+// misplaced refuses what BIND would ignore or DNS forbids whatever else is in the zone.
+func (b *builder) misplaced(k rrset.Key) error {
+	switch {
+	case k.Type == dns.TypeCNAME && k.Name == b.name:
+		return fmt.Errorf("spec.name: a CNAME cannot stand at the zone itself, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", b.name)
+	case k.Type == dns.TypeNS && len(k.Name) > 1 && k.Name[0] == '*':
+		return fmt.Errorf("spec.name: %s: name servers cannot be declared for a wildcard; BIND ignores them (RFC 4592 section 4.2)", k.Name)
+	}
+	return nil
+}
+
+func (d *Declaration) refuse(reason, message string) {
+	d.Accepted, d.Reason, d.Message, d.Note = false, reason, message, ""
+}
+
+// add unites values with an RRset of the zone.
+func (b *builder) add(key rrset.Key, ttl uint32, rdata []string, by Ref) {
+	set, exists := b.zone.RRsets[key]
+	if !exists {
+		owners, refs := make([][]Ref, len(rdata)), []Ref{by}
+		for i := range owners {
+			owners[i] = refs[:1:1]
+		}
+		b.zone.RRsets[key] = RRset{RRset: rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clone(rdata)}, Owners: owners}
+		return
+	}
+	if ttl != set.TTL {
+		b.lower(&set, ttl, by)
+	}
+	for _, value := range rdata {
+		i, found := slices.BinarySearch(set.Rdata, value)
+		switch {
+		case !found:
+			set.Rdata = slices.Insert(set.Rdata, i, value)
+			set.Owners = slices.Insert(set.Owners, i, []Ref{by})
+		case !slices.Contains(set.Owners[i], by):
+			set.Owners[i] = append(set.Owners[i], by)
+		}
+	}
+	b.zone.RRsets[key] = set
+}
+
+// lower gives an RRset that objects declare with different TTLs the lowest one.
+func (b *builder) lower(set *RRset, ttl uint32, by Ref) {
+	if ttl < set.TTL {
+		set.TTL = ttl
+		b.lowest[set.Key] = by
+	} else if _, known := b.lowest[set.Key]; !known {
+		b.lowest[set.Key] = set.Owners[0][0] // All before had one TTL; the oldest owner of a value stands for them.
+	}
+}
+
+// addServerAddresses gives name servers of the zone that are inside it and have no address those of its servers.
+func (b *builder) addServerAddresses(addresses []netip.Addr) {
+	for _, server := range b.zone.RRsets[rrset.Key{Name: b.name, Type: dns.TypeNS}].Rdata {
+		_, v4 := b.zone.RRsets[rrset.Key{Name: server, Type: dns.TypeA}]
+		_, v6 := b.zone.RRsets[rrset.Key{Name: server, Type: dns.TypeAAAA}]
+		if !v4 && !v6 {
+			b.addAddresses(server, addresses)
+		}
+	}
+}
+
+// noteTTLs tells the objects whose TTL is not served why.
+func (b *builder) noteTTLs() {
+	if len(b.lowest) == 0 {
+		return
+	}
+	for i := range b.zone.Declarations {
+		d := &b.zone.Declarations[i]
+		by, mixed := b.lowest[d.Key]
+		served := b.zone.RRsets[d.Key].TTL
+		if !d.Accepted || !mixed || d.TTL == served {
+			continue
+		}
+		note := fmt.Sprintf("TTL %d is served instead of %d: %s declares it for the same name and type, which have one TTL (RFC 2181 section 5.2)",
+			served, d.TTL, by)
+		if d.Note != "" {
+			note = d.Note + "; " + note
+		}
+		d.Note = note
+	}
+}

@@ -1,0 +1,184 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+// Limits of one RRset. BIND refuses the 101st RR of an RRset, and an answer has to fit into a message of 65535 bytes
+// together with its names, TTLs and signature.
+const (
+	maxRecords   = 100
+	maxRRsetSize = 60000
+)
+
+// RecordData gives the DNS type of a record and its rdata in canonical form, sorted and without duplicates. Host names
+// without a final dot are relative to the zone. The error names the field that is wrong and says what to write.
+func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []string, err error) {
+	origin, err := rrset.CanonicalName(zone)
+	if err != nil {
+		return 0, nil, fmt.Errorf("zone name: %w", err)
+	}
+	d := recordData(record, origin)
+	return d.rrtype, d.rdata, d.err
+}
+
+// data is what one record says about its RRset.
+type data struct {
+	rrtype uint16
+	rdata  []string
+	// note is a remark for the user.
+	note string
+	err  error
+}
+
+// recordData is the one table of the eight kinds.
+func recordData(record v1beta1.Record, origin string) data {
+	switch r := record.(type) {
+	case *v1beta1.ARecord:
+		return addresses(dns.TypeA, "spec.ipv4Address", r.Spec.IPv4Address, r.Spec.IPv4Addresses)
+	case *v1beta1.AAAARecord:
+		return addresses(dns.TypeAAAA, "spec.ipv6Address", r.Spec.IPv6Address, r.Spec.IPv6Addresses)
+	case *v1beta1.CNAMERecord:
+		return target(dns.TypeCNAME, "spec.target", r.Spec.Target, origin)
+	case *v1beta1.NSRecord:
+		return target(dns.TypeNS, "spec.nameserver", r.Spec.Nameserver, origin)
+	case *v1beta1.TXTRecord:
+		return text(r.Spec.Text)
+	case *v1beta1.MXRecord:
+		return target(dns.TypeMX, "spec.mailServer", r.Spec.MailServer, origin, number{"spec.priority", r.Spec.Priority})
+	case *v1beta1.SRVRecord:
+		return target(dns.TypeSRV, "spec.target", r.Spec.Target, origin, number{"spec.priority", r.Spec.Priority},
+			number{"spec.weight", r.Spec.Weight}, number{"spec.port", r.Spec.Port})
+	case *v1beta1.CAARecord:
+		return certification(r.Spec)
+	}
+	return data{err: fmt.Errorf("%T is none of the eight record kinds", record)}
+}
+
+func addresses(rrtype uint16, field, older string, newer []string) data {
+	d := data{rrtype: rrtype}
+	add := func(field, value string) error {
+		a, err := rrset.Parse(rrset.Key{Type: rrtype}, value)
+		if err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+		d.rdata = append(d.rdata, a)
+		return nil
+	}
+	if older != "" {
+		d.err = add(field, older)
+	}
+	for i, value := range newer {
+		if d.err == nil {
+			d.err = add(field+"es["+strconv.Itoa(i)+"]", value)
+		}
+	}
+	if d.err == nil && len(d.rdata) == 0 {
+		d.err = errors.New(field + "es: there is no address")
+	}
+	return d.complete(field + "es")
+}
+
+// number is a 16-bit field in front of a host name.
+type number struct {
+	field string
+	value int32
+}
+
+func target(rrtype uint16, field, name, origin string, numbers ...number) data {
+	d := data{rrtype: rrtype}
+	var out []byte
+	for _, n := range numbers {
+		if n.value < 0 || n.value > 65535 {
+			d.err = fmt.Errorf("%s: %d is not a number from 0 to 65535", n.field, n.value)
+			return d
+		}
+		out = append(strconv.AppendInt(out, int64(n.value), 10), ' ')
+	}
+	full, note, err := host(field, name, origin)
+	if err == nil && full == "." && len(numbers) == 0 {
+		err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
+	}
+	d.rdata, d.note, d.err = []string{string(append(out, full...))}, note, err
+	return d
+}
+
+func text(strs []string) data {
+	s, err := rrset.Text(strs...)
+	if err != nil {
+		err = fmt.Errorf("spec.text: %w", err)
+	}
+	return data{rrtype: dns.TypeTXT, rdata: []string{s}, err: err}.complete("spec.text")
+}
+
+func certification(spec v1beta1.CAARecordSpec) data {
+	d := data{rrtype: dns.TypeCAA}
+	if spec.Flags < 0 || spec.Flags > 255 {
+		d.err = fmt.Errorf("spec.flags: %d is not a number from 0 to 255", spec.Flags)
+		return d
+	}
+	s, err := rrset.CAA(uint8(spec.Flags), spec.Tag, spec.Value) //nolint:gosec // bounded above
+	if err != nil {
+		err = fmt.Errorf("spec: %w", err)
+	}
+	d.rdata, d.err = []string{s}, err
+	return d
+}
+
+// complete sorts the rdata, drops duplicates and checks the limits of an RRset.
+func (d data) complete(field string) data {
+	if len(d.rdata) > 1 {
+		slices.Sort(d.rdata)
+		d.rdata = slices.Compact(d.rdata)
+	}
+	switch {
+	case d.err != nil:
+	case len(d.rdata) > maxRecords:
+		d.err = fmt.Errorf("%s: there are %d values; BIND serves at most %d for one name and type", field, len(d.rdata), maxRecords)
+	case sizeOf(d.rdata) > maxRRsetSize:
+		d.err = fmt.Errorf("%s: the data takes %d bytes; at most %d fit into an answer", field, sizeOf(d.rdata), maxRRsetSize)
+	}
+	return d
+}
+
+// sizeOf estimates the bytes that rdata takes in a message: exactly for the types that can be large, which are text.
+func sizeOf(rdata []string) int {
+	size := 0
+	for _, s := range rdata {
+		size += len(s)
+	}
+	if size <= maxRRsetSize {
+		return size
+	}
+	size = 0
+	for _, s := range rdata {
+		size += decodedLen(s)
+	}
+	return size
+}
+
+// decodedLen counts an escape as the one byte that it stands for, and the two quotes and the blank around a string as
+// its length byte.
+func decodedLen(s string) int {
+	n := 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			continue
+		case s[i] == '\\' && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9':
+			i += 3
+		case s[i] == '\\':
+			i++
+		}
+		n++
+	}
+	return n + 1
+}

@@ -1,0 +1,69 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// Selects tells whether a zone selects a record: both are in one namespace and any of the zone's recordsFrom matches
+// the record's labels. A selector that cannot be read is an error when no other one matches.
+func Selects(zone *v1beta1.DNSZone, record v1beta1.Record) (bool, error) {
+	if zone.Namespace != record.GetNamespace() {
+		return false, nil
+	}
+	labels := record.GetLabels()
+	var firstErr error
+	for i := range zone.Spec.RecordsFrom {
+		ok, err := matches(&zone.Spec.RecordsFrom[i].Selector, labels)
+		if ok {
+			return true, nil
+		}
+		if err != nil && firstErr == nil {
+			firstErr = fmt.Errorf("spec.recordsFrom[%d].selector.%w", i, err)
+		}
+	}
+	return false, firstErr
+}
+
+// matches evaluates a label selector as Kubernetes does, without compiling it first: it is asked for every pair of zone
+// and object. A selector without requirements matches everything.
+func matches(s *metav1.LabelSelector, labels map[string]string) (bool, error) {
+	for key, value := range s.MatchLabels {
+		if have, ok := labels[key]; !ok || have != value {
+			return false, nil
+		}
+	}
+	for i := range s.MatchExpressions {
+		r := &s.MatchExpressions[i]
+		ok, err := satisfies(r, labels)
+		if err != nil {
+			return false, fmt.Errorf("matchExpressions[%d]: %w", i, err)
+		}
+		if !ok {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func satisfies(r *metav1.LabelSelectorRequirement, labels map[string]string) (bool, error) {
+	value, exists := labels[r.Key]
+	switch r.Operator {
+	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
+		if len(r.Values) == 0 {
+			return false, fmt.Errorf("operator %s needs values", r.Operator)
+		}
+		in := exists && slices.Contains(r.Values, value)
+		return in == (r.Operator == metav1.LabelSelectorOpIn), nil
+	case metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+		if len(r.Values) > 0 {
+			return false, fmt.Errorf("operator %s takes no values", r.Operator)
+		}
+		return exists == (r.Operator == metav1.LabelSelectorOpExists), nil
+	}
+	return false, fmt.Errorf("operator %q is none of In, NotIn, Exists, DoesNotExist", r.Operator)
+}
