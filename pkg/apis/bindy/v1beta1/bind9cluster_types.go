@@ -59,7 +59,8 @@ type Bind9ClusterSpec struct {
 	//
 	// +optional
 	Global *Bind9Config `json:"global,omitempty"`
-	// RNDCSecretRefs name Secrets with keys that may transfer zones from the cluster's servers.
+	// RNDCSecretRefs name Secrets with keys for transfers. Without effect: the controller makes the transfer key. To let
+	// others transfer zones use allowTransfer.
 	//
 	// +optional
 	// +listType=atomic
@@ -104,7 +105,7 @@ type RoleConfig struct {
 	//
 	// +optional
 	AllowTransfer AddressMatchList `json:"allowTransfer,omitempty"`
-	// RNDCKey says where the rndc keys come from.
+	// RNDCKey says how the rndc keys are made.
 	//
 	// +optional
 	RNDCKey *RNDCKeyConfig `json:"rndcKey,omitempty"`

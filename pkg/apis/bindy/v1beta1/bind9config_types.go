@@ -87,7 +87,7 @@ type Bind9Config struct {
 	//
 	// +optional
 	BindcarConfig *BindcarConfig `json:"bindcarConfig,omitempty"`
-	// RNDCSecretRef names a Secret with the rndc key that all servers use. Deprecated: use rndcKey of a role or instance.
+	// RNDCSecretRef names a Secret with an rndc key for all servers. Without effect: each pod makes its own.
 	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
@@ -95,7 +95,7 @@ type Bind9Config struct {
 
 // DNSSECConfig configures validation and signing.
 type DNSSECConfig struct {
-	// Enabled is the older form of signing.enabled.
+	// Enabled is the older form of signing.enabled, and no more has it an effect so far.
 	//
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
@@ -103,7 +103,7 @@ type DNSSECConfig struct {
 	//
 	// +optional
 	Validation *bool `json:"validation,omitempty"`
-	// Signing configures how primaries sign zones.
+	// Signing configures how primaries sign zones. Accepted, but zones are served unsigned so far.
 	//
 	// +optional
 	Signing *DNSSECSigningConfig `json:"signing,omitempty"`
@@ -232,15 +232,16 @@ type RNDCSecretRef struct {
 	SecretKey string `json:"secretKey,omitempty"`
 }
 
-// RNDCKeyConfig says where the rndc key comes from and when it changes. Without secretRef the key is made, and replaced,
-// without anybody's help.
+// RNDCKeyConfig says how the rndc key is made. Each pod makes its own key as it starts, which never leaves the pod: so
+// only algorithm has an effect. The other fields are accepted because manifests have them.
 type RNDCKeyConfig struct {
 	// Algorithm of a key that is made: hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512.
 	//
 	// +optional
 	// +kubebuilder:default="hmac-sha256"
 	Algorithm RNDCAlgorithm `json:"algorithm,omitempty"`
-	// AutoRotate replaces the key whenever it has become rotateAfter old. A key from secretRef is never replaced.
+	// AutoRotate asks for the key to be replaced whenever it has become rotateAfter old. Without effect: the key changes
+	// whenever a pod starts.
 	//
 	// +optional
 	// +kubebuilder:default=false
@@ -253,11 +254,11 @@ type RNDCKeyConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,5}[hdw]$')",message="rotateAfter must be a number and a unit, h, d or w, such as 720h, 30d or 4w"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,5}[hdw]$') || (int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : self.endsWith('d') ? 24 : 168) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : self.endsWith('d') ? 24 : 168) <= 8760)",message="rotateAfter must be from 1h to 8760h (365d)"
 	RotateAfter string `json:"rotateAfter,omitempty"`
-	// SecretRef names an existing Secret whose key is used.
+	// SecretRef names a Secret with a key to use. Without effect: each pod makes its own.
 	//
 	// +optional
 	SecretRef *RNDCSecretRef `json:"secretRef,omitempty"`
-	// Secret describes the Secret that a key which is made is kept in. secretRef comes before it.
+	// Secret describes a Secret to keep the key in. Without effect: a key never leaves its pod.
 	//
 	// +optional
 	Secret *RNDCSecretTemplate `json:"secret,omitempty"`

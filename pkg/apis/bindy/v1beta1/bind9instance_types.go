@@ -104,7 +104,7 @@ type Bind9InstanceSpec struct {
 	//
 	// +optional
 	Storage *StorageConfig `json:"storage,omitempty"`
-	// RNDCKey says where the rndc key comes from, in place of the role's.
+	// RNDCKey says how the rndc key is made, in place of the role's.
 	//
 	// +optional
 	RNDCKey *RNDCKeyConfig `json:"rndcKey,omitempty"`
@@ -176,7 +176,7 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ZonesCount int32 `json:"zonesCount"`
-	// RNDCKeyRotation tells when the rndc key was made and when it changes; absent for a key from a secretRef.
+	// RNDCKeyRotation tells when the rndc key was made and when it changes. Absent where each pod makes its own.
 	//
 	// +optional
 	RNDCKeyRotation *RNDCKeyRotationStatus `json:"rndcKeyRotation,omitempty"`

@@ -102,8 +102,8 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, isIP(self[k]))",message="spec.nameServerIps maps host names to IP addresses, for example \"ns1.example.com.\": \"192.0.2.53\"; nameServers is its newer form"
 	NameServerIPs map[string]string `json:"nameServerIps,omitempty"`
 
-	// DNSSECPolicy names the dnssec-policy of named that signs the zone, in place of the cluster's. "none" leaves the
-	// zone unsigned.
+	// DNSSECPolicy names the dnssec-policy of named that signs the zone, in place of the cluster's; "none" for no
+	// signing. Accepted, but zones are served unsigned so far.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
