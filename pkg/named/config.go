@@ -80,7 +80,7 @@ func (c Config) control() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "include %q;\n", c.Layout.ControlKeyFile)
 	for _, role := range c.keyRoles() {
-		fmt.Fprintf(&b, "include %q;\n", c.Layout.KeyDir+"/"+string(role)+"/"+keyClauseEntry)
+		fmt.Fprintf(&b, "include %q;\n", c.Layout.KeyDir+"/"+string(role)+"/"+KeyClauseEntry)
 	}
 	fmt.Fprintf(&b, `controls {
 	inet 127.0.0.1 port %d allow { 127.0.0.1; } keys { %q; };

@@ -29,7 +29,7 @@ const (
 	keyNameEntry      = "name"
 	keyAlgorithmEntry = "algorithm"
 	keySecretEntry    = "secret"
-	keyClauseEntry    = "key.conf"
+	KeyClauseEntry    = "key.conf"
 )
 
 const keyAlgorithmDefault = "hmac-sha256"
@@ -77,7 +77,7 @@ func KeyData(key *wire.Key) map[string][]byte {
 		keyNameEntry:      []byte(key.Name),
 		keyAlgorithmEntry: []byte(algorithm),
 		keySecretEntry:    []byte(key.Secret),
-		keyClauseEntry:    []byte(keyClause(key.Name, algorithm, key.Secret)),
+		KeyClauseEntry:    []byte(keyClause(key.Name, algorithm, key.Secret)),
 	}
 }
 

@@ -75,7 +75,7 @@ func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
 	for _, role := range w.Config().keyRoles() {
 		projected.WithSources(corev1ac.VolumeProjection().WithSecret(
 			corev1ac.SecretProjection().WithName(KeySecretName(KeyOwner(w.Instance), role)).
-				WithItems(item(keyClauseEntry, "keys/"+string(role)+"/"+keyClauseEntry))))
+				WithItems(item(KeyClauseEntry, "keys/"+string(role)+"/"+KeyClauseEntry))))
 	}
 	return corev1ac.Volume().WithName(volumeConfig).WithProjected(projected)
 }

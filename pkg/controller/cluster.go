@@ -1,0 +1,276 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+)
+
+// cluster is one of the three kinds that make instances. All have the same specification and status; two are
+// cluster-scoped and say in which namespace their instances live.
+type cluster struct {
+	client.Object
+	kind schema.GroupVersionKind
+	// namespace of the instances and their keys.
+	namespace string
+	spec      *v1beta1.Bind9ClusterSpec
+	status    *v1beta1.Bind9ClusterStatus
+}
+
+// asCluster sees an object of one of the three kinds as a cluster. Cluster-scoped ones without a namespace use home.
+func asCluster(o client.Object, home string) cluster {
+	switch o := o.(type) {
+	case *v1beta1.Bind9Cluster:
+		return cluster{o, v1beta1.GroupVersion.WithKind("Bind9Cluster"), o.Namespace, &o.Spec, &o.Status}
+	case *v1beta1.Bind9GlobalCluster:
+		return cluster{o, v1beta1.GroupVersion.WithKind("Bind9GlobalCluster"), orHome(o.Spec.Namespace, home), &o.Spec.Bind9ClusterSpec, &o.Status}
+	case *v1beta1.ClusterBind9Provider:
+		return cluster{o, v1beta1.GroupVersion.WithKind("ClusterBind9Provider"), orHome(o.Spec.Namespace, home), &o.Spec.Bind9ClusterSpec, &o.Status}
+	}
+	panic(fmt.Sprintf("%T is no cluster", o))
+}
+
+func orHome(namespace, home string) string {
+	if namespace == "" {
+		return home
+	}
+	return namespace
+}
+
+// global tells whether zones of every namespace may use the cluster.
+func (c cluster) global() bool { return c.GetNamespace() == "" }
+
+// clusterKinds makes an empty object of each kind of cluster.
+var clusterKinds = []func() client.Object{
+	func() client.Object { return &v1beta1.Bind9Cluster{} },
+	func() client.Object { return &v1beta1.Bind9GlobalCluster{} },
+	func() client.Object { return &v1beta1.ClusterBind9Provider{} },
+}
+
+// problemPause is how soon a cluster or instance is looked at again that lacks something no event tells of: a namespace,
+// a Secret.
+const problemPause = 10 * time.Second
+
+// clusterReconciler makes the instances and keys of the clusters of one kind, and sums up their status.
+type clusterReconciler struct {
+	client  client.Client
+	deps    Deps
+	applier *applier
+	empty   func() client.Object
+	now     func() time.Time
+}
+
+// SetupCluster adds a reconciler for each kind of cluster. It runs when a cluster's specification changes, and when one
+// of its instances changes in what a cluster's status tells.
+func SetupCluster(mgr ctrl.Manager, deps Deps) error {
+	var problems []error
+	for _, empty := range clusterKinds {
+		r := &clusterReconciler{client: mgr.GetClient(), deps: deps, applier: &applier{client: mgr.GetClient()}, empty: empty, now: time.Now}
+		o := empty()
+		problems = append(problems, ctrl.NewControllerManagedBy(mgr).
+			Named(strings.ToLower(asCluster(o, "").kind.Kind)).
+			For(o, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, deletionStarted()))).
+			Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), o, handler.OnlyControllerOwner()),
+				builder.WithPredicates(instanceStatusChanged())).
+			Complete(r))
+	}
+	return errors.Join(problems...)
+}
+
+// deletionStarted passes the update that marks an object as being deleted.
+func deletionStarted() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}}
+}
+
+// instanceStatusChanged passes what a cluster's status repeats of its instances.
+func instanceStatusChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1beta1.Bind9Instance), e.ObjectNew.(*v1beta1.Bind9Instance)
+		return before.Generation != after.Generation || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			before.Status.LifecycleStatus != after.Status.LifecycleStatus ||
+			before.Status.Replicas != after.Status.Replicas || before.Status.ReadyReplicas != after.Status.ReadyReplicas ||
+			!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	}}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := r.empty()
+	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	c := asCluster(o, r.deps.Namespace)
+	if !c.GetDeletionTimestamp().IsZero() {
+		return ctrl.Result{}, nil
+	}
+	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: noProblem()}
+	err := r.bringAbout(ctx, c, &facts)
+	switch {
+	case errors.Is(err, named.ErrKey):
+		facts.Problem = status.No(status.ConfigurationInvalid, err.Error())
+	case apierrors.IsNotFound(err):
+		facts.Problem = status.No(status.NotReady, err.Error())
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.kind.Kind, req, err)
+	}
+	return r.report(ctx, c, facts)
+}
+
+// bringAbout makes keys and instances, deletes surplus instances, and finds the facts of the declared ones.
+func (r *clusterReconciler) bringAbout(ctx context.Context, c cluster, facts *status.ClusterFacts) error {
+	if err := ensureKeys(ctx, r.applier, r.deps, keyOwner{c, c.kind, c.namespace}); err != nil {
+		return err
+	}
+	existing, err := r.instances(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, role := range []v1beta1.ServerRole{v1beta1.RolePrimary, v1beta1.RoleSecondary} {
+		for index := range replicasOf(c.spec, role) {
+			name := fmt.Sprintf("%s-%s-%d", c.GetName(), role, index)
+			configuration, digest, err := r.instance(c, role, name, index)
+			if err != nil {
+				return err
+			}
+			instance := existing[name]
+			delete(existing, name)
+			if err := r.applier.apply(ctx, configuration, digest, cachedOrNil(instance)); err != nil {
+				return err
+			}
+			facts.Instances = append(facts.Instances, status.ClusterInstance{Name: name, Instance: instance})
+		}
+	}
+	for _, surplus := range existing {
+		if !surplus.DeletionTimestamp.IsZero() {
+			continue
+		}
+		log.FromContext(ctx).Info("deleting a surplus instance", "instance", surplus.Name)
+		if err := r.client.Delete(ctx, surplus, client.Preconditions{UID: &surplus.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting instance %s: %w", surplus.Name, err)
+		}
+	}
+	return nil
+}
+
+// cachedOrNil keeps a nil pointer from becoming an object: one that is missing has an empty UID.
+func cachedOrNil(i *v1beta1.Bind9Instance) client.Object {
+	if i == nil {
+		return &v1beta1.Bind9Instance{}
+	}
+	return i
+}
+
+func replicasOf(spec *v1beta1.Bind9ClusterSpec, role v1beta1.ServerRole) int32 {
+	config := spec.Primary
+	if role == v1beta1.RoleSecondary {
+		config = spec.Secondary
+	}
+	if config == nil {
+		return 0
+	}
+	return ptr.Deref(config.Replicas, 1)
+}
+
+// instances are those that the cluster controls, by name.
+func (r *clusterReconciler) instances(ctx context.Context, c cluster) (map[string]*v1beta1.Bind9Instance, error) {
+	var list v1beta1.Bind9InstanceList
+	if err := r.client.List(ctx, &list, client.InNamespace(c.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	owned := map[string]*v1beta1.Bind9Instance{}
+	for _, i := range pointers(list.Items) {
+		for _, owner := range i.OwnerReferences {
+			if owner.UID == c.GetUID() {
+				owned[i.Name] = i
+			}
+		}
+	}
+	return owned, nil
+}
+
+// instanceConfiguration is a Bind9Instance to apply.
+type instanceConfiguration struct{ *unstructured.Unstructured }
+
+func (instanceConfiguration) IsApplyConfiguration() {}
+
+func (c instanceConfiguration) GetName() *string      { return ptr.To(c.Unstructured.GetName()) }
+func (c instanceConfiguration) GetNamespace() *string { return ptr.To(c.Unstructured.GetNamespace()) }
+func (c instanceConfiguration) GetKind() *string      { return ptr.To(c.Unstructured.GetKind()) }
+
+// instance holds only what makes it this cluster's: its server takes all settings from the cluster itself.
+func (r *clusterReconciler) instance(c cluster, role v1beta1.ServerRole, name string, index int32) (instanceConfiguration, string, error) {
+	labels := map[string]any{}
+	config := ptr.Deref(map[v1beta1.ServerRole]*v1beta1.RoleConfig{
+		v1beta1.RolePrimary: c.spec.Primary, v1beta1.RoleSecondary: c.spec.Secondary}[role], v1beta1.RoleConfig{})
+	for key, value := range config.Labels {
+		labels[key] = value
+	}
+	for key, value := range map[string]string{
+		named.LabelName: named.AppName, named.LabelInstance: name, named.LabelComponent: string(role), named.LabelPartOf: c.GetName(),
+		named.LabelManagedBy: named.Manager, v1beta1.ManagedByLabel: c.kind.Kind, v1beta1.ClusterLabel: c.GetName(), v1beta1.RoleLabel: string(role),
+	} {
+		labels[key] = value
+	}
+	spec := map[string]any{"clusterRef": c.GetName(), "role": string(role), "replicas": int64(1)}
+	if c.spec.Version != "" {
+		spec["version"] = c.spec.Version
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.GroupVersion.String(),
+		"kind":       "Bind9Instance",
+		"metadata": map[string]any{
+			"namespace": c.namespace, "name": name, "labels": labels,
+			"annotations": map[string]any{v1beta1.InstanceIndexAnnotation: strconv.Itoa(int(index))},
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": c.kind.GroupVersion().String(), "kind": c.kind.Kind, "name": c.GetName(), "uid": string(c.GetUID()),
+				"controller": true, "blockOwnerDeletion": true,
+			}},
+		},
+		"spec": spec,
+	}}
+	digest, err := digestOf(u)
+	if err != nil {
+		return instanceConfiguration{}, "", err
+	}
+	u.SetAnnotations(map[string]string{v1beta1.InstanceIndexAnnotation: strconv.Itoa(int(index)), appliedAnnotation: digest})
+	return instanceConfiguration{u}, digest, nil
+}
+
+func (r *clusterReconciler) report(ctx context.Context, c cluster, facts status.ClusterFacts) (ctrl.Result, error) {
+	next := status.Cluster(*c.status, facts, r.now())
+	if c.global() {
+		next = status.GlobalCluster(*c.status, facts, r.now())
+	}
+	if !equality.Semantic.DeepEqual(*c.status, next) {
+		if err := syncevent.ApplyStatus(ctx, r.client, c.kind, c, &next); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if !facts.Problem.Holds() {
+		return ctrl.Result{RequeueAfter: problemPause}, nil
+	}
+	return ctrl.Result{RequeueAfter: status.UntilDeadline(next.Conditions, r.now())}, nil
+}

@@ -1,0 +1,289 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+)
+
+// instanceKind is the kind that this reconciler is for.
+var instanceKind = v1beta1.GroupVersion.WithKind("Bind9Instance")
+
+// tokenReviewBinding lets the sidecars of all namespaces check tokens.
+const tokenReviewBinding = "lockstep-bindcar"
+
+// instanceReconciler makes what an instance runs as, lets its pods into service once they serve every zone they should,
+// and tells how they are. It puts no zone on a pod, but takes off those that no DNSZone assigns to the instance.
+type instanceReconciler struct {
+	client  client.Client
+	deps    Deps
+	applier *applier
+	keys    *keyring
+	events  events.EventRecorder
+	now     func() time.Time
+
+	gates   gates
+	rollout rollout
+
+	mu sync.Mutex
+	// noted are the generations whose ignored fields were told.
+	noted map[string]int64
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *instanceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	instance := &v1beta1.Bind9Instance{}
+	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	} else if err != nil || !instance.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.shareAccounts(ctx, req.Namespace)
+	}
+	p := &instancePass{instanceReconciler: r, instance: instance, facts: status.InstanceFacts{
+		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef, Problem: noProblem(),
+	}}
+	if err := p.run(ctx); err != nil {
+		return ctrl.Result{}, fmt.Errorf("reconciling instance %s: %w", req, err)
+	}
+	return p.report(ctx)
+}
+
+// instancePass is one pass over one instance.
+type instancePass struct {
+	*instanceReconciler
+	instance *v1beta1.Bind9Instance
+	workload named.Workload
+	facts    status.InstanceFacts
+	// again is when to look again, 0 for not before an event.
+	again time.Duration
+}
+
+func (p *instancePass) run(ctx context.Context) error {
+	owner, err := p.findCluster(ctx)
+	if err != nil || !p.facts.Problem.Holds() {
+		return err
+	}
+	err = p.makeWorkload(ctx, owner)
+	switch {
+	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), apierrors.IsInvalid(err):
+		p.facts.Problem, p.facts.Terminal = status.No(status.ConfigurationInvalid, err.Error()), true
+	case apierrors.IsNotFound(err):
+		p.facts.Problem, p.again = status.No(status.NotReady, err.Error()), time.Second
+	case err != nil:
+		return err
+	}
+	return p.lookAtPods(ctx)
+}
+
+// findCluster reads the instance's cluster. Without a clusterRef the instance is its own: the result's Object is nil.
+func (p *instancePass) findCluster(ctx context.Context) (cluster, error) {
+	name := p.instance.Spec.ClusterRef
+	if name == "" {
+		p.facts.Cluster = nil
+		return cluster{}, nil
+	}
+	for _, empty := range clusterKinds {
+		o := empty()
+		key := client.ObjectKey{Name: name}
+		if _, namespaced := o.(*v1beta1.Bind9Cluster); namespaced {
+			key.Namespace = p.instance.Namespace
+		}
+		if err := p.client.Get(ctx, key, o); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return cluster{}, err
+		}
+		if c := asCluster(o, p.deps.Namespace); c.namespace == p.instance.Namespace {
+			p.facts.Cluster = &v1beta1.ClusterReference{APIVersion: c.kind.GroupVersion().String(), Kind: c.kind.Kind, Name: name, Namespace: c.GetNamespace()}
+			return c, nil
+		}
+	}
+	p.facts.Problem = status.No(status.NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, p.instance.Namespace))
+	return cluster{}, nil
+}
+
+// makeWorkload applies everything that the instance consists of.
+func (p *instancePass) makeWorkload(ctx context.Context, owner cluster) error {
+	p.workload = named.Workload{
+		Instance:               p.instance,
+		Images:                 named.Images{Bind9: p.deps.Bind9Image, Bindcar: p.deps.BindcarImage},
+		AllowedServiceAccounts: []string{p.deps.Namespace + "/" + p.deps.ControllerAccount},
+	}
+	if owner.Object != nil {
+		p.workload.Cluster = *owner.spec
+	} else if err := ensureKeys(ctx, p.applier, p.deps, keyOwner{p.instance, instanceKind, p.instance.Namespace}); err != nil {
+		return err
+	}
+	var err error
+	if p.workload.TransferKey, err = p.keys.transfer(ctx, p.instance); err != nil {
+		return err
+	}
+	if p.workload.UpdateKey, err = p.keys.update(ctx, p.instance); err != nil {
+		return err
+	}
+	p.noteIgnored()
+	if err := p.shareAccounts(ctx, p.instance.Namespace); err != nil {
+		return err
+	}
+	configMap, err := p.workload.ConfigMap()
+	if err != nil {
+		return err
+	}
+	if err := p.applier.applyUncached(ctx, configMap); err != nil {
+		return err
+	}
+	if err := p.applyService(ctx); err != nil {
+		return err
+	}
+	return p.applyStatefulSet(ctx)
+}
+
+// noteIgnored tells, once for each generation, which fields have no effect.
+func (p *instancePass) noteIgnored() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := string(p.instance.UID)
+	if p.noted == nil {
+		p.noted = map[string]int64{}
+	}
+	ignored := p.workload.Ignored()
+	if len(ignored) == 0 || p.noted[key] == p.instance.Generation {
+		return
+	}
+	p.noted[key] = p.instance.Generation
+	p.events.Eventf(p.instance, nil, corev1.EventTypeWarning, "FieldsIgnored", "Reconcile", "%s", strings.Join(ignored, "; "))
+}
+
+func (p *instancePass) applyService(ctx context.Context) error {
+	service := p.workload.Service()
+	digest, err := digestOf(service)
+	if err != nil {
+		return err
+	}
+	service.WithAnnotations(map[string]string{appliedAnnotation: digest})
+	var cached corev1.Service
+	if err := p.client.Get(ctx, client.ObjectKeyFromObject(p.instance), &cached); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if ip := cached.Spec.ClusterIP; ip != corev1.ClusterIPNone {
+		p.facts.Address = ip
+	}
+	return p.applier.apply(ctx, service, digest, &cached)
+}
+
+func (p *instancePass) applyStatefulSet(ctx context.Context) error {
+	set, err := p.workload.StatefulSet()
+	if err != nil {
+		return err
+	}
+	digest, err := digestOf(set)
+	if err != nil {
+		return err
+	}
+	set.WithAnnotations(map[string]string{appliedAnnotation: digest})
+	var cached appsv1.StatefulSet
+	if err := p.client.Get(ctx, client.ObjectKeyFromObject(p.instance), &cached); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if cached.UID != "" && cached.Annotations[appliedAnnotation] != digest && settled(&cached) {
+		turn, err := p.takeTurn(ctx)
+		if err != nil {
+			return err
+		}
+		if !turn {
+			p.again = rolloutPause
+			return nil
+		}
+	}
+	return p.applier.apply(ctx, set, digest, &cached)
+}
+
+// shareAccounts keeps what the instances share: one ServiceAccount in each namespace that has any, and the sidecars'
+// right to check tokens.
+func (r *instanceReconciler) shareAccounts(ctx context.Context, namespace string) error {
+	var list v1beta1.Bind9InstanceList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	var here []*v1beta1.Bind9Instance
+	var namespaces []string
+	for _, i := range pointers(list.Items) {
+		if !i.DeletionTimestamp.IsZero() {
+			continue
+		}
+		namespaces = append(namespaces, i.Namespace)
+		if i.Namespace == namespace {
+			here = append(here, i)
+		}
+	}
+	if len(here) > 0 {
+		slices.SortFunc(here, func(a, b *v1beta1.Bind9Instance) int { return strings.Compare(a.Name, b.Name) })
+		if err := r.applier.applyUncached(ctx, named.ServiceAccount(namespace, here)); err != nil {
+			return err
+		}
+	}
+	slices.Sort(namespaces)
+	binding := rbacv1ac.ClusterRoleBinding(tokenReviewBinding).
+		WithLabels(map[string]string{named.LabelManagedBy: named.Manager}).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(tokenReviewBinding))
+	for _, ns := range slices.Compact(namespaces) {
+		binding.WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(ns).WithName(named.ServiceAccountName))
+	}
+	return r.applier.applyUncached(ctx, binding)
+}
+
+// zones are those assigned to the instance, by name: live ones in order, and the names of all, those that are on their
+// way out included.
+func (p *instancePass) zones(ctx context.Context) (live []*v1beta1.DNSZone, names map[string]bool, err error) {
+	var list v1beta1.DNSZoneList
+	if err := p.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, err
+	}
+	names = map[string]bool{}
+	for _, zone := range pointers(list.Items) {
+		if len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{p.instance})) == 0 {
+			continue
+		}
+		names[canonicalZoneName(zone)] = true
+		if zone.DeletionTimestamp.IsZero() {
+			live = append(live, zone)
+		}
+	}
+	slices.SortFunc(live, func(a, b *v1beta1.DNSZone) int {
+		return strings.Compare(canonicalZoneName(a)+"\x00"+a.Namespace+"/"+a.Name, canonicalZoneName(b)+"\x00"+b.Namespace+"/"+b.Name)
+	})
+	return live, names, nil
+}
+
+func (p *instancePass) report(ctx context.Context) (ctrl.Result, error) {
+	now := p.now()
+	next := status.Instance(p.instance.Status, p.facts, now)
+	if !equality.Semantic.DeepEqual(p.instance.Status, next) {
+		if err := syncevent.ApplyStatus(ctx, p.client, instanceKind, p.instance, &next); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	again := status.UntilDeadline(next.Conditions, now)
+	if p.again > 0 && (again == 0 || p.again < again) {
+		again = p.again
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
+}

@@ -1,0 +1,128 @@
+package controller
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+)
+
+// gateOwner applies nothing but the readiness gate's condition.
+const gateOwner = syncevent.FieldOwner
+
+// stuckAfter is how long a pod that serves some zones waits for more before it is let into service without the rest: one
+// zone that does not load must not keep the others off the network.
+const stuckAfter = 2 * time.Minute
+
+// gates remembers what each pod was seen to serve.
+type gates struct {
+	mu   sync.Mutex
+	pods map[types.UID]*gate
+}
+
+// gate is the state of one pod's readiness gate since its containers last started.
+type gate struct {
+	mu       sync.Mutex
+	restarts int32
+	open     bool
+	served   map[string]bool
+	// most is the greatest number of zones that it served so far, since is when that was reached.
+	most  int
+	since time.Time
+}
+
+// gatesKept bounds the memory of pods that are gone.
+const gatesKept = 4096
+
+// of finds the gate of a pod. A restarted container begins with a closed gate, because its zones have to load again; a
+// pod that is seen for the first time keeps the gate it has.
+func (g *gates) of(pod *corev1.Pod) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var restarts int32
+	for _, c := range pod.Status.ContainerStatuses {
+		restarts += c.RestartCount
+	}
+	known := g.pods[pod.UID]
+	if known != nil && known.restarts == restarts {
+		return known
+	}
+	if g.pods == nil || len(g.pods) >= gatesKept {
+		g.pods = map[types.UID]*gate{}
+	}
+	next := &gate{restarts: restarts, open: known == nil && gateIsOpen(pod), served: map[string]bool{}}
+	g.pods[pod.UID] = next
+	return next
+}
+
+func gateIsOpen(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == v1beta1.ZonesLoadedGate {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (g *gate) has(zone string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.served[zone]
+}
+
+func (g *gate) add(zone string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.served[zone] = true
+}
+
+func (g *gate) drop(zone string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.served, zone)
+}
+
+// judge decides whether the pod may be in service. A gate opens when every required zone is served. It stays open when
+// zones are added, which are on their way and take nothing from the others, and closes again only when a pod that
+// served zones serves none of them any more: it came back empty.
+func (g *gate) judge(required, served int, now time.Time) (open bool, verdict status.Verdict) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	emptied := g.most > 0 && served == 0
+	if served > g.most || g.since.IsZero() || emptied {
+		g.most, g.since = served, now
+	}
+	loading := status.No(status.ReasonProgressing, fmt.Sprintf("serves %d of %d zones", served, required))
+	switch {
+	case served >= required:
+		g.open = true
+		return true, status.Yes(status.ReasonReady, "")
+	case g.open && emptied:
+		g.open = false
+	case !g.open && served > 0 && now.Sub(g.since) >= stuckAfter:
+		g.open = true
+	}
+	return g.open, loading
+}
+
+// gateConfiguration is a pod's status with the gate's condition and nothing else.
+func gateConfiguration(pod *corev1.Pod, value corev1.ConditionStatus, message string, now time.Time) *corev1ac.PodApplyConfiguration {
+	reason := "ZonesLoaded"
+	if value != corev1.ConditionTrue {
+		reason = "ZonesLoading"
+	}
+	condition := corev1ac.PodCondition().WithType(v1beta1.ZonesLoadedGate).WithStatus(value).WithReason(reason).
+		WithLastTransitionTime(metav1.NewTime(now.Truncate(time.Second)))
+	if message != "" {
+		condition.WithMessage(message)
+	}
+	return corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithStatus(corev1ac.PodStatus().WithConditions(condition))
+}

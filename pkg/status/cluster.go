@@ -1,0 +1,107 @@
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// ClusterFacts is what one pass found out about a cluster.
+type ClusterFacts struct {
+	Generation int64
+	// Instances are the declared ones, primaries first and each role by its index.
+	Instances []ClusterInstance
+	// Problem keeps the cluster from having instances at all; True when there is none.
+	Problem Verdict
+}
+
+// ClusterInstance is one declared instance of a cluster.
+type ClusterInstance struct {
+	Name string
+	// Instance is nil while it does not exist.
+	Instance *v1beta1.Bind9Instance
+}
+
+// Cluster is the status of a cluster: a condition for each instance, and Ready, which sums them up.
+func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1beta1.Bind9ClusterStatus {
+	next := *prev.DeepCopy()
+	next.ObservedGeneration = f.Generation
+	next.InstanceCount, next.ReadyInstances, next.Instances = 0, 0, nil
+	children := make([]child, len(f.Instances))
+	var failed failure
+	for i, instance := range f.Instances {
+		verdict := instance.verdict()
+		children[i] = child{InstanceCondition(i), verdict}
+		if instance.Instance == nil {
+			continue
+		}
+		next.InstanceCount++
+		next.Instances = append(next.Instances, instance.Name)
+		if verdict.Holds() {
+			next.ReadyInstances++
+		}
+		if s := instance.Instance.Status; s.FailureReason != "" && !failed.terminal {
+			failed = failure{true, No(s.FailureReason, "Instance "+instance.Name+": "+s.FailureMessage)}
+		}
+	}
+	ready := sumUp("instances", children)
+	switch missing := len(f.Instances) - int(next.InstanceCount); {
+	case !f.Problem.Holds():
+		ready = f.Problem
+	case missing > 0 && prev.InstanceCount == 0:
+		ready.Reason = InstancesCreated
+	case missing > 0:
+		ready.Reason = InstancesScaling
+	}
+	next.Conditions = setChildren(next.Conditions, "Bind9Instance-", children, f.Generation, now)
+	next.LifecycleStatus = finish(&next.Conditions, ready, failed, f.Generation, now)
+	return next
+}
+
+func (i ClusterInstance) verdict() Verdict {
+	if i.Instance == nil {
+		return No(InstancesPending, "Instance "+i.Name+" does not exist yet")
+	}
+	s := i.Instance.Status
+	pods := fmt.Sprintf("(%d/%d pods)", s.ReadyReplicas, max(s.Replicas, int32(podConditions(s.Conditions)))) //nolint:gosec // at most 100
+	ready := meta.FindStatusCondition(s.Conditions, Ready)
+	switch {
+	case ready == nil:
+		return No(InstancesPending, "Instance "+i.Name+" has no status yet")
+	case ready.Status == metav1.ConditionTrue:
+		return Yes(ReasonReady, "Instance "+i.Name+" is ready "+pods)
+	case s.ReadyReplicas > 0:
+		return No(PartiallyReady, "Instance "+i.Name+" is progressing "+pods)
+	}
+	return No(ready.Reason, "Instance "+i.Name+" is not ready "+pods+": "+ready.Message)
+}
+
+// podConditions counts the expected pods of an instance.
+func podConditions(conditions []metav1.Condition) int {
+	n := 0
+	for meta.FindStatusCondition(conditions, PodCondition(n)) != nil {
+		n++
+	}
+	return n
+}
+
+// GlobalCluster is the status of a cluster-scoped cluster: that of its instances in one Ready condition.
+func GlobalCluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1beta1.Bind9ClusterStatus {
+	next := Cluster(prev, f, now)
+	ready := meta.FindStatusCondition(next.Conditions, Ready)
+	verdict := Verdict{ready.Status, ready.Reason, ready.Message}
+	switch ready.Reason {
+	case AllReady:
+		verdict.Reason = ClustersReady
+	case PartiallyReady, NotReady, PodsPending, InstancesCreated, InstancesScaling, InstancesPending:
+		verdict.Reason = ClustersProgressing
+	}
+	next.Conditions = next.DeepCopy().Conditions
+	next.Conditions = setChildren(next.Conditions, "Bind9Instance-", nil, f.Generation, now)
+	Set(&next.Conditions, Ready, verdict, f.Generation, now)
+	return next
+}
