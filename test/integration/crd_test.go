@@ -2,6 +2,7 @@ package integration
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,10 +16,15 @@ import (
 // Admission webhooks leave kube-system alone, so what a dry run answers there comes from the schemas and nothing else.
 const schemaNamespace = "kube-system"
 
+var schemas sync.Once
+
+// applySchemas puts the definitions into the cluster, once for all tests.
 func applySchemas(t *testing.T) {
 	t.Helper()
-	kube.Kubectl(t, "", "apply", "-k", "manifests/crds")
-	kube.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=30s", "crd", "-l", "app.kubernetes.io/part-of=lockstep")
+	schemas.Do(func() {
+		kube.Kubectl(t, "", "apply", "-k", "manifests/crds")
+		kube.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=30s", "crd", "-l", "app.kubernetes.io/part-of=lockstep")
+	})
 }
 
 // Every case that the schemas are tested with offline comes out the same on a real kube-apiserver.
