@@ -1,0 +1,107 @@
+package apiserver
+
+import (
+	"fmt"
+
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dns/lockstep/apiserver/engine"
+	"github.com/lockstep-dns/lockstep/pkg/apis/sync/openapi"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
+)
+
+// Config is what a Server is made from.
+type Config struct {
+	// Generic is the part that every Kubernetes API server has.
+	Generic *server.RecommendedConfig
+	// Engine says how DNS servers are asked.
+	Engine engine.Options
+	// Serving is the serving certificate; nil when it comes from files.
+	Serving *certs.Serving
+}
+
+// Config turns flags into a configuration. It opens the port.
+func (o *Options) Config() (*Config, error) {
+	generic := server.NewRecommendedConfig(codecs)
+	if err := o.ServerRun.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, fmt.Errorf("setting the effective version: %w", err)
+	}
+	c := &Config{Generic: generic, Engine: o.Engine}
+	if err := o.CoreAPI.ApplyTo(generic); err != nil {
+		return nil, fmt.Errorf("finding kube-apiserver: %w", err)
+	}
+	generic.ClientConfig.QPS, generic.ClientConfig.Burst = -1, -1 // kube-apiserver's own fairness is enough
+	rest.AddUserAgent(generic.ClientConfig, "lockstep-apiserver")
+	if err := o.serveWith(c); err != nil {
+		return nil, err
+	}
+	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
+	if err := o.applyTo(generic); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// serveWith chooses the certificate: the files that were named, else one that is minted in memory.
+func (o *Options) serveWith(c *Config) error {
+	if files := o.SecureServing.ServerCert.CertKey; files.CertFile != "" || files.KeyFile != "" {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(c.Generic.ClientConfig)
+	if err != nil {
+		return fmt.Errorf("making a client for the certificate authority: %w", err)
+	}
+	c.Serving = certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
+	o.SecureServing.ServerCert.GeneratedCert = c.Serving
+	return nil
+}
+
+func (o *Options) applyTo(generic *server.RecommendedConfig) error {
+	for _, step := range []struct {
+		what  string
+		apply func() error
+	}{
+		{"server", func() error { return o.ServerRun.ApplyTo(&generic.Config) }},
+		{"serving", func() error { return o.SecureServing.ApplyToConfig(&generic.Config) }},
+		{"authentication", func() error {
+			return o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig)
+		}},
+		{"authorization", func() error { return o.Authorization.ApplyTo(&generic.Authorization) }},
+		{"audit", func() error { return o.Audit.ApplyTo(&generic.Config) }},
+		{"features", func() error {
+			client, err := kubernetes.NewForConfig(generic.ClientConfig)
+			if err != nil {
+				return err
+			}
+			return o.Features.ApplyTo(&generic.Config, client, generic.SharedInformerFactory)
+		}},
+	} {
+		if err := step.apply(); err != nil {
+			return fmt.Errorf("configuring %s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+func openAPIConfigs() (v2 *openapiV2, v3 *openapiV3) {
+	namer := openapinamer.NewDefinitionNamer(scheme)
+	v2 = server.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	v3 = server.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	v2.Info.Title, v3.Info.Title = "Lockstep", "Lockstep"
+	return v2, v3
+}
+
+// Completed is a configuration with nothing left to fill in.
+type Completed struct {
+	generic server.CompletedConfig
+	config  *Config
+}
+
+// Complete fills in what can be derived.
+func (c *Config) Complete() Completed {
+	c.Generic.BuildHandlerChainFunc = handlerChain
+	return Completed{generic: c.Generic.Complete(), config: c}
+}

@@ -1,0 +1,17 @@
+// Package engine answers what package apiserver is asked: it keeps what is declared (informers), asks the servers
+// (pkg/observe) when somebody wants to know, and lets pkg/syncstatus judge. It stores nothing outside of memory, and
+// talks to no server while nobody asks or watches.
+//
+// Index holds the desired side, one view for each zone. List and Get observe the zones that they need, all servers at
+// once, and return the partial truth when the deadline has passed. A watch is served by a tracker for each namespace,
+// which lives as long as somebody watches there.
+//
+// # Resource versions
+//
+// A revision is the time in microseconds, made strictly increasing, with the replica's number in the lowest ten bits.
+// An object's resourceVersion is the revision at which this replica first saw its present verdict, so it changes when,
+// and only when, the verdict or its evidence does. A list's is the revision at which it was complete. A watch from a
+// revision sends what has changed since, by comparing; one from a revision of another replica goes back two seconds
+// further, so that a difference of clocks loses nothing. A watch from a revision older than this process, or than what
+// it remembers of deleted objects, is told that the revision is gone (410), and the client lists again.
+package engine

@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// Options of an Engine.
+type Options struct {
+	// MaxAge is how old an answer of a server may be when a list uses it. Single objects are always asked for anew.
+	MaxAge time.Duration
+	// Deadline is how long servers are waited for; the answer then tells which were too slow.
+	Deadline time.Duration
+	// WatchInterval is how often servers of watched zones are asked for their serial.
+	WatchInterval time.Duration
+	// VerifyInterval is how often a zone's content is fetched completely although its serial has not changed.
+	VerifyInterval time.Duration
+}
+
+// Engine computes SyncStatus objects on demand. It is safe for concurrent use.
+type Engine struct {
+	options   Options
+	informers *Informers
+	index     *Index
+	observer  *observe.Observer
+	keys      *keys
+	revisions *revisions
+	memory    *memory
+	hub       *hub
+	verified  verified
+}
+
+// New makes an engine that reads the cluster at config. Run starts it.
+func New(config *rest.Config, options Options) (*Engine, error) {
+	informers, err := NewInformers(config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for transfer keys: %w", err)
+	}
+	revisions := newRevisions(time.Now)
+	e := &Engine{
+		options: options, informers: informers, index: newIndex(informers), revisions: revisions,
+		observer: observe.New(observe.Options{Timeout: options.Deadline}),
+		keys:     newKeys(client, time.Now), memory: newMemory(revisions),
+	}
+	e.hub = newHub(e)
+	return e, e.index.handlers(e.hub.poke, e.deleted)
+}
+
+// Informers are the engine's caches, a readiness check among other things.
+func (e *Engine) Informers() *Informers { return e.informers }
+
+// Run fills the caches and keeps them current until the context ends.
+func (e *Engine) Run(ctx context.Context) {
+	e.hub.start(ctx)
+	e.informers.Run(ctx)
+}
+
+func (e *Engine) deleted(kind string, o metav1.Object) {
+	key := object{kind, o.GetNamespace(), o.GetName()}
+	e.memory.bury(key, o, blank())
+}
+
+func blank() *syncv1.SyncStatus {
+	return &syncv1.SyncStatus{TypeMeta: metav1.TypeMeta{APIVersion: syncv1.SchemeGroupVersion.String(), Kind: "SyncStatus"}}
+}
+
+func nameOf(o object) string { return syncstatus.Name(o.kind, o.name) }
+
+// errNotReady is told while the caches are being filled: an empty answer would be a lie.
+func (e *Engine) ready() error {
+	if e.informers.HasSynced() {
+		return nil
+	}
+	return apierrors.NewServiceUnavailable(e.informers.Check(nil).Error())
+}
+
+// Get computes one SyncStatus from answers that are not older than the call, about the object as it is in the cluster
+// now. Errors are API errors.
+func (e *Engine) Get(ctx context.Context, kind syncstatus.Kind, namespace, name string) (*syncv1.SyncStatus, error) {
+	key := object{kind.Kind, namespace, name}
+	if err := e.freshen(ctx, kind, key); err != nil {
+		return nil, err
+	}
+	s := e.compute(ctx, []object{key}, 0)[0]
+	if s == nil {
+		return nil, apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
+	}
+	if _, changed := e.memory.stamp(s); changed {
+		e.hub.poke(namespace)
+	}
+	return s, nil
+}
+
+// freshen makes sure that what is computed next is not about an older version of the object than the caller has seen.
+func (e *Engine) freshen(ctx context.Context, kind syncstatus.Kind, key object) error {
+	if err := e.ready(); err != nil {
+		return err
+	}
+	if err := e.informers.fresh(ctx, kind, key.namespace, key.name); err != nil {
+		if ctx.Err() != nil {
+			return apierrors.NewTimeoutError(err.Error(), 1)
+		}
+		return apierrors.NewServiceUnavailable(err.Error())
+	}
+	e.index.sync(key)
+	return nil
+}
+
+// compute gives the SyncStatus of each object, in order; nil for those that do not exist. Every zone that is needed
+// is observed once, all at the same time.
+func (e *Engine) compute(ctx context.Context, keys []object, maxAge time.Duration) []*syncv1.SyncStatus {
+	views := map[*view]*syncstatus.Judgement{}
+	of := make([]*view, len(keys))
+	for i, k := range keys {
+		if of[i] = e.viewFor(k); of[i] != nil {
+			views[of[i]] = nil
+		}
+	}
+	e.judgeAll(ctx, views, maxAge)
+	out := make([]*syncv1.SyncStatus, len(keys))
+	for i, k := range keys {
+		out[i] = e.statusOf(k, views[of[i]])
+	}
+	return out
+}
+
+func (e *Engine) viewFor(k object) *view {
+	switch k.kind {
+	case syncstatus.ZoneKind.Kind:
+		return e.index.viewOfZone(k.namespace, k.name)
+	case syncstatus.InstanceKind.Kind, syncstatus.ClusterKind.Kind:
+		return nil
+	}
+	return e.index.viewOfRecord(k)
+}
+
+func (e *Engine) judgeAll(ctx context.Context, views map[*view]*syncstatus.Judgement, maxAge time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for v := range views {
+		wg.Go(func() {
+			j := e.judge(ctx, v, maxAge)
+			mu.Lock()
+			defer mu.Unlock()
+			views[v] = j
+		})
+	}
+	wg.Wait()
+}
+
+// judge asks all servers of a zone at once.
+func (e *Engine) judge(ctx context.Context, v *view, maxAge time.Duration) *syncstatus.Judgement {
+	answers := make([]observe.Observation, len(v.servers))
+	var wg sync.WaitGroup
+	for i, s := range v.servers {
+		if s.Addr.IsValid() {
+			wg.Go(func() { answers[i] = e.observe(ctx, v, s, maxAge) })
+		}
+	}
+	wg.Wait()
+	return syncstatus.Judge(v.declared, v.servers, answers, time.Now())
+}
+
+// observe asks one server for one zone.
+func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, maxAge time.Duration) observe.Observation {
+	zone := v.declared.ZoneName()
+	instance := v.instances[object{syncstatus.InstanceKind.Kind, s.Namespace, s.Instance}]
+	var secret types.NamespacedName
+	var key *wire.Key
+	if instance != nil {
+		secret = types.NamespacedName{Namespace: s.Namespace, Name: named.TransferKeySecretName(instance)}
+		key = e.keys.get(ctx, secret)
+	}
+	if e.verified.due(s.Addr, zone, e.options.VerifyInterval) {
+		e.observer.Invalidate(s.Addr, zone)
+	}
+	o := e.observer.Observe(ctx, s.Addr, zone, key, maxAge)
+	var we *wire.Error
+	if errors.As(o.Err, &we) && we.TSIGError != 0 {
+		e.keys.doubt(secret, key)
+	}
+	return o
+}
+
+func (e *Engine) statusOf(k object, j *syncstatus.Judgement) *syncv1.SyncStatus {
+	switch k.kind {
+	case syncstatus.ZoneKind.Kind:
+		if j == nil {
+			return nil
+		}
+		return j.ZoneStatus()
+	case syncstatus.InstanceKind.Kind:
+		if i, ok := get[*v1beta1.Bind9Instance](e.informers.instances, k.namespace, k.name); ok {
+			return e.instance(i)
+		}
+		return nil
+	case syncstatus.ClusterKind.Kind:
+		if c, ok := get[*v1beta1.Bind9Cluster](e.informers.clusters, k.namespace, k.name); ok {
+			return e.cluster(c)
+		}
+		return nil
+	}
+	r, ok := get[v1beta1.Record](e.informers.records[k.kind], k.namespace, k.name)
+	switch {
+	case !ok:
+		return nil
+	case j == nil:
+		return syncstatus.Unselected(r, time.Now())
+	}
+	return j.Record(r)
+}
+
+func (e *Engine) instance(i *v1beta1.Bind9Instance) *syncv1.SyncStatus {
+	one := []*v1beta1.Bind9Instance{i}
+	return syncstatus.Instance(i, observe.Servers(one, e.index.podsOf(one)), time.Now())
+}
+
+func (e *Engine) cluster(c *v1beta1.Bind9Cluster) *syncv1.SyncStatus {
+	var instances []*v1beta1.Bind9Instance
+	for _, i := range e.index.liveInstances(c.Namespace) {
+		if i.Spec.ClusterRef == c.Name {
+			instances = append(instances, i)
+		}
+	}
+	return syncstatus.Cluster(c, observe.Servers(instances, e.index.podsOf(instances)), time.Now())
+}

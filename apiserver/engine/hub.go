@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+const (
+	// longestWatch bounds a watch, whatever its client asks for.
+	longestWatch = 2 * time.Hour
+	// clockSlack is how much two replicas' clocks may differ.
+	clockSlack = 2 * time.Second
+)
+
+// hub knows who watches what, and runs a tracker for each namespace that somebody watches.
+type hub struct {
+	engine *Engine
+	ctx    context.Context //nolint:containedctx // ends every tracker with the process
+
+	mu       sync.Mutex
+	subs     map[*subscription]struct{}
+	trackers map[string]*tracker
+
+	// delivering makes taking a revision and queueing the event one step, so that every queue is in revision order.
+	delivering sync.Mutex
+}
+
+func newHub(e *Engine) *hub {
+	return &hub{engine: e, ctx: context.Background(), subs: map[*subscription]struct{}{}, trackers: map[string]*tracker{}}
+}
+
+func (h *hub) start(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ctx = ctx
+}
+
+// WatchOptions say how a watch begins.
+type WatchOptions struct {
+	// ResourceVersion to begin at; "" and "0" begin with everything there is.
+	ResourceVersion string
+	// SendInitialEvents begins with everything there is and marks its end by a bookmark.
+	SendInitialEvents bool
+	Bookmarks         bool
+}
+
+// Watch tells what becomes of the objects that a query selects. Errors are API errors.
+func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Interface, error) {
+	q.setDefaults()
+	if err := e.ready(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestWatch)
+	s, ctx := newSubscription(ctx, q)
+	stop := s.cancel
+	s.cancel = func() { stop(); cancel() }
+	s.bookmarks, s.announceEnd = o.Bookmarks, o.SendInitialEvents && o.Bookmarks
+	s.synthetic = o.SendInitialEvents || o.ResourceVersion == "" || o.ResourceVersion == "0"
+	if !s.synthetic {
+		var err error
+		if s.from, err = e.startOf(o.ResourceVersion); err != nil {
+			s.cancel()
+			return nil, err
+		}
+	}
+	if kind, key, ok := q.named(); ok {
+		if err := e.freshen(ctx, kind, key); err != nil {
+			s.cancel()
+			return nil, err
+		}
+	}
+	e.hub.subscribe(ctx, s)
+	return s, nil
+}
+
+// startOf checks a revision that a watch wants to begin at.
+func (e *Engine) startOf(resourceVersion string) (uint64, error) {
+	rev, err := parseRevision(resourceVersion)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(err.Error())
+	}
+	if !e.revisions.mine(rev) {
+		rev -= min(rev, uint64(clockSlack.Microseconds())<<replicaBits)
+	}
+	if !e.memory.remembers(rev) || timeOf(rev).After(time.Now().Add(time.Minute)) {
+		return 0, apierrors.NewResourceExpired("the resourceVersion is not one that this server remembers: list again")
+	}
+	return rev, nil
+}
+
+// subscribe starts a watch; it ends with ctx.
+func (h *hub) subscribe(ctx context.Context, s *subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.subs[s] = struct{}{}
+	spaces := h.spaces(s)
+	for _, ns := range spaces {
+		s.initial[ns] = true
+	}
+	if len(spaces) == 0 && s.announceEnd {
+		s.bookmark(h.engine.revisions.current(), true)
+	}
+	for _, ns := range spaces {
+		h.tracker(ns).attach(s)
+	}
+	go s.pump(ctx, func() { h.bookmark(s) })
+	stop := h.ctx.Done()
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-stop:
+			s.Stop()
+		}
+		h.unsubscribe(s)
+	}()
+}
+
+func (h *hub) unsubscribe(s *subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.subs, s)
+	for ns, t := range h.trackers {
+		if t.detach(s) {
+			delete(h.trackers, ns)
+		}
+	}
+}
+
+// spaces are the namespaces that a subscription covers now.
+func (h *hub) spaces(s *subscription) []string {
+	if s.query.Namespace != "" {
+		return []string{s.query.Namespace}
+	}
+	all := sets.New[string]()
+	for _, inf := range h.engine.informers.byKind() {
+		all.Insert(inf.GetIndexer().ListIndexFuncValues(cache.NamespaceIndex)...)
+	}
+	return sets.List(all)
+}
+
+// tracker finds or starts a namespace's tracker. h.mu is held.
+func (h *hub) tracker(namespace string) *tracker {
+	t := h.trackers[namespace]
+	if t == nil {
+		t = newTracker(h.ctx, h.engine, namespace)
+		h.trackers[namespace] = t
+	}
+	return t
+}
+
+// poke makes trackers look again; "" means all of them.
+func (h *hub) poke(namespace string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.subs) == 0 {
+		return
+	}
+	if namespace == "" {
+		for _, t := range h.trackers {
+			t.poke()
+		}
+		return
+	}
+	if t := h.trackers[namespace]; t != nil {
+		t.poke()
+	}
+	// A namespace that had nothing to watch until now.
+	for s := range h.subs {
+		if s.query.Namespace == "" && !h.tracker(namespace).has(s) {
+			h.tracker(namespace).attach(s)
+		}
+	}
+}
+
+// deliver tells all watchers of a namespace what has become of an object; now is nil when it is gone.
+func (h *hub) deliver(subs []*subscription, old, now *syncv1.SyncStatus) {
+	h.delivering.Lock()
+	defer h.delivering.Unlock()
+	if now != nil {
+		h.engine.memory.bump(now)
+	} else {
+		ended := *old
+		ended.ResourceVersion = formatRevision(h.engine.revisions.next())
+		old = &ended
+	}
+	for _, s := range subs {
+		s.offer(old, now)
+	}
+}
+
+// bookmark sends a bookmark, once the watch has begun everywhere.
+func (h *hub) bookmark(s *subscription) {
+	h.delivering.Lock()
+	defer h.delivering.Unlock()
+	s.mu.Lock()
+	begun := len(s.initial) == 0
+	s.mu.Unlock()
+	if begun {
+		s.bookmark(h.engine.revisions.current(), false)
+	}
+}

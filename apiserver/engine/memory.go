@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+// Bounds of what is remembered of deleted objects.
+const (
+	buriedFor  = 5 * time.Minute
+	buriedMost = 20000
+)
+
+// memory remembers of each object's last SyncStatus what the next one cannot be computed without: at which revision
+// the verdict was first seen, since when each condition holds, and until when caches may hold an older answer. About
+// a hundred bytes for each object that was asked about.
+type memory struct {
+	revisions *revisions
+	seed      maphash.Seed
+
+	mu      sync.Mutex
+	entries map[object]*entry
+	buried  []burial // oldest first
+	// since is the revision from which on burials are known.
+	since uint64
+}
+
+type entry struct {
+	uid        types.UID
+	digest     uint64
+	revision   uint64
+	conditions [3]since // by position: a SyncStatus has at most three, always in the same order
+	expire     time.Time
+}
+
+// since is a condition's status and when it began to hold.
+type since struct {
+	status metav1.ConditionStatus
+	at     metav1.Time
+}
+
+// burial is the end of an object.
+type burial struct {
+	object
+	revision uint64
+	last     *syncv1.SyncStatus // name and labels only
+}
+
+func newMemory(r *revisions) *memory {
+	return &memory{revisions: r, seed: maphash.MakeSeed(), entries: map[object]*entry{}, since: r.current()}
+}
+
+func objectOf(s *syncv1.SyncStatus) object {
+	return object{s.ObjectRef.Kind, s.ObjectRef.Namespace, s.ObjectRef.Name}
+}
+
+// stamp completes a SyncStatus by what is remembered and remembers it. It returns its digest, and whether it differs
+// from what was last seen of the object.
+func (m *memory) stamp(s *syncv1.SyncStatus) (digest uint64, changed bool) {
+	digest = m.digest(s)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := objectOf(s)
+	e := m.entries[key]
+	if e == nil || e.uid != s.UID {
+		e = &entry{uid: s.UID}
+		m.entries[key] = e
+	}
+	if changed = e.revision == 0 || e.digest != digest; changed {
+		e.digest, e.revision = digest, m.revisions.next()
+	}
+	for i := range min(len(s.Status.Conditions), len(e.conditions)) {
+		c := &s.Status.Conditions[i]
+		if e.conditions[i].status != c.Status {
+			e.conditions[i] = since{c.Status, c.LastTransitionTime}
+		}
+		c.LastTransitionTime = e.conditions[i].at
+	}
+	if s.CachesExpireAt != nil && s.CachesExpireAt.After(e.expire) {
+		e.expire = s.CachesExpireAt.Time
+	}
+	s.CachesExpireAt = nil
+	if e.expire.After(m.revisions.now()) {
+		s.CachesExpireAt = new(metav1.NewTime(e.expire))
+	}
+	s.ResourceVersion = formatRevision(e.revision)
+	return digest, changed
+}
+
+// bump gives an object a revision newer than any handed out before.
+func (m *memory) bump(s *syncv1.SyncStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rev := m.revisions.next()
+	if e := m.entries[objectOf(s)]; e != nil {
+		e.revision = rev
+	}
+	s.ResourceVersion = formatRevision(rev)
+}
+
+// digestOf is what was last seen of an object; 0 when nothing was.
+func (m *memory) digestOf(key object) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[key]; e != nil {
+		return e.digest
+	}
+	return 0
+}
+
+// bury forgets a deleted object but for the fact that it is gone.
+func (m *memory) bury(key object, o metav1.Object, last *syncv1.SyncStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key)
+	last.Name, last.Namespace, last.Labels, last.UID = nameOf(key), key.namespace, o.GetLabels(), o.GetUID()
+	last.ObjectRef = syncv1.ObjectReference{Kind: key.kind, Namespace: key.namespace, Name: key.name, UID: o.GetUID()}
+	b := burial{key, m.revisions.next(), last}
+	last.ResourceVersion = formatRevision(b.revision)
+	m.buried = append(m.buried, b)
+	for len(m.buried) > buriedMost || len(m.buried) > 0 && m.revisions.now().Sub(timeOf(m.buried[0].revision)) > buriedFor {
+		m.since = m.buried[0].revision
+		m.buried = m.buried[1:]
+	}
+}
+
+// gone lists the objects that ended after a revision.
+func (m *memory) gone(after uint64) []burial {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []burial
+	for _, b := range m.buried {
+		if b.revision > after {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// remembers tells whether all deletions since a revision are known.
+func (m *memory) remembers(rev uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return rev >= m.since
+}

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+// bookmarkEvery is how often a watcher that wants bookmarks gets one.
+const bookmarkEvery = 30 * time.Second
+
+// subscription is one watch. Events wait in a queue that holds at most one for each object: a watcher that is too slow
+// misses states in between, never the last one, and never costs more memory than one list.
+type subscription struct {
+	query     Query
+	bookmarks bool
+	// from is the revision to start at; synthetic says to begin with everything there is instead.
+	from      uint64
+	synthetic bool
+	// announceEnd asks for a bookmark after the initial events.
+	announceEnd bool
+
+	cancel context.CancelFunc
+	result chan watch.Event
+
+	mu      sync.Mutex
+	queue   []*watch.Event // nil where a newer event for the same object stands further on
+	pending map[object]int // index into queue
+	wake    chan struct{}
+	// initial holds the namespaces whose initial events are still to come.
+	initial map[string]bool
+}
+
+func newSubscription(ctx context.Context, q Query) (*subscription, context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	return &subscription{
+		query: q, cancel: cancel, result: make(chan watch.Event), pending: map[object]int{}, wake: make(chan struct{}, 1),
+		initial: map[string]bool{},
+	}, ctx
+}
+
+// ResultChan implements watch.Interface.
+func (s *subscription) ResultChan() <-chan watch.Event { return s.result }
+
+// Stop implements watch.Interface.
+func (s *subscription) Stop() { s.cancel() }
+
+// pump hands events over until the context ends.
+func (s *subscription) pump(ctx context.Context, bookmark func()) {
+	defer close(s.result)
+	ticker := time.NewTicker(bookmarkEvery)
+	defer ticker.Stop()
+	for {
+		for _, e := range s.take() {
+			select {
+			case s.result <- *e:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-ticker.C:
+			if s.bookmarks {
+				bookmark()
+			}
+		}
+	}
+}
+
+func (s *subscription) take() []*watch.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events := make([]*watch.Event, 0, len(s.pending))
+	for _, e := range s.queue {
+		if e != nil {
+			events = append(events, e)
+		}
+	}
+	s.queue = nil
+	clear(s.pending)
+	return events
+}
+
+// offer queues what has become of an object: old is the state before, nil when there was none; now is nil when it is
+// gone, and then old carries the revision of its end.
+func (s *subscription) offer(old, now *syncv1.SyncStatus) {
+	was, is := s.query.matches(old), s.query.matches(now)
+	switch {
+	case was && is:
+		s.push(watch.Modified, now)
+	case is:
+		s.push(watch.Added, now)
+	case was && now != nil:
+		s.push(watch.Deleted, now)
+	case was:
+		s.push(watch.Deleted, old)
+	}
+}
+
+// push queues one event. The object is copied as far as encoding it writes to it.
+func (s *subscription) push(t watch.EventType, o *syncv1.SyncStatus) {
+	copied := *o
+	key := objectOf(o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, waiting := s.pending[key]; waiting && t != watch.Bookmark {
+		if s.queue[i].Type == watch.Added && t == watch.Modified {
+			t = watch.Added
+		}
+		s.queue[i] = nil
+	}
+	s.queue = append(s.queue, &watch.Event{Type: t, Object: &copied})
+	if t != watch.Bookmark {
+		s.pending[key] = len(s.queue) - 1
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// bookmark tells a revision up to which everything has been sent.
+func (s *subscription) bookmark(rev uint64, endOfInitial bool) {
+	b := blank()
+	b.ResourceVersion = formatRevision(rev)
+	if endOfInitial {
+		b.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	s.push(watch.Bookmark, b)
+}
+
+// initialDone notes that a namespace's initial events are queued, and tells whether they were the last.
+func (s *subscription) initialDone(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.initial[namespace] {
+		return false
+	}
+	delete(s.initial, namespace)
+	return len(s.initial) == 0
+}

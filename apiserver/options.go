@@ -1,0 +1,128 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/lockstep-dns/lockstep/apiserver/engine"
+)
+
+// Options are the flags of the aggregated API server.
+type Options struct {
+	ServerRun      *genericoptions.ServerRunOptions
+	SecureServing  *genericoptions.SecureServingOptionsWithLoopback
+	Authentication *genericoptions.DelegatingAuthenticationOptions
+	Authorization  *genericoptions.DelegatingAuthorizationOptions
+	Audit          *genericoptions.AuditOptions
+	Features       *genericoptions.FeatureOptions
+	CoreAPI        *genericoptions.CoreAPIOptions
+	Logging        *logs.Options
+
+	// Engine says how servers are asked.
+	Engine engine.Options
+	// Namespace and Service are where kube-apiserver reaches this server: the serving certificate is for that name,
+	// and the authority that signs it is a Secret in that namespace.
+	Namespace, Service string
+}
+
+// NewOptions gives the defaults.
+func NewOptions() *Options {
+	o := &Options{
+		ServerRun:      genericoptions.NewServerRunOptions(),
+		SecureServing:  genericoptions.NewSecureServingOptions().WithLoopback(),
+		Authentication: genericoptions.NewDelegatingAuthenticationOptions(),
+		Authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
+		Audit:          genericoptions.NewAuditOptions(),
+		Features:       genericoptions.NewFeatureOptions(),
+		CoreAPI:        genericoptions.NewCoreAPIOptions(),
+		Logging:        logs.NewOptions(),
+		Engine: engine.Options{
+			MaxAge: time.Second, Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute,
+		},
+		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
+		Service:   "lockstep-apiserver",
+	}
+	o.SecureServing.BindPort = 8443
+	o.SecureServing.HTTP2MaxStreamsPerConnection = 1000
+	// Certificates live in memory; nothing is written to disk.
+	o.SecureServing.ServerCert.CertDirectory, o.SecureServing.ServerCert.PairName = "", ""
+	// Clients are kept apart by kube-apiserver already.
+	o.Features.EnablePriorityAndFairness = false
+	o.ServerRun.ShutdownDelayDuration = 5 * time.Second
+	o.ServerRun.ShutdownWatchTerminationGracePeriod = 2 * time.Second
+	return o
+}
+
+// AddFlags registers the flags with their defaults.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the certificate authority's Secret")
+	fs.StringVar(&o.Service, "service", o.Service, "name of the Service in front of this server")
+	fs.DurationVar(&o.Engine.MaxAge, "max-age", o.Engine.MaxAge, "how old a DNS server's answer may be when a list uses it; single objects are always asked for anew")
+	fs.DurationVar(&o.Engine.Deadline, "deadline", o.Engine.Deadline, "how long DNS servers are waited for; the answer then tells which were too slow")
+	fs.DurationVar(&o.Engine.WatchInterval, "watch-interval", o.Engine.WatchInterval, "how often the DNS servers of a watched zone are asked for its serial")
+	fs.DurationVar(&o.Engine.VerifyInterval, "verify-interval", o.Engine.VerifyInterval, "how often a zone's content is fetched completely although its serial has not changed; 0 for never")
+	o.ServerRun.AddUniversalFlags(fs)
+	o.SecureServing.AddFlags(fs)
+	o.Authentication.AddFlags(fs)
+	o.Authorization.AddFlags(fs)
+	o.Audit.AddFlags(fs)
+	o.Features.AddFlags(fs)
+	o.CoreAPI.AddFlags(fs)
+	logsapi.AddFlags(o.Logging, fs)
+}
+
+// Validate names every flag that is wrong.
+func (o *Options) Validate() error {
+	var errs []error
+	for _, f := range []struct{ flag, value string }{{"--namespace", o.Namespace}, {"--service", o.Service}} {
+		for _, problem := range validation.IsDNS1123Label(f.value) {
+			errs = append(errs, fmt.Errorf("%s=%q: %s", f.flag, f.value, problem))
+		}
+	}
+	for _, f := range []struct {
+		flag       string
+		value, min time.Duration
+	}{
+		{"--max-age", o.Engine.MaxAge, 0},
+		{"--deadline", o.Engine.Deadline, 50 * time.Millisecond},
+		{"--watch-interval", o.Engine.WatchInterval, 50 * time.Millisecond},
+		{"--verify-interval", o.Engine.VerifyInterval, 0},
+	} {
+		if f.value < f.min {
+			errs = append(errs, fmt.Errorf("%s=%s: must be at least %s", f.flag, f.value, f.min))
+		}
+	}
+	for _, group := range [][]error{
+		o.ServerRun.Validate(), o.SecureServing.Validate(), o.Authentication.Validate(), o.Authorization.Validate(),
+		o.Audit.Validate(), o.Features.Validate(), o.CoreAPI.Validate(),
+	} {
+		errs = append(errs, group...)
+	}
+	return errors.Join(errs...)
+}
+
+// Run serves until the context ends, then lets requests in flight finish.
+func (o *Options) Run(ctx context.Context) error {
+	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
+		return fmt.Errorf("setting up logging: %w", err)
+	}
+	config, err := o.Config()
+	if err != nil {
+		return err
+	}
+	server, err := config.Complete().New()
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}

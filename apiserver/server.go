@@ -1,0 +1,80 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/kube-openapi/pkg/common"
+
+	"github.com/lockstep-dns/lockstep/apiserver/engine"
+	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+type (
+	openapiV2 = common.Config
+	openapiV3 = common.OpenAPIV3Config
+)
+
+// Server is the aggregated API server, ready to run.
+type Server struct {
+	Generic *server.GenericAPIServer
+	Engine  *engine.Engine
+	serving *certs.Serving
+}
+
+// New builds the server. It talks to nobody yet.
+func (c Completed) New() (*Server, error) {
+	e, err := engine.New(c.config.Generic.ClientConfig, c.config.Engine)
+	if err != nil {
+		return nil, err
+	}
+	generic, err := c.generic.New("lockstep-apiserver", server.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("making the API server: %w", err)
+	}
+	if err := install(generic, e); err != nil {
+		return nil, err
+	}
+	s := &Server{Generic: generic, Engine: e, serving: c.config.Serving}
+	if err := generic.AddReadyzChecks(e.Informers()); err != nil {
+		return nil, fmt.Errorf("adding a readiness check: %w", err)
+	}
+	if s.serving != nil {
+		if err := generic.AddReadyzChecks(s.serving); err != nil {
+			return nil, fmt.Errorf("adding a readiness check: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// install adds the API group.
+func install(generic *server.GenericAPIServer, e *engine.Engine) error {
+	storage := map[string]rest.Storage{"syncstatuses": &statuses{engine: e}}
+	for _, k := range syncstatus.Kinds() {
+		storage[k.Resource] = parent{k}
+		storage[k.Resource+"/syncstatus"] = &subresource{kind: k, engine: e}
+	}
+	info := server.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, parameterCodec, codecs)
+	info.NegotiatedSerializer = withoutProtobuf{info.NegotiatedSerializer}
+	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storage
+	if err := generic.InstallAPIGroup(&info); err != nil {
+		return fmt.Errorf("installing API group %s: %w", v1alpha1.GroupName, err)
+	}
+	return nil
+}
+
+// Run serves until the context ends, then lets requests in flight finish.
+func (s *Server) Run(ctx context.Context) error {
+	// The caches outlive the signal to end: requests are still answered until the server has drained.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go s.Engine.Run(running)
+	if s.serving != nil {
+		go s.serving.Run(running)
+	}
+	return s.Generic.PrepareRun().RunWithContext(ctx)
+}

@@ -1,0 +1,20 @@
+// Package syncstatus computes SyncStatus objects: what is declared, times what every server answered, gives the
+// verdict. It is pure. Clocks, sockets and caches stay with its caller, the aggregated API server.
+//
+// Declare prepares the desired side of a zone once; Judge sets it against one round of answers; the Judgement then
+// gives the SyncStatus of the zone and of each of its records. How a state follows from the evidence:
+//
+//	no answer, or no address to ask                                   Unreachable
+//	SERVFAIL, NOTAUTH                                                 NotLoaded
+//	REFUSED, a TSIG error, a refused transfer                         Refused
+//	an answer without the AA bit, or an apex that does not exist      Lame
+//	the data is as declared, whatever the serial                      InSync
+//	other data, serial behind the primaries' newest                   Stale
+//	other data, but the controller has not programmed this yet        Stale
+//	no data at the newest serial                                      Missing
+//	other data at the newest serial, or a serial ahead of it          Divergent
+//
+// The primaries' newest serial is the reference (RFC 1982 arithmetic); when no primary answers, the newest serial of
+// any server is. Serials ahead of the primaries' are never transferred, so such a server stays wrong until somebody
+// acts, while one that is behind catches up by itself.
+package syncstatus

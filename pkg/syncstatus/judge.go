@@ -1,0 +1,249 @@
+package syncstatus
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// maxObserved bounds the differing RRsets that one row shows.
+const maxObserved = 20
+
+const primaryRole = "Primary"
+
+// Judgement is a zone's desired content set against one round of answers.
+type Judgement struct {
+	*Declared
+	servers []server
+	// newest is the serial that the others are measured by; nil when nobody told one.
+	newest *uint32
+	// at is when the oldest of the answers came in.
+	at time.Time
+}
+
+// server is what one server's answer means, before any RRset is looked at.
+type server struct {
+	row    sync.ServerStatus // State is set when mirror is nil
+	mirror *observe.Mirror   // nil unless the server can be judged by its data
+	// lag is the serial distance to the newest: positive when behind, negative when ahead.
+	lag int64
+	// waiting is true while the controller has not configured the zone on this server's instance.
+	waiting bool
+}
+
+// Judge sets a zone against the answers of its servers. answers[i] is that of servers[i]; a server without an
+// address needs none. now is when the round ended.
+func Judge(d *Declared, servers []observe.Server, answers []observe.Observation, now time.Time) *Judgement {
+	j := &Judgement{Declared: d, at: now}
+	var primaries, all []uint32
+	for i, s := range servers {
+		e := d.read(s, answers[i])
+		if e.row.Serial != nil {
+			serial := uint32(*e.row.Serial) //nolint:gosec // it was a uint32
+			all = append(all, serial)
+			if s.Role == primaryRole {
+				primaries = append(primaries, serial)
+			}
+		}
+		if at := answers[i].At; !at.IsZero() && at.Before(j.at) {
+			j.at = at
+		}
+		j.servers = append(j.servers, e)
+	}
+	j.newest = newestOf(primaries)
+	if j.newest == nil {
+		j.newest = newestOf(all)
+	}
+	for i := range j.servers {
+		j.servers[i].measure(j.newest)
+	}
+	return j
+}
+
+func newestOf(serials []uint32) *uint32 {
+	var newest *uint32
+	for i := range serials {
+		if newest == nil || rrset.SerialLess(*newest, serials[i]) {
+			newest = &serials[i]
+		}
+	}
+	return newest
+}
+
+func (e *server) measure(newest *uint32) {
+	if e.row.Serial == nil || newest == nil {
+		return
+	}
+	// The signed difference of the two 32-bit serials is their distance in RFC 1982's sense.
+	e.lag = int64(int32(*newest - uint32(*e.row.Serial))) //nolint:gosec // wraps as intended
+	e.row.SerialLag = &e.lag
+}
+
+// read turns an answer into a row, with its State when that needs no look at the data.
+func (d *Declared) read(s observe.Server, o observe.Observation) server {
+	e := server{row: sync.ServerStatus{
+		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
+	}}
+	if s.Namespace != d.zone.Namespace {
+		e.row.Namespace = s.Namespace
+	}
+	configured, known := d.instance(s.Namespace, s.Instance)
+	e.waiting = !known || configured.Status == v1beta1.ZoneClaimed
+	if !s.Addr.IsValid() {
+		e.row.State, e.row.Message = sync.StateUnreachable, podMessage(s)
+		return e
+	}
+	e.row.Address = s.Addr.String()
+	if !o.At.IsZero() {
+		e.row.ObservedAt = new(metav1.NewMicroTime(o.At))
+	}
+	if o.RTT > 0 {
+		e.row.RTT = &metav1.Duration{Duration: o.RTT}
+	}
+	e.row.Authoritative = o.Authoritative
+	if o.Rcode != observe.NoReply {
+		e.row.Rcode = rcodeText(o.Rcode)
+	}
+	if o.Authoritative && o.Rcode == dns.RcodeSuccess {
+		e.row.Serial = new(int64(o.Serial))
+	}
+	e.row.State, e.row.Message = stateOf(o)
+	switch {
+	case e.row.State == "":
+		e.mirror = o.Mirror
+	case e.row.State == sync.StateUnreachable && s.Message != "":
+		e.row.Message += "; " + s.Message
+	case e.waiting:
+		e.row.Message += "; the zone is still to be configured on this instance"
+	case configured.Message != "" && configured.Status != v1beta1.ZoneConfigured:
+		e.row.Message += "; " + configured.Message
+	}
+	return e
+}
+
+// stateOf gives the state that an answer shows by itself; none when the server's data decides.
+func stateOf(o observe.Observation) (sync.ServerState, string) {
+	switch {
+	case o.Rcode == observe.NoReply:
+		return sync.StateUnreachable, o.Message()
+	case o.Rcode == dns.RcodeServerFailure:
+		return sync.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"
+	case o.Rcode == dns.RcodeNotAuth:
+		return sync.StateNotLoaded, "answers NOTAUTH: the zone is not loaded"
+	case o.Rcode == dns.RcodeRefused:
+		return sync.StateRefused, "answers REFUSED: the zone is not configured on this server, or it does not answer us"
+	case o.Rcode == dns.RcodeNameError:
+		return sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"
+	case o.Rcode != dns.RcodeSuccess:
+		return sync.StateRefused, "answers " + rcodeText(o.Rcode)
+	case !o.Authoritative:
+		return sync.StateLame, "answers without authority for the zone"
+	case o.Err != nil:
+		return transferState(o)
+	case o.Mirror == nil:
+		return sync.StateUnreachable, "the zone's data could not be fetched for comparison"
+	}
+	return "", ""
+}
+
+// transferState is the state of a server that answers for the zone but did not hand over its data: whether that is as
+// declared is not known.
+func transferState(o observe.Observation) (sync.ServerState, string) {
+	var we *wire.Error
+	if errors.As(o.Err, &we) && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {
+		return sync.StateRefused, "answers questions, but its data cannot be compared: the zone transfer " + we.Detail()
+	}
+	return sync.StateUnreachable, o.Message()
+}
+
+func rcodeText(rcode int) string {
+	if s, ok := dns.RcodeToString[rcode]; ok {
+		return s
+	}
+	return fmt.Sprintf("RCODE%d", rcode)
+}
+
+func podMessage(s observe.Server) string {
+	switch {
+	case s.Message != "":
+		return s.Message
+	case s.PodPhase == "":
+		return "the pod does not exist"
+	case s.PodPhase == corev1.PodPending:
+		return "the pod has no address yet"
+	}
+	return fmt.Sprintf("the pod has no address (%s)", s.PodPhase)
+}
+
+// compare looks at the RRsets in keys on one server and completes its row.
+func (j *Judgement) compare(e server, keys []rrset.Key) sync.ServerStatus {
+	row := e.row
+	if e.mirror == nil {
+		return row
+	}
+	var differing, missing int
+	waiting := true
+	for _, k := range keys {
+		want := j.want(k)
+		have, _ := e.mirror.Get(k)
+		if same(want, have) {
+			continue
+		}
+		differing++
+		waiting = waiting && j.pending[k]
+		if len(have.Rdata) == 0 {
+			missing++
+		}
+		if len(row.Observed) < maxObserved {
+			row.Observed = append(row.Observed, render(k, have))
+		}
+	}
+	row.State, row.Message = j.differs(e, differing, missing, waiting)
+	return row
+}
+
+// differs names the state of a server on which some RRsets are not as declared.
+func (j *Judgement) differs(e server, differing, missing int, pending bool) (sync.ServerState, string) {
+	switch {
+	case differing == 0:
+		return sync.StateInSync, ""
+	case e.lag > 0:
+		return sync.StateStale, fmt.Sprintf("serial %d is %d behind the primaries' %d", *e.row.Serial, e.lag, *j.newest)
+	case pending:
+		return sync.StateStale, "the change has not been programmed yet"
+	case e.lag < 0:
+		return sync.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *j.newest)
+	case differing == missing:
+		return sync.StateMissing, fmt.Sprintf("serial %d is the newest, but the data is not there", *e.row.Serial)
+	}
+	return sync.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
+}
+
+func same(want, have rrset.RRset) bool {
+	if len(want.Rdata) == 0 {
+		return len(have.Rdata) == 0
+	}
+	return want.TTL == have.TTL && slices.Equal(want.Rdata, have.Rdata)
+}
+
+func render(k rrset.Key, s rrset.RRset) sync.RRset {
+	out := sync.RRset{Name: k.Name, Type: dns.TypeToString[k.Type]}
+	if out.Type == "" {
+		out.Type = fmt.Sprintf("TYPE%d", k.Type)
+	}
+	if len(s.Rdata) > 0 {
+		out.TTL, out.Rdata = new(int64(s.TTL)), s.Rdata
+	}
+	return out
+}

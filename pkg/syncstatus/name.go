@@ -1,0 +1,46 @@
+package syncstatus
+
+import (
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// Kind is one of the kinds that a SyncStatus can be about.
+type Kind struct {
+	// Kind is the Kubernetes kind, Resource its plural and Singular the kind in lower case.
+	Kind, Resource, Singular string
+}
+
+// Kinds that are not records.
+var (
+	ZoneKind     = Kind{"DNSZone", "dnszones", "dnszone"}
+	InstanceKind = Kind{"Bind9Instance", "bind9instances", "bind9instance"}
+	ClusterKind  = Kind{"Bind9Cluster", "bind9clusters", "bind9cluster"}
+)
+
+// Kinds lists every kind that has a SyncStatus, zones first.
+func Kinds() []Kind {
+	kinds := []Kind{ZoneKind, InstanceKind, ClusterKind}
+	for _, k := range v1beta1.RecordKinds {
+		kinds = append(kinds, Kind{k.Kind, k.Resource, k.Singular})
+	}
+	return kinds
+}
+
+// Name is the name of the SyncStatus of an object: the kind in lower case, a dot, the object's name.
+func Name(kind, object string) string { return strings.ToLower(kind) + "." + object }
+
+// ParseName takes a SyncStatus name apart. An object's name may hold dots, a kind never does.
+func ParseName(name string) (kind Kind, object string, ok bool) {
+	prefix, object, found := strings.Cut(name, ".")
+	if !found || object == "" {
+		return Kind{}, "", false
+	}
+	for _, k := range Kinds() {
+		if k.Singular == prefix {
+			return k, object, true
+		}
+	}
+	return Kind{}, "", false
+}
