@@ -7,6 +7,7 @@ require (
 	k8s.io/api v0.37.1
 	k8s.io/apiserver v0.37.1
 	k8s.io/kube-aggregator v0.37.1
+	k8s.io/pod-security-admission v0.37.1
 	sigs.k8s.io/controller-runtime v0.25.2
 )
 

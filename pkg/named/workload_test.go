@@ -1,0 +1,249 @@
+package named_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+func workload(t *testing.T) named.Workload {
+	t.Helper()
+	update, err := named.NewKey("dns", "prod", named.KeyUpdate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transfer, err := named.NewKey("dns", "prod", named.KeyTransfer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return named.Workload{
+		Instance: &v1beta1.Bind9Instance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "prod-primary-0", UID: "1"},
+			Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "prod", Role: v1beta1.RolePrimary},
+		},
+		Images:    named.Images{Bind9: "registry.example:5000/lockstep-bind9:9.18", Bindcar: "lockstep:dev"},
+		UpdateKey: update, TransferKey: transfer,
+		AllowedServiceAccounts: []string{"lockstep-system/lockstep-controller"},
+	}
+}
+
+// statefulSet is the apply configuration as the object that it becomes.
+func statefulSet(t *testing.T, w named.Workload) appsv1.StatefulSet {
+	t.Helper()
+	configuration, err := w.StatefulSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set appsv1.StatefulSet
+	if err := json.Unmarshal(text, &set); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func TestPodsAreRestricted(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*named.Workload){
+		"primary":   func(*named.Workload) {},
+		"secondary": func(w *named.Workload) { w.Instance.Spec.Role = v1beta1.RoleSecondary },
+		"claim": func(w *named.Workload) {
+			w.Instance.Spec.Storage = &v1beta1.StorageConfig{StorageType: v1beta1.StoragePersistentVolumeClaim}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := workload(t)
+			change(&w)
+			template := statefulSet(t, w).Spec.Template
+			for _, result := range evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &template.ObjectMeta, &template.Spec) {
+				if !result.Allowed {
+					t.Errorf("%s: %s", result.ForbiddenReason, result.ForbiddenDetail)
+				}
+			}
+			for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+				if !ptr.Deref(c.SecurityContext.ReadOnlyRootFilesystem, false) {
+					t.Errorf("container %s can write to its root", c.Name)
+				}
+			}
+		})
+	}
+}
+
+// TestOnlyTheSidecarHasCredentials: named is the one that strangers talk to.
+func TestOnlyTheSidecarHasCredentials(t *testing.T) {
+	set := statefulSet(t, workload(t))
+	pod := set.Spec.Template.Spec
+	if ptr.Deref(pod.AutomountServiceAccountToken, true) {
+		t.Error("every container is given the token")
+	}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		for _, m := range c.VolumeMounts {
+			if has := m.Name == "kube-api-access"; has != (c.Name == "bindcar") && (has || c.Name == "bindcar" && !mounts(c, "kube-api-access")) {
+				t.Errorf("container %s: credentials of Kubernetes: %v", c.Name, has)
+			}
+			if m.Name == "config" && c.Name != "named" {
+				t.Errorf("container %s sees the TSIG keys", c.Name)
+			}
+		}
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), workload(t).UpdateKey.Secret) {
+		t.Error("a key stands in the StatefulSet")
+	}
+}
+
+func mounts(c corev1.Container, volume string) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume })
+}
+
+func TestStatefulSet(t *testing.T) {
+	set := statefulSet(t, workload(t))
+	pod := set.Spec.Template
+	if set.Name != "prod-primary-0" || set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || *set.Spec.Replicas != 1 {
+		t.Errorf("StatefulSet %+v", set.Spec)
+	}
+	if len(pod.Spec.ReadinessGates) != 1 || pod.Spec.ReadinessGates[0].ConditionType != v1beta1.ZonesLoadedGate {
+		t.Errorf("gates %v", pod.Spec.ReadinessGates)
+	}
+	for label, want := range map[string]string{
+		"app.kubernetes.io/name": "bind9", "app.kubernetes.io/instance": "prod-primary-0", "app.kubernetes.io/component": "primary",
+		"app.kubernetes.io/managed-by": "lockstep", "bindy.firestoned.io/cluster": "prod", "bindy.firestoned.io/role": "primary",
+	} {
+		if pod.Labels[label] != want {
+			t.Errorf("label %s: %q", label, pod.Labels[label])
+		}
+	}
+}
+
+func TestSameInputSameObjects(t *testing.T) {
+	w := workload(t)
+	first, again := statefulSet(t, w), statefulSet(t, w)
+	a, _ := json.Marshal(first)
+	b, _ := json.Marshal(again)
+	if string(a) != string(b) {
+		t.Errorf("two renderings differ:\n%s\n%s", a, b)
+	}
+	before := first.Spec.Template.Annotations[named.ChecksumAnnotation]
+	w.Cluster.Global = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"192.0.2.0/24"}}
+	if statefulSet(t, w).Spec.Template.Annotations[named.ChecksumAnnotation] == before {
+		t.Error("another configuration has the same checksum")
+	}
+	w = workload(t) // with other keys
+	if statefulSet(t, w).Spec.Template.Annotations[named.ChecksumAnnotation] == before {
+		t.Error("other keys have the same checksum")
+	}
+}
+
+func TestImages(t *testing.T) {
+	cases := map[string]struct {
+		instance, cluster string
+		image             *v1beta1.ImageConfig
+		bindcar           string
+		want, wantBindcar string
+		ignored           bool
+	}{
+		"default":           {want: "registry.example:5000/lockstep-bind9:9.18", wantBindcar: "lockstep:dev"},
+		"version":           {instance: "9.20", want: "registry.example:5000/lockstep-bind9:9.20", wantBindcar: "lockstep:dev"},
+		"cluster's version": {instance: "9.18", cluster: "9.20", want: "registry.example:5000/lockstep-bind9:9.20", wantBindcar: "lockstep:dev"},
+		"image":             {instance: "9.20", image: &v1beta1.ImageConfig{Image: "bind:mine"}, want: "bind:mine", wantBindcar: "lockstep:dev"},
+		"sidecar":           {bindcar: "mirror.example/lockstep:v1", want: "registry.example:5000/lockstep-bind9:9.18", wantBindcar: "mirror.example/lockstep:v1"},
+		"public sidecar":    {bindcar: "ghcr.io/firestoned/bindcar:v0.7.0", want: "registry.example:5000/lockstep-bind9:9.18", wantBindcar: "lockstep:dev", ignored: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := workload(t)
+			w.Instance.Spec.Version, w.Cluster.Version, w.Instance.Spec.Image = c.instance, c.cluster, c.image
+			if c.bindcar != "" {
+				w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{Image: c.bindcar}
+			}
+			pod := statefulSet(t, w).Spec.Template.Spec
+			if pod.Containers[0].Image != c.want || pod.Containers[1].Image != c.wantBindcar || pod.InitContainers[0].Image != c.wantBindcar {
+				t.Errorf("images %s, %s", pod.Containers[0].Image, pod.Containers[1].Image)
+			}
+			if (len(w.Ignored()) > 0) != c.ignored {
+				t.Errorf("ignored: %v", w.Ignored())
+			}
+		})
+	}
+}
+
+func TestReplacedFiles(t *testing.T) {
+	w := workload(t)
+	w.Cluster.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
+	for _, volume := range statefulSet(t, w).Spec.Template.Spec.Volumes {
+		if volume.Name != "config" {
+			continue
+		}
+		files := map[string]string{}
+		for _, source := range volume.Projected.Sources {
+			if source.ConfigMap != nil {
+				for _, item := range source.ConfigMap.Items {
+					files[item.Path] = source.ConfigMap.Name
+				}
+			}
+		}
+		if files["named.conf.options"] != "mine" || files["named.conf"] != "prod-primary-0-config" || files["named.conf.control"] != "prod-primary-0-config" {
+			t.Errorf("files %v", files)
+		}
+	}
+}
+
+func TestInvalidSpecifications(t *testing.T) {
+	w := workload(t)
+	w.Instance.Spec.Storage = &v1beta1.StorageConfig{
+		StorageType:           v1beta1.StoragePersistentVolumeClaim,
+		PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimConfig{Size: "much"},
+	}
+	if _, err := w.StatefulSet(); !errors.Is(err, named.ErrConfig) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	key, err := named.NewKey("DNS", "Prod", named.KeyUpdate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key.Name != "prod.dns.update." || key.Algorithm != "hmac-sha256." || key.Validate() != nil {
+		t.Errorf("key %v: %v", key, key.Validate())
+	}
+	secret := &corev1.Secret{Data: named.KeyData(key)}
+	back, err := named.KeyFromSecret(secret)
+	if err != nil || *back != *key {
+		t.Errorf("read back %v, %v", back, err)
+	}
+	for name, change := range map[string]func(map[string][]byte){
+		"no name":   func(d map[string][]byte) { delete(d, "name") },
+		"quote":     func(d map[string][]byte) { d["name"] = []byte(`x" { }; //`) },
+		"md5":       func(d map[string][]byte) { d["algorithm"] = []byte("hmac-md5") },
+		"no secret": func(d map[string][]byte) { d["secret"] = nil },
+		"no base64": func(d map[string][]byte) { d["secret"] = []byte("hush!") },
+	} {
+		data := named.KeyData(key)
+		change(data)
+		if _, err := named.KeyFromSecret(&corev1.Secret{Data: data}); !errors.Is(err, named.ErrKey) || strings.Contains(err.Error(), key.Secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
