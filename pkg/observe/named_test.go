@@ -56,9 +56,9 @@ func TestWhatServersAnswer(t *testing.T) {
 	}{
 		"served":            {primary, zone, &primary.Transfer, "", dns.RcodeSuccess, true, ""},
 		"not served":        {primary, "other.test.", &primary.Transfer, observe.ReasonRefused, dns.RcodeRefused, false, "the server refuses to answer for the zone: it does not serve it"},
-		"delegated":         {primary, "child.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, "the server answers without authority: it does not serve the zone"},
+		"delegated":         {primary, "child.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, "the server is not authoritative for the zone: it does not serve it"},
 		"parent served":     {primary, "none.parent.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeNameError, false, "the server answers NXDOMAIN: the zone is not loaded"},
-		"no data":           {primary, "ns1.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, "the server answers without authority: it does not serve the zone"},
+		"no data":           {primary, "ns1.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, "the server is not authoritative for the zone: it does not serve it"},
 		"never transferred": {orphan, "nowhere.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeServerFailure, false, "the server answers SERVFAIL: the zone is not loaded"},
 		"stopped":           {down, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, "connection refused"},
 		"silent":            {silent, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, "no answer in time"},

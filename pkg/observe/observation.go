@@ -77,7 +77,7 @@ func (o Observation) Message() string {
 	case ReasonNotLoaded:
 		return fmt.Sprintf("the server answers %s: the zone is not loaded", dns.RcodeToString[o.Rcode])
 	case ReasonLame:
-		return "the server answers without authority: it does not serve the zone"
+		return "the server is not authoritative for the zone: it does not serve it"
 	case ReasonTransferFailed:
 		return "the zone's content could not be transferred: " + detail(o.Err)
 	case ReasonUnreachable:

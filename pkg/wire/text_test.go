@@ -1,0 +1,111 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+func TestErrorText(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err       Error
+		text      string
+		reason    string
+		transient bool
+	}{
+		"refused":      {Error{Rcode: dns.RcodeRefused}, "answered REFUSED", "Refused", false},
+		"SERVFAIL":     {Error{Rcode: dns.RcodeServerFailure}, "answered SERVFAIL", "ServFail", true},
+		"not hosted":   {Error{Rcode: dns.RcodeNotAuth}, "answered NOTAUTH: the server does not host the zone or has not loaded it", "NotLoaded", true},
+		"not zone":     {Error{Rcode: dns.RcodeNotZone}, "answered NOTZONE: a name lies outside the zone", "NotZone", false},
+		"unheard of":   {Error{Rcode: 3000}, "answered RCODE3000", "UnexpectedRcode", false},
+		"bad key":      {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadKey}, "BADKEY: the server does not know the key", "BadKey", false},
+		"bad sig":      {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadSig}, "BADSIG: the server has another secret for the key", "BadSignature", false},
+		"bad time":     {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadTime}, "BADTIME: the server's clock differs from ours by more than five minutes", "BadTime", true},
+		"bad trunc":    {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadTrunc}, "the server refused the signature with TSIG error BADTRUNC", "BadSignature", false},
+		"unsigned":     {Error{Err: ErrUnsigned}, "the reply to a signed request carries no signature", "BadSignature", false},
+		"unsigned, no": {Error{Rcode: dns.RcodeRefused, Err: ErrUnsigned}, "answered REFUSED (the reply to a signed request carries no signature)", "Refused", false},
+		"time-out":     {Error{Err: os.ErrDeadlineExceeded}, "no answer in time", "Timeout", true},
+		"deadline":     {Error{Err: context.DeadlineExceeded}, "no answer in time", "Timeout", true},
+		"cancelled":    {Error{Err: context.Canceled}, "cancelled", "Unreachable", true},
+		"refused port": {Error{Err: os.NewSyscallError("read", syscall.ECONNREFUSED)}, "connection refused", "ConnectionRefused", true},
+		"no route":     {Error{Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}, "no route to the server", "Unreachable", true},
+		"hung up":      {Error{Err: io.EOF}, "the server closed the connection", "Unreachable", true},
+		"strange":      {Error{Err: fmt.Errorf("%w: odd", ErrReply)}, "the reply does not fit the request: odd", "BadReply", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := tc.err
+			e.Op, e.Server, e.Zone = "update", "192.0.2.1:53", "example.test."
+			var err error = fmt.Errorf("wrapped: %w", &e)
+			var got *Error
+			if !errors.As(err, &got) {
+				t.Fatal("not found")
+			}
+			if want := "update of example.test. at 192.0.2.1:53: " + tc.text; got.Error() != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			if got.Reason() != tc.reason || got.Transient() != tc.transient {
+				t.Errorf("reason %s, transient %t", got.Reason(), got.Transient())
+			}
+		})
+	}
+}
+
+// TestSecretStaysSecret: no way of printing a key tells its secret.
+func TestSecretStaysSecret(t *testing.T) {
+	key := Key{Name: "update.", Algorithm: "hmac-sha256.", Secret: "c2VjcmV0"}
+	holder := struct{ Key *Key }{&key}
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		fmt.Fprintf(&out, verb+" "+verb+" "+verb+"\n", key, &key, struct{ Key Key }{key})
+	}
+	slog.New(slog.NewTextHandler(&out, nil)).Info("text", "key", key, "pointer", &key)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("json", "key", key, "holder", holder)
+	if err := json.NewEncoder(&out).Encode(holder); err != nil {
+		t.Fatal(err)
+	}
+	bad := key
+	bad.Secret = "not base64!"
+	fmt.Fprintln(&out, bad.Validate())
+	if strings.Contains(out.String(), key.Secret) || strings.Contains(out.String(), bad.Secret) {
+		t.Errorf("told:\n%s", out.String())
+	}
+	if !strings.Contains(out.String(), "update. (hmac-sha256.)") {
+		t.Errorf("nothing told:\n%s", out.String())
+	}
+}
+
+func TestKeyValidate(t *testing.T) {
+	good := Key{Name: "a.b.update.", Algorithm: "hmac-sha512.", Secret: "c2VjcmV0"}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, tc := range map[string]struct {
+		key  Key
+		told []string
+	}{
+		"relative name": {Key{"update", good.Algorithm, good.Secret}, []string{"key name"}},
+		"upper case":    {Key{"Update.", good.Algorithm, good.Secret}, []string{"key name"}},
+		"MD5":           {Key{good.Name, dns.HmacMD5, good.Secret}, []string{"algorithm"}},
+		"empty secret":  {Key{good.Name, good.Algorithm, ""}, []string{"secret"}},
+		"nothing":       {Key{}, []string{"key name", "algorithm", "secret"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.key.Validate()
+			for _, told := range tc.told {
+				if err == nil || !strings.Contains(err.Error(), told) {
+					t.Errorf("error %v does not tell about the %s", err, told)
+				}
+			}
+		})
+	}
+}
