@@ -8,9 +8,6 @@ SHELL       := /bin/bash
 OUTPUT := _output
 export GOFLAGS := -buildvcs=false
 
-# A KUBECONFIG from the caller means an existing cluster (kind, k3s, …); otherwise the dev cluster is started.
-EXTERNAL_KUBECONFIG := $(KUBECONFIG)
-
 include test/cluster/cluster.mk
 include pkg/apis/generate.mk
 include pkg/apis/sync/generate.mk

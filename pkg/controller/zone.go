@@ -119,7 +119,7 @@ func (r *zoneReconciler) gather(ctx context.Context, zone *v1beta1.DNSZone) (mem
 	if err != nil {
 		return m, err
 	}
-	all, err := r.instances(ctx)
+	all, err := r.listInstances(ctx)
 	if err != nil {
 		return m, err
 	}
@@ -129,7 +129,7 @@ func (r *zoneReconciler) gather(ctx context.Context, zone *v1beta1.DNSZone) (mem
 		return m, err
 	}
 	m.duplicateOf = source.Duplicate(zone, namesakes, all)
-	m.servers, err = r.servers(ctx, m.instances)
+	m.servers, err = r.listServers(ctx, m.instances)
 	return m, err
 }
 
@@ -156,8 +156,8 @@ func (r *zoneReconciler) zones(ctx context.Context, namespace string) ([]*v1beta
 	return pointers(list.Items), nil
 }
 
-// instances lists all instances that are there to stay.
-func (r *zoneReconciler) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error) {
+// listInstances lists all instances that are there to stay.
+func (r *zoneReconciler) listInstances(ctx context.Context) ([]*v1beta1.Bind9Instance, error) {
 	var list v1beta1.Bind9InstanceList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (r *zoneReconciler) instances(ctx context.Context) ([]*v1beta1.Bind9Instanc
 	return live, nil
 }
 
-func (r *zoneReconciler) servers(ctx context.Context, instances []*v1beta1.Bind9Instance) ([]observe.Server, error) {
+func (r *zoneReconciler) listServers(ctx context.Context, instances []*v1beta1.Bind9Instance) ([]observe.Server, error) {
 	var pods []*corev1.Pod
 	seen := map[string]bool{}
 	for _, i := range instances {

@@ -151,7 +151,7 @@ func (p *pass) bestSecondary(ctx context.Context) *observe.Mirror {
 
 // changes is what a copy of the zone lacks.
 func (p *pass) changes(m *observe.Mirror) plan.Changes {
-	return plan.Calculate(p.desired, m, p.owned)
+	return plan.Calculate(p.desired.All(), m.RRsets(), p.owned, p.desired.SOA, m.SOA)
 }
 
 // settle brings one primary to the target and looks again at what it serves then.
@@ -221,8 +221,8 @@ func (p *pass) create(ctx context.Context, q *primary) error {
 // content yields all RRsets of the target: the desired ones, and those of the reference that nobody here declared.
 func (p *pass) content() iter.Seq[rrset.RRset] {
 	return func(yield func(rrset.RRset) bool) {
-		for _, s := range p.desired.RRsets {
-			if !yield(s.RRset) {
+		for s := range p.desired.All() {
+			if !yield(s) {
 				return
 			}
 		}

@@ -2,7 +2,11 @@
 // that lead from one to the other. It is pure: no clock, no I/O, the same input gives the same plan.
 package plan
 
-import "github.com/lockstep-dns/lockstep/pkg/rrset"
+import (
+	"iter"
+
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
 
 // Changes is the difference between observed and desired content of one zone on one server. UpdateOld[i] is what
 // UpdateNew[i] replaces. Every slice is sorted by owner name (canonical order) and type.
@@ -29,3 +33,16 @@ func (c Changes) HasChanges() bool {
 
 // Len is the number of RRsets that change.
 func (c Changes) Len() int { return len(c.Create) + len(c.UpdateNew) + len(c.Delete) }
+
+// Keys yields the key of every RRset that changes.
+func (c Changes) Keys() iter.Seq[rrset.Key] {
+	return func(yield func(rrset.Key) bool) {
+		for _, sets := range [][]rrset.RRset{c.Create, c.UpdateNew, c.Delete} {
+			for _, s := range sets {
+				if !yield(s.Key) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -6,6 +6,8 @@
 package source
 
 import (
+	"iter"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -53,4 +55,15 @@ type Zone struct {
 	RRsets map[rrset.Key]RRset
 	// Declarations holds one entry for each selected object, in a stable order.
 	Declarations []Declaration
+}
+
+// All yields every desired RRset but the SOA, in no particular order. It may be ranged over any number of times.
+func (z *Zone) All() iter.Seq[rrset.RRset] {
+	return func(yield func(rrset.RRset) bool) {
+		for _, s := range z.RRsets {
+			if !yield(s.RRset) {
+				return
+			}
+		}
+	}
 }
