@@ -1,0 +1,105 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreac "k8s.io/client-go/applyconfigurations/core/v1"
+	metaac "k8s.io/client-go/applyconfigurations/meta/v1"
+	rbacac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Account is the name of the second account, and of its ClusterRole and ClusterRoleBinding.
+const Account = "lockstep-uninstall"
+
+// tokenLife is how long a token of the account is asked for; it is renewed when half of that is over.
+const tokenLife = 2 * time.Hour
+
+// ensure makes the account and its rights, or brings them back.
+func (u *Uninstaller) ensure(ctx context.Context, client kubernetes.Interface) error {
+	namespace, err := client.CoreV1().Namespaces().Get(ctx, u.namespace, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading namespace %s: %w", u.namespace, err)
+	}
+	owner := metaac.OwnerReference().WithAPIVersion("v1").WithKind("Namespace").WithName(namespace.Name).WithUID(namespace.UID)
+	force := metav1.ApplyOptions{FieldManager: Account, Force: true}
+	labels := map[string]string{"app.kubernetes.io/part-of": "lockstep", "app.kubernetes.io/managed-by": "lockstep-controller"}
+
+	account := coreac.ServiceAccount(Account, u.namespace).WithLabels(labels).WithAutomountServiceAccountToken(false)
+	if _, err := client.CoreV1().ServiceAccounts(u.namespace).Apply(ctx, account, force); err != nil {
+		return fmt.Errorf("keeping ServiceAccount %s: %w", Account, err)
+	}
+	role := rbacac.ClusterRole(Account).WithLabels(labels).WithOwnerReferences(owner).WithRules(u.rules()...)
+	if _, err := client.RbacV1().ClusterRoles().Apply(ctx, role, force); err != nil {
+		return fmt.Errorf("keeping ClusterRole %s: %w", Account, err)
+	}
+	binding := rbacac.ClusterRoleBinding(Account).WithLabels(labels).WithOwnerReferences(owner).
+		WithRoleRef(rbacac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(Account)).
+		WithSubjects(rbacac.Subject().WithKind("ServiceAccount").WithNamespace(u.namespace).WithName(Account))
+	if _, err := client.RbacV1().ClusterRoleBindings().Apply(ctx, binding, force); err != nil {
+		return fmt.Errorf("keeping ClusterRoleBinding %s: %w", Account, err)
+	}
+	return nil
+}
+
+// rules are all that the account may do. The controller must have every one of them itself, or it may not grant them.
+func (u *Uninstaller) rules() []*rbacac.PolicyRuleApplyConfiguration {
+	rules := []*rbacac.PolicyRuleApplyConfiguration{
+		rbacac.PolicyRule().WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").WithVerbs("get", "list", "watch"),
+		rbacac.PolicyRule().WithAPIGroups("").WithResources("namespaces").WithResourceNames(u.namespace).WithVerbs("get"),
+	}
+	for _, resource := range u.resources {
+		rules = append(rules, rbacac.PolicyRule().WithAPIGroups(resource.Group).WithResources(resource.Resource).WithVerbs("get", "list", "patch"))
+	}
+	return rules
+}
+
+// token is the account's present token. It is safe for concurrent use.
+type token struct {
+	mu    sync.Mutex
+	value string
+}
+
+// renew asks for a new token and gives how long it may be used before the next one should be asked for.
+func (t *token) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
+	seconds := int64(tokenLife / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, Account, request, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("asking for a token of ServiceAccount %s: %w", Account, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.value = answer.Status.Token
+	return time.Until(answer.Status.ExpirationTimestamp.Time) / 2, nil
+}
+
+// config is the controller's way to the cluster with the account's token in place of its own.
+func (t *token) config(config *rest.Config) *rest.Config {
+	config = rest.AnonymousClientConfig(config)
+	config.QPS = -1 // an uninstallation is one burst
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearer{t, next} })
+	return config
+}
+
+// bearer adds the token to each request.
+type bearer struct {
+	token *token
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.token.mu.Lock()
+	value := b.token.value
+	b.token.mu.Unlock()
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+value)
+	return b.next.RoundTrip(r)
+}

@@ -1,0 +1,13 @@
+// Package webhook is the admission face: it stamps records with the zone that selects them, and refuses objects that could
+// never become DNS, before they are stored and in the terminal of the person who applies them.
+//
+// It reads informer caches and nothing else: no DNS question and no API call happens inside a request. The rules are those
+// of package source, which the controller applies once more, because two objects that contradict each other can pass at
+// the same moment and a cache can lag; admission is the early answer, the controller the binding one.
+//
+// Deletions are never reviewed, and the configurations in manifests/base/admission.yaml keep status writes, finalizers and
+// objects that are being deleted away from here, so an outage can delay nothing but a change of specification.
+//
+// One handler stamps (stamp.go) and one validates (review.go), which leaves each kind to its reviewer: records (record.go,
+// all eight kinds), zones (zone.go), endpoints of external-dns (endpoint.go). A further kind is one more reviewer.
+package webhook

@@ -1,0 +1,73 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// maxBody caps a review's body in bytes. A review holds the new and the old object, each at most 1.5 MiB in etcd; the
+// largest of our kinds, a DNSEndpoint, reaches that only with many thousands of names.
+const maxBody = 4 << 20
+
+// gate lets requests through to the handlers once the caches are full, so many at a time, until the end.
+//
+// It answers 503 itself, as HTTP: kube-apiserver counts that as a failed call and goes by the failure policy, whereas a
+// refusal inside a review would be final even for the stamp, which must never hold up anything.
+type gate struct {
+	full, closing atomic.Bool
+	inFlight      chan struct{}
+}
+
+func newGate(inFlight int) *gate { return &gate{inFlight: make(chan struct{}, inFlight)} }
+
+// open is a manager's runnable: it is started when the caches are full.
+func (g *gate) open(context.Context) error {
+	g.full.Store(true)
+	return nil
+}
+
+// drain gives a context that ends the delay after the parent. In between the gate lets requests through but says that it
+// is not ready, so that nobody calls any more when the server goes away.
+func (g *gate) drain(parent context.Context, delay time.Duration) context.Context {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	go func() {
+		<-parent.Done()
+		g.closing.Store(true)
+		time.Sleep(delay)
+		cancel()
+	}()
+	return ctx
+}
+
+// check is the readiness probe.
+func (g *gate) check(*http.Request) error {
+	switch {
+	case !g.full.Load():
+		return errors.New("the caches are not full yet")
+	case g.closing.Load():
+		return errors.New("about to end")
+	}
+	return nil
+}
+
+// handler guards a handler with the gate.
+func (g *gate) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.full.Load() {
+			http.Error(w, "the caches are not full yet", http.StatusServiceUnavailable)
+			return
+		}
+		select {
+		case g.inFlight <- struct{}{}:
+			defer func() { <-g.inFlight }()
+		default:
+			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}

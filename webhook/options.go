@@ -1,0 +1,73 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Options are the flags of the admission webhook.
+type Options struct {
+	// Namespace and Service are where kube-apiserver calls the webhook: the serving certificate is for that name.
+	Namespace, Service string
+	// Port of the webhook itself (HTTPS).
+	Port int
+	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics, both plain HTTP.
+	HealthAddress, MetricsAddress string
+	// InFlight is how many reviews may run at once; further ones get 503.
+	InFlight int
+	// ShutdownDelay is how long the webhook goes on serving after it was told to end, while Services forget it.
+	ShutdownDelay time.Duration
+}
+
+// NewOptions gives the defaults.
+func NewOptions() *Options {
+	namespace := os.Getenv("POD_NAMESPACE")
+	if namespace == "" {
+		namespace = "lockstep-system"
+	}
+	return &Options{
+		Namespace:      namespace,
+		Service:        "lockstep-webhook",
+		Port:           9443,
+		HealthAddress:  ":8081",
+		MetricsAddress: ":8080",
+		InFlight:       64,
+		ShutdownDelay:  3 * time.Second,
+	}
+}
+
+// AddFlags registers the flags with their defaults.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the certificate authority's Secret")
+	fs.StringVar(&o.Service, "service", o.Service, "name of the Service in front of the webhook")
+	fs.IntVar(&o.Port, "port", o.Port, "port of the webhook (HTTPS)")
+	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "address of /healthz and /readyz")
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, "0" for none`)
+	fs.IntVar(&o.InFlight, "max-in-flight", o.InFlight, "reviews that may run at once")
+	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long to go on serving after the signal to end")
+}
+
+// Validate names every flag that is wrong.
+func (o *Options) Validate() error {
+	var errs []error
+	for flag, name := range map[string]string{"--namespace": o.Namespace, "--service": o.Service} {
+		for _, problem := range validation.IsDNS1123Label(name) {
+			errs = append(errs, fmt.Errorf("%s=%q: %s", flag, name, problem))
+		}
+	}
+	if o.Port < 1 || o.Port > 65535 {
+		errs = append(errs, fmt.Errorf("--port=%d: must be between 1 and 65535", o.Port))
+	}
+	if o.InFlight < 1 {
+		errs = append(errs, fmt.Errorf("--max-in-flight=%d: must be at least 1", o.InFlight))
+	}
+	if o.ShutdownDelay < 0 {
+		errs = append(errs, fmt.Errorf("--shutdown-delay=%s: must not be negative", o.ShutdownDelay))
+	}
+	return errors.Join(errs...)
+}

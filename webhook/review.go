@@ -1,0 +1,118 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+)
+
+// verdict is what a review found. Problems refuse the object: each names the field, its value and what to write instead.
+// Warnings are shown to the user, and the object is stored.
+type verdict struct {
+	problems field.ErrorList
+	warnings []string
+}
+
+// review judges the object of a request. An error means that it could not be judged, which refuses it for now.
+type review func(ctx context.Context, req admission.Request) (verdict, error)
+
+// reviewer validates objects of every kind that it has a review for, and lets all others pass.
+type reviewer struct {
+	kinds map[schema.GroupKind]review
+}
+
+// newReviewer knows every kind.
+func newReviewer(o *objects) *reviewer {
+	r := &reviewer{kinds: map[schema.GroupKind]review{
+		v1beta1.Kind("DNSZone"):      reviewOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReview{o}.judge),
+		v1alpha1.Kind("DNSEndpoint"): reviewOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, judgeEndpoint),
+	}}
+	for _, kind := range v1beta1.RecordKinds {
+		r.kinds[v1beta1.Kind(kind.Kind)] = reviewOf(kind.New, recordReview{o}.judge)
+	}
+	return r
+}
+
+// reviewOf makes a review of a judge of one type. The judge gets the object, and the stored one that it replaces or, on
+// creation, nothing: the zero value of T.
+func reviewOf[T metav1.Object](empty func() T, judge func(ctx context.Context, obj, old T) (verdict, error)) review {
+	return func(ctx context.Context, req admission.Request) (verdict, error) {
+		obj := empty()
+		if err := json.Unmarshal(req.Object.Raw, obj); err != nil {
+			return verdict{}, fmt.Errorf("reading the object: %w", err)
+		}
+		obj.SetNamespace(req.Namespace)
+		var old T
+		if req.Operation != admissionv1.Update {
+			// Times have a resolution of one second; without one, the new object is younger than all stored ones.
+			obj.SetCreationTimestamp(metav1.Time{})
+			return judge(ctx, obj, old)
+		}
+		old = empty()
+		if err := json.Unmarshal(req.OldObject.Raw, old); err != nil {
+			return verdict{}, fmt.Errorf("reading the stored object: %w", err)
+		}
+		return judge(ctx, obj, old)
+	}
+}
+
+// Handle implements admission.Handler.
+func (r *reviewer) Handle(ctx context.Context, req admission.Request) admission.Response {
+	review, known := r.kinds[schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}]
+	if !known || !changes(req) {
+		return admission.Allowed("")
+	}
+	verdict, err := review(ctx, req)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if len(verdict.problems) > 0 {
+		return refused(req, verdict)
+	}
+	return admission.Allowed("").WithWarnings(verdict.warnings...)
+}
+
+// changes tells whether the request can change DNS. Deletions, subresources and objects that are being deleted cannot; the
+// configuration keeps them away already, and this holds when a cluster's own configuration is wider.
+func changes(req admission.Request) bool {
+	if req.SubResource != "" || (req.Operation != admissionv1.Create && req.Operation != admissionv1.Update) {
+		return false
+	}
+	var head metav1.PartialObjectMetadata
+	return json.Unmarshal(req.Object.Raw, &head) != nil || head.DeletionTimestamp == nil
+}
+
+// refused is the answer that kubectl shows as it shows violations of a schema: one line for each field.
+func refused(req admission.Request, v verdict) admission.Response {
+	status := apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, v.problems).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status, Warnings: v.warnings}}
+}
+
+// problemsOf turns an error of package source into problems, one for each error that it joins. Their texts are "field:
+// what is wrong and what to write instead".
+func problemsOf(err error) field.ErrorList {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var problems field.ErrorList
+		for _, one := range joined.Unwrap() {
+			problems = append(problems, problemsOf(one)...)
+		}
+		return problems
+	}
+	path, detail, found := strings.Cut(err.Error(), ": ")
+	if !found || !strings.HasPrefix(path, "spec") {
+		path, detail = "spec", err.Error()
+	}
+	return field.ErrorList{{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: detail}}
+}

@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
+)
+
+// Paths of the handlers, as in manifests/base/admission.yaml.
+const (
+	StampPath    = "/mutate-records"
+	ValidatePath = "/validate"
+)
+
+// Run serves until the context ends and ShutdownDelay is over. Every replica is active: there is no leader.
+func (o *Options) Run(ctx context.Context) error {
+	ctrl.SetLogger(klog.Background())
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	gate := newGate(o.InFlight)
+	mgr, err := o.manager(config, gate)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(gate.drain(ctx, o.ShutdownDelay))
+}
+
+// manager puts together caches, certificate, handlers and probes.
+func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	serving := certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
+	hooks := crwebhook.NewServer(crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion = tls.VersionTLS13
+		c.GetCertificate = serving.GetCertificate
+	}}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                 scheme,
+		WebhookServer:          hooks,
+		HealthProbeBindAddress: o.HealthAddress,
+		Metrics:                server.Options{BindAddress: o.MetricsAddress},
+		Cache:                  cache.Options{DefaultTransform: strip},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	objects, err := newObjects(mgr.GetCache())
+	if err != nil {
+		return nil, err
+	}
+	hooks.Register(StampPath, gate.handler(&admission.Webhook{Handler: &stamper{objects}}))
+	hooks.Register(ValidatePath, gate.handler(&admission.Webhook{Handler: newReviewer(objects)}))
+	return mgr, probes(mgr, gate, serving)
+}
+
+// probes makes readiness depend on the certificate, on full caches and on not being about to end.
+func probes(mgr manager.Manager, gate *gate, serving *certs.Serving) error {
+	if err := mgr.Add(serving); err != nil {
+		return fmt.Errorf("adding the serving certificate: %w", err)
+	}
+	// Plain runnables start once every cache is full.
+	if err := mgr.Add(manager.RunnableFunc(gate.open)); err != nil {
+		return fmt.Errorf("adding the gate: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the liveness probe: %w", err)
+	}
+	for name, check := range map[string]healthz.Checker{"caches": gate.check, serving.Name(): serving.Check} {
+		if err := mgr.AddReadyzCheck(name, check); err != nil {
+			return fmt.Errorf("adding the readiness probe %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering the kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}

@@ -1,0 +1,83 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// zoneReview judges zones: their selectors, their own data, and whether an older zone has the name on the same servers.
+type zoneReview struct {
+	objects *objects
+}
+
+func (r zoneReview) judge(ctx context.Context, zone, _ *v1beta1.DNSZone) (verdict, error) {
+	if problems := selectors(zone); len(problems) > 0 {
+		return verdict{problems: problems}, nil
+	}
+	if _, err := source.Build(zone, nil, source.Options{}); err != nil {
+		return verdict{problems: problemsOf(err)}, nil
+	}
+	return r.duplicate(ctx, zone)
+}
+
+// selectors checks every label selector of the zone.
+func selectors(zone *v1beta1.DNSZone) field.ErrorList {
+	spec := field.NewPath("spec")
+	var problems field.ErrorList
+	for i := range zone.Spec.RecordsFrom {
+		problems = append(problems, selector(spec.Child("recordsFrom").Index(i), &zone.Spec.RecordsFrom[i].Selector)...)
+	}
+	for i := range zone.Spec.Bind9InstancesFrom {
+		problems = append(problems, selector(spec.Child("bind9InstancesFrom").Index(i), &zone.Spec.Bind9InstancesFrom[i].Selector)...)
+	}
+	return problems
+}
+
+// selector checks one selector, label by label and requirement by requirement, so that the field at fault is named.
+func selector(path *field.Path, s *metav1.LabelSelector) field.ErrorList {
+	path = path.Child("selector")
+	var problems field.ErrorList
+	for key, value := range s.MatchLabels {
+		one := &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
+			problems = append(problems, field.Invalid(path.Child("matchLabels").Key(key), value, err.Error()))
+		}
+	}
+	for i, requirement := range s.MatchExpressions {
+		one := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
+		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
+			problems = append(problems, field.Invalid(path.Child("matchExpressions").Index(i), requirementText(requirement),
+				err.Error()+"; operators are In and NotIn (with values), Exists and DoesNotExist (without)"))
+		}
+	}
+	return problems
+}
+
+func requirementText(r metav1.LabelSelectorRequirement) string {
+	return fmt.Sprintf("%s %s %v", r.Key, r.Operator, r.Values)
+}
+
+// duplicate refuses a zone whose name an older zone has on one of the same servers.
+func (r zoneReview) duplicate(ctx context.Context, zone *v1beta1.DNSZone) (verdict, error) {
+	zones, err := r.objects.zonesNamed(ctx, zone.Spec.ZoneName)
+	if err != nil {
+		return verdict{}, err
+	}
+	instances, err := r.objects.instances(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
+	older := source.Duplicate(zone, zones, instances)
+	if older == nil {
+		return verdict{}, nil
+	}
+	return verdict{problems: field.ErrorList{field.Invalid(field.NewPath("spec", "zoneName"), zone.Spec.ZoneName, fmt.Sprintf(
+		"DNSZone %s/%s has this name on the same servers and is older: add the records to that zone, or choose other instances with clusterRef or bind9InstancesFrom",
+		older.Namespace, older.Name))}}, nil
+}
