@@ -144,23 +144,9 @@ func (a *application) isolate(queue [][]unit, err error) [][]unit {
 		return append([][]unit{batch[:half], batch[half:]}, queue[1:]...)
 	}
 	for _, k := range batch[0].keys {
-		a.result.Refused[k] = fmt.Errorf("the server does not take the RRset: %w", err)
+		a.result.Refused[k] = refusal(k, err)
 	}
 	return queue[1:]
-}
-
-// guilty tells whether a reply may be due to what a single RRset of the message holds.
-func guilty(err error) bool {
-	var e *wire.Error
-	if errors.Is(err, ErrUnknown) || errors.Is(err, ErrConflict) || !errors.As(err, &e) || e.TSIGError != 0 {
-		return false
-	}
-	switch e.Rcode {
-	case dns.RcodeRefused, dns.RcodeServerFailure, dns.RcodeFormatError, dns.RcodeNotZone, dns.RcodeNotImplemented,
-		dns.RcodeYXDomain, dns.RcodeYXRrset, dns.RcodeNameError:
-		return true
-	}
-	return false
 }
 
 // probe finds out, once, whether the server refuses updates of the zone as such (unknown key, frozen zone, a secondary,

@@ -447,6 +447,26 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
+// TestForeignSpelling: a zone whose SOA was written in another case is compared and swapped all the same.
+func TestForeignSpelling(t *testing.T) {
+	file := "$ORIGIN Example.TEST.\n$TTL 300\n@ SOA NS1 HostMaster 100 3600 600 86400 60\n@ NS Ns1\nns1 A 192.0.2.1\nWWW A 192.0.2.7\n"
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, File: file}}})
+	b := &bench{t: t, server: s, observer: observe.New(observe.Options{}), provider: rfc2136.New(rfc2136.Options{})}
+	b.target = rfc2136.Target{Server: s.Addr, Zone: zone, Key: &s.Update}
+	defer b.provider.Close()
+	result, err := b.apply(plan.Changes{
+		UpdateOld: []rrset.RRset{set("www", "A", 300, "192.0.2.7"), set("@", "NS", 300, "ns1.example.test.")},
+		UpdateNew: []rrset.RRset{set("www", "A", 300, "192.0.2.8"), set("@", "NS", 300, "ns.other.test.", "ns1.example.test.")},
+	})
+	if err != nil || len(result.Refused) > 0 {
+		t.Fatal(result, err)
+	}
+	want := []string{"example.test. 300 NS ns.other.test. | ns1.example.test.", "www 300 A 192.0.2.8"}
+	if diff := cmp.Diff(want, show(b.read())); diff != "" || b.read().SOA != result.SOA {
+		t.Errorf("SOA %+v, content (-want +got):\n%s", b.read().SOA, diff)
+	}
+}
+
 // TestTexts: what looks alike is told apart, and what needs escapes arrives as it was meant.
 func TestTexts(t *testing.T) {
 	b := newBench(t, "")
