@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/uninstall"
 )
 
 // Names of what the manifests install beside the controller.
@@ -106,7 +107,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err := o.setup(mgr); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return uninstall.New(config, o.Namespace, mgr.GetLogger().WithName("uninstall")).Guard(ctx, mgr.Start)
 }
 
 func (o *Options) managerOptions() ctrl.Options {
