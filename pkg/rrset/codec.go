@@ -79,6 +79,7 @@ func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 		if known, ok := fromRaw(raw); ok {
 			return FromRR(known)
 		}
+		return key, ttl, fmt.Sprintf(`\# %d %s`, len(raw.Rdata)/2, raw.Rdata)
 	}
 	return key, ttl, strings.TrimPrefix(rr.String(), h.String())
 }

@@ -96,8 +96,8 @@ func (c caa) check() error {
 	if len(c.tag) == 0 || len(c.tag) > 15 || strings.Trim(c.tag, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		return fmt.Errorf("tag %q is not 1 to 15 letters and digits (RFC 8659 section 4.1), such as issue", shorten(c.tag))
 	}
-	if len(c.value) > 1024 { // miekg/dns packs no more.
-		return fmt.Errorf("the value is %d bytes long; at most 1024 are supported", len(c.value))
+	if size := 2 + len(c.tag) + len(c.value); size > maxRdata {
+		return fmt.Errorf("the data takes %d bytes; a record has at most %d", size, maxRdata)
 	}
 	return nil
 }
@@ -122,8 +122,8 @@ func parseCAA(rdata string) (caa, error) {
 	return c, c.check()
 }
 
-// caaCodec: miekg/dns reads the value from the network as it is, but takes "\" in it for an escape when it packs. So we
-// hold that Value is raw, and let a value with "\" travel as raw rdata (RFC 3597).
+// caaCodec: miekg/dns reads the value from the network as it is, but takes "\" in it for an escape when it packs, and
+// packs no long ones. So we hold that Value is raw, and let what it would spoil travel as raw rdata (RFC 3597).
 var caaCodec = codec{
 	parse: func(s string) (string, error) {
 		c, err := parseCAA(s)
@@ -134,7 +134,7 @@ var caaCodec = codec{
 		if err != nil {
 			return nil, err
 		}
-		if strings.IndexByte(c.value, '\\') >= 0 {
+		if strings.IndexByte(c.value, '\\') >= 0 || len(c.value) > 1024 {
 			raw := append([]byte{c.flags, byte(len(c.tag))}, c.tag+c.value...)
 			return &dns.RFC3597{Hdr: h, Rdata: hex.EncodeToString(raw)}, nil
 		}

@@ -1,0 +1,266 @@
+package rrset
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+)
+
+func TestParse(t *testing.T) {
+	long := strings.Repeat("x", 255)
+	for name, test := range map[string]struct {
+		rrtype   uint16
+		in, want string
+	}{
+		"A":                          {dns.TypeA, "192.0.2.1", "192.0.2.1"},
+		"AAAA":                       {dns.TypeAAAA, "2001:DB8:0:0::0001", "2001:db8::1"},
+		"AAAA with IPv4 in it":       {dns.TypeAAAA, "::FFFF:192.0.2.1", "::ffff:192.0.2.1"},
+		"AAAA zero":                  {dns.TypeAAAA, "0:0:0:0:0:0:0:0", "::"},
+		"CNAME":                      {dns.TypeCNAME, "WWW.Example.com", "www.example.com."},
+		"NS":                         {dns.TypeNS, "NS1.example.com.", "ns1.example.com."},
+		"PTR":                        {dns.TypePTR, "Host.Example.", "host.example."},
+		"DNAME":                      {dns.TypeDNAME, "Other.example.", "other.example."},
+		"MX":                         {dns.TypeMX, " 010  Mail.example. ", "10 mail.example."},
+		"null MX":                    {dns.TypeMX, "0 .", "0 ."},
+		"SRV":                        {dns.TypeSRV, "1 2 65535 Host.example.", "1 2 65535 host.example."},
+		"TXT":                        {dns.TypeTXT, `"v=spf1 -all"`, `"v=spf1 -all"`},
+		"TXT without quotes":         {dns.TypeTXT, `one two`, `"one" "two"`},
+		"TXT empty":                  {dns.TypeTXT, `""`, `""`},
+		"TXT escapes":                {dns.TypeTXT, `"a\"b\\c\;d\065"`, `"a\"b\\c;dA"`},
+		"TXT UTF-8 and control":      {dns.TypeTXT, "\"\u00fc\x01\t\"", `"\195\188\001\009"`},
+		"TXT two strings":            {dns.TypeTXT, `"` + long + `" "y"`, `"` + long + `" "y"`},
+		"TXT blank after backslash":  {dns.TypeTXT, `a\ b`, `"a b"`},
+		"CAA":                        {dns.TypeCAA, `0 ISSUE "LetsEncrypt.org"`, `0 issue "LetsEncrypt.org"`},
+		"CAA critical, none":         {dns.TypeCAA, `128 issue ";"`, `128 issue ";"`},
+		"CAA without quotes":         {dns.TypeCAA, `0 iodef mailto:a@example.com`, `0 iodef "mailto:a@example.com"`},
+		"CAA backslash":              {dns.TypeCAA, `0 issue "a\\b\"c"`, `0 issue "a\\b\"c"`},
+		"CAA long value":             {dns.TypeCAA, `0 issue "` + long + `yz"`, `0 issue "` + long + `yz"`},
+		"CAA very long value":        {dns.TypeCAA, `0 issue "` + strings.Repeat(long, 5) + `"`, `0 issue "` + strings.Repeat(long, 5) + `"`},
+		"SOA":                        {dns.TypeSOA, "NS1.example. admin.Example. 1 2 3 4 5", "ns1.example. admin.example. 1 2 3 4 5"},
+		"SSHFP by the parser":        {dns.TypeSSHFP, "1 1 ABCDEF0123456789ABCDEF0123456789ABCDEF01", "1 1 ABCDEF0123456789ABCDEF0123456789ABCDEF01"},
+		"TLSA with blanks":           {dns.TypeTLSA, "3 1 1 ab cd", "3 1 1 abcd"},
+		"SVCB by the parser":         {dns.TypeHTTPS, `1 . alpn="h2,h3"`, `1 . alpn="h2,h3"`},
+		"unknown type":               {65400, `\# 3 ABCDEF`, `\# 3 abcdef`},
+		"known type in unknown form": {dns.TypeSSHFP, `\# 3 0101ab`, "1 1 AB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := Key{"x.example.", test.rrtype}
+			got, err := Parse(key, test.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			roundTrip(t, key, got)
+		})
+	}
+}
+
+// roundTrip checks that canonical rdata survives ToRR, a DNS message and FromRR.
+func roundTrip(t *testing.T, key Key, rdata string) {
+	t.Helper()
+	rr, err := ToRR(key, 300, rdata)
+	if err != nil {
+		t.Fatalf("%q does not become an RR: %v", rdata, err)
+	}
+	if _, _, got := FromRR(rr); got != rdata {
+		t.Fatalf("%q became %q in memory", rdata, got)
+	}
+	m := new(dns.Msg)
+	m.Answer = []dns.RR{rr}
+	wire, err := m.Pack()
+	if err != nil {
+		t.Fatalf("%q does not pack: %v", rdata, err)
+	}
+	var back dns.Msg
+	if err := back.Unpack(wire); err != nil {
+		t.Fatalf("%q does not unpack: %v", rdata, err)
+	}
+	gotKey, ttl, got := FromRR(back.Answer[0])
+	if gotKey != key || ttl != 300 || got != rdata {
+		t.Fatalf("%s %q came back as %s %q with TTL %d", key, rdata, gotKey, got, ttl)
+	}
+	if again, err := Parse(key, got); err != nil || again != got {
+		t.Fatalf("%q parses as %q, %v", got, again, err)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		rrtype      uint16
+		in, message string
+	}{
+		"A empty":              {dns.TypeA, "", "not an IPv4 address"},
+		"A of IPv6":            {dns.TypeA, "2001:db8::1", "IPv4 is needed here"},
+		"A with leading zeros": {dns.TypeA, "192.0.2.010", "not an IPv4 address"},
+		"A short":              {dns.TypeA, "192.0.2", "not an IPv4 address"},
+		"AAAA of IPv4":         {dns.TypeAAAA, "192.0.2.1", "IPv6 is needed here"},
+		"AAAA with zone":       {dns.TypeAAAA, "fe80::1%eth0", "not an IPv6 address"},
+		"CNAME IDN":            {dns.TypeCNAME, "bücher.example.", "xn--bcher-kva.example."},
+		"CNAME of two":         {dns.TypeCNAME, "a. b.", `the character ' '`},
+		"MX without name":      {dns.TypeMX, "10", "preference name"},
+		"MX out of range":      {dns.TypeMX, "65536 a.", "preference"},
+		"SRV negative":         {dns.TypeSRV, "0 0 -1 a.", "port"},
+		"TXT nothing":          {dns.TypeTXT, "  ", "no string"},
+		"TXT open":             {dns.TypeTXT, `"a`, "no closing quote"},
+		"TXT quote inside":     {dns.TypeTXT, `a"b`, "quote inside"},
+		"TXT no blank":         {dns.TypeTXT, `"a""b"`, "without a blank"},
+		"TXT long string":      {dns.TypeTXT, `"` + strings.Repeat("x", 256) + `"`, "256 bytes"},
+		"TXT stray escape":     {dns.TypeTXT, `"a\25"`, "without three digits"},
+		"CAA flags":            {dns.TypeCAA, `256 issue "a"`, "0 to 255"},
+		"CAA tag":              {dns.TypeCAA, `0 is-sue "a"`, "letters and digits"},
+		"CAA two values":       {dns.TypeCAA, `0 issue a b`, "2 values"},
+		"CAA form":             {dns.TypeCAA, `0 issue`, "flags tag"},
+		"SOA short":            {dns.TypeSOA, `a. b. 1`, "7"},
+		"generic newline":      {dns.TypeSSHFP, "1 1 ab\nx. 0 IN A 192.0.2.1", "one line"},
+		"generic nonsense":     {dns.TypeSSHFP, "x", "SSHFP"},
+		"unknown type":         {65400, "x", "TYPE65400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse(Key{"x.example.", test.rrtype}, test.in)
+			if err == nil {
+				t.Fatalf("accepted as %q", got)
+			}
+			if got != "" {
+				t.Errorf("%q came with the error", got)
+			}
+			if !strings.Contains(err.Error(), test.message) {
+				t.Errorf("message %q does not say %q", err, test.message)
+			}
+			if _, err := ToRR(Key{"x.example.", test.rrtype}, 0, test.in); err == nil {
+				t.Error("ToRR accepted it")
+			}
+		})
+	}
+}
+
+func TestFromRR(t *testing.T) {
+	h := func(rrtype uint16, ttl uint32) dns.RR_Header {
+		return dns.RR_Header{Name: "WWW.Example.com.", Rrtype: rrtype, Class: dns.ClassINET, Ttl: ttl}
+	}
+	for name, test := range map[string]struct {
+		rr    dns.RR
+		ttl   uint32
+		rdata string
+	}{
+		"TTL capped":          {&dns.NS{Hdr: h(dns.TypeNS, 1<<31), Ns: "NS.Example."}, 1<<31 - 1, "ns.example."},
+		"MX by case":          {&dns.MX{Hdr: h(dns.TypeMX, 1), Preference: 5, Mx: "MAIL.example."}, 1, "5 mail.example."},
+		"CAA raw from net":    {&dns.CAA{Hdr: h(dns.TypeCAA, 1), Tag: "ISSUE", Value: `a\b"c`}, 1, `0 issue "a\\b\"c"`},
+		"TXT splits differ":   {&dns.TXT{Hdr: h(dns.TypeTXT, 1), Txt: []string{"ab", "c"}}, 1, `"ab" "c"`},
+		"TXT without strings": {&dns.TXT{Hdr: h(dns.TypeTXT, 1)}, 1, `""`},
+		"TXT needless escape": {&dns.TXT{Hdr: h(dns.TypeTXT, 1), Txt: []string{`\a\066`}}, 1, `"aB"`},
+		"raw rdata":           {&dns.RFC3597{Hdr: h(dns.TypeA, 1), Rdata: "c0000201"}, 1, "192.0.2.1"},
+		"broken raw rdata":    {&dns.RFC3597{Hdr: h(dns.TypeA, 1), Rdata: "c00002"}, 1, `\# 3 c00002`},
+		"delete an RRset":     {&dns.ANY{Hdr: h(dns.TypeA, 0)}, 0, ""},
+		"name that is odd":    {&dns.CNAME{Hdr: h(dns.TypeCNAME, 1), Target: "Odd Name."}, 1, "odd name."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, ttl, rdata := FromRR(test.rr)
+			if want := (Key{"www.example.com.", test.rr.Header().Rrtype}); key != want || ttl != test.ttl || rdata != test.rdata {
+				t.Errorf("got %s %d %q, want %d %q", key, ttl, rdata, test.ttl, test.rdata)
+			}
+		})
+	}
+}
+
+func TestText(t *testing.T) {
+	x := strings.Repeat("x", 255)
+	for name, test := range map[string]struct {
+		in   []string
+		want string
+	}{
+		"one":            {[]string{"v=spf1 -all"}, `"v=spf1 -all"`},
+		"empty":          {[]string{""}, `""`},
+		"empty and not":  {[]string{"", "a", ""}, `"" "a" ""`},
+		"not escaped":    {[]string{`a\b"c\065`}, `"a\\b\"c\\065"`},
+		"255":            {[]string{x}, `"` + x + `"`},
+		"256":            {[]string{x + "y"}, `"` + x + `" "y"`},
+		"510":            {[]string{x + x}, `"` + x + `" "` + x + `"`},
+		"long and short": {[]string{x + "y", "z"}, `"` + x + `" "y" "z"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Text(test.in...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			roundTrip(t, Key{"x.", dns.TypeTXT}, got)
+		})
+	}
+	for name, in := range map[string][]string{"none": nil, "too much": {strings.Repeat("x", 65300)}} {
+		if got, err := Text(in...); err == nil {
+			t.Errorf("%s: accepted as %q", name, shorten(got))
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	given := []string{"b", "a", "b"}
+	got := New(Key{"x.", dns.TypeTXT}, 5, given...)
+	if diff := cmp.Diff(RRset{Key: Key{"x.", dns.TypeTXT}, TTL: 5, Rdata: []string{"a", "b"}}, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"b", "a", "b"}, given); diff != "" {
+		t.Errorf("the argument changed: %s", diff)
+	}
+}
+
+func FuzzRdata(f *testing.F) {
+	for t, s := range map[uint16]string{
+		dns.TypeA: "192.0.2.1", dns.TypeAAAA: "2001:db8::1", dns.TypeCNAME: `a\.b.example.`, dns.TypeMX: "10 mail.",
+		dns.TypeSRV: "1 2 3 host.", dns.TypeTXT: `"a\"\\\009" b`, dns.TypeCAA: `0 issue "a\\b"`, dns.TypeSOA: "a. b. 1 2 3 4 5",
+		dns.TypeNS: ".", dns.TypePTR: "p.",
+	} {
+		f.Add(t, s)
+	}
+	f.Fuzz(func(t *testing.T, rrtype uint16, in string) {
+		key := Key{"x.example.", rrtype}
+		if _, ok := codecs[rrtype]; !ok {
+			t.Skip() // The generic parser is miekg/dns'.
+		}
+		rdata, err := Parse(key, in)
+		if err != nil {
+			if _, err := ToRR(key, 0, in); err == nil {
+				t.Fatalf("ToRR accepts %q, Parse does not", in)
+			}
+			return
+		}
+		roundTrip(t, key, rdata)
+	})
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("a", `b"\`)
+	f.Add(strings.Repeat("\x00", 300), "")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		rdata, err := Text(a, b)
+		if err != nil {
+			t.Skip()
+		}
+		roundTrip(t, Key{"x.example.", dns.TypeTXT}, rdata)
+		strs, err := splitStrings(rdata)
+		if err != nil || strings.Join(strs, "") != a+b {
+			t.Fatalf("the text became %q, %v", strs, err)
+		}
+	})
+}
+
+func BenchmarkFromRR(b *testing.B) {
+	for _, s := range []string{"A 192.0.2.1", "AAAA 2001:db8::1", "TXT \"v=spf1 -all\"", "MX 10 mail.example.com.", "CNAME www.example.com."} {
+		rr, err := dns.NewRR("host.example.com. 300 IN " + s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(strings.Fields(s)[0], func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				FromRR(rr)
+			}
+		})
+	}
+}
