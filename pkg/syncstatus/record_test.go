@@ -1,0 +1,420 @@
+package syncstatus
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+var (
+	asked = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	wwwA  = rrset.Key{Name: "www.example.com.", Type: dns.TypeA}
+)
+
+// testZone is a zone that is configured on both of its instances.
+func testZone(change ...func(*v1beta1.DNSZone)) *v1beta1.DNSZone {
+	z := &v1beta1.DNSZone{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "example-com", UID: "zone", Generation: 1},
+		Spec: v1beta1.DNSZoneSpec{
+			ZoneName:  "example.com",
+			SOARecord: v1beta1.SOARecord{PrimaryNS: "ns1.example.net.", AdminEmail: "admin.example.com."},
+		},
+		Status: v1beta1.DNSZoneStatus{ObservedGeneration: 1, Bind9Instances: []v1beta1.ZoneInstance{
+			{Namespace: "dns", Name: "primary-0", Status: v1beta1.ZoneConfigured},
+			{Namespace: "dns", Name: "secondary-0", Status: v1beta1.ZoneConfigured},
+		}},
+	}
+	for _, c := range change {
+		c(z)
+	}
+	return z
+}
+
+// testRecord is www.example.com A 192.0.2.1, programmed.
+func testRecord(z *v1beta1.DNSZone, change ...func(*v1beta1.ARecord)) *v1beta1.ARecord {
+	r := &v1beta1.ARecord{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "www", UID: "www", Generation: 3, Labels: map[string]string{"a": "b"}},
+		Spec:       v1beta1.ARecordSpec{RecordCommon: v1beta1.RecordCommon{Name: "www"}, IPv4Addresses: []string{"192.0.2.1"}},
+	}
+	desired, err := source.Build(z, []v1beta1.Record{r}, source.Options{})
+	if err != nil {
+		panic(err)
+	}
+	r.Status = v1beta1.RecordStatus{
+		ObservedGeneration: 3, RecordHash: source.Hash(desired.Declarations[0]), PublishedName: "www.example.com", Zone: "example.com",
+	}
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+// unprogrammed says that the controller has not got to the present generation yet.
+func unprogrammed(r *v1beta1.ARecord) { r.Status.ObservedGeneration, r.Status.RecordHash = 2, "older" }
+
+// stuck says that the controller has given up on the present generation.
+func stuck(r *v1beta1.ARecord) {
+	r.Status.RecordHash = "older"
+	r.Status.Conditions = []metav1.Condition{{
+		Type: "Programmed", Status: metav1.ConditionFalse, Reason: "Refused", Message: "answered REFUSED", ObservedGeneration: 3,
+		LastTransitionTime: metav1.NewTime(asked.Add(-time.Hour)),
+	}}
+}
+
+func servers() []observe.Server {
+	at := func(ip string) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr(ip), 5353) }
+	return []observe.Server{
+		{Namespace: "dns", Instance: "primary-0", Pod: "primary-0-0", Role: observe.Primary, Addr: at("10.0.0.1"), PodPhase: corev1.PodRunning, PodReady: true},
+		{Namespace: "dns", Instance: "secondary-0", Pod: "secondary-0-0", Role: observe.Secondary, Addr: at("10.0.0.2"), PodPhase: corev1.PodRunning, PodReady: true},
+	}
+}
+
+// serves is the answer of a server with the zone at a serial, with these addresses for www.
+func serves(serial uint32, addresses ...string) observe.Observation {
+	soa := rrset.SOA{MName: "ns1.example.net.", RName: "admin.example.com.", Serial: serial, Minimum: 60, TTL: 300}
+	var sets []rrset.RRset
+	if len(addresses) > 0 {
+		sets = append(sets, rrset.RRset{Key: wwwA, TTL: 3600, Rdata: addresses})
+	}
+	return observe.Observation{
+		At: asked, RTT: time.Millisecond, Authoritative: true, Serial: serial, SOA: soa, Mirror: observe.NewMirror("example.com.", soa, sets...),
+	}
+}
+
+func answers(rcode int) observe.Observation {
+	return observe.Observation{At: asked, RTT: time.Millisecond, Rcode: rcode}
+}
+
+func silent() observe.Observation {
+	return observe.Observation{At: asked, Rcode: observe.NoReply, Err: &wire.Error{Op: "query", Server: "10.0.0.2:5353"}}
+}
+
+func untransferred(err *wire.Error) observe.Observation {
+	o := serves(7)
+	o.Mirror, o.Err = nil, err
+	return o
+}
+
+// outcome is what a row of the table expects.
+type outcome struct {
+	Phase    sync.Phase
+	States   []sync.ServerState
+	Lags     []int64 // of the servers that have one
+	Accepted string  // status and reason, as the two below
+	Program  string
+	Spread   string
+	Failure  string
+}
+
+func outcomeOf(s *sync.SyncStatus) outcome {
+	o := outcome{Phase: s.Status.Phase, Failure: s.Status.FailureReason}
+	for _, r := range s.Servers {
+		o.States = append(o.States, r.State)
+		if r.SerialLag != nil {
+			o.Lags = append(o.Lags, *r.SerialLag)
+		}
+	}
+	text := func(c metav1.Condition) string { return string(c.Status) + " " + c.Reason }
+	o.Accepted, o.Program, o.Spread = text(s.Status.Conditions[0]), text(s.Status.Conditions[1]), text(s.Status.Conditions[2])
+	return o
+}
+
+func TestRecord(t *testing.T) {
+	const accepted = "True Accepted"
+	states := func(s ...sync.ServerState) []sync.ServerState { return s }
+	for name, tc := range map[string]struct {
+		zone    func(*v1beta1.DNSZone)
+		record  func(*v1beta1.ARecord)
+		problem *Problem
+		servers func([]observe.Server) []observe.Server
+		answers []observe.Observation
+		want    outcome
+	}{
+		"every server serves it": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, accepted, "True InSync", "True InSync", ""},
+		},
+		"the same data at an older serial is in step": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(5, "192.0.2.1")},
+			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 2}, accepted, "True InSync", "True InSync", ""},
+		},
+		"served before the controller says so": {
+			record:  unprogrammed,
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, accepted, "True InSync", "True InSync", ""},
+		},
+		"the secondary has yet to transfer": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")},
+			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, accepted, "True InSync", "False Stale", ""},
+		},
+		"a new name that the secondary has yet to transfer": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(6)},
+			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, accepted, "True InSync", "False Stale", ""},
+		},
+		"serials wrap around": {
+			answers: []observe.Observation{serves(2, "192.0.2.1"), serves(4294967295, "192.0.2.9")},
+			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 3}, accepted, "True InSync", "False Stale", ""},
+		},
+		"not programmed yet": {
+			record:  unprogrammed,
+			answers: []observe.Observation{serves(6, "192.0.2.9"), serves(6, "192.0.2.9")},
+			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
+		},
+		"a new record that is not programmed yet": {
+			record:  unprogrammed,
+			answers: []observe.Observation{serves(6), serves(6)},
+			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
+		},
+		"the controller gave up": {
+			record:  stuck,
+			answers: []observe.Observation{serves(6), serves(6)},
+			want:    outcome{sync.PhaseFailed, states("Missing", "Missing"), []int64{0, 0}, accepted, "False Refused", "False Missing", "Refused"},
+		},
+		"gone from the newest serial": {
+			answers: []observe.Observation{serves(7), serves(7)},
+			want:    outcome{sync.PhaseOutOfSync, states("Missing", "Missing"), []int64{0, 0}, accepted, "False Missing", "False Missing", ""},
+		},
+		"other data at the same serial": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.9")},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
+		},
+		"one value too many": {
+			answers: []observe.Observation{serves(7, "192.0.2.1", "192.0.2.9"), serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhaseOutOfSync, states("Divergent", "InSync"), []int64{0, 0}, accepted, "False Divergent", "False Divergent", ""},
+		},
+		"a serial ahead of the primary's is never transferred": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(9, "192.0.2.9")},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -2}, accepted, "True InSync", "False Divergent", ""},
+		},
+		"SERVFAIL": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeServerFailure)},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "NotLoaded"), []int64{0}, accepted, "True InSync", "False NotLoaded", ""},
+		},
+		"NOTAUTH": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeNotAuth)},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "NotLoaded"), []int64{0}, accepted, "True InSync", "False NotLoaded", ""},
+		},
+		"REFUSED": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeRefused)},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0}, accepted, "True InSync", "False Refused", ""},
+		},
+		"REFUSED while the zone is being configured there": {
+			zone:    func(z *v1beta1.DNSZone) { z.Status.Bind9Instances = z.Status.Bind9Instances[:1] },
+			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeRefused)},
+			want:    outcome{sync.PhasePropagating, states("InSync", "Refused"), []int64{0}, accepted, "True InSync", "False Refused", ""},
+		},
+		"a transfer that is refused": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeRefused})},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
+		},
+		"a key that the server does not know": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadKey})},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
+		},
+		"a transfer that breaks off": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer"})},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0, 0}, accepted, "True InSync", "Unknown Unreachable", ""},
+		},
+		"an answer without authority": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeSuccess)},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Lame"), []int64{0}, accepted, "True InSync", "False Lame", ""},
+		},
+		"only a parent zone is served": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeNameError)},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Lame"), []int64{0}, accepted, "True InSync", "False Lame", ""},
+		},
+		"a secondary that is silent": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), silent()},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0}, accepted, "True InSync", "Unknown Unreachable", ""},
+		},
+		"a primary that is silent": {
+			answers: []observe.Observation{silent(), serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhaseOutOfSync, states("Unreachable", "InSync"), []int64{0}, accepted, "Unknown Unreachable", "Unknown Unreachable", ""},
+		},
+		"a pod without an address": {
+			servers: func(s []observe.Server) []observe.Server {
+				s[1].Addr, s[1].PodPhase, s[1].PodReady = netip.AddrPort{}, "", false
+				return s
+			},
+			answers: []observe.Observation{serves(7, "192.0.2.1"), {}},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0}, accepted, "True InSync", "Unknown Unreachable", ""},
+		},
+		"nobody answers": {
+			answers: []observe.Observation{silent(), silent()},
+			want:    outcome{sync.PhaseUnknown, states("Unreachable", "Unreachable"), nil, accepted, "Unknown Unreachable", "Unknown Unreachable", ""},
+		},
+		"no servers": {
+			servers: func([]observe.Server) []observe.Server { return nil },
+			want:    outcome{sync.PhaseUnknown, nil, nil, accepted, "Unknown NoPrimaryInstances", "Unknown NoPrimaryInstances", ""},
+		},
+		"no primary": {
+			servers: func(s []observe.Server) []observe.Server { return s[1:] },
+			answers: []observe.Observation{serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhaseInSync, states("InSync"), []int64{0}, accepted, "Unknown NoPrimaryInstances", "True InSync", ""},
+		},
+		"invalid": {
+			record:  func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2"}; r.Status = v1beta1.RecordStatus{} },
+			answers: []observe.Observation{serves(7), serves(7)},
+			want:    outcome{sync.PhaseFailed, nil, nil, "False Invalid", "False Invalid", "False Invalid", "Invalid"},
+		},
+		"the zone is a duplicate": {
+			problem: &Problem{"DuplicateZone", "declared twice"},
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
+			want: outcome{sync.PhaseFailed, states("InSync", "InSync"), []int64{0, 0}, "False DuplicateZone", "False DuplicateZone",
+				"False DuplicateZone", "DuplicateZone"},
+		},
+		"being deleted, still served": {
+			record:  func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, "True Deleting", "False Stale", "False Stale", ""},
+		},
+		"being deleted, gone from the primary": {
+			record:  func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: []observe.Observation{serves(8), serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 1}, "True Deleting", "True InSync", "False Stale", ""},
+		},
+		"being deleted, gone": {
+			record:  func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: []observe.Observation{serves(8), serves(8)},
+			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, "True Deleting", "True InSync", "True InSync", ""},
+		},
+		"renamed, and the old name still served": {
+			record:  func(r *v1beta1.ARecord) { r.Spec.Name = "web"; unprogrammed(r) },
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			z := testZone()
+			if tc.zone != nil {
+				tc.zone(z)
+			}
+			r := testRecord(z)
+			if tc.record != nil {
+				tc.record(r)
+			}
+			s := servers()
+			if tc.servers != nil {
+				s = tc.servers(s)
+			}
+			j := Judge(Declare(z, build(t, z, r), []v1beta1.Record{r}, tc.problem), s, tc.answers, asked.Add(time.Second))
+			if diff := cmp.Diff(tc.want, outcomeOf(j.Record(r))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// build leaves out records being deleted, as the caller of Declare has to.
+func build(t *testing.T, z *v1beta1.DNSZone, r *v1beta1.ARecord) *source.Zone {
+	t.Helper()
+	var live []v1beta1.Record
+	if r.DeletionTimestamp == nil {
+		live = append(live, r)
+	}
+	desired, err := source.Build(z, live, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desired
+}
+
+func TestRecordEvidence(t *testing.T) {
+	z := testZone()
+	r := testRecord(z)
+	programmedAt := metav1.NewTime(asked.Add(-time.Hour))
+	r.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: metav1.ConditionTrue, LastTransitionTime: programmedAt}}
+	j := Judge(Declare(z, build(t, z, r), []v1beta1.Record{r}, nil), servers(),
+		[]observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, asked.Add(time.Second))
+	got := j.Record(r)
+	at := metav1.NewMicroTime(asked)
+	ms := &metav1.Duration{Duration: time.Millisecond}
+	want := &sync.SyncStatus{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "sync.bindy.firestoned.io/v1alpha1", Kind: "SyncStatus"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "arecord.www", UID: "www", Generation: 3, Labels: map[string]string{"a": "b"}},
+		ObjectRef: sync.ObjectReference{
+			APIVersion: "bindy.firestoned.io/v1beta1", Kind: "ARecord", Namespace: "dns", Name: "www", UID: types.UID("www"), Generation: 3,
+		},
+		Zone:   "example.com",
+		RRsets: []sync.RRset{{Name: "www.example.com.", Type: "A", TTL: new(int64(3600)), Rdata: []string{"192.0.2.1"}}},
+		Status: sync.SyncStatusStatus{Phase: sync.PhasePropagating, Conditions: []metav1.Condition{
+			{Type: "Accepted", Status: "True", Reason: "Accepted", Message: "part of zone example-com", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(asked)},
+			{Type: "Programmed", Status: "True", Reason: "InSync", Message: "1 of 1 primary in step", ObservedGeneration: 3, LastTransitionTime: programmedAt},
+			{Type: "Propagated", Status: "False", Reason: "Stale", Message: "1 of 2 servers in step; Stale: secondary-0-0", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(asked)},
+		}},
+		Servers: []sync.ServerStatus{
+			{
+				Instance: "primary-0", Pod: "primary-0-0", Address: "10.0.0.1:5353", Role: "Primary", PodPhase: "Running", PodReady: true,
+				State: "InSync", Serial: new(int64(7)), SerialLag: new(int64(0)), Rcode: "NOERROR", Authoritative: true, RTT: ms, ObservedAt: &at,
+			},
+			{
+				Instance: "secondary-0", Pod: "secondary-0-0", Address: "10.0.0.2:5353", Role: "Secondary", PodPhase: "Running", PodReady: true,
+				State: "Stale", Serial: new(int64(6)), SerialLag: new(int64(1)), Rcode: "NOERROR", Authoritative: true, RTT: ms, ObservedAt: &at,
+				Observed: []sync.RRset{{Name: "www.example.com.", Type: "A", TTL: new(int64(3600)), Rdata: []string{"192.0.2.9"}}},
+				Message:  "serial 6 is 1 behind the primaries' 7",
+			},
+		},
+		Summary:        sync.Summary{Servers: 2, InSync: 1},
+		ObservedAt:     &at,
+		CachesExpireAt: new(metav1.NewTime(asked.Add(time.Hour))), // the old answer's TTL
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCachesExpireAfterNegativeTTL(t *testing.T) {
+	z := testZone()
+	r := testRecord(z)
+	j := Judge(Declare(z, build(t, z, r), []v1beta1.Record{r}, nil), servers(),
+		[]observe.Observation{serves(7, "192.0.2.1"), serves(6)}, asked)
+	if got, want := j.Record(r).CachesExpireAt, metav1.NewTime(asked.Add(time.Minute)); got == nil || !got.Equal(&want) {
+		t.Errorf("caches expire at %v, want %v: the SOA's minimum after the question", got, want)
+	}
+}
+
+func TestUnselected(t *testing.T) {
+	r := testRecord(testZone())
+	want := outcome{sync.PhaseFailed, nil, nil, "False NotSelected", "False NotSelected", "False NotSelected", "NotSelected"}
+	if diff := cmp.Diff(want, outcomeOf(Unselected(r, asked))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestParseName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind, object string
+		ok           bool
+	}{
+		"arecord.www":             {"ARecord", "www", true},
+		"arecord.www.example.com": {"ARecord", "www.example.com", true},
+		"dnszone.example-com":     {"DNSZone", "example-com", true},
+		"bind9cluster.c":          {"Bind9Cluster", "c", true},
+		"ARecord.www":             {},
+		"pod.www":                 {},
+		"arecord.":                {},
+		"arecord":                 {},
+		"":                        {},
+	} {
+		kind, object, ok := ParseName(name)
+		if kind.Kind != tc.kind || object != tc.object || ok != tc.ok {
+			t.Errorf("ParseName(%q) = %q, %q, %v, want %q, %q, %v", name, kind.Kind, object, ok, tc.kind, tc.object, tc.ok)
+		}
+		if ok && Name(kind.Kind, object) != name {
+			t.Errorf("Name(%q, %q) = %q, want %q", kind.Kind, object, Name(kind.Kind, object), name)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package syncstatus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// holds is the answer of a server that holds exactly what is desired, but for the changes.
+func holds(desired *source.Zone, serial uint32, changes ...rrset.RRset) observe.Observation {
+	soa := desired.SOA
+	soa.Serial = serial
+	content := map[rrset.Key]rrset.RRset{}
+	for k, s := range desired.RRsets {
+		content[k] = s.RRset
+	}
+	for _, c := range changes {
+		content[c.Key] = c
+	}
+	var sets []rrset.RRset
+	for _, s := range content {
+		if len(s.Rdata) > 0 {
+			sets = append(sets, s)
+		}
+	}
+	return observe.Observation{At: asked, Authoritative: true, Serial: serial, SOA: soa, Mirror: observe.NewMirror(desired.Name, soa, sets...)}
+}
+
+type zoneOutcome struct {
+	Phase   sync.Phase
+	States  []sync.ServerState
+	Counts  []sync.RecordCounts
+	Summary sync.Summary
+	Failure string
+}
+
+func TestZoneStatus(t *testing.T) {
+	other := rrset.RRset{Key: wwwA, TTL: 3600, Rdata: []string{"192.0.2.9"}}
+	absent := rrset.RRset{Key: wwwA}
+	foreign := rrset.RRset{Key: rrset.Key{Name: "old.example.com.", Type: dns.TypeTXT}, TTL: 60, Rdata: []string{`"x"`}}
+	signed := rrset.RRset{Key: rrset.Key{Name: "example.com.", Type: dns.TypeDNSKEY}, TTL: 60, Rdata: []string{"x"}}
+	states := func(s ...sync.ServerState) []sync.ServerState { return s }
+	all := sync.RecordCounts{InSync: 2} // www A and the apex NS
+	one := sync.RecordCounts{InSync: 1, OutOfSync: 1}
+	for name, tc := range map[string]struct {
+		zone    func(*v1beta1.DNSZone)
+		record  func(*v1beta1.ARecord)
+		problem *Problem
+		answers func(*source.Zone) []observe.Observation
+		want    zoneOutcome
+	}{
+		"in step": {
+			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), holds(d, 7)} },
+			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), []sync.RecordCounts{all, all},
+				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
+		},
+		"a secondary behind": {
+			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), holds(d, 6, other)} },
+			want: zoneOutcome{sync.PhasePropagating, states("InSync", "Stale"), []sync.RecordCounts{all, one},
+				sync.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 1}, ""},
+		},
+		"a record not programmed yet": {
+			record:  unprogrammed,
+			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7, other), holds(d, 7, other)} },
+			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
+				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
+		},
+		"a record lost": {
+			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7, absent), holds(d, 7)} },
+			want: zoneOutcome{sync.PhaseOutOfSync, states("Missing", "InSync"), []sync.RecordCounts{one, all},
+				sync.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 1}, ""},
+		},
+		"what nobody declares is counted, and DNSSEC's own is not": {
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, foreign, signed), holds(d, 7)}
+			},
+			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), []sync.RecordCounts{{InSync: 2, Undeclared: 1}, all},
+				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
+		},
+		"a record that is still to leave": {
+			record:  func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7, other), holds(d, 7, other)} },
+			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
+				sync.Summary{Servers: 2, Records: 1, RecordsOutOfSync: 1}, ""},
+		},
+		"another start of authority": {
+			answers: func(d *source.Zone) []observe.Observation {
+				o := holds(d, 7)
+				soa := o.SOA
+				soa.Minimum++
+				o.Mirror = observe.NewMirror(d.Name, soa, rrset.RRset{Key: wwwA, TTL: 3600, Rdata: []string{"192.0.2.1"}}, apexNS(d))
+				return []observe.Observation{holds(d, 7), o}
+			},
+			want: zoneOutcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []sync.RecordCounts{all, all},
+				sync.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
+		},
+		"a duplicate": {
+			problem: &Problem{"DuplicateZone", "declared twice"},
+			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), silent()} },
+			want: zoneOutcome{sync.PhaseFailed, states("InSync", "Unreachable"), []sync.RecordCounts{all},
+				sync.Summary{Servers: 2, InSync: 1, Unreachable: 1, Records: 2}, "DuplicateZone"},
+		},
+		"being deleted": {
+			zone:    func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{answers(dns.RcodeRefused), holds(d, 7)} },
+			want: zoneOutcome{sync.PhasePropagating, states("InSync", "Stale"), nil,
+				sync.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			z := testZone()
+			if tc.zone != nil {
+				tc.zone(z)
+			}
+			r := testRecord(z)
+			if tc.record != nil {
+				tc.record(r)
+			}
+			desired := build(t, z, r)
+			s := Judge(Declare(z, desired, []v1beta1.Record{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second)).ZoneStatus()
+			got := zoneOutcome{Phase: s.Status.Phase, Summary: s.Summary, Failure: s.Status.FailureReason}
+			for _, row := range s.Servers {
+				got.States = append(got.States, row.State)
+				if row.Records != nil {
+					got.Counts = append(got.Counts, *row.Records)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func apexNS(d *source.Zone) rrset.RRset { return d.RRsets[rrset.Key{Name: d.Name, Type: dns.TypeNS}].RRset }
+
+func TestInstance(t *testing.T) {
+	i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "primary-0"}}
+	failed := i.DeepCopy()
+	failed.Status.FailureReason, failed.Status.FailureMessage = "ConfigurationInvalid", "no such policy"
+	down := servers()
+	down[1].PodReady, down[1].Message = false, "CrashLoopBackOff"
+	for name, tc := range map[string]struct {
+		instance *v1beta1.Bind9Instance
+		servers  []observe.Server
+		phase    sync.Phase
+		ready    string
+		failure  string
+	}{
+		"ready":            {i, servers(), sync.PhaseInSync, "AllReady", ""},
+		"a pod is down":    {i, down, sync.PhaseOutOfSync, "PartiallyReady", ""},
+		"nothing is there": {i, nil, sync.PhaseUnknown, "NoChildren", ""},
+		"failed":           {failed, down, sync.PhaseFailed, "PartiallyReady", "ConfigurationInvalid"},
+		"healed":           {failed, servers(), sync.PhaseInSync, "AllReady", ""},
+	} {
+		s := Instance(tc.instance, tc.servers, asked)
+		if s.Status.Phase != tc.phase || s.Status.Conditions[0].Reason != tc.ready || s.Status.FailureReason != tc.failure {
+			t.Errorf("%s: %s, %s, %q, want %s, %s, %q", name, s.Status.Phase, s.Status.Conditions[0].Reason, s.Status.FailureReason,
+				tc.phase, tc.ready, tc.failure)
+		}
+	}
+}
