@@ -82,7 +82,7 @@ func excludes(rrtype uint16, cname bool) bool {
 
 // holdBack moves what foreign data keeps from being served from Create to Conflicts.
 func (c *Changes) holdBack(foreign map[string][]rrset.Key) {
-	kept := c.Create[:0]
+	var kept []rrset.RRset
 	for _, w := range c.Create {
 		if keys, ok := foreign[w.Name]; ok {
 			slices.SortFunc(keys, rrset.Key.Compare)

@@ -213,22 +213,21 @@ func CompareNames(a, b string) int {
 	if strings.IndexByte(a, '\\') >= 0 || strings.IndexByte(b, '\\') >= 0 {
 		return compareEscaped(a, b)
 	}
-	a, b = strings.TrimSuffix(a, "."), strings.TrimSuffix(b, ".")
-	for a != "" && b != "" {
-		var x, y string
-		a, x = cutLast(a)
-		b, y = cutLast(b)
-		if c := strings.Compare(x, y); c != 0 {
-			return c
+	// Skip what both end in; the labels that differ end at the last dot that both had.
+	i, j := len(a), len(b)
+	endA, endB := i, j
+	for i > 0 && j > 0 && a[i-1] == b[j-1] {
+		i, j = i-1, j-1
+		if a[i] == '.' {
+			endA, endB = i, j
 		}
 	}
+	x := a[strings.LastIndexByte(a[:i], '.')+1 : endA]
+	y := b[strings.LastIndexByte(b[:j], '.')+1 : endB]
+	if c := strings.Compare(x, y); c != 0 {
+		return c
+	}
 	return len(a) - len(b)
-}
-
-// cutLast splits off the last label.
-func cutLast(name string) (rest, label string) {
-	i := strings.LastIndexByte(name, '.')
-	return name[:max(i, 0)], name[i+1:]
 }
 
 func compareEscaped(a, b string) int {
