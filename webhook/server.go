@@ -54,13 +54,13 @@ func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, err
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	serving := certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
-	hooks := crwebhook.NewServer(crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+	secure := func(c *tls.Config) {
 		c.MinVersion = tls.VersionTLS13
 		c.GetCertificate = serving.GetCertificate
-	}}})
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
-		WebhookServer:          hooks,
+		WebhookServer:          crwebhook.NewServer(crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){secure}}),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
 		Cache:                  cache.Options{DefaultTransform: strip},
@@ -72,6 +72,7 @@ func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, err
 	if err != nil {
 		return nil, err
 	}
+	hooks := mgr.GetWebhookServer()
 	hooks.Register(StampPath, gate.handler(&admission.Webhook{Handler: &stamper{objects}}))
 	hooks.Register(ValidatePath, gate.handler(&admission.Webhook{Handler: newReviewer(objects)}))
 	return mgr, probes(mgr, gate, serving)
@@ -89,7 +90,11 @@ func probes(mgr manager.Manager, gate *gate, serving *certs.Serving) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness probe: %w", err)
 	}
-	for name, check := range map[string]healthz.Checker{"caches": gate.check, serving.Name(): serving.Check} {
+	for name, check := range map[string]healthz.Checker{
+		"caches":       gate.check,
+		serving.Name(): serving.Check,
+		"server":       mgr.GetWebhookServer().StartedChecker(),
+	} {
 		if err := mgr.AddReadyzCheck(name, check); err != nil {
 			return fmt.Errorf("adding the readiness probe %s: %w", name, err)
 		}
