@@ -62,7 +62,8 @@ func aptInstall(ctx context.Context, packages []string) error {
 
 // APTUpdate renews the lists of packages.
 func APTUpdate(ctx context.Context) error {
-	if _, err := run(ctx, "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "update"); err != nil {
+	// Without the mode apt takes a mirror that it cannot reach for a success.
+	if _, err := run(ctx, "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "-o", "APT::Update::Error-Mode=any", "update"); err != nil {
 		return fmt.Errorf("%w: %w", ErrAPT, err)
 	}
 	return nil
