@@ -56,11 +56,15 @@ func New(config *rest.Config, options Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for transfer keys: %w", err)
 	}
+	return newEngine(informers, secrets(client), options)
+}
+
+func newEngine(informers *Informers, key func(context.Context, types.NamespacedName) (*wire.Key, error), options Options) (*Engine, error) {
 	revisions := newRevisions(time.Now)
 	e := &Engine{
 		options: options, informers: informers, index: newIndex(informers), revisions: revisions,
 		observer: observe.New(observe.Options{Timeout: options.Deadline}),
-		keys:     newKeys(client, time.Now), memory: newMemory(revisions),
+		keys:     newKeys(key), memory: newMemory(revisions),
 	}
 	e.hub = newHub(e)
 	return e, e.index.handlers(e.hub.poke, e.deleted)
@@ -234,7 +238,7 @@ func (e *Engine) statusOf(k object, j *syncstatus.Judgement) *syncv1.SyncStatus 
 
 func (e *Engine) instance(i *v1beta1.Bind9Instance) *syncv1.SyncStatus {
 	one := []*v1beta1.Bind9Instance{i}
-	return syncstatus.Instance(i, observe.Servers(one, e.index.podsOf(one)), time.Now())
+	return syncstatus.Instance(i, e.index.serversOf(one, e.index.podsOf(one)), time.Now())
 }
 
 func (e *Engine) cluster(c *v1beta1.Bind9Cluster) *syncv1.SyncStatus {
@@ -244,5 +248,5 @@ func (e *Engine) cluster(c *v1beta1.Bind9Cluster) *syncv1.SyncStatus {
 			instances = append(instances, i)
 		}
 	}
-	return syncstatus.Cluster(c, observe.Servers(instances, e.index.podsOf(instances)), time.Now())
+	return syncstatus.Cluster(c, e.index.serversOf(instances, e.index.podsOf(instances)), time.Now())
 }

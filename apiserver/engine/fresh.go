@@ -25,22 +25,15 @@ const (
 func (i *Informers) fresh(ctx context.Context, kind syncstatus.Kind, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, freshWithin)
 	defer cancel()
-	var live metav1.PartialObjectMetadata
-	raw, err := i.stored.Get().Namespace(namespace).Resource(kind.Resource).Name(name).DoRaw(ctx)
+	live, err := i.live(ctx, kind, namespace, name)
 	gone := apierrors.IsNotFound(err)
-	switch {
-	case gone:
-	case err != nil:
+	if err != nil && !gone {
 		return fmt.Errorf("reading %s %s/%s: %w", kind.Kind, namespace, name, err)
-	default:
-		if err := decodeMeta(raw, &live); err != nil {
-			return fmt.Errorf("reading %s %s/%s: %w", kind.Kind, namespace, name, err)
-		}
 	}
 	inf := i.byKind()[kind.Kind]
 	ticker := time.NewTicker(freshEvery)
 	defer ticker.Stop()
-	for !caughtUp(inf, namespace, name, &live, gone) {
+	for !caughtUp(inf, namespace, name, live, gone) {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the cache of %s has not caught up with %s/%s", kind.Resource, namespace, name)

@@ -24,6 +24,8 @@ type object struct{ kind, namespace, name string }
 // date when somebody asks, from what informer events have touched.
 type Index struct {
 	informers *Informers
+	// serversOf finds the pods of instances and their addresses.
+	serversOf func([]*v1beta1.Bind9Instance, []*corev1.Pod) []observe.Server
 	// fleet counts the changes of instances and pods.
 	fleet atomic.Uint64
 
@@ -57,7 +59,7 @@ type view struct {
 }
 
 func newIndex(inf *Informers) *Index {
-	return &Index{informers: inf, namespaces: map[string]*namespace{}}
+	return &Index{informers: inf, serversOf: observe.Servers, namespaces: map[string]*namespace{}}
 }
 
 func (x *Index) namespace(name string) *namespace {
@@ -238,7 +240,7 @@ func (x *Index) fleetOf(zone *v1beta1.DNSZone) *view {
 	v := &view{zone: zone, instances: map[object]*v1beta1.Bind9Instance{}}
 	all := x.liveInstances("")
 	instances := source.InstancesOf(zone, all)
-	v.servers = observe.Servers(instances, x.podsOf(instances))
+	v.servers = x.serversOf(instances, x.podsOf(instances))
 	for _, i := range instances {
 		v.instances[object{syncstatus.InstanceKind.Kind, i.Namespace, i.Name}] = i
 		if i.Spec.Role.Normalize() != v1beta1.RolePrimary {

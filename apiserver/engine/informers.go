@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -31,8 +32,8 @@ type Informers struct {
 	zones, instances, clusters, pods cache.SharedIndexInformer
 	// records holds one informer for each record kind, by Kubernetes kind.
 	records map[string]cache.SharedIndexInformer
-	// stored reads past the caches.
-	stored rest.Interface
+	// live reads one object past the caches.
+	live func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error)
 }
 
 // NewInformers prepares the caches; Run fills them.
@@ -45,15 +46,37 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
-	inf := &Informers{stored: stored, records: map[string]cache.SharedIndexInformer{}}
-	inf.zones = informer(stored, "dnszones", &v1beta1.DNSZone{}, "")
-	inf.instances = informer(stored, "bind9instances", &v1beta1.Bind9Instance{}, "")
-	inf.clusters = informer(stored, "bind9clusters", &v1beta1.Bind9Cluster{}, "")
-	inf.pods = informer(core.CoreV1().RESTClient(), "pods", &corev1.Pod{}, podSelector)
-	for _, k := range v1beta1.RecordKinds {
-		inf.records[k.Kind] = informer(stored, k.Resource, k.New(), "")
+	inf, err := newInformers(func(resource string) cache.ListerWatcher {
+		if resource == "pods" {
+			return listWatch(core.CoreV1().RESTClient(), resource, podSelector)
+		}
+		return listWatch(stored, resource, "")
+	})
+	if err != nil {
+		return nil, err
 	}
-	err = inf.zones.AddIndexers(cache.Indexers{byZoneName: func(o any) ([]string, error) {
+	inf.live = func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
+		raw, err := stored.Get().Namespace(namespace).Resource(kind.Resource).Name(name).DoRaw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o := &metav1.PartialObjectMetadata{}
+		return o, json.Unmarshal(raw, o)
+	}
+	return inf, nil
+}
+
+// newInformers prepares the caches from wherever each resource comes from.
+func newInformers(from func(resource string) cache.ListerWatcher) (*Informers, error) {
+	inf := &Informers{records: map[string]cache.SharedIndexInformer{}}
+	inf.zones = informer(from("dnszones"), &v1beta1.DNSZone{})
+	inf.instances = informer(from("bind9instances"), &v1beta1.Bind9Instance{})
+	inf.clusters = informer(from("bind9clusters"), &v1beta1.Bind9Cluster{})
+	inf.pods = informer(from("pods"), &corev1.Pod{})
+	for _, k := range v1beta1.RecordKinds {
+		inf.records[k.Kind] = informer(from(k.Resource), k.New())
+	}
+	err := inf.zones.AddIndexers(cache.Indexers{byZoneName: func(o any) ([]string, error) {
 		return []string{canonicalZone(o.(*v1beta1.DNSZone))}, nil
 	}})
 	return inf, err
@@ -72,9 +95,12 @@ func storedClient(config *rest.Config) (rest.Interface, error) {
 	return rest.RESTClientFor(c)
 }
 
-func informer(c cache.Getter, resource string, example runtime.Object, labels string) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(c, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = labels })
-	inf := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+func listWatch(c cache.Getter, resource, labels string) cache.ListerWatcher {
+	return cache.NewFilteredListWatchFromClient(c, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = labels })
+}
+
+func informer(from cache.ListerWatcher, example runtime.Object) cache.SharedIndexInformer {
+	inf := cache.NewSharedIndexInformer(from, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	// Only fails on an informer that runs already.
 	_ = inf.SetTransform(func(o any) (any, error) {
 		if m, err := meta.Accessor(o); err == nil {

@@ -23,8 +23,8 @@ const (
 
 // keys reads transfer keys: each is one Secret that this server may get by name, and no other.
 type keys struct {
-	client kubernetes.Interface
-	now    func() time.Time
+	read func(context.Context, types.NamespacedName) (*wire.Key, error)
+	now  func() time.Time
 
 	mu   sync.Mutex
 	kept map[types.NamespacedName]*keptKey
@@ -36,8 +36,19 @@ type keptKey struct {
 	until time.Time
 }
 
-func newKeys(client kubernetes.Interface, now func() time.Time) *keys {
-	return &keys{client: client, now: now, kept: map[types.NamespacedName]*keptKey{}}
+func newKeys(read func(context.Context, types.NamespacedName) (*wire.Key, error)) *keys {
+	return &keys{read: read, now: time.Now, kept: map[types.NamespacedName]*keptKey{}}
+}
+
+// secrets reads keys from the cluster.
+func secrets(client kubernetes.Interface) func(context.Context, types.NamespacedName) (*wire.Key, error) {
+	return func(ctx context.Context, name types.NamespacedName) (*wire.Key, error) {
+		secret, err := client.CoreV1().Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("getting Secret %s: %w", name, err)
+		}
+		return named.KeyFromSecret(secret)
+	}
 }
 
 // get gives the key in a Secret; nil when there is none to be had, so that transfers are tried without one and the
@@ -48,7 +59,7 @@ func (k *keys) get(ctx context.Context, secret types.NamespacedName) *wire.Key {
 	if kept == nil || kept.expired(k.now()) {
 		kept = &keptKey{ready: make(chan struct{})}
 		k.kept[secret] = kept
-		go k.read(context.WithoutCancel(ctx), secret, kept)
+		go k.fetch(context.WithoutCancel(ctx), secret, kept)
 	}
 	k.mu.Unlock()
 	select {
@@ -68,25 +79,17 @@ func (k *keptKey) expired(now time.Time) bool {
 	}
 }
 
-func (k *keys) read(ctx context.Context, secret types.NamespacedName, kept *keptKey) {
+func (k *keys) fetch(ctx context.Context, secret types.NamespacedName, kept *keptKey) {
 	defer close(kept.ready)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	key, err := k.fetch(ctx, secret)
+	key, err := k.read(ctx, secret)
 	if err != nil {
 		kept.until = k.now().Add(noKeyFor)
 		klog.FromContext(ctx).Error(err, "Cannot read a transfer key; the servers that need it will refuse transfers", "secret", secret)
 		return
 	}
 	kept.key, kept.until = key, k.now().Add(keyFor)
-}
-
-func (k *keys) fetch(ctx context.Context, name types.NamespacedName) (*wire.Key, error) {
-	secret, err := k.client.CoreV1().Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("getting Secret %s: %w", name, err)
-	}
-	return named.KeyFromSecret(secret)
 }
 
 // doubt makes the next get read the Secret again: a server refused the key.

@@ -248,7 +248,3 @@ func (e *Engine) after(keys []object, token string) ([]object, error) {
 	}
 	return keys[i:], nil
 }
-
-func decodeMeta(raw []byte, into *metav1.PartialObjectMetadata) error {
-	return json.Unmarshal(raw, into)
-}

@@ -266,7 +266,10 @@ func TestRecord(t *testing.T) {
 			want:    outcome{sync.PhaseInSync, states("InSync"), []int64{0}, accepted, "Unknown NoPrimaryInstances", "True InSync", ""},
 		},
 		"invalid": {
-			record:  func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2"}; r.Status = v1beta1.RecordStatus{} },
+			record: func(r *v1beta1.ARecord) {
+				r.Spec.IPv4Addresses = []string{"192.0.2"}
+				r.Status = v1beta1.RecordStatus{}
+			},
 			answers: []observe.Observation{serves(7), serves(7)},
 			want:    outcome{sync.PhaseFailed, nil, nil, "False Invalid", "False Invalid", "False Invalid", "Invalid"},
 		},

@@ -64,18 +64,24 @@ func TestZoneStatus(t *testing.T) {
 				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
 		},
 		"a secondary behind": {
-			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), holds(d, 6, other)} },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7), holds(d, 6, other)}
+			},
 			want: zoneOutcome{sync.PhasePropagating, states("InSync", "Stale"), []sync.RecordCounts{all, one},
 				sync.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
 		"a record not programmed yet": {
-			record:  unprogrammed,
-			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7, other), holds(d, 7, other)} },
+			record: unprogrammed,
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
+			},
 			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
 				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
 		"a record lost": {
-			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7, absent), holds(d, 7)} },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, absent), holds(d, 7)}
+			},
 			want: zoneOutcome{sync.PhaseOutOfSync, states("Missing", "InSync"), []sync.RecordCounts{one, all},
 				sync.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
@@ -87,8 +93,10 @@ func TestZoneStatus(t *testing.T) {
 				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
 		},
 		"a record that is still to leave": {
-			record:  func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
-			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7, other), holds(d, 7, other)} },
+			record: func(r *v1beta1.ARecord) { r.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
+			},
 			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
 				sync.Summary{Servers: 2, Records: 1, RecordsOutOfSync: 1}, ""},
 		},
@@ -110,8 +118,10 @@ func TestZoneStatus(t *testing.T) {
 				sync.Summary{Servers: 2, InSync: 1, Unreachable: 1, Records: 2}, "DuplicateZone"},
 		},
 		"being deleted": {
-			zone:    func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
-			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{answers(dns.RcodeRefused), holds(d, 7)} },
+			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{answers(dns.RcodeRefused), holds(d, 7)}
+			},
 			want: zoneOutcome{sync.PhasePropagating, states("InSync", "Stale"), nil,
 				sync.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
 		},
@@ -141,7 +151,9 @@ func TestZoneStatus(t *testing.T) {
 	}
 }
 
-func apexNS(d *source.Zone) rrset.RRset { return d.RRsets[rrset.Key{Name: d.Name, Type: dns.TypeNS}].RRset }
+func apexNS(d *source.Zone) rrset.RRset {
+	return d.RRsets[rrset.Key{Name: d.Name, Type: dns.TypeNS}].RRset
+}
 
 func TestInstance(t *testing.T) {
 	i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "primary-0"}}

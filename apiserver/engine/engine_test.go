@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// lagging starts a primary and a secondary that is not told about changes, so that it stays behind until refreshed.
+func lagging(t *testing.T, w *world, zones ...bind.Zone) (primary, secondary *bind.Server) {
+	t.Helper()
+	primary = bind.Start(t, bind.Options{Zones: zones, Transfer: w.key})
+	secondary = bind.Start(t, bind.Options{Role: bind.Secondary, Primary: primary, Zones: zones})
+	w.server("primary", v1beta1.RolePrimary, primary.Addr)
+	w.server("secondary", v1beta1.RoleSecondary, secondary.Addr)
+	return primary, secondary
+}
+
+func TestGetFollowsTheServers(t *testing.T) {
+	w := newWorld(t)
+	primary, secondary := lagging(t, w, bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
+	z := zone("example.test", "primary", "secondary")
+	r := w.record(z, "www", "192.0.2.7")
+	w.apply(z)
+	w.apply(r)
+	for _, name := range []string{"arecord.www", "dnszone.example.test"} {
+		if got, want := states(w.get(name)), "InSync primary-0=InSync secondary-0=InSync"; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+
+	r.Generation, r.Spec.IPv4Addresses = 2, []string{"192.0.2.8"}
+	w.apply(r)
+	if got, want := states(w.get("arecord.www")), "Propagating primary-0=Stale secondary-0=Stale"; got != want {
+		t.Errorf("after the declaration has changed: %s, want %s", got, want)
+	}
+	update(t, primary, "example.test.", "www.example.test.", "192.0.2.8")
+	w.programmed(z, r)
+	w.apply(r)
+	s := w.get("arecord.www")
+	if got, want := states(s), "Propagating primary-0=InSync secondary-0=Stale"; got != want {
+		t.Errorf("after the primary has changed: %s, want %s", got, want)
+	}
+	want := []syncv1.RRset{{Name: "www.example.test.", Type: "A", TTL: new(int64(300)), Rdata: []string{"192.0.2.7"}}}
+	if diff := cmp.Diff(want, s.Servers[1].Observed); diff != "" {
+		t.Errorf("what the secondary serves (-want +got):\n%s", diff)
+	}
+	if s.CachesExpireAt == nil || time.Until(s.CachesExpireAt.Time) < 298*time.Second {
+		t.Errorf("caches expire at %v, want some 300 s from now", s.CachesExpireAt)
+	}
+	if _, err := secondary.Rndc("refresh", "example.test"); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the secondary has caught up", func() bool {
+		return states(w.get("arecord.www")) == "InSync primary-0=InSync secondary-0=InSync"
+	})
+	if s := w.get("arecord.www"); s.CachesExpireAt == nil {
+		t.Error("it is forgotten when caches expire")
+	}
+
+	w.remove(r)
+	_, err := w.engine.Get(w.ctx, syncstatus.Kind{Kind: "ARecord", Resource: "arecords"}, ns, "www")
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("getting a deleted record: %v, want not found", err)
+	}
+}
+
+func TestStatesOfRealServers(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Deadline = 500 * time.Millisecond })
+	zones := bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"}
+	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{zones}, Transfer: w.key})
+	w.server("a-primary", v1beta1.RolePrimary, primary.Addr)
+
+	other := zones
+	other.Records = "www A 192.0.2.9"
+	w.server("b-divergent", v1beta1.RoleSecondary, bind.Start(t, bind.Options{Zones: []bind.Zone{other}, Transfer: w.key}).Addr)
+	none := zones
+	none.Records = ""
+	w.server("c-missing", v1beta1.RoleSecondary, bind.Start(t, bind.Options{Zones: []bind.Zone{none}, Transfer: w.key}).Addr)
+	ahead := other
+	ahead.Serial = 11
+	w.server("d-ahead", v1beta1.RoleSecondary, bind.Start(t, bind.Options{Zones: []bind.Zone{ahead}, Transfer: w.key}).Addr)
+	w.server("e-refused", v1beta1.RoleSecondary, bind.Start(t, bind.Options{Transfer: w.key}).Addr)
+	parent := bind.Zone{Name: "test.", Records: "example NS ns1.example\nns1.example A 192.0.2.1"}
+	w.server("f-lame", v1beta1.RoleSecondary, bind.Start(t, bind.Options{Zones: []bind.Zone{parent}, Transfer: w.key}).Addr)
+	orphan := bind.Start(t, bind.Options{Transfer: w.key})
+	w.server("g-notloaded", v1beta1.RoleSecondary,
+		bind.Start(t, bind.Options{Role: bind.Secondary, Primary: orphan, Zones: []bind.Zone{zones}, NoWait: true}).Addr)
+	silent := bind.Start(t, bind.Options{Zones: []bind.Zone{zones}, Transfer: w.key})
+	silent.Pause()
+	w.server("h-unreachable", v1beta1.RoleSecondary, silent.Addr)
+	w.server("i-keyless", v1beta1.RoleSecondary, bind.Start(t, bind.Options{Zones: []bind.Zone{zones}}).Addr)
+
+	var instances []string
+	for _, i := range w.engine.index.liveInstances(ns) {
+		instances = append(instances, i.Name)
+	}
+	z := zone("example.test", append(instances, "a-primary", "b-divergent", "c-missing", "d-ahead", "e-refused", "f-lame", "g-notloaded", "h-unreachable", "i-keyless")...)
+	w.apply(z)
+	w.apply(w.record(z, "www", "192.0.2.7"))
+	want := "OutOfSync a-primary-0=InSync b-divergent-0=Divergent c-missing-0=Missing d-ahead-0=Divergent e-refused-0=Refused " +
+		"f-lame-0=Lame g-notloaded-0=NotLoaded h-unreachable-0=Unreachable i-keyless-0=Refused"
+	w.eventually("named at g has noticed that it has no data", func() bool { return states(w.get("arecord.www")) == want })
+
+	began := time.Now()
+	s := w.get("arecord.www")
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the partial truth took %s, want about the deadline of 500ms", took)
+	}
+	if got := states(s); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, r := range s.Servers {
+		t.Logf("%-14s %-11s %s", r.Pod, r.State, r.Message)
+		if (r.Message == "") != (r.State == syncv1.StateInSync) {
+			t.Errorf("%s is %s and says %q", r.Pod, r.State, r.Message)
+		}
+	}
+}
+
+func TestRecordsThatNoZoneHas(t *testing.T) {
+	w := newWorld(t)
+	z := zone("example.test")
+	r := w.record(z, "www", "192.0.2.7")
+	r.Labels = nil
+	w.apply(r)
+	if s := w.get("arecord.www"); s.Status.Phase != syncv1.PhaseFailed || s.Status.FailureReason != "NotSelected" {
+		t.Errorf("%s %s, want Failed NotSelected", s.Status.Phase, s.Status.FailureReason)
+	}
+	r.Labels = map[string]string{"zone": "example.test"}
+	w.apply(r)
+	w.apply(z)
+	w.eventually("the record's zone is seen", func() bool { return w.get("arecord.www").Zone == "example.test" })
+	if s := w.get("arecord.www"); s.Status.Phase != syncv1.PhaseUnknown {
+		t.Errorf("without servers the phase is %s, want Unknown", s.Status.Phase)
+	}
+}
+
+func TestListSelectsAndPages(t *testing.T) {
+	w := newWorld(t)
+	lagging(t, w, bind.Zone{Name: "example.test.", Records: "a A 192.0.2.7\nb A 192.0.2.7\nc A 192.0.2.8"}, bind.Zone{Name: "other.test."})
+	z, other := zone("example.test", "primary", "secondary"), zone("other.test", "primary", "secondary")
+	w.apply(z)
+	w.apply(other)
+	for _, name := range []string{"c", "b", "a"} {
+		w.apply(w.record(z, name, "192.0.2.7"))
+	}
+	elsewhere := w.record(z, "x", "192.0.2.7")
+	elsewhere.Namespace = "elsewhere"
+	w.apply(elsewhere)
+	w.apply(&v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}})
+	w.eventually("everything is in the caches", func() bool { return len(w.list(Query{}).Items) == 9 })
+
+	all := []string{"arecord.a", "arecord.b", "arecord.c", "bind9cluster.c", "bind9instance.primary", "bind9instance.secondary", "dnszone.example.test", "dnszone.other.test"}
+	selector := func(s string) fields.Selector { return fields.ParseSelectorOrDie(s) }
+	for name, tc := range map[string]struct {
+		query Query
+		want  []string
+	}{
+		"a namespace":     {Query{Namespace: ns}, all},
+		"all namespaces":  {Query{}, append(append([]string{}, all...), "arecord.x")},
+		"another":         {Query{Namespace: "elsewhere"}, []string{"arecord.x"}},
+		"none":            {Query{Namespace: "nowhere"}, nil},
+		"a label":         {Query{Namespace: ns, Labels: labels.SelectorFromSet(labels.Set{"zone": "example.test"})}, all[:3]},
+		"a name":          {Query{Namespace: ns, Fields: selector("metadata.name=arecord.b")}, all[1:2]},
+		"a name not here": {Query{Namespace: "elsewhere", Fields: selector("metadata.name=arecord.b")}, nil},
+		"no such name":    {Query{Namespace: ns, Fields: selector("metadata.name=nonsense")}, nil},
+		"a kind":          {Query{Namespace: ns, Fields: selector("kind=DNSZone")}, all[6:]},
+		"a zone":          {Query{Namespace: ns, Fields: selector("zone=example.test")}, []string{"arecord.a", "arecord.b", "arecord.c", "dnszone.example.test"}},
+		"out of step":     {Query{Namespace: ns, Fields: selector("status.inSync=false,kind=ARecord")}, []string{"arecord.c"}},
+		"a phase":         {Query{Namespace: ns, Fields: selector("status.phase=OutOfSync")}, []string{"arecord.c", "dnszone.example.test"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, names(w.list(tc.query))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+
+	var paged []string
+	q := Query{Namespace: ns, Limit: 3}
+	first := ""
+	for {
+		l := w.list(q)
+		if first == "" {
+			first = l.ResourceVersion
+		}
+		if l.ResourceVersion != first {
+			t.Errorf("a page's resourceVersion is %s, want the first's %s", l.ResourceVersion, first)
+		}
+		paged = append(paged, names(l)...)
+		if l.Continue == "" {
+			break
+		}
+		q.Continue = l.Continue
+	}
+	if diff := cmp.Diff(all, paged); diff != "" {
+		t.Errorf("pages (-want +got):\n%s", diff)
+	}
+	if _, err := w.engine.List(w.ctx, Query{Continue: "nonsense"}); !apierrors.IsBadRequest(err) {
+		t.Errorf("a bad continue token: %v, want a bad request", err)
+	}
+}
+
+func TestDuplicateZoneElsewhereIsNotNamed(t *testing.T) {
+	w := newWorld(t)
+	old := zone("example.test")
+	old.Namespace, old.Name, old.Spec.ClusterRef = "secret-tenant", "secret-zone", ""
+	old.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+	from := []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{}}}
+	old.Spec.Bind9InstancesFrom = from
+	young := zone("example.test")
+	young.Spec.ClusterRef, young.Spec.Bind9InstancesFrom = "", from
+	w.server("primary", v1beta1.RolePrimary, bind.Reserve(t))
+	i := &v1beta1.Bind9Instance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "primary", Annotations: map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "*"}},
+		Spec:       v1beta1.Bind9InstanceSpec{Role: v1beta1.RolePrimary, Replicas: new(int32(1))},
+	}
+	w.apply(i)
+	w.apply(old)
+	w.apply(young)
+	w.eventually("the older zone is seen", func() bool { return w.get("dnszone.example.test").Status.FailureReason == "DuplicateZone" })
+	if got, want := w.get("dnszone.example.test").Status.FailureMessage, "the zone is already declared by DNSZone in another namespace on the same servers"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestFleetFollowsPods(t *testing.T) {
+	w := newWorld(t)
+	w.server("primary", v1beta1.RolePrimary, bind.Reserve(t))
+	w.apply(&v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}})
+	for _, name := range []string{"bind9instance.primary", "bind9cluster.c"} {
+		w.eventually(name+" is ready", func() bool { return w.get(name).Status.InSync })
+	}
+	w.remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "primary-0"}})
+	w.eventually("the cluster is not ready", func() bool { return w.get("bind9cluster.c").Status.Phase == syncv1.PhaseOutOfSync })
+}
