@@ -40,7 +40,9 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithName(containerNamed).
 		WithImage(w.bind9Image()).
 		WithImagePullPolicy(pullPolicy(w.imageConfig().ImagePullPolicy)).
-		WithCommand("named", "-f", "-c", ConfigFile).
+		// Until named has read its configuration, -L decides where it logs: a mistake in a user's file would else be lost.
+		WithCommand("named", "-f", "-L", "/dev/stderr", "-c", ConfigFile).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithPorts(
 			corev1ac.ContainerPort().WithName(portDNS).WithContainerPort(Port).WithProtocol(corev1.ProtocolUDP),
 			corev1ac.ContainerPort().WithName(portDNSTCP).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).

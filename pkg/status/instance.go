@@ -124,7 +124,24 @@ func lastWords(c corev1.ContainerStatus) string {
 	if t == nil {
 		return ""
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, t.Message))
+	return strings.TrimSpace(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, complaints(t.Message)))
+}
+
+// complaints are the lines of a log that tell of errors, the last line when none does.
+func complaints(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	var errs []string
+	for _, line := range lines {
+		for _, severity := range []string{" error: ", " critical: "} {
+			if _, text, ok := strings.Cut(line, severity); ok {
+				errs = append(errs, text)
+			}
+		}
+	}
+	if len(errs) == 0 {
+		return lines[len(lines)-1]
+	}
+	return strings.Join(errs, "; ")
 }
 
 // pendingReason is the scheduler's or the kubelet's explanation of a pod that does not run.
