@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -63,6 +64,9 @@ type builder struct {
 	conflicts
 	// lowest is, for RRsets that objects declare with different TTLs, the object with the lowest.
 	lowest map[rrset.Key]Ref
+	// refs and owners are what solely cuts from.
+	refs   []Ref
+	owners [][]Ref
 }
 
 func newBuilder(a apex, ref Ref, records int) *builder {
@@ -73,6 +77,8 @@ func newBuilder(a apex, ref Ref, records int) *builder {
 			RRsets: make(map[rrset.Key]RRset, records+len(a.servers)+2),
 		},
 		lowest: map[rrset.Key]Ref{},
+		refs:   make([]Ref, 0, records+len(a.servers)),
+		owners: make([][]Ref, 0, records+len(a.servers)),
 	}
 }
 
@@ -97,36 +103,50 @@ func (b *builder) addAddresses(server string, addresses []netip.Addr) {
 	}
 }
 
-// dated is a declaration with the age of its object.
-type dated struct {
-	Declaration
-	created metav1.Time
-}
-
 // read turns the records into declarations, the oldest first. Those that are well-formed by themselves are marked as
 // accepted until admit decides.
 func (b *builder) read(records []v1beta1.Record) {
-	all := make([]dated, 0, len(records))
-	for _, r := range records {
-		if r != nil && r.GetDeletionTimestamp() == nil {
-			all = append(all, dated{b.declare(r), r.GetCreationTimestamp()})
-		}
-	}
-	older := func(a, b dated) int {
-		return cmp.Or(compareAge(a.created, b.created), compareRefs(a.Ref, b.Ref))
-	}
-	if !slices.IsSortedFunc(all, older) {
-		slices.SortFunc(all, older)
-	}
+	all := oldestFirst(records)
 	b.zone.Declarations = make([]Declaration, len(all))
 	for i := range all {
-		b.zone.Declarations[i] = all[i].Declaration
+		b.zone.Declarations[i] = b.declare(all[i].Record)
 	}
 }
 
-func compareRefs(a, b Ref) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.UID, b.UID))
+// aged is a record with the time of its creation, so that sorting looks at the object only when times are equal.
+type aged struct {
+	created int64
+	v1beta1.Record
+}
+
+// oldestFirst sorts the records that are there to stay by age, then namespace, name, kind and UID.
+func oldestFirst(records []v1beta1.Record) []aged {
+	all := make([]aged, 0, len(records))
+	for _, r := range records {
+		if r == nil || r.GetDeletionTimestamp() != nil {
+			continue
+		}
+		created := int64(math.MaxInt64) // About to be created: the youngest.
+		if t := r.GetCreationTimestamp(); !t.IsZero() {
+			created = t.UnixNano()
+		}
+		all = append(all, aged{created, r})
+	}
+	slices.SortFunc(all, compareAged)
+	return all
+}
+
+func compareAged(a, b aged) int {
+	if a.created != b.created {
+		return cmp.Compare(a.created, b.created)
+	}
+	if c := cmp.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.GetName(), b.GetName()); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(v1beta1.KindOf(a.Record).Kind, v1beta1.KindOf(b.Record).Kind), cmp.Compare(a.GetUID(), b.GetUID()))
 }
 
 func (b *builder) declare(r v1beta1.Record) Declaration {
@@ -169,11 +189,10 @@ func (d *Declaration) refuse(reason, message string) {
 func (b *builder) add(key rrset.Key, ttl uint32, rdata []string, by Ref) {
 	set, exists := b.zone.RRsets[key]
 	if !exists {
-		owners, refs := make([][]Ref, len(rdata)), []Ref{by}
-		for i := range owners {
-			owners[i] = refs[:1:1]
+		b.zone.RRsets[key] = RRset{
+			RRset:  rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, // Clipped: growing it makes a copy.
+			Owners: b.solely(by, len(rdata)),
 		}
-		b.zone.RRsets[key] = RRset{RRset: rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clone(rdata)}, Owners: owners}
 		return
 	}
 	if ttl != set.TTL {
@@ -190,6 +209,18 @@ func (b *builder) add(key rrset.Key, ttl uint32, rdata []string, by Ref) {
 		}
 	}
 	b.zone.RRsets[key] = set
+}
+
+// solely gives owners of n values that one object declares. They are cut from two long slices, since nearly all RRsets
+// of a large zone have one value of one object.
+func (b *builder) solely(by Ref, n int) [][]Ref {
+	b.refs = append(b.refs, by)
+	ref := slices.Clip(b.refs[len(b.refs)-1:])
+	start := len(b.owners)
+	for range n {
+		b.owners = append(b.owners, ref)
+	}
+	return slices.Clip(b.owners[start:])
 }
 
 // lower gives an RRset that objects declare with different TTLs the lowest one.

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -62,11 +63,9 @@ func (b *builder) prepare() {
 
 // admit makes a declaration part of the zone, unless an older one excludes it.
 func (b *builder) admit(d *Declaration) {
-	for _, objection := range []func(*Declaration) string{b.aliasConflict, b.hostConflict, b.cutConflict, b.limit} {
-		if why := objection(d); why != "" {
-			d.refuse(status.Conflict, why)
-			return
-		}
+	if why := cmp.Or(b.aliasConflict(d), b.hostConflict(d), b.cutConflict(d), b.limit(d)); why != "" {
+		d.refuse(status.Conflict, why)
+		return
 	}
 	b.claim(d)
 	b.add(d.Key, d.TTL, d.Rdata, d.Ref)
@@ -74,9 +73,8 @@ func (b *builder) admit(d *Declaration) {
 
 // claim notes what later declarations have to respect.
 func (b *builder) claim(d *Declaration) {
-	by := &claim{key: d.Key, rdata: d.Rdata, by: d.Ref}
 	if first, contested := b.aliases[d.Key.Name]; contested && first == nil {
-		b.aliases[d.Key.Name] = by
+		b.aliases[d.Key.Name] = claimOf(d)
 	}
 	if d.Key.Type == dns.TypeNS && d.Key.Name == b.name {
 		if _, known := b.hosts[d.Rdata[0]]; !known {
@@ -86,12 +84,14 @@ func (b *builder) claim(d *Declaration) {
 	for c, own := range b.cutsAbove(d.Key) {
 		switch {
 		case own && c.delegated == nil:
-			c.delegated = by
+			c.delegated = claimOf(d)
 		case !own && c.data == nil && !b.isGlue(d.Key):
-			c.data = by
+			c.data = claimOf(d)
 		}
 	}
 }
+
+func claimOf(d *Declaration) *claim { return &claim{key: d.Key, rdata: d.Rdata, by: d.Ref} }
 
 // aliasConflict keeps a CNAME apart from all other data of its name (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
 func (b *builder) aliasConflict(d *Declaration) string {

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -64,27 +63,28 @@ func recordData(record v1beta1.Record, origin string) data {
 }
 
 func addresses(rrtype uint16, field, older string, newer []string) data {
-	d := data{rrtype: rrtype}
-	add := func(field, value string) error {
-		a, err := rrset.Parse(rrset.Key{Type: rrtype}, value)
-		if err != nil {
-			return fmt.Errorf("%s: %w", field, err)
-		}
-		d.rdata = append(d.rdata, a)
-		return nil
+	d := data{rrtype: rrtype, rdata: make([]string, 0, len(newer)+1)}
+	add := func(value string) (err error) {
+		value, err = rrset.Parse(rrset.Key{Type: rrtype}, value)
+		d.rdata = append(d.rdata, value)
+		return err
 	}
 	if older != "" {
-		d.err = add(field, older)
-	}
-	for i, value := range newer {
-		if d.err == nil {
-			d.err = add(field+"es["+strconv.Itoa(i)+"]", value)
+		if err := add(older); err != nil {
+			d.err = fmt.Errorf("%s: %w", field, err)
+			return d
 		}
 	}
-	if d.err == nil && len(d.rdata) == 0 {
-		d.err = errors.New(field + "es: there is no address")
+	for i, value := range newer {
+		if err := add(value); err != nil {
+			d.err = fmt.Errorf("%ses[%d]: %w", field, i, err)
+			return d
+		}
 	}
-	return d.complete(field + "es")
+	if len(d.rdata) == 0 {
+		d.err = fmt.Errorf("%ses: there is no address", field)
+	}
+	return d.complete(field, "es")
 }
 
 // number is a 16-bit field in front of a host name.
@@ -95,7 +95,7 @@ type number struct {
 
 func target(rrtype uint16, field, name, origin string, numbers ...number) data {
 	d := data{rrtype: rrtype}
-	var out []byte
+	out := make([]byte, 0, 6*len(numbers))
 	for _, n := range numbers {
 		if n.value < 0 || n.value > 65535 {
 			d.err = fmt.Errorf("%s: %d is not a number from 0 to 65535", n.field, n.value)
@@ -107,7 +107,10 @@ func target(rrtype uint16, field, name, origin string, numbers ...number) data {
 	if err == nil && full == "." && len(numbers) == 0 {
 		err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
 	}
-	d.rdata, d.note, d.err = []string{string(append(out, full...))}, note, err
+	if len(out) > 0 {
+		full = string(append(out, full...))
+	}
+	d.rdata, d.note, d.err = []string{full}, note, err
 	return d
 }
 
@@ -116,7 +119,7 @@ func text(strs []string) data {
 	if err != nil {
 		err = fmt.Errorf("spec.text: %w", err)
 	}
-	return data{rrtype: dns.TypeTXT, rdata: []string{s}, err: err}.complete("spec.text")
+	return data{rrtype: dns.TypeTXT, rdata: []string{s}, err: err}.complete("spec.text", "")
 }
 
 func certification(spec v1beta1.CAARecordSpec) data {
@@ -134,7 +137,7 @@ func certification(spec v1beta1.CAARecordSpec) data {
 }
 
 // complete sorts the rdata, drops duplicates and checks the limits of an RRset.
-func (d data) complete(field string) data {
+func (d data) complete(field, plural string) data {
 	if len(d.rdata) > 1 {
 		slices.Sort(d.rdata)
 		d.rdata = slices.Compact(d.rdata)
@@ -142,9 +145,9 @@ func (d data) complete(field string) data {
 	switch {
 	case d.err != nil:
 	case len(d.rdata) > maxRecords:
-		d.err = fmt.Errorf("%s: there are %d values; BIND serves at most %d for one name and type", field, len(d.rdata), maxRecords)
+		d.err = fmt.Errorf("%s%s: there are %d values; BIND serves at most %d for one name and type", field, plural, len(d.rdata), maxRecords)
 	case sizeOf(d.rdata) > maxRRsetSize:
-		d.err = fmt.Errorf("%s: the data takes %d bytes; at most %d fit into an answer", field, sizeOf(d.rdata), maxRRsetSize)
+		d.err = fmt.Errorf("%s%s: the data takes %d bytes; at most %d fit into an answer", field, plural, sizeOf(d.rdata), maxRRsetSize)
 	}
 	return d
 }
