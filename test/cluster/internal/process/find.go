@@ -8,7 +8,9 @@ import (
 	"strconv"
 )
 
-// Find returns the running processes whose arguments match accepts.
+// Find returns the running processes whose arguments match accepts. Paths among
+// arguments mean the same files only to processes with the same mounts, so
+// others, such as those inside containers, are not considered.
 func Find(match func(args []string) bool) ([]Identity, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -24,7 +26,7 @@ func Find(match func(args []string) bool) ([]Identity, error) {
 		if err != nil {
 			continue // ended meanwhile
 		}
-		if match(arguments(pid)) && id.Alive() {
+		if sharesMounts(d) && match(arguments(pid)) && id.Alive() {
 			found = append(found, id)
 		}
 	}
@@ -57,6 +59,17 @@ func (id Identity) Children() ([]Identity, error) {
 		}
 	}
 	return found, nil
+}
+
+// sharesMounts reports whether the process of that folder of /proc is in the
+// mount namespace of this one.
+func sharesMounts(proc string) bool {
+	its, err := os.Readlink(filepath.Join(proc, "ns", "mnt"))
+	if err != nil {
+		return false // ended, or not ours to look at
+	}
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	return err == nil && its == own
 }
 
 func arguments(pid int) []string {
