@@ -241,7 +241,7 @@ func TestDeadServer(t *testing.T) {
 		wg.Wait()
 		return time.Since(start)
 	}
-	if took := ask(t.Context(), 1000); took > time.Second {
+	if took := ask(t.Context(), 1000); took > 3*time.Second {
 		t.Errorf("took %s", took)
 	}
 	s.Resume()
@@ -249,7 +249,7 @@ func TestDeadServer(t *testing.T) {
 	s.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if took := ask(ctx, 100); took > 250*time.Millisecond {
+	if took := ask(ctx, 100); took > time.Second {
 		t.Errorf("took %s with a deadline of 50 ms", took)
 	}
 }
@@ -280,15 +280,16 @@ func TestSharedWork(t *testing.T) {
 // TestIdle: what nobody asks for is dropped.
 func TestIdle(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
-	o := observe.New(observe.Options{IdleAfter: 100 * time.Millisecond})
-	first := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Minute)
-	time.Sleep(50 * time.Millisecond)
-	if again := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Minute); again.Mirror != first.Mirror {
-		t.Error("dropped too early")
-	}
-	time.Sleep(250 * time.Millisecond)
-	if again := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Minute); again.Mirror == first.Mirror {
-		t.Error("not dropped")
+	for idleAfter, kept := range map[time.Duration]int{time.Minute: 1, 50 * time.Millisecond: 0} {
+		o := observe.New(observe.Options{IdleAfter: idleAfter})
+		o.Observe(t.Context(), s.Addr, zone, &s.Transfer, 0)
+		deadline := time.Now().Add(5 * time.Second)
+		for kept == 0 && o.Kept() > 0 && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+		}
+		if o.Kept() != kept {
+			t.Errorf("after %s: %d kept", idleAfter, o.Kept())
+		}
 	}
 }
 

@@ -116,7 +116,7 @@ func TestForgedTransfer(t *testing.T) {
 					}
 					return reply, nil
 				})
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := wire.Transfer(ctx, p.Addr, zone, nil, &s.Transfer); err == nil {
 					t.Error("no error")
@@ -181,17 +181,6 @@ func TestClocks(t *testing.T) {
 		wire.ShiftClock(t, 200*time.Second)
 		if _, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer); err != nil {
 			t.Error(err)
-		}
-	})
-	t.Run("an old reply", func(t *testing.T) {
-		p := named.StartProxy(t, s.Addr)
-		p.Filter(func(_ string, reply []byte) ([]byte, error) {
-			wire.ShiftClock(t, time.Hour) // The reply arrives an hour later.
-			return reply, nil
-		})
-		_, err := wire.Query(t.Context(), p.Addr, zone, dns.TypeSOA, wire.WithKey(&s.Transfer))
-		if !errors.Is(err, wire.ErrClock) {
-			t.Errorf("error %v", err)
 		}
 	})
 }

@@ -195,7 +195,7 @@ func TestSilence(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			err := call(ctx)
-			if took := time.Since(start); took > 400*time.Millisecond {
+			if took := time.Since(start); took > time.Second {
 				t.Errorf("took %s", took)
 			}
 			var e *wire.Error
@@ -210,7 +210,7 @@ func TestSilence(t *testing.T) {
 			if err := call(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
 			}
-			if took := time.Since(start); took > 300*time.Millisecond {
+			if took := time.Since(start); took > time.Second {
 				t.Errorf("took %s", took)
 			}
 		})

@@ -147,6 +147,53 @@ func TestSparselySignedTransfer(t *testing.T) {
 	}
 }
 
+// TestReplyWindow: a reply that was kept back or signed by a wrong clock does not count.
+func TestReplyWindow(t *testing.T) {
+	key := Key{Name: "k.", Algorithm: "hmac-sha512.", Secret: "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"}
+	query := new(dns.Msg)
+	query.SetQuestion("example.test.", dns.TypeSOA)
+	query.SetTsig(key.Name, key.Algorithm, 300, time.Now().Unix())
+	_, mac, err := dns.TsigGenerate(query, key.Secret, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := time.Now()
+	reply := parse(t, "S5")[0]
+	reply.SetTsig(key.Name, key.Algorithm, 300, signed.Unix())
+	raw, _, err := dns.TsigGenerate(reply, key.Secret, mac, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := new(dns.Msg)
+	if err := m.Unpack(raw); err != nil {
+		t.Fatal(err)
+	}
+	for after, want := range map[time.Duration]error{
+		0: nil, 299 * time.Second: nil, -299 * time.Second: nil, 302 * time.Second: ErrClock, -302 * time.Second: ErrClock,
+	} {
+		v, err := newVerifier(key, mac)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.check(raw, m, signed.Add(after)); !errors.Is(err, want) {
+			t.Errorf("after %s: %v", after, err)
+		}
+	}
+	for name, other := range map[string]Key{
+		"other secret":    {key.Name, key.Algorithm, "b3RoZXI="},
+		"other name":      {"other.", key.Algorithm, key.Secret},
+		"other algorithm": {key.Name, "hmac-sha256.", key.Secret},
+	} {
+		v, err := newVerifier(other, mac)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.check(raw, m, signed); !errors.Is(err, ErrSignature) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // FuzzVerdict: whatever a server sends, no panic, and nothing passes for signed.
 func FuzzVerdict(f *testing.F) {
 	key := Key{Name: "k.", Algorithm: "hmac-sha256.", Secret: "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"}

@@ -186,8 +186,27 @@ func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 // Kill ends the server without giving it time to write anything.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
-// Pause makes the server silent until Resume.
-func (s *Server) Pause() { _ = s.process.Process.Signal(syscall.SIGSTOP) }
+// Pause makes the server silent until Resume. It returns when all of its threads stand still.
+func (s *Server) Pause() {
+	_ = s.process.Process.Signal(syscall.SIGSTOP)
+	for range 1000 {
+		if s.stopped() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (s *Server) stopped() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.process.Process.Pid))
+	for _, path := range threads {
+		stat, err := os.ReadFile(path) //nolint:gosec // of our own child
+		if _, state, _ := strings.Cut(string(stat), ") "); err == nil && !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Resume ends a Pause.
 func (s *Server) Resume() { _ = s.process.Process.Signal(syscall.SIGCONT) }

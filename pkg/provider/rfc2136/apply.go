@@ -76,7 +76,7 @@ func (p *Provider) Close() { p.pool.close() }
 // Intermediate messages take the serials that follow have.Serial. When there are more of them than room before
 // want.Serial (Batches tells how much is needed when nothing is refused; a refused message may take a few more), they
 // run past it: Result.SOA says where they ended. With nothing to change it sets the SOA alone, unless that is the wanted
-// one already. When every RRset is refused the SOA stays, but for one step after a SERVFAIL.
+// one already. When every RRset is refused the SOA stays, but for one step when the server failed (SERVFAIL) at several.
 func (p *Provider) Apply(ctx context.Context, t Target, changes plan.Changes, have, want rrset.SOA) (Result, error) {
 	if !changes.HasChanges() && have == want {
 		return Result{SOA: have}, nil
@@ -113,24 +113,23 @@ type application struct {
 }
 
 func (a *application) run(ctx context.Context, queue [][]unit, soaChanged bool) error {
-	start := a.result.SOA
+	changed := soaChanged
 	for len(queue) > 0 {
 		batch := queue[0]
 		err := a.send(ctx, batch, a.serial(len(queue)))
 		switch {
 		case err == nil:
-			queue = queue[1:]
+			queue, changed = queue[1:], true
 		case len(batch) == 0 || !guilty(err):
 			return err
 		default:
-			if err := a.probe(ctx, err); err != nil {
+			if err := a.probe(ctx, batch, err); err != nil {
 				return err
 			}
 			queue = a.isolate(queue, err)
 		}
 	}
-	moved := a.result.SOA != start
-	if (moved || soaChanged) && rrset.SerialLess(a.result.SOA.Serial, a.want.Serial) {
+	if changed && rrset.SerialLess(a.result.SOA.Serial, a.want.Serial) {
 		return a.send(ctx, nil, a.want.Serial) // What should have brought the last serial was refused.
 	}
 	return nil
@@ -149,16 +148,19 @@ func (a *application) isolate(queue [][]unit, err error) [][]unit {
 	return queue[1:]
 }
 
-// probe finds out, once, whether the server refuses updates of the zone as such (unknown key, frozen zone, a secondary,
-// a journal that cannot be written), so that no guilty RRset is looked for where there is none.
-func (a *application) probe(ctx context.Context, refusal error) error {
-	if a.probed {
+// probe finds out, once, whether the server refuses updates of the zone as such (unknown key, frozen zone, a secondary),
+// so that no guilty RRset is looked for where there is none. Setting the present SOA again tells: permitted or not, it
+// changes nothing. Not so after a SERVFAIL, where the question is whether the server can write at all; for a single unit
+// that is left open, or each attempt to apply it would cost a serial.
+func (a *application) probe(ctx context.Context, batch []unit, refusal error) error {
+	var e *wire.Error
+	failed := errors.As(refusal, &e) && e.Rcode == dns.RcodeServerFailure
+	if a.probed || failed && len(batch) == 1 {
 		return nil
 	}
-	soa := a.result.SOA // The same SOA again: permitted or not, it changes nothing.
-	var e *wire.Error
-	if errors.As(refusal, &e) && e.Rcode == dns.RcodeServerFailure || !soa.SameData(a.want) {
-		soa = a.want // Does writing work at all?
+	soa := a.result.SOA
+	if failed || !soa.SameData(a.want) {
+		soa = a.want
 		soa.Serial = rrset.AddSerial(a.result.SOA.Serial, 1)
 	}
 	if err := a.exchange(ctx, nil, soa); err != nil {

@@ -278,10 +278,14 @@ func TestOneGuilty(t *testing.T) {
 	}
 	t.Logf("%d messages to isolate %d of %d RRsets", result.Sent, len(bad), c.Len())
 
-	// All refused: the zone stays as it is.
-	result, err = b.apply(plan.Changes{Create: bad[:2]})
-	if err != nil || len(result.Refused) != 2 || b.read().SOA != m.SOA && b.read().SOA.Serial > m.SOA.Serial+2 {
-		t.Errorf("result %+v, error %v, SOA %+v", result, err, b.read().SOA)
+	// All refused: the zone stays as it is, at any number of attempts.
+	for _, s := range bad[:2] {
+		for range 2 {
+			result, err = b.apply(plan.Changes{Create: []rrset.RRset{s}})
+			if err != nil || len(result.Refused) != 1 || result.SOA != m.SOA || b.read().SOA != m.SOA {
+				t.Errorf("result %+v, error %v, SOA %+v", result, err, b.read().SOA)
+			}
+		}
 	}
 }
 

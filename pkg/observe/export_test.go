@@ -1,0 +1,8 @@
+package observe
+
+// Kept counts the zones and servers about which anything is kept; 0 when nothing is.
+func (o *Observer) Kept() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(len(o.zones), len(o.servers))
+}
