@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/lockstep-dns/lockstep/test/cluster/internal/process"
 )
 
 // places are where the cluster's components put files.
@@ -53,17 +51,23 @@ func traces(t *testing.T) string {
 	return strings.Join(all, "\n")
 }
 
+// ourProcesses are the components, the shims and the containers of the probe.
 func ourProcesses(t *testing.T) []string {
 	t.Helper()
-	var found []string
-	_, err := process.Find(func(args []string) bool {
-		if line := strings.Join(args, " "); strings.Contains(line, "lockstep-cluster/") || strings.HasSuffix(line, "/probe") {
-			found = append(found, line)
-		}
-		return false
-	})
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // ended meanwhile
+		}
+		line := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+		if strings.Contains(line, "lockstep-cluster/") || line == "/probe" {
+			found = append(found, line)
+		}
 	}
 	return found
 }
