@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -161,17 +163,16 @@ func (e *Engine) viewFor(k object) *view {
 func (e *Engine) judgeAll(ctx context.Context, views map[*view]*syncstatus.Judgement, maxAge time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
 	defer cancel()
-	var mu sync.Mutex
+	all := slices.Collect(maps.Keys(views))
+	judged := make([]*syncstatus.Judgement, len(all))
 	var wg sync.WaitGroup
-	for v := range views {
-		wg.Go(func() {
-			j := e.judge(ctx, v, maxAge)
-			mu.Lock()
-			defer mu.Unlock()
-			views[v] = j
-		})
+	for i, v := range all {
+		wg.Go(func() { judged[i] = e.judge(ctx, v, maxAge) })
 	}
 	wg.Wait()
+	for i, v := range all {
+		views[v] = judged[i]
+	}
 }
 
 // judge asks all servers of a zone at once.
