@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
+
+// loadingPause is how soon a pod is asked again that does not serve every zone yet.
+const loadingPause = 500 * time.Millisecond
 
 // lookAtPods finds out how every expected pod is, and opens the readiness gates of those that serve what they should.
 func (p *instancePass) lookAtPods(ctx context.Context) error {
@@ -54,7 +58,7 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 	wg.Wait()
 	for _, wait := range waiting {
 		if wait && p.again == 0 {
-			p.again = retryPause
+			p.again = loadingPause
 		}
 	}
 	return errors.Join(problems...)

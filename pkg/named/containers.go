@@ -49,7 +49,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithSecurityContext(restricted()).
 		WithResources(requests("50m", "64Mi", "")).
 		WithStartupProbe(tcpProbe(1, 120)).
-		WithReadinessProbe(tcpProbe(2, 2)).
+		WithReadinessProbe(tcpProbe(1, 2)).
 		WithLivenessProbe(tcpProbe(10, 3)).
 		WithVolumeMounts(mount(volumeConfig, ConfigDir, true), mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, false))
 	for _, m := range slices.Concat(w.Cluster.VolumeMounts, w.Instance.Spec.VolumeMounts) {
@@ -73,7 +73,7 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 		WithPorts(corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(SidecarPort).WithProtocol(corev1.ProtocolTCP)).
 		WithSecurityContext(restricted()).
 		WithResources(requests("10m", "32Mi", "512Mi")).
-		WithReadinessProbe(httpProbe("/api/v1/ready", 2, 2)).
+		WithReadinessProbe(httpProbe("/api/v1/ready", 1, 2)).
 		WithLivenessProbe(httpProbe("/api/v1/health", 10, 3)).
 		WithVolumeMounts(mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, true), mount(volumeAPIAccess, apiAccessDir, true))
 	if config.Resources != nil {
