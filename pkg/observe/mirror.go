@@ -100,10 +100,14 @@ func shardCount(rrsets int) int {
 	return min(maxShards, 1<<bits.Len(uint(n-1))) //nolint:gosec // n is positive
 }
 
-// fromRecords makes the mirror of a full transfer. RRsets that like (which may be nil) holds as well are shared with it:
-// so the mirrors of several servers that are in step take the memory of one.
+// fromRecords makes the mirror of a full transfer. What like (which may be nil) holds as well is shared with it: so the
+// mirrors of several servers that are in step take the memory of one.
 func fromRecords(zone string, t wire.TransferResult, like *Mirror) *Mirror {
-	e := newEdit(&Mirror{Zone: zone, shards: make([]shard, shardCount(len(t.Records)))}, t.SOA)
+	shards := shardCount(len(t.Records))
+	if like != nil && shardCount(like.count) == shards {
+		shards = max(1, len(like.shards))
+	}
+	e := newEdit(&Mirror{Zone: zone, shards: make([]shard, shards)}, t.SOA)
 	for i := 0; i < len(t.Records); {
 		j := i + 1
 		for j < len(t.Records) && t.Records[j].Key == t.Records[i].Key {
@@ -112,11 +116,13 @@ func fromRecords(zone string, t wire.TransferResult, like *Mirror) *Mirror {
 		e.putRun(t.Records[i:j], like)
 		i = j
 	}
+	e.share(like)
 	return e.mirror
 }
 
-// apply makes the mirror that follows from m by an incremental transfer. It fails when the steps do not fit m.
-func (m *Mirror) apply(t wire.TransferResult) (*Mirror, error) {
+// apply makes the mirror that follows from m by an incremental transfer, and shares with like (which may be nil) what
+// is equal. It fails when the steps do not fit m.
+func (m *Mirror) apply(t wire.TransferResult, like *Mirror) (*Mirror, error) {
 	e := newEdit(m, m.SOA)
 	for _, d := range t.Deltas {
 		if d.From.Serial != e.mirror.SOA.Serial {
@@ -135,6 +141,7 @@ func (m *Mirror) apply(t wire.TransferResult) (*Mirror, error) {
 	if e.mirror.SOA.Serial != t.SOA.Serial {
 		return nil, fmt.Errorf("incremental transfer: ended at serial %d instead of %d", e.mirror.SOA.Serial, t.SOA.Serial)
 	}
+	e.share(like)
 	return e.finish(), nil
 }
 
@@ -205,6 +212,18 @@ func (e *edit) remove(r wire.Record) bool {
 	s.Rdata = slices.Delete(slices.Clone(s.Rdata), i, i+1)
 	e.put(s)
 	return true
+}
+
+// share replaces the shards that e has made by those of another mirror where they hold the same.
+func (e *edit) share(like *Mirror) {
+	if like == nil || len(like.shards) != len(e.mirror.shards) {
+		return
+	}
+	for i, owned := range e.owned {
+		if owned && maps.EqualFunc(e.mirror.shards[i], like.shards[i], rrset.RRset.Equal) {
+			e.mirror.shards[i], e.owned[i] = like.shards[i], false
+		}
+	}
 }
 
 // finish spreads the content over more shards when it has outgrown them.

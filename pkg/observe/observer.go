@@ -180,7 +180,7 @@ func (o *Observer) transfer(ctx context.Context, t target, key *wire.Key, known 
 		if result.Full {
 			return fromRecords(t.zone, result, known), nil
 		}
-		if next, err := known.apply(result); err == nil && next.SOA == result.SOA {
+		if next, err := known.apply(result, o.anyMirror(t)); err == nil && next.SOA == result.SOA {
 			return next, nil
 		}
 	}
@@ -188,15 +188,15 @@ func (o *Observer) transfer(ctx context.Context, t target, key *wire.Key, known 
 	if err != nil {
 		return nil, err
 	}
-	return fromRecords(t.zone, result, o.anyMirror(t.zone)), nil
+	return fromRecords(t.zone, result, o.anyMirror(t)), nil
 }
 
-// anyMirror finds a mirror of the zone on any server, to share memory with.
-func (o *Observer) anyMirror(name string) *Mirror {
+// anyMirror finds a mirror of the same zone on another server, to share memory with.
+func (o *Observer) anyMirror(t target) *Mirror {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s := range o.servers {
-		if z := o.zones[target{s, name}]; z != nil && z.mirror != nil {
+		if z := o.zones[target{s, t.zone}]; z != nil && z.mirror != nil && s != t.server {
 			return z.mirror
 		}
 	}

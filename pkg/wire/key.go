@@ -36,7 +36,7 @@ func (k Key) Validate() error {
 		problems = append(problems, fmt.Errorf("key name %q is not an absolute lower-case domain name", k.Name))
 	}
 	if hashOf(k.Algorithm) == nil {
-		problems = append(problems, fmt.Errorf("key algorithm %q is none of hmac-sha224., hmac-sha256., hmac-sha384., hmac-sha512.", k.Algorithm))
+		problems = append(problems, fmt.Errorf("key algorithm %q is not hmac-sha224., hmac-sha256., hmac-sha384. or hmac-sha512. (with the dot)", k.Algorithm))
 	}
 	if secret, err := base64.StdEncoding.DecodeString(k.Secret); err != nil || len(secret) == 0 {
 		problems = append(problems, fmt.Errorf("the secret of key %q is not base64", k.Name))
