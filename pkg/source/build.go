@@ -44,7 +44,7 @@ func Build(zone *v1beta1.DNSZone, records []v1beta1.Record, opts Options) (*Zone
 		}
 	}
 	b.addServerAddresses(opts.ServerAddresses)
-	b.noteTTLs()
+	b.note()
 	return b.zone, nil
 }
 
@@ -161,7 +161,7 @@ func (b *builder) declare(r v1beta1.Record) Declaration {
 	d.Key.Name = owner
 	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
 	d.TTL = ttl
-	if err := cmp.Or(err, values.err, ttlErr, b.misplaced(d.Key)); err != nil {
+	if err := cmp.Or(err, values.err, ttlErr, b.misplaced(d.Key, d.Rdata)); err != nil {
 		d.Rdata = nil
 		d.refuse(status.Invalid, err.Error())
 		return d
@@ -171,8 +171,10 @@ func (b *builder) declare(r v1beta1.Record) Declaration {
 }
 
 // misplaced refuses what BIND would ignore or DNS forbids whatever else is in the zone.
-func (b *builder) misplaced(k rrset.Key) error {
+func (b *builder) misplaced(k rrset.Key, rdata []string) error {
 	switch {
+	case k.Type == dns.TypeCNAME && slices.Contains(rdata, k.Name):
+		return fmt.Errorf("spec.target: %s would be an alias of itself", k.Name)
 	case k.Type == dns.TypeCNAME && k.Name == b.name:
 		return fmt.Errorf("spec.name: a CNAME cannot stand at the zone itself, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", b.name)
 	case k.Type == dns.TypeNS && len(k.Name) > 1 && k.Name[0] == '*':
@@ -241,26 +243,5 @@ func (b *builder) addServerAddresses(addresses []netip.Addr) {
 		if !v4 && !v6 {
 			b.addAddresses(server, addresses)
 		}
-	}
-}
-
-// noteTTLs tells the objects whose TTL is not served why.
-func (b *builder) noteTTLs() {
-	if len(b.lowest) == 0 {
-		return
-	}
-	for i := range b.zone.Declarations {
-		d := &b.zone.Declarations[i]
-		by, mixed := b.lowest[d.Key]
-		served := b.zone.RRsets[d.Key].TTL
-		if !d.Accepted || !mixed || d.TTL == served {
-			continue
-		}
-		note := fmt.Sprintf("TTL %d is served instead of %d: %s declares it for the same name and type, which have one TTL (RFC 2181 section 5.2)",
-			served, d.TTL, by)
-		if d.Note != "" {
-			note = d.Note + "; " + note
-		}
-		d.Note = note
 	}
 }

@@ -109,6 +109,10 @@ func TestBuildDecides(t *testing.T) {
 			records: []v1beta1.Record{cnameRecord(object("alias", 9), "@", "web")},
 			want:    map[string]string{"alias": "Invalid: spec.name: a CNAME cannot stand at the zone itself"},
 		},
+		"alias of itself": {
+			records: []v1beta1.Record{cnameRecord(object("alias", 9), "www", "WWW")},
+			want:    map[string]string{"alias": "Invalid: spec.target: www.example.com. would be an alias of itself"},
+		},
 		"alias at a name server": {
 			records: []v1beta1.Record{cnameRecord(object("alias", 1), "ns2", "web"), nsRecord(object("ns", 2), "@", "ns2")},
 			want:    map[string]string{"ns": "", "alias": "Conflict: ns2.example.com. is a name server of this zone, declared by NSRecord dns/ns"},
@@ -240,6 +244,32 @@ func TestBuildTTL(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestBuildNotesUnreachableHosts(t *testing.T) {
+	mail := func(name, server string) v1beta1.Record {
+		return &v1beta1.MXRecord{ObjectMeta: object(name, 1), Spec: mx{RecordCommon: common("@"), MailServer: server}}
+	}
+	z, err := Build(exampleZone(), []v1beta1.Record{
+		aRecord(object("host", 1), "host", "192.0.2.1"), cnameRecord(object("alias", 1), "alias", "host"),
+		aRecord(object("wild", 1), "*.wild", "192.0.2.1"), nsRecord(object("cut", 1), "sub", "ns.example.org."),
+		mail("reachable", "host"), mail("outside", "mail.example.org."), mail("none", "."), mail("to-alias", "alias"),
+		mail("missing", "mail"), mail("covered", "mail.wild.example.com."), mail("delegated", "mail.sub.example.com."),
+		nsRecord(object("glueless", 1), "a", "ns.a.example.com."), nsRecord(object("elsewhere", 1), "b", "ns.a.example.com."),
+	}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"to-alias": "alias.example.com. is an alias, and MX records must name the host itself (RFC 2181 section 10.3)",
+		"missing":  "mail.example.com. has no address in this zone; publish one with an ARecord or AAAARecord",
+		"glueless": "ns.a.example.com. is inside what it serves and has no address here, so nobody can find it; publish one with an ARecord or AAAARecord",
+	}
+	for _, d := range z.Declarations {
+		if !d.Accepted || d.Note != want[d.Ref.Name] {
+			t.Errorf("%s: %q %s", d.Ref, d.Note, d.Message)
+		}
 	}
 }
 
