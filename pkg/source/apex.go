@@ -149,10 +149,13 @@ func Mailbox(address string) (string, error) {
 
 func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
 
-// readServers reads the zone's name servers: nameServers, or else primaryNs and what nameServerIps names.
+// readServers reads the zone's name servers: primaryNs, nameServers and what nameServerIps names.
 func (a *apex) readServers(spec *v1beta1.DNSZoneSpec) error {
 	var errs []error
-	add := func(field, name string, serves bool, addresses ...string) {
+	if a.soa.MName != "" {
+		a.servers = []string{a.soa.MName}
+	}
+	add := func(field, name string, addresses ...string) {
 		server, _, err := host(field, name, a.name)
 		if err == nil && server == "." {
 			err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
@@ -161,7 +164,7 @@ func (a *apex) readServers(spec *v1beta1.DNSZoneSpec) error {
 			errs = append(errs, err)
 			return
 		}
-		if serves && !slices.Contains(a.servers, server) {
+		if !slices.Contains(a.servers, server) {
 			a.servers = append(a.servers, server)
 		}
 		for _, s := range addresses {
@@ -175,15 +178,12 @@ func (a *apex) readServers(spec *v1beta1.DNSZoneSpec) error {
 	}
 	for i, ns := range spec.NameServers {
 		field := fmt.Sprintf("spec.nameServers[%d]", i)
-		add(field+".hostname", ns.Hostname, true, nonEmpty(ns.IPv4Address, ns.IPv6Address)...)
+		add(field+".hostname", ns.Hostname, nonEmpty(ns.IPv4Address, ns.IPv6Address)...)
 		errs = append(errs, checkFamily(field+".ipv4Address", ns.IPv4Address, netip.Addr.Is4, "IPv4"),
 			checkFamily(field+".ipv6Address", ns.IPv6Address, netip.Addr.Is6, "IPv6"))
 	}
-	if len(spec.NameServers) == 0 && a.soa.MName != "" {
-		a.servers = []string{a.soa.MName}
-	}
 	for _, name := range slices.Sorted(maps.Keys(spec.NameServerIPs)) {
-		add("spec.nameServerIps", name, len(spec.NameServers) == 0, nonEmpty(spec.NameServerIPs[name])...)
+		add("spec.nameServerIps", name, nonEmpty(spec.NameServerIPs[name])...)
 	}
 	return errors.Join(errs...)
 }

@@ -102,7 +102,7 @@ func TestBuildApex(t *testing.T) {
 			},
 			options: Options{ServerAddresses: []netip.Addr{server}},
 			want: []string{
-				"example.com. 3600 NS ns.example.org., ns1.example.com., ns2.example.com.",
+				"example.com. 3600 NS ns.example.org., ns1.example.com., ns1.example.net., ns2.example.com.",
 				"ns1.example.com. 3600 A 192.0.2.1", "ns1.example.com. 3600 AAAA 2001:db8::1", "ns2.example.com. 3600 A 192.0.2.2",
 			},
 		},
@@ -137,6 +137,7 @@ func TestBuildApex(t *testing.T) {
 		},
 		"a record and the zone unite": {
 			spec: func(s *v1beta1.DNSZoneSpec) {
+				s.SOARecord.PrimaryNS = "ns1.example.com."
 				s.NameServers = []v1beta1.NameServer{{Hostname: "ns1.example.com.", IPv4Address: "192.0.2.1"}}
 			},
 			records: []v1beta1.Record{withTTL(aRecord(object("ns1", 1), "ns1", "192.0.2.2", "192.0.2.1"), 30)},
