@@ -305,6 +305,31 @@ func BenchmarkSerial(b *testing.B) {
 	})
 }
 
+// BenchmarkThousandZones: a thousand unchanged zones, all asked for at once.
+func BenchmarkThousandZones(b *testing.B) {
+	var zones []named.Zone
+	for i := range 1000 {
+		zones = append(zones, named.Zone{Name: fmt.Sprintf("z%d.test.", i)})
+	}
+	s := named.Start(b, named.Options{Zones: zones})
+	o := observe.New(observe.Options{})
+	look := func() {
+		var wg sync.WaitGroup
+		for _, z := range zones {
+			wg.Go(func() {
+				if obs := o.Observe(b.Context(), s.Addr, z.Name, &s.Transfer, 0); obs.Mirror == nil {
+					b.Error(obs.Message())
+				}
+			})
+		}
+		wg.Wait()
+	}
+	look() // transfers them
+	for b.Loop() {
+		look()
+	}
+}
+
 func BenchmarkFullTransfer100k(b *testing.B) {
 	s := named.Start(b, named.Options{Zones: []named.Zone{{Name: zone, Records: hosts(100_000)}}})
 	o := observe.New(observe.Options{})

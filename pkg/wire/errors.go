@@ -18,7 +18,7 @@ var ErrReply = errors.New("the reply does not fit the request")
 
 // Error is the failure of one request to one server. Its text is fit for a user's eyes and holds no secret.
 type Error struct {
-	// Op is what was asked: "query", "update", "transfer" or "notify".
+	// Op is what was asked: "query", "update", "transfer" or "notify"; "connect" when it did not come to that.
 	Op string
 	// Server is the address and port, Zone the zone (or name) asked about.
 	Server, Zone string

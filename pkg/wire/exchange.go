@@ -97,12 +97,21 @@ func (r *request) isTransfer() bool {
 	return r.question[0].Qtype == dns.TypeAXFR || r.question[0].Qtype == dns.TypeIXFR
 }
 
-// bind makes nc obey ctx: its deadline, and its cancellation. The returned function ends that.
+// bind makes nc obey ctx: its deadline, and its cancellation. Once the returned function has returned, ctx touches nc no
+// more.
 func bind(ctx context.Context, nc net.Conn) (release func()) {
 	deadline, _ := ctx.Deadline()
 	_ = nc.SetDeadline(deadline)
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	return func() { stop() }
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = nc.SetDeadline(time.Unix(1, 0))
+		close(interrupted)
+	})
+	return func() {
+		if !stop() {
+			<-interrupted
+		}
+	}
 }
 
 // cause prefers the context's own error to the time-out of the socket that it provoked.
