@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/server"
@@ -75,6 +76,25 @@ func (s *Server) Run(ctx context.Context) error {
 	go s.Engine.Run(running)
 	if s.serving != nil {
 		go s.serving.Run(running)
+		s.awaitCertificate(ctx)
 	}
 	return s.Generic.PrepareRun().RunWithContext(ctx)
+}
+
+// certificateWithin is how long the port stays closed for want of a certificate. Then it opens, and handshakes fail until
+// the controller has made the authority's Secret.
+const certificateWithin = 5 * time.Second
+
+func (s *Server) awaitCertificate(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, certificateWithin)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for s.serving.Ready() != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }

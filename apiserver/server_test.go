@@ -1,0 +1,303 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dns/lockstep/apiserver/engine"
+	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+// handler is the server's own, without authentication, while kube-apiserver is out of reach: whatever answers here
+// waits for nobody.
+func handler(t *testing.T) http.Handler {
+	t.Helper()
+	generic := server.NewRecommendedConfig(codecs)
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.ExternalAddress = "127.0.0.1:443"
+	generic.LoopbackClientConfig = &rest.Config{Host: "127.0.0.1:443"}
+	generic.ClientConfig = &rest.Config{Host: "https://127.0.0.1:1"}
+	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
+	s, err := (&Config{Generic: generic, Engine: engine.Options{Deadline: time.Second}}).Complete().New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Generic.PrepareRun()
+	return s.Generic.Handler
+}
+
+func ask(t *testing.T, h http.Handler, method, path, accept string) (int, http.Header, string) {
+	t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader("{}"))
+	r.Header.Set("Accept", accept)
+	r.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	w := httptest.NewRecorder()
+	began := time.Now()
+	h.ServeHTTP(w, r)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("%s %s took %s", method, path, took)
+	}
+	return w.Code, w.Header(), w.Body.String()
+}
+
+const group = "/apis/sync.bindy.firestoned.io/v1alpha1"
+
+func TestDiscoveryWaitsForNobody(t *testing.T) {
+	h := handler(t)
+	code, _, body := ask(t, h, "GET", group, runtime.ContentTypeJSON)
+	if code != http.StatusOK {
+		t.Fatalf("%d %s", code, body)
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, r := range list.APIResources {
+		got[r.Name] = fmt.Sprintf("%s %s %v %v %v", r.Kind, r.SingularName, []string(r.Verbs), r.ShortNames, r.Categories)
+	}
+	if want := "SyncStatus syncstatus [get list watch] [sync] [dns]"; got["syncstatuses"] != want {
+		t.Errorf("syncstatuses: %s, want %s", got["syncstatuses"], want)
+	}
+	for _, r := range []string{"dnszones", "bind9instances", "bind9clusters", "arecords", "aaaarecords", "cnamerecords", "nsrecords", "txtrecords", "mxrecords", "srvrecords", "caarecords"} {
+		if want := "SyncStatus  [get] [] []"; got[r+"/syncstatus"] != want {
+			t.Errorf("%s/syncstatus: %s, want %s", r, got[r+"/syncstatus"], want)
+		}
+		// One kind must lead to one resource, or clients that map kinds to resources are misled.
+		if strings.HasPrefix(got[r], "SyncStatus") || !strings.Contains(got[r], "[]") {
+			t.Errorf("%s: %s, want a kind of its own and no verbs", r, got[r])
+		}
+	}
+	if code, _, body := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON); code != http.StatusServiceUnavailable {
+		t.Errorf("a list before the caches are filled: %d %s, want 503 rather than an empty list", code, body)
+	}
+}
+
+func TestEveryOpenAPIReferenceResolves(t *testing.T) {
+	h := handler(t)
+	for _, path := range []string{"/openapi/v2", "/openapi/v3" + group} {
+		t.Run(path, func(t *testing.T) {
+			code, _, body := ask(t, h, "GET", path, runtime.ContentTypeJSON)
+			if code != http.StatusOK {
+				t.Fatalf("%d %s", code, body)
+			}
+			var document map[string]any
+			if err := json.Unmarshal([]byte(body), &document); err != nil {
+				t.Fatal(err)
+			}
+			refs := regexp.MustCompile(`"\$ref":\s*"([^"]*)"`).FindAllStringSubmatch(body, -1)
+			if len(refs) < 20 {
+				t.Fatalf("only %d references: not the document that was expected", len(refs))
+			}
+			for _, r := range refs {
+				if !resolves(document, r[1]) {
+					t.Errorf("%s leads nowhere", r[1])
+				}
+			}
+			ours := "#/components/schemas/"
+			if path == "/openapi/v2" {
+				ours = "#/definitions/"
+			}
+			if !resolves(document, ours+"io.firestoned.bindy.sync.v1alpha1.SyncStatus") {
+				t.Error("SyncStatus is not defined")
+			}
+			if strings.Contains(body, "lockstep-dns") {
+				t.Error("a definition is named after a Go package")
+			}
+		})
+	}
+}
+
+// resolves follows a reference inside a document (RFC 6901).
+func resolves(document any, ref string) bool {
+	path, local := strings.CutPrefix(ref, "#/")
+	for step := range strings.SplitSeq(path, "/") {
+		node, ok := document.(map[string]any)
+		if !ok {
+			return false
+		}
+		if document = node[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]; document == nil {
+			return false
+		}
+	}
+	return local
+}
+
+func TestEveryFieldIsDescribed(t *testing.T) {
+	_, _, body := ask(t, handler(t), "GET", "/openapi/v3"+group, runtime.ContentTypeJSON)
+	var document struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ Description string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &document); err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for name, schema := range document.Components.Schemas {
+		if !strings.HasPrefix(name, "io.firestoned.bindy.sync.") {
+			continue
+		}
+		for field, p := range schema.Properties {
+			checked++
+			if p.Description == "" {
+				t.Errorf("%s.%s has no description for kubectl explain", name, field)
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("only %d fields checked", checked)
+	}
+}
+
+func TestWritesAreRefusedInPlainWords(t *testing.T) {
+	h := handler(t)
+	for _, tc := range []struct{ method, path string }{
+		{"POST", "/namespaces/dns/syncstatuses"},
+		{"PUT", "/namespaces/dns/syncstatuses/arecord.www"},
+		{"PATCH", "/namespaces/dns/syncstatuses/arecord.www"},
+		{"DELETE", "/namespaces/dns/syncstatuses/arecord.www"},
+		{"DELETE", "/namespaces/dns/syncstatuses"},
+		{"PUT", "/namespaces/dns/arecords/www/syncstatus"},
+	} {
+		code, header, body := ask(t, h, tc.method, group+tc.path, runtime.ContentTypeJSON)
+		var status metav1.Status
+		if err := json.Unmarshal([]byte(body), &status); err != nil {
+			t.Errorf("%s %s: %v in %s", tc.method, tc.path, err, body)
+		}
+		if code != http.StatusMethodNotAllowed || status.Message != readOnly || header.Get("Allow") == "" {
+			t.Errorf("%s %s: %d %+v", tc.method, tc.path, code, status)
+		}
+	}
+}
+
+func TestClientsThatPreferOtherEncodingsGetJSON(t *testing.T) {
+	h := handler(t)
+	for _, accept := range []string{
+		"application/vnd.kubernetes.protobuf,application/json", "application/cbor,application/json", "application/json", "*/*", "",
+	} {
+		_, header, body := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", accept)
+		if got := header.Get("Content-Type"); got != runtime.ContentTypeJSON {
+			t.Errorf("Accept %q: %s %.60s, want JSON", accept, got, body)
+		}
+	}
+	if code, _, _ := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", "application/vnd.kubernetes.protobuf"); code != http.StatusNotAcceptable {
+		t.Errorf("nothing but protobuf: %d, want 406", code)
+	}
+}
+
+func TestUnknownFieldSelectorSaysWhichThereAre(t *testing.T) {
+	code, _, body := ask(t, handler(t), "GET", group+"/syncstatuses?fieldSelector=spec.x%3D1", runtime.ContentTypeJSON)
+	if code != http.StatusBadRequest || !strings.Contains(body, "status.phase") {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestReadinessIsAboutCaches(t *testing.T) {
+	h := handler(t)
+	if code, _, body := ask(t, h, "GET", "/readyz?verbose", "*/*"); code == http.StatusOK || !strings.Contains(body, "informers-synced") {
+		t.Errorf("ready without caches: %d %s", code, body)
+	}
+	if code, _, body := ask(t, h, "GET", "/livez?exclude=poststarthook", "*/*"); strings.Contains(body, "informers-synced") {
+		t.Errorf("liveness depends on the cluster: %d %s", code, body)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want []string // in the error
+	}{
+		"defaults": {nil, nil},
+		"all at once": {
+			[]string{"--namespace=UPPER", "--service=", "--max-age=-1s", "--deadline=1ms", "--watch-interval=0s", "--secure-port=-1"},
+			[]string{"--namespace", "--service", "--max-age", "--deadline", "--watch-interval", "--secure-port"},
+		},
+	} {
+		o := NewOptions()
+		fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+		o.AddFlags(fs)
+		if err := fs.Parse(tc.args); err != nil {
+			t.Fatal(err)
+		}
+		err := o.Validate()
+		if (err == nil) != (tc.want == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, flag := range tc.want {
+			if err != nil && !strings.Contains(err.Error(), flag) {
+				t.Errorf("%s: %s is not named in %v", name, flag, err)
+			}
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	now := time.Now()
+	at := metav1.NewMicroTime(now.Add(-20 * time.Millisecond))
+	behind := &v1alpha1.SyncStatus{
+		ObjectMeta: metav1.ObjectMeta{Name: "arecord.www", ResourceVersion: "7"},
+		ObjectRef:  v1alpha1.ObjectReference{Kind: "ARecord"}, Zone: "example.com", ObservedAt: &at,
+		Status: v1alpha1.SyncStatusStatus{Phase: v1alpha1.PhasePropagating, Conditions: []metav1.Condition{
+			{Type: "Accepted", Reason: "Accepted"}, {Type: "Propagated", Reason: "Stale", Message: "1 of 2 servers in step"},
+		}},
+		Summary: v1alpha1.Summary{Servers: 2, InSync: 1},
+		Servers: []v1alpha1.ServerStatus{
+			{Serial: new(int64(3)), SerialLag: new(int64(0)), RTT: &metav1.Duration{Duration: 412 * time.Microsecond}},
+			{Serial: new(int64(4294967294)), SerialLag: new(int64(5)), RTT: &metav1.Duration{Duration: time.Millisecond}},
+		},
+	}
+	failed := &v1alpha1.SyncStatus{
+		ObjectMeta: metav1.ObjectMeta{Name: "arecord.bad"}, ObjectRef: v1alpha1.ObjectReference{Kind: "ARecord"},
+		Status: v1alpha1.SyncStatusStatus{Phase: v1alpha1.PhaseFailed, FailureReason: "Invalid", FailureMessage: "spec.ipv4Addresses[0]: …"},
+	}
+	list := &v1alpha1.SyncStatusList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []v1alpha1.SyncStatus{*behind, *failed}}
+	out, err := table{}.ConvertToTable(t.Context(), list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][]any
+	for _, r := range out.Rows {
+		r.Cells[7] = "" // the age moves
+		got = append(got, r.Cells)
+	}
+	want := [][]any{
+		{"arecord.www", "example.com", "Propagating", "1/2", "3", "5", "Stale", "", "ARecord", "1ms", "1 of 2 servers in step"},
+		{"arecord.bad", "", "Failed", "0/0", "", "", "Invalid", "", "ARecord", "", "spec.ipv4Addresses[0]: …"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if out.ResourceVersion != "9" {
+		t.Errorf("resourceVersion %q, want the list's", out.ResourceVersion)
+	}
+	var shown []string
+	for _, c := range out.ColumnDefinitions {
+		if c.Priority == 0 {
+			shown = append(shown, strings.ToUpper(c.Name))
+		}
+	}
+	if want := strings.Fields("NAME ZONE PHASE SERVERS SERIAL LAG REASON OBSERVED"); !slices.Equal(shown, want) {
+		t.Errorf("columns %v, want %v", shown, want)
+	}
+	if none, _ := (table{}).ConvertToTable(t.Context(), list, &metav1.TableOptions{NoHeaders: true}); len(none.ColumnDefinitions) > 0 {
+		t.Error("headers although none were asked for")
+	}
+}
