@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"golang.org/x/net/idna"
 )
 
 // Limits of RFC 1035 section 2.3.4, in bytes. A name's length counts a length byte for each label and the root's.
@@ -137,24 +135,6 @@ func nameByte(name string, i int) (c byte, n int, err error) {
 	return 0, 0, fmt.Errorf("%q has the character %q, which names do not have; write \\%03d if it is really meant", shorten(name), c, c)
 }
 
-// unescape reads the escape that begins at s[i]: \DDD or \ and a character.
-func unescape(s string, i int) (c byte, n int, err error) {
-	rest := s[i+1:]
-	switch {
-	case rest == "":
-		return 0, 0, fmt.Errorf(`%q ends in a single "\"; write "\\" for the character itself`, shorten(s))
-	case !isDigit(rest[0]):
-		return rest[0], 2, nil
-	case len(rest) < 3 || !isDigit(rest[1]) || !isDigit(rest[2]):
-		return 0, 0, fmt.Errorf(`%q has an escape "\%c" without three digits (\000 to \255)`, shorten(s), rest[0])
-	}
-	v := int(rest[0]-'0')*100 + int(rest[1]-'0')*10 + int(rest[2]-'0')
-	if v > 255 {
-		return 0, 0, fmt.Errorf(`%q has the escape \%s; escapes go from \000 to \255`, shorten(s), rest[:3])
-	}
-	return byte(v), 4, nil
-}
-
 func appendNameByte(out []byte, c byte) []byte {
 	switch {
 	case plain[c]:
@@ -165,112 +145,9 @@ func appendNameByte(out []byte, c byte) []byte {
 	return appendDDD(out, c)
 }
 
-func appendDDD(out []byte, c byte) []byte {
-	return append(out, '\\', '0'+c/100, '0'+c/10%10, '0'+c%10)
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
 func lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		c += 'a' - 'A'
 	}
 	return c
-}
-
-// toASCII maps as browsers do, without the host name rules that would refuse "_".
-var toASCII = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
-
-// checkASCII refuses names in other scripts and shows how DNS spells them.
-func checkASCII(name string) error {
-	for i := range len(name) {
-		if name[i] < 0x80 {
-			continue
-		}
-		if ascii, err := toASCII.ToASCII(name); err == nil {
-			return fmt.Errorf("%q is not ASCII; write %q, its form in DNS (RFC 5891)", shorten(name), ascii)
-		}
-		return fmt.Errorf("%q is not ASCII; write its xn-- form (RFC 5891)", shorten(name))
-	}
-	return nil
-}
-
-// shorten keeps messages readable whatever they quote.
-func shorten(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most-3] + "..."
-	}
-	return s
-}
-
-// CompareNames orders canonical names as DNSSEC does (RFC 4034 section 6.1): label by label from the right, so that a
-// name stands before those below it.
-func CompareNames(a, b string) int {
-	if a == b {
-		return 0
-	}
-	if strings.IndexByte(a, '\\') >= 0 || strings.IndexByte(b, '\\') >= 0 {
-		return compareEscaped(a, b)
-	}
-	// Skip what both end in; the labels that differ end at the last dot that both had.
-	i, j := len(a), len(b)
-	endA, endB := i, j
-	for i > 0 && j > 0 && a[i-1] == b[j-1] {
-		i, j = i-1, j-1
-		if a[i] == '.' {
-			endA, endB = i, j
-		}
-	}
-	x := a[strings.LastIndexByte(a[:i], '.')+1 : endA]
-	y := b[strings.LastIndexByte(b[:j], '.')+1 : endB]
-	if c := strings.Compare(x, y); c != 0 {
-		return c
-	}
-	return len(a) - len(b)
-}
-
-func compareEscaped(a, b string) int {
-	x, errA := parseName(a)
-	y, errB := parseName(b)
-	if errA != nil || errB != nil {
-		return strings.Compare(a, b) // Not canonical names: any stable order will do.
-	}
-	for i := 1; i <= len(x) && i <= len(y); i++ {
-		if c := strings.Compare(string(x[len(x)-i]), string(y[len(y)-i])); c != 0 {
-			return c
-		}
-	}
-	return len(x) - len(y)
-}
-
-// IsSubdomain tells whether a canonical name is the other one or below it.
-func IsSubdomain(name, ancestor string) bool {
-	if ancestor == "." || name == ancestor {
-		return true
-	}
-	cut := len(name) - len(ancestor)
-	if cut < 2 || name[cut-1] != '.' || name[cut:] != ancestor {
-		return false
-	}
-	escapes := 0
-	for i := cut - 2; i >= 0 && name[i] == '\\'; i-- {
-		escapes++
-	}
-	return escapes%2 == 0
-}
-
-// Parent is the canonical name without its first label; the root has no parent and gives "".
-func Parent(name string) string {
-	for i := 0; i < len(name); i++ {
-		switch {
-		case name[i] == '\\':
-			i++
-		case name[i] == '.' && i+1 < len(name):
-			return name[i+1:]
-		case name[i] == '.' && i > 0:
-			return "."
-		}
-	}
-	return ""
 }

@@ -109,27 +109,3 @@ func nextString(s string) (raw string, n int, err error) {
 	}
 	return string(out), i, nil
 }
-
-// decodeEscaped gives the raw bytes of a string whose special characters are escaped; a stray "\" at the end is
-// dropped, as miekg/dns does when it packs.
-func decodeEscaped(s string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); {
-		if s[i] != '\\' {
-			out, i = append(out, s[i]), i+1
-			continue
-		}
-		if i+1 == len(s) {
-			break
-		}
-		c, n, err := unescape(s, i)
-		if err != nil { // Not three digits: miekg/dns takes the character itself.
-			c, n = s[i+1], 2
-		}
-		out, i = append(out, c), i+n
-	}
-	return string(out)
-}

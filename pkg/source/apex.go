@@ -3,10 +3,8 @@ package source
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -112,89 +110,4 @@ func (a *apex) readSOA(spec *v1beta1.SOARecord) error {
 		*f.to = uint32(f.value) //nolint:gosec // bounded above
 	}
 	return errors.Join(errs...)
-}
-
-// Mailbox gives the SOA's RNAME for a mail address (RFC 1035 section 8): admin@example.com and admin@example.com. become
-// admin.example.com., first.last@example.com becomes first\.last.example.com. What holds no "@" is an RNAME already.
-// It is never relative to the zone.
-func Mailbox(address string) (string, error) {
-	local, domain, isAddress := strings.Cut(address, "@")
-	switch {
-	case address == "":
-		return "", errors.New("there is no address; write one such as admin@example.com")
-	case !isAddress:
-		return rrset.CanonicalName(address)
-	case local == "" || domain == "" || strings.Contains(domain, "@"):
-		return "", fmt.Errorf("%q is not a mail address such as admin@example.com", address)
-	}
-	var name strings.Builder
-	for _, c := range []byte(local) {
-		if c >= 0x80 {
-			return "", fmt.Errorf("%q: the part before the @ has to be ASCII", address)
-		}
-		if c <= ' ' || c == 0x7f {
-			return "", fmt.Errorf("%q: the part before the @ has a blank or control character", address)
-		}
-		if (c < '0' || c > '9') && !isLetter(c) {
-			name.WriteByte('\\')
-		}
-		name.WriteByte(c)
-	}
-	domain, err := rrset.CanonicalName(domain)
-	if err != nil {
-		return "", err
-	}
-	return rrset.CanonicalName(name.String() + "." + strings.TrimPrefix(domain, "."))
-}
-
-func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
-
-// readServers reads the zone's name servers: primaryNs, nameServers and what nameServerIps names.
-func (a *apex) readServers(spec *v1beta1.DNSZoneSpec) error {
-	var errs []error
-	if a.soa.MName != "" {
-		a.servers = []string{a.soa.MName}
-	}
-	add := func(field, name string, addresses ...string) {
-		server, _, err := host(field, name, a.name)
-		if err == nil && server == "." {
-			err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
-		}
-		if err != nil {
-			errs = append(errs, err)
-			return
-		}
-		if !slices.Contains(a.servers, server) {
-			a.servers = append(a.servers, server)
-		}
-		for _, s := range addresses {
-			addr, err := netip.ParseAddr(s)
-			if err != nil || addr.Zone() != "" {
-				errs = append(errs, fmt.Errorf("%s: %q is not an IP address", field, s))
-				continue
-			}
-			a.addresses[server] = append(a.addresses[server], addr)
-		}
-	}
-	for i, ns := range spec.NameServers {
-		field := fmt.Sprintf("spec.nameServers[%d]", i)
-		add(field+".hostname", ns.Hostname, nonEmpty(ns.IPv4Address, ns.IPv6Address)...)
-		errs = append(errs, checkFamily(field+".ipv4Address", ns.IPv4Address, netip.Addr.Is4, "IPv4"),
-			checkFamily(field+".ipv6Address", ns.IPv6Address, netip.Addr.Is6, "IPv6"))
-	}
-	for _, name := range slices.Sorted(maps.Keys(spec.NameServerIPs)) {
-		add("spec.nameServerIps", name, nonEmpty(spec.NameServerIPs[name])...)
-	}
-	return errors.Join(errs...)
-}
-
-func nonEmpty(values ...string) []string {
-	return slices.DeleteFunc(values, func(s string) bool { return s == "" })
-}
-
-func checkFamily(field, value string, family func(netip.Addr) bool, name string) error {
-	if a, err := netip.ParseAddr(value); err == nil && !family(a) {
-		return fmt.Errorf("%s: %q is not an %s address", field, value, name)
-	}
-	return nil
 }

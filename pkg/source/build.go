@@ -3,7 +3,6 @@ package source
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net/netip"
 	"slices"
 
@@ -113,42 +112,6 @@ func (b *builder) read(records []v1beta1.Record) {
 	}
 }
 
-// aged is a record with the time of its creation, so that sorting looks at the object only when times are equal.
-type aged struct {
-	created int64
-	v1beta1.Record
-}
-
-// oldestFirst sorts the records that are there to stay by age, then namespace, name, kind and UID.
-func oldestFirst(records []v1beta1.Record) []aged {
-	all := make([]aged, 0, len(records))
-	for _, r := range records {
-		if r == nil || r.GetDeletionTimestamp() != nil {
-			continue
-		}
-		created := int64(math.MaxInt64) // About to be created: the youngest.
-		if t := r.GetCreationTimestamp(); !t.IsZero() {
-			created = t.UnixNano()
-		}
-		all = append(all, aged{created, r})
-	}
-	slices.SortFunc(all, compareAged)
-	return all
-}
-
-func compareAged(a, b aged) int {
-	if a.created != b.created {
-		return cmp.Compare(a.created, b.created)
-	}
-	if c := cmp.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.GetName(), b.GetName()); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(v1beta1.KindOf(a.Record).Kind, v1beta1.KindOf(b.Record).Kind), cmp.Compare(a.GetUID(), b.GetUID()))
-}
-
 func (b *builder) declare(r v1beta1.Record) Declaration {
 	kind := v1beta1.KindOf(r)
 	d := Declaration{Ref: refOf(r, kind.Kind), Key: rrset.Key{Type: kind.RRType}}
@@ -185,54 +148,6 @@ func (b *builder) misplaced(k rrset.Key, rdata []string) error {
 
 func (d *Declaration) refuse(reason, message string) {
 	d.Accepted, d.Reason, d.Message, d.Note = false, reason, message, ""
-}
-
-// add unites values with an RRset of the zone.
-func (b *builder) add(key rrset.Key, ttl uint32, rdata []string, by Ref) {
-	set, exists := b.zone.RRsets[key]
-	if !exists {
-		b.zone.RRsets[key] = RRset{
-			RRset:  rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, // Clipped: growing it makes a copy.
-			Owners: b.solely(by, len(rdata)),
-		}
-		return
-	}
-	if ttl != set.TTL {
-		b.lower(&set, ttl, by)
-	}
-	for _, value := range rdata {
-		i, found := slices.BinarySearch(set.Rdata, value)
-		switch {
-		case !found:
-			set.Rdata = slices.Insert(set.Rdata, i, value)
-			set.Owners = slices.Insert(set.Owners, i, []Ref{by})
-		case !slices.Contains(set.Owners[i], by):
-			set.Owners[i] = append(set.Owners[i], by)
-		}
-	}
-	b.zone.RRsets[key] = set
-}
-
-// solely gives owners of n values that one object declares. They are cut from two long slices, since nearly all RRsets
-// of a large zone have one value of one object.
-func (b *builder) solely(by Ref, n int) [][]Ref {
-	b.refs = append(b.refs, by)
-	ref := slices.Clip(b.refs[len(b.refs)-1:])
-	start := len(b.owners)
-	for range n {
-		b.owners = append(b.owners, ref)
-	}
-	return slices.Clip(b.owners[start:])
-}
-
-// lower gives an RRset that objects declare with different TTLs the lowest one.
-func (b *builder) lower(set *RRset, ttl uint32, by Ref) {
-	if ttl < set.TTL {
-		set.TTL = ttl
-		b.lowest[set.Key] = by
-	} else if _, known := b.lowest[set.Key]; !known {
-		b.lowest[set.Key] = set.Owners[0][0] // All before had one TTL; the oldest owner of a value stands for them.
-	}
 }
 
 // addServerAddresses gives name servers of the zone that are inside it and have no address those of its servers.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
@@ -68,17 +66,4 @@ func shareInstance(a, b *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) bo
 func compareZones(a, b *v1beta1.DNSZone) int {
 	return cmp.Or(compareAge(a.CreationTimestamp, b.CreationTimestamp), cmp.Compare(a.UID, b.UID),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-// compareAge puts the older first. An object without a timestamp is one that is about to be created: the youngest.
-func compareAge(a, b metav1.Time) int {
-	switch {
-	case a.IsZero() && b.IsZero():
-		return 0
-	case a.IsZero():
-		return 1
-	case b.IsZero():
-		return -1
-	}
-	return a.Compare(b.Time)
 }

@@ -1,0 +1,74 @@
+package rrset
+
+import "strings"
+
+// CompareNames orders canonical names as DNSSEC does (RFC 4034 section 6.1): label by label from the right, so that a
+// name stands before those below it.
+func CompareNames(a, b string) int {
+	if a == b {
+		return 0
+	}
+	if strings.IndexByte(a, '\\') >= 0 || strings.IndexByte(b, '\\') >= 0 {
+		return compareEscaped(a, b)
+	}
+	// Skip what both end in; the labels that differ end at the last dot that both had.
+	i, j := len(a), len(b)
+	endA, endB := i, j
+	for i > 0 && j > 0 && a[i-1] == b[j-1] {
+		i, j = i-1, j-1
+		if a[i] == '.' {
+			endA, endB = i, j
+		}
+	}
+	x := a[strings.LastIndexByte(a[:i], '.')+1 : endA]
+	y := b[strings.LastIndexByte(b[:j], '.')+1 : endB]
+	if c := strings.Compare(x, y); c != 0 {
+		return c
+	}
+	return len(a) - len(b)
+}
+
+func compareEscaped(a, b string) int {
+	x, errA := parseName(a)
+	y, errB := parseName(b)
+	if errA != nil || errB != nil {
+		return strings.Compare(a, b) // Not canonical names: any stable order will do.
+	}
+	for i := 1; i <= len(x) && i <= len(y); i++ {
+		if c := strings.Compare(string(x[len(x)-i]), string(y[len(y)-i])); c != 0 {
+			return c
+		}
+	}
+	return len(x) - len(y)
+}
+
+// IsSubdomain tells whether a canonical name is the other one or below it.
+func IsSubdomain(name, ancestor string) bool {
+	if ancestor == "." || name == ancestor {
+		return true
+	}
+	cut := len(name) - len(ancestor)
+	if cut < 2 || name[cut-1] != '.' || name[cut:] != ancestor {
+		return false
+	}
+	escapes := 0
+	for i := cut - 2; i >= 0 && name[i] == '\\'; i-- {
+		escapes++
+	}
+	return escapes%2 == 0
+}
+
+// Parent is the canonical name without its first label; the root has no parent and gives "".
+func Parent(name string) string {
+	for i := 0; i < len(name); i++ {
+		switch {
+		case name[i] == '\\':
+			i++
+		case name[i] == '.' && i+1 < len(name):
+			return name[i+1:]
+		case name[i] == '.' && i > 0:
+			return "."
+		}
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// readServers reads the zone's name servers: primaryNs, nameServers and what nameServerIps names.
+func (a *apex) readServers(spec *v1beta1.DNSZoneSpec) error {
+	var errs []error
+	if a.soa.MName != "" {
+		a.servers = []string{a.soa.MName}
+	}
+	add := func(field, name string, addresses ...string) {
+		server, _, err := host(field, name, a.name)
+		if err == nil && server == "." {
+			err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		if !slices.Contains(a.servers, server) {
+			a.servers = append(a.servers, server)
+		}
+		for _, s := range addresses {
+			addr, err := netip.ParseAddr(s)
+			if err != nil || addr.Zone() != "" {
+				errs = append(errs, fmt.Errorf("%s: %q is not an IP address", field, s))
+				continue
+			}
+			a.addresses[server] = append(a.addresses[server], addr)
+		}
+	}
+	for i, ns := range spec.NameServers {
+		field := fmt.Sprintf("spec.nameServers[%d]", i)
+		add(field+".hostname", ns.Hostname, nonEmpty(ns.IPv4Address, ns.IPv6Address)...)
+		errs = append(errs, checkFamily(field+".ipv4Address", ns.IPv4Address, netip.Addr.Is4, "IPv4"),
+			checkFamily(field+".ipv6Address", ns.IPv6Address, netip.Addr.Is6, "IPv6"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.NameServerIPs)) {
+		add("spec.nameServerIps", name, nonEmpty(spec.NameServerIPs[name])...)
+	}
+	return errors.Join(errs...)
+}
+
+func nonEmpty(values ...string) []string {
+	return slices.DeleteFunc(values, func(s string) bool { return s == "" })
+}
+
+func checkFamily(field, value string, family func(netip.Addr) bool, name string) error {
+	if a, err := netip.ParseAddr(value); err == nil && !family(a) {
+		return fmt.Errorf("%s: %q is not an %s address", field, value, name)
+	}
+	return nil
+}
