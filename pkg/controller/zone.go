@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +71,10 @@ func (r *zoneReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	r.wake(members.instances)
 	log.FromContext(ctx).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
 		"changed", event.Changes.Len(), "records", len(members.selected), "problem", problemOf(event))
-	return ctrl.Result{RequeueAfter: pause(event)}, r.notifier.Notify(ctx, event)
+	if err := r.notifier.Notify(ctx, event); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: pause(event)}, nil
 }
 
 func problemOf(e syncevent.SyncCompleted) string {
@@ -194,13 +196,13 @@ func (r *zoneReconciler) listServers(ctx context.Context, instances []*v1beta1.B
 func (r *zoneReconciler) zoneRecords(ctx context.Context, zone *v1beta1.DNSZone, zones []*v1beta1.DNSZone) (m members, err error) {
 	err = r.eachRecord(ctx, zone.Namespace, func(record v1beta1.Record) {
 		selects := isZone(source.ZoneOf(zones, record), zone)
-		held := controllerutil.ContainsFinalizer(record, v1beta1.Finalizer)
+		holder := holderOf(record, zones)
 		switch {
-		case selects && held && slices.ContainsFunc(zones, func(z *v1beta1.DNSZone) bool { return !isZone(z, zone) && publishedBy(record, z) }):
+		case selects && holder != nil && !isZone(holder, zone):
 			m.contested = append(m.contested, record)
 		case selects && record.GetDeletionTimestamp().IsZero():
 			m.selected = append(m.selected, record)
-		case held && (selects || publishedBy(record, zone)):
+		case isZone(holder, zone):
 			m.leaving = append(m.leaving, record)
 		}
 	})
@@ -211,13 +213,20 @@ func isZone(candidate, zone *v1beta1.DNSZone) bool {
 	return candidate != nil && candidate.UID == zone.UID
 }
 
-// publishedBy tells whether the zone may hold data of the record: its status says so or, when a crash kept the status
-// from being written, its annotation.
-func publishedBy(record v1beta1.Record, zone *v1beta1.DNSZone) bool {
-	if ref := record.GetRecordStatus().ZoneRef; ref != nil {
-		return ref.Name == zone.Name
+// holderOf is the zone that may hold data of the record: its status names it or, when a crash kept the status from being
+// written, its annotation does beside our finalizer. It is nil when none does.
+func holderOf(record v1beta1.Record, zones []*v1beta1.DNSZone) *v1beta1.DNSZone {
+	ref := record.GetRecordStatus().ZoneRef
+	marked := controllerutil.ContainsFinalizer(record, v1beta1.Finalizer)
+	for _, zone := range zones {
+		switch {
+		case ref != nil && ref.Name == zone.Name:
+			return zone
+		case ref == nil && marked && record.GetAnnotations()[v1beta1.ZoneAnnotation] == zone.Spec.ZoneName:
+			return zone
+		}
 	}
-	return record.GetAnnotations()[v1beta1.ZoneAnnotation] == zone.Spec.ZoneName
+	return nil
 }
 
 // eachRecord visits the records of all kinds in a namespace. They are the cache's own: not to be changed.

@@ -87,7 +87,7 @@ func (r *zoneReconciler) releaseOrphans(ctx context.Context, namespace string) e
 	}
 	var orphans []v1beta1.Record
 	err = r.eachRecord(ctx, namespace, func(record v1beta1.Record) {
-		if source.ZoneOf(zones, record) == nil && !held(record, zones) {
+		if source.ZoneOf(zones, record) == nil && holderOf(record, zones) == nil {
 			orphans = append(orphans, record)
 		}
 	})
@@ -100,17 +100,4 @@ func (r *zoneReconciler) releaseOrphans(ctx context.Context, namespace string) e
 		group.Go(func() error { return r.records.Release(ctx, record, r.now()) })
 	}
 	return group.Wait()
-}
-
-// held tells whether one of the zones may hold data of the record.
-func held(record v1beta1.Record, zones []*v1beta1.DNSZone) bool {
-	if !controllerutil.ContainsFinalizer(record, v1beta1.Finalizer) {
-		return false
-	}
-	for _, zone := range zones {
-		if publishedBy(record, zone) {
-			return true
-		}
-	}
-	return false
 }

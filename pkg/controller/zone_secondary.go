@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
@@ -54,6 +55,10 @@ func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome) 
 		out.Err = p.createSecondary(ctx, out.Server, instance)
 	case seen.Serial == p.event.Serial:
 		out.Serial, out.Current = seen.Serial, true
+	case rrset.SerialLess(p.event.Serial, seen.Serial):
+		// It would call itself up to date: only a transfer of the whole zone brings it back (RFC 1982 section 3.2).
+		out.Serial = seen.Serial
+		_, out.Err = p.deps.Bindcar.Command(ctx, sidecarOf(out.Server), canonicalZoneName(p.zone), "retransfer")
 	default:
 		out.Serial = seen.Serial
 		out.Err = p.notify(ctx, out.Server, instance)

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -90,7 +89,7 @@ func runningContainers(pod *corev1.Pod) map[string]int32 {
 	return running
 }
 
-// zonesOfRecord are the zones that a record concerns: the one that selects it and the one that published it. A record
+// zonesOfRecord are the zones that a record concerns: the one that selects it and the one that holds data of it. A record
 // that concerns none is an orphan of its namespace. Both forms of an updated record are mapped, so what a record leaves
 // wakes as well as what it joins.
 func (r *zoneReconciler) zonesOfRecord(ctx context.Context, o client.Object) []reconcile.Request {
@@ -103,12 +102,8 @@ func (r *zoneReconciler) zonesOfRecord(ctx context.Context, o client.Object) []r
 	if zone := source.ZoneOf(zones, record); zone != nil {
 		requests = append(requests, requestFor(zone))
 	}
-	if controllerutil.ContainsFinalizer(record, v1beta1.Finalizer) {
-		for _, zone := range zones {
-			if publishedBy(record, zone) {
-				requests = append(requests, requestFor(zone))
-			}
-		}
+	if zone := holderOf(record, zones); zone != nil {
+		requests = append(requests, requestFor(zone))
 	}
 	if len(requests) == 0 {
 		requests = append(requests, orphansOf(record))

@@ -20,6 +20,7 @@ const commonOptions = `	empty-zones-enable no;
 	zone-statistics full;
 	check-names primary ignore;
 	check-names secondary ignore;
+	check-integrity no;
 	serial-query-rate 1000;
 	tcp-clients 1000;
 	session-keyfile none;

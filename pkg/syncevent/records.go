@@ -92,23 +92,23 @@ func recordReason(zoneReason string) string {
 }
 
 // Release takes our marks off a record whose data is in no zone: a deleted one may go now, any other says that no zone
-// selects it.
+// selects it. The status is last, for as long as it names the zone the record is released again.
 func (l Records) Release(ctx context.Context, record v1beta1.Record, now time.Time) error {
-	if record.GetDeletionTimestamp().IsZero() {
-		next := status.Unselected(*record.GetRecordStatus(), record.GetGeneration(),
-			"no DNSZone of namespace "+record.GetNamespace()+" selects this record's labels", now)
-		if !equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
-			if err := ApplyStatus(ctx, l.Client, v1beta1.KindOf(record).GroupVersionKind(), record, &next); err != nil {
-				return err
-			}
-		}
-	}
-	return UpdateMetadata(ctx, l.Client, record, func(o client.Object) {
+	err := UpdateMetadata(ctx, l.Client, record, func(o client.Object) {
 		controllerutil.RemoveFinalizer(o, v1beta1.Finalizer)
 		annotations := o.GetAnnotations()
 		delete(annotations, v1beta1.ZoneAnnotation)
 		o.SetAnnotations(annotations)
 	})
+	if err != nil || !record.GetDeletionTimestamp().IsZero() {
+		return err
+	}
+	next := status.Unselected(*record.GetRecordStatus(), record.GetGeneration(),
+		"no DNSZone of namespace "+record.GetNamespace()+" selects this record's labels", now)
+	if equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
+		return nil
+	}
+	return ApplyStatus(ctx, l.Client, v1beta1.KindOf(record).GroupVersionKind(), record, &next)
 }
 
 // UpdateMetadata changes an object's metadata, if change makes a difference, on condition that nobody changed the

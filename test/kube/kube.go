@@ -20,7 +20,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
@@ -77,6 +79,7 @@ func Config(t testing.TB) *rest.Config {
 		t.Fatalf("connecting to the cluster of KUBECONFIG=%s: %v", os.Getenv("KUBECONFIG"), err)
 	}
 	config.QPS = -1
+	log.SetLogger(klog.Background())
 	return config
 }
 

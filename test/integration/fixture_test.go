@@ -1,0 +1,169 @@
+// Package integration tests Lockstep, installed in a real cluster, through the objects that users write and the answers
+// that BIND gives. Files are named for areas: write, fleet, read, admission.
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// settle is how long a change may take to be on every server before a test calls it lost.
+const settle = 30 * time.Second
+
+// fixture is one zone on servers of its own, in a namespace of its own.
+type fixture struct {
+	*testing.T
+	client    client.Client
+	namespace string
+	zone      string
+}
+
+// newFixture starts a cluster "dns" with the given numbers of servers and declares the zone on it. The zone selects
+// records by the label zone=main.
+func newFixture(t *testing.T, zone string, primaries, secondaries int32) *fixture {
+	t.Helper()
+	kube.Install(t)
+	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: zone}
+	f.create(f.cluster("dns", primaries, secondaries), f.dnsZone("main", zone))
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=120s")
+	return f
+}
+
+func (f *fixture) meta(name string, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: labels}
+}
+
+func (f *fixture) cluster(name string, primaries, secondaries int32) *v1beta1.Bind9Cluster {
+	c := &v1beta1.Bind9Cluster{ObjectMeta: f.meta(name, nil)}
+	c.Spec.Primary = &v1beta1.RoleConfig{Replicas: &primaries}
+	c.Spec.Secondary = &v1beta1.RoleConfig{Replicas: &secondaries}
+	return c
+}
+
+func (f *fixture) dnsZone(name, zone string) *v1beta1.DNSZone {
+	z := &v1beta1.DNSZone{ObjectMeta: f.meta(name, nil)}
+	z.Spec.ZoneName, z.Spec.ClusterRef = zone, "dns"
+	z.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1." + zone + ".", AdminEmail: "hostmaster." + zone + ".",
+		Refresh: 3600, Retry: 600, Expire: 604800}
+	z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": name}}}}
+	return z
+}
+
+// a declares an A record of the zone "main".
+func (f *fixture) a(object, name string, addresses ...string) *v1beta1.ARecord {
+	r := &v1beta1.ARecord{ObjectMeta: f.meta(object, map[string]string{"zone": "main"})}
+	r.Spec.Name, r.Spec.IPv4Addresses = name, addresses
+	return r
+}
+
+func (f *fixture) create(objects ...client.Object) {
+	f.Helper()
+	for _, o := range objects {
+		if err := f.client.Create(f.Context(), o); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// change reads an object anew, changes it and writes it, until nobody else writes in between.
+func change[T client.Object](f *fixture, o T, edit func(T)) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		edit(o)
+		return f.client.Update(ctx, o)
+	})
+}
+
+// servers are the addresses of named in the running pods, by pod name.
+func (f *fixture) servers(ctx context.Context) (map[string]string, error) {
+	var pods corev1.PodList
+	if err := f.client.List(ctx, &pods, client.InNamespace(f.namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
+		return nil, err
+	}
+	servers := map[string]string{}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
+			servers[pod.Name] = net.JoinHostPort(pod.Status.PodIP, fmt.Sprint(named.Port))
+		}
+	}
+	if len(servers) == 0 {
+		return nil, errors.New("no pod has an address")
+	}
+	return servers, nil
+}
+
+// served waits until every server answers the question with exactly these rdata; none means that the name or the type
+// does not exist.
+func (f *fixture) served(name, rrtype string, rdata ...string) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		servers, err := f.servers(ctx)
+		if err != nil {
+			return err
+		}
+		for pod, server := range servers {
+			got, err := ask(server, dns.Fqdn(name), dns.StringToType[rrtype])
+			if err != nil {
+				return fmt.Errorf("%s: %w", pod, err)
+			}
+			if !slices.Equal(got, rdata) {
+				return fmt.Errorf("%s answers %q for %s %s, want %q", pod, got, name, rrtype, rdata)
+			}
+		}
+		return nil
+	})
+}
+
+// ask gives the sorted rdata of an authoritative answer.
+func ask(server, name string, rrtype uint16) ([]string, error) {
+	m := new(dns.Msg)
+	m.SetQuestion(name, rrtype)
+	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(m, server)
+	if err != nil {
+		return nil, err
+	}
+	if reply.Rcode != dns.RcodeSuccess && reply.Rcode != dns.RcodeNameError {
+		return nil, fmt.Errorf("answered %s", dns.RcodeToString[reply.Rcode])
+	}
+	var rdata []string
+	for _, rr := range slices.Concat(reply.Answer, reply.Ns) {
+		if rr.Header().Rrtype == rrtype && strings.EqualFold(rr.Header().Name, name) {
+			rdata = append(rdata, strings.TrimPrefix(rr.String(), rr.Header().String()))
+		}
+	}
+	slices.Sort(rdata)
+	return rdata, nil
+}
+
+// key reads one of the cluster's TSIG keys.
+func (f *fixture) key(role named.KeyRole) *wire.Key {
+	f.Helper()
+	secret := &corev1.Secret{}
+	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: named.KeySecretName("dns", role)}, secret); err != nil {
+		f.Fatal(err)
+	}
+	key, err := named.KeyFromSecret(secret)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return key
+}

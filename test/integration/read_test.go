@@ -1,0 +1,256 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// status reads one SyncStatus.
+func (f *fixture) status(ctx context.Context, name string) (*syncv1.SyncStatus, error) {
+	s := &syncv1.SyncStatus{}
+	return s, f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, s)
+}
+
+// inStep waits until a SyncStatus is InSync on so many servers.
+func (f *fixture) inStep(name string, servers int) *syncv1.SyncStatus {
+	f.Helper()
+	var last *syncv1.SyncStatus
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		s, err := f.status(ctx, name)
+		if err != nil {
+			return err
+		}
+		if last = s; !s.Status.InSync || len(s.Servers) != servers {
+			return fmt.Errorf("%s is %s on %d servers: %+v", name, s.Status.Phase, len(s.Servers), s.Status)
+		}
+		return nil
+	})
+	return last
+}
+
+// kubectl runs kubectl in the fixture's namespace.
+func (f *fixture) kubectl(args ...string) string {
+	f.Helper()
+	return kube.Kubectl(f, "", append([]string{"-n", f.namespace}, args...)...)
+}
+
+// A person and a pipeline each ask in their own way and get the same answer.
+func TestReadStatus(t *testing.T) {
+	f := newFixture(t, "read.example", 1, 1)
+	f.create(f.a("www", "www", "192.0.2.1"))
+	f.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=30s")
+	s := f.inStep("arecord.www", 2)
+	for i, role := range []string{"Primary", "Secondary"} {
+		row := s.Servers[i]
+		if row.Role != role || row.State != syncv1.StateInSync || row.Serial == nil || row.RTT == nil || !row.Authoritative || !row.PodReady {
+			t.Errorf("row %d: %+v, want a %s in step with its evidence", i, row, role)
+		}
+	}
+	if s.Zone != "read.example" || s.ObjectRef.Kind != "ARecord" || s.ResourceVersion == "" || s.ObservedAt == nil {
+		t.Errorf("incomplete: %+v", s)
+	}
+
+	t.Run("columns", func(t *testing.T) {
+		for args, want := range map[string]string{
+			"get syncstatus":               "NAME ZONE PHASE SERVERS SERIAL LAG REASON OBSERVED",
+			"get sync arecord.www -o wide": "NAME ZONE PHASE SERVERS SERIAL LAG REASON OBSERVED KIND RTT MESSAGE",
+			"get dnszones.sync.bindy.firestoned.io main --subresource=syncstatus": "NAME ZONE PHASE SERVERS SERIAL LAG REASON OBSERVED",
+			"get arecords.sync.bindy.firestoned.io www --subresource=syncstatus":  "NAME ZONE PHASE SERVERS SERIAL LAG REASON OBSERVED",
+		} {
+			lines := strings.Split(strings.TrimSpace(f.kubectl(strings.Fields(args)...)), "\n")
+			if got := strings.Join(strings.Fields(lines[0]), " "); got != want {
+				t.Errorf("kubectl %s: %s, want %s", args, got, want)
+			}
+			for _, line := range lines[1:] {
+				if !strings.Contains(line, "InSync") {
+					t.Errorf("kubectl %s: %s", args, line)
+				}
+			}
+		}
+	})
+	t.Run("explain", func(t *testing.T) {
+		out := kube.Kubectl(t, "", "explain", "syncstatus.servers")
+		for _, want := range []string{"Divergent", "serialLag", "rtt", "authoritative"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("kubectl explain does not tell about %s:\n%s", want, out)
+			}
+		}
+	})
+	t.Run("selectors", func(t *testing.T) {
+		for args, want := range map[string]string{
+			"-l zone=main": "syncstatus.sync.bindy.firestoned.io/arecord.www",
+			"--field-selector metadata.name=arecord.www": "syncstatus.sync.bindy.firestoned.io/arecord.www",
+			"--field-selector kind=DNSZone":              "syncstatus.sync.bindy.firestoned.io/dnszone.main",
+			"--field-selector status.inSync=false":       "",
+		} {
+			out := strings.TrimSpace(f.kubectl(append([]string{"get", "syncstatus", "-o", "name"}, strings.Fields(args)...)...))
+			if out != want {
+				t.Errorf("kubectl get syncstatus %s: %q, want %q", args, out, want)
+			}
+		}
+	})
+	t.Run("read-only", func(t *testing.T) {
+		out, err := kube.TryKubectl(t, "", "-n", f.namespace, "delete", "syncstatus", "arecord.www")
+		if err == nil || !strings.Contains(out, "read-only") {
+			t.Errorf("kubectl delete syncstatus: %v %s", err, out)
+		}
+	})
+	t.Run("wait by jsonpath", func(t *testing.T) {
+		f.kubectl("wait", "--for=jsonpath={.status.phase}=InSync", "syncstatus/dnszone.main", "--timeout=30s")
+	})
+	t.Run("gone with the object", func(t *testing.T) {
+		f.kubectl("delete", "arecord", "www")
+		f.kubectl("wait", "--for=delete", "syncstatus/arecord.www", "--timeout=30s")
+		if _, err := f.status(t.Context(), "arecord.www"); !apierrors.IsNotFound(err) {
+			t.Errorf("after the record is deleted: %v, want not found", err)
+		}
+	})
+}
+
+// Who has just written an object is never told about the version before it.
+func TestReadYourWrites(t *testing.T) {
+	f := newFixture(t, "fresh.example", 1, 1)
+	record := f.a("www", "www", "192.0.2.1")
+	f.create(record)
+	f.inStep("arecord.www", 2)
+	for i := range 20 {
+		change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{fmt.Sprintf("192.0.2.%d", 100+i)} })
+		s, err := f.status(t.Context(), "arecord.www")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.ObjectRef.Generation < record.Generation || s.RRsets[0].Rdata[0] != record.Spec.IPv4Addresses[0] {
+			t.Fatalf("asked after generation %d, told about %d with %v", record.Generation, s.ObjectRef.Generation, s.RRsets)
+		}
+		began := time.Now()
+		s = f.inStep("arecord.www", 2)
+		if s.ObjectRef.Generation != record.Generation {
+			t.Fatalf("in step with generation %d, want %d", s.ObjectRef.Generation, record.Generation)
+		}
+		t.Logf("in step %s after it was asked for", time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// A watch shows a record leave and regain its step, and a server that stops.
+func TestReadWatch(t *testing.T) {
+	f := newFixture(t, "watch.example", 1, 1)
+	record := f.a("www", "www", "192.0.2.1")
+	f.create(record)
+	f.inStep("arecord.www", 2)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "kubectl", "-n", f.namespace, "get", "syncstatus", "arecord.www", "-w", "--no-headers",
+		"-o", "custom-columns=GENERATION:.objectRef.generation,PHASE:.status.phase,SERVERS:.summary.inSync")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 100)
+	go func() {
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			lines <- strings.Join(strings.Fields(scanner.Text()), " ")
+		}
+		close(lines)
+	}()
+	await := func(want string) {
+		t.Helper()
+		for {
+			select {
+			case line, ok := <-lines:
+				if !ok {
+					t.Fatalf("kubectl ended before %q", want)
+				}
+				t.Log(line)
+				if line == want {
+					return
+				}
+			case <-time.After(60 * time.Second):
+				t.Fatalf("never saw %q", want)
+			}
+		}
+	}
+	await("1 InSync 2")
+	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.2"} })
+	await("2 Propagating 0")
+	await("2 InSync 2")
+	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "stop")
+	await("2 OutOfSync 1")
+	await("2 InSync 2") // the kubelet starts it again
+	cancel()
+	_ = cmd.Wait() // killed by the context
+}
+
+// Only who may read the namespace is told anything about it.
+func TestReadByPersona(t *testing.T) {
+	f := newFixture(t, "persona.example", 1, 0)
+	f.create(f.a("www", "www", "192.0.2.1"))
+	f.inStep("arecord.www", 1)
+	other := kube.Namespace(t, "it")
+	f.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "viewer"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "viewer"}},
+	})
+	as := func(user string, args ...string) error {
+		out, err := kube.TryKubectl(t, "", append([]string{"--as", user}, args...)...)
+		switch {
+		case strings.Contains(out, "Forbidden") || strings.Contains(out, "forbidden"):
+			if strings.Contains(out, "persona.example") {
+				t.Errorf("%s learns about the zone from: %s", user, out)
+			}
+			return errForbidden
+		case err != nil:
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	// The binding takes effect a moment after it was written.
+	kube.Eventually(t, settle, func(context.Context) error { return as("viewer", "-n", f.namespace, "get", "syncstatus") })
+	for _, args := range [][]string{
+		{"get", "syncstatus"},
+		{"get", "syncstatus", "arecord.www"},
+		{"get", "syncstatus", "--field-selector", "metadata.name=arecord.www"},
+		{"get", "syncstatus", "--watch", "--request-timeout=2s"},
+		{"get", "dnszones.sync.bindy.firestoned.io", "main", "--subresource=syncstatus"},
+		{"get", "arecords.sync.bindy.firestoned.io", "www", "--subresource=syncstatus"},
+	} {
+		if err := as("viewer", append([]string{"-n", f.namespace}, args...)...); errors.Is(err, errForbidden) {
+			t.Errorf("viewer may not %v", args)
+		}
+		for _, space := range []string{f.namespace, other} {
+			if err := as("nobody", append([]string{"-n", space}, args...)...); !errors.Is(err, errForbidden) {
+				t.Errorf("nobody may %v in %s: %v", args, space, err)
+			}
+		}
+		if err := as("viewer", append([]string{"-n", other}, args...)...); !errors.Is(err, errForbidden) {
+			t.Errorf("viewer may %v in another namespace: %v", args, err)
+		}
+	}
+	if err := as("viewer", "get", "syncstatus", "-A"); !errors.Is(err, errForbidden) {
+		t.Errorf("viewer may list all namespaces: %v", err)
+	}
+	if err := as("viewer", "-n", f.namespace, "delete", "syncstatus", "arecord.www"); err == nil {
+		t.Error("viewer may delete")
+	}
+}
+
+var errForbidden = errors.New("forbidden")
