@@ -139,7 +139,7 @@ func (b *builder) misplaced(k rrset.Key, rdata []string) error {
 	case k.Type == dns.TypeCNAME && slices.Contains(rdata, k.Name):
 		return fmt.Errorf("spec.target: %s would be an alias of itself", k.Name)
 	case k.Type == dns.TypeCNAME && k.Name == b.name:
-		return fmt.Errorf("spec.name: a CNAME cannot stand at the zone itself, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", b.name)
+		return fmt.Errorf("spec.name: a CNAME cannot stand at the apex of the zone, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", b.name)
 	case k.Type == dns.TypeNS && len(k.Name) > 1 && k.Name[0] == '*':
 		return fmt.Errorf("spec.name: %s: name servers cannot be declared for a wildcard; BIND ignores them (RFC 4592 section 4.2)", k.Name)
 	}

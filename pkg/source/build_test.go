@@ -107,7 +107,7 @@ func TestBuildDecides(t *testing.T) {
 		},
 		"alias at the apex": {
 			records: []v1beta1.Record{cnameRecord(object("alias", 9), "@", "web")},
-			want:    map[string]string{"alias": "Invalid: spec.name: a CNAME cannot stand at the zone itself"},
+			want:    map[string]string{"alias": "Invalid: spec.name: a CNAME cannot stand at the apex of the zone"},
 		},
 		"alias of itself": {
 			records: []v1beta1.Record{cnameRecord(object("alias", 9), "www", "WWW")},
