@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -129,6 +130,8 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: noProblem()}
 	err := r.bringAbout(ctx, c, &facts)
 	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ctrl.Result{}, nil
 	case errors.Is(err, named.ErrKey):
 		facts.Problem = status.No(status.ConfigurationInvalid, err.Error())
 	case apierrors.IsNotFound(err):

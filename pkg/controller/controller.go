@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -122,7 +123,9 @@ func (o *Options) managerOptions() ctrl.Options {
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
+				&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
+				&corev1.Service{}:     {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},
+				&appsv1.StatefulSet{}: {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},
 			},
 		},
 		// Secrets are read one at a time and by name, never listed.

@@ -60,7 +60,9 @@ func (r *instanceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	p := &instancePass{instanceReconciler: r, instance: instance, facts: status.InstanceFacts{
 		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef, Problem: noProblem(),
 	}}
-	if err := p.run(ctx); err != nil {
+	if err := p.run(ctx); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return ctrl.Result{}, nil
+	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reconciling instance %s: %w", req, err)
 	}
 	return p.report(ctx)
