@@ -44,15 +44,17 @@ func removeFile(name string) error {
 	return nil
 }
 
+// writeFile replaces a small file that a lost one can be told from by its absence or its syntax.
 func writeFile(name string, content []byte) error {
-	return replaceFile(name, func(w io.Writer) error {
+	return replaceFile(name, false, func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
 	})
 }
 
-// replaceFile writes a file beside name and renames it, so that a reader sees the old or the new content, complete.
-func replaceFile(name string, write func(io.Writer) error) (err error) {
+// replaceFile writes a file beside name and renames it, so that a reader sees the old or the new content, complete. With
+// durable that holds even when the machine loses its power.
+func replaceFile(name string, durable bool, write func(io.Writer) error) (err error) {
 	file, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640) //nolint:gosec // our own directories
 	if err != nil {
 		return err
@@ -70,8 +72,10 @@ func replaceFile(name string, write func(io.Writer) error) (err error) {
 	if err := buffered.Flush(); err != nil {
 		return err
 	}
-	if err := file.Sync(); err != nil {
-		return err
+	if durable {
+		if err := file.Sync(); err != nil {
+			return err
+		}
 	}
 	if err := file.Close(); err != nil {
 		return err

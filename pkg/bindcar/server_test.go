@@ -31,7 +31,7 @@ type sidecar struct {
 	server *server
 }
 
-func start(t *testing.T, role v1beta1.ServerRole, keys [2]*wire.Key) *sidecar {
+func start(t testing.TB, role v1beta1.ServerRole, keys [2]*wire.Key) *sidecar {
 	t.Helper()
 	bind := namedtest.Start(t, role, keys, nil)
 	s, err := newServer(Options{
@@ -60,7 +60,7 @@ func start(t *testing.T, role v1beta1.ServerRole, keys [2]*wire.Key) *sidecar {
 	}
 }
 
-func clientWith(t *testing.T, token string) *Client {
+func clientWith(t testing.TB, token string) *Client {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
@@ -69,7 +69,7 @@ func clientWith(t *testing.T, token string) *Client {
 	return NewClient(ClientOptions{TokenFile: file})
 }
 
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)

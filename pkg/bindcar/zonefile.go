@@ -28,7 +28,7 @@ func writeZone(file, zone string, config ZoneConfig) error {
 	if err != nil {
 		return err
 	}
-	err = replaceFile(file, func(w io.Writer) error { return content.write(w, soa, config) })
+	err = replaceFile(file, true, func(w io.Writer) error { return content.write(w, soa, config) })
 	var bad *httpFailure
 	if err != nil && !errors.As(err, &bad) {
 		return fmt.Errorf("writing zone %s: %w", zone, err)
