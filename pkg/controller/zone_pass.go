@@ -143,7 +143,7 @@ func (p *pass) findPrimaries(ctx context.Context) bool {
 	case len(p.primaries) == 0:
 		p.problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(instanceNames(p.instances), ", "))
 	case !p.anyAddress():
-		p.problem(status.PrimaryFailed, "no pod of a primary runs yet: %s", p.primaries[0].server.Message)
+		p.problem(status.PrimaryFailed, "no pod of a primary runs yet: %v", p.primaries[0].err)
 		p.event.Servers = p.outcomes()
 	default:
 		return true

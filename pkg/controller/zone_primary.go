@@ -1,10 +1,14 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/miekg/dns"
@@ -44,7 +48,7 @@ func (p *pass) primaryAt(ctx context.Context, server observe.Server) *primary {
 	primary.transfer, errs[1] = p.keys.transfer(ctx, instance)
 	primary.err = errors.Join(errs[:]...)
 	if !server.Addr.IsValid() {
-		primary.err = fmt.Errorf("pod %s does not run: %s", server.Pod, server.Message)
+		primary.err = fmt.Errorf("pod %s does not run: %s", server.Pod, cmp.Or(server.Message, "it does not exist or has no address yet"))
 	}
 	return primary
 }
@@ -151,7 +155,29 @@ func (p *pass) bestSecondary(ctx context.Context) *observe.Mirror {
 
 // changes is what a copy of the zone lacks.
 func (p *pass) changes(m *observe.Mirror) plan.Changes {
-	return plan.Calculate(p.desired.All(), m.RRsets(), p.owned, p.desired.SOA, m.SOA)
+	owned := p.owned
+	if glue := p.oldGlue(m); len(glue) > 0 {
+		owned = maps.Clone(owned)
+		for _, key := range glue {
+			owned[key] = struct{}{}
+		}
+	}
+	return plan.Calculate(p.desired, m, owned, p.desired.SOA, m.SOA)
+}
+
+// oldGlue are the addresses of name servers that a copy of the zone names at its apex and that are no longer desired
+// there. The zone object put them there, with the NS RRset that is ours alone, so they leave with it.
+func (p *pass) oldGlue(m *observe.Mirror) []rrset.Key {
+	const apex = dns.TypeNS
+	have, _ := m.Get(rrset.Key{Name: p.name, Type: apex})
+	want, _ := p.desired.Get(rrset.Key{Name: p.name, Type: apex})
+	var keys []rrset.Key
+	for _, host := range have.Rdata {
+		if !slices.Contains(want.Rdata, host) && rrset.IsSubdomain(host, p.name) {
+			keys = append(keys, rrset.Key{Name: host, Type: dns.TypeA}, rrset.Key{Name: host, Type: dns.TypeAAAA})
+		}
+	}
+	return keys
 }
 
 // settle brings one primary to the target and looks again at what it serves then.
@@ -269,6 +295,9 @@ func (p *pass) conclude() {
 		for key := range q.rest.Keys() {
 			p.event.Unprogrammed[key] = unprogrammed(q, key)
 		}
+		for _, c := range q.rest.Conflicts {
+			p.event.Unprogrammed[c.Want.Key] = blocked(q, c)
+		}
 	}
 	if len(failed) > 0 {
 		q := failed[0]
@@ -293,6 +322,16 @@ func unprogrammed(q *primary, key rrset.Key) status.Verdict {
 	}
 	return status.No(status.ReconcileFailed, fmt.Sprintf("%s took the update without an error and does not serve %s %s as declared",
 		q.server.Pod, key.Name, dns.TypeToString[key.Type]))
+}
+
+// blocked says what somebody else put into the zone that an RRset cannot stand beside.
+func blocked(q *primary, c plan.Conflict) status.Verdict {
+	var foreign []string
+	for _, key := range c.Foreign {
+		foreign = append(foreign, dns.TypeToString[key.Type])
+	}
+	return status.No(status.Conflict, fmt.Sprintf("%s holds %s data at %s that no object declares and that cannot stand beside %s; remove it or rename the record",
+		q.server.Pod, strings.Join(foreign, ", "), c.Want.Name, dns.TypeToString[c.Want.Type]))
 }
 
 // stillThere tells whether data of a leaving record could not be taken out of the zone.

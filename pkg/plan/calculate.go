@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/miekg/dns"
@@ -11,16 +10,15 @@ import (
 
 // Calculate gives the changes that turn observed into want on one server.
 //
-// want yields each desired RRset but the SOA once, in any order, and may be asked twice. observed is everything that
-// the server holds; nothing in it is changed. An observed RRset that nobody wants is deleted only when its key is in
-// owned, the keys that we published or may have published. All else is foreign and stays, even where it prevents a
-// desired RRset from being served: that one is a Conflict then. The SOAs are compared without their serials.
-func Calculate(want iter.Seq[rrset.RRset], observed map[rrset.Key]rrset.RRset, owned map[rrset.Key]struct{},
-	wantSOA, haveSOA rrset.SOA) Changes {
+// want is every desired RRset but the SOA, observed everything that the server holds. An observed RRset that nobody wants
+// is deleted only when its key is in owned, the keys that we published or may have published. All else is foreign and
+// stays, even where it prevents a desired RRset from being served: that one is a Conflict then. The SOAs are compared
+// without their serials.
+func Calculate(want, observed Content, owned map[rrset.Key]struct{}, wantSOA, haveSOA rrset.SOA) Changes {
 	c := Changes{SOA: !wantSOA.SameData(haveSOA)}
 	found := 0
-	for w := range want {
-		have, ok := observed[w.Key]
+	for w := range want.All() {
+		have, ok := observed.Get(w.Key)
 		if ok {
 			found++
 		}
@@ -31,7 +29,7 @@ func Calculate(want iter.Seq[rrset.RRset], observed map[rrset.Key]rrset.RRset, o
 			c.UpdateOld, c.UpdateNew = append(c.UpdateOld, have), append(c.UpdateNew, w)
 		}
 	}
-	if found < len(observed) {
+	if found < observed.Len() {
 		c.leftovers(want, observed, owned)
 	}
 	c.sort()
@@ -39,15 +37,12 @@ func Calculate(want iter.Seq[rrset.RRset], observed map[rrset.Key]rrset.RRset, o
 }
 
 // leftovers judges what is on the server and not wanted.
-func (c *Changes) leftovers(want iter.Seq[rrset.RRset], observed map[rrset.Key]rrset.RRset, owned map[rrset.Key]struct{}) {
-	wanted := make(map[rrset.Key]struct{}, len(observed))
-	for w := range want {
-		wanted[w.Key] = struct{}{}
-	}
+func (c *Changes) leftovers(want, observed Content, owned map[rrset.Key]struct{}) {
 	foreign := map[string][]rrset.Key{} // By owner name, of those that have something to do with CNAMEs.
 	creates := c.createdNames()
-	for key, have := range observed {
-		if _, ok := wanted[key]; ok {
+	for have := range observed.All() {
+		key := have.Key
+		if _, ok := want.Get(key); ok {
 			continue
 		}
 		if _, ok := owned[key]; ok && key.Type != dns.TypeSOA {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-type content = map[rrset.Key]rrset.RRset
+type content = Map
 
 func zone(sets ...rrset.RRset) content {
 	c := content{}
@@ -100,7 +99,7 @@ func TestCalculate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := zone(test.observed...)
-			got := Calculate(slices.Values(test.want), observed, keys(test.owned...), test.wantSOA, test.haveSOA)
+			got := Calculate(zone(test.want...), observed, keys(test.owned...), test.wantSOA, test.haveSOA)
 			if diff := cmp.Diff(test.changes, got); diff != "" {
 				t.Error(diff)
 			}
@@ -147,7 +146,7 @@ func TestApplyingReachesDesired(t *testing.T) {
 				owned[k] = struct{}{}
 			}
 		}
-		changes := Calculate(maps.Values(want), observed, owned, rrset.SOA{}, rrset.SOA{})
+		changes := Calculate(want, observed, owned, rrset.SOA{}, rrset.SOA{})
 		after := apply(observed, changes)
 
 		expected := maps.Clone(observed)
@@ -156,10 +155,10 @@ func TestApplyingReachesDesired(t *testing.T) {
 		if diff := cmp.Diff(expected, after); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
-		if again := Calculate(maps.Values(want), after, owned, rrset.SOA{}, rrset.SOA{}); again.HasChanges() {
+		if again := Calculate(want, after, owned, rrset.SOA{}, rrset.SOA{}); again.HasChanges() {
 			t.Fatalf("seed %d: a second plan has changes: %+v", seed, again)
 		}
-		if diff := cmp.Diff(changes, Calculate(maps.Values(want), observed, owned, rrset.SOA{}, rrset.SOA{})); diff != "" {
+		if diff := cmp.Diff(changes, Calculate(want, observed, owned, rrset.SOA{}, rrset.SOA{})); diff != "" {
 			t.Fatalf("seed %d: the plan depends on the order: %s", seed, diff)
 		}
 		if n := changes.Len(); n != len(changes.Create)+len(changes.UpdateOld)+len(changes.Delete) {
@@ -187,7 +186,7 @@ func BenchmarkCalculate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Calculate(maps.Values(want), observed, owned, rrset.SOA{}, rrset.SOA{})
+				Calculate(want, observed, owned, rrset.SOA{}, rrset.SOA{})
 			}
 		})
 	}

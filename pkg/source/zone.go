@@ -67,3 +67,12 @@ func (z *Zone) All() iter.Seq[rrset.RRset] {
 		}
 	}
 }
+
+// Get finds a desired RRset.
+func (z *Zone) Get(key rrset.Key) (rrset.RRset, bool) {
+	s, ok := z.RRsets[key]
+	return s.RRset, ok
+}
+
+// Len is the number of desired RRsets.
+func (z *Zone) Len() int { return len(z.RRsets) }

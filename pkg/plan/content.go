@@ -1,0 +1,33 @@
+package plan
+
+import (
+	"iter"
+	"maps"
+
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+// Content is what a zone holds or should hold, its SOA apart. Nothing that it gives may be changed.
+type Content interface {
+	// Get finds an RRset.
+	Get(rrset.Key) (rrset.RRset, bool)
+	// All yields every RRset once, in any order.
+	All() iter.Seq[rrset.RRset]
+	// Len is the number of RRsets.
+	Len() int
+}
+
+// Map is the plainest Content.
+type Map map[rrset.Key]rrset.RRset
+
+// Get implements Content.
+func (m Map) Get(key rrset.Key) (rrset.RRset, bool) {
+	s, ok := m[key]
+	return s, ok
+}
+
+// All implements Content.
+func (m Map) All() iter.Seq[rrset.RRset] { return maps.Values(m) }
+
+// Len implements Content.
+func (m Map) Len() int { return len(m) }
