@@ -20,14 +20,27 @@ const (
 	ownerNameIndex = "ownerName"
 )
 
-// objects are the stored objects that a new one is compared with. What the methods give belongs to the cache: it must not
-// be changed.
-type objects struct {
+// objects are the stored objects that a new one is compared with. What the methods give belongs to a cache: it must not be
+// changed.
+type objects interface {
+	// zones are the zones of a namespace.
+	zones(ctx context.Context, namespace string) ([]*v1beta1.DNSZone, error)
+	// zonesNamed are the zones of all namespaces that have this DNS name.
+	zonesNamed(ctx context.Context, zoneName string) ([]*v1beta1.DNSZone, error)
+	// instances are all instances.
+	instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error)
+	// neighbours are the records of all kinds, in the record's namespace, that may have the record's owner name in the
+	// zone, without the record itself. Some may turn out to have another name.
+	neighbours(ctx context.Context, zone *v1beta1.DNSZone, record v1beta1.Record) ([]v1beta1.Record, error)
+}
+
+// cached reads objects from informer caches.
+type cached struct {
 	reader client.Reader
 }
 
-// newObjects starts a cache of every kind that is looked at, with its indexes.
-func newObjects(c cache.Cache) (*objects, error) {
+// newCached starts a cache of every kind that is looked at, with its indexes.
+func newCached(c cache.Cache) (*cached, error) {
 	ctx := context.Background()
 	if err := c.IndexField(ctx, &v1beta1.DNSZone{}, zoneNameIndex, func(o client.Object) []string {
 		return []string{zoneKey(o.(*v1beta1.DNSZone).Spec.ZoneName)}
@@ -44,20 +57,18 @@ func newObjects(c cache.Cache) (*objects, error) {
 	if _, err := c.GetInformer(ctx, &v1beta1.Bind9Instance{}); err != nil {
 		return nil, fmt.Errorf("watching instances: %w", err)
 	}
-	return &objects{reader: c}, nil
+	return &cached{reader: c}, nil
 }
 
-// zones are the zones of a namespace.
-func (o *objects) zones(ctx context.Context, namespace string) ([]*v1beta1.DNSZone, error) {
+func (o *cached) zones(ctx context.Context, namespace string) ([]*v1beta1.DNSZone, error) {
 	return o.listZones(ctx, client.InNamespace(namespace))
 }
 
-// zonesNamed are the zones of all namespaces that have this DNS name.
-func (o *objects) zonesNamed(ctx context.Context, zoneName string) ([]*v1beta1.DNSZone, error) {
+func (o *cached) zonesNamed(ctx context.Context, zoneName string) ([]*v1beta1.DNSZone, error) {
 	return o.listZones(ctx, client.MatchingFields{zoneNameIndex: zoneKey(zoneName)})
 }
 
-func (o *objects) listZones(ctx context.Context, opts ...client.ListOption) ([]*v1beta1.DNSZone, error) {
+func (o *cached) listZones(ctx context.Context, opts ...client.ListOption) ([]*v1beta1.DNSZone, error) {
 	var list v1beta1.DNSZoneList
 	if err := o.reader.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing zones: %w", err)
@@ -69,8 +80,7 @@ func (o *objects) listZones(ctx context.Context, opts ...client.ListOption) ([]*
 	return zones, nil
 }
 
-// instances are all instances.
-func (o *objects) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error) {
+func (o *cached) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error) {
 	var list v1beta1.Bind9InstanceList
 	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing instances: %w", err)
@@ -82,10 +92,8 @@ func (o *objects) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, erro
 	return instances, nil
 }
 
-// neighbours are the records of all kinds, in the record's namespace, that may have the record's owner name in the zone,
-// without the record itself. Some may turn out to have another name: the index knows their first label only, because a
-// name can be written relative to the zone or complete.
-func (o *objects) neighbours(ctx context.Context, zone *v1beta1.DNSZone, record v1beta1.Record) ([]v1beta1.Record, error) {
+// neighbours looks for the first label only, because a name can be written relative to the zone or complete.
+func (o *cached) neighbours(ctx context.Context, zone *v1beta1.DNSZone, record v1beta1.Record) ([]v1beta1.Record, error) {
 	first := []string{firstLabel(record.RecordName())}
 	if apex := firstLabel(zone.Spec.ZoneName); first[0] == "@" {
 		first = append(first, apex)
@@ -106,7 +114,7 @@ func (o *objects) neighbours(ctx context.Context, zone *v1beta1.DNSZone, record 
 }
 
 // recordsAt are the records of a kind and namespace whose name has this first label.
-func (o *objects) recordsAt(ctx context.Context, kind v1beta1.RecordKind, namespace, label string) ([]v1beta1.Record, error) {
+func (o *cached) recordsAt(ctx context.Context, kind v1beta1.RecordKind, namespace, label string) ([]v1beta1.Record, error) {
 	list, ok := kind.NewList().(client.ObjectList)
 	if !ok {
 		return nil, fmt.Errorf("%s has no list", kind.Kind)

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 
 // recordReview judges records of all eight kinds: first the data itself, then the record among those of its zone.
 type recordReview struct {
-	objects *objects
+	objects objects
 }
 
 func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (verdict, error) {
@@ -23,14 +24,14 @@ func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (ve
 	}
 	zone := source.ZoneOf(zones, record)
 	if zone == nil {
-		return outside(record), nil
+		return outside(record, len(zones) > 0), nil
 	}
 	var problems field.ErrorList
 	if _, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName); err != nil {
-		problems = problemsOf(fmt.Errorf("spec.name: %w", err))
+		problems = problemsOf("spec.name", err)
 	}
 	if _, _, err := source.RecordData(record, zone.Spec.ZoneName); err != nil {
-		problems = append(problems, problemsOf(err)...)
+		problems = append(problems, problemsOf("spec", err)...)
 	}
 	if len(problems) > 0 {
 		return verdict{problems: problems}, nil
@@ -42,11 +43,14 @@ func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (ve
 	return verdict{problems: conflicts(zone, zones, neighbours, record, old)}, nil
 }
 
-// outside judges a record that no zone selects: its data, which depends on the zone in nothing but complete names, and a
-// hint in case that a zone was meant to select it.
-func outside(record v1beta1.Record) verdict {
+// outside judges a record that no zone selects: its data, which depends on the zone in nothing but complete names. Where
+// there are zones, it warns: one of them was probably meant. Where there are none, they are probably still to come.
+func outside(record v1beta1.Record, zones bool) verdict {
 	if _, _, err := source.RecordData(record, "."); err != nil {
-		return verdict{problems: problemsOf(err)}
+		return verdict{problems: problemsOf("spec", err)}
+	}
+	if !zones {
+		return verdict{}
 	}
 	return verdict{warnings: []string{fmt.Sprintf(
 		"no DNSZone in namespace %s selects this %s: it is stored, and published once a zone's recordsFrom matches its labels",
@@ -83,18 +87,16 @@ func compare(before, after *source.Zone, record v1beta1.Record) field.ErrorList 
 	for _, d := range before.Declarations {
 		accepted[d.Ref.Kind+"/"+d.Ref.Name] = d.Accepted
 	}
-	problem := func(message string) *field.Error {
-		return field.Invalid(field.NewPath("spec", "name"), record.RecordName(), message)
-	}
 	var problems field.ErrorList
 	for _, d := range after.Declarations {
 		id := d.Ref.Kind + "/" + d.Ref.Name
 		switch {
 		case d.Accepted:
 		case id == identity(record):
-			problems = append(problems, problem(d.Message))
+			problems = append(problems, problemsOf("spec.name", errors.New(d.Message))...)
 		case accepted[id]:
-			problems = append(problems, problem(id+" could not be published any more: "+d.Message))
+			problems = append(problems, field.Invalid(field.NewPath("spec", "name"), record.RecordName(),
+				id+" could not be published any more: "+d.Message))
 		}
 	}
 	return problems

@@ -34,7 +34,7 @@ type reviewer struct {
 }
 
 // newReviewer knows every kind.
-func newReviewer(o *objects) *reviewer {
+func newReviewer(o objects) *reviewer {
 	r := &reviewer{kinds: map[schema.GroupKind]review{
 		v1beta1.Kind("DNSZone"):      reviewOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReview{o}.judge),
 		v1alpha1.Kind("DNSEndpoint"): reviewOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, judgeEndpoint),
@@ -101,18 +101,18 @@ func refused(req admission.Request, v verdict) admission.Response {
 }
 
 // problemsOf turns an error of package source into problems, one for each error that it joins. Their texts are "field:
-// what is wrong and what to write instead".
-func problemsOf(err error) field.ErrorList {
+// what is wrong and what to write instead"; those that name no field are about the given one.
+func problemsOf(path string, err error) field.ErrorList {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var problems field.ErrorList
 		for _, one := range joined.Unwrap() {
-			problems = append(problems, problemsOf(one)...)
+			problems = append(problems, problemsOf(path, one)...)
 		}
 		return problems
 	}
-	path, detail, found := strings.Cut(err.Error(), ": ")
-	if !found || !strings.HasPrefix(path, "spec") {
-		path, detail = "spec", err.Error()
+	detail := err.Error()
+	if named, rest, found := strings.Cut(detail, ": "); found && strings.HasPrefix(named, "spec") {
+		path, detail = named, rest
 	}
 	return field.ErrorList{{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: detail}}
 }

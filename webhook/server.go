@@ -68,7 +68,7 @@ func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, err
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	objects, err := newObjects(mgr.GetCache())
+	objects, err := newCached(mgr.GetCache())
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ var stampPath = "/metadata/annotations/" + strings.ReplaceAll(v1beta1.ZoneAnnota
 // stamper keeps the annotation bindy.firestoned.io/zone of records. It never refuses anything: what goes wrong here is
 // logged, and the controller stamps later.
 type stamper struct {
-	objects *objects
+	objects objects
 }
 
 // Handle implements admission.Handler.

@@ -13,7 +13,7 @@ import (
 
 // zoneReview judges zones: their selectors, their own data, and whether an older zone has the name on the same servers.
 type zoneReview struct {
-	objects *objects
+	objects objects
 }
 
 func (r zoneReview) judge(ctx context.Context, zone, _ *v1beta1.DNSZone) (verdict, error) {
@@ -21,7 +21,7 @@ func (r zoneReview) judge(ctx context.Context, zone, _ *v1beta1.DNSZone) (verdic
 		return verdict{problems: problems}, nil
 	}
 	if _, err := source.Build(zone, nil, source.Options{}); err != nil {
-		return verdict{problems: problemsOf(err)}, nil
+		return verdict{problems: problemsOf("spec", err)}, nil
 	}
 	return r.duplicate(ctx, zone)
 }

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func ask(t *testing.T, h http.Handler, body []byte) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body)))
+	return w
+}
+
+func TestGateIsShutUntilCachesAreFull(t *testing.T) {
+	g := newGate(1)
+	h := g.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if code := ask(t, h, nil).Code; code != http.StatusServiceUnavailable || g.check(nil) == nil {
+		t.Errorf("cold: %d, ready = %v", code, g.check(nil) == nil)
+	}
+	if err := g.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if code := ask(t, h, nil).Code; code != http.StatusOK || g.check(nil) != nil {
+		t.Errorf("full: %d, ready = %v", code, g.check(nil) == nil)
+	}
+}
+
+func TestGateLimitsReviewsAtOnce(t *testing.T) {
+	g := newGate(1)
+	g.full.Store(true)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := g.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-leave
+	}))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ask(t, h, nil)
+	}()
+	<-entered
+	if code := ask(t, h, nil).Code; code != http.StatusServiceUnavailable {
+		t.Errorf("a second review at once: %d", code)
+	}
+	close(leave)
+	<-done
+}
+
+func TestGateCapsBodies(t *testing.T) {
+	g := newGate(1)
+	g.full.Store(true)
+	for size, want := range map[int]bool{maxBody: true, maxBody + 1: false} {
+		h := g.handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, err := io.ReadAll(r.Body)
+			var tooLarge *http.MaxBytesError
+			if errors.As(err, &tooLarge) == want {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		}))
+		ask(t, h, make([]byte, size))
+	}
+}
+
+func TestGateDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(1)
+		g.full.Store(true)
+		parent, stop := context.WithCancel(t.Context())
+		ctx := g.drain(parent, 3*time.Second)
+		stop()
+		time.Sleep(2 * time.Second)
+		if g.check(nil) == nil || ctx.Err() != nil {
+			t.Errorf("while draining: ready = %v, ended = %v", g.check(nil) == nil, ctx.Err() != nil)
+		}
+		time.Sleep(2 * time.Second)
+		if ctx.Err() == nil {
+			t.Error("not ended after the delay")
+		}
+	})
+}
+
+func TestOptions(t *testing.T) {
+	tests := map[string]struct {
+		change func(*Options)
+		want   int // problems
+	}{
+		"defaults":   {func(*Options) {}, 0},
+		"everything": {func(o *Options) { *o = Options{Namespace: "A_B", Service: "", Port: 70000, ShutdownDelay: -1} }, 5},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			tc.change(o)
+			got := 0
+			if joined, ok := o.Validate().(interface{ Unwrap() []error }); ok {
+				got = len(joined.Unwrap())
+			}
+			if got != tc.want {
+				t.Errorf("%d problems, want %d: %v", got, tc.want, o.Validate())
+			}
+		})
+	}
+}

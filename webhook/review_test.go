@@ -1,0 +1,177 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+const (
+	// www is the stored record of that name, blog is the stored alias.
+	www  = `{kind: ARecord, metadata: {name: www, namespace: dns, uid: r1, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}, spec: {name: www, ipv4Addresses: [192.0.2.1]}}`
+	blog = `{kind: CNAMERecord, metadata: {name: blog, namespace: dns, uid: r2, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}, spec: {name: blog, target: www}}`
+)
+
+func record(kind, name, spec string) string {
+	return "{kind: " + kind + ", metadata: {name: " + name + ", namespace: dns, labels: {zone: example}}, spec: " + spec + "}"
+}
+
+func zone(name, spec string) string {
+	return "{kind: DNSZone, metadata: {name: " + name + ", namespace: dns}, spec: {soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}, " + spec + "}}"
+}
+
+func endpoint(spec string) string {
+	return "{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: dns}, spec: {endpoints: [" + spec + "]}}"
+}
+
+// Each case wants either nothing (the object is stored), or words that the refusal has to have.
+func TestReview(t *testing.T) {
+	tests := map[string]struct {
+		object, old string
+		want        []string
+	}{
+		"A":                           {object: record("ARecord", "a", `{name: a, ipv4Addresses: [192.0.2.7]}`)},
+		"A, older form":               {object: record("ARecord", "a", `{name: a, ipv4Address: 192.0.2.7}`)},
+		"A, bad address":              {object: record("ARecord", "a", `{name: a, ipv4Addresses: [192.0.2.7, 192.0.2.300]}`), want: []string{"spec.ipv4Addresses[1]", "192.0.2.300"}},
+		"A, IPv6 address":             {object: record("ARecord", "a", `{name: a, ipv4Addresses: ["2001:db8::1"]}`), want: []string{"spec.ipv4Addresses[0]", "2001:db8::1"}},
+		"A, no address":               {object: record("ARecord", "a", `{name: a}`), want: []string{"spec.ipv4Addresses"}},
+		"A, two faults":               {object: record("ARecord", "a", `{name: "a..b", ipv4Addresses: [x]}`), want: []string{"spec.name", "a..b", "spec.ipv4Addresses[0]"}},
+		"AAAA, bad address":           {object: record("AAAARecord", "a", `{name: a, ipv6Addresses: ["192.0.2.1"]}`), want: []string{"spec.ipv6Addresses[0]", "192.0.2.1"}},
+		"CNAME at the apex":           {object: record("CNAMERecord", "a", `{name: "@", target: x.test.}`), want: []string{"spec.name", "example.com.", "publish addresses there"}},
+		"CNAME beside A":              {object: record("CNAMERecord", "a", `{name: www, target: x.test.}`), want: []string{"spec.name", "www", "ARecord dns/www"}},
+		"CNAME beside A, other case":  {object: record("CNAMERecord", "a", `{name: WWW, target: x.test.}`), want: []string{"ARecord dns/www"}},
+		"CNAME beside A, absolute":    {object: record("CNAMERecord", "a", `{name: www.example.com., target: x.test.}`), want: []string{"ARecord dns/www"}},
+		"A beside CNAME":              {object: record("ARecord", "a", `{name: blog, ipv4Addresses: [192.0.2.7]}`), want: []string{"CNAMERecord dns/blog"}},
+		"second CNAME":                {object: record("CNAMERecord", "a", `{name: blog, target: other}`), want: []string{"CNAMERecord dns/blog"}},
+		"the same CNAME again":        {object: record("CNAMERecord", "a", `{name: blog, target: www}`)},
+		"second A":                    {object: record("ARecord", "a", `{name: www, ipv4Addresses: [192.0.2.7]}`)},
+		"TXT too long in one string":  {object: record("TXTRecord", "a", `{name: a, text: ["`+strings.Repeat("x", 70000)+`"]}`), want: []string{"spec.text"}},
+		"MX, bad host":                {object: record("MXRecord", "a", `{name: a, priority: 10, mailServer: "mail host"}`), want: []string{"spec.mailServer", "mail host"}},
+		"SRV, bad port":               {object: record("SRVRecord", "a", `{name: _sip._tcp, priority: 1, weight: 1, port: 70000, target: sip}`), want: []string{"spec.port", "70000"}},
+		"CAA, bad tag":                {object: record("CAARecord", "a", `{name: "@", flags: 0, tag: "is sue", value: ca.test}`), want: []string{"spec"}},
+		"NS of a wildcard":            {object: record("NSRecord", "a", `{name: "*", nameserver: ns.test.}`), want: []string{"spec.name"}},
+		"name outside of the zone":    {object: record("ARecord", "a", `{name: www.other.test., ipv4Addresses: [192.0.2.7]}`), want: []string{"spec.name", "www.other.test."}},
+		"update that makes a clash":   {object: strings.Replace(www, "name: www, ipv4", "name: blog, ipv4", 1), old: www, want: []string{"CNAMERecord"}},
+		"update that keeps the peace": {object: strings.Replace(www, "192.0.2.1", "192.0.2.9", 1), old: www},
+		"bad data outside any zone": {
+			object: `{kind: ARecord, metadata: {name: a, namespace: elsewhere}, spec: {name: a, ipv4Addresses: [nonsense]}}`,
+			want:   []string{"spec.ipv4Addresses[0]", "nonsense"},
+		},
+		"being deleted, whatever it holds": {
+			object: `{kind: ARecord, metadata: {name: a, namespace: dns, deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {name: a, ipv4Addresses: [x]}}`,
+			old:    www,
+		},
+
+		"zone":                      {object: zone("z", `zoneName: other.test, clusterRef: c`)},
+		"zone, same name elsewhere": {object: zone("z", `zoneName: example.com, clusterRef: d`)},
+		"zone, duplicate":           {object: zone("z", `zoneName: EXAMPLE.com, clusterRef: c`), want: []string{"spec.zoneName", "dns/example-com", "bind9InstancesFrom"}},
+		"zone, bad name":            {object: zone("z", `zoneName: "bad..name"`), want: []string{"spec.zoneName"}},
+		"zone, bad operator": {
+			object: zone("z", `zoneName: other.test, recordsFrom: [{selector: {}}, {selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}}]`),
+			want:   []string{"spec.recordsFrom[1].selector.matchExpressions[0]", "Like", "In and NotIn"},
+		},
+		"zone, In without values": {
+			object: zone("z", `zoneName: other.test, recordsFrom: [{selector: {matchExpressions: [{key: a, operator: In}]}}]`),
+			want:   []string{"spec.recordsFrom[0].selector.matchExpressions[0]"},
+		},
+		"zone, Exists with values": {
+			object: zone("z", `zoneName: other.test, bind9InstancesFrom: [{selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}]`),
+			want:   []string{"spec.bind9InstancesFrom[0].selector.matchExpressions[0]"},
+		},
+		"zone, bad label value": {
+			object: zone("z", `zoneName: other.test, recordsFrom: [{selector: {matchLabels: {a: "not a label"}}}]`),
+			want:   []string{"spec.recordsFrom[0].selector.matchLabels[a]", "not a label"},
+		},
+
+		"endpoint":                    {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`)},
+		"endpoint of a foreign type":  {object: endpoint(`{dnsName: a.example.com, recordType: NAPTR, targets: [whatever]}`)},
+		"endpoint, text as it stands": {object: endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"heritage=external-dns,x=y"', plain words]}`)},
+		"endpoint, bad target":        {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1, x]}`), want: []string{"spec.endpoints[0].targets[1]"}},
+		"endpoint, bad name":          {object: endpoint(`{dnsName: "a..b", recordType: A, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].dnsName", "a..b"}},
+		"endpoint, bad TTL":           {object: endpoint(`{dnsName: a.b, recordType: A, recordTTL: -1, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].recordTTL", "-1"}},
+		"another kind":                {object: `{kind: Bind9Cluster, metadata: {name: c, namespace: dns}}`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			answer := newReviewer(example(t)).Handle(quick(t), request(t, tc.object, tc.old))
+			if len(tc.want) == 0 {
+				if !answer.Allowed {
+					t.Fatalf("refused: %s", answer.Result.Message)
+				}
+				return
+			}
+			if answer.Allowed {
+				t.Fatalf("accepted, want it refused with %q", tc.want)
+			}
+			for _, word := range tc.want {
+				if !strings.Contains(answer.Result.Message, word) {
+					t.Errorf("the message lacks %q: %s", word, answer.Result.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestReviewWarns(t *testing.T) {
+	tests := map[string]struct {
+		namespace string
+		want      int
+	}{
+		"where zones are, none selects it": {"dns", 1},
+		"where no zone is yet":             {"elsewhere", 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			object := `{kind: ARecord, metadata: {name: a, namespace: ` + tc.namespace + `}, spec: {name: a, ipv4Addresses: [192.0.2.1]}}`
+			answer := newReviewer(example(t)).Handle(quick(t), request(t, object, ""))
+			if !answer.Allowed || len(answer.Warnings) != tc.want {
+				t.Errorf("allowed = %v, warnings = %q", answer.Allowed, answer.Warnings)
+			}
+		})
+	}
+}
+
+func TestDeletionsAreNeverReviewed(t *testing.T) {
+	req := request(t, record("ARecord", "a", `{name: a, ipv4Addresses: [x]}`), "")
+	for _, op := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
+		req.Operation = op
+		if answer := newReviewer(example(t)).Handle(quick(t), req); !answer.Allowed {
+			t.Errorf("%s: refused", op)
+		}
+	}
+}
+
+// Whatever is sent, both handlers answer with a review, and the stamping one never refuses.
+func FuzzHandlers(f *testing.F) {
+	for _, object := range []string{www, blog, zone("z", `zoneName: x.test`), endpoint(`{dnsName: a.b, recordType: MX, targets: [x]}`)} {
+		req := request(f, object, object)
+		review := admissionv1.AdmissionReview{Request: &req.AdmissionRequest}
+		review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+		data, err := json.Marshal(review)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"ARecord"},"operation":"UPDATE"}}`))
+	handlers := map[string]admission.Handler{"stamp": &stamper{example(f)}, "review": newReviewer(example(f))}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for name, handler := range handlers {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			(&admission.Webhook{Handler: handler, RecoverPanic: new(bool)}).ServeHTTP(w, r)
+			var review admissionv1.AdmissionReview
+			if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || review.Response == nil {
+				t.Fatalf("%s answers %q: %v", name, w.Body, err)
+			}
+		}
+	})
+}

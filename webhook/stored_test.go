@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// stored are objects that a test says are in the cluster. Neighbours are all other records: the rules have to sort them out.
+type stored struct {
+	zoneList     []*v1beta1.DNSZone
+	instanceList []*v1beta1.Bind9Instance
+	recordList   []v1beta1.Record
+}
+
+func (s stored) zones(_ context.Context, namespace string) ([]*v1beta1.DNSZone, error) {
+	var zones []*v1beta1.DNSZone
+	for _, zone := range s.zoneList {
+		if zone.Namespace == namespace {
+			zones = append(zones, zone)
+		}
+	}
+	return zones, nil
+}
+
+func (s stored) zonesNamed(context.Context, string) ([]*v1beta1.DNSZone, error) {
+	return s.zoneList, nil
+}
+
+func (s stored) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
+	return s.instanceList, nil
+}
+
+func (s stored) neighbours(_ context.Context, _ *v1beta1.DNSZone, record v1beta1.Record) ([]v1beta1.Record, error) {
+	var neighbours []v1beta1.Record
+	for _, other := range s.recordList {
+		if identity(other) != identity(record) {
+			neighbours = append(neighbours, other)
+		}
+	}
+	return neighbours, nil
+}
+
+// example is a namespace with one zone, its server, and two records.
+func example(t testing.TB) stored {
+	t.Helper()
+	s := stored{
+		zoneList: []*v1beta1.DNSZone{zoneOf(t, `
+metadata: {name: example-com, namespace: dns, uid: z1, creationTimestamp: "2026-01-01T00:00:00Z"}
+spec:
+  zoneName: example.com
+  clusterRef: c
+  soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}
+  recordsFrom: [{selector: {matchLabels: {zone: example}}}]
+`)},
+		instanceList: []*v1beta1.Bind9Instance{{
+			ObjectMeta: metav1.ObjectMeta{Name: "c-primary-0", Namespace: "dns", UID: "i1"},
+			Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "c", Role: "primary"},
+		}},
+	}
+	for _, text := range []string{`
+kind: ARecord
+metadata: {name: www, namespace: dns, uid: r1, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec: {name: www, ipv4Addresses: [192.0.2.1]}
+`, `
+kind: CNAMERecord
+metadata: {name: blog, namespace: dns, uid: r2, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec: {name: blog, target: www}
+`} {
+		s.recordList = append(s.recordList, recordOf(t, text))
+	}
+	return s
+}
+
+func zoneOf(t testing.TB, text string) *v1beta1.DNSZone {
+	t.Helper()
+	zone := &v1beta1.DNSZone{}
+	if err := yaml.Unmarshal([]byte(text), zone); err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+func recordOf(t testing.TB, text string) v1beta1.Record {
+	t.Helper()
+	var head metav1.TypeMeta
+	if err := yaml.Unmarshal([]byte(text), &head); err != nil {
+		t.Fatal(err)
+	}
+	kind, ok := v1beta1.RecordKindOf(head.Kind)
+	if !ok {
+		t.Fatalf("%s is no record kind", head.Kind)
+	}
+	record := kind.New()
+	if err := yaml.Unmarshal([]byte(text), record); err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// request is what kube-apiserver sends for an object in YAML: an update when old is not empty, else a creation.
+func request(t testing.TB, object, old string) admission.Request {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw, &head); err != nil {
+		t.Fatal(err)
+	}
+	gvk := head.GroupVersionKind()
+	if gvk.Group == "" {
+		gvk = v1beta1.GroupVersion.WithKind(head.Kind)
+	}
+	req := admissionv1.AdmissionRequest{
+		UID:       types.UID("u"),
+		Kind:      metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind},
+		Name:      head.Name,
+		Namespace: head.Namespace,
+		Operation: admissionv1.Create,
+		Object:    runtime.RawExtension{Raw: raw},
+	}
+	if old != "" {
+		req.Operation = admissionv1.Update
+		if req.OldObject.Raw, err = yaml.YAMLToJSON([]byte(old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return admission.Request{AdmissionRequest: req}
+}
+
+// quick is a context for a call that has no business taking long.
+func quick(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
