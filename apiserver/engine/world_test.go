@@ -33,7 +33,7 @@ const ns = "dns"
 // world is an engine between objects that the test declares and servers that the test runs. Only the way in which
 // objects reach the caches is replaced; the servers are real.
 type world struct {
-	*testing.T
+	testing.TB
 	engine *Engine
 	ctx    context.Context
 
@@ -44,10 +44,10 @@ type world struct {
 	key     wire.Key
 }
 
-func newWorld(t *testing.T, change ...func(*Options)) *world {
+func newWorld(t testing.TB, change ...func(*Options)) *world {
 	t.Helper()
 	w := &world{
-		T: t, sources: map[string]*framework.FakeControllerSource{}, objects: map[object]metav1.Object{},
+		TB: t, sources: map[string]*framework.FakeControllerSource{}, objects: map[object]metav1.Object{},
 		addrs: map[string]netip.AddrPort{}, key: bind.NewKey("transfer."),
 	}
 	inf, err := newInformers(func(resource string) cache.ListerWatcher {
@@ -213,7 +213,7 @@ func (w *world) programmed(z *v1beta1.DNSZone, r *v1beta1.ARecord) {
 }
 
 // update changes a zone on a server by RFC 2136: the RRset of an owner and type is replaced by the lines.
-func update(t *testing.T, s *bind.Server, zone, owner string, lines ...string) {
+func update(t testing.TB, s *bind.Server, zone, owner string, lines ...string) {
 	t.Helper()
 	m := new(dns.Msg).SetUpdate(zone)
 	m.RemoveRRset([]dns.RR{&dns.A{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypeA, Class: dns.ClassINET}}})
