@@ -112,10 +112,10 @@ func isPending(r v1beta1.Record, s *source.Declaration) bool {
 	return st.ObservedGeneration < r.GetGeneration() || st.RecordHash != source.Hash(*s)
 }
 
-// terminal are reasons of Programmed that no waiting cures.
+// terminal are reasons of Programmed that no waiting cures: a server refused the data or ignored it, or what somebody
+// else put into the zone is in the way.
 var terminal = map[string]bool{
-	"Refused": true, "BadKey": true, "BadSignature": true, "FormErr": true, "NotZone": true, "NotImplemented": true,
-	"UnexpectedRcode": true, "Ignored": true, status.Invalid: true, status.ProgressDeadlineExceeded: true,
+	status.ReconcileFailed: true, status.Conflict: true, status.Invalid: true, status.ProgressDeadlineExceeded: true,
 }
 
 // stalled gives the controller's own verdict when it has given up on the record's present generation.

@@ -69,7 +69,7 @@ func unprogrammed(r *v1beta1.ARecord) { r.Status.ObservedGeneration, r.Status.Re
 func stuck(r *v1beta1.ARecord) {
 	r.Status.RecordHash = "older"
 	r.Status.Conditions = []metav1.Condition{{
-		Type: "Programmed", Status: metav1.ConditionFalse, Reason: "Refused", Message: "answered REFUSED", ObservedGeneration: 3,
+		Type: "Programmed", Status: metav1.ConditionFalse, Reason: "ReconcileFailed", Message: "dns-primary-0-0: answered REFUSED", ObservedGeneration: 3,
 		LastTransitionTime: metav1.NewTime(asked.Add(-time.Hour)),
 	}}
 }
@@ -181,7 +181,7 @@ func TestRecord(t *testing.T) {
 		"the controller gave up": {
 			record:  stuck,
 			answers: []observe.Observation{serves(6), serves(6)},
-			want:    outcome{sync.PhaseFailed, states("Missing", "Missing"), []int64{0, 0}, accepted, "False Refused", "False Missing", "Refused"},
+			want:    outcome{sync.PhaseFailed, states("Missing", "Missing"), []int64{0, 0}, accepted, "False ReconcileFailed", "False Missing", "ReconcileFailed"},
 		},
 		"gone from the newest serial": {
 			answers: []observe.Observation{serves(7), serves(7)},
