@@ -1,0 +1,355 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// bringUp is how long pods may take to be made and to become ready.
+const bringUp = 120 * time.Second
+
+// newFleet is a fixture without a zone.
+func newFleet(t *testing.T) *fixture {
+	t.Helper()
+	kube.Install(t)
+	return &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it")}
+}
+
+func (f *fixture) instance(name string, role v1beta1.ServerRole, replicas int32) *v1beta1.Bind9Instance {
+	i := &v1beta1.Bind9Instance{ObjectMeta: f.meta(name, nil)}
+	i.Spec.Role, i.Spec.Replicas = role, &replicas
+	return i
+}
+
+// told waits until an object's conditions are exactly these, each as "type status reason: message", in any order.
+func told[T client.Object](f *fixture, limit time.Duration, o T, conditions func(T) []metav1.Condition, want ...string) {
+	f.Helper()
+	slices.Sort(want)
+	kube.Eventually(f, limit, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		var got []string
+		for _, c := range conditions(o) {
+			got = append(got, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("conditions are\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+		}
+		return nil
+	})
+}
+
+func clusterConditions(c *v1beta1.Bind9Cluster) []metav1.Condition   { return c.Status.Conditions }
+func instanceConditions(i *v1beta1.Bind9Instance) []metav1.Condition { return i.Status.Conditions }
+
+// A cluster's conditions tell of each instance, an instance's of each pod, and scaling adds and removes both.
+func TestFleetHierarchy(t *testing.T) {
+	f := newFleet(t)
+	cluster := f.cluster("dns", 1, 2)
+	f.create(cluster)
+	told(f, bringUp, cluster, clusterConditions,
+		"Ready True AllReady: All 3 instances are ready",
+		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)",
+		"Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)",
+		"Bind9Instance-2 True Ready: Instance dns-secondary-1 is ready (1/1 pods)")
+	told(f, settle, &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}, instanceConditions,
+		"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod dns-primary-0-0 is ready")
+	if s := cluster.Status; s.InstanceCount != 3 || s.ReadyInstances != 3 || !s.Ready || s.Phase != v1beta1.PhaseReady ||
+		!slices.Equal(s.Instances, []string{"dns-primary-0", "dns-secondary-0", "dns-secondary-1"}) {
+		t.Errorf("status %+v", s)
+	}
+
+	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](0) })
+	told(f, settle, cluster, clusterConditions,
+		"Ready True AllReady: All 1 instances are ready",
+		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		var sets appsv1.StatefulSetList
+		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		if len(sets.Items) != 1 {
+			return fmt.Errorf("%d StatefulSets, want 1", len(sets.Items))
+		}
+		return nil
+	})
+
+	alone := f.instance("alone", "PRIMARY", 2)
+	f.create(alone)
+	told(f, bringUp, alone, instanceConditions, "Ready True AllReady: All 2 pods are ready",
+		"Pod-0 True Ready: Pod alone-0 is ready", "Pod-1 True Ready: Pod alone-1 is ready")
+	if s := alone.Status; s.Replicas != 2 || s.ReadyReplicas != 2 || net.ParseIP(s.ServiceAddress) == nil {
+		t.Errorf("status %+v", s)
+	}
+	change(f, alone, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = ptr.To[int32](1) })
+	told(f, settle, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+}
+
+// What cannot work is told on the object that is wrong, and what repairs it clears it.
+func TestFleetMistakes(t *testing.T) {
+	f := newFleet(t)
+	orphan := f.instance("orphan", v1beta1.RoleSecondary, 1)
+	orphan.Spec.ClusterRef = "nowhere"
+	f.create(orphan)
+	told(f, settle, orphan, instanceConditions,
+		"Ready False NotReady: no Bind9Cluster nowhere is in namespace "+f.namespace)
+
+	acl := f.instance("acl", v1beta1.RolePrimary, 1)
+	acl.Spec.Config = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"office"}}
+	f.create(acl)
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(acl), acl); err != nil {
+			return err
+		}
+		s := acl.Status
+		if s.Phase != v1beta1.PhaseFailed || s.FailureReason != "ConfigurationInvalid" || !strings.Contains(s.FailureMessage, `allowQuery: "office"`) {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
+	change(f, acl, func(i *v1beta1.Bind9Instance) { i.Spec.Config.AllowQuery = v1beta1.AddressMatchList{"any"} })
+	told(f, bringUp, acl, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod acl-0 is ready")
+
+	f.create(&corev1.ConfigMap{ObjectMeta: f.meta("mine", nil), Data: map[string]string{"named.conf.options": "options { nonsense yes; };\n"}})
+	crash := f.instance("crash", v1beta1.RolePrimary, 1)
+	crash.Spec.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
+	f.create(crash)
+	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(crash), crash); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(crash.Status.Conditions, "Pod-0")
+		if c == nil || c.Reason != "PodsCrashing" || !strings.Contains(c.Message, "unknown option 'nonsense'") {
+			return fmt.Errorf("condition %+v", c)
+		}
+		return nil
+	})
+}
+
+// A change of the cluster replaces its pods one instance after the other.
+func TestFleetRollout(t *testing.T) {
+	f := newFixture(t, "rollout.example", 1, 2)
+	before, err := f.servers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := f.cluster("dns", 0, 0)
+	change(f, cluster, func(c *v1beta1.Bind9Cluster) {
+		c.Spec.Global = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"any"}}
+	})
+	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		var sets appsv1.StatefulSetList
+		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		busy, done := 0, 0
+		for _, set := range sets.Items {
+			switch {
+			case set.Status.ReadyReplicas < 1 || set.Status.ObservedGeneration < set.Generation:
+				busy++
+			case set.Generation > 1 && set.Status.UpdatedReplicas == 1 && set.Status.UpdateRevision == set.Status.CurrentRevision:
+				done++
+			}
+		}
+		if busy > 1 {
+			t.Errorf("%d of 3 instances are out of service at once", busy)
+		}
+		if done < 3 {
+			return fmt.Errorf("%d of 3 instances have changed", done)
+		}
+		return nil
+	})
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=60s")
+	after, err := f.servers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(after) != len(before) {
+		t.Errorf("servers %v, before %v", after, before)
+	}
+}
+
+// A primary that comes back empty answers nobody before it serves its zone again, on the serial that it had.
+func TestFleetEmptiedPrimary(t *testing.T) {
+	f := newFixture(t, "emptied.example", 1, 1)
+	f.create(f.a("www", "www", "192.0.2.1"))
+	f.served("www.emptied.example", "A", "192.0.2.1")
+	var service corev1.Service
+	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "dns-primary-0"}, &service); err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort(service.Spec.ClusterIP, "53")
+	serial, err := serialAt(address, "emptied.example.")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var pod corev1.Pod
+	key := client.ObjectKey{Namespace: f.namespace, Name: "dns-primary-0-0"}
+	if err := f.client.Get(t.Context(), key, &pod); err != nil {
+		t.Fatal(err)
+	}
+	kube.Kubectl(t, "", "-n", f.namespace, "delete", "pod", key.Name, "--wait=false")
+	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		m := new(dns.Msg)
+		m.SetQuestion("www.emptied.example.", dns.TypeA)
+		reply, _, err := (&dns.Client{Timeout: 300 * time.Millisecond}).Exchange(m, address)
+		if err == nil && (reply.Rcode != dns.RcodeSuccess || len(reply.Answer) != 1) {
+			t.Errorf("the primary is in service and answers %s with %d records", dns.RcodeToString[reply.Rcode], len(reply.Answer))
+		}
+		var again corev1.Pod
+		if err := f.client.Get(ctx, key, &again); err != nil {
+			return err
+		}
+		if again.UID == pod.UID || err != nil {
+			return errors.New("the new pod does not answer yet")
+		}
+		return nil
+	})
+	if again, err := serialAt(address, "emptied.example."); err != nil || again != serial {
+		t.Errorf("serial %d after, %d before: %v", again, serial, err)
+	}
+}
+
+func serialAt(server, zone string) (uint32, error) {
+	m := new(dns.Msg)
+	m.SetQuestion(zone, dns.TypeSOA)
+	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(m, server)
+	if err != nil {
+		return 0, err
+	}
+	for _, rr := range reply.Answer {
+		if soa, ok := rr.(*dns.SOA); ok {
+			return soa.Serial, nil
+		}
+	}
+	return 0, fmt.Errorf("answered %s", dns.RcodeToString[reply.Rcode])
+}
+
+// A zone that moves to another instance leaves the servers that it was on.
+func TestFleetZoneMoves(t *testing.T) {
+	f := newFleet(t)
+	left, right := f.instance("left", v1beta1.RolePrimary, 1), f.instance("right", v1beta1.RolePrimary, 1)
+	left.Labels, right.Labels = map[string]string{"side": "left"}, map[string]string{"side": "right"}
+	zone := f.dnsZone("main", "moves.example")
+	zone.Spec.ClusterRef = ""
+	on := func(side string) []v1beta1.InstanceSource {
+		return []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"side": side}}}}
+	}
+	zone.Spec.Bind9InstancesFrom = on("left")
+	f.create(left, right, zone)
+	f.hosted("moves.example", bringUp, map[string]bool{"left-0": true, "right-0": false})
+	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on("right") })
+	f.hosted("moves.example", settle, map[string]bool{"left-0": false, "right-0": true})
+}
+
+// hosted waits until the pods that have the zone are those given.
+func (f *fixture) hosted(zone string, limit time.Duration, want map[string]bool) {
+	f.Helper()
+	kube.Eventually(f, limit, func(ctx context.Context) error {
+		servers, err := f.servers(ctx)
+		if err != nil {
+			return err
+		}
+		for pod, has := range want {
+			serial, err := serialAt(servers[pod], dns.Fqdn(zone))
+			if (serial != 0) != has {
+				return fmt.Errorf("%s: serial %d, %w", pod, serial, err)
+			}
+		}
+		return nil
+	})
+}
+
+// What somebody changes by hand in an instance's objects is put back.
+func TestFleetDrift(t *testing.T) {
+	f := newFleet(t)
+	instance := f.instance("alone", v1beta1.RolePrimary, 1)
+	f.create(instance)
+	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+
+	service := &corev1.Service{ObjectMeta: f.meta("alone", nil)}
+	change(f, service, func(s *corev1.Service) { s.Spec.Selector[named.LabelInstance] = "other" })
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
+			return err
+		}
+		if got := service.Spec.Selector[named.LabelInstance]; got != "alone" {
+			return fmt.Errorf("the Service selects %s", got)
+		}
+		return nil
+	})
+	if err := f.client.Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: f.meta("alone", nil)}); err != nil {
+		t.Fatal(err)
+	}
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		set := &appsv1.StatefulSet{}
+		return f.client.Get(ctx, client.ObjectKeyFromObject(instance), set)
+	})
+	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+}
+
+// Nobody but the controller may use a sidecar, and nothing but the sidecar has credentials of Kubernetes.
+func TestFleetSidecarsAreClosed(t *testing.T) {
+	f := newFleet(t)
+	instance := f.instance("alone", v1beta1.RolePrimary, 1)
+	f.create(instance)
+	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	stranger := strings.TrimSpace(kube.Kubectl(t, "", "-n", f.namespace, "create", "token", "default", "--audience=bindcar"))
+	elsewhere := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller"))
+	ours := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller", "--audience=bindcar"))
+	for name, c := range map[string]struct {
+		token string
+		want  int
+	}{
+		"no token":            {"", http.StatusUnauthorized},
+		"another audience":    {elsewhere, http.StatusUnauthorized},
+		"another account":     {stranger, http.StatusForbidden},
+		"the controller's":    {ours, http.StatusOK},
+		"not a token at all ": {"guess", http.StatusUnauthorized},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+instance.Status.ServiceAddress+"/api/v1/zones", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.token != "" {
+			request.Header.Set("Authorization", "Bearer "+c.token)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != c.want {
+			t.Errorf("%s: %d, want %d", name, response.StatusCode, c.want)
+		}
+	}
+	status := kube.Kubectl(t, "", "-n", f.namespace, "exec", "alone-0", "-c", "bindcar", "--", "/lockstep", "rndc", "status")
+	if !strings.Contains(status, "server is up and running") {
+		t.Errorf("rndc status: %s", status)
+	}
+	if out, err := kube.TryKubectl(t, "", "-n", f.namespace, "exec", "alone-0", "-c", "named", "--", "ls", "/var/run/secrets/kubernetes.io"); err == nil {
+		t.Errorf("named has credentials: %s", out)
+	}
+}
