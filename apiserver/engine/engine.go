@@ -100,14 +100,20 @@ func (e *Engine) ready() error {
 	return apierrors.NewServiceUnavailable(e.informers.Check(nil).Error())
 }
 
+// sinceBegan is the time from measuring the age of a request to using it. Without it, an answer that came in for this very
+// request could look too old for it.
+const sinceBegan = time.Millisecond
+
 // Get computes one SyncStatus from answers that are not older than the call, about the object as it is in the cluster
 // now. Errors are API errors.
 func (e *Engine) Get(ctx context.Context, kind syncstatus.Kind, namespace, name string) (*syncv1.SyncStatus, error) {
 	key := object{kind.Kind, namespace, name}
+	began := time.Now()
+	e.prefetch(ctx, key)
 	if err := e.freshen(ctx, kind, key); err != nil {
 		return nil, err
 	}
-	s := e.compute(ctx, []object{key}, 0)[0]
+	s := e.compute(ctx, []object{key}, time.Since(began)+sinceBegan)[0]
 	if s == nil {
 		return nil, apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
 	}
@@ -115,6 +121,17 @@ func (e *Engine) Get(ctx context.Context, kind syncstatus.Kind, namespace, name 
 		e.hub.poke(namespace)
 	}
 	return s, nil
+}
+
+// prefetch asks the servers while it is still being found out what they should serve. Nobody waits for the answers here:
+// whoever asks next shares them.
+func (e *Engine) prefetch(ctx context.Context, key object) {
+	if e.ready() != nil {
+		return
+	}
+	if v := e.viewFor(key); v != nil {
+		go e.judgeAll(context.WithoutCancel(ctx), map[*view]*syncstatus.Judgement{v: nil}, 0)
+	}
 }
 
 // freshen makes sure that what is computed next is not about an older version of the object than the caller has seen.
