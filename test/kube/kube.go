@@ -120,7 +120,7 @@ func Namespace(t testing.TB, name string) string {
 		if t.Failed() {
 			t.Log(describe(t, ns.Name))
 		}
-		Kubectl(t, "", "delete", "namespace", ns.Name, "--timeout=120s")
+		Kubectl(t, "", "delete", "namespace", ns.Name, "--ignore-not-found", "--timeout=120s")
 	})
 	return ns.Name
 }

@@ -1,0 +1,124 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+const overlay = "manifests/overlays/default"
+
+// Everything goes, with zones and records present, and so do the namespaces that held them.
+func TestMainJobUninstall(t *testing.T) {
+	f := newFixture(t, "uninstall.example", 1, 1)
+	f.alone()
+	defer reinstall(t)
+	for i := range 100 {
+		f.create(f.a(fmt.Sprint("host-", i), fmt.Sprint("host-", i), "192.0.2.1"))
+	}
+	f.served("host-99.uninstall.example.", "A", "192.0.2.1")
+	began := time.Now()
+	kube.Kubectl(t, "", "delete", "-k", overlay, "--timeout=150s")
+	t.Logf("kubectl delete -k took %s", time.Since(began).Round(time.Second))
+	f.nothingLeft()
+	kube.Eventually(t, settle, func(ctx context.Context) error {
+		var sets appsv1.StatefulSetList
+		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		if len(sets.Items) > 0 {
+			return fmt.Errorf("StatefulSet %s is left", sets.Items[0].Name)
+		}
+		return nil
+	})
+	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=60s")
+}
+
+// Without a controller the deletion waits for the command of docs/uninstall.md, and a namespace with it.
+func TestMainJobUninstallWithoutController(t *testing.T) {
+	f := newFixture(t, "uninstall.example", 1, 0)
+	f.alone()
+	defer reinstall(t)
+	f.create(f.a("www", "www", "192.0.2.1"))
+	f.served("www.uninstall.example.", "A", "192.0.2.1")
+	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=0")
+	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=60s")
+	kube.Kubectl(t, "", "delete", "-k", overlay, "--wait=false")
+	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
+
+	remedy := exec.CommandContext(t.Context(), "bash", "-c", documentedRemedy(t))
+	if out, err := remedy.CombinedOutput(); err != nil {
+		t.Fatalf("the command of docs/uninstall.md: %v\n%s", err, out)
+	}
+	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "namespace/"+system, "--timeout=120s")
+	f.nothingLeft()
+}
+
+// alone fails the test before it does harm: uninstalling takes all zones of the cluster away.
+func (f *fixture) alone() {
+	f.Helper()
+	var zones v1beta1.DNSZoneList
+	if err := f.client.List(f.Context(), &zones); err != nil {
+		f.Fatal(err)
+	}
+	for _, zone := range zones.Items {
+		if zone.Namespace != f.namespace && zone.DeletionTimestamp == nil && !strings.HasPrefix(zone.Namespace, "it-") {
+			f.Fatalf("DNSZone %s/%s is not of a test: this cluster is in use, and the test would uninstall Lockstep", zone.Namespace, zone.Name)
+		}
+	}
+}
+
+// nothingLeft waits until no cluster-wide object of Lockstep exists.
+func (f *fixture) nothingLeft() {
+	f.Helper()
+	kube.Eventually(f, settle, func(context.Context) error {
+		out, err := kube.TryKubectl(f, "", "get", "namespaces,crd,clusterroles,clusterrolebindings,apiservices,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, "lockstep") || strings.Contains(line, "bindy.firestoned.io") || strings.Contains(line, "externaldns.k8s.io") {
+				return fmt.Errorf("left behind: %s", strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+}
+
+// reinstall brings Lockstep back for the tests that follow. A namespace that is still going is waited for.
+func reinstall(t *testing.T) {
+	t.Helper()
+	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+system, "--timeout=120s")
+	kube.Kubectl(t, "", "apply", "-k", overlay)
+	for _, face := range []string{"controller", "apiserver", "webhook"} {
+		kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-"+face, "--timeout=120s")
+	}
+	kube.Kubectl(t, "", "wait", "--for=condition=Available", "apiservice/v1alpha1.sync.bindy.firestoned.io", "--timeout=60s")
+}
+
+// documentedRemedy is the last command of docs/uninstall.md that patches.
+func documentedRemedy(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(kube.Root(t), "docs", "uninstall.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, block := range strings.Split(string(text), "```") {
+		if i%2 == 1 && strings.Contains(block, "kubectl patch") {
+			return strings.TrimPrefix(block, "sh\n")
+		}
+	}
+	t.Fatal("docs/uninstall.md has no command that patches")
+	return ""
+}
