@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -130,7 +129,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: noProblem()}
 	err := r.bringAbout(ctx, c, &facts)
 	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case namespaceTerminates(err):
 		return ctrl.Result{}, nil
 	case errors.Is(err, named.ErrKey):
 		facts.Problem = status.No(status.ConfigurationInvalid, err.Error())

@@ -55,17 +55,29 @@ func (r *instanceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	} else if err != nil || !instance.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.shareAccounts(ctx, req.Namespace)
+		return ctrl.Result{}, ignoreTerminating(r.shareAccounts(ctx, req.Namespace))
 	}
 	p := &instancePass{instanceReconciler: r, instance: instance, facts: status.InstanceFacts{
 		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef, Problem: noProblem(),
 	}}
-	if err := p.run(ctx); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err := p.run(ctx); namespaceTerminates(err) {
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reconciling instance %s: %w", req, err)
 	}
 	return p.report(ctx)
+}
+
+// namespaceTerminates tells that nothing can be made in a namespace any more, because it is being deleted.
+func namespaceTerminates(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+func ignoreTerminating(err error) error {
+	if namespaceTerminates(err) {
+		return nil
+	}
+	return err
 }
 
 // instancePass is one pass over one instance.

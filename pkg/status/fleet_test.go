@@ -1,0 +1,220 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+func lines(conditions []metav1.Condition) []string {
+	var out []string
+	for _, c := range conditions {
+		out = append(out, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// pod is a running pod; ready is its Ready condition.
+func pod(ready bool) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Status.Phase = corev1.PodRunning
+	value := corev1.ConditionFalse
+	if ready {
+		value = corev1.ConditionTrue
+	}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: value}}
+	return p
+}
+
+func holding(name string, p *corev1.Pod) PodFacts { return PodFacts{name, p, Yes("", "")} }
+
+func TestInstanceConditions(t *testing.T) {
+	unschedulable := &corev1.Pod{}
+	unschedulable.Status.Phase = corev1.PodPending
+	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}
+	crashing := pod(false)
+	crashing.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "named", RestartCount: 4, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1,
+			Message: "12:00 general: notice: starting\n12:00 config: error: named.conf:1: unknown option 'x'\n12:00 general: critical: exiting\n"}},
+	}}
+	cases := map[string]struct {
+		facts InstanceFacts
+		want  []string
+		life  v1beta1.LifecycleStatus
+	}{
+		"all ready": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), holding("dns-1", pod(true))}},
+			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready", "Ready True AllReady: All 2 pods are ready"},
+			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
+		},
+		"some ready": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {"dns-1", pod(false), No(BindcarUnreachable, "cannot connect to Bindcar API")}}},
+			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 False BindcarUnreachable: Pod dns-1 cannot connect to Bindcar API",
+				"Ready False PartiallyReady: 1 of 2 pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"none ready": {
+			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(false), No(ReasonProgressing, "serves 1 of 2 zones")}, holding("dns-1", pod(false))}},
+			[]string{"Pod-0 False Progressing: Pod dns-0 serves 1 of 2 zones", "Pod-1 False Progressing: Pod dns-1 is starting", "Ready False NotReady: No pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"loading more zones in service": {
+			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(true), No(ReasonProgressing, "serves 1 of 2 zones")}}},
+			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Ready True AllReady: All 1 pods are ready"},
+			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
+		},
+		"pending": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", unschedulable), holding("dns-1", nil)}},
+			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: 0/3 nodes are available", "Pod-1 False PodsPending: Pod dns-1 does not exist yet",
+				"Ready False PodsPending: No pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"crashing": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", crashing)}},
+			[]string{"Pod-0 False PodsCrashing: Pod dns-0 is crashing: container named ended 4 times: Error (exit code 1) named.conf:1: unknown option 'x'; exiting",
+				"Ready False PodsCrashing: No pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"no replicas": {
+			InstanceFacts{},
+			[]string{"Ready False NoChildren: No pods are declared"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"invalid": {
+			InstanceFacts{Problem: No(ConfigurationInvalid, "allowQuery: nonsense"), Terminal: true},
+			[]string{"Ready False ConfigurationInvalid: allowQuery: nonsense"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseFailed, FailureReason: ConfigurationInvalid, FailureMessage: "allowQuery: nonsense"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if c.facts.Problem.Status == "" {
+				c.facts.Problem = Yes("", "")
+			}
+			got := Instance(v1beta1.Bind9InstanceStatus{}, c.facts, early)
+			if diff := cmp.Diff(c.want, lines(got.Conditions)); diff != "" {
+				t.Errorf("conditions:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.life, got.LifecycleStatus); diff != "" {
+				t.Errorf("life:\n%s", diff)
+			}
+			if diff := cmp.Diff(got, Instance(got, c.facts, early.Add(time.Minute))); diff != "" {
+				t.Errorf("the same facts a minute later change the status:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInstanceForgetsSurplusPods(t *testing.T) {
+	two := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(true)), holding("a-1", pod(true))}}, early)
+	one := Instance(two, InstanceFacts{Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(true))}}, late)
+	want := []string{"Pod-0 True Ready: Pod a-0 is ready", "Ready True AllReady: All 1 pods are ready"}
+	if diff := cmp.Diff(want, lines(one.Conditions)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestInstanceDeadline(t *testing.T) {
+	facts := InstanceFacts{Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(false))}}
+	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
+	if left := UntilDeadline(s.Conditions, early.Add(5*time.Minute)); left != 10*time.Minute {
+		t.Errorf("%s left after five minutes", left)
+	}
+	s = Instance(s, facts, early.Add(InstanceDeadline))
+	if s.Phase != v1beta1.PhaseFailed || s.FailureReason != ProgressDeadlineExceeded || UntilDeadline(s.Conditions, late) != 0 {
+		t.Errorf("after the deadline: %+v, %s", s.LifecycleStatus, UntilDeadline(s.Conditions, late))
+	}
+	again := Instance(s, facts, late)
+	if diff := cmp.Diff(s, again); diff != "" {
+		t.Errorf("the failed status changes:\n%s", diff)
+	}
+	facts.Pods[0].Pod = pod(true)
+	if s = Instance(s, facts, late); s.Phase != v1beta1.PhaseReady || s.FailureReason != "" {
+		t.Errorf("recovered: %+v", s.LifecycleStatus)
+	}
+}
+
+// instance has the status of the given pods.
+func instance(name string, ready ...bool) ClusterInstance {
+	facts := InstanceFacts{Problem: Yes("", "")}
+	for i, r := range ready {
+		facts.Pods = append(facts.Pods, holding(fmt.Sprintf("%s-%d", name, i), pod(r)))
+	}
+	i := &v1beta1.Bind9Instance{}
+	i.Name, i.Status = name, Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
+	return ClusterInstance{name, i}
+}
+
+func TestClusterConditions(t *testing.T) {
+	broken := instance("dns-primary-0", false)
+	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: No(ConfigurationInvalid, "bad"), Terminal: true}, early)
+	cases := map[string]struct {
+		instances []ClusterInstance
+		want      []string
+		global    string
+		failure   string
+	}{
+		"all ready": {
+			[]ClusterInstance{instance("production-dns-primary-0", true, true), instance("production-dns-secondary-0", true)},
+			[]string{"Bind9Instance-0 True Ready: Instance production-dns-primary-0 is ready (2/2 pods)",
+				"Bind9Instance-1 True Ready: Instance production-dns-secondary-0 is ready (1/1 pods)",
+				"Ready True AllReady: All 2 instances are ready"},
+			"Ready True ClustersReady: All 2 instances are ready", "",
+		},
+		"partly": {
+			[]ClusterInstance{instance("production-dns-primary-0", true), instance("production-dns-secondary-0", true, false), instance("x", false)},
+			[]string{"Bind9Instance-0 True Ready: Instance production-dns-primary-0 is ready (1/1 pods)",
+				"Bind9Instance-1 False PartiallyReady: Instance production-dns-secondary-0 is progressing (1/2 pods)",
+				"Bind9Instance-2 False NotReady: Instance x is not ready (0/1 pods): No pods are ready",
+				"Ready False PartiallyReady: 1 of 3 instances are ready"},
+			"Ready False ClustersProgressing: 1 of 3 instances are ready", "",
+		},
+		"just made": {
+			[]ClusterInstance{{"dns-primary-0", nil}},
+			[]string{"Bind9Instance-0 False InstancesPending: Instance dns-primary-0 does not exist yet", "Ready False InstancesCreated: No instances are ready"},
+			"Ready False ClustersProgressing: No instances are ready", "",
+		},
+		"none": {
+			nil, []string{"Ready False NoChildren: No instances are declared"}, "Ready False NoChildren: No instances are declared", "",
+		},
+		"failed": {
+			[]ClusterInstance{broken},
+			[]string{"Bind9Instance-0 False ConfigurationInvalid: Instance dns-primary-0 is not ready (0/0 pods): bad", "Ready False NotReady: No instances are ready"},
+			"Ready False ClustersProgressing: No instances are ready", "ConfigurationInvalid Instance dns-primary-0: bad",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			facts := ClusterFacts{Problem: Yes("", ""), Instances: c.instances}
+			got := Cluster(v1beta1.Bind9ClusterStatus{}, facts, early)
+			if diff := cmp.Diff(c.want, lines(got.Conditions)); diff != "" {
+				t.Errorf("conditions:\n%s", diff)
+			}
+			if failure := strings.TrimSpace(got.FailureReason + " " + got.FailureMessage); failure != c.failure {
+				t.Errorf("failure %q", failure)
+			}
+			global := GlobalCluster(v1beta1.Bind9ClusterStatus{}, facts, early)
+			if diff := cmp.Diff([]string{c.global}, lines(global.Conditions)); diff != "" {
+				t.Errorf("global:\n%s", diff)
+			}
+			if diff := cmp.Diff(global, GlobalCluster(global, facts, early.Add(time.Minute))); name != "just made" && diff != "" {
+				t.Errorf("the same facts a minute later change the status:\n%s", diff)
+			}
+		})
+	}
+	grown := Cluster(v1beta1.Bind9ClusterStatus{InstanceCount: 1}, ClusterFacts{Problem: Yes("", ""),
+		Instances: []ClusterInstance{instance("a", true), {"b", nil}}}, early)
+	if got := lines(grown.Conditions)[2]; got != "Ready False InstancesScaling: 1 of 2 instances are ready" {
+		t.Error(got)
+	}
+}
