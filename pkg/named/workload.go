@@ -136,8 +136,9 @@ func (w Workload) Ignored() []string {
 	dnssec := ptr.Deref(config.Options.DNSSEC, v1beta1.DNSSECConfig{})
 	key := ptr.Deref(first(w.Instance.Spec.RNDCKey, w.roleConfig().RNDCKey), v1beta1.RNDCKeyConfig{})
 	note(publicSidecar(w.bindcar().Image), "bindcarConfig.image: the sidecar of this operator runs in place of the public one")
-	note(ptr.Deref(dnssec.Signing, v1beta1.DNSSECSigningConfig{}).Enabled, "dnssec.signing: zones are served unsigned")
-	note(key.SecretRef != nil || w.Instance.Spec.RNDCSecretRef != nil || w.roleConfig().RNDCSecretRef != nil ||
+	note(ptr.Deref(dnssec.Signing, v1beta1.DNSSECSigningConfig{}).Enabled || ptr.Deref(dnssec.Enabled, false), "dnssec.signing: zones are served unsigned")
+	note(len(w.Instance.Spec.PrimaryServers) > 0, "primaryServers: a secondary transfers each zone from the primaries of that zone")
+	note(key.SecretRef != nil || key.Secret != nil || w.Instance.Spec.RNDCSecretRef != nil || w.roleConfig().RNDCSecretRef != nil ||
 		config.Options.RNDCSecretRef != nil || len(w.Cluster.RNDCSecretRefs) > 0,
 		"rndc Secret: every pod makes its own rndc key, which never leaves it")
 	note(key.AutoRotate, "rndcKey.autoRotate: the key changes whenever a pod starts")
