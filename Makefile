@@ -13,6 +13,7 @@ export CGO_ENABLED := 0
 include test/cluster/cluster.mk
 include pkg/apis/generate.mk
 include pkg/apis/sync/generate.mk
+include test/bench/bench.mk
 
 ##@ Main job
 
@@ -72,11 +73,6 @@ lint: ## go vet and staticcheck, in both modules
 	go build -modfile=tools.mod -o $(OUTPUT)/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	go vet ./... && $(OUTPUT)/bin/staticcheck ./...
 	cd test/cluster && go vet . ./internal/... ./pause && ../../$(OUTPUT)/bin/staticcheck . ./internal/... ./pause
-
-##@ Benchmarks
-
-.PHONY: bench
-bench: $(addprefix bench-,$(BENCHMARKS)) ## Every benchmark, each ending in a RESULT line with a ratio
 
 ##@ Help
 
