@@ -1,0 +1,68 @@
+package webhook
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// configurations reads manifests/base/admission.yaml.
+func configurations(t *testing.T) (mutating admissionregistrationv1.MutatingWebhookConfiguration, validating admissionregistrationv1.ValidatingWebhookConfiguration) {
+	t.Helper()
+	text, err := os.ReadFile("../manifests/base/admission.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := strings.Split(string(text), "\n---\n")
+	if len(documents) != 2 {
+		t.Fatalf("%d documents, want 2", len(documents))
+	}
+	for i, into := range []any{&mutating, &validating} {
+		if err := yaml.UnmarshalStrict([]byte(documents[i]), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mutating, validating
+}
+
+// The configuration sends every kind that has a reviewer, to the paths that are served, and cannot hold up the cluster.
+func TestConfigurationsFitTheHandlers(t *testing.T) {
+	mutating, validating := configurations(t)
+	var records, reviewed []string
+	for _, kind := range v1beta1.RecordKinds {
+		records = append(records, kind.Resource)
+	}
+	if diff := cmp.Diff(records, mutating.Webhooks[0].Rules[0].Resources); diff != "" {
+		t.Errorf("stamped kinds (-want +got):\n%s", diff)
+	}
+	if path := *mutating.Webhooks[0].ClientConfig.Service.Path; path != StampPath {
+		t.Errorf("stamping at %s", path)
+	}
+	for _, webhook := range validating.Webhooks {
+		reviewed = append(reviewed, webhook.Rules[0].Resources...)
+		if path := *webhook.ClientConfig.Service.Path; path != ValidatePath {
+			t.Errorf("%s: validating at %s", webhook.Name, path)
+		}
+		if *webhook.TimeoutSeconds > 5 || *webhook.SideEffects != admissionregistrationv1.SideEffectClassNone {
+			t.Errorf("%s: timeout or side effects", webhook.Name)
+		}
+		if skipped := webhook.NamespaceSelector.MatchExpressions[0].Values; !slices.Contains(skipped, "kube-system") || !slices.Contains(skipped, "lockstep-system") {
+			t.Errorf("%s: called for the system's namespaces", webhook.Name)
+		}
+		for _, rule := range webhook.Rules {
+			if slices.Contains(rule.Operations, admissionregistrationv1.Delete) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) {
+				t.Errorf("%s: called for deletions", webhook.Name)
+			}
+		}
+	}
+	if n := len(newReviewer(stored{}).kinds); n != len(reviewed) {
+		t.Errorf("%d kinds have a reviewer, %d are sent: %q", n, len(reviewed), reviewed)
+	}
+}
