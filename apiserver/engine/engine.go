@@ -192,8 +192,9 @@ func (e *Engine) judgeAll(ctx context.Context, views map[*view]*syncstatus.Judge
 	}
 }
 
-// judge asks all servers of a zone at once.
+// judge asks all servers of a zone at once. Answers from before the zone was declared as it is now are never used.
 func (e *Engine) judge(ctx context.Context, v *view, maxAge time.Duration) *syncstatus.Judgement {
+	maxAge = min(maxAge, time.Since(v.since))
 	answers := make([]observe.Observation, len(v.servers))
 	var wg sync.WaitGroup
 	for i, s := range v.servers {

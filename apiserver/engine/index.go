@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,9 @@ type view struct {
 	servers   []observe.Server
 	instances map[object]*v1beta1.Bind9Instance
 	fleet     uint64
+	// since is when declared was made. Answers from before it tell nothing about it: what they lack may have been
+	// programmed in between.
+	since time.Time
 	// What declared was made from beside the zone and its records.
 	addresses []netip.Addr
 	duplicate *v1beta1.DNSZone
@@ -227,9 +231,9 @@ func (x *Index) view(n *namespace, namespace, name string) *view {
 	v := x.fleetOf(zone)
 	v.fleet = fleet
 	if was != nil && slices.Equal(was.addresses, v.addresses) && was.duplicate == v.duplicate {
-		v.declared = was.declared
+		v.declared, v.since = was.declared, was.since
 	} else {
-		v.declared = declare(v, n.members[name])
+		v.declared, v.since = declare(v, n.members[name]), time.Now()
 	}
 	n.views[name] = v
 	return v

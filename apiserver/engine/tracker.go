@@ -18,6 +18,8 @@ import (
 const (
 	// settle is how long a tracker lets events gather before it looks at them.
 	settle = 5 * time.Millisecond
+	// hold is how long a zone whose declaration has changed waits for answers from after the change.
+	hold = 100 * time.Millisecond
 	// perServer stretches the interval of asking when a namespace has very many servers and zones.
 	perServer = time.Millisecond
 )
@@ -55,6 +57,8 @@ type watched struct {
 	asking  []bool
 	members []object
 	dirty   bool
+	// held is until when only answers to the questions now under way count.
+	held time.Time
 	// rejudge is set when somebody else saw another state than watchers were told: what the servers answer next decides.
 	rejudge bool
 }
@@ -241,6 +245,10 @@ func (t *tracker) follow(name string, keys []object) {
 	declared := w.view == nil || w.view.declared != v.declared
 	w.adopt(v)
 	t.ask(name, w, declared)
+	if declared {
+		w.held = time.Now().Add(hold)
+		time.AfterFunc(hold, t.poke)
+	}
 }
 
 // contradicted tells whether a list or get since has shown another state of an object than watchers were told.
@@ -324,6 +332,11 @@ func differs(a, b observe.Observation) bool {
 		a.Message() != b.Message()
 }
 
+// holding tells whether answers from after the last change are still to be expected soon.
+func (w *watched) holding() bool {
+	return slices.Contains(w.asking, true) && time.Now().Before(w.held)
+}
+
 func (w *watched) settled() bool { return !slices.Contains(w.heard, false) }
 
 // judge computes the zones that have changed. A zone is first judged when all its servers have been heard, or when a
@@ -331,7 +344,7 @@ func (w *watched) settled() bool { return !slices.Contains(w.heard, false) }
 func (t *tracker) judge() {
 	late := t.impatient()
 	for _, w := range t.zones {
-		if !w.dirty || !w.settled() && !late {
+		if !w.dirty || w.holding() || !w.settled() && !late {
 			continue
 		}
 		w.dirty = false

@@ -171,8 +171,8 @@ func TestReadWatch(t *testing.T) {
 		}
 		close(lines)
 	}()
-	// await reads lines until one is wanted, and tells whether one with part came before.
-	await := func(want, part string) (seen bool) {
+	// await reads lines until one is wanted, and tells whether one with part came before; none may have bad.
+	await := func(want, part, bad string) (seen bool) {
 		t.Helper()
 		timeout := time.After(60 * time.Second)
 		for {
@@ -182,6 +182,9 @@ func TestReadWatch(t *testing.T) {
 					t.Fatalf("kubectl ended before %q", want)
 				}
 				t.Log(line)
+				if strings.Contains(line, bad) {
+					t.Errorf("a false alarm: %q on the way to %q", line, want)
+				}
 				if seen = seen || strings.Contains(line, part); line == want {
 					return seen
 				}
@@ -190,18 +193,18 @@ func TestReadWatch(t *testing.T) {
 			}
 		}
 	}
-	await("1 InSync 2", "")
+	await("1 InSync 2", "", "Failed")
 	left := false
-	for i := range 5 {
+	for i := range 10 {
 		change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{fmt.Sprintf("192.0.2.%d", 100+i)} })
-		left = await(fmt.Sprintf("%d InSync 2", record.Generation), fmt.Sprintf("%d Propagating", record.Generation)) || left
+		left = await(fmt.Sprintf("%d InSync 2", record.Generation), fmt.Sprintf("%d Propagating", record.Generation), "OutOfSync") || left
 	}
 	if !left {
-		t.Error("five changes went by and the record was never seen on its way")
+		t.Error("ten changes went by and the record was never seen on its way")
 	}
 	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "stop")
-	await(fmt.Sprintf("%d OutOfSync 1", record.Generation), "")
-	await(fmt.Sprintf("%d InSync 2", record.Generation), "") // the kubelet starts it again
+	await(fmt.Sprintf("%d OutOfSync 1", record.Generation), "", "Failed")
+	await(fmt.Sprintf("%d InSync 2", record.Generation), "", "Failed") // the kubelet starts it again
 	cancel()
 	_ = cmd.Wait() // killed by the context
 }
