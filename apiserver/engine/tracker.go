@@ -59,6 +59,8 @@ type watched struct {
 	dirty   bool
 	// held is until when only answers to the questions now under way count.
 	held time.Time
+	// told is set when what can be said without them has been.
+	told bool
 	// rejudge is set when somebody else saw another state than watchers were told: what the servers answer next decides.
 	rejudge bool
 }
@@ -246,7 +248,7 @@ func (t *tracker) follow(name string, keys []object) {
 	w.adopt(v)
 	t.ask(name, w, declared)
 	if declared {
-		w.held = time.Now().Add(hold)
+		w.held, w.told = time.Now().Add(hold), false
 		time.AfterFunc(hold, t.poke)
 	}
 }
@@ -340,17 +342,20 @@ func (w *watched) holding() bool {
 func (w *watched) settled() bool { return !slices.Contains(w.heard, false) }
 
 // judge computes the zones that have changed. A zone is first judged when all its servers have been heard, or when a
-// new watcher has waited for them long enough.
+// new watcher has waited for them long enough. While answers to a new declaration are awaited, it is told of objects
+// only that they are on their way: that they are not programmed yet needs no answer, anything else does.
 func (t *tracker) judge() {
 	late := t.impatient()
 	for _, w := range t.zones {
-		if !w.dirty || w.holding() || !w.settled() && !late {
+		holding := w.holding()
+		if !w.dirty || !w.settled() && !late || holding && w.told {
 			continue
 		}
-		w.dirty = false
+		w.dirty, w.told = holding, true
 		j := syncstatus.Judge(w.view.declared, w.view.servers, w.answers, time.Now())
 		for _, k := range w.members {
-			if s := t.engine.statusOf(k, j); s != nil {
+			s := t.engine.statusOf(k, j)
+			if s != nil && (!holding || s.Status.Phase == syncv1.PhasePropagating) {
 				t.tell(k, s)
 			}
 		}
