@@ -151,16 +151,8 @@ func Install(t testing.TB) {
 	Config(t)
 	root := Root(t)
 	install.once.Do(func() {
-		steps := [][]string{{"apply", "-k", "manifests/overlays/default"}}
-		for _, face := range []string{"controller", "apiserver", "webhook"} {
-			steps = append(steps, []string{"--namespace", "lockstep-system", "rollout", "status", "deployment/lockstep-" + face, "--timeout=120s"})
-		}
-		steps = append(steps, []string{"wait", "--for=condition=Available", "apiservice/v1alpha1.sync.bindy.firestoned.io", "--timeout=60s"})
-		for _, args := range steps {
-			if out, err := run(root, nil, "kubectl", args...); err != nil {
-				install.err = fmt.Errorf("installing Lockstep: kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
-				return
-			}
+		if out, err := run(root, nil, "test/install"); err != nil {
+			install.err = fmt.Errorf("installing Lockstep: %w\n%s", err, out)
 		}
 	})
 	if install.err != nil {
