@@ -34,7 +34,7 @@ func TestGetFollowsTheServers(t *testing.T) {
 	r := w.record(z, "www", "192.0.2.7")
 	w.apply(z)
 	w.apply(r)
-	for _, name := range []string{"arecord.www", "dnszone.example.test"} {
+	for _, name := range []string{"dnszone.example.test", "arecord.www"} { // asking for the zone waits for its cache
 		if got, want := states(w.get(name)), "InSync primary-0=InSync secondary-0=InSync"; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
