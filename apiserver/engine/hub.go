@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Inte
 	s.synthetic = o.SendInitialEvents || o.ResourceVersion == "" || o.ResourceVersion == "0"
 	if !s.synthetic {
 		var err error
-		if s.from, err = e.startOf(o.ResourceVersion); err != nil {
+		if s.from, s.foreign, err = e.startOf(o.ResourceVersion); err != nil {
 			s.cancel()
 			return nil, err
 		}
@@ -81,19 +82,19 @@ func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Inte
 	return s, nil
 }
 
-// startOf checks a revision that a watch wants to begin at.
-func (e *Engine) startOf(resourceVersion string) (uint64, error) {
-	rev, err := parseRevision(resourceVersion)
+// startOf checks a revision that a watch wants to begin at, and tells whether it is another replica's.
+func (e *Engine) startOf(resourceVersion string) (rev uint64, foreign bool, err error) {
+	rev, err = parseRevision(resourceVersion)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(err.Error())
+		return 0, false, apierrors.NewBadRequest(err.Error())
 	}
-	if !e.revisions.mine(rev) {
+	if foreign = !e.revisions.mine(rev); foreign {
 		rev -= min(rev, uint64(clockSlack.Microseconds())<<replicaBits)
 	}
 	if !e.memory.remembers(rev) || timeOf(rev).After(time.Now().Add(time.Minute)) {
-		return 0, apierrors.NewResourceExpired("the resourceVersion is not one that this server remembers: list again")
+		return 0, foreign, apierrors.NewResourceExpired("the resourceVersion is not one that this server remembers: list again")
 	}
-	return rev, nil
+	return rev, foreign, nil
 }
 
 // subscribe starts a watch; it ends with ctx.
@@ -182,6 +183,10 @@ func (h *hub) poke(namespace string) {
 
 // deliver tells all watchers of a namespace what has become of an object; now is nil when it is gone.
 func (h *hub) deliver(subs []*subscription, old, now *syncv1.SyncStatus) {
+	subs = slices.DeleteFunc(subs, func(s *subscription) bool { return !s.query.matches(old) && !s.query.matches(now) })
+	if len(subs) == 0 {
+		return // a new revision would make it news to watches that begin later
+	}
 	h.delivering.Lock()
 	defer h.delivering.Unlock()
 	if now != nil {

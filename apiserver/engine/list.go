@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -61,6 +62,24 @@ func (q *Query) named() (syncstatus.Kind, object, bool) {
 func (q *Query) matches(s *syncv1.SyncStatus) bool {
 	return s != nil && (q.Namespace == "" || q.Namespace == s.Namespace) &&
 		q.Labels.Matches(labels.Set(s.Labels)) && (q.Fields.Empty() || q.Fields.Matches(s.Fields()))
+}
+
+// mayHaveMatched tells whether an object that does not match now can have matched before: its labels, zone and verdict
+// change, its kind and name never do.
+func (q *Query) mayHaveMatched(s *syncv1.SyncStatus) bool {
+	if q.Labels.Empty() && q.Fields.Empty() {
+		return false
+	}
+	values := s.Fields()
+	for _, r := range q.Fields.Requirements() {
+		switch r.Field {
+		case syncv1.FieldName, syncv1.FieldNamespace, syncv1.FieldKind:
+			if (values[r.Field] == r.Value) == (r.Operator == selection.NotEquals) {
+				return false
+			}
+		}
+	}
+	return q.Namespace == "" || q.Namespace == s.Namespace
 }
 
 // page is a continue token: where the last page ended, and the revision of the first.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"hash/maphash"
 	"sync"
 	"time"
@@ -32,9 +33,11 @@ type memory struct {
 }
 
 type entry struct {
-	uid        types.UID
-	digest     uint64
-	revision   uint64
+	uid      types.UID
+	digest   uint64
+	revision uint64
+	// born is the first revision: nobody was told about the object before it.
+	born       uint64
 	conditions [3]since // by position: a SyncStatus has at most three, always in the same order
 	expire     time.Time
 }
@@ -74,6 +77,7 @@ func (m *memory) stamp(s *syncv1.SyncStatus) (digest uint64, changed bool) {
 	}
 	if changed = e.revision == 0 || e.digest != digest; changed {
 		e.digest, e.revision = digest, m.revisions.next()
+		e.born = cmp.Or(e.born, e.revision)
 	}
 	for i := range min(len(s.Status.Conditions), len(e.conditions)) {
 		c := &s.Status.Conditions[i]
@@ -112,6 +116,14 @@ func (m *memory) digestOf(key object) uint64 {
 		return e.digest
 	}
 	return 0
+}
+
+// toldBy tells whether anybody can have been told about an object at a revision of this replica.
+func (m *memory) toldBy(key object, rev uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[key]
+	return e != nil && e.born <= rev
 }
 
 // bury forgets a deleted object but for the fact that it is gone.

@@ -22,6 +22,8 @@ type subscription struct {
 	// from is the revision to start at; synthetic says to begin with everything there is instead.
 	from      uint64
 	synthetic bool
+	// foreign says that from is another replica's revision.
+	foreign bool
 	// announceEnd asks for a bookmark after the initial events.
 	announceEnd bool
 

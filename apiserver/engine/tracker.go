@@ -37,10 +37,18 @@ type tracker struct {
 
 	mu      sync.Mutex
 	subs    map[*subscription]struct{}
-	joining map[*subscription]time.Time // until when to wait for servers
+	joining map[*subscription]*joining
 
 	zones map[string]*watched // by name of the DNSZone object
 	known map[object]known
+}
+
+// joining is a watch that has not begun yet.
+type joining struct {
+	// until is how long to wait for servers.
+	until time.Time
+	// looked is set once the tracker follows what the watch is about.
+	looked bool
 }
 
 // known is the state of an object that watchers have been told, or can be.
@@ -77,7 +85,7 @@ func newTracker(ctx context.Context, e *Engine, namespace string) *tracker {
 	t := &tracker{
 		engine: e, namespace: namespace, ctx: ctx, cancel: cancel,
 		woken: make(chan struct{}, 1), answers: make(chan answer, 64),
-		subs: map[*subscription]struct{}{}, joining: map[*subscription]time.Time{},
+		subs: map[*subscription]struct{}{}, joining: map[*subscription]*joining{},
 		zones: map[string]*watched{}, known: map[object]known{},
 	}
 	go t.run()
@@ -102,7 +110,7 @@ func (t *tracker) has(s *subscription) bool {
 func (t *tracker) attach(s *subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.joining[s] = time.Now().Add(t.engine.options.Deadline)
+	t.joining[s] = &joining{until: time.Now().Add(t.engine.options.Deadline)}
 	t.poke()
 }
 
@@ -169,8 +177,9 @@ func (t *tracker) interest() []object {
 	for s := range t.subs {
 		queries = append(queries, s.query)
 	}
-	for s := range t.joining {
+	for s, j := range t.joining {
 		queries = append(queries, s.query)
+		j.looked = true
 	}
 	t.mu.Unlock()
 	named := map[object]bool{}
@@ -365,8 +374,8 @@ func (t *tracker) judge() {
 func (t *tracker) impatient() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, until := range t.joining {
-		if time.Now().After(until) {
+	for _, j := range t.joining {
+		if time.Now().After(j.until) {
 			return true
 		}
 	}
@@ -405,8 +414,8 @@ func (t *tracker) joined() []*subscription {
 func (t *tracker) join() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for s, until := range t.joining {
-		if time.Now().Before(until) && !t.complete(s) {
+	for s, j := range t.joining {
+		if !j.looked || time.Now().Before(j.until) && !t.complete(s) {
 			continue
 		}
 		delete(t.joining, s)
@@ -460,9 +469,7 @@ func (t *tracker) beginWith(s *subscription, o *syncv1.SyncStatus) {
 		s.push(watch.Added, o)
 	case matches:
 		s.push(watch.Modified, o)
-	case s.query.Namespace == "" || s.query.Namespace == o.Namespace:
-		if _, _, named := s.query.named(); !named && !(s.query.Labels.Empty() && s.query.Fields.Empty()) {
-			s.push(watch.Deleted, o) // it may have matched before
-		}
+	case s.query.mayHaveMatched(o) && (s.foreign || t.engine.memory.toldBy(objectOf(o), s.from)):
+		s.push(watch.Deleted, o)
 	}
 }

@@ -213,6 +213,26 @@ func TestWatchBySelector(t *testing.T) {
 	}
 }
 
+// A watch that joins others begins like any other, and one with a selector is not told about what it never saw.
+func TestWatchJoinsOthers(t *testing.T) {
+	w := newWorld(t)
+	lagging(t, w, bind.Zone{Name: "example.test.", Records: "a A 192.0.2.7\nb A 192.0.2.7"})
+	z := zone("example.test", "primary", "secondary")
+	w.apply(z)
+	w.eventually("the zone is there", func() bool { return w.get("dnszone.example.test").Zone != "" })
+	w.apply(w.record(z, "a", "192.0.2.7"))
+	w.apply(w.record(z, "b", "192.0.2.7"))
+	one := w.watch(Query{Namespace: ns, Fields: fields.OneTermEqualSelector("metadata.name", "arecord.a")}, WatchOptions{})
+	one.until("arecord.a", "InSync primary-0=InSync secondary-0=InSync")
+	for range 20 {
+		q := Query{Namespace: ns, Fields: fields.ParseSelectorOrDie("kind=ARecord")}
+		w.eventually("both are in step", func() bool { return len(w.list(q).Items) == 2 })
+		many := w.watch(q, WatchOptions{ResourceVersion: w.list(q).ResourceVersion})
+		many.quiet(70 * time.Millisecond)
+		many.Stop()
+	}
+}
+
 func TestNobodyAsksNobodyIsAsked(t *testing.T) {
 	w := newWorld(t)
 	primary, _ := lagging(t, w, bind.Zone{Name: "example.test."})
