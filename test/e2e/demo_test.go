@@ -32,7 +32,7 @@ func TestMainJobDemo(t *testing.T) {
 		"the zone's row":                         `dnszone\.example-com\s.*InSync`,
 		"the answer of a pod":                    `(?s)dns-secondary-1-0 www\.example\.com A.*192\.0\.2\.10\n192\.0\.2\.11\n`,
 		"the watch showing the row leave InSync": `arecord\.www\s+\S+\s+(Propagating|OutOfSync)`,
-		"the missing server":                     `dns-secondary-1-0\s+Unreachable`,
+		"the missing server":                     `dns-secondary-1-0\s+Secondary\s+Unreachable`,
 		"the row's return":                       `(?s)regains InSync.*arecord\.www\s+\S+\s+InSync\s+3/3`,
 	} {
 		if !regexp.MustCompile(pattern).MatchString(text) {
