@@ -31,7 +31,9 @@ func fleet(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Co
 	out.Summary = summarize(out.Servers)
 	ready := readiness(out.Summary)
 	v := verdict{generation: out.Generation, stored: stored, at: now}
-	out.Status.Conditions = []metav1.Condition{v.condition(sync.ConditionReady, ready)}
+	// A pod is ready only while it serves every zone that it should, so both are the same here. Propagated is there for
+	// those who wait for all SyncStatuses of a namespace at once.
+	out.Status.Conditions = []metav1.Condition{v.condition(sync.ConditionReady, ready), v.condition(sync.ConditionPropagated, ready)}
 	switch {
 	case own.FailureReason != "" && ready.Status != metav1.ConditionTrue:
 		out.Status.Phase = sync.PhaseFailed

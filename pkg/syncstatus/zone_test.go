@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -178,6 +179,12 @@ func TestInstance(t *testing.T) {
 		if s.Status.Phase != tc.phase || s.Status.Conditions[0].Reason != tc.ready || s.Status.FailureReason != tc.failure {
 			t.Errorf("%s: %s, %s, %q, want %s, %s, %q", name, s.Status.Phase, s.Status.Conditions[0].Reason, s.Status.FailureReason,
 				tc.phase, tc.ready, tc.failure)
+		}
+		// Whoever waits for all rows of a namespace waits for one condition type.
+		ready := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionReady)
+		propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
+		if ready == nil || propagated == nil || ready.Status != propagated.Status {
+			t.Errorf("%s: Ready is %v, Propagated %v", name, ready, propagated)
 		}
 	}
 }
