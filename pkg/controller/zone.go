@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,9 +26,10 @@ import (
 )
 
 // Pauses before a zone is looked at again without an event. Events decide when a change goes out; these only find
-// what no event tells: a server that came up late, a transfer that got lost, an update that was refused.
+// what no event tells: a server that came up late, a transfer that got lost, an update that was refused. A zone that is
+// not in step is looked at soon, and less and less often.
 const (
-	retryPause  = time.Second
+	firstPause  = 250 * time.Millisecond
 	refusePause = time.Minute
 	idlePause   = 5 * time.Minute
 )
@@ -41,6 +43,7 @@ type zoneReconciler struct {
 	keys     *keyring
 	records  syncevent.Records
 	notifier syncevent.Notifier
+	backoff  workqueue.TypedRateLimiter[ctrl.Request]
 	now      func() time.Time
 }
 
@@ -74,7 +77,7 @@ func (r *zoneReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if err := r.notifier.Notify(ctx, event); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: pause(event)}, nil
+	return ctrl.Result{RequeueAfter: r.pause(req, event)}, nil
 }
 
 func problemOf(e syncevent.SyncCompleted) string {
@@ -85,16 +88,15 @@ func problemOf(e syncevent.SyncCompleted) string {
 }
 
 // pause is how long the zone may rest if nothing happens.
-func pause(e syncevent.SyncCompleted) time.Duration {
+func (r *zoneReconciler) pause(req ctrl.Request, e syncevent.SyncCompleted) time.Duration {
 	for _, s := range e.Servers {
-		if !s.Current {
-			return retryPause
+		// A pod without an address has nothing to be asked; an event tells when it gets one.
+		if s.Addr.IsValid() && !s.Current {
+			return r.backoff.When(req)
 		}
 	}
-	switch {
-	case !e.Problem.Holds():
-		return retryPause
-	case len(e.Unprogrammed) > 0:
+	r.backoff.Forget(req)
+	if len(e.Unprogrammed) > 0 {
 		return refusePause
 	}
 	return idlePause

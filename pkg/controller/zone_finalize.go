@@ -33,7 +33,7 @@ func (r *zoneReconciler) finalize(ctx context.Context, zone *v1beta1.DNSZone, m 
 		if err := r.removeZone(ctx, zone, m); err != nil {
 			if time.Since(zone.DeletionTimestamp.Time) < finalizePatience {
 				log.FromContext(ctx).Info("zone is still on a server", "zone", zone.Spec.ZoneName, "reason", err.Error())
-				return ctrl.Result{RequeueAfter: retryPause}, nil
+				return ctrl.Result{RequeueAfter: time.Second}, nil
 			}
 			log.FromContext(ctx).Info("zone is let go without its servers", "zone", zone.Spec.ZoneName, "reason", err.Error())
 		}

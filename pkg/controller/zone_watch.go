@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
@@ -39,6 +41,7 @@ func SetupZone(mgr ctrl.Manager, deps Deps) error {
 		keys:     &keyring{reader: mgr.GetAPIReader()},
 		records:  records,
 		notifier: syncevent.Notifier{records, syncevent.Zones{Client: mgr.GetClient()}},
+		backoff:  workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, refusePause),
 		now:      time.Now,
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -68,12 +71,13 @@ func instanceChanged() builder.Predicates {
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 }
 
-// podChanged passes what tells that a pod's named may have started, moved or gone.
+// podChanged passes what tells that a pod's named may have started, moved or gone, or that its Service leads to it now.
 func podChanged() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 		return before.Status.PodIP != after.Status.PodIP || before.Status.Phase != after.Status.Phase ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			status.PodReady(before) != status.PodReady(after) ||
 			!maps.Equal(runningContainers(before), runningContainers(after))
 	}})
 }

@@ -1,0 +1,76 @@
+package controller
+
+import (
+	"context"
+	"iter"
+
+	"github.com/miekg/dns"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+// create gives the primary the complete zone in one piece, so that it never answers from an empty one.
+func (p *pass) create(ctx context.Context, q *primary) error {
+	request := bindcar.CreateZone{
+		ZoneName: canonicalZoneName(p.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.update.Name,
+		ZoneConfig: bindcar.ZoneConfig{
+			TTL: p.target.soa.TTL, SOA: sidecarSOA(p.target.soa), Records: sidecarRecords(p.content()),
+			AlsoNotify: p.secondaryServices(), DNSSECPolicy: p.zone.Spec.DNSSECPolicy,
+		},
+	}
+	err := p.deps.Bindcar.CreateZone(ctx, sidecarOf(q.server), request)
+	if bindcar.IsExists(err) {
+		// It is configured, but its data could not be loaded. A fresh copy replaces it.
+		if err = p.deps.Bindcar.DeleteZone(ctx, sidecarOf(q.server), request.ZoneName); err == nil {
+			err = p.deps.Bindcar.CreateZone(ctx, sidecarOf(q.server), request)
+		}
+	}
+	log.FromContext(ctx).Info("zone created on a primary", "zone", p.zone.Spec.ZoneName, "server", q.server.Pod,
+		"rrsets", len(p.desired.RRsets), "serial", p.target.soa.Serial)
+	return err
+}
+
+// content yields all RRsets of the target: the desired ones, and those of the reference that nobody here declared.
+func (p *pass) content() iter.Seq[rrset.RRset] {
+	return func(yield func(rrset.RRset) bool) {
+		for s := range p.desired.All() {
+			if !yield(s) {
+				return
+			}
+		}
+		if p.target.reference == nil {
+			return
+		}
+		for s := range p.target.reference.All() {
+			_, desired := p.desired.RRsets[s.Key]
+			_, owned := p.owned[s.Key]
+			if !desired && !owned && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func sidecarSOA(soa rrset.SOA) *bindcar.SOA {
+	return &bindcar.SOA{PrimaryNS: soa.MName, AdminEmail: soa.RName, Serial: soa.Serial,
+		Refresh: soa.Refresh, Retry: soa.Retry, Expire: soa.Expire, NegativeTTL: soa.Minimum}
+}
+
+func sidecarRecords(content iter.Seq[rrset.RRset]) []bindcar.Record {
+	var records []bindcar.Record
+	for s := range content {
+		ttl := s.TTL
+		for _, rdata := range s.Rdata {
+			records = append(records, bindcar.Record{Name: s.Name, Type: dns.TypeToString[s.Type], Value: rdata, TTL: &ttl})
+		}
+	}
+	return records
+}
+
+// secondaryServices are the addresses that primaries notify.
+func (p *pass) secondaryServices() []string {
+	return serviceAddresses(p.instances, v1beta1.RoleSecondary)
+}
