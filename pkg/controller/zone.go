@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -66,15 +67,16 @@ func (r *zoneReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if !zone.DeletionTimestamp.IsZero() {
 		return r.finalize(ctx, zone, members)
 	}
-	if err := r.mark(ctx, zone, members); err != nil {
-		return ctrl.Result{}, err
+	markErr := r.mark(ctx, zone, &members)
+	if markErr != nil && !controllerutil.ContainsFinalizer(zone, v1beta1.Finalizer) {
+		return ctrl.Result{}, markErr
 	}
 	pass := newPass(r, zone, members)
 	event := pass.run(ctx)
 	r.wake(members.instances)
 	log.FromContext(ctx).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
 		"changed", event.Changes.Len(), "records", len(members.selected), "problem", problemOf(event))
-	if err := r.notifier.Notify(ctx, event); err != nil {
+	if err := errors.Join(markErr, r.notifier.Notify(ctx, event)); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: r.pause(req, event)}, nil
