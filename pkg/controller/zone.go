@@ -42,7 +42,7 @@ type zoneReconciler struct {
 	deps     Deps
 	provider *rfc2136.Provider
 	keys     *keyring
-	records  syncevent.Records
+	records  *syncevent.Records
 	notifier syncevent.Notifier
 	backoff  workqueue.TypedRateLimiter[ctrl.Request]
 	now      func() time.Time

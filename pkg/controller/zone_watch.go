@@ -33,7 +33,7 @@ func SetupZone(mgr ctrl.Manager, deps Deps) error {
 	}); err != nil {
 		return err
 	}
-	records := syncevent.Records{Client: mgr.GetClient()}
+	records := syncevent.NewRecords(mgr.GetClient())
 	r := &zoneReconciler{
 		client:   mgr.GetClient(),
 		deps:     deps,

@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -22,11 +25,35 @@ const writers = 16
 
 // Records tells every record of a zone what became of it, and lets go of those that have left the zone.
 type Records struct {
-	Client client.Client
+	client client.Client
+
+	mu sync.Mutex
+	// told holds for each record what it was last told, so that a pass over a large zone costs little for the records
+	// that it changes nothing for.
+	told map[types.UID]news
+}
+
+// news is all that a record's status is made from, beside the record itself.
+type news struct {
+	// resourceVersion of the record that the news was compared with.
+	resourceVersion string
+	zone            types.UID
+	key             rrset.Key
+	ttl             uint32
+	accepted        bool
+	// reason, message and note are the declaration's own.
+	reason, message, note string
+	// programmed is why the data is not programmed; zero when it is.
+	programmed status.Verdict
+}
+
+// NewRecords makes the listener.
+func NewRecords(c client.Client) *Records {
+	return &Records{client: c, told: map[types.UID]news{}}
 }
 
 // OnSyncCompleted implements Listener.
-func (l Records) OnSyncCompleted(ctx context.Context, e SyncCompleted) error {
+func (l *Records) OnSyncCompleted(ctx context.Context, e SyncCompleted) error {
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for _, record := range e.Released {
@@ -35,21 +62,46 @@ func (l Records) OnSyncCompleted(ctx context.Context, e SyncCompleted) error {
 	if e.Desired != nil {
 		for i := range e.Desired.Declarations {
 			d := &e.Desired.Declarations[i]
-			if record, ok := e.Records[d.Ref.UID]; ok {
-				group.Go(func() error { return l.tell(ctx, e, d, record) })
+			record, ok := e.Records[d.Ref.UID]
+			if !ok {
+				continue
+			}
+			if n := newsOf(e, d, record); !l.knows(record, n) {
+				group.Go(func() error { return l.tell(ctx, e, d, record, n) })
 			}
 		}
 	}
 	return group.Wait()
 }
 
-// tell writes the status of one selected record when it differs from what the record already says.
-func (l Records) tell(ctx context.Context, e SyncCompleted, d *source.Declaration, record v1beta1.Record) error {
-	next := status.Record(*record.GetRecordStatus(), recordFacts(e, d), e.At)
-	if equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
-		return nil
+func newsOf(e SyncCompleted, d *source.Declaration, record v1beta1.Record) news {
+	n := news{
+		resourceVersion: record.GetResourceVersion(), zone: e.Zone.UID, key: d.Key, ttl: d.TTL,
+		accepted: d.Accepted, reason: d.Reason, message: d.Message, note: d.Note, programmed: e.Unprogrammed[d.Key],
 	}
-	return ApplyStatus(ctx, l.Client, v1beta1.KindOf(record).GroupVersionKind(), record, &next)
+	if !e.Problem.Holds() {
+		n.programmed = e.Problem
+	}
+	return n
+}
+
+func (l *Records) knows(record v1beta1.Record, n news) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.told[record.GetUID()] == n
+}
+
+// tell writes the status of one selected record when it differs from what the record already says. The news is kept
+// only then: a status that was written comes back with another resourceVersion and is compared once more.
+func (l *Records) tell(ctx context.Context, e SyncCompleted, d *source.Declaration, record v1beta1.Record, n news) error {
+	next := status.Record(*record.GetRecordStatus(), recordFacts(e, d), e.At)
+	if !equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
+		return ApplyStatus(ctx, l.client, v1beta1.KindOf(record).GroupVersionKind(), record, &next)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told[record.GetUID()] = n
+	return nil
 }
 
 // recordFacts picks out of a pass what concerns one declaration.
@@ -93,8 +145,11 @@ func recordReason(zoneReason string) string {
 
 // Release takes our marks off a record whose data is in no zone: a deleted one may go now, any other says that no zone
 // selects it. The status is last, for as long as it names the zone the record is released again.
-func (l Records) Release(ctx context.Context, record v1beta1.Record, now time.Time) error {
-	err := UpdateMetadata(ctx, l.Client, record, func(o client.Object) {
+func (l *Records) Release(ctx context.Context, record v1beta1.Record, now time.Time) error {
+	l.mu.Lock()
+	delete(l.told, record.GetUID())
+	l.mu.Unlock()
+	err := UpdateMetadata(ctx, l.client, record, func(o client.Object) {
 		controllerutil.RemoveFinalizer(o, v1beta1.Finalizer)
 		annotations := o.GetAnnotations()
 		delete(annotations, v1beta1.ZoneAnnotation)
@@ -108,7 +163,7 @@ func (l Records) Release(ctx context.Context, record v1beta1.Record, now time.Ti
 	if equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
 		return nil
 	}
-	return ApplyStatus(ctx, l.Client, v1beta1.KindOf(record).GroupVersionKind(), record, &next)
+	return ApplyStatus(ctx, l.client, v1beta1.KindOf(record).GroupVersionKind(), record, &next)
 }
 
 // UpdateMetadata changes an object's metadata, if change makes a difference, on condition that nobody changed the
