@@ -32,6 +32,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
+// rest is how long nothing happens before each change.
+const rest = 300 * time.Millisecond
+
 const (
 	namespace = "bench-single"
 	zoneName  = "bench.example"
@@ -65,12 +68,14 @@ func run(ctx context.Context, records, changes int) error {
 	}
 	var ours, reference []time.Duration
 	for i := range changes {
-		// In turn, so that whatever else the machine does weighs on both.
+		// In turn, so that whatever else the machine does weighs on both, and each on a zone at rest.
+		time.Sleep(rest)
 		d, err := b.throughLockstep(ctx, i)
 		if err != nil {
 			return err
 		}
 		ours = append(ours, d)
+		time.Sleep(rest)
 		if d, err = b.bare(ctx, i); err != nil {
 			return err
 		}
