@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/schematest"
@@ -76,7 +77,10 @@ func dryRun(t *testing.T, c client.Client, obj *unstructured.Unstructured, test 
 	if test.OldSpec == nil {
 		return strict.Create(t.Context(), obj, client.DryRunAll)
 	}
+	// A name of its own for each case: a controller that runs in the cluster may hold a deleted object for a moment.
 	old := test.Object(obj.GetAPIVersion(), schemaNamespace, runtime.DeepCopyJSON(test.OldSpec))
+	old.SetName("")
+	old.SetGenerateName("case-")
 	if err := c.Create(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +89,20 @@ func dryRun(t *testing.T, c client.Client, obj *unstructured.Unstructured, test 
 			t.Error(err)
 		}
 	}()
-	obj.SetResourceVersion("")
-	return strict.Update(t.Context(), withVersionOf(obj, old), client.DryRunAll)
-}
-
-func withVersionOf(obj, old *unstructured.Unstructured) *unstructured.Unstructured {
-	obj.SetResourceVersion(old.GetResourceVersion())
-	obj.SetUID(old.GetUID())
-	return obj
+	obj.SetName(old.GetName())
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
+			return err
+		}
+		update := obj.DeepCopy()
+		update.SetResourceVersion(old.GetResourceVersion())
+		update.SetUID(old.GetUID())
+		if err := strict.Update(t.Context(), update, client.DryRunAll); err != nil {
+			return err
+		}
+		*obj = *update
+		return nil
+	})
 }
 
 // NSRecord has the short name ns, which goes on meaning namespaces.
