@@ -100,11 +100,7 @@ func (f *fixture) nothingLeft() {
 func reinstall(t *testing.T) {
 	t.Helper()
 	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+system, "--timeout=120s")
-	kube.Kubectl(t, "", "apply", "-k", overlay)
-	for _, face := range []string{"controller", "apiserver", "webhook"} {
-		kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-"+face, "--timeout=120s")
-	}
-	kube.Kubectl(t, "", "wait", "--for=condition=Available", "apiservice/v1alpha1.sync.bindy.firestoned.io", "--timeout=60s")
+	kube.Reinstall(t)
 }
 
 // documentedRemedy is the last command of docs/uninstall.md that patches.

@@ -148,16 +148,27 @@ var install struct {
 // Install makes sure that Lockstep runs in the cluster, once for all tests of a process.
 func Install(t testing.TB) {
 	t.Helper()
-	Config(t)
-	root := Root(t)
-	install.once.Do(func() {
-		if out, err := run(root, nil, "test/install"); err != nil {
-			install.err = fmt.Errorf("installing Lockstep: %w\n%s", err, out)
-		}
-	})
+	install.once.Do(func() { install.err = runInstall(t) })
 	if install.err != nil {
 		t.Fatal(install.err)
 	}
+}
+
+// Reinstall installs Lockstep after a test has taken it away.
+func Reinstall(t testing.TB) {
+	t.Helper()
+	if err := runInstall(t); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runInstall(t testing.TB) error {
+	t.Helper()
+	Config(t)
+	if out, err := run(Root(t), nil, "test/install"); err != nil {
+		return fmt.Errorf("installing Lockstep: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // Kubectl runs kubectl from the repository's top folder with input on its standard input; it fails the test when
