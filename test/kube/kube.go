@@ -5,6 +5,7 @@ package kube
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -54,21 +55,10 @@ func Config(t testing.TB) *rest.Config {
 	t.Helper()
 	root := Root(t)
 	start.once.Do(func() {
-		if os.Getenv("KUBECONFIG") != "" {
-			return
-		}
-		t.Log("KUBECONFIG is not set: starting the dev cluster with make cluster-up images")
-		if out, err := run(root, nil, "make", "cluster-up", "images"); err != nil {
-			start.err = fmt.Errorf("starting the dev cluster: %w\n%s", err, out)
-			return
-		}
-		for variable, target := range map[string]string{"KUBECONFIG": "cluster-kubeconfig"} {
-			out, err := run(root, nil, "make", "-s", target)
-			if err != nil {
-				start.err = fmt.Errorf("make %s: %w\n%s", target, err, out)
-				return
-			}
-			start.err = os.Setenv(variable, strings.TrimSpace(out))
+		log.SetLogger(klog.Background())
+		if os.Getenv("KUBECONFIG") == "" {
+			t.Log("KUBECONFIG is not set: starting the dev cluster with make cluster-up images")
+			start.err = startCluster(root)
 		}
 	})
 	if start.err != nil {
@@ -79,8 +69,25 @@ func Config(t testing.TB) *rest.Config {
 		t.Fatalf("connecting to the cluster of KUBECONFIG=%s: %v", os.Getenv("KUBECONFIG"), err)
 	}
 	config.QPS = -1
-	log.SetLogger(klog.Background())
 	return config
+}
+
+// startCluster starts the dev cluster, and makes this process and those that it starts use it.
+func startCluster(root string) error {
+	if out, err := run(root, nil, "make", "cluster-up", "images"); err != nil {
+		return fmt.Errorf("starting the dev cluster: %w\n%s", err, out)
+	}
+	kubeconfig, err := run(root, nil, "make", "-s", "cluster-kubeconfig")
+	if err != nil {
+		return fmt.Errorf("make cluster-kubeconfig: %w\n%s", err, kubeconfig)
+	}
+	kubectl, err := run(root, nil, "go", "run", "-C", "test/cluster", ".", "bin-dir")
+	if err != nil {
+		return fmt.Errorf("finding the cluster's kubectl: %w\n%s", err, kubectl)
+	}
+	return errors.Join(
+		os.Setenv("KUBECONFIG", strings.TrimSpace(kubeconfig)),
+		os.Setenv("PATH", strings.TrimSpace(kubectl)+":"+os.Getenv("PATH")))
 }
 
 // Client is a typed client, as cluster-admin, for the kinds of Kubernetes and ours.
