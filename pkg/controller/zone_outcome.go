@@ -18,6 +18,9 @@ func (p *pass) conclude() {
 	p.event.Unprogrammed = map[rrset.Key]status.Verdict{}
 	var failed []*primary
 	for _, q := range p.primaries {
+		if p.event.Changes.Len() == 0 {
+			p.event.Changes = q.applied
+		}
 		if q.err != nil {
 			failed = append(failed, q)
 			continue

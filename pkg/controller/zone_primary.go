@@ -29,6 +29,8 @@ type primary struct {
 	// rest is what seen still lacks, and refused why, where the server said so.
 	rest    plan.Changes
 	refused map[rrset.Key]error
+	// applied is what the server took in this pass.
+	applied plan.Changes
 	// err is why the server could not be brought along.
 	err error
 }
@@ -122,8 +124,8 @@ func (p *pass) apply(ctx context.Context, q *primary) error {
 	log.FromContext(ctx).Info("nsupdate sent", "zone", p.zone.Spec.ZoneName, "server", q.server.Pod, "messages", result.Sent,
 		"create", len(changes.Create), "update", len(changes.UpdateNew), "delete", len(changes.Delete),
 		"serial", result.SOA.Serial, "refused", len(result.Refused))
-	if err == nil && p.event.Changes.Len() == 0 {
-		p.event.Changes = changes
+	if err == nil {
+		q.applied = changes
 	}
 	return err
 }

@@ -37,8 +37,11 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		serial := int64(f.Serial)
 		next.Serial = &serial
 	}
-	next.RecordsCount = int32(len(f.Records))
-	next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
+	// While a primary is away nothing is known anew about records: the list stays as it was when it last was.
+	if f.Problem.Reason != PrimaryFailed {
+		next.RecordsCount = int32(len(f.Records))
+		next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
+	}
 	next.Bind9InstancesCount = int32(len(f.Instances))
 	next.Bind9Instances = f.Instances
 	keepTimes(next.Bind9Instances, prev.Bind9Instances, now)

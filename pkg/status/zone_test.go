@@ -66,3 +66,14 @@ func TestZoneListsABoundedNumberOfRecordsAndCountsAll(t *testing.T) {
 		t.Errorf("%d records listed, %d counted", len(got.Records), got.RecordsCount)
 	}
 }
+
+func TestZoneKeepsItsRecordsWhileAPrimaryIsAway(t *testing.T) {
+	fine := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Records: []v1beta1.RecordReference{{Name: "www"}}}, early)
+	away := Zone(fine, ZoneFacts{Problem: No(PrimaryFailed, "connection refused"), Unready: 1}, late)
+	if away.RecordsCount != 1 || len(away.Records) != 1 {
+		t.Errorf("the zone lists %v and counts %d", away.Records, away.RecordsCount)
+	}
+	if meta.IsStatusConditionTrue(away.Conditions, Ready) {
+		t.Error("the zone is Ready without its primary")
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -63,7 +64,7 @@ func (l *Records) OnSyncCompleted(ctx context.Context, e SyncCompleted) error {
 		for i := range e.Desired.Declarations {
 			d := &e.Desired.Declarations[i]
 			record, ok := e.Records[d.Ref.UID]
-			if !ok {
+			if !ok || (e.Problem.Reason == status.PrimaryFailed && programmed(record, d)) {
 				continue
 			}
 			if n := newsOf(e, d, record); !l.knows(record, n) {
@@ -72,6 +73,14 @@ func (l *Records) OnSyncCompleted(ctx context.Context, e SyncCompleted) error {
 		}
 	}
 	return group.Wait()
+}
+
+// programmed tells whether a record says of its present data that it is programmed. Such a record keeps that status while
+// a primary is away: nothing new is known about it, and the zone's status tells of the primary.
+func programmed(record v1beta1.Record, d *source.Declaration) bool {
+	s := record.GetRecordStatus()
+	return s.ObservedGeneration == d.Ref.Generation && meta.IsStatusConditionTrue(s.Conditions, status.Programmed) &&
+		s.RecordHash == source.Hash(*d)
 }
 
 func newsOf(e SyncCompleted, d *source.Declaration, record v1beta1.Record) news {

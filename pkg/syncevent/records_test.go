@@ -72,6 +72,22 @@ func TestRecordsAreToldOnce(t *testing.T) {
 	}
 }
 
+// What a record says of data that is programmed stays when the primary is away for a moment. Again there is no client.
+func TestRecordsKeepTheirStatusWhileAPrimaryIsAway(t *testing.T) {
+	l, e := NewRecords(nil), settled(t, 3)
+	e.Problem = status.No(status.PrimaryFailed, "connection refused")
+	if err := l.OnSyncCompleted(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	d := &e.Desired.Declarations[0]
+	record := e.Records[d.Ref.UID]
+	changed := *d
+	changed.Ref.Generation++
+	if !programmed(record, d) || programmed(record, &changed) {
+		t.Error("a changed record is taken for programmed, or an unchanged one is not")
+	}
+}
+
 func BenchmarkRecordsWithoutNews(b *testing.B) {
 	l, e := NewRecords(nil), settled(b, 10_000)
 	for b.Loop() {
