@@ -247,13 +247,8 @@ func (x *Index) fleetOf(zone *v1beta1.DNSZone) *view {
 	v.servers = x.serversOf(instances, x.podsOf(instances))
 	for _, i := range instances {
 		v.instances[object{syncstatus.InstanceKind.Kind, i.Namespace, i.Name}] = i
-		if i.Spec.Role.Normalize() != v1beta1.RolePrimary {
-			continue
-		}
-		if a, err := netip.ParseAddr(i.Status.ServiceAddress); err == nil {
-			v.addresses = append(v.addresses, a)
-		}
 	}
+	v.addresses = source.ServiceAddresses(instances, v1beta1.RolePrimary)
 	if items, err := x.informers.zones.GetIndexer().ByIndex(byZoneName, canonicalZone(zone)); err == nil && len(items) > 1 {
 		var namesakes []*v1beta1.DNSZone
 		for _, o := range items {

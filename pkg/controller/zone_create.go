@@ -18,7 +18,7 @@ func (p *pass) create(ctx context.Context, q *primary) error {
 		ZoneName: canonicalZoneName(p.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.update.Name,
 		ZoneConfig: bindcar.ZoneConfig{
 			TTL: p.target.soa.TTL, SOA: sidecarSOA(p.target.soa), Records: sidecarRecords(p.content()),
-			AlsoNotify: p.secondaryServices(), DNSSECPolicy: p.zone.Spec.DNSSECPolicy,
+			AlsoNotify: p.services(v1beta1.RoleSecondary), DNSSECPolicy: p.zone.Spec.DNSSECPolicy,
 		},
 	}
 	err := p.deps.Bindcar.CreateZone(ctx, sidecarOf(q.server), request)
@@ -68,9 +68,4 @@ func sidecarRecords(content iter.Seq[rrset.RRset]) []bindcar.Record {
 		}
 	}
 	return records
-}
-
-// secondaryServices are the addresses that primaries notify.
-func (p *pass) secondaryServices() []string {
-	return serviceAddresses(p.instances, v1beta1.RoleSecondary)
 }

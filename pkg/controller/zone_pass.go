@@ -56,7 +56,7 @@ func (p *pass) steps(ctx context.Context) {
 			p.zone.Spec.ZoneName, d.Namespace, d.Name)
 		return
 	}
-	desired, err := source.Build(p.zone, p.selected, source.Options{ServerAddresses: p.serverAddresses()})
+	desired, err := source.Build(p.zone, p.selected, source.Options{ServerAddresses: source.ServiceAddresses(p.instances, v1beta1.RolePrimary)})
 	if err != nil {
 		p.problem(status.ReconcileFailed, "%v", err)
 		return
@@ -77,27 +77,13 @@ func (p *pass) problem(reason, format string, args ...any) {
 	p.event.Problem = status.No(reason, fmt.Sprintf(format, args...))
 }
 
-// serverAddresses are the stable addresses of the zone's primaries, for an in-zone name server that has none.
-func (p *pass) serverAddresses() []netip.Addr {
-	var addresses []netip.Addr
-	for _, service := range serviceAddresses(p.instances, v1beta1.RolePrimary) {
-		addresses = append(addresses, netip.MustParseAddrPort(service).Addr())
+// services are where the Services of the zone's instances with a role serve DNS, as "IP:port".
+func (p *pass) services(role v1beta1.ServerRole) []string {
+	var services []string
+	for _, a := range source.ServiceAddresses(p.instances, role) {
+		services = append(services, netip.AddrPortFrom(a, named.ServicePort).String())
 	}
-	return addresses
-}
-
-// serviceAddresses are the DNS addresses of the Services of all instances with a role: they stay when pods move.
-func serviceAddresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRole) []string {
-	var addresses []string
-	for _, i := range instances {
-		if i.Spec.Role.Normalize() != role {
-			continue
-		}
-		if a, err := netip.ParseAddr(i.Status.ServiceAddress); err == nil {
-			addresses = append(addresses, netip.AddrPortFrom(a, named.ServicePort).String())
-		}
-	}
-	return addresses
+	return services
 }
 
 // publishedKeys are the RRsets that the zone's objects say they have in DNS, and those that they ask for now: a crash

@@ -66,7 +66,7 @@ func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome) 
 }
 
 func (p *pass) createSecondary(ctx context.Context, server observe.Server, instance *v1beta1.Bind9Instance) error {
-	primaries := serviceAddresses(p.instances, v1beta1.RolePrimary)
+	primaries := p.services(v1beta1.RolePrimary)
 	if len(primaries) == 0 {
 		return fmt.Errorf("no primary of zone %s has a Service address yet", p.zone.Spec.ZoneName)
 	}

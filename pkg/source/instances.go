@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -82,4 +83,19 @@ func compareInstances(a, b *v1beta1.Bind9Instance) int {
 func splitIndex(name string) (stem, index string) {
 	stem = strings.TrimRight(name, "0123456789")
 	return stem, strings.TrimLeft(name[len(stem):], "0")
+}
+
+// ServiceAddresses are the addresses of the Services of all instances with a role, in the instances' order: they stay when
+// pods move. With the primary role they are what Options.ServerAddresses takes. An instance without one is left out.
+func ServiceAddresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRole) []netip.Addr {
+	var addresses []netip.Addr
+	for _, i := range instances {
+		if i.Spec.Role.Normalize() != role {
+			continue
+		}
+		if a, err := netip.ParseAddr(i.Status.ServiceAddress); err == nil {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
 }
