@@ -249,7 +249,7 @@ func (x *Index) fleetOf(zone *v1beta1.DNSZone) *view {
 		v.instances[object{syncstatus.InstanceKind.Kind, i.Namespace, i.Name}] = i
 	}
 	v.addresses = source.ServiceAddresses(instances, v1beta1.RolePrimary)
-	if items, err := x.informers.zones.GetIndexer().ByIndex(byZoneName, canonicalZone(zone)); err == nil && len(items) > 1 {
+	if items, err := x.informers.zones.GetIndexer().ByIndex(byZoneName, source.DNSName(zone)); err == nil && len(items) > 1 {
 		var namesakes []*v1beta1.DNSZone
 		for _, o := range items {
 			namesakes = append(namesakes, o.(*v1beta1.DNSZone))

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -77,7 +78,7 @@ func newInformers(from func(resource string) cache.ListerWatcher) (*Informers, e
 		inf.records[k.Kind] = informer(from(k.Resource), k.New())
 	}
 	err := inf.zones.AddIndexers(cache.Indexers{byZoneName: func(o any) ([]string, error) {
-		return []string{canonicalZone(o.(*v1beta1.DNSZone))}, nil
+		return []string{source.DNSName(o.(*v1beta1.DNSZone))}, nil
 	}})
 	return inf, err
 }
@@ -195,8 +196,4 @@ func get[T any](inf cache.SharedIndexInformer, namespace, name string) (T, bool)
 	}
 	t, ok := o.(T)
 	return t, ok
-}
-
-func canonicalZone(z *v1beta1.DNSZone) string {
-	return strings.ToLower(strings.TrimSuffix(z.Spec.ZoneName, "."))
 }

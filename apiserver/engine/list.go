@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -237,7 +238,7 @@ func (e *Engine) zoneOf(k object) string {
 		}
 	}
 	if v := e.index.viewOfZone(k.namespace, zone); v != nil {
-		return canonicalZone(v.zone)
+		return source.DNSName(v.zone)
 	}
 	return ""
 }

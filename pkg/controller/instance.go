@@ -276,13 +276,13 @@ func (p *instancePass) zones(ctx context.Context) (live []*v1beta1.DNSZone, name
 		if len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{p.instance})) == 0 {
 			continue
 		}
-		names[canonicalZoneName(zone)] = true
+		names[source.DNSName(zone)] = true
 		if zone.DeletionTimestamp.IsZero() {
 			live = append(live, zone)
 		}
 	}
 	slices.SortFunc(live, func(a, b *v1beta1.DNSZone) int {
-		return strings.Compare(canonicalZoneName(a)+"\x00"+a.Namespace+"/"+a.Name, canonicalZoneName(b)+"\x00"+b.Namespace+"/"+b.Name)
+		return strings.Compare(source.DNSName(a)+"\x00"+a.Namespace+"/"+a.Name, source.DNSName(b)+"\x00"+b.Namespace+"/"+b.Name)
 	})
 	return live, names, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
@@ -34,7 +35,7 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 			APIVersion: v1beta1.GroupVersion.String(), Kind: "DNSZone", Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.Spec.ZoneName,
 		})
 		if servable(zone) {
-			required = append(required, canonicalZoneName(zone))
+			required = append(required, source.DNSName(zone))
 		}
 	}
 	pods, err := p.pods(ctx)

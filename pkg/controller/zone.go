@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,14 +141,10 @@ func (r *zoneReconciler) gather(ctx context.Context, zone *v1beta1.DNSZone) (mem
 // zoneNameField indexes the zones of the cache by their DNS name.
 const zoneNameField = "spec.zoneName"
 
-func canonicalZoneName(zone *v1beta1.DNSZone) string {
-	return strings.ToLower(strings.TrimSuffix(zone.Spec.ZoneName, "."))
-}
-
 // namesakes lists the zones of all namespaces that have the DNS name of the given one, itself included.
 func (r *zoneReconciler) namesakes(ctx context.Context, zone *v1beta1.DNSZone) ([]*v1beta1.DNSZone, error) {
 	var list v1beta1.DNSZoneList
-	err := r.client.List(ctx, &list, client.MatchingFields{zoneNameField: canonicalZoneName(zone)}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, &list, client.MatchingFields{zoneNameField: source.DNSName(zone)}, client.UnsafeDisableDeepCopy)
 	return pointers(list.Items), err
 }
 

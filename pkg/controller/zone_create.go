@@ -10,12 +10,13 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
 // create gives the primary the complete zone in one piece, so that it never answers from an empty one.
 func (p *pass) create(ctx context.Context, q *primary) error {
 	request := bindcar.CreateZone{
-		ZoneName: canonicalZoneName(p.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.update.Name,
+		ZoneName: source.DNSName(p.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.update.Name,
 		ZoneConfig: bindcar.ZoneConfig{
 			TTL: p.target.soa.TTL, SOA: sidecarSOA(p.target.soa), Records: sidecarRecords(p.content()),
 			AlsoNotify: p.services(v1beta1.RoleSecondary), DNSSECPolicy: p.zone.Spec.DNSSECPolicy,

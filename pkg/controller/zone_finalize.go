@@ -55,7 +55,7 @@ func (r *zoneReconciler) finalize(ctx context.Context, zone *v1beta1.DNSZone, m 
 // removeZone deletes the zone on every server that has a pod.
 func (r *zoneReconciler) removeZone(ctx context.Context, zone *v1beta1.DNSZone, m members) error {
 	var group errgroup.Group
-	name := canonicalZoneName(zone)
+	name := source.DNSName(zone)
 	for _, server := range m.servers {
 		if !server.Addr.IsValid() {
 			continue

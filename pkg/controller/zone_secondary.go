@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
@@ -58,7 +59,7 @@ func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome) 
 	case rrset.SerialLess(p.event.Serial, seen.Serial):
 		// It would call itself up to date: only a transfer of the whole zone brings it back (RFC 1982 section 3.2).
 		out.Serial = seen.Serial
-		_, out.Err = p.deps.Bindcar.Command(ctx, sidecarOf(out.Server), canonicalZoneName(p.zone), "retransfer")
+		_, out.Err = p.deps.Bindcar.Command(ctx, sidecarOf(out.Server), source.DNSName(p.zone), "retransfer")
 	default:
 		out.Serial = seen.Serial
 		out.Err = p.notify(ctx, out.Server, instance)
@@ -71,7 +72,7 @@ func (p *pass) createSecondary(ctx context.Context, server observe.Server, insta
 		return fmt.Errorf("no primary of zone %s has a Service address yet", p.zone.Spec.ZoneName)
 	}
 	err := p.deps.Bindcar.CreateZone(ctx, sidecarOf(server), bindcar.CreateZone{
-		ZoneName: canonicalZoneName(p.zone), ZoneType: bindcar.Secondary,
+		ZoneName: source.DNSName(p.zone), ZoneType: bindcar.Secondary,
 		ZoneConfig: bindcar.ZoneConfig{Primaries: primaries},
 	})
 	if bindcar.IsExists(err) {

@@ -29,7 +29,7 @@ import (
 // changes in a way that matters to DNS; status that we write ourselves never wakes it.
 func SetupZone(mgr ctrl.Manager, deps Deps) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.DNSZone{}, zoneNameField, func(o client.Object) []string {
-		return []string{canonicalZoneName(o.(*v1beta1.DNSZone))}
+		return []string{source.DNSName(o.(*v1beta1.DNSZone))}
 	}); err != nil {
 		return err
 	}

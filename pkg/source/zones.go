@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -66,4 +67,10 @@ func shareInstance(a, b *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) bo
 func compareZones(a, b *v1beta1.DNSZone) int {
 	return cmp.Or(compareAge(a.CreationTimestamp, b.CreationTimestamp), cmp.Compare(a.UID, b.UID),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// DNSName is a zone's DNS name in lower case and without the final dot: what zones of the same name have in common,
+// however it is written.
+func DNSName(zone *v1beta1.DNSZone) string {
+	return strings.ToLower(strings.TrimSuffix(zone.Spec.ZoneName, "."))
 }
