@@ -1,6 +1,9 @@
 package rrset
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // CompareNames orders canonical names as DNSSEC does (RFC 4034 section 6.1): label by label from the right, so that a
 // name stands before those below it.
@@ -71,4 +74,18 @@ func Parent(name string) string {
 		}
 	}
 	return ""
+}
+
+// KeepFirst puts a key into the sorted list of the first keys, of which there are at most n: beyond that the last one, which
+// may be the new one, is left out. It changes the list.
+func KeepFirst(first []Key, n int, key Key) []Key {
+	full := len(first) == n
+	if full && key.Compare(first[n-1]) > 0 {
+		return first
+	}
+	i, _ := slices.BinarySearchFunc(first, key, Key.Compare)
+	if full {
+		first = first[:n-1]
+	}
+	return slices.Insert(first, i, key)
 }

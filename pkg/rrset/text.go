@@ -64,6 +64,10 @@ func isVerbatim(s string) bool {
 	return true
 }
 
+// Strings reads character strings in presentation form (RFC 1035 section 5.1), in quotes or separated by blanks, into
+// raw bytes. They may be of any length.
+func Strings(s string) ([]string, error) { return splitStrings(s) }
+
 // splitStrings reads character strings in presentation form, in quotes or separated by blanks, into raw bytes.
 func splitStrings(s string) ([]string, error) {
 	var strs []string
