@@ -180,7 +180,7 @@ func (o *Observer) transfer(ctx context.Context, t target, key *wire.Key, known 
 		if result.Full {
 			return fromRecords(t.zone, result, known), nil
 		}
-		if next, err := known.apply(result, o.anyMirror(t)); err == nil && next.SOA == result.SOA {
+		if next, err := known.apply(result, o.elder(t)); err == nil && next.SOA == result.SOA {
 			return next, nil
 		}
 	}
@@ -188,17 +188,20 @@ func (o *Observer) transfer(ctx context.Context, t target, key *wire.Key, known 
 	if err != nil {
 		return nil, err
 	}
-	return fromRecords(t.zone, result, o.anyMirror(t)), nil
+	return fromRecords(t.zone, result, o.elder(t)), nil
 }
 
-// anyMirror finds a mirror of the same zone on another server, to share memory with.
-func (o *Observer) anyMirror(t target) *Mirror {
+// elder finds a mirror of the same zone on the server with the least address below the given one, to share memory with.
+// Servers that are asked at the same time must not take each other's: then no mirror would share with its predecessor.
+func (o *Observer) elder(t target) *Mirror {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	var mirror *Mirror
+	least := t.server
 	for s := range o.servers {
-		if z := o.zones[target{s, t.zone}]; z != nil && z.mirror != nil && s != t.server {
-			return z.mirror
+		if z := o.zones[target{s, t.zone}]; z != nil && z.mirror != nil && s.Compare(least) < 0 {
+			mirror, least = z.mirror, s
 		}
 	}
-	return nil
+	return mirror
 }
