@@ -253,6 +253,18 @@ type DNSZoneStatus struct {
 	// +kubebuilder:validation:Maximum=4294967295
 	Serial *int64 `json:"serial,omitempty"`
 
+	// ForeignRRsetsCount is the number of RRsets in the zone that no object declares. They are left alone, unless the
+	// zone's annotation bindy.firestoned.io/prune is "true".
+	//
+	// +optional
+	ForeignRRsetsCount int32 `json:"foreignRRsetsCount,omitempty"`
+
+	// ForeignRRsets are those RRsets, at most 100 of them, each as its owner name and type: "www.example.com. A".
+	//
+	// +optional
+	// +listType=atomic
+	ForeignRRsets []string `json:"foreignRRsets,omitempty"`
+
 	// DNSSEC tells how the zone is signed; absent when it is not.
 	//
 	// +optional

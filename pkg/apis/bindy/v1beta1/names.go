@@ -10,6 +10,17 @@ const (
 	// AllowZoneNamespacesAnnotation on an instance names the other namespaces whose zones may select it: a
 	// comma-separated list, or "*" for all. Without it only zones of the instance's own namespace may.
 	AllowZoneNamespacesAnnotation = GroupName + "/allow-zone-namespaces"
+	// AllowEndpointNamespacesAnnotation on a zone names the other namespaces whose DNSEndpoints may publish in it: a
+	// comma-separated list, or "*" for all. Without it only those of the zone's own namespace may.
+	AllowEndpointNamespacesAnnotation = GroupName + "/allow-endpoint-namespaces"
+	// FormerNamesAnnotation on a record or DNSEndpoint holds the names and types that its spec had before and that may
+	// still be in DNS: a comma-separated list of NAME/TYPE, each NAME as the spec had it. Admission adds to it in the
+	// very write that renames; the controller removes it once their data is gone.
+	FormerNamesAnnotation = GroupName + "/former-names"
+	// PausedAnnotation with the value "true" on a zone stops every change of its servers; it is only watched.
+	PausedAnnotation = GroupName + "/paused"
+	// PruneAnnotation with the value "true" on a zone has RRsets removed that no object declares.
+	PruneAnnotation = GroupName + "/prune"
 )
 
 // Labels on the children of a cluster or instance.

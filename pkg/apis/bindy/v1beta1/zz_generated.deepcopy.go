@@ -1196,6 +1196,11 @@ func (in *DNSZoneStatus) DeepCopyInto(out *DNSZoneStatus) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.ForeignRRsets != nil {
+		in, out := &in.ForeignRRsets, &out.ForeignRRsets
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.DNSSEC != nil {
 		in, out := &in.DNSSEC, &out.DNSSEC
 		*out = new(DNSSECStatus)

@@ -52,7 +52,7 @@ type Endpoint struct {
 	// +listType=atomic
 	Targets []string `json:"targets,omitempty"`
 
-	// RecordType is the DNS type: A, AAAA, CNAME, NS, TXT, MX, SRV or CAA.
+	// RecordType is the DNS type: A, AAAA, CNAME, NS, PTR, TXT, MX, SRV or CAA.
 	//
 	// +optional
 	RecordType string `json:"recordType,omitempty"`
@@ -106,6 +106,30 @@ type DNSEndpointStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Zones are the zones that hold data of these endpoints.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	Zones []EndpointZone `json:"zones,omitempty"`
+}
+
+// EndpointZone is what a zone holds of a DNSEndpoint.
+type EndpointZone struct {
+	// Namespace of the DNSZone.
+	Namespace string `json:"namespace"`
+	// Name of the DNSZone.
+	Name string `json:"name"`
+	// ZoneName is its DNS name.
+	ZoneName string `json:"zoneName"`
+
+	// RRsets that the zone's servers were seen to hold, each as its owner name and type: "www.example.com./A".
+	//
+	// +optional
+	// +listType=atomic
+	RRsets []string `json:"rrsets,omitempty"`
 }
 
 // DNSEndpointList is a list of DNSEndpoint objects.

@@ -91,7 +91,7 @@ func schema_pkg_apis_sync_v1alpha1_ObjectReference(ref common.ReferenceCallback)
 				Properties: map[string]spec.Schema{
 					"apiVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "API version of the object, for example bindy.firestoned.io/v1beta1.",
+							Description: "API version of the object: bindy.firestoned.io/v1beta1, or externaldns.k8s.io/v1alpha1.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -262,6 +262,13 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 						SchemaProps: spec.SchemaProps{
 							Description: "Name of the pod.",
 							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"zone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For a DNSEndpoint, which can have names in several zones: DNS name of the zone that this row is about, without the final dot.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -442,7 +449,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There is one for each DNSZone, each record, each Bind9Instance and each Bind9Cluster; its name is the object's kind in lower case, a dot and the object's name: arecord.www. It is computed from the servers' own answers and never stored.",
+				Description: "SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There is one for each DNSZone, each record, each DNSEndpoint, each Bind9Instance and each Bind9Cluster; its name is the object's kind in lower case, a dot and the object's name: arecord.www. It is computed from the servers' own answers and never stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -475,7 +482,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 					},
 					"zone": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DNS name of the zone that the object belongs to, without the final dot. Empty for a record that no zone selects, and for instances and clusters.",
+							Description: "DNS name of the zone that the object belongs to, without the final dot; for a DNSEndpoint with names in several zones all of them, separated by commas. Empty for a record that no zone selects, and for instances and clusters.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -512,7 +519,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "One row for each authoritative server of the zone: primaries first. An expected pod that does not exist, or that does not answer, has a row that says so.",
+							Description: "One row for each authoritative server of the zone, of each zone for a DNSEndpoint: primaries first. An expected pod that does not exist, or that does not answer, has a row that says so.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -673,7 +680,7 @@ func schema_pkg_apis_sync_v1alpha1_TrackedObject(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TrackedObject stands in the API for an object of another group, the parent of the subresource syncstatus. It is never served itself: the object is in group bindy.firestoned.io.",
+				Description: "TrackedObject stands in the API for an object of another group, the parent of the subresource syncstatus. It is never served itself: the object is in group bindy.firestoned.io or externaldns.k8s.io.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {

@@ -7,7 +7,7 @@ import (
 )
 
 // SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There
-// is one for each DNSZone, each record, each Bind9Instance and each Bind9Cluster; its name is the object's kind in
+// is one for each DNSZone, each record, each DNSEndpoint, each Bind9Instance and each Bind9Cluster; its name is the object's kind in
 // lower case, a dot and the object's name: arecord.www. It is computed from the servers' own answers and never stored.
 //
 // +kubebuilder:object:root=true
@@ -21,8 +21,8 @@ type SyncStatus struct {
 
 	// The object that this is about.
 	ObjectRef ObjectReference `json:"objectRef"`
-	// DNS name of the zone that the object belongs to, without the final dot. Empty for a record that no zone selects,
-	// and for instances and clusters.
+	// DNS name of the zone that the object belongs to, without the final dot; for a DNSEndpoint with names in several
+	// zones all of them, separated by commas. Empty for a record that no zone selects, and for instances and clusters.
 	// +optional
 	Zone string `json:"zone,omitempty"`
 	// The verdict. Everything else is the evidence for it.
@@ -34,7 +34,7 @@ type SyncStatus struct {
 	// +optional
 	// +listType=atomic
 	RRsets []RRset `json:"rrsets,omitempty"`
-	// One row for each authoritative server of the zone: primaries first. An expected pod that does not exist, or
+	// One row for each authoritative server of the zone, of each zone for a DNSEndpoint: primaries first. An expected pod that does not exist, or
 	// that does not answer, has a row that says so.
 	// +optional
 	// +listType=atomic
@@ -65,7 +65,7 @@ type SyncStatusList struct {
 
 // ObjectReference names the object that a SyncStatus is about, and the version of it that was judged.
 type ObjectReference struct {
-	// API version of the object, for example bindy.firestoned.io/v1beta1.
+	// API version of the object: bindy.firestoned.io/v1beta1, or externaldns.k8s.io/v1alpha1.
 	APIVersion string `json:"apiVersion"`
 	// Kind of the object, for example ARecord.
 	Kind string `json:"kind"`
@@ -155,6 +155,10 @@ type ServerStatus struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Name of the pod.
 	Pod string `json:"pod"`
+	// For a DNSEndpoint, which can have names in several zones: DNS name of the zone that this row is about, without the
+	// final dot.
+	// +optional
+	Zone string `json:"zone,omitempty"`
 	// Address and port that was asked. Empty while the pod has no address.
 	// +optional
 	Address string `json:"address,omitempty"`
@@ -252,7 +256,7 @@ type Summary struct {
 }
 
 // TrackedObject stands in the API for an object of another group, the parent of the subresource syncstatus. It is never
-// served itself: the object is in group bindy.firestoned.io.
+// served itself: the object is in group bindy.firestoned.io or externaldns.k8s.io.
 //
 // +kubebuilder:object:root=true
 type TrackedObject struct {
