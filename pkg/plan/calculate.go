@@ -11,10 +11,11 @@ import (
 // Calculate gives the changes that turn observed into want on one server.
 //
 // want is every desired RRset but the SOA, observed everything that the server holds. An observed RRset that nobody wants
-// is deleted only when its key is in owned, the keys that we published or may have published. All else is foreign and
-// stays, even where it prevents a desired RRset from being served: that one is a Conflict then. The SOAs are compared
+// is deleted only when owned holds its key: the keys that we published or may have published, or every key in a zone
+// where nobody else keeps data. All else is foreign and stays, even where it prevents a desired RRset from being served:
+// that one is a Conflict then. What each server keeps itself (rrset.Maintained) is never deleted. The SOAs are compared
 // without their serials.
-func Calculate(want, observed Content, owned map[rrset.Key]struct{}, wantSOA, haveSOA rrset.SOA) Changes {
+func Calculate(want, observed Content, owned func(rrset.Key) bool, wantSOA, haveSOA rrset.SOA) Changes {
 	c := Changes{SOA: !wantSOA.SameData(haveSOA)}
 	found := 0
 	for w := range want.All() {
@@ -37,7 +38,7 @@ func Calculate(want, observed Content, owned map[rrset.Key]struct{}, wantSOA, ha
 }
 
 // leftovers judges what is on the server and not wanted.
-func (c *Changes) leftovers(want, observed Content, owned map[rrset.Key]struct{}) {
+func (c *Changes) leftovers(want, observed Content, owned func(rrset.Key) bool) {
 	foreign := map[string][]rrset.Key{} // By owner name, of those that have something to do with CNAMEs.
 	creates := c.createdNames()
 	for have := range observed.All() {
@@ -45,7 +46,7 @@ func (c *Changes) leftovers(want, observed Content, owned map[rrset.Key]struct{}
 		if _, ok := want.Get(key); ok {
 			continue
 		}
-		if _, ok := owned[key]; ok && key.Type != dns.TypeSOA {
+		if !rrset.Maintained(key.Type) && owned(key) {
 			c.Delete = append(c.Delete, have)
 		} else if cname, ok := creates[key.Name]; ok && excludes(key.Type, cname) {
 			foreign[key.Name] = append(foreign[key.Name], key)

@@ -13,11 +13,13 @@ type Content interface {
 	Get(rrset.Key) (rrset.RRset, bool)
 	// All yields every RRset once, in any order.
 	All() iter.Seq[rrset.RRset]
+	// At yields every RRset at an owner name once, in any order.
+	At(name string) iter.Seq[rrset.RRset]
 	// Len is the number of RRsets.
 	Len() int
 }
 
-// Map is the plainest Content.
+// Map is the plainest Content, for few RRsets: At looks at all of them.
 type Map map[rrset.Key]rrset.RRset
 
 // Get implements Content.
@@ -28,6 +30,17 @@ func (m Map) Get(key rrset.Key) (rrset.RRset, bool) {
 
 // All implements Content.
 func (m Map) All() iter.Seq[rrset.RRset] { return maps.Values(m) }
+
+// At implements Content.
+func (m Map) At(name string) iter.Seq[rrset.RRset] {
+	return func(yield func(rrset.RRset) bool) {
+		for key, s := range m {
+			if key.Name == name && !yield(s) {
+				return
+			}
+		}
+	}
+}
 
 // Len implements Content.
 func (m Map) Len() int { return len(m) }

@@ -135,6 +135,13 @@ func TestBuildApex(t *testing.T) {
 			options: Options{ServerAddresses: []netip.Addr{server}},
 			want:    []string{"example.com. 60 NS ns1.example.net., ns2.example.com.", "ns2.example.com. 60 A 10.96.0.1"},
 		},
+		"the address of a name server below a delegation is glue": {
+			spec:    func(s *v1beta1.DNSZoneSpec) { s.SOARecord.PrimaryNS = "ns.sub.example.com." },
+			records: []v1beta1.Record{nsRecord(object("cut", 2), "sub", "ns.example.org."), aRecord(object("ns", 1), "ns.sub", "192.0.2.1")},
+			want: []string{
+				"example.com. 3600 NS ns.sub.example.com.", "sub.example.com. 3600 NS ns.example.org.", "ns.sub.example.com. 3600 A 192.0.2.1",
+			},
+		},
 		"a record and the zone unite": {
 			spec: func(s *v1beta1.DNSZoneSpec) {
 				s.SOARecord.PrimaryNS = "ns1.example.com."
@@ -145,7 +152,7 @@ func TestBuildApex(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			z, err := Build(zoneWith(test.spec), test.records, test.options)
+			z, err := Build(zoneWith(test.spec), Objects(test.records), test.options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +162,7 @@ func TestBuildApex(t *testing.T) {
 			if diff := cmp.Diff(test.soa, z.SOA); diff != "" && test.soa != (rrset.SOA{}) {
 				t.Error(diff)
 			}
-			for _, d := range z.Declarations {
+			for _, d := range z.Declarations.All() {
 				if !d.Accepted {
 					t.Errorf("%s: %s", d.Ref, d.Message)
 				}
@@ -204,13 +211,13 @@ func TestBuildRefusesZone(t *testing.T) {
 func TestBuildNamesOwners(t *testing.T) {
 	zone := exampleZone()
 	zone.Spec.NameServers = []v1beta1.NameServer{{Hostname: "www", IPv4Address: "192.0.2.1"}}
-	z, err := Build(zone, []v1beta1.Record{
+	z, err := Build(zone, []Object{
 		aRecord(object("young", 1), "www", "192.0.2.1", "192.0.2.3"), aRecord(object("old", 5), "www", "192.0.2.3", "192.0.2.2"),
 	}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := z.RRsets[rrset.Key{Name: "www.example.com.", Type: dns.TypeA}]
+	set, _ := z.RRsets.Get(rrset.Key{Name: "www.example.com.", Type: dns.TypeA})
 	got := map[string][]string{}
 	for i, refs := range set.Owners {
 		for _, r := range refs {

@@ -28,7 +28,7 @@ func sortedLines(sets []rrset.RRset) []string {
 // verdicts tells for each declaration, by object name, "" or what it was refused for.
 func verdicts(z *Zone) map[string]string {
 	v := map[string]string{}
-	for _, d := range z.Declarations {
+	for _, d := range z.Declarations.All() {
 		v[d.Ref.Name] = ""
 		if !d.Accepted {
 			v[d.Ref.Name] = d.Reason + ": " + d.Message
@@ -180,7 +180,7 @@ func TestBuildDecides(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			z, err := Build(exampleZone(), test.records, Options{})
+			z, err := Build(exampleZone(), Objects(test.records), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +218,7 @@ func TestBuildTTL(t *testing.T) {
 	zone := exampleZone()
 	ttl := int64(900)
 	zone.Spec.TTL = &ttl
-	z, err := Build(zone, []v1beta1.Record{
+	z, err := Build(zone, []Object{
 		aRecord(object("zone", 4), "www", "192.0.2.1"), withTTL(aRecord(object("low", 3), "www", "192.0.2.2"), 60),
 		withTTL(aRecord(object("high", 2), "www", "192.0.2.3"), 7200), withTTL(aRecord(object("same", 1), "www", "192.0.2.4"), 60),
 		withTTL(aRecord(object("zero", 1), "never", "192.0.2.1"), 0),
@@ -228,8 +228,8 @@ func TestBuildTTL(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]uint32{"www.example.com.": 60, "never.example.com.": 0} {
-		if got := z.RRsets[rrset.Key{Name: key, Type: dns.TypeA}].TTL; got != want {
-			t.Errorf("%s has TTL %d, want %d", key, got, want)
+		if got, _ := z.Get(rrset.Key{Name: key, Type: dns.TypeA}); got.TTL != want {
+			t.Errorf("%s has TTL %d, want %d", key, got.TTL, want)
 		}
 	}
 	const because = ": ARecord dns/low declares it for the same name and type, which have one TTL (RFC 2181 section 5.2)"
@@ -239,7 +239,7 @@ func TestBuildTTL(t *testing.T) {
 		"note": `spec.target "cdn.example.org" has no final dot, so it is relative to the zone: cdn.example.org.example.com.`,
 	}
 	got := map[string]string{}
-	for _, d := range z.Declarations {
+	for _, d := range z.Declarations.All() {
 		got[d.Ref.Name] = d.Note
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -251,7 +251,7 @@ func TestBuildNotesUnreachableHosts(t *testing.T) {
 	mail := func(name, server string) v1beta1.Record {
 		return &v1beta1.MXRecord{ObjectMeta: object(name, 1), Spec: mx{RecordCommon: common("@"), MailServer: server}}
 	}
-	z, err := Build(exampleZone(), []v1beta1.Record{
+	z, err := Build(exampleZone(), []Object{
 		aRecord(object("host", 1), "host", "192.0.2.1"), cnameRecord(object("alias", 1), "alias", "host"),
 		aRecord(object("wild", 1), "*.wild", "192.0.2.1"), nsRecord(object("cut", 1), "sub", "ns.example.org."),
 		mail("reachable", "host"), mail("outside", "mail.example.org."), mail("none", "."), mail("to-alias", "alias"),
@@ -266,7 +266,7 @@ func TestBuildNotesUnreachableHosts(t *testing.T) {
 		"missing":  "mail.example.com. has no address in this zone; publish one with an ARecord or AAAARecord",
 		"glueless": "ns.a.example.com. is inside what it serves and has no address here, so nobody can find it; publish one with an ARecord or AAAARecord",
 	}
-	for _, d := range z.Declarations {
+	for _, d := range z.Declarations.All() {
 		if !d.Accepted || d.Note != want[d.Ref.Name] {
 			t.Errorf("%s: %q %s", d.Ref, d.Note, d.Message)
 		}
@@ -277,12 +277,12 @@ func TestBuildIgnoresWhatIsBeingDeleted(t *testing.T) {
 	gone := aRecord(object("gone", 1), "www", "192.0.2.1")
 	now := metav1.Now()
 	gone.DeletionTimestamp = &now
-	z, err := Build(exampleZone(), []v1beta1.Record{gone, nil}, Options{})
+	z, err := Build(exampleZone(), []Object{gone, nil}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(z.Declarations) != 0 || len(z.RRsets) != 1 {
-		t.Errorf("%v, %v", z.Declarations, lines(z))
+	if z.Declarations.Len() != 0 || z.Len() != 1 {
+		t.Error(lines(z))
 	}
 }
 
@@ -311,17 +311,17 @@ func TestBuildDoesNotDependOnOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		records := randomRecords(r, 25)
-		first, err := Build(exampleZone(), records, Options{})
+		first, err := Build(exampleZone(), Objects(records), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
 			r.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-			again, err := Build(exampleZone(), records, Options{})
+			again, err := Build(exampleZone(), Objects(records), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(first, again); diff != "" {
+			if diff := diffZones(first, again); diff != "" {
 				t.Fatalf("seed %d: %s", seed, diff)
 			}
 		}
@@ -333,12 +333,12 @@ func TestBuildDoesNotDependOnOrder(t *testing.T) {
 func checkServable(t *testing.T, z *Zone) {
 	t.Helper()
 	accepted := map[rrset.Key]map[string]bool{}
-	for _, d := range z.Declarations {
+	for _, d := range z.Declarations.All() {
 		if d.Accepted == (d.Reason != "") || d.Accepted != (d.Message == "") || (d.Reason != "" && d.Reason != status.Invalid && d.Reason != status.Conflict) {
 			t.Errorf("%s: accepted %v with reason %q", d.Ref, d.Accepted, d.Reason)
 		}
 		for _, v := range d.Rdata {
-			if d.Accepted && !slices.Contains(z.RRsets[d.Key].Rdata, v) {
+			if set, _ := z.Get(d.Key); d.Accepted && !slices.Contains(set.Rdata, v) {
 				t.Errorf("%s is accepted and %s %s is not in the zone", d.Ref, d.Key, v)
 			}
 		}
@@ -351,7 +351,7 @@ func checkServable(t *testing.T, z *Zone) {
 			}
 		}
 	}
-	for key, set := range z.RRsets {
+	for key, set := range z.RRsets.All() {
 		if len(set.Owners) != len(set.Rdata) || !slices.IsSorted(set.Rdata) || len(set.Rdata) == 0 || key != set.Key {
 			t.Errorf("%s: %q by %v", key, set.Rdata, set.Owners)
 		}
@@ -363,7 +363,7 @@ func checkServable(t *testing.T, z *Zone) {
 		if key.Type != dns.TypeCNAME {
 			continue
 		}
-		for other := range z.RRsets {
+		for other := range z.RRsets.All() {
 			if other.Name == key.Name && other != key {
 				t.Errorf("%s stands beside %s", other, key)
 			}
@@ -372,12 +372,12 @@ func checkServable(t *testing.T, z *Zone) {
 			t.Errorf("%s has %d targets", key, len(set.Rdata))
 		}
 	}
-	for cut := range z.RRsets {
+	for cut := range z.RRsets.All() {
 		if cut.Type != dns.TypeNS || cut.Name == z.Name {
 			continue
 		}
-		for key := range z.RRsets {
-			if rrset.IsSubdomain(key.Name, cut.Name) && key != cut && key.Type != dns.TypeA {
+		for key := range z.RRsets.All() {
+			if rrset.IsSubdomain(key.Name, cut.Name) && key != cut && key.Type != dns.TypeA && key.Type != dns.TypeAAAA {
 				t.Errorf("%s is hidden by %s", key, cut)
 			}
 		}
@@ -406,27 +406,5 @@ func TestHash(t *testing.T) {
 	same.Ref, same.Accepted, same.Note = Ref{Name: "x", Generation: 9}, true, "note"
 	if Hash(same) != Hash(base) || len(Hash(base)) != 64 {
 		t.Error("the hash depends on more than DNS data")
-	}
-}
-
-func BenchmarkBuild(b *testing.B) {
-	const size = 100_000
-	records := make([]v1beta1.Record, size)
-	for i := range records {
-		o, name := object(fmt.Sprintf("record-%d", i), i%1000), fmt.Sprintf("host-%d", i)
-		switch i % 10 {
-		case 0:
-			records[i] = cnameRecord(o, name, "www")
-		case 1:
-			records[i] = txtRecord(o, name, "v=spf1 -all")
-		default:
-			records[i] = aRecord(o, name, "192.0.2.1")
-		}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Build(exampleZone(), records, Options{}); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

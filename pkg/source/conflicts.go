@@ -1,28 +1,27 @@
 package source
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// conflicts decides between declarations that exclude each other. It knows, before the first one is admitted, at which
-// names there is anything to decide, so that all other names cost no more than a look-up.
+// conflicts is what later declarations of related names have to respect.
 type conflicts struct {
-	// aliases are the names that any CNAME is declared for, with the first declaration admitted there.
-	aliases map[string]*claim
+	// first is the first declaration admitted at a name.
+	first map[*node]*claim
 	// hosts are the name servers of the zone itself, with the object that named each. Their names take no CNAME (RFC
 	// 2181 section 10.3): BIND would not load the zone.
-	hosts map[string]Ref
+	hosts map[*node]Ref
 	// cuts are the names below the apex that any NS is declared for.
-	cuts map[string]*cut
-	// glue are the names of all declared name servers, whose addresses may stand below a delegation.
-	glue map[string]struct{}
+	cuts map[*node]*cut
+}
+
+func newConflicts() conflicts {
+	return conflicts{first: map[*node]*claim{}, hosts: map[*node]Ref{}, cuts: map[*node]*cut{}}
 }
 
 // claim is a declaration that was admitted.
@@ -30,6 +29,7 @@ type claim struct {
 	key   rrset.Key
 	rdata []string
 	by    Ref
+	index int
 }
 
 // cut is a name that may become a delegation.
@@ -38,96 +38,74 @@ type cut struct {
 	delegated, data *claim
 }
 
-// prepare looks for the names where declarations may exclude each other.
-func (b *builder) prepare() {
-	b.conflicts = conflicts{
-		aliases: map[string]*claim{}, hosts: map[string]Ref{}, cuts: map[string]*cut{}, glue: map[string]struct{}{},
+// against is how a message to a declaration names the one that came before it.
+func (l *claim) against(c *candidate) string {
+	if l.by == c.Ref {
+		return fmt.Sprintf("declared by spec.endpoints[%d], which comes first", l.index)
 	}
-	for _, server := range b.servers {
-		b.hosts[server], b.glue[server] = b.zone.Ref, struct{}{}
-	}
-	for i := range b.zone.Declarations {
-		d := &b.zone.Declarations[i]
-		switch {
-		case !d.Accepted:
-		case d.Key.Type == dns.TypeCNAME:
-			b.aliases[d.Key.Name] = nil
-		case d.Key.Type == dns.TypeNS:
-			b.glue[d.Rdata[0]] = struct{}{}
-			if d.Key.Name != b.name {
-				b.cuts[d.Key.Name] = &cut{}
-			}
-		}
-	}
-}
-
-// admit makes a declaration part of the zone, unless an older one excludes it.
-func (b *builder) admit(d *Declaration) {
-	if why := cmp.Or(b.aliasConflict(d), b.hostConflict(d), b.cutConflict(d), b.limit(d)); why != "" {
-		d.refuse(status.Conflict, why)
-		return
-	}
-	b.claim(d)
-	b.add(d.Key, d.TTL, d.Rdata, d.Ref)
+	return fmt.Sprintf("declared by %s, which is older", l.by.readBy(c.Ref.Namespace))
 }
 
 // claim notes what later declarations have to respect.
-func (b *builder) claim(d *Declaration) {
-	if first, contested := b.aliases[d.Key.Name]; contested && first == nil {
-		b.aliases[d.Key.Name] = claimOf(d)
+func (d *decision) claim(c *candidate) {
+	l := &claim{key: c.Key, rdata: c.Rdata, by: c.Ref, index: c.index}
+	if d.first[c.at] == nil {
+		d.first[c.at] = l
 	}
-	if d.Key.Type == dns.TypeNS && d.Key.Name == b.name {
-		if _, known := b.hosts[d.Rdata[0]]; !known {
-			b.hosts[d.Rdata[0]] = d.Ref
+	if c.Key.Type == dns.TypeNS && c.at == d.names.apex {
+		for host := range d.names.hostsOf(c.Declaration) {
+			if _, known := d.hosts[host]; !known {
+				d.hosts[host] = c.Ref
+			}
 		}
 	}
-	for c, own := range b.cutsAbove(d.Key) {
+	for cut, own := range d.cutsAbove(c) {
 		switch {
-		case own && c.delegated == nil:
-			c.delegated = claimOf(d)
-		case !own && c.data == nil && !b.isGlue(d.Key):
-			c.data = claimOf(d)
+		case own && cut.delegated == nil:
+			cut.delegated = l
+		case !own && cut.data == nil && !isGlue(c):
+			cut.data = l
 		}
 	}
 }
 
-func claimOf(d *Declaration) *claim { return &claim{key: d.Key, rdata: d.Rdata, by: d.Ref} }
-
 // aliasConflict keeps a CNAME apart from all other data of its name (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
-func (b *builder) aliasConflict(d *Declaration) string {
-	first := b.aliases[d.Key.Name]
-	cname := d.Key.Type == dns.TypeCNAME
+func (d *decision) aliasConflict(c *candidate) string {
+	first := d.first[c.at]
+	cname := c.Key.Type == dns.TypeCNAME
 	switch {
 	case first == nil:
 		return ""
 	case cname && first.key.Type == dns.TypeCNAME:
-		if slices.Equal(first.rdata, d.Rdata) {
+		if slices.Equal(first.rdata, c.Rdata) {
 			return ""
 		}
-		return fmt.Sprintf("%s is already an alias of %s, declared by %s, which is older; a name has one CNAME (RFC 2181 section 10.1)",
-			d.Key.Name, first.rdata[0], first.by)
+		return fmt.Sprintf("%s is already an alias of %s, %s; a name has one CNAME (RFC 2181 section 10.1)",
+			c.Key.Name, first.rdata[0], first.against(c))
 	case cname:
-		return fmt.Sprintf("%s already has %s data, declared by %s, which is older; a CNAME stands alone at its name (RFC 1034 section 3.6.2)",
-			d.Key.Name, dns.Type(first.key.Type), first.by)
+		return fmt.Sprintf("%s already has %s data, %s; a CNAME stands alone at its name (RFC 1034 section 3.6.2)",
+			c.Key.Name, dns.Type(first.key.Type), first.against(c))
 	case first.key.Type == dns.TypeCNAME:
-		return fmt.Sprintf("%s is an alias, declared by %s, which is older; a name with a CNAME has no other data (RFC 1034 section 3.6.2)",
-			d.Key.Name, first.by)
+		return fmt.Sprintf("%s is an alias, %s; a name with a CNAME has no other data (RFC 1034 section 3.6.2)",
+			c.Key.Name, first.against(c))
 	}
 	return ""
 }
 
 // hostConflict keeps the names of the zone's own name servers free of CNAMEs.
-func (b *builder) hostConflict(d *Declaration) string {
+func (d *decision) hostConflict(c *candidate) string {
 	switch {
-	case d.Key.Type == dns.TypeCNAME:
-		if by, ok := b.hosts[d.Key.Name]; ok {
+	case c.Key.Type == dns.TypeCNAME:
+		if by, ok := d.hosts[c.at]; ok {
 			return fmt.Sprintf("%s is a name server of this zone, declared by %s; its name takes addresses, not a CNAME (RFC 2181 section 10.3)",
-				d.Key.Name, by)
+				c.Key.Name, by.readBy(c.Ref.Namespace))
 		}
-	case d.Key.Type == dns.TypeNS && d.Key.Name == b.name:
-		if first := b.aliases[d.Rdata[0]]; first != nil && first.key.Type == dns.TypeCNAME {
-			return fmt.Sprintf("spec.nameserver: %s is an alias, declared by %s, which is older; a name server's name takes addresses, not a CNAME (RFC 2181 section 10.3)",
-				d.Rdata[0], first.by)
+	case c.Key.Type == dns.TypeNS && c.at == d.names.apex:
+		for host := range d.names.hostsOf(c.Declaration) {
+			if first := d.first[host]; first != nil && first.key.Type == dns.TypeCNAME {
+				return fmt.Sprintf("%s: %s is an alias, %s; a name server's name takes addresses, not a CNAME (RFC 2181 section 10.3)",
+					fieldsOf(c.object).server, host.name, first.against(c))
+			}
 		}
 	}
 	return ""
@@ -135,55 +113,55 @@ func (b *builder) hostConflict(d *Declaration) string {
 
 // cutConflict keeps data out of what is delegated to other servers (RFC 1034 section 4.2.1): BIND would accept it and
 // never answer with it.
-func (b *builder) cutConflict(d *Declaration) string {
-	for c, own := range b.cutsAbove(d.Key) {
+func (d *decision) cutConflict(c *candidate) string {
+	for cut, own := range d.cutsAbove(c) {
 		switch {
-		case own && c.data != nil:
-			return fmt.Sprintf("a delegation of %s would hide %s, declared by %s, which is older; remove that first",
-				d.Key.Name, c.data.key, c.data.by)
-		case !own && c.delegated != nil && !b.isGlue(d.Key):
-			return fmt.Sprintf("%s is delegated to %s, declared by %s, which is older; declare %s in that zone",
-				c.delegated.key.Name, c.delegated.rdata[0], c.delegated.by, d.Key.Name)
+		case own && cut.data != nil:
+			return fmt.Sprintf("a delegation of %s would hide %s, %s; remove that first", c.Key.Name, cut.data.key, cut.data.against(c))
+		case !own && cut.delegated != nil && !isGlue(c):
+			return fmt.Sprintf("%s is delegated to %s, %s; declare %s in that zone",
+				cut.delegated.key.Name, cut.delegated.rdata[0], cut.delegated.against(c), c.Key.Name)
 		}
 	}
 	return ""
 }
 
-// cutsAbove yields the possible delegations at and above a name, the nearest first; own is true when the key is itself
-// the NS RRset of that delegation.
-func (b *builder) cutsAbove(k rrset.Key) func(yield func(c *cut, own bool) bool) {
+// cutsAbove yields the possible delegations at and above a candidate, the nearest first; own is true when it is itself an
+// NS of that delegation.
+func (d *decision) cutsAbove(c *candidate) func(yield func(at *cut, own bool) bool) {
 	return func(yield func(*cut, bool) bool) {
-		if len(b.cuts) == 0 {
-			return
-		}
-		for name := k.Name; name != b.name && name != ""; name = rrset.Parent(name) {
-			if c, ok := b.cuts[name]; ok && !yield(c, name == k.Name && k.Type == dns.TypeNS) {
+		for n := range d.names.cutsAbove(c.at) {
+			at := d.cuts[n]
+			if at == nil {
+				at = &cut{}
+				d.cuts[n] = at
+			}
+			if !yield(at, n == c.at && c.Key.Type == dns.TypeNS) {
 				return
 			}
 		}
 	}
 }
 
-// isGlue tells whether the key holds addresses of a name server.
-func (b *builder) isGlue(k rrset.Key) bool {
-	_, named := b.glue[k.Name]
-	return named && (k.Type == dns.TypeA || k.Type == dns.TypeAAAA)
+// isGlue tells whether a candidate holds addresses of a name server.
+func isGlue(c *candidate) bool {
+	return c.at.glue > 0 && (c.Key.Type == dns.TypeA || c.Key.Type == dns.TypeAAAA)
 }
 
 // limit keeps an RRset within what BIND serves and an answer can hold.
-func (b *builder) limit(d *Declaration) string {
-	set, exists := b.zone.RRsets[d.Key]
-	if !exists {
+func (d *decision) limit(c *candidate) string {
+	set := findSet(d.sets[c.at], c.Key.Type)
+	if set == nil {
 		return ""
 	}
-	united := rrset.New(d.Key, 0, slices.Concat(set.Rdata, d.Rdata)...).Rdata
+	united := rrset.New(c.Key, 0, slices.Concat(set.Rdata, c.Rdata)...).Rdata
 	switch {
 	case len(united) > maxRecords:
-		return fmt.Sprintf("%s would have %d values; BIND serves at most %d for one name and type, and older objects declare %d",
-			d.Key, len(united), maxRecords, len(set.Rdata))
+		return fmt.Sprintf("%s would have %d values; BIND serves at most %d for one name and type, and older declarations have %d",
+			c.Key, len(united), maxRecords, len(set.Rdata))
 	case sizeOf(united) > maxRRsetSize:
-		return fmt.Sprintf("%s would take %d bytes; at most %d fit into an answer, and older objects declare %d",
-			d.Key, sizeOf(united), maxRRsetSize, sizeOf(set.Rdata))
+		return fmt.Sprintf("%s would take %d bytes; at most %d fit into an answer, and older declarations take %d",
+			c.Key, sizeOf(united), maxRRsetSize, sizeOf(set.Rdata))
 	}
 	return ""
 }

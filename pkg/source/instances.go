@@ -57,18 +57,7 @@ func selectsInstance(zone *v1beta1.DNSZone, i *v1beta1.Bind9Instance) bool {
 
 // allows tells whether zones of a namespace may select the instance.
 func allows(i *v1beta1.Bind9Instance, namespace string) bool {
-	if i.Namespace == namespace {
-		return true
-	}
-	list := i.Annotations[v1beta1.AllowZoneNamespacesAnnotation]
-	for list != "" {
-		var entry string
-		entry, list, _ = strings.Cut(list, ",")
-		if entry = strings.TrimSpace(entry); entry == "*" || entry == namespace {
-			return true
-		}
-	}
-	return false
+	return i.Namespace == namespace || lists(i.Annotations[v1beta1.AllowZoneNamespacesAnnotation], namespace)
 }
 
 // compareInstances orders web-primary-2 before web-primary-10.

@@ -1,23 +1,23 @@
 package source
 
 import (
+	"net/netip"
 	"slices"
+
+	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
 // add unites values with an RRset of the zone.
-func (b *builder) add(key rrset.Key, ttl uint32, rdata []string, by Ref) {
-	set, exists := b.zone.RRsets[key]
-	if !exists {
-		b.zone.RRsets[key] = RRset{
-			RRset:  rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, // Clipped: growing it makes a copy.
-			Owners: b.solely(by, len(rdata)),
-		}
+func (d *decision) add(at *node, key rrset.Key, ttl uint32, rdata []string, by Ref) {
+	set := findSet(d.sets[at], key.Type)
+	if set == nil {
+		d.sets[at] = append(d.sets[at], d.newSet(key, ttl, rdata, by))
 		return
 	}
 	if ttl != set.TTL {
-		b.lower(&set, ttl, by)
+		d.lower(set, ttl, by)
 	}
 	for _, value := range rdata {
 		i, found := slices.BinarySearch(set.Rdata, value)
@@ -29,27 +29,69 @@ func (b *builder) add(key rrset.Key, ttl uint32, rdata []string, by Ref) {
 			set.Owners[i] = append(set.Owners[i], by)
 		}
 	}
-	b.zone.RRsets[key] = set
 }
 
-// solely gives owners of n values that one object declares. They are cut from two long slices, since nearly all RRsets
-// of a large zone have one value of one object.
-func (b *builder) solely(by Ref, n int) [][]Ref {
-	b.refs = append(b.refs, by)
-	ref := slices.Clip(b.refs[len(b.refs)-1:])
-	start := len(b.owners)
-	for range n {
-		b.owners = append(b.owners, ref)
+// newSet is an RRset that one object declares. Its slices are clipped: growing one makes a copy.
+func (r *revision) newSet(key rrset.Key, ttl uint32, rdata []string, by Ref) RRset {
+	return RRset{RRset: rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, Owners: r.solely(by, len(rdata))}
+}
+
+// solely gives owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.
+func (r *revision) solely(by Ref, n int) [][]Ref {
+	h := r.fresh
+	if h == nil || len(h.refs) == cap(h.refs) || cap(h.owners)-len(h.owners) < n {
+		return slices.Repeat([][]Ref{{by}}, n)
 	}
-	return slices.Clip(b.owners[start:])
+	h.refs = append(h.refs, by)
+	ref := slices.Clip(h.refs[len(h.refs)-1:])
+	start := len(h.owners)
+	for range n {
+		h.owners = append(h.owners, ref)
+	}
+	return slices.Clip(h.owners[start:])
 }
 
 // lower gives an RRset that objects declare with different TTLs the lowest one.
-func (b *builder) lower(set *RRset, ttl uint32, by Ref) {
+func (d *decision) lower(set *RRset, ttl uint32, by Ref) {
 	if ttl < set.TTL {
 		set.TTL = ttl
-		b.lowest[set.Key] = by
-	} else if _, known := b.lowest[set.Key]; !known {
-		b.lowest[set.Key] = set.Owners[0][0] // All before had one TTL; the oldest owner of a value stands for them.
+		d.lowest[set.Key] = by
+	} else if _, known := d.lowest[set.Key]; !known {
+		d.lowest[set.Key] = set.Owners[0][0] // All before had one TTL; the oldest owner of a value stands for them.
+	}
+}
+
+// declareApex adds what the zone object itself declares: its NS RRset, and addresses of the name servers inside it.
+func (d *decision) declareApex() {
+	apex := d.names.apex
+	for _, server := range d.servers {
+		d.add(apex, rrset.Key{Name: apex.name, Type: dns.TypeNS}, d.ttl, []string{server}, d.ref)
+		if rrset.IsSubdomain(server, apex.name) {
+			d.hosts[d.names.at(server)] = d.ref
+			d.addAddresses(server, d.addresses[server])
+		}
+	}
+}
+
+func (d *decision) addAddresses(server string, addresses []netip.Addr) {
+	for _, a := range addresses {
+		key := rrset.Key{Name: server, Type: dns.TypeAAAA}
+		if a.Is4() {
+			key.Type = dns.TypeA
+		}
+		d.add(d.names.at(server), key, d.ttl, []string{a.String()}, d.ref)
+	}
+}
+
+// addServerAddresses gives name servers of the zone that are inside it and have no address those of its servers.
+func (d *decision) addServerAddresses() {
+	for _, server := range findSet(d.sets[d.names.apex], dns.TypeNS).Rdata {
+		if !rrset.IsSubdomain(server, d.name) {
+			continue
+		}
+		sets := d.sets[d.names.at(server)]
+		if findSet(sets, dns.TypeA) == nil && findSet(sets, dns.TypeAAAA) == nil {
+			d.addAddresses(server, d.opts.ServerAddresses)
+		}
 	}
 }

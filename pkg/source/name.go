@@ -24,10 +24,18 @@ func OwnerName(recordName, zone string) (string, error) {
 	if !rrset.IsSubdomain(owner, origin) {
 		return "", fmt.Errorf("%q is outside the zone %s; a record belongs to a zone that its name ends in", recordName, origin)
 	}
-	if i := strings.LastIndexByte(owner, '*'); i > 0 || (i == 0 && !strings.HasPrefix(owner, "*.")) {
-		return "", fmt.Errorf(`%q has a "*" that is not the whole first label; a wildcard is written "*" or "*.name" (RFC 4592)`, recordName)
+	if err := checkWildcard(recordName, owner); err != nil {
+		return "", err
 	}
 	return owner, nil
+}
+
+// checkWildcard refuses a "*" anywhere but as the first label.
+func checkWildcard(written, owner string) error {
+	if i := strings.LastIndexByte(owner, '*'); i > 0 || (i == 0 && !strings.HasPrefix(owner, "*.")) {
+		return fmt.Errorf(`%q has a "*" that is not the whole first label; a wildcard is written "*" or "*.name" (RFC 4592)`, written)
+	}
+	return nil
 }
 
 // resolve reads a name as a zone file does: "@" is the origin, a final dot makes a name complete, all else is relative

@@ -16,6 +16,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -68,24 +69,60 @@ func zoneFile(z *Zone, serial uint32) string {
 	return b.String()
 }
 
-// oddRecords are records with everything that names and values may hold.
-func oddRecords(r *rand.Rand, n int) []v1beta1.Record {
-	names := []string{
+var (
+	oddNames = []string{
 		"@", "www", "WWW", "a.b.c", "*", "*.deep", "_sip._tcp", `a\.b`, `sp\032ace`, "$dollar", "it's", `q\"uote`, `b\195\188cher`,
 		"0/25", `semi\;colon`, `at\@`, `par\(en\)`, `back\\slash`, strings.Repeat("x", 63), "sub", "ns1.sub", "below.sub", "ns1", "a=b",
 	}
-	hosts := []string{"www", "mail.example.org.", `odd\.name`, "@", "$x.example.net.", "ns1.sub", "ns1"}
-	bytes := func(max int) string {
-		s := make([]byte, r.IntN(max+1))
-		for i := range s {
-			s[i] = byte(r.IntN(256))
-		}
-		return string(s)
+	oddHosts = []string{"www", "mail.example.org.", `odd\.name`, "@", "$x.example.net.", "ns1.sub", "ns1"}
+)
+
+// oddBytes are at most so many bytes of any value.
+func oddBytes(r *rand.Rand, most int) string {
+	s := make([]byte, r.IntN(most+1))
+	for i := range s {
+		s[i] = byte(r.IntN(256))
 	}
-	host := func() string { return hosts[r.IntN(len(hosts))] }
+	return string(s)
+}
+
+// oddEndpoints are endpoints of every type with everything that names and targets may hold.
+func oddEndpoints(r *rand.Rand, zone string, n int) *v1alpha1.DNSEndpoint {
+	complete := func(name string) string {
+		switch {
+		case name == "@":
+			return zone
+		case strings.HasSuffix(name, "."):
+			return strings.TrimSuffix(name, oneOf(r, []string{"", "."}))
+		}
+		return name + "." + zone
+	}
+	host := func() string { return complete(oneOf(r, oddHosts)) }
+	e := endpoints(object("endpoints", r.IntN(n)))
+	for i := range n {
+		endpoint := &v1alpha1.Endpoint{
+			DNSName: complete(oneOf(r, []string{oneOf(r, oddNames), fmt.Sprintf("own%d", i)})), RecordTTL: int64(r.IntN(4) * 100),
+			RecordType: dns.TypeToString[endpointTypes[i%len(endpointTypes)]],
+		}
+		for len(endpoint.Targets) == 0 || (endpoint.RecordType != "CNAME" && r.IntN(3) == 0) {
+			endpoint.Targets = append(endpoint.Targets, map[string]string{
+				"A": fmt.Sprintf("192.0.2.%d", r.IntN(256)), "AAAA": fmt.Sprintf("2001:DB8::%X", r.IntN(65536)),
+				"CNAME": host(), "NS": host(), "PTR": host(), "MX": fmt.Sprintf("%d %s", r.IntN(65536), host()),
+				"SRV": fmt.Sprintf("1 %d 65535 %s", r.IntN(3), host()), "CAA": fmt.Sprintf(`%d Issue "a\"b\\c %d"`, r.IntN(256), r.IntN(9)),
+				"TXT": oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
+			}[endpoint.RecordType])
+		}
+		e.Spec.Endpoints = append(e.Spec.Endpoints, endpoint)
+	}
+	return e
+}
+
+// oddRecords are records with everything that names and values may hold.
+func oddRecords(r *rand.Rand, n int) []v1beta1.Record {
+	host := func() string { return oneOf(r, oddHosts) }
 	var records []v1beta1.Record
 	for i := range n {
-		o, c := object(fmt.Sprintf("r%d", i), r.IntN(n)), common(names[r.IntN(len(names))], int64(r.IntN(4)*100))
+		o, c := object(fmt.Sprintf("r%d", i), r.IntN(n)), common(oneOf(r, oddNames), int64(r.IntN(4)*100))
 		var record v1beta1.Record
 		switch r.IntN(9) {
 		case 0, 1:
@@ -101,27 +138,28 @@ func oddRecords(r *rand.Rand, n int) []v1beta1.Record {
 		case 4:
 			record = &v1beta1.NSRecord{ObjectMeta: o, Spec: ns{RecordCommon: c, Nameserver: host()}}
 		case 5:
-			record = &v1beta1.TXTRecord{ObjectMeta: o, Spec: txt{RecordCommon: c, Text: []string{bytes(600), bytes(3)}}}
+			record = &v1beta1.TXTRecord{ObjectMeta: o, Spec: txt{RecordCommon: c, Text: []string{oddBytes(r, 600), oddBytes(r, 3)}}}
 		case 6:
 			record = &v1beta1.MXRecord{ObjectMeta: o, Spec: mx{RecordCommon: c, Priority: int32(r.IntN(65536)), MailServer: strings.ToUpper(host())}}
 		case 7:
 			record = &v1beta1.SRVRecord{ObjectMeta: o, Spec: srv{RecordCommon: c, Priority: 1, Weight: int32(r.IntN(3)), Port: 65535, Target: host()}}
 		case 8:
-			record = &v1beta1.CAARecord{ObjectMeta: o, Spec: caa{RecordCommon: c, Flags: int32(r.IntN(256)), Tag: "Issue", Value: bytes(300)}}
+			record = &v1beta1.CAARecord{ObjectMeta: o, Spec: caa{RecordCommon: c, Flags: int32(r.IntN(256)), Tag: "Issue", Value: oddBytes(r, 300)}}
 		}
 		records = append(records, record)
 	}
 	return records
 }
 
-// oddZone is a zone of odd records; servers fill in for in-zone name servers without an address.
+// oddZone is a zone of odd records and endpoints; servers fill in for in-zone name servers without an address.
 func oddZone(t *testing.T, r *rand.Rand, name string, n int) *Zone {
 	t.Helper()
 	zone := exampleZone()
 	zone.Spec.ZoneName = name
 	zone.Spec.SOARecord.AdminEmail = "first.last+dns@example.com"
 	zone.Spec.NameServers = []v1beta1.NameServer{{Hostname: "ns1"}, {Hostname: "ns.example.org."}}
-	z, err := Build(zone, oddRecords(r, n), Options{ServerAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.53")}})
+	objects := append(Objects(oddRecords(r, n)), oddEndpoints(r, name, n))
+	z, err := Build(zone, objects, Options{ServerAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.53")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,10 +169,21 @@ func oddZone(t *testing.T, r *rand.Rand, name string, n int) *Zone {
 func TestBINDLoadsWhatIsBuilt(t *testing.T) {
 	var zones []named.Zone
 	var want []*Zone
+	published := map[uint16]int{}
 	for seed := range uint64(30) {
 		z := oddZone(t, rand.New(rand.NewPCG(seed, 4)), fmt.Sprintf("z%d.example.", seed), 60)
 		want = append(want, z)
+		for _, d := range z.Declarations.All() {
+			if d.Ref.Kind == EndpointKind && d.Accepted {
+				published[d.Key.Type]++
+			}
+		}
 		zones = append(zones, named.Zone{Name: z.Name, File: zoneFile(z, 7)})
+	}
+	for _, rrtype := range endpointTypes {
+		if published[rrtype] < 10 {
+			t.Errorf("only %d endpoints of type %s are put to the test", published[rrtype], dns.Type(rrtype))
+		}
 	}
 	server := named.Start(t, named.Options{Zones: zones, Extra: extra})
 	for _, z := range want {
@@ -160,10 +209,7 @@ func TestBINDFollowsPlans(t *testing.T) {
 	for seed := range uint64(40) {
 		z := oddZone(t, rand.New(rand.NewPCG(seed, 6)), name, 40)
 		have, soa := served(t, server, name)
-		owned := map[rrset.Key]struct{}{}
-		for key := range have {
-			owned[key] = struct{}{}
-		}
+		owned := func(rrset.Key) bool { return true }
 		changes := plan.Calculate(z, plan.Map(have), owned, z.SOA, soa)
 		next := z.SOA
 		next.Serial = rrset.AddSerial(soa.Serial, uint32(rfc2136.Batches(changes)+1))

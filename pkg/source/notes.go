@@ -2,75 +2,78 @@ package source
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// note adds the remarks that depend on the whole zone.
-func (b *builder) note() {
-	for i := range b.zone.Declarations {
-		d := &b.zone.Declarations[i]
-		if !d.Accepted {
-			continue
-		}
-		for _, remark := range [...]string{b.ttlNote(d), b.hostNote(d)} {
-			if remark != "" && d.Note != "" {
-				d.Note += "; "
-			}
-			d.Note += remark
-		}
+// remark adds to a declaration's note.
+func (d *Declaration) remark(text string) {
+	if text != "" && d.Note != "" {
+		d.Note += "; "
 	}
+	d.Note += text
 }
 
 // ttlNote tells an object whose TTL is not served why.
-func (b *builder) ttlNote(d *Declaration) string {
-	if len(b.lowest) == 0 {
+func (d *decision) ttlNote(c *candidate) string {
+	by, mixed := d.lowest[c.Key]
+	if !mixed {
 		return ""
 	}
-	by, mixed := b.lowest[d.Key]
-	served := b.zone.RRsets[d.Key].TTL
-	if !mixed || d.TTL == served {
+	served := findSet(d.sets[c.at], c.Key.Type).TTL
+	if c.TTL == served {
 		return ""
 	}
 	return fmt.Sprintf("TTL %d is served instead of %d: %s declares it for the same name and type, which have one TTL (RFC 2181 section 5.2)",
-		served, d.TTL, by)
+		served, c.TTL, by.readBy(c.Ref.Namespace))
+}
+
+// noteHosts tells the verdicts that name hosts, now that all hosts are known.
+func (r *revision) noteHosts() {
+	for _, v := range r.naming {
+		var said []string
+		for _, rdata := range v.Rdata {
+			host, _ := hostIn(v.Key.Type, rdata)
+			if text := r.hostNote(v.Key, host); !slices.Contains(said, text) {
+				said = append(said, text)
+				v.remark(text)
+			}
+		}
+		r.tell(v)
+	}
 }
 
 // hostNote tells when a record names a host inside the zone that cannot be reached: it has no address, or is an alias
 // where DNS wants the host itself (RFC 2181 section 10.3).
-func (b *builder) hostNote(d *Declaration) string {
-	if d.Key.Type != dns.TypeMX && d.Key.Type != dns.TypeSRV && d.Key.Type != dns.TypeNS {
-		return ""
-	}
-	host := d.Rdata[0][strings.LastIndexByte(d.Rdata[0], ' ')+1:]
+func (r *revision) hostNote(k rrset.Key, host string) string {
 	switch {
-	case host == "." || !rrset.IsSubdomain(host, b.name) || b.hasAddress(host):
+	case host == "." || !rrset.IsSubdomain(host, r.name) || r.hasAddress(host):
 		return ""
-	case b.has(host, dns.TypeCNAME):
-		return fmt.Sprintf("%s is an alias, and %s records must name the host itself (RFC 2181 section 10.3)", host, dns.Type(d.Key.Type))
-	case d.Key.Type == dns.TypeNS && d.Key.Name != b.name && rrset.IsSubdomain(host, d.Key.Name):
+	case r.has(host, dns.TypeCNAME):
+		return fmt.Sprintf("%s is an alias, and %s records must name the host itself (RFC 2181 section 10.3)", host, dns.Type(k.Type))
+	case k.Type == dns.TypeNS && k.Name != r.name && rrset.IsSubdomain(host, k.Name):
 		return fmt.Sprintf("%s is inside what it serves and has no address here, so nobody can find it; publish one with an ARecord or AAAARecord", host)
-	case b.isDelegated(host) || b.hasWildcard(host):
+	case r.isDelegated(host) || r.hasWildcard(host):
 		return ""
 	}
 	return fmt.Sprintf("%s has no address in this zone; publish one with an ARecord or AAAARecord", host)
 }
 
-func (b *builder) has(name string, rrtype uint16) bool {
-	_, ok := b.zone.RRsets[rrset.Key{Name: name, Type: rrtype}]
+func (r *revision) has(name string, rrtype uint16) bool {
+	_, ok := r.sets.Get(rrset.Key{Name: name, Type: rrtype})
 	return ok
 }
 
-func (b *builder) hasAddress(name string) bool {
-	return b.has(name, dns.TypeA) || b.has(name, dns.TypeAAAA)
+func (r *revision) hasAddress(name string) bool {
+	return r.has(name, dns.TypeA) || r.has(name, dns.TypeAAAA)
 }
 
-func (b *builder) isDelegated(name string) bool {
-	for c := range b.cutsAbove(rrset.Key{Name: name}) {
-		if c.delegated != nil {
+func (r *revision) isDelegated(name string) bool {
+	for cut := range r.names.cutsAbove(r.names.at(name)) {
+		if r.has(cut.name, dns.TypeNS) {
 			return true
 		}
 	}
@@ -78,10 +81,10 @@ func (b *builder) isDelegated(name string) bool {
 }
 
 // hasWildcard tells whether any wildcard above a name may give it an address.
-func (b *builder) hasWildcard(name string) bool {
-	for name != b.name {
+func (r *revision) hasWildcard(name string) bool {
+	for name != r.name {
 		name = rrset.Parent(name)
-		if wild := "*." + name; b.hasAddress(wild) || b.has(wild, dns.TypeCNAME) {
+		if wild := "*." + name; r.hasAddress(wild) || r.has(wild, dns.TypeCNAME) {
 			return true
 		}
 	}

@@ -1,12 +1,17 @@
 package source
 
 import (
+	"maps"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
 // object gives metadata whose age in seconds orders the objects of a test: a greater age is older.
@@ -60,3 +65,31 @@ func exampleZone() *v1beta1.DNSZone {
 		},
 	}
 }
+
+func endpoints(object metav1.ObjectMeta, all ...v1alpha1.Endpoint) *v1alpha1.DNSEndpoint {
+	e := &v1alpha1.DNSEndpoint{ObjectMeta: object}
+	for i := range all {
+		e.Spec.Endpoints = append(e.Spec.Endpoints, &all[i])
+	}
+	return e
+}
+
+func endpoint(dnsName, recordType string, targets ...string) v1alpha1.Endpoint {
+	return v1alpha1.Endpoint{DNSName: dnsName, RecordType: recordType, Targets: targets}
+}
+
+// plain is all that a zone says.
+type plain struct {
+	Name         string
+	Ref          Ref
+	SOA          rrset.SOA
+	RRsets       map[rrset.Key]RRset
+	Declarations map[ID]Declaration
+	Refused      int
+}
+
+func plainOf(z *Zone) plain {
+	return plain{z.Name, z.Ref, z.SOA, maps.Collect(z.RRsets.All()), maps.Collect(z.Declarations.All()), z.Refused}
+}
+
+func diffZones(a, b *Zone) string { return cmp.Diff(plainOf(a), plainOf(b), cmpopts.EquateEmpty()) }

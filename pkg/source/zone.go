@@ -1,16 +1,22 @@
 // Package source turns Kubernetes objects into desired RRsets. Every value keeps the references of the objects that
 // declared it, so that any outcome, however far down the pipeline, can be told to the right object.
 //
-// Selection (which records, instances and zones belong together) lives here too, because admission, the controller
-// and the aggregated API server must never disagree about it. The package does no I/O.
+// Selection (which records, endpoints, instances and zones belong together) lives here too, because admission, the
+// controller and the aggregated API server must never disagree about it. The package does no I/O.
+//
+// Build makes the desired content of a zone from all its objects. A Builder gives the same content for objects that
+// change, at the cost of what changed.
 package source
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/snapshot"
 )
 
 // Ref names the object that declared a value.
@@ -21,6 +27,18 @@ type Ref struct {
 	Generation int64
 }
 
+// String is how messages name an object: "ARecord dns-system/www".
+func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+// readBy is how messages to an object of a namespace name this one: what is in another namespace, its reader may have no
+// right to know of.
+func (r Ref) readBy(namespace string) string {
+	if r.Namespace == namespace {
+		return r.String()
+	}
+	return "an object of another namespace"
+}
+
 // RRset is a desired RRset with the objects that declared its values.
 type RRset struct {
 	rrset.RRset
@@ -28,12 +46,17 @@ type RRset struct {
 	Owners [][]Ref
 }
 
-// Declaration is what became of one source object (a record, later an endpoint of a DNSEndpoint) in this zone.
+// Equal tells whether both hold the same data of the same owners.
+func (s RRset) Equal(o RRset) bool {
+	return s.RRset.Equal(o.RRset) && slices.EqualFunc(s.Owners, o.Owners, slices.Equal[[]Ref])
+}
+
+// Declaration is what became of one record, or of one endpoint of a DNSEndpoint, in this zone.
 type Declaration struct {
 	Ref Ref
-	// Key is the RRset that the object declares values of.
+	// Key is the RRset that values are declared of.
 	Key rrset.Key
-	// Rdata are the object's own values in canonical form; TTL is its effective TTL (own, zone's, 3600).
+	// Rdata are the declared values in canonical form; TTL is the effective TTL (own, zone's, 3600).
 	Rdata []string
 	TTL   uint32
 	// Accepted is true when the values are part of Zone.RRsets. Otherwise Reason (Invalid or Conflict) and Message
@@ -44,7 +67,14 @@ type Declaration struct {
 	Note string
 }
 
-// Zone is the desired content of one DNS zone.
+// Equal tells whether both say the same.
+func (d Declaration) Equal(o Declaration) bool {
+	return d.Ref == o.Ref && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted &&
+		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata)
+}
+
+// Zone is the desired content of one DNS zone. It never changes, and any number of goroutines may read it. What it gives
+// must not be changed either. It is a plan.Content.
 type Zone struct {
 	// Name is the zone's canonical name.
 	Name string
@@ -52,15 +82,17 @@ type Zone struct {
 	// SOA holds the desired start of authority; its Serial is the user's minimum (0 = none).
 	SOA rrset.SOA
 	// RRsets holds every desired RRset but the SOA, apex NS and its glue included.
-	RRsets map[rrset.Key]RRset
-	// Declarations holds one entry for each selected object, in a stable order.
-	Declarations []Declaration
+	RRsets snapshot.Map[rrset.Key, RRset]
+	// Declarations holds one entry for each record, and for each endpoint that is the zone's.
+	Declarations snapshot.Map[ID, Declaration]
+	// Refused is the number of declarations that are not accepted.
+	Refused int
 }
 
 // All yields every desired RRset but the SOA, in no particular order. It may be ranged over any number of times.
 func (z *Zone) All() iter.Seq[rrset.RRset] {
 	return func(yield func(rrset.RRset) bool) {
-		for _, s := range z.RRsets {
+		for _, s := range z.RRsets.All() {
 			if !yield(s.RRset) {
 				return
 			}
@@ -70,9 +102,81 @@ func (z *Zone) All() iter.Seq[rrset.RRset] {
 
 // Get finds a desired RRset.
 func (z *Zone) Get(key rrset.Key) (rrset.RRset, bool) {
-	s, ok := z.RRsets[key]
+	s, ok := z.RRsets.Get(key)
 	return s.RRset, ok
 }
 
 // Len is the number of desired RRsets.
-func (z *Zone) Len() int { return len(z.RRsets) }
+func (z *Zone) Len() int { return z.RRsets.Len() }
+
+// At yields every desired RRset at an owner name, in no particular order.
+func (z *Zone) At(name string) iter.Seq[rrset.RRset] {
+	return func(yield func(rrset.RRset) bool) {
+		for key, s := range z.RRsets.Near(rrset.Key{Name: name}) {
+			if key.Name == name && !yield(s.RRset) {
+				return
+			}
+		}
+	}
+}
+
+// Of yields the declarations of one object, by index.
+func (z *Zone) Of(key ObjectKey) iter.Seq2[ID, Declaration] {
+	return func(yield func(ID, Declaration) bool) {
+		for _, id := range idsOf(z.Declarations.Near(ID{ObjectKey: key}), key) {
+			if d, ok := z.Declarations.Get(id); ok && !yield(id, d) {
+				return
+			}
+		}
+	}
+}
+
+// idsOf picks the declarations of an object and sorts them.
+func idsOf(near iter.Seq2[ID, Declaration], key ObjectKey) []ID {
+	var ids []ID
+	for id := range near {
+		if id.ObjectKey == key {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > 1 {
+		slices.SortFunc(ids, func(a, b ID) int { return cmp.Compare(a.Index, b.Index) })
+	}
+	return ids
+}
+
+// ChangedNames yields, once each, the owner names whose RRsets are not the same in an older version of the zone: all of
+// them when that is nil. Who declares the data is no part of it. It costs what changed.
+func (z *Zone) ChangedNames(old *Zone) iter.Seq[string] {
+	if old == nil {
+		old = &Zone{}
+	}
+	same := func(a, b RRset) bool { return a.RRset.Equal(b.RRset) }
+	return distinct(snapshot.Diff(z.RRsets, old.RRsets, same), func(k rrset.Key) string { return k.Name })
+}
+
+// ChangedObjects yields, once each, the objects whose declarations are not the same in an older version of the zone: all
+// of them when that is nil, and those that are in the older version alone.
+func (z *Zone) ChangedObjects(old *Zone) iter.Seq[ObjectKey] {
+	if old == nil {
+		old = &Zone{}
+	}
+	return distinct(snapshot.Diff(z.Declarations, old.Declarations, Declaration.Equal), func(id ID) ObjectKey { return id.ObjectKey })
+}
+
+// distinct yields what is made of the elements of a sequence, without repetitions.
+func distinct[K any, T comparable](all iter.Seq[K], of func(K) T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		seen := map[T]struct{}{}
+		for k := range all {
+			t := of(k)
+			if _, again := seen[t]; again {
+				continue
+			}
+			seen[t] = struct{}{}
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package source
+
+import (
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/snapshot"
+)
+
+// Options are what the desired content of a zone depends on besides the objects themselves.
+type Options struct {
+	// ServerAddresses become the addresses of name servers in the zone that nobody declares an address for. BIND
+	// serves no zone with a name server inside it that has none.
+	ServerAddresses []netip.Addr
+	// Owns tells whether an endpoint with a dnsName inside the zone, of a DNSEndpoint in a namespace, is this zone's and
+	// not that of a zone below it (EndpointZone decides). Nil takes all.
+	Owns func(namespace, dnsName string) bool
+}
+
+// Build gives the desired content of a zone that selects the given objects. The result does not depend on their order;
+// no object may be among them twice. An error means that the zone itself is wrong and joins all reasons, each naming its
+// field; an object that is wrong only has Declarations that are not accepted. Objects that are being deleted declare
+// nothing. The objects are not changed, and the result shares nothing with them but strings.
+//
+// Values of one name and type are united over objects. Where declarations exclude each other the older object wins: by
+// creationTimestamp, then namespace, name, kind and UID; of one object the endpoint that comes first. The zone's own
+// declarations come before all others.
+func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error) {
+	b, err := NewBuilder(zone, opts)
+	if err != nil {
+		return nil, err
+	}
+	live := make([]Object, 0, len(objects))
+	for _, o := range objects {
+		if o != nil && o.GetDeletionTimestamp() == nil {
+			live = append(live, o)
+		}
+	}
+	return b.afresh(len(live), slices.Values(live)), nil
+}
+
+// Builder keeps the desired content of a zone up to date while its objects change: Zone is what Build would give for the
+// objects as they are, at the cost of what changed. It is not safe for concurrent use; the Zones that it gives are
+// immutable. It keeps the objects that it is given, which must not be changed any more.
+//
+// A change costs the declarations that it may matter to: those of its name and, where delegations or name servers of the
+// zone itself are concerned, those of all names that depend on each other; and the notes of declarations that name the
+// host. When much has changed, the zone is built afresh.
+type Builder struct {
+	apex
+	ref     Ref
+	opts    Options
+	objects map[ObjectKey]Object
+	// pending are the objects that changed since the last Zone; nil for one that declares nothing any more.
+	pending map[ObjectKey]Object
+	// names is the index of the objects without what is pending; nil until the first Zone.
+	names *names
+	zone  *Zone
+	// revisions is the number of revisions so far.
+	revisions int
+}
+
+// NewBuilder makes a Builder for a zone without objects. The error is that of Build.
+func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
+	a, err := readApex(&zone.Spec)
+	if err != nil {
+		return nil, err
+	}
+	return &Builder{
+		apex: a, ref: refOf(zone, apiVersion, "DNSZone"), opts: opts,
+		objects: map[ObjectKey]Object{}, pending: map[ObjectKey]Object{},
+	}, nil
+}
+
+// Set adds an object, in place of an earlier one of the same key. One that is being deleted declares nothing. A
+// DNSEndpoint has to be set again when another answer of Options.Owns is to be heard.
+func (b *Builder) Set(o Object) {
+	switch {
+	case o.GetDeletionTimestamp() != nil:
+		b.Remove(KeyOf(o))
+	case b.zone == nil:
+		b.objects[KeyOf(o)] = o
+	default:
+		b.pending[KeyOf(o)] = o
+	}
+}
+
+// Remove takes an object out; it need not be there.
+func (b *Builder) Remove(key ObjectKey) {
+	if b.zone == nil {
+		delete(b.objects, key)
+		return
+	}
+	b.pending[key] = nil
+}
+
+// Zone gives the desired content of the objects as they are now. While nothing changes it is the same *Zone.
+func (b *Builder) Zone() *Zone {
+	switch {
+	case b.zone == nil:
+		b.zone = b.afresh(len(b.objects), maps.Values(b.objects))
+	case len(b.pending) > 1000 && len(b.pending) > len(b.objects)/2:
+		b.zone = b.again()
+	case len(b.pending) > 0:
+		b.zone = b.next()
+	}
+	return b.zone
+}
+
+// afresh makes the zone of all objects, so many, without looking at an earlier one.
+func (b *Builder) afresh(count int, objects iter.Seq[Object]) *Zone {
+	b.names = newNames(b.name, count)
+	for _, server := range b.servers {
+		if rrset.IsSubdomain(server, b.name) {
+			host := b.names.at(server)
+			b.names.serve(host, 1)
+			host.glue++
+		}
+	}
+	r := b.revise(&Zone{Name: b.name, Ref: b.ref, SOA: b.soa})
+	size := 0
+	for o := range objects {
+		size += declarations(o)
+	}
+	r.fresh = newBulk(size)
+	for o := range objects {
+		key := KeyOf(o)
+		for index := range b.declared(o) {
+			r.declare(key, o, index)
+		}
+	}
+	r.decideName(b.names.apex) // The zone itself declares something there.
+	return r.finish()
+}
+
+// again makes the zone afresh and shares with the last one what stayed.
+func (b *Builder) again() *Zone {
+	last := b.zone
+	for key, o := range b.pending {
+		b.enter(key, o)
+	}
+	z := b.afresh(len(b.objects), maps.Values(b.objects))
+	z.RRsets = snapshot.Share(z.RRsets, last.RRsets, RRset.Equal)
+	z.Declarations = snapshot.Share(z.Declarations, last.Declarations, Declaration.Equal)
+	return z
+}
+
+// next makes the zone that follows from the last one by what is pending.
+func (b *Builder) next() *Zone {
+	r := b.revise(b.zone)
+	for key, o := range b.pending {
+		r.replace(key, o)
+		b.enter(key, o)
+	}
+	return r.finish()
+}
+
+// enter makes a pending object one of the zone's.
+func (b *Builder) enter(key ObjectKey, o Object) {
+	if delete(b.pending, key); o != nil {
+		b.objects[key] = o
+	} else {
+		delete(b.objects, key)
+	}
+}

@@ -1,0 +1,152 @@
+package source
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// fields are the names of fields in messages.
+type fields struct{ name, target, server string }
+
+var (
+	recordFields   = fields{name: "spec.name", target: "spec.target", server: "spec.nameserver"}
+	endpointFields = fields{name: "dnsName", target: "targets", server: "targets"}
+)
+
+func fieldsOf(o Object) fields {
+	if _, ok := o.(*v1alpha1.DNSEndpoint); ok {
+		return endpointFields
+	}
+	return recordFields
+}
+
+// label is what messages about one declaration of an object begin with: empty for a record, which has only one.
+func label(o Object, index int) string {
+	e, ok := o.(*v1alpha1.DNSEndpoint)
+	if !ok {
+		return ""
+	}
+	endpoint := e.Spec.Endpoints[index]
+	return fmt.Sprintf("spec.endpoints[%d] (%s %s): ", index, short(endpoint.DNSName), short(endpoint.RecordType))
+}
+
+// declared yields the indexes of an object's declarations in the zone.
+func (b *Builder) declared(o Object) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		e, ok := o.(*v1alpha1.DNSEndpoint)
+		if !ok {
+			yield(0)
+			return
+		}
+		for i, endpoint := range e.Spec.Endpoints {
+			if endpoint != nil && b.takes(e.Namespace, endpoint.DNSName) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// declarations is the most declarations that an object may have.
+func declarations(o Object) int {
+	if e, ok := o.(*v1alpha1.DNSEndpoint); ok {
+		return len(e.Spec.Endpoints)
+	}
+	return 1
+}
+
+// takes tells whether an endpoint belongs to the zone.
+func (b *Builder) takes(namespace, dnsName string) bool {
+	name, _ := endpointName(dnsName)
+	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(namespace, dnsName))
+}
+
+// declare reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.
+func (b *Builder) declare(o Object, index int) Declaration {
+	switch o := o.(type) {
+	case v1beta1.Record:
+		return b.declareRecord(o)
+	case *v1alpha1.DNSEndpoint:
+		return b.declareEndpoint(o, index)
+	}
+	d := Declaration{Ref: refOf(o, "", kindOf(o))}
+	d.refuse(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
+	return d
+}
+
+func (b *Builder) declareRecord(r v1beta1.Record) Declaration {
+	values := recordData(r, b.name)
+	d := Declaration{Ref: refOf(r, apiVersion, kindOf(r)), Key: rrset.Key{Type: values.rrtype}}
+	owner, err := OwnerName(r.RecordName(), b.name)
+	if err != nil {
+		err = fmt.Errorf("spec.name: %w", err)
+	}
+	d.Key.Name, d.Rdata, d.Note = owner, values.rdata, values.note
+	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
+	d.TTL = ttl
+	if err := cmp.Or(err, values.err, ttlErr, recordFields.misplaced(d.Key, d.Rdata), b.atApex(recordFields, d.Key)); err != nil {
+		d.Rdata = nil
+		d.refuse(status.Invalid, err.Error())
+		return d
+	}
+	d.Accepted = true
+	return d
+}
+
+func (b *Builder) declareEndpoint(e *v1alpha1.DNSEndpoint, index int) Declaration {
+	endpoint := e.Spec.Endpoints[index]
+	d := Declaration{Ref: refOf(e, endpointAPIVersion, EndpointKind)}
+	key, rdata, err := EndpointData(endpoint)
+	d.Key, d.Rdata = key, rdata
+	d.TTL, _ = endpointTTL(endpoint, b.ttl)
+	if err = errors.Join(err, b.atApex(endpointFields, key)); err != nil {
+		d.Rdata = nil
+		d.refuse(status.Invalid, label(e, index)+oneLine(err))
+		return d
+	}
+	d.Accepted = true
+	return d
+}
+
+// oneLine gives joined errors as one line, the first few of them.
+func oneLine(err error) string {
+	const most = 5
+	lines := strings.Split(err.Error(), "\n")
+	if more := len(lines) - most; more > 0 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// misplaced refuses what BIND would ignore or DNS forbids whatever zone it is in.
+func (f fields) misplaced(k rrset.Key, rdata []string) error {
+	switch {
+	case k.Type == dns.TypeCNAME && slices.Contains(rdata, k.Name):
+		return fmt.Errorf("%s: %s would be an alias of itself", f.target, k.Name)
+	case k.Type == dns.TypeNS && len(k.Name) > 1 && k.Name[0] == '*':
+		return fmt.Errorf("%s: %s: name servers cannot be declared for a wildcard; BIND ignores them (RFC 4592 section 4.2)", f.name, k.Name)
+	}
+	return nil
+}
+
+// atApex refuses a CNAME where SOA and NS are.
+func (b *Builder) atApex(f fields, k rrset.Key) error {
+	if k.Type != dns.TypeCNAME || k.Name != b.name {
+		return nil
+	}
+	return fmt.Errorf("%s: a CNAME cannot stand at the apex of the zone, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", f.name, b.name)
+}
+
+func (d *Declaration) refuse(reason, message string) {
+	d.Accepted, d.Reason, d.Message, d.Note = false, reason, message, ""
+}

@@ -1,0 +1,267 @@
+package source
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+// item is a well-formed declaration in the index.
+type item struct {
+	object  Object
+	created int64
+	index   int
+	// raw is what the object declares, before anything is decided; nil once that is done, for it can be read again.
+	raw *Declaration
+}
+
+// compareItems puts the older first.
+func compareItems(a, b *item) int {
+	if a.created != b.created {
+		return cmp.Compare(a.created, b.created)
+	}
+	return cmp.Or(compareObjects(a.object, b.object), cmp.Compare(a.index, b.index))
+}
+
+// node is a name in the zone: an owner name, a host that something names, or a name on the way to one.
+type node struct {
+	name string
+	// parent is one label up, first one of the names one label down; next and prev have the same parent.
+	parent, first, next, prev *node
+	// items are the well-formed declarations at the name; the first has its place in only.
+	items []item
+	only  [1]item
+	// users are the owner names of declarations that name this host, with their number.
+	users map[*node]int
+	// cuts counts the NS declarations at the name: below the apex it is where a delegation may be. glue counts the NS
+	// declarations, anywhere, that name this host.
+	cuts, glue int32
+	// serves counts, for a name server of the zone itself, the zone's spec and the NS declarations at the apex.
+	serves int32
+	// decided is the number of the revision that decided the name last.
+	decided int
+}
+
+// names is the tree of all names in a zone that its content depends on.
+type names struct {
+	apex   *node
+	byName map[string]*node
+	// hosts are the name servers of the zone itself.
+	hosts map[*node]struct{}
+	// cuts is the number of names below the apex with NS declarations.
+	cuts int
+	// spare are nodes to use next.
+	spare []node
+}
+
+func newNames(zone string, size int) *names {
+	t := &names{apex: &node{name: zone}, byName: make(map[string]*node, size+1), hosts: map[*node]struct{}{}}
+	t.byName[zone] = t.apex
+	return t
+}
+
+// at gives the node of a name inside the zone.
+func (t *names) at(name string) *node {
+	if n, ok := t.byName[name]; ok {
+		return n
+	}
+	parent := t.apex
+	if up := rrset.Parent(name); up != parent.name {
+		parent = t.at(up)
+	}
+	n := t.newNode()
+	n.name, n.parent, n.next = name, parent, parent.first
+	if n.next != nil {
+		n.next.prev = n
+	}
+	parent.first = n
+	t.byName[name] = n
+	return n
+}
+
+// newNode cuts nodes from pieces that grow with the zone.
+func (t *names) newNode() *node {
+	if len(t.spare) == 0 {
+		t.spare = make([]node, min(64, 1+len(t.byName)/16))
+	}
+	n := &t.spare[0]
+	t.spare = t.spare[1:]
+	n.items = n.only[:0]
+	return n
+}
+
+// below yields a name and all names below it.
+func (n *node) below() iter.Seq[*node] {
+	return func(yield func(*node) bool) { n.walk(yield) }
+}
+
+func (n *node) walk(yield func(*node) bool) bool {
+	if !yield(n) {
+		return false
+	}
+	for c := n.first; c != nil; c = c.next {
+		if !c.walk(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// prune drops a name that nothing is known of any more, and those above it that were there for its sake.
+func (t *names) prune(n *node) {
+	for n != t.apex && n.first == nil && len(n.items) == 0 && len(n.users) == 0 && t.byName[n.name] == n && n.serves == 0 {
+		delete(t.byName, n.name)
+		if n.next != nil {
+			n.next.prev = n.prev
+		}
+		if n.prev != nil {
+			n.prev.next = n.next
+		} else {
+			n.parent.first = n.next
+		}
+		n = n.parent
+	}
+}
+
+// add enters a well-formed declaration.
+func (t *names) add(it item, d *Declaration) *node {
+	n := t.at(d.Key.Name)
+	if n.items = append(n.items, it); len(n.items) == 2 {
+		n.only[0] = item{} // It has moved.
+	}
+	t.count(n, d, 1)
+	return n
+}
+
+// remove takes out what add has entered.
+func (t *names) remove(o Object, index int, d *Declaration) *node {
+	n := t.at(d.Key.Name)
+	i := slices.IndexFunc(n.items, func(it item) bool { return it.index == index && it.object == o })
+	n.items = slices.Delete(n.items, i, i+1)
+	t.count(n, d, -1)
+	return n
+}
+
+// count keeps account of hosts and cuts.
+func (t *names) count(n *node, d *Declaration, by int) {
+	isNS := d.Key.Type == dns.TypeNS
+	if isNS && n != t.apex {
+		before := n.cuts
+		n.cuts += int32(by) //nolint:gosec // 1 or -1
+		if before == 0 || n.cuts == 0 {
+			t.cuts += by
+		}
+	}
+	for host := range t.hostsOf(d) {
+		if host.users == nil {
+			host.users = map[*node]int{}
+		}
+		tally(host.users, n, by)
+		if isNS {
+			host.glue += int32(by) //nolint:gosec // 1 or -1
+		}
+		if isNS && n == t.apex {
+			t.serve(host, by)
+		}
+	}
+}
+
+// serve counts who makes a host a name server of the zone.
+func (t *names) serve(host *node, by int) {
+	if host.serves += int32(by); host.serves > 0 { //nolint:gosec // 1 or -1
+		t.hosts[host] = struct{}{}
+	} else {
+		delete(t.hosts, host)
+	}
+}
+
+func tally(counts map[*node]int, n *node, by int) {
+	if counts[n] += by; counts[n] == 0 {
+		delete(counts, n)
+	}
+}
+
+// namesHosts tells whether rdata of a type names a host that should have an address. The targets of CNAME and PTR need not.
+func namesHosts(rrtype uint16) bool {
+	return rrtype == dns.TypeNS || rrtype == dns.TypeMX || rrtype == dns.TypeSRV
+}
+
+// hostsOf yields the hosts inside the zone that a declaration names.
+func (t *names) hostsOf(d *Declaration) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		if !namesHosts(d.Key.Type) {
+			return
+		}
+		for _, rdata := range d.Rdata {
+			if host, _ := hostIn(d.Key.Type, rdata); rrset.IsSubdomain(host, t.apex.name) && !yield(t.at(host)) {
+				return
+			}
+		}
+	}
+}
+
+// cutsAbove yields the names at and above one where a delegation may be, the nearest first.
+func (t *names) cutsAbove(n *node) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		if t.cuts == 0 {
+			return
+		}
+		for ; n != t.apex; n = n.parent {
+			if n.cuts > 0 && !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// topCut is the highest of cutsAbove, nil when there is none.
+func (t *names) topCut(n *node) *node {
+	var top *node
+	for cut := range t.cutsAbove(n) {
+		top = cut
+	}
+	return top
+}
+
+// isRelated tells whether the declarations of other names may exclude those of a name.
+func (t *names) isRelated(n *node) bool {
+	return n.serves > 0 || n == t.apex || t.topCut(n) != nil
+}
+
+// related gives all names whose declarations may exclude those of one, itself included: what is at and below the highest
+// cut above it, and the apex with the zone's own name servers if it is one of those.
+func (t *names) related(start *node) []*node {
+	if !t.isRelated(start) {
+		return []*node{start}
+	}
+	seen, tops := map[*node]struct{}{}, map[*node]struct{}{}
+	var all []*node
+	var visit func(n *node)
+	visit = func(n *node) {
+		if _, again := seen[n]; again {
+			return
+		}
+		seen[n] = struct{}{}
+		all = append(all, n)
+		if top := t.topCut(n); top != nil {
+			if _, again := tops[top]; !again {
+				tops[top] = struct{}{}
+				for m := range top.below() {
+					visit(m)
+				}
+			}
+		}
+		if n.serves > 0 || n == t.apex {
+			visit(t.apex)
+			for host := range t.hosts {
+				visit(host)
+			}
+		}
+	}
+	visit(start)
+	return all
+}
