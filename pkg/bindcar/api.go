@@ -88,6 +88,11 @@ type Zone struct {
 	FilePath string `json:"filePath,omitempty"`
 	// Added is true when the zone was added at run time, through this API.
 	Added bool `json:"added"`
+	// AlsoNotify, AllowTransfer and Primaries are as they were set last, word for word. They are absent when that is not
+	// known, and empty when nothing was set. The listener that the sidecar adds to AlsoNotify for itself is not told.
+	AlsoNotify    []string `json:"alsoNotify,omitzero"`
+	AllowTransfer []string `json:"allowTransfer,omitzero"`
+	Primaries     []string `json:"primaries,omitzero"`
 }
 
 // ZoneList is the answer to GET /zones.

@@ -42,3 +42,30 @@ func BenchmarkZoneFile(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDescriptions reads how 10,000 zones were added: all of them once, and again when one has changed.
+func BenchmarkDescriptions(b *testing.B) {
+	s := &server{options: Options{ZonesDir: b.TempDir()}}
+	write := func(i int) {
+		d := description{Name: fmt.Sprintf("z%d.example", i), Type: Primary, AlsoNotify: []string{"192.0.2.1:53", "192.0.2.2:53"}, NoticeAddress: "127.0.0.1:9954"}
+		if err := d.save(s.files(d.Name).description()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range 10_000 {
+		write(i)
+	}
+	for _, name := range []string{"first", "again"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if name == "first" {
+					s.descriptions = descriptionCache{}
+				}
+				write(7)
+				if all, err := s.descriptions.all(s.options.ZonesDir); err != nil || len(all) != 10_000 {
+					b.Fatal(len(all), err)
+				}
+			}
+		})
+	}
+}

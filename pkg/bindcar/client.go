@@ -25,8 +25,12 @@ type ClientOptions struct {
 
 // Client speaks to the sidecars of any number of pods. It is safe for concurrent use. Its errors are *Error.
 type Client struct {
-	http  *http.Client
-	token *tokenFile
+	http *http.Client
+	// streams is like http, on the same connections, without a limit to how long an answer takes.
+	streams *http.Client
+	// silence is how long a stream may say nothing.
+	silence time.Duration
+	token   *tokenFile
 }
 
 // NewClient makes a client. Connections are kept open, a few to each sidecar.
@@ -41,7 +45,12 @@ func NewClient(options ClientOptions) *Client {
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: timeout,
 	}
-	return &Client{http: &http.Client{Transport: transport, Timeout: timeout}, token: &tokenFile{path: options.TokenFile}}
+	return &Client{
+		http:    &http.Client{Transport: transport, Timeout: timeout},
+		streams: &http.Client{Transport: transport},
+		silence: 3 * heartbeat,
+		token:   &tokenFile{path: options.TokenFile},
+	}
 }
 
 // CreateZone adds a zone; IsExists tells that it was there.
@@ -106,13 +115,23 @@ func (c *Client) call(ctx context.Context, method string, server netip.AddrPort,
 const maxAnswer = 64 << 20
 
 func (c *Client) send(ctx context.Context, method, target string, body []byte, out any) error {
+	response, err := c.open(ctx, c.http, method, target, body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return read(response, out)
+}
+
+// open sends one request and returns the answer, its body unread.
+func (c *Client) open(ctx context.Context, client *http.Client, method, target string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
-		return unreachable(err)
+		return nil, unreachable(err)
 	}
 	token, err := c.token.read()
 	if err != nil {
-		return unreachable(err)
+		return nil, unreachable(err)
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -120,16 +139,15 @@ func (c *Client) send(ctx context.Context, method, target string, body []byte, o
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := c.http.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		var urlErr *url.Error
 		if errors.As(err, &urlErr) {
 			err = urlErr.Err
 		}
-		return unreachable(err)
+		return nil, unreachable(err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	return read(response, out)
+	return response, nil
 }
 
 func read(response *http.Response, out any) error {

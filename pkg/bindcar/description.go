@@ -24,6 +24,9 @@ type description struct {
 	Primaries     []string `json:"primaries,omitempty"`
 	DNSSECPolicy  string   `json:"dnssecPolicy,omitempty"`
 	InlineSigning *bool    `json:"inlineSigning,omitempty"`
+	// NoticeAddress is where the zone's clause has named tell of new serials, beside AlsoNotify. Zones that an older
+	// sidecar added have none until repair gives them one.
+	NoticeAddress string `json:"noticeAddress,omitempty"`
 }
 
 // describe checks a request; its error names the field.
@@ -36,6 +39,7 @@ func (s *server) describe(request CreateZone) (description, error) {
 	d := description{
 		Name: name, Type: strings.ToLower(request.ZoneType), AlsoNotify: config.AlsoNotify, AllowTransfer: config.AllowTransfer,
 		Primaries: config.Primaries, DNSSECPolicy: config.DNSSECPolicy, InlineSigning: config.InlineSigning,
+		NoticeAddress: s.options.NoticeAddress,
 	}
 	if request.UpdateKeyName != "" && d.Type == Primary {
 		if d.UpdateKeyName, err = s.knownUpdateKey(request.UpdateKeyName); err != nil {
@@ -94,8 +98,7 @@ func (d description) clause(file, transferKey string) string {
 		list, _ := servers(d.Primaries, transferKey)
 		fmt.Fprintf(&b, "primaries { %s}; ", list)
 	}
-	if len(d.AlsoNotify) > 0 {
-		list, _ := servers(d.AlsoNotify, transferKey)
+	if list := d.notified(transferKey); list != "" {
 		fmt.Fprintf(&b, "notify explicit; also-notify { %s}; ", list)
 	}
 	if len(d.AllowTransfer) > 0 {
@@ -110,6 +113,16 @@ func (d description) clause(file, transferKey string) string {
 	}
 	b.WriteString("};")
 	return b.String()
+}
+
+// notified lists whom named tells of a new serial, the other servers first: a zone's own list replaces the one among
+// named's options, which has the sidecar.
+func (d description) notified(transferKey string) string {
+	list, _ := servers(d.AlsoNotify, transferKey)
+	if listener, err := named.ParseServer(d.NoticeAddress); err == nil {
+		list += named.ServerClause(listener, 53, "")
+	}
+	return list
 }
 
 func servers(list []string, key string) (string, error) {
@@ -144,5 +157,8 @@ func loadDescription(file string) (description, error) {
 	if err != nil {
 		return d, err
 	}
-	return d, json.Unmarshal(text, &d)
+	if err := json.Unmarshal(text, &d); err != nil {
+		return description{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return d, nil
 }

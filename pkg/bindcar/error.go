@@ -48,6 +48,12 @@ func IsExists(err error) bool { return hasCode(err, http.StatusConflict) }
 // IsNotFound tells whether the server has no such zone.
 func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
 
+// IsNotSupported tells whether the sidecar is one that cannot do what was asked: another version, or not ours.
+func IsNotSupported(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Reason == status.BindcarNotImplemented
+}
+
 func hasCode(err error, code int) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -44,16 +43,57 @@ func (s *server) getZone(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	zones, err := s.zones(r.Context())
+	zone, err := s.zone(r.Context(), name)
 	if err != nil {
 		return err
 	}
+	respond(w, http.StatusOK, zone)
+	return nil
+}
+
+// zone describes one zone without a look at the others.
+func (s *server) zone(ctx context.Context, name string) (Zone, error) {
+	text, err := s.status(ctx, name)
+	if err != nil {
+		return Zone{}, err
+	}
+	zone := Zone{Name: name, Type: typeIn(text)}
+	if serial, ok := serialIn(text); ok {
+		zone.Serial = &serial
+	}
+	if d, err := loadDescription(s.files(name).description()); !isGone(err) {
+		s.describeAs(&zone, d)
+	}
+	if zone.Type != Primary && zone.Type != Secondary {
+		return s.zoneInList(ctx, name)
+	}
+	return zone, nil
+}
+
+// describeAs adds what we know of a zone that was added here. named tells the type only of a zone that has data.
+func (s *server) describeAs(zone *Zone, d description) {
+	zone.Added, zone.FilePath = true, s.files(zone.Name).zone()
+	if d.Name == "" {
+		return // it could not be read
+	}
+	known := func(list []string) []string { return append([]string{}, list...) }
+	zone.AlsoNotify, zone.AllowTransfer, zone.Primaries = known(d.AlsoNotify), known(d.AllowTransfer), known(d.Primaries)
+	if zone.Type == "" {
+		zone.Type = d.Type
+	}
+}
+
+// zoneInList finds a zone that only the list of all tells the type of: one without data in the static configuration.
+func (s *server) zoneInList(ctx context.Context, name string) (Zone, error) {
+	zones, err := s.zones(ctx)
+	if err != nil {
+		return Zone{}, err
+	}
 	i := slices.IndexFunc(zones, func(z Zone) bool { return z.Name == name })
 	if i < 0 {
-		return failure(http.StatusNotFound, "zone not found", "zone "+name+" is not on this server")
+		return Zone{}, failure(http.StatusNotFound, "zone not found", "zone "+name+" is not on this server")
 	}
-	respond(w, http.StatusOK, zones[i])
-	return nil
+	return zones[i], nil
 }
 
 // zones lists what named serves, sorted by name: its statistics channel has all zones and serials in one answer.
@@ -62,15 +102,9 @@ func (s *server) zones(ctx context.Context) ([]Zone, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(s.options.ZonesDir)
+	added, err := s.descriptions.all(s.options.ZonesDir)
 	if err != nil {
-		return nil, fmt.Errorf("listing zone files: %w", err)
-	}
-	added := make(map[string]bool, len(entries))
-	for _, entry := range entries {
-		if stem, ok := strings.CutSuffix(entry.Name(), suffixDescription); ok {
-			added[stem] = true
-		}
+		return nil, err
 	}
 	var zones []Zone
 	for _, z := range stats.Views[view].Zones {
@@ -78,9 +112,9 @@ func (s *server) zones(ctx context.Context) ([]Zone, error) {
 			continue
 		}
 		name := strings.ToLower(strings.TrimSuffix(z.Name, "."))
-		zone := Zone{Name: name, Type: z.Type, Serial: z.Serial, Added: added[fileStem(name)]}
-		if zone.Added {
-			zone.FilePath = s.files(name).zone()
+		zone := Zone{Name: name, Type: z.Type, Serial: z.Serial}
+		if d, ok := added[fileStem(name)]; ok {
+			s.describeAs(&zone, d)
 		}
 		zones = append(zones, zone)
 	}

@@ -14,6 +14,9 @@ type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	// notifies counts what named told, by the answer it got; streams are the readers who are told at present.
+	notifies *prometheus.CounterVec
+	streams  prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -26,8 +29,14 @@ func newMetrics() *metrics {
 			Name: "bindcar_request_duration_seconds", Help: "Time to answer a request, by route.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"route"}),
+		notifies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "bindcar_notifies_total", Help: "NOTIFY messages from named, by the code they were answered with.",
+		}, []string{"rcode"}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "bindcar_notice_streams", Help: "Open streams of notices.",
+		}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.requests, m.duration, m.notifies, m.streams, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ type Options struct {
 	Listen []string
 	// RNDCAddress and RNDCKeyFile lead to named's control channel, StatisticsURL to its statistics channel.
 	RNDCAddress, RNDCKeyFile, StatisticsURL string
+	// NoticeAddress, on loopback, is where named's NOTIFY is awaited, over UDP and TCP.
+	NoticeAddress string
 	// ZonesDir is where zone files are, under the same path as for named.
 	ZonesDir string
 	// UpdateKeyNames are the keys that may stand in a zone's update policy; TransferKeyName guards transfers.
@@ -46,6 +49,7 @@ func NewOptions() *Options {
 		RNDCAddress:   fmt.Sprintf("127.0.0.1:%d", named.ControlPort),
 		RNDCKeyFile:   named.ControlKeyFile,
 		StatisticsURL: fmt.Sprintf("http://127.0.0.1:%d", named.StatisticsPort),
+		NoticeAddress: fmt.Sprintf("127.0.0.1:%d", named.NoticePort),
 		ZonesDir:      named.ZonesDir,
 		RequestRate:   2000,
 		LogLevel:      "info",
@@ -58,6 +62,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.RNDCAddress, "rndc-address", o.RNDCAddress, "Address of named's control channel.")
 	fs.StringVar(&o.RNDCKeyFile, "rndc-key-file", o.RNDCKeyFile, "File with the key of named's control channel.")
 	fs.StringVar(&o.StatisticsURL, "statistics-url", o.StatisticsURL, "Base URL of named's statistics channel.")
+	fs.StringVar(&o.NoticeAddress, "notice-address", o.NoticeAddress, "Address on loopback where named's NOTIFY is awaited.")
 	fs.StringVar(&o.ZonesDir, "zones-dir", o.ZonesDir, "Directory of zone files, shared with named.")
 	fs.StringSliceVar(&o.UpdateKeyNames, "update-key-name", o.UpdateKeyNames, "TSIG keys that may update zones.")
 	fs.StringVar(&o.TransferKeyName, "transfer-key-name", o.TransferKeyName, "TSIG key that transfers and NOTIFY are signed with.")
@@ -84,6 +89,8 @@ func (o *Options) Validate() error {
 	}
 	base, err := url.Parse(o.StatisticsURL)
 	check(err == nil && base.Scheme == "http", "--statistics-url: %q is not an http URL", o.StatisticsURL)
+	notices, err := netip.ParseAddrPort(o.NoticeAddress)
+	check(err == nil && notices.Addr().IsLoopback() && notices.Port() != 0, "--notice-address: %q is not an address and port on loopback", o.NoticeAddress)
 	check(o.RNDCKeyFile != "", "--rndc-key-file: must be set")
 	check(o.ZonesDir != "", "--zones-dir: must be set")
 	check(o.TransferKeyName != "", "--transfer-key-name: must be set")
@@ -110,19 +117,27 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	defer s.close()
 	group, ctx := errgroup.WithContext(ctx)
+	// A server that shuts down waits for its streams.
+	defer context.AfterFunc(ctx, s.stopStreams)()
+	listener, err := s.listenForNotify(ctx)
+	if err != nil {
+		return fmt.Errorf("--notice-address: %w", err)
+	}
+	group.Go(func() error { return listener.serve(ctx) })
+	group.Go(func() error { s.repair(ctx); return nil })
 	for _, address := range o.Listen {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		group.Go(func() error { return serve(ctx, listener, s.handler()) })
+		group.Go(func() error { return serve(ctx, listener, httpServer(ctx, s.handler())) })
 	}
 	klog.FromContext(ctx).Info("serving", "addresses", o.Listen, "zonesDir", o.ZonesDir)
 	return group.Wait()
 }
 
-func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{
+func httpServer(ctx context.Context, handler http.Handler) *http.Server {
+	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       time.Minute,
@@ -131,6 +146,9 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
+}
+
+func serve(ctx context.Context, listener net.Listener, server *http.Server) error {
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

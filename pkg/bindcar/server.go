@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
-// server is the sidecar's state: connections and locks, no data.
+// server is the sidecar's state: connections, locks, what named told last of each zone, and a copy of what is on disk.
 type server struct {
 	options Options
 	control *named.Control
@@ -25,7 +25,14 @@ type server struct {
 	limiter *rate.Limiter
 	metrics *metrics
 	// mutating holds the zones that are being changed.
-	mutating keyedMutex
+	mutating     keyedMutex
+	descriptions descriptionCache
+
+	notices *noticeLog
+	// heartbeat and reviewEvery are the paces of a stream of notices; stopping ends when all streams have to.
+	heartbeat, reviewEvery time.Duration
+	stopping               context.Context
+	stopStreams            context.CancelFunc
 }
 
 func newServer(options Options) (*server, error) {
@@ -40,16 +47,23 @@ func newServer(options Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	stopping, stopStreams := context.WithCancel(context.Background())
 	return &server{
-		options: options,
-		control: named.NewControl(options.RNDCAddress, key),
-		auth:    newAuthenticator(review, options.AllowedServiceAccounts),
-		limiter: rate.NewLimiter(rate.Limit(options.RequestRate), options.RequestRate),
-		metrics: newMetrics(),
+		options:   options,
+		control:   named.NewControl(options.RNDCAddress, key),
+		auth:      newAuthenticator(review, options.AllowedServiceAccounts),
+		limiter:   rate.NewLimiter(rate.Limit(options.RequestRate), options.RequestRate),
+		metrics:   newMetrics(),
+		notices:   newNoticeLog(maxNotices),
+		heartbeat: heartbeat, reviewEvery: goodFor,
+		stopping: stopping, stopStreams: stopStreams,
 	}, nil
 }
 
-func (s *server) close() { _ = s.control.Close() }
+func (s *server) close() {
+	s.stopStreams()
+	_ = s.control.Close()
+}
 
 // handler serves health, readiness and metrics to anybody, and all else to allowed accounts.
 func (s *server) handler() http.Handler {
@@ -82,6 +96,8 @@ func (s *server) handler() http.Handler {
 	})
 	root.HandleFunc("GET "+apiPrefix+"/ready", s.ready)
 	root.Handle("GET /metrics", s.metrics.handler())
+	// Apart from the routes whose duration is measured: a stream has none worth measuring.
+	root.Handle("GET "+apiPrefix+"/notices", s.limited(s.authenticated(http.HandlerFunc(s.streamNotices))))
 	root.Handle("/", s.limited(s.authenticated(s.metrics.count(api))))
 	return root
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,35 +30,60 @@ type sidecar struct {
 	addr   netip.AddrPort
 	client *Client
 	server *server
+	// stop ends the server, in the order in which it ends in a pod.
+	stop func()
 }
 
 func start(t testing.TB, role v1beta1.ServerRole, keys [2]*wire.Key) *sidecar {
 	t.Helper()
-	bind := namedtest.Start(t, role, keys, nil)
-	s, err := newServer(Options{
-		RNDCAddress: bind.ControlAddr(), RNDCKeyFile: bind.Layout.ControlKeyFile, StatisticsURL: bind.StatisticsURL(),
-		ZonesDir: bind.Layout.ZonesDir, UpdateKeyNames: []string{bind.UpdateKey.Name}, TransferKeyName: bind.TransferKey.Name,
-		AllowedServiceAccounts: []string{"lockstep-system/lockstep-controller"}, RequestRate: 1000,
-		reviewer: func(_ context.Context, token string) (string, error) {
-			switch token {
-			case goodToken:
-				return "system:serviceaccount:lockstep-system:lockstep-controller", nil
-			case strangerToken:
-				return "system:serviceaccount:default:default", nil
-			}
-			return "", nil
-		},
+	s := &sidecar{Server: namedtest.Start(t, role, keys, nil), client: clientWith(t, goodToken)}
+	s.run(t, nil)
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// run starts the server; adjust may change it before it serves.
+func (s *sidecar) run(t testing.TB, adjust func(*server)) {
+	t.Helper()
+	var err error
+	s.server, err = newServer(Options{
+		RNDCAddress: s.ControlAddr(), RNDCKeyFile: s.Layout.ControlKeyFile, StatisticsURL: s.StatisticsURL(), NoticeAddress: s.NoticeAddr().String(),
+		ZonesDir: s.Layout.ZonesDir, UpdateKeyNames: []string{s.UpdateKey.Name}, TransferKeyName: s.TransferKey.Name,
+		AllowedServiceAccounts: []string{"lockstep-system/lockstep-controller"}, RequestRate: 1000, reviewer: testReview,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
-	web := httptest.NewServer(s.handler())
-	t.Cleanup(web.Close)
-	return &sidecar{
-		Server: bind, server: s, client: clientWith(t, goodToken),
-		addr: netip.MustParseAddrPort(strings.TrimPrefix(web.URL, "http://")),
+	if adjust != nil {
+		adjust(s.server)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	listener, err := s.server.listenForNotify(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- listener.serve(ctx) }()
+	web := httptest.NewServer(s.server.handler())
+	s.addr = netip.MustParseAddrPort(strings.TrimPrefix(web.URL, "http://"))
+	s.stop = sync.OnceFunc(func() {
+		s.server.close()
+		web.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("listening for NOTIFY: %v", err)
+		}
+	})
+}
+
+func testReview(_ context.Context, token string) (string, error) {
+	switch token {
+	case goodToken:
+		return "system:serviceaccount:lockstep-system:lockstep-controller", nil
+	case strangerToken:
+		return "system:serviceaccount:default:default", nil
+	}
+	return "", nil
 }
 
 func clientWith(t testing.TB, token string) *Client {
@@ -94,7 +120,7 @@ func primaryZone(zone, key string) CreateZone {
 	}
 }
 
-func ask(t *testing.T, server netip.AddrPort, name string, qtype uint16) *dns.Msg {
+func ask(t testing.TB, server netip.AddrPort, name string, qtype uint16) *dns.Msg {
 	t.Helper()
 	reply, err := wire.Query(testContext(t), server, dns.Fqdn(name), qtype)
 	if err != nil {
@@ -103,7 +129,7 @@ func ask(t *testing.T, server netip.AddrPort, name string, qtype uint16) *dns.Ms
 	return reply.Msg
 }
 
-func serialOf(t *testing.T, server netip.AddrPort, zone string) uint32 {
+func serialOf(t testing.TB, server netip.AddrPort, zone string) uint32 {
 	t.Helper()
 	for _, rr := range ask(t, server, zone, dns.TypeSOA).Answer {
 		if soa, ok := rr.(*dns.SOA); ok {
@@ -357,7 +383,7 @@ func mustRR(t *testing.T, text string) dns.RR {
 	return rr
 }
 
-func eventually(t *testing.T, ok func() bool) {
+func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
 	for range 200 {
 		if ok() {

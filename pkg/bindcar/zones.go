@@ -148,15 +148,28 @@ func (s *server) patchZone(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.control.Command(ctx, fmt.Sprintf("modzone %q %s", name, changed.clause(files.zone(), s.options.TransferKeyName))); err != nil {
+	if err := s.modify(ctx, changed); err != nil {
 		return err
 	}
-	if err := changed.save(files.description()); err != nil {
-		return err
+	if d.Type == Secondary && patch.Primaries != nil {
+		// A zone that has data would ask its new primaries at its next refresh, which can be hours away.
+		if _, err := s.control.Command(ctx, "refresh "+name); err != nil {
+			return err
+		}
 	}
 	klog.FromContext(ctx).Info("zone changed", "zone", name)
 	respond(w, http.StatusOK, Answer{Success: true, Message: "zone " + name + " changed"})
 	return nil
+}
+
+// modify gives a zone that is there a new clause. The running zone takes it on without a restart, and keeps its data.
+func (s *server) modify(ctx context.Context, d description) error {
+	files := s.files(d.Name)
+	d.NoticeAddress = s.options.NoticeAddress
+	if _, err := s.control.Command(ctx, fmt.Sprintf("modzone %q %s", d.Name, d.clause(files.zone(), s.options.TransferKeyName))); err != nil {
+		return err
+	}
+	return d.save(files.description())
 }
 
 func (s *server) zoneStatus(w http.ResponseWriter, r *http.Request) error {

@@ -23,14 +23,14 @@ const (
 type Layout struct {
 	ConfigDir, KeyDir, CacheDir, ZonesDir, RunDir string
 	ControlKeyFile                                string
-	Port, ControlPort, StatisticsPort             int
+	Port, ControlPort, StatisticsPort, NoticePort int
 }
 
 // PodLayout is the layout inside an instance's pods.
 func PodLayout() Layout {
 	return Layout{
 		ConfigDir: ConfigDir, KeyDir: KeyDir, CacheDir: CacheDir, ZonesDir: ZonesDir, RunDir: RunDir,
-		ControlKeyFile: ControlKeyFile, Port: Port, ControlPort: ControlPort, StatisticsPort: StatisticsPort,
+		ControlKeyFile: ControlKeyFile, Port: Port, ControlPort: ControlPort, StatisticsPort: StatisticsPort, NoticePort: NoticePort,
 	}
 }
 

@@ -29,7 +29,7 @@ func TestRender(t *testing.T) {
 			role: v1beta1.RolePrimary,
 			want: []string{
 				"listen-on port 5353 { any; };", "listen-on-v6 port 5353 { any; };", "recursion no;", "dnssec-validation no;",
-				"notify-delay 0;", "notify-rate 1000;", "startup-notify-rate 1000;", "serial-query-rate 1000;", "notify explicit;",
+				"notify-delay 0;", "notify-rate 1000;", "startup-notify-rate 1000;", "serial-query-rate 1000;", "notify explicit;", "also-notify { 127.0.0.1 port 9954; };",
 				"max-ixfr-ratio 100%;", `allow-transfer { key "c.ns.transfer."; };`, "allow-new-zones yes;", "category update { null; };",
 				`/update/key.conf"`, `/transfer/key.conf"`, "inet 127.0.0.1 port 9953", "inet 127.0.0.1 port 8053",
 			},
@@ -38,10 +38,10 @@ func TestRender(t *testing.T) {
 		"secondary": {
 			role: "Secondary",
 			want: []string{
-				"notify no;", `allow-notify { key "c.ns.transfer."; };`, "serial-query-rate 1000;", "transfers-per-ns 200;",
+				"notify explicit;", "also-notify { 127.0.0.1 port 9954; };", "notify-delay 0;", "notify-rate 1000;", `allow-notify { key "c.ns.transfer."; };`, "serial-query-rate 1000;", "transfers-per-ns 200;",
 				"min-refresh-time 5;", "min-retry-time 1;", "request-ixfr yes;", "allow-new-zones yes;",
 			},
-			without: []string{"notify-rate", `/update/key.conf"`},
+			without: []string{"max-ixfr-ratio", `/update/key.conf"`},
 		},
 		"resolver": {
 			role: v1beta1.RolePrimary,

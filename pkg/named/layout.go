@@ -1,6 +1,6 @@
 package named
 
-// Ports inside a pod. DNS and the sidecar are reachable from outside, the other two only on loopback.
+// Ports inside a pod. DNS and the sidecar are reachable from outside, the others only on loopback.
 const (
 	// Port is the one that named serves DNS on, UDP and TCP.
 	Port = 5353
@@ -8,6 +8,8 @@ const (
 	ControlPort = 9953
 	// StatisticsPort is named's statistics channel (HTTP, JSON).
 	StatisticsPort = 8053
+	// NoticePort is where the sidecar awaits named's NOTIFY, UDP and TCP.
+	NoticePort = 9954
 	// SidecarPort is the one that the sidecar serves its HTTP API on.
 	SidecarPort = 8080
 	// ServicePort is the DNS port of an instance's Service.

@@ -26,17 +26,22 @@ const commonOptions = `	empty-zones-enable no;
 	session-keyfile none;
 `
 
-// A changed zone is announced at once: BIND's own pace is one NOTIFY after 5 s, 20 a second.
-const primaryOptions = `	notify explicit;
+// A changed zone is announced at once: BIND's own pace is one NOTIFY after 5 s, 20 a second. The sidecar hears of every
+// zone that names nobody else to tell; clauses that do name somebody have to name the sidecar too.
+func (c Config) notify() string {
+	return fmt.Sprintf(`	notify explicit;
+	also-notify { 127.0.0.1 port %d; };
 	notify-delay 0;
 	notify-rate 1000;
 	startup-notify-rate 1000;
-	transfers-out 200;
+`, c.Layout.NoticePort)
+}
+
+const primaryOptions = `	transfers-out 200;
 	max-ixfr-ratio 100%;
 `
 
-const secondaryOptions = `	notify no;
-	transfers-in 200;
+const secondaryOptions = `	transfers-in 200;
 	transfers-per-ns 200;
 	request-ixfr yes;
 	min-refresh-time 5;
@@ -51,6 +56,7 @@ func (c Config) options() (string, error) {
 	fmt.Fprintf(&b, "\tpid-file %q;\n", c.Layout.RunDir+"/named.pid")
 	listenErr := c.listen(&b)
 	b.WriteString(commonOptions)
+	b.WriteString(c.notify())
 	if c.Role.Normalize() == v1beta1.RolePrimary {
 		b.WriteString(primaryOptions)
 	} else {

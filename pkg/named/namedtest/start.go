@@ -29,7 +29,10 @@ type Server struct {
 	UpdateKey   *wire.Key
 	TransferKey *wire.Key
 
-	log lockedBuffer
+	binary string
+	log    lockedBuffer
+	// stop ends the running process and waits for its end.
+	stop func()
 }
 
 // DNS is where the server answers questions.
@@ -42,6 +45,9 @@ func (s *Server) ControlAddr() string { return loopback(s.Layout.ControlPort).St
 func (s *Server) StatisticsURL() string {
 	return "http://" + loopback(s.Layout.StatisticsPort).String()
 }
+
+// NoticeAddr is where named expects the sidecar to listen for NOTIFY. Nobody listens there unless a test does.
+func (s *Server) NoticeAddr() netip.AddrPort { return loopback(s.Layout.NoticePort) }
 
 // Log is what named has written to its log so far.
 func (s *Server) Log() string { return s.log.String() }
@@ -74,17 +80,34 @@ func Start(t testing.TB, role v1beta1.ServerRole, keys [2]*wire.Key, adjust func
 	for name, text := range files {
 		write(t, filepath.Join(s.Layout.ConfigDir, name), text)
 	}
-	s.run(t, binary)
+	s.binary = binary
+	s.run(t)
+	t.Cleanup(func() {
+		s.Stop()
+		if t.Failed() {
+			t.Logf("named:\n%s", s.Log())
+		}
+	})
 	return s
+}
+
+// Stop ends named in good order. It may be called more than once.
+func (s *Server) Stop() { s.stop() }
+
+// Restart ends named and starts it again, with the files and ports that it had.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Stop()
+	s.run(t)
 }
 
 func layout(t testing.TB) named.Layout {
 	dir := t.TempDir()
-	ports := freePorts(t, 3)
+	ports := freePorts(t, 4)
 	l := named.Layout{
 		ConfigDir: dir + "/etc", KeyDir: dir + "/etc/keys", CacheDir: dir + "/cache", ZonesDir: dir + "/cache/zones",
 		RunDir: dir + "/run", ControlKeyFile: dir + "/run/rndc.key",
-		Port: ports[0], ControlPort: ports[1], StatisticsPort: ports[2],
+		Port: ports[0], ControlPort: ports[1], StatisticsPort: ports[2], NoticePort: ports[3],
 	}
 	for _, d := range []string{l.ConfigDir, l.KeyDir + "/update", l.KeyDir + "/transfer", l.ZonesDir, l.RunDir} {
 		if err := os.MkdirAll(d, 0o750); err != nil {
@@ -112,37 +135,39 @@ func (s *Server) writeKeys(t testing.TB) {
 	}
 }
 
-func (s *Server) run(t testing.TB, binary string) {
-	cmd := exec.Command(binary, "-f", "-4", "-n", "1", "-c", filepath.Join(s.Layout.ConfigDir, named.MainFile)) //nolint:gosec // a test
+func (s *Server) run(t testing.TB) {
+	t.Helper()
+	cmd := exec.Command(s.binary, "-f", "-4", "-n", "1", "-c", filepath.Join(s.Layout.ConfigDir, named.MainFile)) //nolint:gosec // a test
 	cmd.Stdout, cmd.Stderr = &s.log, &s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	t.Cleanup(func() {
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(exited)
+	}()
+	s.stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-exited:
 		case <-time.After(5 * time.Second):
 			_ = cmd.Process.Kill()
+			<-exited
 		}
-		if t.Failed() {
-			t.Logf("named:\n%s", s.Log())
-		}
-	})
+	}
 	s.await(t, exited)
 }
 
-func (s *Server) await(t testing.TB, exited <-chan error) {
+func (s *Server) await(t testing.TB, exited <-chan struct{}) {
 	control := named.NewControl(s.ControlAddr(), s.Control)
 	defer func() { _ = control.Close() }()
 	var err error
 	for range 200 {
 		select {
-		case err := <-exited:
-			t.Fatalf("named ended: %v\n%s", err, s.Log())
+		case <-exited:
+			t.Fatalf("named ended\n%s", s.Log())
 		default:
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
