@@ -29,6 +29,7 @@ const (
 	DuplicateZone         = "DuplicateZone"
 	ReconcileDegraded     = "ReconcileDegraded"
 	PrimaryFailed         = "PrimaryFailed"
+	Paused                = "Paused"
 )
 
 // Reasons of records.
@@ -59,14 +60,11 @@ const (
 	InstancesPending         = "InstancesPending"
 	ClustersReady            = "ClustersReady"
 	ClustersProgressing      = "ClustersProgressing"
-	ConfigurationValid       = "ConfigurationValid"
 	ConfigurationInvalid     = "ConfigurationInvalid"
-	MinimumReplicasAvailable = "MinimumReplicasAvailable"
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	RNDCAuthenticationFailed = "RNDCAuthenticationFailed"
 	ZoneTransferComplete     = "ZoneTransferComplete"
 	ZoneTransferFailed       = "ZoneTransferFailed"
-	UpstreamUnreachable      = "UpstreamUnreachable"
 	BindcarBadRequest        = "BindcarBadRequest"
 	BindcarAuthFailed        = "BindcarAuthFailed"
 	BindcarInternalError     = "BindcarInternalError"

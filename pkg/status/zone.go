@@ -18,15 +18,26 @@ type ZoneFacts struct {
 	Generation int64
 	// Serial that the primaries answered with; 0 leaves the last known one.
 	Serial uint32
-	// Records are the selected records that are programmed, in a stable order; Unready counts the others.
-	Records []v1beta1.RecordReference
-	Unready int
+	// Programmed counts the records that are, Unready the others. Records are at most MaxZoneRecords of the programmed
+	// ones, in a stable order.
+	Programmed, Unready int
+	Records             []v1beta1.RecordReference
 	// Instances of the zone, in a stable order, without times.
 	Instances []v1beta1.ZoneInstance
 	// Problem is why nothing of the zone is programmed; True when there is no such problem.
 	Problem Verdict
 	// Servers and Current count the zone's servers and those that hold the zone's serial.
 	Servers, Current int
+	// Untransferred is about a secondary that does not follow although it was told to; empty when there is none.
+	Untransferred string
+	// Paused is true when the zone is only watched; Pending then counts the RRsets that would change.
+	Paused  bool
+	Pending int
+	// Foreign counts the RRsets that nobody declares, ForeignSample lists some of them, sorted.
+	Foreign       int
+	ForeignSample []string
+	// Remark is what else a reader of the zone should know; it becomes part of Ready's message.
+	Remark string
 }
 
 // Zone is the status of a zone. Times are those of the last change, so that an unchanged zone keeps its status.
@@ -37,36 +48,67 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		serial := int64(f.Serial)
 		next.Serial = &serial
 	}
-	// While a primary is away nothing is known anew about records: the list stays as it was when it last was.
+	// While a primary is away nothing is known anew about what it holds: that stays as it was when it last was seen.
 	if f.Problem.Reason != PrimaryFailed {
-		next.RecordsCount = int32(len(f.Records))
+		next.RecordsCount = int32(f.Programmed)
 		next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
+		next.ForeignRRsetsCount, next.ForeignRRsets = int32(f.Foreign), f.ForeignSample
 	}
 	next.Bind9InstancesCount = int32(len(f.Instances))
 	next.Bind9Instances = f.Instances
 	keepTimes(next.Bind9Instances, prev.Bind9Instances, now)
-	ready, progressing, degraded := zoneVerdicts(f)
-	Set(&next.Conditions, Ready, ready, f.Generation, now)
-	Set(&next.Conditions, Progressing, progressing, f.Generation, now)
-	Set(&next.Conditions, Degraded, degraded, f.Generation, now)
+	v := ZoneVerdictsOf(f)
+	Set(&next.Conditions, Ready, v.Ready, f.Generation, now)
+	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)
+	Set(&next.Conditions, Degraded, v.Degraded, f.Generation, now)
 	return next
 }
 
-// zoneVerdicts sums a pass up. A zone is ready once its primaries hold what is declared; secondaries that are still on
+// ZoneVerdicts are the conditions of a zone.
+type ZoneVerdicts struct{ Ready, Progressing, Degraded Verdict }
+
+// Flipped tells whether a condition's status is another one than in o.
+func (v ZoneVerdicts) Flipped(o ZoneVerdicts) bool {
+	return v.Ready.Status != o.Ready.Status || v.Progressing.Status != o.Progressing.Status || v.Degraded.Status != o.Degraded.Status
+}
+
+// ZoneVerdictsOf sums a pass up. A zone is ready once its primaries hold what is declared; secondaries that are still on
 // their way make it progressing, records that cannot be programmed make it degraded.
-func zoneVerdicts(f ZoneFacts) (ready, progressing, degraded Verdict) {
+func ZoneVerdictsOf(f ZoneFacts) ZoneVerdicts {
+	v := zoneVerdicts(f)
+	if f.Remark != "" {
+		v.Ready.Message += "; " + f.Remark
+	}
+	return v
+}
+
+func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	served := fmt.Sprintf("%d of %d servers hold serial %d, %d of %d records are programmed",
-		f.Current, f.Servers, f.Serial, len(f.Records), len(f.Records)+f.Unready)
+		f.Current, f.Servers, f.Serial, f.Programmed, f.Programmed+f.Unready)
 	switch {
 	case !f.Problem.Holds():
-		return f.Problem, No(f.Problem.Reason, f.Problem.Message), Yes(f.Problem.Reason, f.Problem.Message)
+		return ZoneVerdicts{f.Problem, No(f.Problem.Reason, f.Problem.Message), Yes(f.Problem.Reason, f.Problem.Message)}
+	case f.Paused && f.Pending > 0:
+		would := fmt.Sprintf("paused: %s would change", rrsets(f.Pending))
+		return ZoneVerdicts{No(Paused, would), No(Paused, would), Yes(Paused, would)}
+	case f.Paused:
+		return ZoneVerdicts{Yes(Paused, "paused: no RRset would change; "+served), No(Paused, served), No(Paused, served)}
 	case f.Unready > 0:
-		return No(PartialReconciliation, served), No(PartialReconciliation, served), Yes(PartialReconciliation, served)
+		return ZoneVerdicts{No(PartialReconciliation, served), No(PartialReconciliation, served), Yes(PartialReconciliation, served)}
+	case f.Untransferred != "":
+		return ZoneVerdicts{Yes(ReconcileSucceeded, served), No(ZoneTransferFailed, f.Untransferred), Yes(ZoneTransferFailed, f.Untransferred)}
 	case f.Current < f.Servers:
-		return Yes(ReconcileSucceeded, served), Yes(ReasonProgressing, served), Yes(ReconcileDegraded, served)
+		return ZoneVerdicts{Yes(ReconcileSucceeded, served), Yes(ReasonProgressing, served), Yes(ReconcileDegraded, served)}
 	default:
-		return Yes(ReconcileSucceeded, served), No(ReconcileSucceeded, served), No(ReconcileSucceeded, served)
+		return ZoneVerdicts{Yes(ReconcileSucceeded, served), No(ZoneTransferComplete, served), No(ReconcileSucceeded, served)}
 	}
+}
+
+func rrsets(n int) string {
+	if n == 1 {
+		return "1 RRset"
+	}
+	return fmt.Sprintf("%d RRsets", n)
 }
 
 // keepTimes gives every entry the time at which its status last changed.

@@ -13,15 +13,17 @@ import (
 
 func TestZoneVerdicts(t *testing.T) {
 	fine := Yes(ReconcileSucceeded, "")
-	one := []v1beta1.RecordReference{{Name: "www"}}
 	cases := map[string]struct {
 		facts                        ZoneFacts
 		ready, progressing, degraded metav1.ConditionStatus
 		reason                       string
 	}{
-		"all in step":              {ZoneFacts{Problem: fine, Records: one, Servers: 3, Current: 3}, "True", "False", "False", ReconcileSucceeded},
-		"a secondary follows":      {ZoneFacts{Problem: fine, Records: one, Servers: 3, Current: 2}, "True", "True", "True", ReconcileSucceeded},
-		"a record was refused":     {ZoneFacts{Problem: fine, Records: one, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", PartialReconciliation},
+		"all in step":              {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", ReconcileSucceeded},
+		"a secondary is stuck":     {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}, "True", "False", "True", ReconcileSucceeded},
+		"a secondary follows":      {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 2}, "True", "True", "True", ReconcileSucceeded},
+		"a record was refused":     {ZoneFacts{Problem: fine, Programmed: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", PartialReconciliation},
+		"paused, as declared":      {ZoneFacts{Problem: fine, Paused: true, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", Paused},
+		"paused, not as declared":  {ZoneFacts{Problem: fine, Paused: true, Pending: 2, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", Paused},
 		"the primary is not there": {ZoneFacts{Problem: No(PrimaryFailed, "gone"), Unready: 2, Servers: 3}, "False", "False", "True", PrimaryFailed},
 	}
 	for name, c := range cases {
@@ -61,14 +63,14 @@ func TestZoneListsABoundedNumberOfRecordsAndCountsAll(t *testing.T) {
 	for i := range MaxZoneRecords + 5 {
 		records = append(records, v1beta1.RecordReference{Name: fmt.Sprint(i)})
 	}
-	got := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Records: records}, early)
+	got := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Programmed: len(records), Records: records}, early)
 	if len(got.Records) != MaxZoneRecords || int(got.RecordsCount) != MaxZoneRecords+5 {
 		t.Errorf("%d records listed, %d counted", len(got.Records), got.RecordsCount)
 	}
 }
 
 func TestZoneKeepsItsRecordsWhileAPrimaryIsAway(t *testing.T) {
-	fine := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Records: []v1beta1.RecordReference{{Name: "www"}}}, early)
+	fine := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Programmed: 1, Records: []v1beta1.RecordReference{{Name: "www"}}}, early)
 	away := Zone(fine, ZoneFacts{Problem: No(PrimaryFailed, "connection refused"), Unready: 1}, late)
 	if away.RecordsCount != 1 || len(away.Records) != 1 {
 		t.Errorf("the zone lists %v and counts %d", away.Records, away.RecordsCount)

@@ -4,144 +4,103 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// writers bounds the status writes that run at once; kube-apiserver's fairness does the rest.
-const writers = 16
-
-// Records tells every record of a zone what became of it, and lets go of those that have left the zone.
-type Records struct {
-	client client.Client
-
-	mu sync.Mutex
-	// told holds for each record what it was last told, so that a pass over a large zone costs little for the records
-	// that it changes nothing for.
-	told map[types.UID]news
-}
-
-// news is all that a record's status is made from, beside the record itself.
-type news struct {
-	// resourceVersion of the record that the news was compared with.
-	resourceVersion string
-	zone            types.UID
-	key             rrset.Key
-	ttl             uint32
-	accepted        bool
-	// reason, message and note are the declaration's own.
-	reason, message, note string
-	// programmed is why the data is not programmed; zero when it is.
-	programmed status.Verdict
-}
-
-// NewRecords makes the listener.
-func NewRecords(c client.Client) *Records {
-	return &Records{client: c, told: map[types.UID]news{}}
-}
-
-// OnSyncCompleted implements Listener.
-func (l *Records) OnSyncCompleted(ctx context.Context, e SyncCompleted) error {
-	var group errgroup.Group
-	group.SetLimit(writers)
-	for _, record := range e.Released {
-		group.Go(func() error { return l.Release(ctx, record, e.At) })
+// record tells one record what became of it. News about a record that is gone, or is not the one that was read, are no
+// news: what there is instead has its own.
+func (w *Writer) record(ctx context.Context, key source.ObjectKey, n news) error {
+	kind, ok := v1beta1.RecordKindOf(key.Kind)
+	if !ok {
+		return nil
 	}
-	if e.Desired != nil {
-		for i := range e.Desired.Declarations {
-			d := &e.Desired.Declarations[i]
-			record, ok := e.Records[d.Ref.UID]
-			if !ok || (e.Problem.Reason == status.PrimaryFailed && programmed(record, d)) {
-				continue
-			}
-			if n := newsOf(e, d, record); !l.knows(record, n) {
-				group.Go(func() error { return l.tell(ctx, e, d, record, n) })
-			}
+	record := kind.New()
+	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, record.(client.Object)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if n.released {
+		return w.releaseRecord(ctx, record, n)
+	}
+	e, ok := w.latest(n.zone)
+	if !ok || e.Desired == nil || !record.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	for _, d := range e.Desired.Of(key) {
+		if d.Ref.UID == record.GetUID() {
+			return w.tellRecord(ctx, record, e, d)
 		}
 	}
-	return group.Wait()
+	return nil
+}
+
+// tellRecord writes the status of a record that a zone selects, when it differs from what the record already says.
+func (w *Writer) tellRecord(ctx context.Context, record v1beta1.Record, e SyncCompleted, d source.Declaration) error {
+	prev := *record.GetRecordStatus()
+	if e.Problem.Reason == status.PrimaryFailed && programmed(record, d) {
+		return nil
+	}
+	next := status.Record(prev, recordFacts(e, d), e.At)
+	if !equality.Semantic.DeepEqual(next, prev) {
+		if err := w.applied(ctx, d.Ref.Kind, record, &next); err != nil {
+			return err
+		}
+		if e.Problem.Holds() {
+			w.announce(record, prev.Conditions, next.Conditions)
+		}
+	}
+	if !e.settled(d.Ref.Generation, record) {
+		return nil
+	}
+	return w.forgetFormerNames(ctx, record, source.PublishedKeys(record, e.Desired.Name), e)
 }
 
 // programmed tells whether a record says of its present data that it is programmed. Such a record keeps that status while
 // a primary is away: nothing new is known about it, and the zone's status tells of the primary.
-func programmed(record v1beta1.Record, d *source.Declaration) bool {
+func programmed(record v1beta1.Record, d source.Declaration) bool {
 	s := record.GetRecordStatus()
 	return s.ObservedGeneration == d.Ref.Generation && meta.IsStatusConditionTrue(s.Conditions, status.Programmed) &&
-		s.RecordHash == source.Hash(*d)
-}
-
-func newsOf(e SyncCompleted, d *source.Declaration, record v1beta1.Record) news {
-	n := news{
-		resourceVersion: record.GetResourceVersion(), zone: e.Zone.UID, key: d.Key, ttl: d.TTL,
-		accepted: d.Accepted, reason: d.Reason, message: d.Message, note: d.Note, programmed: e.Unprogrammed[d.Key],
-	}
-	if !e.Problem.Holds() {
-		n.programmed = e.Problem
-	}
-	return n
-}
-
-func (l *Records) knows(record v1beta1.Record, n news) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.told[record.GetUID()] == n
-}
-
-// tell writes the status of one selected record when it differs from what the record already says. The news is kept
-// only then: a status that was written comes back with another resourceVersion and is compared once more.
-func (l *Records) tell(ctx context.Context, e SyncCompleted, d *source.Declaration, record v1beta1.Record, n news) error {
-	next := status.Record(*record.GetRecordStatus(), recordFacts(e, d), e.At)
-	if !equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
-		return ApplyStatus(ctx, l.client, v1beta1.KindOf(record).GroupVersionKind(), record, &next)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.told[record.GetUID()] = n
-	return nil
+		s.RecordHash == source.Hash(d)
 }
 
 // recordFacts picks out of a pass what concerns one declaration.
-func recordFacts(e SyncCompleted, d *source.Declaration) status.RecordFacts {
+func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
 	kind, _ := v1beta1.RecordKindOfType(d.Key.Type)
 	f := status.RecordFacts{
 		Zone: e.Zone, Generation: d.Ref.Generation,
-		Owner: strings.TrimSuffix(d.Key.Name, "."), Hash: source.Hash(*d),
-		Accepted: status.Yes(status.Accepted, "part of zone "+e.Zone.Spec.ZoneName), ReadyReason: status.ReconcileFailed,
+		Owner: strings.TrimSuffix(d.Key.Name, "."), Hash: source.Hash(d), ReadyReason: status.ReconcileFailed,
 	}
 	if kind.Type == "A" || kind.Type == "AAAA" {
 		f.Addresses = strings.Join(d.Rdata, ",")
 	}
-	pending, stuck := e.Unprogrammed[d.Key]
-	switch {
-	case !d.Accepted:
-		f.Accepted = status.No(d.Reason, d.Message)
-		f.Programmed = status.No(d.Reason, d.Message)
-	case !e.Problem.Holds():
-		f.Programmed = e.Problem
+	f.Accepted, f.Programmed = verdicts(e, d)
+	if d.Accepted && !e.Problem.Holds() {
 		f.ReadyReason = recordReason(e.Problem.Reason)
-	case stuck:
-		f.Programmed = pending
-	default:
-		f.Programmed = status.Yes(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s %s",
-			e.Zone.Spec.ZoneName, d.Key.Name, kind.Type))
-	}
-	if d.Accepted && d.Note != "" {
-		f.Accepted.Message += "; " + d.Note
 	}
 	return f
+}
+
+// verdicts are the two halves of a declaration's outcome.
+func verdicts(e SyncCompleted, d source.Declaration) (accepted, programmed status.Verdict) {
+	if !d.Accepted {
+		v := status.No(d.Reason, d.Message)
+		return v, v
+	}
+	accepted = status.Yes(status.Accepted, "part of zone "+e.Zone.Spec.ZoneName)
+	if d.Note != "" {
+		accepted.Message += "; " + d.Note
+	}
+	if v, not := e.unprogrammed(d); not {
+		return accepted, v
+	}
+	return accepted, status.Yes(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s", e.Zone.Spec.ZoneName, d.Key))
 }
 
 // recordReason is the reason that a record gives for a problem of its zone.
@@ -152,46 +111,37 @@ func recordReason(zoneReason string) string {
 	return status.ZoneNotConfigured
 }
 
-// Release takes our marks off a record whose data is in no zone: a deleted one may go now, any other says that no zone
-// selects it. The status is last, for as long as it names the zone the record is released again.
-func (l *Records) Release(ctx context.Context, record v1beta1.Record, now time.Time) error {
-	l.mu.Lock()
-	delete(l.told, record.GetUID())
-	l.mu.Unlock()
-	err := UpdateMetadata(ctx, l.client, record, func(o client.Object) {
-		controllerutil.RemoveFinalizer(o, v1beta1.Finalizer)
-		annotations := o.GetAnnotations()
-		delete(annotations, v1beta1.ZoneAnnotation)
-		o.SetAnnotations(annotations)
-	})
+// releaseRecord takes our marks off a record whose data is in no zone: a deleted one may go now, any other says that no
+// zone has it. The status is last, for as long as it names the zone the record is released again. A record that the zone
+// has taken up again in the meantime stays as it is.
+func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n news) error {
+	message := "no DNSZone of namespace " + record.GetNamespace() + " selects this record's labels"
+	if w.Place != nil && record.GetDeletionTimestamp().IsZero() {
+		at := w.Place(record)
+		if at.claimed(n.zone) {
+			return nil
+		}
+		if len(at.Taken) > 0 {
+			message = "DNSZone " + at.Taken[0].String() + " is about to take this record"
+		}
+	}
+	free, err := updateMetadata(ctx, w.Client, record, unmark)
 	if err != nil || !record.GetDeletionTimestamp().IsZero() {
 		return err
 	}
-	next := status.Unselected(*record.GetRecordStatus(), record.GetGeneration(),
-		"no DNSZone of namespace "+record.GetNamespace()+" selects this record's labels", now)
+	record = free.(v1beta1.Record)
+	next := status.Unselected(*record.GetRecordStatus(), record.GetGeneration(), message, w.Now())
 	if equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
 		return nil
 	}
-	return ApplyStatus(ctx, l.client, v1beta1.KindOf(record).GroupVersionKind(), record, &next)
+	return w.applied(ctx, v1beta1.KindOf(record).Kind, record, &next)
 }
 
-// UpdateMetadata changes an object's metadata, if change makes a difference, on condition that nobody changed the
-// object since it was read. An object that is gone is left alone.
-func UpdateMetadata(ctx context.Context, c client.Client, obj client.Object, change func(client.Object)) error {
-	next := obj.DeepCopyObject().(client.Object)
-	change(next)
-	if equality.Semantic.DeepEqual(obj.GetFinalizers(), next.GetFinalizers()) &&
-		equality.Semantic.DeepEqual(obj.GetAnnotations(), next.GetAnnotations()) {
-		return nil
-	}
-	err := c.Patch(ctx, next, client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{}))
-	if gone(err) {
-		return nil
-	}
-	return err
-}
-
-// gone tells whether an object could not be written because it is not there any more, or is another one by now.
-func gone(err error) bool {
-	return apierrors.IsNotFound(err) || (apierrors.IsConflict(err) && strings.Contains(err.Error(), "UID"))
+// unmark takes off what says that an object's data may be in DNS.
+func unmark(o client.Object) {
+	controllerutil.RemoveFinalizer(o, v1beta1.Finalizer)
+	annotations := o.GetAnnotations()
+	delete(annotations, v1beta1.ZoneAnnotation)
+	delete(annotations, v1beta1.FormerNamesAnnotation)
+	o.SetAnnotations(annotations)
 }

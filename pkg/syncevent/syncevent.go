@@ -8,8 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
@@ -17,6 +15,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
+
+// ErrTransfer is in the chain of a ServerOutcome's Err when the server is a secondary that does not follow its primaries,
+// although it was told to transfer the zone.
+var ErrTransfer = errors.New("the secondary does not follow its primaries")
 
 // ServerOutcome is how a pass ended on one server of the zone.
 type ServerOutcome struct {
@@ -31,12 +33,14 @@ type ServerOutcome struct {
 
 // SyncCompleted is the outcome of one pass over a zone. A pass that found nothing to change is an outcome too.
 type SyncCompleted struct {
-	// Zone is the object as it was read, Desired what was made of it and its records. Desired is nil when the pass
+	// Zone is the object as it was read, Desired what was made of it and its objects. Desired is nil when the pass
 	// ended before (Problem says why).
 	Zone    *v1beta1.DNSZone
 	Desired *source.Zone
-	// Records are the objects behind Desired.Declarations, by UID.
-	Records map[types.UID]v1beta1.Record
+	// Touched are the objects whose outcome may differ from what the zone's last event said; All means every object of
+	// Desired, whatever Touched holds.
+	Touched []source.ObjectKey
+	All     bool
 	// Changes are what this pass applied to the first primary that had any.
 	Changes plan.Changes
 	// Serial is the zone's serial after the pass.
@@ -44,13 +48,26 @@ type SyncCompleted struct {
 	// Unprogrammed holds the verdict for every RRset that not all primaries answered with; all others are programmed.
 	Unprogrammed map[rrset.Key]status.Verdict
 	// Released are the objects whose data has left the zone: deleted ones, and ones the zone no longer selects.
-	Released []v1beta1.Record
+	Released []source.Object
+	// Foreign counts the RRsets of the zone that nobody declares, ForeignSample holds at most 100 of them, sorted.
+	Foreign       int
+	ForeignSample []rrset.Key
+	// Paused is true when the zone was only watched; Pending then counts the RRsets that would change.
+	Paused  bool
+	Pending int
+	// Drift counts the RRsets that this pass corrected after somebody else had changed them.
+	Drift int
+	// AlsoSelected are the objects that this zone selects and an older zone has; OlderZones names those zones, as far as
+	// they are in this zone's namespace.
+	AlsoSelected []source.ObjectKey
+	OlderZones   []string
 	// Servers holds one entry for each server of the zone.
 	Servers []ServerOutcome
 	// Problem is why the whole zone is not programmed; its Status is True when there is none.
 	Problem status.Verdict
-	// At is when the pass ended.
-	At time.Time
+	// At is when the pass ended, Took how long it was.
+	At   time.Time
+	Took time.Duration
 }
 
 // Listener is told about every completed pass. An error means that what it had to tell was not told, and that it

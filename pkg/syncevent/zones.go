@@ -3,56 +3,144 @@ package syncevent
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Zones writes the status of the zone itself.
-type Zones struct {
-	Client client.Client
+// zonePause is the least time between two writes of a zone's status that tell nothing urgent.
+const zonePause = time.Second
+
+// zoneNews is what a zone has to be told.
+type zoneNews struct {
+	// e is the latest outcome, without what nobody needs any more.
+	e SyncCompleted
+	// told and generation are what was written last, at written; all zero before the first time.
+	told       status.ZoneVerdicts
+	generation int64
+	written    time.Time
 }
 
-// OnSyncCompleted implements Listener.
-func (l Zones) OnSyncCompleted(ctx context.Context, e SyncCompleted) error {
-	next := status.Zone(e.Zone.Status, zoneFacts(e), e.At)
-	if equality.Semantic.DeepEqual(next, e.Zone.Status) {
-		return nil
+// early is how long a status should wait. What flips a condition or answers another generation of the spec does not
+// wait: that is what people wait for.
+func (z *zoneNews) early(v status.ZoneVerdicts, now time.Time) time.Duration {
+	if z.written.IsZero() || z.generation != z.e.Zone.Generation || v.Flipped(z.told) {
+		return 0
 	}
-	return ApplyStatus(ctx, l.Client, v1beta1.GroupVersion.WithKind("DNSZone"), e.Zone, &next)
+	return z.written.Add(zonePause).Sub(now)
 }
 
+// zone writes the status of a zone, when it differs from what the zone already says.
+func (w *Writer) zone(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	w.mu.Lock()
+	z := w.zones[key]
+	if z == nil {
+		w.mu.Unlock()
+		return 0, nil
+	}
+	e, before := z.e, *z
+	w.mu.Unlock()
+	facts := zoneFacts(e)
+	verdicts := status.ZoneVerdictsOf(facts)
+	if wait := before.early(verdicts, w.Now()); wait > 0 {
+		return wait, nil
+	}
+	zone := &v1beta1.DNSZone{}
+	if err := w.Client.Get(ctx, key, zone); client.IgnoreNotFound(err) != nil {
+		return 0, err
+	} else if err != nil || zone.UID != e.Zone.UID {
+		return 0, nil
+	}
+	facts.Instances = zoneInstances(e.Servers)
+	facts.Records = w.listRecords(ctx, e, facts.Programmed, zone.Status.Records)
+	next := status.Zone(zone.Status, facts, e.At)
+	if !equality.Semantic.DeepEqual(next, zone.Status) {
+		if err := w.applied(ctx, zoneKind, zone, &next); err != nil {
+			return 0, err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	z.told, z.generation, z.written = verdicts, e.Zone.Generation, w.Now()
+	return 0, nil
+}
+
+// zoneFacts counts; it costs what is not programmed, not what the zone holds.
 func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
-		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem,
-		Instances: zoneInstances(e.Servers), Servers: len(e.Servers),
+		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Servers: len(e.Servers),
+		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: alsoSelected(e),
 	}
 	for _, s := range e.Servers {
 		if s.Current {
 			f.Current++
 		}
-	}
-	if e.Desired == nil {
-		return f
-	}
-	for _, d := range e.Desired.Declarations {
-		_, stuck := e.Unprogrammed[d.Key]
-		if !d.Accepted || stuck || !e.Problem.Holds() {
-			f.Unready++
-			continue
+		if errors.Is(s.Err, ErrTransfer) && f.Untransferred == "" {
+			f.Untransferred = s.Pod + ": " + s.Err.Error()
 		}
-		ref := v1beta1.RecordReference{APIVersion: d.Ref.APIVersion, Kind: d.Ref.Kind, Namespace: d.Ref.Namespace, Name: d.Ref.Name}
-		if record, ok := e.Records[d.Ref.UID]; ok {
-			ref.RecordName = record.RecordName()
-			ref.LastReconciledAt = record.GetRecordStatus().LastUpdated
-		}
-		f.Records = append(f.Records, ref)
+	}
+	for _, key := range e.ForeignSample {
+		f.ForeignSample = append(f.ForeignSample, key.String())
+	}
+	if e.Desired != nil {
+		f.Unready = unready(e)
+		f.Programmed = e.Desired.Declarations.Len() - f.Unready
 	}
 	return f
+}
+
+// unready counts the declarations that are not programmed.
+func unready(e SyncCompleted) int {
+	if !e.Problem.Holds() {
+		return e.Desired.Declarations.Len()
+	}
+	count := e.Desired.Refused
+	for key := range e.Unprogrammed {
+		set, _ := e.Desired.RRsets.Get(key)
+		owners := slices.Concat(set.Owners...)
+		slices.SortFunc(owners, func(a, b source.Ref) int { return cmp.Compare(a.String(), b.String()) })
+		for _, owner := range slices.Compact(owners) {
+			for _, d := range e.Desired.Of(source.ObjectKey{Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}) {
+				if d.Accepted && d.Key == key {
+					count++
+				}
+			}
+		}
+	}
+	return count
+}
+
+// alsoSelected tells whoever reads a zone why it does not hold all that it selects.
+func alsoSelected(e SyncCompleted) string {
+	n := len(e.AlsoSelected)
+	if n == 0 {
+		return ""
+	}
+	var some []string
+	for _, key := range e.AlsoSelected[:min(n, 3)] {
+		some = append(some, key.String())
+	}
+	if n > len(some) {
+		some = append(some, "…")
+	}
+	objects, older := "1 record is", "an older zone, which has it"
+	if n > 1 {
+		objects, older = fmt.Sprintf("%d records are", n), "older zones, which have them"
+	}
+	if len(e.OlderZones) > 0 {
+		older += ": DNSZone " + strings.Join(e.OlderZones[:min(len(e.OlderZones), 3)], ", ")
+	}
+	return fmt.Sprintf("%s also selected (%s) by %s", objects, strings.Join(some, ", "), older)
 }
 
 // zoneInstances sums up the servers by instance: an instance is configured when all its pods are.

@@ -1,0 +1,236 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+)
+
+// EndpointFacts is what is known about a DNSEndpoint at one moment: what every zone that takes any of its endpoints says.
+type EndpointFacts struct {
+	// Generation of the object that was judged.
+	Generation int64
+	// Zones are the zones that take endpoints of the object, by namespace and name.
+	Zones []EndpointZoneFacts
+	// Unplaced are the endpoints that no zone takes; only their Index and RRset matter.
+	Unplaced []EndpointOutcome
+	// Left tells of a zone in the previous status that it holds nothing of the object any more.
+	Left func(v1alpha1.EndpointZone) bool
+}
+
+// EndpointZoneFacts is what one zone says about the endpoints that it takes.
+type EndpointZoneFacts struct {
+	Namespace, Name, ZoneName string
+	// Judged is false while the zone has told nothing about the object's endpoints.
+	Judged bool
+	// Endpoints holds one outcome for each endpoint that the zone takes.
+	Endpoints []EndpointOutcome
+	// Problem is why nothing of the zone is programmed; True when there is no such problem.
+	Problem Verdict
+	// Stuck tells of an RRset, written as in EndpointOutcome, that the servers could not be brought to what is declared
+	// for it, be it other data or none.
+	Stuck func(rrset string) bool
+}
+
+// EndpointOutcome is what became of one endpoint.
+type EndpointOutcome struct {
+	// Index in spec.endpoints.
+	Index int
+	// RRset is the owner name and the type: "www.example.com./A".
+	RRset                string
+	Accepted, Programmed Verdict
+}
+
+// Endpoint is the status of a DNSEndpoint, summed up over its zones. status.zones tells what the servers were seen to
+// hold: an RRset stays there until a pass has seen it gone.
+func Endpoint(prev v1alpha1.DNSEndpointStatus, f EndpointFacts, now time.Time) v1alpha1.DNSEndpointStatus {
+	next := *prev.DeepCopy()
+	if prev.ObservedGeneration == f.Generation && meta.IsStatusConditionTrue(prev.Conditions, Programmed) {
+		f.Zones = keepProgrammed(f.Zones)
+	}
+	next.ObservedGeneration = f.Generation
+	next.Zones = endpointZones(prev.Zones, f)
+	Set(&next.Conditions, Accepted, f.accepted(), f.Generation, now)
+	Set(&next.Conditions, Programmed, f.programmed(), f.Generation, now)
+	return next
+}
+
+// keepProgrammed lets endpoints be programmed that were, while a primary of their zone is away: nothing new is known about
+// them, and the zone's status tells of the primary.
+func keepProgrammed(zones []EndpointZoneFacts) []EndpointZoneFacts {
+	kept := slices.Clone(zones)
+	for i := range kept {
+		if kept[i].Problem.Reason != PrimaryFailed {
+			continue
+		}
+		kept[i].Endpoints = slices.Clone(kept[i].Endpoints)
+		for j := range kept[i].Endpoints {
+			if e := &kept[i].Endpoints[j]; e.Accepted.Holds() {
+				e.Programmed = Yes(Programmed, "")
+			}
+		}
+	}
+	return kept
+}
+
+// waiting is the first zone that has not judged the endpoints that it takes.
+func (f EndpointFacts) waiting() (Verdict, bool) {
+	for _, z := range f.Zones {
+		switch {
+		case z.Judged:
+		case z.Problem.Reason != "" && !z.Problem.Holds():
+			return Maybe(z.Problem.Reason, fmt.Sprintf("zone %s: %s", z.ZoneName, z.Problem.Message)), true
+		default:
+			return Maybe(Pending, fmt.Sprintf("zone %s has not been looked at yet", z.ZoneName)), true
+		}
+	}
+	return Verdict{}, false
+}
+
+// outcomes are those of all endpoints in the order of the spec. Those that no zone takes are among them.
+func (f EndpointFacts) outcomes() []EndpointOutcome {
+	var all []EndpointOutcome
+	for _, o := range f.Unplaced {
+		o.Accepted = No(NoMatchingZone, fmt.Sprintf(
+			"no DNSZone of this namespace, and none that lets it in by its annotation %s, holds this name", v1beta1.AllowEndpointNamespacesAnnotation))
+		o.Programmed = o.Accepted
+		all = append(all, o)
+	}
+	for _, z := range f.Zones {
+		all = append(all, z.Endpoints...)
+	}
+	slices.SortStableFunc(all, func(a, b EndpointOutcome) int { return cmp.Compare(a.Index, b.Index) })
+	return all
+}
+
+func (f EndpointFacts) accepted() Verdict {
+	if v, waits := f.waiting(); waits {
+		return v
+	}
+	all := f.outcomes()
+	if v, refused := firstOf(all, func(o EndpointOutcome) Verdict { return o.Accepted }, "accepted"); refused {
+		return v
+	}
+	if len(all) == 0 {
+		return Yes(Accepted, "there is no endpoint")
+	}
+	return Yes(Accepted, fmt.Sprintf("%s part of %s", endpointsAre(len(all)), f.zoneNames()))
+}
+
+func (f EndpointFacts) programmed() Verdict {
+	if v, waits := f.waiting(); waits {
+		return v
+	}
+	all := f.outcomes()
+	if v, failed := firstOf(all, func(o EndpointOutcome) Verdict { return o.Programmed }, "programmed"); failed {
+		return v
+	}
+	if len(all) == 0 {
+		return Yes(Programmed, "there is no endpoint")
+	}
+	return Yes(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), endpoints(len(all))))
+}
+
+// firstOf sums up what is not as it should be: the first endpoint with the words that were said about it, and how many.
+func firstOf(all []EndpointOutcome, of func(EndpointOutcome) Verdict, what string) (Verdict, bool) {
+	var first *EndpointOutcome
+	count := 0
+	for i := range all {
+		if of(all[i]).Holds() {
+			continue
+		}
+		if count++; first == nil {
+			first = &all[i]
+		}
+	}
+	if first == nil {
+		return Verdict{}, false
+	}
+	v := of(*first)
+	if field := fmt.Sprintf("spec.endpoints[%d]", first.Index); !strings.HasPrefix(v.Message, field) {
+		v.Message = fmt.Sprintf("%s %s: %s", field, first.RRset, v.Message)
+	}
+	if len(all) > 1 {
+		v.Message = fmt.Sprintf("%d of %d endpoints are %s; %s", len(all)-count, len(all), what, v.Message)
+	}
+	return v, true
+}
+
+func (f EndpointFacts) zoneNames() string {
+	var names []string
+	for _, z := range f.Zones {
+		names = append(names, z.ZoneName)
+	}
+	if len(names) == 1 {
+		return "zone " + names[0]
+	}
+	return "zones " + strings.Join(names, ", ")
+}
+
+func endpoints(n int) string {
+	if n == 1 {
+		return "1 endpoint"
+	}
+	return fmt.Sprintf("%d endpoints", n)
+}
+
+func endpointsAre(n int) string {
+	if n == 1 {
+		return "1 endpoint is"
+	}
+	return endpoints(n) + " are"
+}
+
+// endpointZones tells which zones hold what. A zone that could not be looked at, or that takes nothing any more and has
+// not let go yet, goes on holding what it held.
+func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.EndpointZone {
+	var next []v1alpha1.EndpointZone
+	taken := map[[2]string]bool{}
+	for _, z := range f.Zones {
+		taken[[2]string{z.Namespace, z.Name}] = true
+		entry := v1alpha1.EndpointZone{Namespace: z.Namespace, Name: z.Name, ZoneName: z.ZoneName}
+		if i := slices.IndexFunc(prev, func(p v1alpha1.EndpointZone) bool { return p.Namespace == z.Namespace && p.Name == z.Name }); i >= 0 {
+			entry.RRsets = prev[i].RRsets
+		}
+		if z.Judged && z.Problem.Holds() {
+			entry.RRsets = z.held(entry.RRsets)
+		}
+		if len(entry.RRsets) > 0 {
+			next = append(next, entry)
+		}
+	}
+	for _, p := range prev {
+		if !taken[[2]string{p.Namespace, p.Name}] && (f.Left == nil || !f.Left(p)) {
+			next = append(next, p)
+		}
+	}
+	slices.SortFunc(next, func(a, b v1alpha1.EndpointZone) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return next
+}
+
+// held are the RRsets that the servers hold of an object: those that are programmed, and those that they held before and
+// that a pass could not change.
+func (z EndpointZoneFacts) held(before []string) []string {
+	var rrsets []string
+	for _, o := range z.Endpoints {
+		if o.Accepted.Holds() && o.Programmed.Holds() {
+			rrsets = append(rrsets, o.RRset)
+		}
+	}
+	for _, r := range before {
+		if z.Stuck != nil && z.Stuck(r) {
+			rrsets = append(rrsets, r)
+		}
+	}
+	slices.Sort(rrsets)
+	return slices.Compact(rrsets)
+}

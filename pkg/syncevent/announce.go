@@ -1,0 +1,76 @@
+package syncevent
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// Reasons of the Kubernetes Events on records and DNSEndpoints, and the action that they tell of.
+const (
+	RecordProgrammed = "RecordProgrammed"
+	RecordFailed     = "RecordFailed"
+	programAction    = "Program"
+)
+
+// announcer makes Kubernetes Events. There may be fewer than there are transitions: the statuses tell all of them.
+type announcer struct {
+	recorder         events.EventRecorder
+	normal, warnings flowcontrol.PassiveRateLimiter
+}
+
+func newAnnouncer(r events.EventRecorder) *announcer {
+	return &announcer{
+		recorder: r, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100),
+		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500),
+	}
+}
+
+// announce tells of a status that was written, if it is a transition.
+func (a *announcer) announce(o client.Object, prev, next []metav1.Condition) {
+	kind, reason, note := transition(prev, next)
+	if kind == "" || a.recorder == nil {
+		return
+	}
+	limit := a.normal
+	if kind == corev1.EventTypeWarning {
+		limit = a.warnings
+	}
+	if limit.TryAccept() {
+		a.recorder.Eventf(o, nil, kind, reason, programAction, "%s", note)
+	}
+}
+
+// transition is the Event that a change of conditions is worth; its kind is empty when it is worth none. A generation of
+// a spec is announced once as programmed, and once for each reason for which it is not.
+func transition(prev, next []metav1.Condition) (kind, reason, note string) {
+	before, after := meta.FindStatusCondition(prev, status.Programmed), meta.FindStatusCondition(next, status.Programmed)
+	if after == nil || (before != nil && before.Status == after.Status && before.ObservedGeneration == after.ObservedGeneration &&
+		(after.Status == metav1.ConditionTrue || before.Reason == after.Reason)) {
+		return "", "", ""
+	}
+	switch after.Status {
+	case metav1.ConditionTrue:
+		return corev1.EventTypeNormal, RecordProgrammed, shorten(after.Message)
+	case metav1.ConditionFalse:
+		return corev1.EventTypeWarning, RecordFailed, shorten(after.Reason + ": " + after.Message)
+	default:
+		return "", "", ""
+	}
+}
+
+// shorten keeps a note within the 1024 bytes that events.k8s.io/v1 allows.
+func shorten(note string) string {
+	const most = 1024
+	if len(note) <= most {
+		return note
+	}
+	return strings.ToValidUTF8(note[:most-3], "") + "..."
+}

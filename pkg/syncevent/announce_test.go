@@ -1,0 +1,70 @@
+package syncevent
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+func conditions(s metav1.ConditionStatus, reason, message string, generation int64) []metav1.Condition {
+	return []metav1.Condition{{Type: status.Programmed, Status: s, Reason: reason, Message: message, ObservedGeneration: generation}}
+}
+
+func TestTransition(t *testing.T) {
+	yes := conditions("True", status.Programmed, "served", 1)
+	no := conditions("False", status.ReconcileFailed, "dns-primary-0: REFUSED", 1)
+	cases := map[string]struct {
+		prev, next []metav1.Condition
+		want       string
+	}{
+		"programmed for the first time": {nil, yes, "Normal RecordProgrammed served"},
+		"programmed as before":          {yes, yes, ""},
+		"another generation programmed": {yes, conditions("True", status.Programmed, "served", 2), "Normal RecordProgrammed served"},
+		"programmed after a failure":    {no, yes, "Normal RecordProgrammed served"},
+		"failed for the first time":     {nil, no, "Warning RecordFailed ReconcileFailed: dns-primary-0: REFUSED"},
+		"failed after it was served":    {yes, no, "Warning RecordFailed ReconcileFailed: dns-primary-0: REFUSED"},
+		"failed as before":              {no, no, ""},
+		"failed in other words":         {no, conditions("False", status.ReconcileFailed, "dns-primary-0: SERVFAIL", 1), ""},
+		"failed for another reason":     {no, conditions("False", status.Conflict, "older", 1), "Warning RecordFailed Conflict: older"},
+		"failed in another generation":  {no, conditions("False", status.ReconcileFailed, "REFUSED", 2), "Warning RecordFailed ReconcileFailed: REFUSED"},
+		"nobody can tell":               {yes, conditions("Unknown", status.Pending, "", 1), ""},
+		"no zone has it":                {yes, nil, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			kind, reason, note := transition(c.prev, c.next)
+			if got := strings.TrimSpace(kind + " " + reason + " " + note); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestEventsAreLimited(t *testing.T) {
+	recorder := events.NewFakeRecorder(10_000)
+	a := newAnnouncer(recorder)
+	for range 2000 {
+		a.announce(&v1beta1.ARecord{}, nil, conditions("True", status.Programmed, "served", 1))
+		a.announce(&v1beta1.ARecord{}, nil, conditions("False", status.ReconcileFailed, "REFUSED", 1))
+	}
+	count := map[string]int{}
+	for len(recorder.Events) > 0 {
+		count[strings.Fields(<-recorder.Events)[0]]++
+	}
+	if count["Normal"] < 100 || count["Normal"] > 150 || count["Warning"] < 500 || count["Warning"] > 750 {
+		t.Errorf("2000 transitions of each kind made %v", count)
+	}
+	quiet := newAnnouncer(nil)
+	quiet.announce(&v1beta1.ARecord{}, nil, conditions("True", status.Programmed, "served", 1))
+}
+
+func TestNotesFitIntoAnEvent(t *testing.T) {
+	if note := shorten(strings.Repeat("ä", 4000)); len(note) > 1024 || !strings.HasSuffix(note, "...") {
+		t.Errorf("a note of %d bytes", len(note))
+	}
+}

@@ -1,0 +1,36 @@
+package syncevent
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// settled tells whether a pass has dealt with an object as it is now, the names that it had before included: admission
+// notes those in the same write that gives it another generation.
+func (e SyncCompleted) settled(generation int64, o source.Object) bool {
+	return e.Problem.Holds() && e.Pending == 0 && generation == o.GetGeneration()
+}
+
+// forgetFormerNames removes the note of an object's former names once none of the RRsets that it has or had is waiting for
+// anything.
+func (w *Writer) forgetFormerNames(ctx context.Context, o client.Object, keys []rrset.Key, passes ...SyncCompleted) error {
+	if _, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]; !noted {
+		return nil
+	}
+	for _, e := range passes {
+		if slices.ContainsFunc(keys, func(k rrset.Key) bool { _, stuck := e.Unprogrammed[k]; return stuck }) {
+			return nil
+		}
+	}
+	return UpdateMetadata(ctx, w.Client, o, func(o client.Object) {
+		annotations := o.GetAnnotations()
+		delete(annotations, v1beta1.FormerNamesAnnotation)
+		o.SetAnnotations(annotations)
+	})
+}

@@ -1,0 +1,171 @@
+package syncevent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// note is one call of an outbox's writer.
+type note struct {
+	Key  source.ObjectKey
+	Zone string
+	At   time.Duration
+}
+
+// desk runs an outbox whose writer notes what it is given and then does what answer says.
+type desk struct {
+	*outbox
+	mu    sync.Mutex
+	began time.Time
+	notes []note
+	depth int
+}
+
+func newDesk(t *testing.T, writers int, answer func(ctx context.Context, n note) (time.Duration, error)) *desk {
+	t.Helper()
+	d := &desk{began: time.Now()}
+	d.outbox = newOutbox(func(ctx context.Context, key source.ObjectKey, n news) (time.Duration, error) {
+		this := note{Key: key, Zone: n.zone.Name, At: time.Since(d.began)}
+		d.mu.Lock()
+		d.notes = append(d.notes, this)
+		d.mu.Unlock()
+		return answer(ctx, this)
+	}, func(n int) { d.depth = n })
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); d.run(ctx, writers) }()
+	t.Cleanup(func() { stop(); <-done })
+	return d
+}
+
+func (d *desk) written() []note {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]note(nil), d.notes...)
+}
+
+func key(name string) source.ObjectKey {
+	return source.ObjectKey{Kind: "ARecord", Namespace: "team", Name: name}
+}
+
+func of(zone string) news { return news{zone: client.ObjectKey{Namespace: "team", Name: zone}} }
+
+func TestOutboxWritesTheLatestNewsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
+		d.post(of("busy"), 0, key("first"))
+		synctest.Wait()
+		for _, zone := range []string{"one", "two", "three"} {
+			d.post(of(zone), 0, key("www"))
+		}
+		time.Sleep(time.Minute)
+		want := []note{{key("first"), "busy", 0}, {key("www"), "three", time.Second}}
+		if diff := cmp.Diff(want, d.written()); diff != "" {
+			t.Error(diff)
+		}
+		if d.depth != 0 {
+			t.Errorf("%d objects are left", d.depth)
+		}
+	})
+}
+
+func TestOutboxLosesNoNewsThatComeWhileItWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 2, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
+		d.post(of("old"), 0, key("www"))
+		time.Sleep(time.Second / 2)
+		d.post(of("new"), 0, key("www"))
+		time.Sleep(time.Minute)
+		want := []note{{key("www"), "old", 0}, {key("www"), "new", time.Second}}
+		if diff := cmp.Diff(want, d.written()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestOutboxTriesForEverWithNewerNewsWhenThereAreAny(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fails = true
+		d := newDesk(t, 1, func(context.Context, note) (time.Duration, error) {
+			if fails {
+				return 0, errors.New("down")
+			}
+			return 0, nil
+		})
+		d.post(of("old"), 0, key("www"))
+		time.Sleep(30 * time.Minute)
+		tries := len(d.written())
+		if tries < 30 || tries > 60 {
+			t.Errorf("%d tries in half an hour; want them to go on, at most one a minute in the end", tries)
+		}
+		d.post(of("new"), 0, key("www"))
+		synctest.Wait()
+		fails = false
+		time.Sleep(2 * time.Minute)
+		all := d.written()
+		if last := all[len(all)-1]; last.Zone != "new" || d.depth != 0 {
+			t.Errorf("the last write was of %+v; %d objects are left", last, d.depth)
+		}
+	})
+}
+
+// Newer news that come while older ones fail must not be overwritten by those when they are put back.
+func TestOutboxPrefersNewsThatCameDuringAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1, func(_ context.Context, n note) (time.Duration, error) {
+			time.Sleep(time.Second)
+			if n.Zone == "old" {
+				return 0, errors.New("down")
+			}
+			return 0, nil
+		})
+		d.post(of("old"), 0, key("www"))
+		time.Sleep(time.Second / 2)
+		d.post(of("new"), 0, key("www"))
+		time.Sleep(time.Hour)
+		if all := d.written(); len(all) != 2 || all[1].Zone != "new" {
+			t.Errorf("wrote %+v", all)
+		}
+	})
+}
+
+func TestOutboxServesWhatPeopleWaitForFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
+		d.post(of("large"), bulk, key("a"), key("b"), key("c"))
+		synctest.Wait()
+		d.post(of("small"), 0, key("www"))
+		time.Sleep(time.Minute)
+		if all := d.written(); len(all) != 4 || all[1].Key != key("www") {
+			t.Errorf("wrote %+v", all)
+		}
+	})
+}
+
+func TestOutboxWritesNothingAfterItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		writes := 0
+		b := newOutbox(func(context.Context, source.ObjectKey, news) (time.Duration, error) { writes++; return 0, nil }, func(int) {})
+		done := make(chan struct{})
+		go func() { b.run(ctx, 8); close(done) }()
+		synctest.Wait()
+		stop()
+		<-done
+		b.post(of("zone"), 0, key("www"))
+		time.Sleep(time.Minute)
+		if writes != 0 {
+			t.Errorf("%d writes after the end", writes)
+		}
+	})
+}

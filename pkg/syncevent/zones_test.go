@@ -1,0 +1,94 @@
+package syncevent
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// paced is a zone whose status is written by an outbox at the pace of early.
+type paced struct {
+	*outbox
+	zoneNews
+	began  time.Time
+	writes []write
+}
+
+// write is one status: which pass it tells of, and when.
+type write struct {
+	Serial uint32
+	At     time.Duration
+}
+
+func newPaced(t *testing.T) *paced {
+	p := &paced{began: time.Now()}
+	p.outbox = newOutbox(func(context.Context, source.ObjectKey, news) (time.Duration, error) {
+		v := status.ZoneVerdictsOf(zoneFacts(p.e))
+		if wait := p.early(v, time.Now()); wait > 0 {
+			return wait, nil
+		}
+		p.writes = append(p.writes, write{p.e.Serial, time.Since(p.began)})
+		p.told, p.generation, p.written = v, p.e.Zone.Generation, time.Now()
+		return 0, nil
+	}, func(int) {})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.run(ctx, 1) }()
+	t.Cleanup(func() { stop(); <-done })
+	return p
+}
+
+// pass tells of a pass that ended with a serial.
+func (p *paced) pass(serial uint32, change func(*SyncCompleted)) {
+	e := SyncCompleted{Zone: &v1beta1.DNSZone{}, Serial: serial, Problem: status.Yes(status.ReconcileSucceeded, "")}
+	e.Zone.Generation = 1
+	if change != nil {
+		change(&e)
+	}
+	p.e = e
+	p.post(news{zone: client.ObjectKey{Name: "main"}}, 0, key("zone"))
+	synctest.Wait()
+}
+
+func TestZoneStatusIsWrittenOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaced(t)
+		for serial := range uint32(25) {
+			p.pass(serial+1, nil)
+			time.Sleep(90 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		want := []write{{1, 0}, {12, time.Second}, {23, 2 * time.Second}, {25, 3 * time.Second}}
+		if diff := cmp.Diff(want, p.writes); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestZoneStatusDoesNotWaitForWhatPeopleWaitFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaced(t)
+		p.pass(1, nil)
+		time.Sleep(100 * time.Millisecond)
+		p.pass(2, func(e *SyncCompleted) { e.Problem = status.No(status.PrimaryFailed, "gone") })
+		time.Sleep(100 * time.Millisecond)
+		p.pass(3, nil)
+		time.Sleep(100 * time.Millisecond)
+		p.pass(4, func(e *SyncCompleted) { e.Zone.Generation = 2 })
+		time.Sleep(100 * time.Millisecond)
+		p.pass(5, func(e *SyncCompleted) { e.Zone.Generation = 2 })
+		time.Sleep(time.Minute)
+		want := []write{{1, 0}, {2, 100 * time.Millisecond}, {3, 200 * time.Millisecond}, {4, 300 * time.Millisecond}, {5, 1300 * time.Millisecond}}
+		if diff := cmp.Diff(want, p.writes); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
