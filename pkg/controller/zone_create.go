@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -30,29 +31,19 @@ func (p *pass) create(ctx context.Context, q *primary) error {
 		}
 	}
 	log.FromContext(ctx).Info("zone created on a primary", "zone", p.zone.Spec.ZoneName, "server", q.server.Pod,
-		"rrsets", len(p.desired.RRsets), "serial", p.target.soa.Serial)
+		"records", len(request.ZoneConfig.Records), "serial", p.target.soa.Serial, "failed", err != nil)
+	if err == nil {
+		p.created(q.server, request.ZoneConfig.AlsoNotify)
+	}
 	return err
 }
 
 // content yields all RRsets of the target: the desired ones, and those of the reference that nobody here declared.
 func (p *pass) content() iter.Seq[rrset.RRset] {
-	return func(yield func(rrset.RRset) bool) {
-		for s := range p.desired.All() {
-			if !yield(s) {
-				return
-			}
-		}
-		if p.target.reference == nil {
-			return
-		}
-		for s := range p.target.reference.All() {
-			_, desired := p.desired.RRsets[s.Key]
-			_, owned := p.owned[s.Key]
-			if !desired && !owned && !yield(s) {
-				return
-			}
-		}
+	if p.target.reference == nil {
+		return p.state.desired.All()
 	}
+	return plan.Overlay{Top: p.state.desired, Bottom: p.target.reference, Hide: p.state.owned}.All()
 }
 
 func sidecarSOA(soa rrset.SOA) *bindcar.SOA {

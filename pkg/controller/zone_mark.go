@@ -4,59 +4,78 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
 // marks bounds the metadata writes that run at once.
 const marks = 16
 
-// mark puts our finalizer on the zone and on its records, and the zone's name on the records, before anything of them
-// goes out: whatever happens later, an object whose data may be in DNS cannot vanish before that data does. A record that
-// could not get the finalizer is taken out of the selected ones; the error asks for another pass, the others go out now.
-func (r *zoneReconciler) mark(ctx context.Context, zone *v1beta1.DNSZone, m *members) error {
-	if err := syncevent.UpdateMetadata(ctx, r.client, zone, addFinalizer); err != nil {
-		return fmt.Errorf("adding the finalizer to zone %s/%s: %w", zone.Namespace, zone.Name, err)
-	}
-	if m.duplicateOf != nil {
+// markZone puts our finalizer on a zone before it is on any server.
+func (r *zoneReconciler) markZone(ctx context.Context, zone *v1beta1.DNSZone) error {
+	if controllerutil.ContainsFinalizer(zone, v1beta1.Finalizer) {
 		return nil
 	}
-	failed := make([]error, len(m.selected)+len(m.contested))
-	var group errgroup.Group
-	group.SetLimit(marks)
-	for i, record := range slices.Concat(m.selected, m.contested) {
-		group.Go(func() error {
-			failed[i] = syncevent.UpdateMetadata(ctx, r.client, record, func(o client.Object) {
-				// The stamp on a contested record is what wakes the zone that holds it; the finalizer there is that zone's.
-				if i < len(m.selected) {
-					addFinalizer(o)
-				}
-				stamp(o, zone.Spec.ZoneName)
-			})
-			return nil
-		})
-	}
-	_ = group.Wait()
-	marked := m.selected[:0]
-	for i, record := range m.selected {
-		if failed[i] == nil || controllerutil.ContainsFinalizer(record, v1beta1.Finalizer) {
-			marked = append(marked, record)
-		}
-	}
-	m.selected = marked
-	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("marking the records of zone %s/%s: %w", zone.Namespace, zone.Name, err)
+	if err := syncevent.UpdateMetadata(ctx, r.client, zone, addFinalizer); err != nil {
+		return fmt.Errorf("adding the finalizer to zone %s/%s: %w", zone.Namespace, zone.Name, err)
 	}
 	return nil
 }
 
+// mark puts our finalizer on the selected objects that lack it, and the zone's name on the records, before anything of them
+// goes out: whatever happens later, an object whose data may be in DNS cannot vanish before that data does. Admission did
+// it already, unless it was away. An object that could not get the finalizer is left out; the error asks for another pass.
+func (p *pass) mark(ctx context.Context, changed []membership) (marked []membership, err error) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	var errs []error
+	group.SetLimit(marks)
+	for _, m := range changed {
+		if m.role != source.Selected || p.isMarked(m.object) {
+			marked = append(marked, m)
+			continue
+		}
+		group.Go(func() error {
+			err := syncevent.UpdateMetadata(ctx, p.client, m.object.(client.Object), p.marks)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil || controllerutil.ContainsFinalizer(m.object.(client.Object), v1beta1.Finalizer) {
+				marked = append(marked, m)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("marking %s: %w", m.key, err))
+				p.world.putBack(keyOfZone(p.zone), m.key)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return marked, errors.Join(errs...)
+}
+
+func (p *pass) isMarked(o source.Object) bool {
+	_, record := o.(v1beta1.Record)
+	return controllerutil.ContainsFinalizer(o.(client.Object), v1beta1.Finalizer) &&
+		(!record || o.GetAnnotations()[v1beta1.ZoneAnnotation] == p.zone.Spec.ZoneName)
+}
+
+func (p *pass) marks(o client.Object) {
+	addFinalizer(o)
+	if _, record := o.(v1beta1.Record); record {
+		stamp(o, p.zone.Spec.ZoneName)
+	}
+}
+
 func addFinalizer(o client.Object) { controllerutil.AddFinalizer(o, v1beta1.Finalizer) }
+
+func removeFinalizer(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.Finalizer) }
 
 // stamp notes on a record which zone it is in.
 func stamp(o client.Object, zoneName string) {

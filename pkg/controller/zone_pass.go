@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
@@ -18,63 +18,95 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
-// pass is one pass over one zone: from its members to the outcome that listeners are told.
+// pass is one pass over one zone: from what changed to the outcome that listeners are told.
 type pass struct {
 	*zoneReconciler
-	members
-	zone *v1beta1.DNSZone
-	// name is the zone's canonical DNS name.
-	name    string
-	desired *source.Zone
-	// owned are the RRsets that we have published or may have: only these may be deleted.
-	owned     map[rrset.Key]struct{}
+	surroundings
+	zone  *v1beta1.DNSZone
+	state *zoneState
+	// comparing guards state while primaries are worked on at the same time.
+	comparing sync.Mutex
 	primaries []*primary
 	target    target
-	event     syncevent.SyncCompleted
+	// rested is true when nothing was to be done and no server had changed.
+	rested bool
+	// drifted are RRsets that somebody else changed on a primary.
+	drifted map[rrset.Key]struct{}
+	event   syncevent.SyncCompleted
 }
 
-func newPass(r *zoneReconciler, zone *v1beta1.DNSZone, m members) *pass {
-	p := &pass{zoneReconciler: r, members: m, zone: zone, event: syncevent.SyncCompleted{
-		Zone: zone, Problem: noProblem(), Records: make(map[types.UID]v1beta1.Record, len(m.selected)),
-	}}
-	for _, record := range m.selected {
-		p.event.Records[record.GetUID()] = record
-	}
-	return p
-}
-
-// run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned.
-func (p *pass) run(ctx context.Context) syncevent.SyncCompleted {
-	p.steps(ctx)
+// run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
+// is for those that could not be marked.
+func (p *pass) run(ctx context.Context) error {
+	began := p.now()
+	p.event = syncevent.SyncCompleted{Zone: p.zone, Problem: noProblem(), Paused: annotated(p.zone, v1beta1.PausedAnnotation)}
+	err := p.steps(ctx)
+	p.sumUp()
 	p.event.At = p.now()
-	return p.event
+	p.event.Took = p.event.At.Sub(began)
+	return err
 }
 
-func (p *pass) steps(ctx context.Context) {
-	if d := p.duplicateOf; d != nil {
-		p.problem(status.DuplicateZone, "zone %s is already declared by DNSZone %s/%s on the same servers; delete one of the two or give them different instances",
-			p.zone.Spec.ZoneName, d.Namespace, d.Name)
-		return
-	}
-	desired, err := source.Build(p.zone, p.selected, source.Options{ServerAddresses: source.ServiceAddresses(p.instances, v1beta1.RolePrimary)})
-	if err != nil {
-		p.problem(status.ReconcileFailed, "%v", err)
-		return
-	}
-	p.desired, p.name, p.event.Desired = desired, desired.Name, desired
-	p.owned = p.publishedKeys()
-	if len(p.instances) == 0 {
-		p.event.Released = p.leaving
-	}
-	if !p.findPrimaries(ctx) {
-		return
+func annotated(zone *v1beta1.DNSZone, annotation string) bool {
+	return zone.Annotations[annotation] == "true"
+}
+
+func (p *pass) steps(ctx context.Context) error {
+	ready, err := p.declare(ctx)
+	if !ready || !p.findPrimaries(ctx) {
+		return err
 	}
 	p.syncPrimaries(ctx)
 	p.syncSecondaries(ctx)
+	p.updatePeers(ctx)
+	return err
+}
+
+// declare brings the desired zone up to date with the objects that changed; not ready when there is nothing to work with.
+func (p *pass) declare(ctx context.Context) (ready bool, err error) {
+	s := p.state
+	s.prune = annotated(p.zone, v1beta1.PruneAnnotation)
+	addresses := source.ServiceAddresses(p.instances, v1beta1.RolePrimary)
+	whole := !s.fits(p.zone, addresses)
+	if whole {
+		opts := source.Options{ServerAddresses: addresses, Owns: p.world.owns(keyOfZone(p.zone))}
+		if err := s.begin(p.zone, opts); err != nil {
+			p.problem(status.ReconcileFailed, "%v", err)
+			return false, nil
+		}
+	}
+	changed := p.world.take(keyOfZone(p.zone), whole)
+	if p.duplicateOf == nil {
+		changed, err = p.mark(ctx, changed)
+	}
+	for _, m := range changed {
+		s.set(m)
+		if !whole {
+			p.event.Touched = append(p.event.Touched, m.key)
+		}
+	}
+	s.refresh(changed)
+	p.event.Desired, p.event.All = s.desired, whole
+	p.alsoSelected()
+	if d := p.duplicateOf; d != nil {
+		p.problem(status.DuplicateZone, "zone %s is already declared by DNSZone %s/%s on the same servers; delete one of the two or give them different instances",
+			p.zone.Spec.ZoneName, d.Namespace, d.Name)
+		p.releaseAll()
+		s.builder = nil // When it becomes the one that is served, all its objects have to be marked.
+		return false, err
+	}
+	return true, err
 }
 
 func (p *pass) problem(reason, format string, args ...any) {
 	p.event.Problem = status.No(reason, fmt.Sprintf(format, args...))
+}
+
+// releaseAll lets go of all that leaves: no server holds anything of it for this zone.
+func (p *pass) releaseAll() {
+	for _, o := range p.state.leaving {
+		p.event.Released = append(p.event.Released, o)
+	}
 }
 
 // services are where the Services of the zone's instances with a role serve DNS, as "IP:port".
@@ -84,35 +116,6 @@ func (p *pass) services(role v1beta1.ServerRole) []string {
 		services = append(services, netip.AddrPortFrom(a, named.ServicePort).String())
 	}
 	return services
-}
-
-// publishedKeys are the RRsets that the zone's objects say they have in DNS, and those that they ask for now: a crash
-// between an update and the status that tells of it leaves data under a name that only the spec knows.
-func (p *pass) publishedKeys() map[rrset.Key]struct{} {
-	keys := make(map[rrset.Key]struct{}, len(p.selected)+len(p.leaving))
-	for _, records := range [][]v1beta1.Record{p.selected, p.leaving} {
-		for _, record := range records {
-			for _, key := range p.keysOf(record) {
-				keys[key] = struct{}{}
-			}
-		}
-	}
-	return keys
-}
-
-// keysOf are the RRsets that a record has data in, as far as its status and its spec tell.
-func (p *pass) keysOf(record v1beta1.Record) []rrset.Key {
-	rrtype := v1beta1.KindOf(record).RRType
-	var keys []rrset.Key
-	if published := record.GetRecordStatus().PublishedName; published != "" {
-		if name, err := rrset.CanonicalName(published); err == nil {
-			keys = append(keys, rrset.Key{Name: name, Type: rrtype})
-		}
-	}
-	if name, err := source.OwnerName(record.RecordName(), p.name); err == nil {
-		keys = append(keys, rrset.Key{Name: name, Type: rrtype})
-	}
-	return keys
 }
 
 // findPrimaries fills in the primaries of the zone, and says what is missing when there is none to work with.
@@ -126,12 +129,14 @@ func (p *pass) findPrimaries(ctx context.Context) bool {
 	case len(p.instances) == 0:
 		p.problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
 			p.zone.Spec.ClusterRef)
+		p.releaseAll()
 	case len(p.primaries) == 0:
 		p.problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(instanceNames(p.instances), ", "))
 	case !p.anyAddress():
 		p.problem(status.PrimaryFailed, "no pod of a primary runs yet: %v", p.primaries[0].err)
 		p.event.Servers = p.outcomes()
 	default:
+		p.state.keepPrimaries(p.primaries)
 		return true
 	}
 	return false
@@ -152,6 +157,15 @@ func instanceNames(instances []*v1beta1.Bind9Instance) []string {
 		names = append(names, i.Namespace+"/"+i.Name)
 	}
 	return names
+}
+
+func (p *pass) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
+	for _, i := range p.instances {
+		if i.Namespace == server.Namespace && i.Name == server.Instance {
+			return i
+		}
+	}
+	return nil
 }
 
 // outcomes lists every server as one that nothing is known of yet.

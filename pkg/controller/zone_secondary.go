@@ -10,14 +10,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// syncSecondaries makes sure that every secondary has the zone, and sends a NOTIFY to those that are behind. Then the
-// outcome of every server is known.
+// syncSecondaries makes sure that every secondary has the zone and follows. Then the outcome of every server is known.
 func (p *pass) syncSecondaries(ctx context.Context) {
 	p.event.Servers = p.outcomes()
 	var wg sync.WaitGroup
@@ -27,14 +25,15 @@ func (p *pass) syncSecondaries(ctx context.Context) {
 			p.primaryOutcome(out)
 			continue
 		}
-		wg.Go(func() { p.syncSecondary(ctx, out) })
+		known := p.state.secondary(podOf(out.Server))
+		wg.Go(func() { p.syncSecondary(ctx, out, known) })
 	}
 	wg.Wait()
 }
 
 func (p *pass) primaryOutcome(out *syncevent.ServerOutcome) {
 	for _, primary := range p.primaries {
-		if primary.server.Pod == out.Pod && primary.server.Namespace == out.Namespace {
+		if podOf(primary.server) == podOf(out.Server) {
 			out.Serial, out.Err = primary.seen.Serial, primary.err
 			out.Current = primary.err == nil && primary.seen.Serial == p.event.Serial && p.event.Serial != 0
 		}
@@ -43,30 +42,33 @@ func (p *pass) primaryOutcome(out *syncevent.ServerOutcome) {
 
 // syncSecondary leaves alone a secondary that has the serial of the pass. Serials are compared for equality: a
 // secondary that is ahead is as wrong as one that is behind (RFC 1996 and the trap of a recreated zone).
-func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome) {
+func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome, known *secondaryState) {
 	if !out.Addr.IsValid() || p.event.Serial == 0 {
 		return
 	}
-	seen := p.deps.Observer.Serial(ctx, out.Addr, p.name)
-	instance := p.instanceOf(out.Server)
+	seen := p.serial(ctx, out.Server)
+	out.Serial = seen.Serial
 	switch {
 	case seen.Rcode == observe.NoReply:
 		out.Err = seen.Err
+	case seen.Authoritative && seen.Serial == p.event.Serial:
+		out.Current = true
+		if !known.since.IsZero() {
+			*known = secondaryState{}
+			p.wake(out.Namespace, out.Instance)
+		}
+	case p.event.Paused:
 	case !seen.Authoritative:
-		out.Err = p.createSecondary(ctx, out.Server, instance)
-	case seen.Serial == p.event.Serial:
-		out.Serial, out.Current = seen.Serial, true
-	case rrset.SerialLess(p.event.Serial, seen.Serial):
-		// It would call itself up to date: only a transfer of the whole zone brings it back (RFC 1982 section 3.2).
-		out.Serial = seen.Serial
-		_, out.Err = p.deps.Bindcar.Command(ctx, sidecarOf(out.Server), source.DNSName(p.zone), "retransfer")
+		if out.Err = p.createSecondary(ctx, out.Server); bindcar.IsExists(out.Err) {
+			// The zone is there and has no data yet: the transfer is under way, or it has to be asked for.
+			out.Err = p.hurry(ctx, out.Server, known, seen)
+		}
 	default:
-		out.Serial = seen.Serial
-		out.Err = p.notify(ctx, out.Server, instance)
+		out.Err = p.hurry(ctx, out.Server, known, seen)
 	}
 }
 
-func (p *pass) createSecondary(ctx context.Context, server observe.Server, instance *v1beta1.Bind9Instance) error {
+func (p *pass) createSecondary(ctx context.Context, server observe.Server) error {
 	primaries := p.services(v1beta1.RolePrimary)
 	if len(primaries) == 0 {
 		return fmt.Errorf("no primary of zone %s has a Service address yet", p.zone.Spec.ZoneName)
@@ -75,28 +77,26 @@ func (p *pass) createSecondary(ctx context.Context, server observe.Server, insta
 		ZoneName: source.DNSName(p.zone), ZoneType: bindcar.Secondary,
 		ZoneConfig: bindcar.ZoneConfig{Primaries: primaries},
 	})
-	if bindcar.IsExists(err) {
-		// The zone is there and has no data yet: the transfer is under way, or it has to be asked for.
-		return p.notify(ctx, server, instance)
+	if err == nil {
+		p.created(server, primaries)
 	}
 	return err
 }
 
+// created notes that a zone is on a server now.
+func (p *pass) created(server observe.Server, peered []string) {
+	p.comparing.Lock()
+	p.state.peers[podOf(server)] = peers{list: peered, sure: true}
+	p.comparing.Unlock()
+	p.wake(server.Namespace, server.Instance)
+}
+
 // notify tells a secondary that the zone changed (RFC 1996), beside what BIND's own primaries send.
-func (p *pass) notify(ctx context.Context, server observe.Server, instance *v1beta1.Bind9Instance) error {
-	key, err := p.keys.transfer(ctx, instance)
+func (p *pass) notify(ctx context.Context, server observe.Server) error {
+	key, err := p.keys.transfer(ctx, p.instanceOf(server))
 	if err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("zone transfer triggered", "zone", p.zone.Spec.ZoneName, "server", server.Pod, "serial", p.event.Serial)
-	return wire.Notify(ctx, server.Addr, p.name, p.event.Serial, key)
-}
-
-func (p *pass) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
-	for _, i := range p.instances {
-		if i.Namespace == server.Namespace && i.Name == server.Instance {
-			return i
-		}
-	}
-	return nil
+	return wire.Notify(ctx, server.Addr, p.state.desired.Name, p.event.Serial, key)
 }

@@ -2,10 +2,6 @@ package controller
 
 import (
 	"context"
-	"maps"
-	"slices"
-
-	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
@@ -16,46 +12,44 @@ import (
 // target is what every primary is brought to: the content of reference with the desired changes, at the SOA.
 type target struct {
 	// reference is the best copy of the zone that was found; nil when no server has any. What it holds beyond what was
-	// ever declared is kept, so that a primary that comes back empty regains foreign data too.
+	// ever declared is kept, so that a primary that comes back empty regains foreign data too. of is the primary that has
+	// it; nil when it is a secondary's.
 	reference *observe.Mirror
+	of        *primary
 	soa       rrset.SOA
 }
 
-// aim chooses the target. The reference is the primary with the latest serial; when all primaries are empty, the
-// secondary with the latest, so that a replayed zone comes back on the serial that its secondaries know. The serial stays
-// when the reference has nothing to change.
-func (p *pass) aim(ctx context.Context) target {
-	t := target{soa: p.desired.SOA}
+// findReference takes the primary with the latest serial; when all primaries are empty, the secondary with the latest, so
+// that a replayed zone comes back on the serial that its secondaries know.
+func (p *pass) findReference(ctx context.Context) {
 	for _, q := range p.primaries {
-		t.reference = later(t.reference, q.seen.Mirror)
+		if q.err == nil && later(p.target.reference, q.seen.Mirror) {
+			p.target.reference, p.target.of = q.seen.Mirror, q
+		}
 	}
-	if t.reference == nil {
-		t.reference = p.bestSecondary(ctx)
+	if p.target.reference == nil {
+		p.target.reference = p.bestSecondary(ctx)
 	}
-	least := p.desired.SOA.Serial
-	now := uint32(p.now().Unix()) //nolint:gosec // RFC 1982 serials wrap, and so may this
-	if t.reference == nil {
-		t.soa.Serial = rrset.NextSerial(least, now)
-		return t
-	}
-	have := t.reference.SOA
-	changes := p.changes(t.reference)
-	if !changes.HasChanges() {
-		t.soa.Serial = have.Serial
-		return t
-	}
-	t.soa.Serial = rrset.NextSerial(have.Serial, now)
-	if room := rrset.AddSerial(have.Serial, uint32(rfc2136.Batches(changes))); rrset.SerialLess(t.soa.Serial, room) { //nolint:gosec // a count of messages
-		t.soa.Serial = room
-	}
-	return t
 }
 
-func later(a, b *observe.Mirror) *observe.Mirror {
-	if a == nil || (b != nil && rrset.SerialLess(a.SOA.Serial, b.SOA.Serial)) {
-		return b
+// findAdditions looks for what somebody else has put on primaries, on the reference too: it may not be the next one.
+func (p *pass) findAdditions() {
+	for _, q := range p.primaries {
+		p.noteAdditions(q)
 	}
-	return a
+}
+
+func (p *pass) noteAdditions(q *primary) {
+	if q.err == nil && q.seen.Mirror != nil && len(p.primaries) > 1 {
+		p.comparing.Lock()
+		defer p.comparing.Unlock()
+		p.state.additions(q.known, q.seen.Mirror)
+	}
+}
+
+// later tells whether b is a later copy than a.
+func later(a, b *observe.Mirror) bool {
+	return b != nil && (a == nil || rrset.SerialLess(a.SOA.Serial, b.SOA.Serial))
 }
 
 // bestSecondary is the latest copy that a secondary of the zone holds.
@@ -69,34 +63,53 @@ func (p *pass) bestSecondary(ctx context.Context) *observe.Mirror {
 		if err != nil {
 			continue
 		}
-		best = later(best, p.deps.Observer.Observe(ctx, server.Addr, p.name, key, 0).Mirror)
+		if seen := p.observe(ctx, server, key); later(best, seen.Mirror) {
+			best = seen.Mirror
+		}
 	}
 	return best
 }
 
-// changes is what a copy of the zone lacks.
-func (p *pass) changes(m *observe.Mirror) plan.Changes {
-	owned := p.owned
-	if glue := p.oldGlue(m); len(glue) > 0 {
-		owned = maps.Clone(owned)
-		for _, key := range glue {
-			owned[key] = struct{}{}
+// aim chooses the SOA that all primaries end on. The serial stays that of the reference while it has nothing to change and
+// the others can be brought to it.
+func (p *pass) aim() rrset.SOA {
+	soa, now := p.state.desired.SOA, uint32(p.now().Unix()) //nolint:gosec // RFC 1982 serials wrap, and so may this
+	least := soa.Serial
+	if p.target.reference == nil {
+		soa.Serial = rrset.NextSerial(least, now)
+		return soa
+	}
+	have := p.target.reference.SOA.Serial
+	soa.Serial = have
+	if p.needsSerial(have) {
+		soa.Serial = rrset.NextSerial(have, now)
+		for _, q := range p.primaries {
+			if room := q.room(); rrset.SerialLess(soa.Serial, room) {
+				soa.Serial = room
+			}
 		}
 	}
-	return plan.Calculate(p.desired, m, owned, p.desired.SOA, m.SOA)
+	return soa
 }
 
-// oldGlue are the addresses of name servers that a copy of the zone names at its apex and that are no longer desired
-// there. The zone object put them there, with the NS RRset that is ours alone, so they leave with it.
-func (p *pass) oldGlue(m *observe.Mirror) []rrset.Key {
-	const apex = dns.TypeNS
-	have, _ := m.Get(rrset.Key{Name: p.name, Type: apex})
-	want, _ := p.desired.Get(rrset.Key{Name: p.name, Type: apex})
-	var keys []rrset.Key
-	for _, host := range have.Rdata {
-		if !slices.Contains(want.Rdata, host) && rrset.IsSubdomain(host, p.name) {
-			keys = append(keys, rrset.Key{Name: host, Type: dns.TypeA}, rrset.Key{Name: host, Type: dns.TypeAAAA})
+// needsSerial tells whether a primary cannot be brought to the wanted content on the reference's serial.
+func (p *pass) needsSerial(have uint32) bool {
+	if p.target.of == nil {
+		s := p.state
+		return plan.Calculate(s.desired, p.target.reference, s.owned, s.desired.SOA, p.target.reference.SOA).HasChanges()
+	}
+	for _, q := range p.primaries {
+		if q.send.HasChanges() && (q == p.target.of || rrset.SerialLess(have, q.room())) {
+			return true
 		}
 	}
-	return keys
+	return false
+}
+
+// room is the serial that the messages to a primary need at least, its own when there are none.
+func (q *primary) room() uint32 {
+	if !q.send.HasChanges() {
+		return q.seen.Serial
+	}
+	return rrset.AddSerial(q.seen.Serial, uint32(rfc2136.Batches(q.send))) //nolint:gosec // a count of messages
 }

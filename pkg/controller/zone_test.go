@@ -1,62 +1,23 @@
 package controller
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
-
-func TestHolderOf(t *testing.T) {
-	zone := func(name, dnsName string) *v1beta1.DNSZone {
-		z := &v1beta1.DNSZone{}
-		z.Name, z.UID, z.Spec.ZoneName = name, types.UID(name), dnsName
-		return z
-	}
-	zones := []*v1beta1.DNSZone{zone("one", "one.example"), zone("two", "two.example")}
-	for name, c := range map[string]struct {
-		ref       string
-		finalizer bool
-		stamp     string
-		want      string
-	}{
-		"nothing is known": {},
-		"a stamp alone is admission's, nothing is out yet": {stamp: "one.example"},
-		"marked, and the status could not be written":      {stamp: "one.example", finalizer: true, want: "one"},
-		"the status is what counts":                        {ref: "two", stamp: "one.example", finalizer: true, want: "two"},
-		"the metadata is free already, the status is not":  {ref: "two", want: "two"},
-		"the zone is gone":                                 {ref: "three", stamp: "one.example", finalizer: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			record := &v1beta1.ARecord{}
-			if c.ref != "" {
-				record.Status.ZoneRef = &v1beta1.ZoneReference{Name: c.ref}
-			}
-			if c.finalizer {
-				record.Finalizers = []string{v1beta1.Finalizer}
-			}
-			if c.stamp != "" {
-				record.Annotations = map[string]string{v1beta1.ZoneAnnotation: c.stamp}
-			}
-			got := ""
-			if z := holderOf(record, zones); z != nil {
-				got = z.Name
-			}
-			if got != c.want {
-				t.Errorf("the holder is %q, want %q", got, c.want)
-			}
-		})
-	}
-}
 
 func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
 	r := &zoneReconciler{backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, refusePause)}
@@ -65,20 +26,53 @@ func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
 	last := time.Duration(0)
 	for range 20 {
 		p := r.pause(request, behind)
-		if p < last || p > refusePause || (last < refusePause/2 && p == last) {
+		if p < last*9/10 || p > refusePause*11/10 || (last < refusePause/2 && p < last*3/2) {
 			t.Fatalf("a pause of %s after one of %s", p, last)
 		}
 		last = p
 	}
 	noAddress := syncevent.SyncCompleted{Servers: []syncevent.ServerOutcome{{}}}
-	if p := r.pause(request, noAddress); p != idlePause {
+	if p := r.pause(request, noAddress); !about(p, idlePause) {
 		t.Errorf("a pod without an address is looked at again after %s: an event tells of it", p)
 	}
-	if p := r.pause(request, behind); p != firstPause {
+	if p := r.pause(request, behind); !about(p, firstPause) {
 		t.Errorf("the first pause is %s, want %s", p, firstPause)
 	}
 	refused := syncevent.SyncCompleted{Unprogrammed: map[rrset.Key]status.Verdict{{Name: "x."}: {}}}
-	if p := r.pause(request, refused); p != refusePause {
+	if p := r.pause(request, refused); !about(p, refusePause) {
 		t.Errorf("a refused RRset is tried again after %s, want %s", p, refusePause)
+	}
+	behind.Servers[0].Err = fmt.Errorf("programming: %w", &wire.Error{Op: "update", TSIGError: dns.RcodeBadKey})
+	if p := r.pause(request, behind); !about(p, refusePause) {
+		t.Errorf("a server that does not know our key is asked again after %s, want %s", p, refusePause)
+	}
+}
+
+func about(p, want time.Duration) bool { return p >= want*9/10 && p <= want*11/10 }
+
+func TestASecondaryThatDoesNotMoveTransfersAnewNowAndThen(t *testing.T) {
+	began := time.Unix(1000, 0)
+	s := &secondaryState{}
+	var done []string
+	for at := time.Duration(0); at < 3*time.Minute; at += 500 * time.Millisecond {
+		if s.next(7, false, began.Add(at)) == transferAnew {
+			done = append(done, at.String())
+		}
+		if got, want := s.failing(began.Add(at)), at >= transferPatience; got != want {
+			t.Fatalf("after %s: failing is %v", at, got)
+		}
+	}
+	if diff := cmp.Diff([]string{"2s", "32s", "1m32s"}, done); diff != "" {
+		t.Errorf("transfers (-want +got):\n%s", diff)
+	}
+	now := began.Add(time.Hour)
+	if got := s.next(8, false, now); got != notifyIt || s.failing(now) {
+		t.Errorf("one that has moved is treated as before: %v", got)
+	}
+	if got := s.next(20, true, now); got != transferAnew {
+		t.Errorf("one that is ahead is not told to transfer the zone: %v", got)
+	}
+	if got := s.next(20, true, now.Add(time.Second)); got != waitForIt {
+		t.Errorf("one that is ahead is told again at once: %v", got)
 	}
 }

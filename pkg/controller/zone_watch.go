@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,41 +27,43 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
-// SetupZone adds the reconciler of zones and their records. It runs when a zone, a record, an instance or a pod
-// changes in a way that matters to DNS; status that we write ourselves never wakes it.
+// passes is how many zones are worked on at once: mostly they wait for servers.
+const passes = 16
+
+// SetupZone adds the reconciler of zones and the objects of their data. It runs when a zone, such an object, an instance
+// or a pod changes in a way that matters to DNS; status that we write ourselves never wakes it.
 func SetupZone(mgr ctrl.Manager, deps Deps) error {
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.DNSZone{}, zoneNameField, func(o client.Object) []string {
-		return []string{source.DNSName(o.(*v1beta1.DNSZone))}
-	}); err != nil {
+	world := newWorld()
+	counts := syncevent.NewMetrics(metrics.Registry)
+	writer := syncevent.NewWriter(syncevent.Options{
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(syncevent.FieldOwner), Metrics: counts, Place: world.place,
+	})
+	if err := mgr.Add(writer); err != nil {
 		return err
 	}
-	records := syncevent.NewRecords(mgr.GetClient())
 	r := &zoneReconciler{
 		client:   mgr.GetClient(),
 		deps:     deps,
+		world:    world,
 		provider: rfc2136.New(rfc2136.Options{}),
 		keys:     &keyring{reader: mgr.GetAPIReader()},
-		records:  records,
-		notifier: syncevent.Notifier{records, syncevent.Zones{Client: mgr.GetClient()}},
+		writer:   writer,
+		metrics:  counts,
+		notifier: syncevent.Notifier{writer, counts},
+		silence:  &silence{observer: deps.Observer, wake: world.wake},
 		backoff:  workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, refusePause),
 		now:      time.Now,
 	}
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named("zone").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-		Watches(&v1beta1.DNSZone{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfZone), wantedChanged()).
-		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfPod), podChanged())
-	for _, kind := range v1beta1.RecordKinds {
-		b = b.Watches(kind.New(), handler.EnqueueRequestsFromMapFunc(r.zonesOfRecord), wantedChanged())
+	if err := mgr.Add(&sentries{zoneReconciler: r, posts: map[post]context.CancelFunc{}}); err != nil {
+		return err
 	}
-	return b.Complete(r)
-}
-
-// wantedChanged passes what a user can change: spec, labels, annotations, deletion.
-func wantedChanged() builder.Predicates {
-	return builder.WithPredicates(predicate.Or[client.Object](
-		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("zone").
+		WithOptions(controller.Options{MaxConcurrentReconciles: passes}).
+		WatchesRawSource(&worldSource{world: world, cache: mgr.GetCache(), done: make(chan error, 1)}).
+		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfPod), podChanged()).
+		Complete(r)
 }
 
 // instanceChanged passes what decides which zones an instance serves and where.
@@ -93,70 +97,26 @@ func runningContainers(pod *corev1.Pod) map[string]int32 {
 	return running
 }
 
-// zonesOfRecord are the zones that a record concerns: the one that selects it and the one that holds data of it. A record
-// that concerns none is an orphan of its namespace. Both forms of an updated record are mapped, so what a record leaves
-// wakes as well as what it joins.
-func (r *zoneReconciler) zonesOfRecord(ctx context.Context, o client.Object) []reconcile.Request {
-	record := o.(v1beta1.Record)
-	zones, err := r.zones(ctx, record.GetNamespace())
-	if err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	if zone := source.ZoneOf(zones, record); zone != nil {
-		requests = append(requests, requestFor(zone))
-	}
-	if zone := holderOf(record, zones); zone != nil {
-		requests = append(requests, requestFor(zone))
-	}
-	if len(requests) == 0 {
-		requests = append(requests, orphansOf(record))
-	}
-	return requests
-}
-
-// zonesOfZone are the zone itself, the orphans of its namespace, which its selector may adopt, and the zones of the same
-// name, one of which may follow a duplicate that is gone.
-func (r *zoneReconciler) zonesOfZone(ctx context.Context, o client.Object) []reconcile.Request {
-	requests := []reconcile.Request{requestFor(o), orphansOf(o)}
-	namesakes, err := r.namesakes(ctx, o.(*v1beta1.DNSZone))
-	if err != nil {
-		return requests
-	}
-	for _, other := range namesakes {
-		if other.UID != o.GetUID() {
-			requests = append(requests, requestFor(other))
-		}
-	}
-	return requests
-}
-
-// orphansOf asks for the records of a namespace that no zone selects.
-func orphansOf(o client.Object) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace()}}
-}
-
-func (r *zoneReconciler) zonesOfInstance(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.zonesServedBy(ctx, o.(*v1beta1.Bind9Instance))
+func (r *zoneReconciler) zonesOfInstance(_ context.Context, o client.Object) []reconcile.Request {
+	return r.zonesServedBy(o.(*v1beta1.Bind9Instance))
 }
 
 func (r *zoneReconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcile.Request {
+	if addr, err := netip.ParseAddr(o.(*corev1.Pod).Status.PodIP); err == nil {
+		r.silence.forget(netip.AddrPortFrom(addr, named.Port))
+	}
 	instance := &v1beta1.Bind9Instance{}
 	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[named.LabelInstance]}
 	if err := r.client.Get(ctx, key, instance); err != nil {
 		return nil
 	}
-	return r.zonesServedBy(ctx, instance)
+	return r.zonesServedBy(instance)
 }
 
 // zonesServedBy are the zones that an instance serves, and those whose status says that it did.
-func (r *zoneReconciler) zonesServedBy(ctx context.Context, instance *v1beta1.Bind9Instance) []reconcile.Request {
-	zones, err := r.zones(ctx, "")
-	if err != nil {
-		return nil
-	}
+func (r *zoneReconciler) zonesServedBy(instance *v1beta1.Bind9Instance) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, zone := range zones {
+	for _, zone := range r.world.zones() {
 		served := len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{instance})) > 0
 		told := slices.ContainsFunc(zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
 			return i.Namespace == instance.Namespace && i.Name == instance.Name
