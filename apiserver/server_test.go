@@ -74,7 +74,7 @@ func TestDiscoveryWaitsForNobody(t *testing.T) {
 	if want := "SyncStatus syncstatus [get list watch] [sync] [dns]"; got["syncstatuses"] != want {
 		t.Errorf("syncstatuses: %s, want %s", got["syncstatuses"], want)
 	}
-	for _, r := range []string{"dnszones", "bind9instances", "bind9clusters", "arecords", "aaaarecords", "cnamerecords", "nsrecords", "txtrecords", "mxrecords", "srvrecords", "caarecords"} {
+	for _, r := range []string{"dnszones", "bind9instances", "bind9clusters", "arecords", "aaaarecords", "cnamerecords", "nsrecords", "txtrecords", "mxrecords", "srvrecords", "caarecords", "dnsendpoints"} {
 		if want := "SyncStatus  [get] [] []"; got[r+"/syncstatus"] != want {
 			t.Errorf("%s/syncstatus: %s, want %s", r, got[r+"/syncstatus"], want)
 		}
@@ -268,7 +268,9 @@ func TestTable(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "arecord.bad"}, ObjectRef: v1alpha1.ObjectReference{Kind: "ARecord"},
 		Status: v1alpha1.SyncStatusStatus{Phase: v1alpha1.PhaseFailed, FailureReason: "Invalid", FailureMessage: "spec.ipv4Addresses[0]: …"},
 	}
-	list := &v1alpha1.SyncStatusList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []v1alpha1.SyncStatus{*behind, *failed}}
+	spread := behind.DeepCopy()
+	spread.Name, spread.Zone, spread.ObjectRef.Kind = "dnsendpoint.web", "example.com,example.org", "DNSEndpoint"
+	list := &v1alpha1.SyncStatusList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []v1alpha1.SyncStatus{*behind, *failed, *spread}}
 	out, err := table{}.ConvertToTable(t.Context(), list, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -281,6 +283,7 @@ func TestTable(t *testing.T) {
 	want := [][]any{
 		{"arecord.www", "example.com", "Propagating", "1/2", "3", "5", "Stale", "", "ARecord", "1ms", "1 of 2 servers in step"},
 		{"arecord.bad", "", "Failed", "0/0", "", "", "Invalid", "", "ARecord", "", "spec.ipv4Addresses[0]: …"},
+		{"dnsendpoint.web", "example.com,example.org", "Propagating", "1/2", "", "5", "Stale", "", "DNSEndpoint", "1ms", "1 of 2 servers in step"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +72,8 @@ func row(s *v1alpha1.SyncStatus, now time.Time) metav1.TableRow {
 	}
 }
 
-// serials gives the newest serial of the zone and how far the last server is behind it.
+// serials gives the newest serial of the zone and how far the last server is behind it. An object in several zones has
+// no one serial.
 func serials(s *v1alpha1.SyncStatus) (serial, lag string) {
 	var most int64
 	for _, server := range s.Servers {
@@ -81,6 +83,9 @@ func serials(s *v1alpha1.SyncStatus) (serial, lag string) {
 		newest := uint32(*server.Serial + *server.SerialLag) //nolint:gosec // serials wrap (RFC 1982)
 		serial, most = strconv.FormatUint(uint64(newest), 10), max(most, *server.SerialLag)
 		lag = strconv.FormatInt(most, 10)
+	}
+	if strings.Contains(s.Zone, ",") {
+		serial = ""
 	}
 	return serial, lag
 }

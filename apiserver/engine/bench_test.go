@@ -2,14 +2,17 @@ package engine
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -23,19 +26,19 @@ func inStep(b *testing.B, n int) *world {
 	z := zone("example.test", "primary", "s1", "s2")
 	records := make([]v1beta1.Record, n)
 	for i := range records {
-		name, address := fmt.Sprintf("r%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250)
+		name, address := fmt.Sprintf("r%d", i), fmt.Sprintf("10.%d.%d.%d", i/62500, i/250%250, i%250)
 		fmt.Fprintf(&lines, "%s A %s\n", name, address)
 		records[i] = &v1beta1.ARecord{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("ARecord-" + name), Generation: 1, Labels: map[string]string{"zone": z.Spec.ZoneName}},
 			Spec:       v1beta1.ARecordSpec{RecordCommon: v1beta1.RecordCommon{Name: name}, IPv4Addresses: []string{address}},
 		}
 	}
-	desired, err := source.Build(z, records, source.Options{})
+	desired, err := source.Build(z, source.Objects(records), source.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	hashes := map[types.UID]string{}
-	for _, d := range desired.Declarations {
+	for _, d := range desired.Declarations.All() {
 		hashes[d.Ref.UID] = source.Hash(d)
 	}
 	zones := bind.Zone{Name: "example.test.", Records: lines.String()}
@@ -69,12 +72,116 @@ func BenchmarkList10000(b *testing.B) {
 
 func BenchmarkGet(b *testing.B) {
 	w := inStep(b, 10000)
-	k, _ := v1beta1.RecordKindOf("ARecord")
-	kind := syncstatus.Kind{Kind: k.Kind, Resource: k.Resource, Singular: k.Singular}
 	b.ReportAllocs()
 	for b.Loop() {
-		if s, err := w.engine.Get(w.ctx, kind, ns, "r77"); err != nil || !s.Status.InSync {
+		w.getsInStep("r77")
+	}
+}
+
+func (w *world) getsInStep(name string) {
+	k, _ := v1beta1.RecordKindOf("ARecord")
+	kind := syncstatus.Kind{Kind: k.Kind, Resource: k.Resource, Singular: k.Singular}
+	if s, err := w.engine.Get(w.ctx, kind, ns, name); err != nil || !s.Status.InSync {
+		w.Fatal(err, s)
+	}
+}
+
+// retell writes a record's status again, as the controller does after each change of it, and changes its labels, so that
+// the zone has to look at it again. The event is awaited.
+func (w *world) retell(r *v1beta1.ARecord, i int) {
+	r.Labels["turn"] = strconv.Itoa(i)
+	w.apply(r)
+	for {
+		if o, _ := get[*v1beta1.ARecord](w.engine.informers.sources["ARecord"], ns, r.Name); o != nil && o.Labels["turn"] == r.Labels["turn"] {
+			return
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// BenchmarkGetAfterChange100000 asks about one record of a large zone after that record has changed: everything between
+// the object in the cache and the answer, three servers' answers included.
+func BenchmarkGetAfterChange100000(b *testing.B) {
+	w := inStep(b, 100000)
+	r := w.stored("r77")
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		i++
+		w.retell(r, i)
+		b.StartTimer()
+		w.getsInStep("r77")
+	}
+}
+
+// BenchmarkViewAfterChange100000 is the desired side of the same alone.
+func BenchmarkViewAfterChange100000(b *testing.B) {
+	w := inStep(b, 100000)
+	r := w.stored("r77")
+	store := w.engine.informers.sources["ARecord"].GetIndexer()
+	key := source.KeyOf(r)
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		changed := r.DeepCopy()
+		changed.Generation, changed.Spec.IPv4Addresses = int64(i), []string{fmt.Sprintf("10.99.0.%d", i%250)}
+		if err := store.Update(changed); err != nil {
+			b.Fatal(err)
+		}
+		w.engine.index.apply(key)
+		if s, ok := w.engine.index.resolve(key); !ok || len(s.views) != 1 {
+			b.Fatalf("%+v", s)
+		}
+	}
+}
+
+// BenchmarkZone100000 asks about a large zone in which one record has changed.
+func BenchmarkZone100000(b *testing.B) {
+	w := inStep(b, 100000)
+	r := w.stored("r77")
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		i++
+		w.retell(r, i)
+		b.StartTimer()
+		if s, err := w.engine.Get(w.ctx, syncstatus.ZoneKind, ns, "example.test"); err != nil || !s.Status.InSync {
 			b.Fatal(err, s)
 		}
 	}
+}
+
+// BenchmarkWatch100000 is a change of one record on its way to somebody who watches the whole of a large namespace.
+func BenchmarkWatch100000(b *testing.B) {
+	w := inStep(b, 100000)
+	r := w.stored("r77")
+	events, err := w.engine.Watch(w.ctx, Query{Namespace: ns}, WatchOptions{ResourceVersion: w.list(Query{Namespace: ns}).ResourceVersion})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer events.Stop()
+	time.Sleep(5 * time.Second) // It begins by looking at everything.
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		r.Labels["turn"] = strconv.Itoa(i)
+		w.apply(r)
+		for e := range events.ResultChan() {
+			if s := e.Object.(*syncv1.SyncStatus); s.Name == "arecord.r77" && s.Labels["turn"] == r.Labels["turn"] {
+				break
+			}
+		}
+	}
+}
+
+func (w *world) stored(name string) *v1beta1.ARecord {
+	r, ok := get[*v1beta1.ARecord](w.engine.informers.sources["ARecord"], ns, name)
+	if !ok {
+		w.Fatalf("there is no %s", name)
+	}
+	return r.DeepCopy()
 }

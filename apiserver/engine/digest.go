@@ -69,7 +69,7 @@ func (d *digester) sets(sets []syncv1.RRset) {
 }
 
 func (d *digester) server(r *syncv1.ServerStatus, serials bool) {
-	d.text(r.Instance, r.Pod, r.Address, r.Role, string(r.PodPhase), string(r.State), r.Rcode, r.Message)
+	d.text(r.Zone, r.Instance, r.Pod, r.Address, r.Role, string(r.PodPhase), string(r.State), r.Rcode, r.Message)
 	d.flag(r.PodReady)
 	d.flag(r.Authoritative)
 	d.sets(r.Observed)

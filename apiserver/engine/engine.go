@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -69,7 +70,7 @@ func newEngine(informers *Informers, key func(context.Context, types.NamespacedN
 		keys:     newKeys(key), memory: newMemory(revisions),
 	}
 	e.hub = newHub(e)
-	return e, e.index.handlers(e.hub.poke, e.deleted)
+	return e, e.follow()
 }
 
 // Informers are the engine's caches, a readiness check among other things.
@@ -81,23 +82,18 @@ func (e *Engine) Run(ctx context.Context) {
 	e.informers.Run(ctx)
 }
 
-func (e *Engine) deleted(kind string, o metav1.Object) {
-	key := object{kind, o.GetNamespace(), o.GetName()}
-	e.memory.bury(key, o, blank())
-}
-
 func blank() *syncv1.SyncStatus {
 	return &syncv1.SyncStatus{TypeMeta: metav1.TypeMeta{APIVersion: syncv1.SchemeGroupVersion.String(), Kind: "SyncStatus"}}
 }
 
-func nameOf(o object) string { return syncstatus.Name(o.kind, o.name) }
+func nameOf(o object) string { return syncstatus.Name(o.Kind, o.Name) }
 
 // errNotReady is told while the caches are being filled: an empty answer would be a lie.
 func (e *Engine) ready() error {
 	if e.informers.HasSynced() {
 		return nil
 	}
-	return apierrors.NewServiceUnavailable(e.informers.Check(nil).Error())
+	return apierrors.NewServiceUnavailable("the caches of this server are being filled")
 }
 
 // sinceBegan is the time from measuring the age of a request to using it. Without it, an answer that came in for this very
@@ -107,7 +103,7 @@ const sinceBegan = time.Millisecond
 // Get computes one SyncStatus from answers that are not older than the call, about the object as it is in the cluster
 // now. Errors are API errors.
 func (e *Engine) Get(ctx context.Context, kind syncstatus.Kind, namespace, name string) (*syncv1.SyncStatus, error) {
-	key := object{kind.Kind, namespace, name}
+	key := object{Kind: kind.Kind, Namespace: namespace, Name: name}
 	began := time.Now()
 	e.prefetch(ctx, key)
 	if err := e.freshen(ctx, kind, key); err != nil {
@@ -118,7 +114,7 @@ func (e *Engine) Get(ctx context.Context, kind syncstatus.Kind, namespace, name 
 		return nil, apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
 	}
 	if _, changed := e.memory.stamp(s); changed {
-		e.hub.poke(namespace)
+		e.hub.poke(key)
 	}
 	return s, nil
 }
@@ -129,8 +125,8 @@ func (e *Engine) prefetch(ctx context.Context, key object) {
 	if e.ready() != nil {
 		return
 	}
-	if v := e.viewFor(key); v != nil {
-		go e.judgeAll(context.WithoutCancel(ctx), map[*view]*syncstatus.Judgement{v: nil}, 0)
+	if s, _ := e.index.resolve(key); len(s.views) > 0 {
+		go e.judgeAll(context.WithoutCancel(ctx), judgements(s), 0)
 	}
 }
 
@@ -139,42 +135,44 @@ func (e *Engine) freshen(ctx context.Context, kind syncstatus.Kind, key object) 
 	if err := e.ready(); err != nil {
 		return err
 	}
-	if err := e.informers.fresh(ctx, kind, key.namespace, key.name); err != nil {
+	if err := e.informers.fresh(ctx, kind, key.Namespace, key.Name); err != nil {
 		if ctx.Err() != nil {
 			return apierrors.NewTimeoutError(err.Error(), 1)
 		}
 		return apierrors.NewServiceUnavailable(err.Error())
 	}
-	e.index.sync(key)
+	e.index.apply(key)
 	return nil
 }
 
 // compute gives the SyncStatus of each object, in order; nil for those that do not exist. Every zone that is needed
 // is observed once, all at the same time.
 func (e *Engine) compute(ctx context.Context, keys []object, maxAge time.Duration) []*syncv1.SyncStatus {
-	views := map[*view]*syncstatus.Judgement{}
-	of := make([]*view, len(keys))
+	subjects := make([]subject, len(keys))
+	exists := make([]bool, len(keys))
 	for i, k := range keys {
-		if of[i] = e.viewFor(k); of[i] != nil {
-			views[of[i]] = nil
-		}
+		subjects[i], exists[i] = e.index.resolve(k)
 	}
-	e.judgeAll(ctx, views, maxAge)
+	judged := judgements(subjects...)
+	e.judgeAll(ctx, judged, maxAge)
 	out := make([]*syncv1.SyncStatus, len(keys))
-	for i, k := range keys {
-		out[i] = e.statusOf(k, views[of[i]])
+	for i, s := range subjects {
+		if exists[i] {
+			out[i] = e.statusOf(s, func(i int) *syncstatus.Judgement { return judged[s.views[i]] })
+		}
 	}
 	return out
 }
 
-func (e *Engine) viewFor(k object) *view {
-	switch k.kind {
-	case syncstatus.ZoneKind.Kind:
-		return e.index.viewOfZone(k.namespace, k.name)
-	case syncstatus.InstanceKind.Kind, syncstatus.ClusterKind.Kind:
-		return nil
+// judgements has a place for each view of the subjects.
+func judgements(subjects ...subject) map[*view]*syncstatus.Judgement {
+	all := map[*view]*syncstatus.Judgement{}
+	for _, s := range subjects {
+		for _, v := range s.views {
+			all[v] = nil
+		}
 	}
-	return e.index.viewOfRecord(k)
+	return all
 }
 
 func (e *Engine) judgeAll(ctx context.Context, views map[*view]*syncstatus.Judgement, maxAge time.Duration) {
@@ -209,7 +207,7 @@ func (e *Engine) judge(ctx context.Context, v *view, maxAge time.Duration) *sync
 // observe asks one server for one zone.
 func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, maxAge time.Duration) observe.Observation {
 	zone := v.declared.ZoneName()
-	instance := v.instances[object{syncstatus.InstanceKind.Kind, s.Namespace, s.Instance}]
+	instance := v.instances[object{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}]
 	var secret types.NamespacedName
 	var key *wire.Key
 	if instance != nil {
@@ -227,32 +225,31 @@ func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, maxAge 
 	return o
 }
 
-func (e *Engine) statusOf(k object, j *syncstatus.Judgement) *syncv1.SyncStatus {
-	switch k.kind {
-	case syncstatus.ZoneKind.Kind:
-		if j == nil {
-			return nil
+// statusOf gives the SyncStatus of a subject; judged gives the judgement of each of its zones. It is nil when these know
+// nothing of the object.
+func (e *Engine) statusOf(s subject, judged func(zone int) *syncstatus.Judgement) *syncv1.SyncStatus {
+	switch o := s.object.(type) {
+	case *v1beta1.Bind9Instance:
+		return e.instance(o)
+	case *v1beta1.Bind9Cluster:
+		return e.cluster(o)
+	case *v1alpha1.DNSEndpoint:
+		in := make([]*syncstatus.Judgement, len(s.zones))
+		for i := range in {
+			in[i] = judged(i)
 		}
+		return syncstatus.Endpoint(o, in, s.unplaced, time.Now())
+	case v1beta1.Record:
+		return syncstatus.Unselected(o, time.Now())
+	}
+	j := judged(0)
+	if s.key.Kind == syncstatus.ZoneKind.Kind {
 		return j.ZoneStatus()
-	case syncstatus.InstanceKind.Kind:
-		if i, ok := get[*v1beta1.Bind9Instance](e.informers.instances, k.namespace, k.name); ok {
-			return e.instance(i)
-		}
-		return nil
-	case syncstatus.ClusterKind.Kind:
-		if c, ok := get[*v1beta1.Bind9Cluster](e.informers.clusters, k.namespace, k.name); ok {
-			return e.cluster(c)
-		}
-		return nil
 	}
-	r, ok := get[v1beta1.Record](e.informers.records[k.kind], k.namespace, k.name)
-	switch {
-	case !ok:
-		return nil
-	case j == nil:
-		return syncstatus.Unselected(r, time.Now())
+	if r, ok := j.Object(s.key).(v1beta1.Record); ok {
+		return j.Record(r)
 	}
-	return j.Record(r)
+	return nil
 }
 
 func (e *Engine) instance(i *v1beta1.Bind9Instance) *syncv1.SyncStatus {

@@ -30,7 +30,7 @@ func (i *Informers) fresh(ctx context.Context, kind syncstatus.Kind, namespace, 
 	if err != nil && !gone {
 		return fmt.Errorf("reading %s %s/%s: %w", kind.Kind, namespace, name, err)
 	}
-	inf := i.byKind()[kind.Kind]
+	inf := i.byKind[kind.Kind]
 	ticker := time.NewTicker(freshEvery)
 	defer ticker.Stop()
 	for !caughtUp(inf, namespace, name, live, gone) {

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 const (
@@ -29,13 +30,18 @@ type hub struct {
 	mu       sync.Mutex
 	subs     map[*subscription]struct{}
 	trackers map[string]*tracker
+	// abroad holds the trackers that follow a zone of another namespace.
+	abroad map[zoneKey]map[*tracker]struct{}
 
 	// delivering makes taking a revision and queueing the event one step, so that every queue is in revision order.
 	delivering sync.Mutex
 }
 
 func newHub(e *Engine) *hub {
-	return &hub{engine: e, ctx: context.Background(), subs: map[*subscription]struct{}{}, trackers: map[string]*tracker{}}
+	return &hub{
+		engine: e, ctx: context.Background(), subs: map[*subscription]struct{}{}, trackers: map[string]*tracker{},
+		abroad: map[zoneKey]map[*tracker]struct{}{},
+	}
 }
 
 func (h *hub) start(ctx context.Context) {
@@ -131,7 +137,32 @@ func (h *hub) unsubscribe(s *subscription) {
 	for ns, t := range h.trackers {
 		if t.detach(s) {
 			delete(h.trackers, ns)
+			for zone := range h.abroad {
+				h.forget(zone, t)
+			}
 		}
+	}
+}
+
+// followAbroad notes that a tracker follows a zone of another namespace, or does so no more.
+func (h *hub) followAbroad(zone zoneKey, t *tracker, does bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !does:
+		h.forget(zone, t)
+	case h.trackers[t.namespace] != t: // It has ended.
+	case h.abroad[zone] == nil:
+		h.abroad[zone] = map[*tracker]struct{}{t: {}}
+	default:
+		h.abroad[zone][t] = struct{}{}
+	}
+}
+
+// forget is followAbroad's end. h.mu is held.
+func (h *hub) forget(zone zoneKey, t *tracker) {
+	if delete(h.abroad[zone], t); len(h.abroad[zone]) == 0 {
+		delete(h.abroad, zone)
 	}
 }
 
@@ -141,7 +172,7 @@ func (h *hub) spaces(s *subscription) []string {
 		return []string{s.query.Namespace}
 	}
 	all := sets.New[string]()
-	for _, inf := range h.engine.informers.byKind() {
+	for _, inf := range h.engine.informers.byKind {
 		all.Insert(inf.GetIndexer().ListIndexFuncValues(cache.NamespaceIndex)...)
 	}
 	return sets.List(all)
@@ -157,27 +188,46 @@ func (h *hub) tracker(namespace string) *tracker {
 	return t
 }
 
-// poke makes trackers look again; "" means all of them.
-func (h *hub) poke(namespace string) {
+// poke makes trackers look at objects again; a zone stands for all that it has.
+func (h *hub) poke(changed ...object) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.subs) == 0 {
 		return
 	}
-	if namespace == "" {
-		for _, t := range h.trackers {
-			t.poke()
+	for _, key := range changed {
+		if t := h.trackers[key.Namespace]; t != nil {
+			t.poke(key)
 		}
-		return
+		if key.Kind == syncstatus.ZoneKind.Kind {
+			for t := range h.abroad[zoneKey{Namespace: key.Namespace, Name: key.Name}] {
+				t.poke(key)
+			}
+		}
 	}
-	if t := h.trackers[namespace]; t != nil {
-		t.poke()
-	}
-	// A namespace that had nothing to watch until now.
+	h.attachAll(changed)
+}
+
+// attachAll attaches the watches of all namespaces to those that had nothing to watch until now. h.mu is held.
+func (h *hub) attachAll(changed []object) {
 	for s := range h.subs {
-		if s.query.Namespace == "" && !h.tracker(namespace).has(s) {
-			h.tracker(namespace).attach(s)
+		if s.query.Namespace != "" {
+			continue
 		}
+		for _, key := range changed {
+			if t := h.tracker(key.Namespace); !t.has(s) {
+				t.attach(s)
+			}
+		}
+	}
+}
+
+// pokeFleet makes all trackers look at pods and instances again.
+func (h *hub) pokeFleet() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.trackers {
+		t.pokeFleet()
 	}
 }
 

@@ -3,8 +3,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
@@ -31,17 +35,31 @@ const podSelector = "app.kubernetes.io/name=bind9"
 // Informers cache every object that a SyncStatus can follow from.
 type Informers struct {
 	zones, instances, clusters, pods cache.SharedIndexInformer
-	// records holds one informer for each record kind, by Kubernetes kind.
-	records map[string]cache.SharedIndexInformer
+	// sources holds one informer for each kind that declares DNS data, by Kubernetes kind.
+	sources map[string]cache.SharedIndexInformer
+	// byKind holds the informers of all kinds that have a SyncStatus.
+	byKind map[string]cache.SharedIndexInformer
+	// handled tell whether all that was in a cache when it was first filled has been handled.
+	handled []cache.InformerSynced
 	// live reads one object past the caches.
 	live func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error)
 }
 
 // NewInformers prepares the caches; Run fills them.
 func NewInformers(config *rest.Config) (*Informers, error) {
-	stored, err := storedClient(config)
+	stored, err := storedClient(config, v1beta1.GroupVersion, v1beta1.AddToScheme)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", v1beta1.GroupVersion, err)
+		return nil, err
+	}
+	external, err := storedClient(config, v1alpha1.GroupVersion, v1alpha1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	clientOf := func(resource string) rest.Interface {
+		if resource == syncstatus.EndpointKind.Resource {
+			return external
+		}
+		return stored
 	}
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -51,13 +69,13 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 		if resource == "pods" {
 			return listWatch(core.CoreV1().RESTClient(), resource, podSelector)
 		}
-		return listWatch(stored, resource, "")
+		return listWatch(clientOf(resource), resource, "")
 	})
 	if err != nil {
 		return nil, err
 	}
 	inf.live = func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
-		raw, err := stored.Get().Namespace(namespace).Resource(kind.Resource).Name(name).DoRaw(ctx)
+		raw, err := clientOf(kind.Resource).Get().Namespace(namespace).Resource(kind.Resource).Name(name).DoRaw(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -69,31 +87,40 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 
 // newInformers prepares the caches from wherever each resource comes from.
 func newInformers(from func(resource string) cache.ListerWatcher) (*Informers, error) {
-	inf := &Informers{records: map[string]cache.SharedIndexInformer{}}
+	inf := &Informers{sources: map[string]cache.SharedIndexInformer{}}
 	inf.zones = informer(from("dnszones"), &v1beta1.DNSZone{})
 	inf.instances = informer(from("bind9instances"), &v1beta1.Bind9Instance{})
 	inf.clusters = informer(from("bind9clusters"), &v1beta1.Bind9Cluster{})
 	inf.pods = informer(from("pods"), &corev1.Pod{})
 	for _, k := range v1beta1.RecordKinds {
-		inf.records[k.Kind] = informer(from(k.Resource), k.New())
+		inf.sources[k.Kind] = informer(from(k.Resource), k.New())
 	}
+	inf.sources[syncstatus.EndpointKind.Kind] = informer(from(syncstatus.EndpointKind.Resource), &v1alpha1.DNSEndpoint{})
+	inf.byKind = maps.Clone(inf.sources)
+	inf.byKind[syncstatus.ZoneKind.Kind] = inf.zones
+	inf.byKind[syncstatus.InstanceKind.Kind] = inf.instances
+	inf.byKind[syncstatus.ClusterKind.Kind] = inf.clusters
 	err := inf.zones.AddIndexers(cache.Indexers{byZoneName: func(o any) ([]string, error) {
 		return []string{source.DNSName(o.(*v1beta1.DNSZone))}, nil
 	}})
 	return inf, err
 }
 
-func storedClient(config *rest.Config) (rest.Interface, error) {
+func storedClient(config *rest.Config, group schema.GroupVersion, addTo func(*runtime.Scheme) error) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
-	if err := v1beta1.AddToScheme(scheme); err != nil {
+	if err := addTo(scheme); err != nil {
 		return nil, err
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	c := rest.CopyConfig(config)
-	c.APIPath, c.GroupVersion = "/apis", &v1beta1.GroupVersion
+	c.APIPath, c.GroupVersion = "/apis", &group
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	return rest.RESTClientFor(c)
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", group, err)
+	}
+	return client, nil
 }
 
 func listWatch(c cache.Getter, resource, labels string) cache.ListerWatcher {
@@ -113,11 +140,20 @@ func informer(from cache.ListerWatcher, example runtime.Object) cache.SharedInde
 }
 
 func (i *Informers) all() []cache.SharedIndexInformer {
-	all := []cache.SharedIndexInformer{i.zones, i.instances, i.clusters, i.pods}
-	for _, k := range v1beta1.RecordKinds {
-		all = append(all, i.records[k.Kind])
+	return append(slices.Collect(maps.Values(i.byKind)), i.pods)
+}
+
+// named are the zones of all namespaces with a DNS name, which is written in lower case and without the final dot.
+func (i *Informers) named(zoneName string) []*v1beta1.DNSZone {
+	items, err := i.zones.GetIndexer().ByIndex(byZoneName, zoneName)
+	if err != nil {
+		return nil
 	}
-	return all
+	zones := make([]*v1beta1.DNSZone, len(items))
+	for n, o := range items {
+		zones[n] = o.(*v1beta1.DNSZone)
+	}
+	return zones
 }
 
 // Run fills the caches and keeps them current until the context ends. Kinds that do not exist yet are waited for.
@@ -128,10 +164,15 @@ func (i *Informers) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// HasSynced tells whether every cache holds what the cluster holds.
+// HasSynced tells whether every cache holds what the cluster holds, and everybody who follows them knows.
 func (i *Informers) HasSynced() bool {
 	for _, inf := range i.all() {
 		if !inf.HasSynced() {
+			return false
+		}
+	}
+	for _, synced := range i.handled {
+		if !synced() {
 			return false
 		}
 	}
@@ -144,7 +185,7 @@ func (i *Informers) Name() string { return "informers-synced" }
 // Check fails while a cache is not filled.
 func (i *Informers) Check(*http.Request) error {
 	var missing []string
-	for kind, inf := range i.byKind() {
+	for kind, inf := range i.byKind {
 		if !inf.HasSynced() {
 			missing = append(missing, kind)
 		}
@@ -152,21 +193,13 @@ func (i *Informers) Check(*http.Request) error {
 	if !i.pods.HasSynced() {
 		missing = append(missing, "Pod")
 	}
-	if len(missing) > 0 {
+	switch {
+	case len(missing) > 0:
 		return fmt.Errorf("caches not filled yet: %s", strings.Join(missing, ", "))
+	case !i.HasSynced():
+		return errors.New("caches filled, and not all of their content looked at yet")
 	}
 	return nil
-}
-
-// byKind gives the informers of the kinds that have a SyncStatus.
-func (i *Informers) byKind() map[string]cache.SharedIndexInformer {
-	m := map[string]cache.SharedIndexInformer{
-		syncstatus.ZoneKind.Kind: i.zones, syncstatus.InstanceKind.Kind: i.instances, syncstatus.ClusterKind.Kind: i.clusters,
-	}
-	for kind, inf := range i.records {
-		m[kind] = inf
-	}
-	return m
 }
 
 // inNamespace lists one cache's objects in a namespace, or in all with "".

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -56,13 +55,26 @@ func (q *Query) named() (syncstatus.Kind, object, bool) {
 		return syncstatus.Kind{}, object{}, false
 	}
 	kind, of, ok := syncstatus.ParseName(name)
-	return kind, object{kind.Kind, q.Namespace, of}, ok
+	return kind, object{Kind: kind.Kind, Namespace: q.Namespace, Name: of}, ok
 }
 
 // matches judges a complete SyncStatus.
 func (q *Query) matches(s *syncv1.SyncStatus) bool {
 	return s != nil && (q.Namespace == "" || q.Namespace == s.Namespace) &&
-		q.Labels.Matches(labels.Set(s.Labels)) && (q.Fields.Empty() || q.Fields.Matches(s.Fields()))
+		q.Labels.Matches(labels.Set(s.Labels)) && (q.Fields.Empty() || q.fieldsMatch(s))
+}
+
+// fieldsMatch judges the fields. An object in several zones is in each of them.
+func (q *Query) fieldsMatch(s *syncv1.SyncStatus) bool {
+	values := s.Fields()
+	zones := strings.Split(s.Zone, ",")
+	for _, r := range q.Fields.Requirements() {
+		is := values[r.Field] == r.Value || r.Field == syncv1.FieldZone && slices.Contains(zones, r.Value)
+		if is == (r.Operator == selection.NotEquals) {
+			return false
+		}
+	}
+	return true
 }
 
 // mayHaveMatched tells whether an object that does not match now can have matched before: its labels, zone and verdict
@@ -170,10 +182,10 @@ func (e *Engine) fill(ctx context.Context, q Query, keys []object, maxAge time.D
 
 // complete stamps a list's objects and gives it a resourceVersion at which it was true.
 func (e *Engine) complete(out *syncv1.SyncStatusList, began uint64) {
-	pokes := map[string]bool{}
+	var changed []object
 	for i := range out.Items {
-		if _, changed := e.memory.stamp(&out.Items[i]); changed {
-			pokes[out.Items[i].Namespace] = true
+		if _, news := e.memory.stamp(&out.Items[i]); news {
+			changed = append(changed, objectOf(&out.Items[i]))
 		}
 	}
 	out.ResourceVersion = formatRevision(e.revisions.current())
@@ -185,18 +197,25 @@ func (e *Engine) complete(out *syncv1.SyncStatusList, began uint64) {
 		}
 		out.Items = slices.DeleteFunc(out.Items, func(s syncv1.SyncStatus) bool { return ended[objectOf(&s)] && !e.exists(objectOf(&s)) })
 	}
-	for ns := range pokes {
-		e.hub.poke(ns)
-	}
+	e.hub.poke(changed...)
 }
 
 func (e *Engine) exists(k object) bool {
-	inf := e.informers.byKind()[k.kind]
+	inf := e.informers.byKind[k.Kind]
 	if inf == nil {
 		return false
 	}
-	_, ok := get[metav1.Object](inf, k.namespace, k.name)
+	_, ok := get[metav1.Object](inf, k.Namespace, k.Name)
 	return ok
+}
+
+// ofKind lists the objects of one kind in a namespace.
+func (e *Engine) ofKind(kind, namespace string) []object {
+	var keys []object
+	for _, o := range inNamespace[metav1.Object](e.informers.byKind[kind], namespace) {
+		keys = append(keys, object{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	return keys
 }
 
 // candidates lists the objects that a query may select, judged by what needs no server, in list order.
@@ -210,13 +229,13 @@ func (e *Engine) candidates(q Query) []object {
 	kindIs, byKind := q.Fields.RequiresExactMatch(syncv1.FieldKind)
 	zone, byZone := q.Fields.RequiresExactMatch(syncv1.FieldZone)
 	var keys []object
-	for kind, inf := range e.informers.byKind() {
+	for kind, inf := range e.informers.byKind {
 		if byKind && kind != kindIs {
 			continue
 		}
 		for _, o := range inNamespace[metav1.Object](inf, q.Namespace) {
-			k := object{kind, o.GetNamespace(), o.GetName()}
-			if q.Labels.Matches(labels.Set(o.GetLabels())) && (!byZone || e.zoneOf(k) == zone) {
+			k := object{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+			if q.Labels.Matches(labels.Set(o.GetLabels())) && (!byZone || slices.Contains(e.index.zoneNames(k), zone)) {
 				keys = append(keys, k)
 			}
 		}
@@ -225,27 +244,9 @@ func (e *Engine) candidates(q Query) []object {
 	return keys
 }
 
-// zoneOf gives the DNS name of the zone that an object belongs to, "" if none.
-func (e *Engine) zoneOf(k object) string {
-	zone := k.name
-	if k.kind != syncstatus.ZoneKind.Kind {
-		if e.informers.records[k.kind] == nil {
-			return ""
-		}
-		var ok bool
-		if zone, ok = e.index.zoneNameOf(k); !ok {
-			return ""
-		}
-	}
-	if v := e.index.viewOfZone(k.namespace, zone); v != nil {
-		return source.DNSName(v.zone)
-	}
-	return ""
-}
-
 // compareObjects is list order: namespace, then the SyncStatus's name.
 func compareObjects(a, b object) int {
-	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(strings.ToLower(a.kind), strings.ToLower(b.kind)), strings.Compare(a.name, b.name))
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(strings.ToLower(a.Kind), strings.ToLower(b.Kind)), strings.Compare(a.Name, b.Name))
 }
 
 // after cuts off what earlier pages have had.
@@ -261,7 +262,7 @@ func (e *Engine) after(keys []object, token string) ([]object, error) {
 	if !ok {
 		return nil, apierrors.NewBadRequest("the continue token names no object of this API")
 	}
-	last := object{kind.Kind, p.Namespace, name}
+	last := object{Kind: kind.Kind, Namespace: p.Namespace, Name: name}
 	i, found := slices.BinarySearchFunc(keys, last, compareObjects)
 	if found {
 		i++

@@ -60,7 +60,7 @@ func newMemory(r *revisions) *memory {
 }
 
 func objectOf(s *syncv1.SyncStatus) object {
-	return object{s.ObjectRef.Kind, s.ObjectRef.Namespace, s.ObjectRef.Name}
+	return object{Kind: s.ObjectRef.Kind, Namespace: s.ObjectRef.Namespace, Name: s.ObjectRef.Name}
 }
 
 // stamp completes a SyncStatus by what is remembered and remembers it. It returns its digest, and whether it differs
@@ -79,6 +79,13 @@ func (m *memory) stamp(s *syncv1.SyncStatus) (digest uint64, changed bool) {
 		e.digest, e.revision = digest, m.revisions.next()
 		e.born = cmp.Or(e.born, e.revision)
 	}
+	m.complete(s, e)
+	s.ResourceVersion = formatRevision(e.revision)
+	return digest, changed
+}
+
+// complete fills in what is remembered of an object. m.mu is held.
+func (m *memory) complete(s *syncv1.SyncStatus, e *entry) {
 	for i := range min(len(s.Status.Conditions), len(e.conditions)) {
 		c := &s.Status.Conditions[i]
 		if e.conditions[i].status != c.Status {
@@ -93,8 +100,16 @@ func (m *memory) stamp(s *syncv1.SyncStatus) (digest uint64, changed bool) {
 	if e.expire.After(m.revisions.now()) {
 		s.CachesExpireAt = new(metav1.NewTime(e.expire))
 	}
-	s.ResourceVersion = formatRevision(e.revision)
-	return digest, changed
+}
+
+// again completes a SyncStatus that watchers have been told already, at the revision at which they were.
+func (m *memory) again(s *syncv1.SyncStatus, rev uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[objectOf(s)]; e != nil && e.uid == s.UID {
+		m.complete(s, e)
+	}
+	s.ResourceVersion = formatRevision(rev)
 }
 
 // bump gives an object a revision newer than any handed out before.
@@ -131,8 +146,8 @@ func (m *memory) bury(key object, o metav1.Object, last *syncv1.SyncStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.entries, key)
-	last.Name, last.Namespace, last.Labels, last.UID = nameOf(key), key.namespace, o.GetLabels(), o.GetUID()
-	last.ObjectRef = syncv1.ObjectReference{Kind: key.kind, Namespace: key.namespace, Name: key.name, UID: o.GetUID()}
+	last.Name, last.Namespace, last.Labels, last.UID = nameOf(key), key.Namespace, o.GetLabels(), o.GetUID()
+	last.ObjectRef = syncv1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: o.GetUID()}
 	b := burial{key, m.revisions.next(), last}
 	last.ResourceVersion = formatRevision(b.revision)
 	m.buried = append(m.buried, b)

@@ -262,3 +262,30 @@ func queries(t *testing.T, s *bind.Server) int {
 	}
 	return countQueries(t, s)
 }
+
+// What changes while a server is being asked does not end the asking.
+func TestWatchGoesOnAskingAfterChanges(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Deadline = 500 * time.Millisecond })
+	primary, secondary := lagging(t, w, bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
+	z := zone("example.test", "primary", "secondary")
+	r := w.record(z, "www", "192.0.2.7")
+	w.apply(z)
+	w.apply(r)
+	w.eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	events := w.watch(Query{Namespace: ns}, WatchOptions{})
+	events.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")
+	secondary.Pause()
+	time.Sleep(150 * time.Millisecond) // A question is under way.
+	for i := range 5 {
+		r.Labels["turn"] = strconv.Itoa(i)
+		w.apply(r)
+		time.Sleep(20 * time.Millisecond)
+	}
+	secondary.Resume()
+	update(t, primary, "example.test.", "www.example.test.", "192.0.2.9")
+	events.until("arecord.www", "OutOfSync primary-0=Divergent secondary-0=InSync")
+	if _, err := secondary.Rndc("refresh", "example.test"); err != nil {
+		t.Fatal(err)
+	}
+	events.until("arecord.www", "OutOfSync primary-0=Divergent secondary-0=Divergent")
+}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache/testing" //nolint:revive // named framework
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -78,7 +79,7 @@ func newWorld(t testing.TB, change ...func(*Options)) *world {
 func (w *world) live(_ context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if o := w.objects[object{kind.Kind, namespace, name}]; o != nil {
+	if o := w.objects[object{Kind: kind.Kind, Namespace: namespace, Name: name}]; o != nil {
 		return o, nil
 	}
 	return nil, apierrors.NewNotFound(v1beta1.Resource(kind.Resource), name)
@@ -105,6 +106,8 @@ func (w *world) resource(o runtime.Object) (kind, resource string) {
 		return "Bind9Cluster", "bind9clusters"
 	case *corev1.Pod:
 		return "Pod", "pods"
+	case *v1alpha1.DNSEndpoint:
+		return "DNSEndpoint", "dnsendpoints"
 	case v1beta1.Record:
 		k := v1beta1.KindOf(o)
 		return k.Kind, k.Resource
@@ -122,7 +125,7 @@ func (w *world) apply(o runtime.Object) {
 		w.Fatal(err)
 	}
 	kind, resource := w.resource(o)
-	k := object{kind, m.GetNamespace(), m.GetName()}
+	k := object{Kind: kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 	if m.GetUID() == "" {
 		m.SetUID(types.UID(kind + "-" + m.GetName()))
 	}
@@ -145,7 +148,7 @@ func (w *world) apply(o runtime.Object) {
 func (w *world) remove(o runtime.Object) {
 	kind, resource := w.resource(o)
 	m, _ := meta.Accessor(o)
-	k := object{kind, m.GetNamespace(), m.GetName()}
+	k := object{Kind: kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 	w.mu.Lock()
 	last := w.objects[k]
 	delete(w.objects, k)
@@ -203,12 +206,13 @@ func (w *world) record(z *v1beta1.DNSZone, name string, addresses ...string) *v1
 
 func (w *world) programmed(z *v1beta1.DNSZone, r *v1beta1.ARecord) {
 	w.Helper()
-	desired, err := source.Build(z, []v1beta1.Record{r}, source.Options{})
+	desired, err := source.Build(z, []source.Object{r}, source.Options{})
 	if err != nil {
 		w.Fatal(err)
 	}
+	d, _ := desired.Declarations.Get(source.ID{ObjectKey: source.KeyOf(r)})
 	r.Status = v1beta1.RecordStatus{
-		ObservedGeneration: r.Generation, RecordHash: source.Hash(desired.Declarations[0]), PublishedName: r.Spec.Name + "." + z.Spec.ZoneName, Zone: z.Spec.ZoneName,
+		ObservedGeneration: r.Generation, RecordHash: source.Hash(d), PublishedName: r.Spec.Name + "." + z.Spec.ZoneName, Zone: z.Spec.ZoneName,
 	}
 }
 

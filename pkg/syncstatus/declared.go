@@ -1,14 +1,15 @@
 package syncstatus
 
 import (
+	"hash/maphash"
+	"iter"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/snapshot"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -16,125 +17,64 @@ import (
 // Problem is why a declaration is not part of what its zone serves.
 type Problem struct{ Reason, Message string }
 
-// Declared is the desired side of one zone, prepared once and judged many times. It is immutable and safe for
-// concurrent use.
+// Declared is the desired side of one zone. It is immutable and safe for concurrent use.
 type Declared struct {
 	zone    *v1beta1.DNSZone
-	desired *source.Zone // nil when problem is set
+	desired *source.Zone // nil when the zone cannot be read
 	problem *Problem
-	records map[types.UID]*declaration
-	// pending holds what the controller has not programmed yet, and keys that must go away.
-	pending map[rrset.Key]bool
+	// pending holds the RRsets that the controller has yet to bring to what is declared, those that must go away among
+	// them, each with the objects for whose sake.
+	pending pending
+	// objects are those that have to do with the zone.
+	objects snapshot.Map[source.ObjectKey, source.Object]
+	// compared is common to all Declareds of one Book.
+	compared *comparisons
 }
 
-// declaration is one record in its zone.
-type declaration struct {
-	object v1beta1.Record
-	source *source.Declaration // nil for a record being deleted, or when the zone has a problem
-	// keys are the RRsets that the record is judged by: its own, and the one under its former name while that may
-	// still be published.
-	keys    []rrset.Key
-	pending bool
-}
+type pending = snapshot.Map[rrset.Key, []source.ObjectKey]
 
-// Declare prepares a zone. desired was built from the records that are not being deleted; records holds all that
-// belong to the zone, those being deleted included. When problem is set nothing of the zone is served and desired may
-// be nil.
-func Declare(zone *v1beta1.DNSZone, desired *source.Zone, records []v1beta1.Record, problem *Problem) *Declared {
-	d := &Declared{
-		zone: zone, desired: desired, problem: problem,
-		records: make(map[types.UID]*declaration, len(records)),
-		pending: map[rrset.Key]bool{},
-	}
-	if desired == nil && problem == nil {
-		d.problem = &Problem{Reason: status.Invalid, Message: "the zone could not be read"}
-	}
-	bySource := d.declarationsByUID()
-	for _, r := range records {
-		decl := d.declare(r, bySource[r.GetUID()])
-		d.records[r.GetUID()] = decl
-		if decl.pending {
-			for _, k := range decl.keys {
-				d.pending[k] = true
+var seed = maphash.MakeSeed()
+
+func byObject(o source.ObjectKey) uint64 { return maphash.Comparable(seed, o) }
+
+func byName(k rrset.Key) uint64 { return snapshot.String(k.Name) }
+
+// Declare prepares a zone from scratch. desired was built from the objects that are not being deleted; objects are all
+// that have to do with the zone, those being deleted included. With a problem nothing of the zone is served, and desired
+// may be nil.
+func Declare(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Object, problem *Problem) *Declared {
+	return NewBook().Update(zone, desired, problem, func(yield func(Member) bool) {
+		for _, o := range objects {
+			m := Member{source.KeyOf(o), o, source.Selected}
+			if o.GetDeletionTimestamp() != nil {
+				m.Role = source.Leaving
+			}
+			if !yield(m) {
+				return
 			}
 		}
-	}
-	return d
-}
-
-func (d *Declared) declarationsByUID() map[types.UID]*source.Declaration {
-	m := map[types.UID]*source.Declaration{}
-	if d.desired == nil {
-		return m
-	}
-	for i := range d.desired.Declarations {
-		decl := &d.desired.Declarations[i]
-		m[decl.Ref.UID] = decl
-	}
-	return m
-}
-
-func (d *Declared) declare(r v1beta1.Record, s *source.Declaration) *declaration {
-	decl := &declaration{object: r, source: s}
-	kind := v1beta1.KindOf(r)
-	st := r.GetRecordStatus()
-	published := rrset.Key{Type: kind.RRType}
-	if st.PublishedName != "" && (st.Zone == "" || sameName(st.Zone, d.zone.Spec.ZoneName)) {
-		published.Name = absolute(st.PublishedName)
-	}
-	deleting := r.GetDeletionTimestamp() != nil
-	switch {
-	case deleting && published.Name == "":
-		if owner, err := source.OwnerName(r.RecordName(), d.ZoneName()); err == nil {
-			published.Name = owner
-		}
-	case !deleting && s != nil && s.Accepted:
-		decl.keys = append(decl.keys, s.Key)
-	}
-	if published.Name != "" && (len(decl.keys) == 0 || decl.keys[0] != published) {
-		decl.keys = append(decl.keys, published)
-	}
-	decl.pending = deleting || isPending(r, s)
-	return decl
-}
-
-// isPending tells whether the controller has yet to programme the record as it is declared now. A change that the
-// controller gave up on is not pending: waiting does not help it.
-func isPending(r v1beta1.Record, s *source.Declaration) bool {
-	if stalled(r) != nil {
-		return false
-	}
-	st := r.GetRecordStatus()
-	if s == nil || !s.Accepted {
-		// What it published before it stopped being acceptable is on its way out while a name is recorded.
-		return st.PublishedName != "" && st.ObservedGeneration < r.GetGeneration()
-	}
-	return st.ObservedGeneration < r.GetGeneration() || st.RecordHash != source.Hash(*s)
-}
-
-// terminal are reasons of Programmed that no waiting cures: a server refused the data or ignored it, or what somebody
-// else put into the zone is in the way.
-var terminal = map[string]bool{
-	status.ReconcileFailed: true, status.Conflict: true, status.Invalid: true, status.ProgressDeadlineExceeded: true,
-}
-
-// stalled gives the controller's own verdict when it has given up on the record's present generation.
-func stalled(r v1beta1.Record) *metav1.Condition {
-	c := meta.FindStatusCondition(r.GetRecordStatus().Conditions, status.Programmed)
-	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != r.GetGeneration() || !terminal[c.Reason] {
-		return nil
-	}
-	return c
+	})
 }
 
 // want gives the RRset that servers should hold at a key; it has no data when the key must not exist.
 func (d *Declared) want(k rrset.Key) rrset.RRset {
 	if d.desired != nil {
-		if s, ok := d.desired.RRsets[k]; ok {
-			return s.RRset
+		if s, ok := d.desired.Get(k); ok {
+			return s
 		}
 	}
 	return rrset.RRset{Key: k}
+}
+
+func (d *Declared) isPending(k rrset.Key) bool {
+	_, ok := d.pending.Get(k)
+	return ok
+}
+
+// Object is an object of the zone as it was when this was declared; nil when it had nothing to do with the zone.
+func (d *Declared) Object(key source.ObjectKey) source.Object {
+	o, _ := d.objects.Get(key)
+	return o
 }
 
 // ZoneName is the zone's canonical name, with the final dot.
@@ -147,9 +87,18 @@ func (d *Declared) ZoneName() string {
 
 // zonePending tells whether the controller has yet to bring the zone itself to its servers.
 func (d *Declared) zonePending() bool {
-	st := d.zone.Status
-	return d.zone.DeletionTimestamp != nil || st.ObservedGeneration < d.zone.Generation ||
-		meta.IsStatusConditionTrue(st.Conditions, status.Progressing)
+	return d.zone.DeletionTimestamp != nil || d.unseen() || meta.IsStatusConditionTrue(d.zone.Status.Conditions, status.Progressing)
+}
+
+// unseen tells whether the controller has not finished a pass over the zone as its spec is now.
+func (d *Declared) unseen() bool { return d.zone.Status.ObservedGeneration < d.zone.Generation }
+
+// paused is what is to be said about a zone that is only watched.
+func (d *Declared) paused() string {
+	if d.zone.Annotations[v1beta1.PausedAnnotation] != "true" {
+		return ""
+	}
+	return "the zone is paused by its annotation " + v1beta1.PausedAnnotation + ": nothing is changed on its servers"
 }
 
 // instance is how far the controller says the zone is configured on an instance.
@@ -162,8 +111,85 @@ func (d *Declared) instance(namespace, name string) (v1beta1.ZoneInstance, bool)
 	return v1beta1.ZoneInstance{}, false
 }
 
+// ObjectsAt yields the objects whose SyncStatus depends on what servers hold at an owner name; some more than once. Those
+// that are not in step may, too, and are not among them.
+func (d *Declared) ObjectsAt(name string) iter.Seq[source.ObjectKey] {
+	return func(yield func(source.ObjectKey) bool) {
+		if d.desired != nil {
+			for k, s := range d.desired.RRsets.Near(rrset.Key{Name: name}) {
+				if k.Name == name && !yieldOwners(s, yield) {
+					return
+				}
+			}
+		}
+		for k, objects := range d.pending.Near(rrset.Key{Name: name}) {
+			for _, o := range objects {
+				if k.Name == name && !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func yieldOwners(s source.RRset, yield func(source.ObjectKey) bool) bool {
+	for _, owners := range s.Owners {
+		for _, o := range owners {
+			if !yield(source.ObjectKey{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Touched yields the objects that may have another SyncStatus than by an earlier Declared of the zone, the servers'
+// answers being the same; some more than once. Those that are not in step may, too, and are not among them. All is true
+// when that is every object of the zone.
+func (d *Declared) Touched(old *Declared) (objects iter.Seq[source.ObjectKey], all bool) {
+	if old == nil || d.desired == nil || old.desired == nil || d.problem != old.problem || d.paused() != old.paused() ||
+		d.unseen() != old.unseen() {
+		return nil, true
+	}
+	return func(yield func(source.ObjectKey) bool) {
+		for o := range d.desired.ChangedObjects(old.desired) {
+			if !yield(o) {
+				return
+			}
+		}
+		for name := range d.changedNames(old) {
+			for _, at := range []*Declared{d, old} {
+				for o := range at.ObjectsAt(name) {
+					if !yield(o) {
+						return
+					}
+				}
+			}
+		}
+	}, false
+}
+
+// changedNames yields the owner names at which something else is declared, or pending; some more than once.
+func (d *Declared) changedNames(old *Declared) iter.Seq[string] {
+	return declaredNames(d.desired, old.desired, d.pending, old.pending)
+}
+
+// declaredNames is changedNames for a zone's parts: what is declared in it and what is pending, now and before.
+func declaredNames(desired, before *source.Zone, waits, waited pending) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range desired.ChangedNames(before) {
+			if !yield(name) {
+				return
+			}
+		}
+		for k := range snapshot.Diff(waits, waited, sameObjects) {
+			if !yield(k.Name) {
+				return
+			}
+		}
+	}
+}
+
 func absolute(name string) string {
 	return strings.ToLower(strings.TrimSuffix(name, ".")) + "."
 }
-
-func sameName(a, b string) bool { return absolute(a) == absolute(b) }

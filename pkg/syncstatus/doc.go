@@ -1,8 +1,10 @@
 // Package syncstatus computes SyncStatus objects: what is declared, times what every server answered, gives the
 // verdict. It is pure. Clocks, sockets and caches stay with its caller, the aggregated API server.
 //
-// Declare prepares the desired side of a zone once; Judge sets it against one round of answers; the Judgement then
-// gives the SyncStatus of the zone and of each of its records. How a state follows from the evidence:
+// A Book keeps the desired side of a zone up to date (Declare makes it from scratch); Judge sets it against one round of
+// answers; the Judgement then gives the SyncStatus of the zone and of each of its records. Endpoint sums up the judgements
+// of all zones of a DNSEndpoint. An object costs the same in a zone of any size, and a zone what has changed of it since it
+// was last asked about. How a state follows from the evidence:
 //
 //	no answer, or no address to ask                                   Unreachable
 //	SERVFAIL, NOTAUTH                                                 NotLoaded

@@ -16,12 +16,12 @@ import (
 // Instance gives the SyncStatus of an instance from its pods. InSync means that the pod is ready, which it is only
 // while it serves every zone that it should.
 func Instance(i *v1beta1.Bind9Instance, servers []observe.Server, now time.Time) *sync.SyncStatus {
-	return fleet(about(i, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, now)
+	return fleet(about(i, v1beta1.GroupVersion.String(), InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, now)
 }
 
 // Cluster gives the SyncStatus of a cluster from the pods of its instances.
 func Cluster(c *v1beta1.Bind9Cluster, servers []observe.Server, now time.Time) *sync.SyncStatus {
-	return fleet(about(c, ClusterKind.Kind), c.Status.LifecycleStatus, c.Status.Conditions, servers, now)
+	return fleet(about(c, v1beta1.GroupVersion.String(), ClusterKind.Kind), c.Status.LifecycleStatus, c.Status.Conditions, servers, now)
 }
 
 func fleet(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, now time.Time) *sync.SyncStatus {

@@ -34,8 +34,10 @@ type Judgement struct {
 
 // server is what one server's answer means, before any RRset is looked at.
 type server struct {
-	row    sync.ServerStatus // State is set when mirror is nil
-	mirror *observe.Mirror   // nil unless the server can be judged by its data
+	id        serverID
+	namespace string            // of the instance
+	row       sync.ServerStatus // State is set when mirror is nil
+	mirror    *observe.Mirror   // nil unless the server can be judged by its data
 	// lag is the serial distance to the newest: positive when behind, negative when ahead.
 	lag int64
 	// waiting is true while the controller has not configured the zone on this server's instance.
@@ -92,7 +94,7 @@ func (e *server) measure(newest *uint32) {
 
 // read turns an answer into a row, with its State when that needs no look at the data.
 func (d *Declared) read(s observe.Server, o observe.Observation) server {
-	e := server{row: sync.ServerStatus{
+	e := server{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
 	if s.Namespace != d.zone.Namespace {
@@ -201,7 +203,7 @@ func (j *Judgement) compare(e server, keys []rrset.Key) sync.ServerStatus {
 			continue
 		}
 		differing++
-		waiting = waiting && j.pending[k]
+		waiting = waiting && (j.isPending(k) || j.unseen())
 		if len(have.Rdata) == 0 {
 			missing++
 		}

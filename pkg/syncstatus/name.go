@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
 // Kind is one of the kinds that a SyncStatus can be about.
@@ -15,13 +16,14 @@ type Kind struct {
 // Kinds that are not records.
 var (
 	ZoneKind     = Kind{"DNSZone", "dnszones", "dnszone"}
+	EndpointKind = Kind{source.EndpointKind, "dnsendpoints", "dnsendpoint"}
 	InstanceKind = Kind{"Bind9Instance", "bind9instances", "bind9instance"}
 	ClusterKind  = Kind{"Bind9Cluster", "bind9clusters", "bind9cluster"}
 )
 
 // Kinds lists every kind that has a SyncStatus, zones first.
 func Kinds() []Kind {
-	kinds := []Kind{ZoneKind, InstanceKind, ClusterKind}
+	kinds := []Kind{ZoneKind, EndpointKind, InstanceKind, ClusterKind}
 	for _, k := range v1beta1.RecordKinds {
 		kinds = append(kinds, Kind{k.Kind, k.Resource, k.Singular})
 	}

@@ -10,78 +10,106 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Record gives the SyncStatus of a record that belongs to the zone.
+// Record gives the SyncStatus of a record that belongs to the zone, as it was when the zone was declared.
 func (j *Judgement) Record(r v1beta1.Record) *sync.SyncStatus {
-	out := about(r, v1beta1.KindOf(r).Kind)
-	out.Zone = strings.TrimSuffix(j.ZoneName(), ".")
-	decl := j.records[r.GetUID()]
-	if decl == nil {
-		decl = &declaration{object: r}
-	}
+	out := about(r, v1beta1.GroupVersion.String(), v1beta1.KindOf(r).Kind)
+	out.Zone = j.shortName()
 	v := verdict{
-		accepted: j.accepted(decl), stalled: stalled(r), stored: r.GetRecordStatus().Conditions,
-		generation: r.GetGeneration(), at: j.at,
+		accepted: j.accepted(r), stalled: stalled(r), stored: conditionsOf(r),
+		generation: r.GetGeneration(), at: j.at, remark: j.paused(),
 	}
-	for _, k := range decl.keys {
-		out.RRsets = append(out.RRsets, render(k, j.want(k)))
-	}
-	for _, e := range j.servers {
-		row := j.compare(e, decl.keys)
-		v.rows, v.waiting = append(v.rows, row), append(v.waiting, e.waiting)
-	}
-	if len(decl.keys) == 0 {
-		v.rows, v.waiting = nil, nil
-	}
+	p := j.partOf(r)
+	out.RRsets = p.rrsets()
+	v.rows, v.waiting = p.rows()
 	out.Servers, out.Summary = v.rows, summarize(v.rows)
 	out.Status = v.status()
-	out.ObservedAt = observedAt(j, v.rows)
-	out.CachesExpireAt = j.cachesExpireAt(decl.keys)
+	out.ObservedAt = observedAt(j.at, v.rows)
+	out.CachesExpireAt = expiry(p.cachesExpireAt())
 	return out
 }
 
-// Unselected gives the SyncStatus of a record that no zone selects. now is the time of asking.
+// shortName is the zone's name as people write it.
+func (j *Judgement) shortName() string { return strings.TrimSuffix(j.ZoneName(), ".") }
+
+// Unselected gives the SyncStatus of a record that no zone has. now is the time of asking.
 func Unselected(r v1beta1.Record, now time.Time) *sync.SyncStatus {
-	out := about(r, v1beta1.KindOf(r).Kind)
+	out := about(r, v1beta1.GroupVersion.String(), v1beta1.KindOf(r).Kind)
 	v := verdict{
 		accepted:   status.No(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"),
-		generation: r.GetGeneration(), at: now, stored: r.GetRecordStatus().Conditions,
+		generation: r.GetGeneration(), at: now, stored: conditionsOf(r),
+	}
+	if r.GetDeletionTimestamp() != nil {
+		v.accepted = status.Yes("Deleting", "the record is being deleted, and no zone holds data of it")
+		v.nothing = true
 	}
 	out.Status = v.status()
 	return out
 }
 
-func (j *Judgement) accepted(decl *declaration) status.Verdict {
+func (j *Judgement) accepted(r v1beta1.Record) status.Verdict {
+	decls := j.declarations(r)
 	switch {
-	case decl.object.GetDeletionTimestamp() != nil:
+	case r.GetDeletionTimestamp() != nil:
 		return status.Yes("Deleting", "the record is being deleted: its data has to leave the servers")
 	case j.problem != nil:
 		return status.No(j.problem.Reason, fmt.Sprintf("zone %s: %s", j.zone.Name, j.problem.Message))
-	case decl.source == nil:
+	case len(decls) == 0:
 		return status.Maybe(status.Pending, "the record is not part of the zone yet")
-	case !decl.source.Accepted:
-		return status.No(decl.source.Reason, decl.source.Message)
-	case decl.source.Note != "":
-		return status.Yes("Accepted", decl.source.Note)
+	case !decls[0].Accepted:
+		return status.No(decls[0].Reason, decls[0].Message)
+	case decls[0].Note != "":
+		return status.Yes("Accepted", decls[0].Note)
 	}
 	return status.Yes("Accepted", "part of zone "+j.zone.Name)
 }
 
+// part is what an object has to do with one zone.
+type part struct {
+	*Judgement
+	keys []rrset.Key
+}
+
+func (j *Judgement) partOf(o source.Object) part {
+	own, left := j.keysOf(o, false)
+	return part{j, append(own, left...)}
+}
+
+func (p part) rrsets() []sync.RRset {
+	var all []sync.RRset
+	for _, k := range p.keys {
+		all = append(all, render(k, p.want(k)))
+	}
+	return all
+}
+
+// rows are those of the zone's servers; none when there is nothing to judge them by.
+func (p part) rows() (rows []sync.ServerStatus, waiting []bool) {
+	if len(p.keys) == 0 {
+		return nil, nil
+	}
+	for _, e := range p.servers {
+		rows, waiting = append(rows, p.compare(e, p.keys)), append(waiting, e.waiting)
+	}
+	return rows, waiting
+}
+
 // cachesExpireAt is when resolvers that asked a server just before this round must have dropped what it answered
 // then, for the servers whose answer is not as declared: its TTL, or the zone's negative TTL (RFC 2308 section 5)
-// when there was no data. Nil when all data is as declared.
-func (j *Judgement) cachesExpireAt(keys []rrset.Key) *metav1.Time {
+// when there was no data. Zero when all data is as declared.
+func (p part) cachesExpireAt() time.Time {
 	var ttl uint32
 	stale := false
-	for _, e := range j.servers {
+	for _, e := range p.servers {
 		if e.mirror == nil {
 			continue
 		}
-		for _, k := range keys {
+		for _, k := range p.keys {
 			have, _ := e.mirror.Get(k)
-			if same(j.want(k), have) {
+			if same(p.want(k), have) {
 				continue
 			}
 			stale = true
@@ -93,13 +121,20 @@ func (j *Judgement) cachesExpireAt(keys []rrset.Key) *metav1.Time {
 		}
 	}
 	if !stale {
+		return time.Time{}
+	}
+	return p.at.Add(time.Duration(ttl) * time.Second).Truncate(time.Second)
+}
+
+func expiry(at time.Time) *metav1.Time {
+	if at.IsZero() {
 		return nil
 	}
-	return new(metav1.NewTime(j.at.Add(time.Duration(ttl) * time.Second).Truncate(time.Second)))
+	return new(metav1.NewTime(at))
 }
 
 // about starts the SyncStatus of an object.
-func about(o metav1.Object, kind string) *sync.SyncStatus {
+func about(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
 	return &sync.SyncStatus{
 		TypeMeta: metav1.TypeMeta{APIVersion: sync.SchemeGroupVersion.String(), Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -107,16 +142,16 @@ func about(o metav1.Object, kind string) *sync.SyncStatus {
 			Generation: o.GetGeneration(), CreationTimestamp: o.GetCreationTimestamp(),
 		},
 		ObjectRef: sync.ObjectReference{
-			APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+			APIVersion: apiVersion, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(),
 			UID: o.GetUID(), Generation: o.GetGeneration(),
 		},
 	}
 }
 
-func observedAt(j *Judgement, rows []sync.ServerStatus) *metav1.MicroTime {
+func observedAt(at time.Time, rows []sync.ServerStatus) *metav1.MicroTime {
 	for _, r := range rows {
 		if r.ObservedAt != nil {
-			return new(metav1.NewMicroTime(j.at))
+			return new(metav1.NewMicroTime(at))
 		}
 	}
 	return nil

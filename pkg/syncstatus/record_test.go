@@ -49,12 +49,13 @@ func testRecord(z *v1beta1.DNSZone, change ...func(*v1beta1.ARecord)) *v1beta1.A
 		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "www", UID: "www", Generation: 3, Labels: map[string]string{"a": "b"}},
 		Spec:       v1beta1.ARecordSpec{RecordCommon: v1beta1.RecordCommon{Name: "www"}, IPv4Addresses: []string{"192.0.2.1"}},
 	}
-	desired, err := source.Build(z, []v1beta1.Record{r}, source.Options{})
+	desired, err := source.Build(z, []source.Object{r}, source.Options{})
 	if err != nil {
 		panic(err)
 	}
+	d, _ := desired.Declarations.Get(source.ID{ObjectKey: source.KeyOf(r)})
 	r.Status = v1beta1.RecordStatus{
-		ObservedGeneration: 3, RecordHash: source.Hash(desired.Declarations[0]), PublishedName: "www.example.com", Zone: "example.com",
+		ObservedGeneration: 3, RecordHash: source.Hash(d), PublishedName: "www.example.com", Zone: "example.com",
 	}
 	for _, c := range change {
 		c(r)
@@ -313,7 +314,7 @@ func TestRecord(t *testing.T) {
 			if tc.servers != nil {
 				s = tc.servers(s)
 			}
-			j := Judge(Declare(z, build(t, z, r), []v1beta1.Record{r}, tc.problem), s, tc.answers, asked.Add(time.Second))
+			j := Judge(Declare(z, build(t, z, r), []source.Object{r}, tc.problem), s, tc.answers, asked.Add(time.Second))
 			if diff := cmp.Diff(tc.want, outcomeOf(j.Record(r))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -324,7 +325,7 @@ func TestRecord(t *testing.T) {
 // build leaves out records being deleted, as the caller of Declare has to.
 func build(t *testing.T, z *v1beta1.DNSZone, r *v1beta1.ARecord) *source.Zone {
 	t.Helper()
-	var live []v1beta1.Record
+	var live []source.Object
 	if r.DeletionTimestamp == nil {
 		live = append(live, r)
 	}
@@ -340,7 +341,7 @@ func TestRecordEvidence(t *testing.T) {
 	r := testRecord(z)
 	programmedAt := metav1.NewTime(asked.Add(-time.Hour))
 	r.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: metav1.ConditionTrue, LastTransitionTime: programmedAt}}
-	j := Judge(Declare(z, build(t, z, r), []v1beta1.Record{r}, nil), servers(),
+	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(),
 		[]observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, asked.Add(time.Second))
 	got := j.Record(r)
 	at := metav1.NewMicroTime(asked)
@@ -382,7 +383,7 @@ func TestRecordEvidence(t *testing.T) {
 func TestCachesExpireAfterNegativeTTL(t *testing.T) {
 	z := testZone()
 	r := testRecord(z)
-	j := Judge(Declare(z, build(t, z, r), []v1beta1.Record{r}, nil), servers(),
+	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(),
 		[]observe.Observation{serves(7, "192.0.2.1"), serves(6)}, asked)
 	if got, want := j.Record(r).CachesExpireAt, metav1.NewTime(asked.Add(time.Minute)); got == nil || !got.Equal(&want) {
 		t.Errorf("caches expire at %v, want %v: the SOA's minimum after the question", got, want)

@@ -23,6 +23,10 @@ type verdict struct {
 	stored     []metav1.Condition
 	generation int64
 	at         time.Time
+	// remark is added to the message of the phase; empty when there is none.
+	remark string
+	// nothing is true for an object that declares no data: it is in step wherever it is.
+	nothing bool
 }
 
 // severity orders states for messages: the first that a person should look at comes first.
@@ -33,6 +37,7 @@ var severity = []sync.ServerState{
 
 func (v verdict) status() sync.SyncStatusStatus {
 	programmed, propagated := v.programmed(), v.propagated()
+	propagated.Message = remarked(propagated.Message, v.remark)
 	out := sync.SyncStatusStatus{Phase: v.phase()}
 	out.InSync = out.Phase == sync.PhaseInSync
 	if out.Phase == sync.PhaseFailed {
@@ -40,6 +45,7 @@ func (v verdict) status() sync.SyncStatusStatus {
 		if v.accepted.Status == metav1.ConditionTrue {
 			out.FailureReason, out.FailureMessage = v.stalled.Reason, v.stalled.Message
 		}
+		out.FailureMessage = remarked(out.FailureMessage, v.remark)
 	}
 	out.Conditions = []metav1.Condition{
 		v.condition(sync.ConditionAccepted, v.accepted),
@@ -47,6 +53,13 @@ func (v verdict) status() sync.SyncStatusStatus {
 		v.condition(sync.ConditionPropagated, propagated),
 	}
 	return out
+}
+
+func remarked(message, remark string) string {
+	if remark == "" {
+		return message
+	}
+	return message + "; " + remark
 }
 
 // condition renders a verdict. Its transition time is that of the object's own condition of the same type and status
@@ -66,6 +79,8 @@ func (v verdict) phase() sync.Phase {
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
 		return sync.PhaseFailed
+	case v.nothing:
+		return sync.PhaseInSync
 	case len(v.rows) == 0 || count(v.rows, sync.StateUnreachable) == len(v.rows):
 		return sync.PhaseUnknown
 	case count(v.rows, sync.StateInSync) == len(v.rows):
@@ -97,6 +112,8 @@ func (v verdict) programmed() status.Verdict {
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
 		return status.No(v.accepted.Reason, "not accepted: "+v.accepted.Message)
+	case v.nothing:
+		return status.Yes(string(sync.StateInSync), "there is nothing to serve")
 	case len(primaries) == 0:
 		return status.Maybe(status.NoPrimaryInstances, "the zone has no primary server")
 	}
@@ -111,6 +128,8 @@ func (v verdict) propagated() status.Verdict {
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
 		return status.No(v.accepted.Reason, "not accepted: "+v.accepted.Message)
+	case v.nothing:
+		return status.Yes(string(sync.StateInSync), "there is nothing to serve")
 	case len(v.rows) == 0:
 		return status.Maybe(status.NoPrimaryInstances, "the zone has no server")
 	}

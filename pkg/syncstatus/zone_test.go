@@ -21,8 +21,8 @@ func holds(desired *source.Zone, serial uint32, changes ...rrset.RRset) observe.
 	soa := desired.SOA
 	soa.Serial = serial
 	content := map[rrset.Key]rrset.RRset{}
-	for k, s := range desired.RRsets {
-		content[k] = s.RRset
+	for s := range desired.All() {
+		content[s.Key] = s
 	}
 	for _, c := range changes {
 		content[c.Key] = c
@@ -137,7 +137,7 @@ func TestZoneStatus(t *testing.T) {
 				tc.record(r)
 			}
 			desired := build(t, z, r)
-			s := Judge(Declare(z, desired, []v1beta1.Record{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second)).ZoneStatus()
+			s := Judge(Declare(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second)).ZoneStatus()
 			got := zoneOutcome{Phase: s.Status.Phase, Summary: s.Summary, Failure: s.Status.FailureReason}
 			for _, row := range s.Servers {
 				got.States = append(got.States, row.State)
@@ -153,7 +153,8 @@ func TestZoneStatus(t *testing.T) {
 }
 
 func apexNS(d *source.Zone) rrset.RRset {
-	return d.RRsets[rrset.Key{Name: d.Name, Type: dns.TypeNS}].RRset
+	s, _ := d.Get(rrset.Key{Name: d.Name, Type: dns.TypeNS})
+	return s
 }
 
 func TestInstance(t *testing.T) {

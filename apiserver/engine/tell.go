@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// told is what watchers were last told of an object, as far as selectors and the news of its end need it: the whole of
+// it is computed again for those who come later.
+type told struct {
+	digest, revision uint64
+	uid              types.UID
+	labels           map[string]string
+	created          metav1.Time
+	generation       int64
+	zone, failure    string
+	phase            syncv1.Phase
+}
+
+// status is what was told.
+func (k *known) status() *syncv1.SyncStatus {
+	s := blank()
+	s.Name, s.Namespace, s.UID, s.Labels = nameOf(k.key), k.key.Namespace, k.uid, k.labels
+	s.CreationTimestamp, s.Generation, s.ResourceVersion = k.created, k.generation, formatRevision(k.revision)
+	s.ObjectRef = syncv1.ObjectReference{
+		Kind: k.key.Kind, Namespace: k.key.Namespace, Name: k.key.Name, UID: k.uid, Generation: k.generation,
+	}
+	s.Zone = k.zone
+	s.Status = syncv1.SyncStatusStatus{Phase: k.phase, InSync: k.phase == syncv1.PhaseInSync, FailureReason: k.failure}
+	return s
+}
+
+func (k *known) remember(s *syncv1.SyncStatus, digest uint64) {
+	rev, _ := parseRevision(s.ResourceVersion) // our own
+	k.isTold, k.told = true, told{
+		digest: digest, revision: rev, uid: s.UID, labels: s.Labels, created: s.CreationTimestamp, generation: s.Generation,
+		zone: s.Zone, failure: s.Status.FailureReason, phase: s.Status.Phase,
+	}
+}
+
+// judge computes what has changed. A zone is first judged when all its servers have been heard, or when a new watcher has
+// waited for them long enough. While answers to a new declaration are awaited, it is told of objects only that they are on
+// their way: that they are not programmed yet needs no answer, anything else does.
+func (t *tracker) judge() {
+	if len(t.dirty) == 0 {
+		return
+	}
+	late := t.impatient()
+	var now []*watched
+	for w := range t.dirty {
+		if (w.settled() || late) && !(w.holding() && w.told) {
+			w.judged = syncstatus.Judge(w.view.declared, w.view.servers, w.answers, time.Now())
+			now = append(now, w)
+		}
+	}
+	for _, w := range now {
+		holding := w.holding()
+		suspects := w.suspects
+		if w.all {
+			suspects = w.members
+		}
+		for key := range suspects {
+			k := t.known[key]
+			s := t.statusOf(k)
+			if s != nil && (!holding || s.Status.Phase == syncv1.PhasePropagating) {
+				t.tell(k, s)
+			}
+		}
+		if w.told = true; !holding {
+			w.all = false
+			clear(w.suspects)
+			delete(t.dirty, w)
+		}
+	}
+}
+
+// statusOf is an object's SyncStatus by the last judgements; nil while one of its zones has none, or knows nothing of it.
+func (t *tracker) statusOf(k *known) *syncv1.SyncStatus {
+	for _, zone := range k.zones {
+		if w := t.zones[zone]; w == nil || w.judged == nil {
+			return nil
+		}
+	}
+	return t.engine.statusOf(k.subject, func(i int) *syncstatus.Judgement { return t.zones[k.zones[i]].judged })
+}
+
+// tell compares a fresh SyncStatus with what watchers know, and delivers it when it is news.
+func (t *tracker) tell(k *known, s *syncv1.SyncStatus) {
+	if s == nil {
+		return
+	}
+	digest, changed := t.engine.memory.stamp(s)
+	var was *syncv1.SyncStatus
+	if k.isTold {
+		was = k.status()
+	}
+	news := was == nil || k.digest != digest || changed
+	if subs := t.joined(); news && len(subs) > 0 {
+		t.engine.hub.deliver(subs, was, s)
+	}
+	k.remember(s, digest)
+	for _, zone := range k.zones {
+		if w := t.zones[zone]; w == nil {
+			continue
+		} else if s.Status.InSync {
+			delete(w.off, k.key)
+		} else {
+			w.off[k.key] = struct{}{}
+		}
+	}
+}
+
+// end tells that an object is gone, or forgets one that nobody asks about any more.
+func (t *tracker) end(key object) {
+	k := t.known[key]
+	if k == nil {
+		return
+	}
+	delete(t.known, key)
+	for _, zone := range k.zones {
+		t.leave(zone, key)
+	}
+	if subs := t.joined(); k.isTold && len(subs) > 0 && !t.engine.exists(key) {
+		t.engine.hub.deliver(subs, k.status(), nil)
+	}
+}
+
+// begin queues a watcher's initial events. t.mu is held.
+func (t *tracker) begin(s *subscription) {
+	h := t.engine.hub
+	h.delivering.Lock()
+	defer h.delivering.Unlock()
+	for _, key := range slices.SortedFunc(maps.Keys(t.known), compareObjects) {
+		t.beginWith(s, t.known[key])
+	}
+	if !s.synthetic {
+		for _, b := range t.engine.memory.gone(s.from) {
+			if b.Namespace == t.namespace && !t.engine.exists(b.object) && s.query.matches(b.last) {
+				s.push(watch.Deleted, b.last)
+			}
+		}
+	}
+	if s.initialDone(t.namespace) && s.announceEnd {
+		s.bookmark(t.engine.revisions.current(), true)
+	}
+}
+
+func (t *tracker) beginWith(s *subscription, k *known) {
+	if !k.isTold {
+		return
+	}
+	last := k.status()
+	matches := s.query.matches(last)
+	switch {
+	case s.synthetic && matches:
+		t.pushAgain(s, watch.Added, k)
+	case s.synthetic || k.revision <= s.from:
+	case matches && k.created.After(timeOf(s.from)):
+		t.pushAgain(s, watch.Added, k)
+	case matches:
+		t.pushAgain(s, watch.Modified, k)
+	case s.query.mayHaveMatched(last) && (s.foreign || t.engine.memory.toldBy(k.key, s.from)):
+		s.push(watch.Deleted, last)
+	}
+}
+
+// pushAgain queues what was told of an object. When something else is about to be told, it is only outlined.
+func (t *tracker) pushAgain(s *subscription, kind watch.EventType, k *known) {
+	o := t.statusOf(k)
+	if o == nil || t.engine.memory.digest(o) != k.digest {
+		k.digest = 0 // Whatever comes next is news.
+		s.push(kind, k.status())
+		return
+	}
+	t.engine.memory.again(o, k.revision)
+	s.push(kind, o)
+}

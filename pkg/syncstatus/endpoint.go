@@ -1,0 +1,157 @@
+package syncstatus
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// Endpoint gives the SyncStatus of a DNSEndpoint, as it was when its zones were declared. in are all zones that take
+// endpoints of it or hold data of it; unplaced are the indexes of its endpoints that no zone takes. now is the time of
+// asking. Of a zone in another namespace it tells no more than name and servers.
+func Endpoint(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int, now time.Time) *sync.SyncStatus {
+	in = slices.SortedFunc(slices.Values(in), func(a, b *Judgement) int {
+		return cmp.Or(cmp.Compare(a.ZoneName(), b.ZoneName()), cmp.Compare(a.zone.Namespace, b.zone.Namespace))
+	})
+	out := about(e, v1alpha1.GroupVersion.String(), EndpointKind.Kind)
+	v := verdict{stalled: stalled(e), stored: e.Status.Conditions, generation: e.Generation, at: now}
+	var zones, remarks []string
+	var expires time.Time
+	for _, j := range in {
+		p := j.partOf(e)
+		out.RRsets = unite(out.RRsets, p.rrsets())
+		rows, waiting := p.rows()
+		for i := range rows {
+			rows[i].Zone = j.shortName()
+			rows[i].Namespace = ""
+			if n := j.servers[i].namespace; n != e.Namespace {
+				rows[i].Namespace = n
+			}
+		}
+		v.rows, v.waiting = append(v.rows, rows...), append(v.waiting, waiting...)
+		if p.at.Before(v.at) {
+			v.at = p.at
+		}
+		if at := p.cachesExpireAt(); at.After(expires) {
+			expires = at
+		}
+		zones = append(zones, j.shortName())
+		if said := j.paused(); said != "" {
+			remarks = append(remarks, j.shortName()+": "+said)
+		}
+	}
+	v.remark = strings.Join(remarks, "; ")
+	v.accepted = acceptedEndpoints(e, in, unplaced, now)
+	v.nothing = len(v.rows) == 0 && (len(e.Spec.Endpoints) == 0 || e.DeletionTimestamp != nil)
+	out.Zone = strings.Join(slices.Compact(zones), ",")
+	out.Servers, out.Summary = v.rows, summarize(v.rows)
+	out.Status = v.status()
+	out.ObservedAt = observedAt(v.at, v.rows)
+	out.CachesExpireAt = expiry(expires)
+	return out
+}
+
+// unite adds RRsets to those of other zones. A name can be asked for in two: where it is, and where it was.
+func unite(all, more []sync.RRset) []sync.RRset {
+	for _, s := range more {
+		i := slices.IndexFunc(all, func(o sync.RRset) bool { return o.Name == s.Name && o.Type == s.Type })
+		switch {
+		case i < 0:
+			all = append(all, s)
+		case len(all[i].Rdata) == 0:
+			all[i] = s
+		}
+	}
+	return all
+}
+
+// acceptedEndpoints sums up what all zones say, in the words that the controller writes into the object.
+func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int, now time.Time) status.Verdict {
+	if e.DeletionTimestamp != nil {
+		return status.Yes("Deleting", "the endpoints are being deleted: their data has to leave the servers")
+	}
+	facts := status.EndpointFacts{Generation: e.Generation}
+	var notes []string
+	for _, j := range in {
+		decls := j.endpointsOf(e)
+		if len(decls.Endpoints) == 0 && !decls.taken {
+			continue // It only holds data still.
+		}
+		if j.problem != nil {
+			return status.No(j.problem.Reason, "zone "+j.shortName()+": "+j.problemFor(e.Namespace))
+		}
+		facts.Zones = append(facts.Zones, decls.EndpointZoneFacts)
+		notes = append(notes, decls.notes...)
+	}
+	for _, i := range unplaced {
+		if endpoint := e.Spec.Endpoints[i]; endpoint != nil {
+			facts.Unplaced = append(facts.Unplaced, status.EndpointOutcome{Index: i, RRset: endpoint.DNSName + "/" + endpoint.RecordType})
+		}
+	}
+	c := meta.FindStatusCondition(status.Endpoint(v1alpha1.DNSEndpointStatus{}, facts, now).Conditions, status.Accepted)
+	v := status.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	if v.Holds() && len(notes) > 0 {
+		v.Message += "; " + strings.Join(notes, "; ")
+	}
+	return v
+}
+
+// zoneFacts is what a zone says about a DNSEndpoint.
+type zoneFacts struct {
+	status.EndpointZoneFacts
+	// taken is true when endpoints of it are the zone's, whatever the zone can say about them.
+	taken bool
+	notes []string
+}
+
+func (j *Judgement) endpointsOf(e *v1alpha1.DNSEndpoint) zoneFacts {
+	f := zoneFacts{EndpointZoneFacts: status.EndpointZoneFacts{
+		Namespace: j.zone.Namespace, Name: j.zone.Name, ZoneName: j.shortName(), Problem: status.Yes(status.Accepted, ""),
+	}}
+	if j.desired == nil {
+		f.taken = slices.ContainsFunc(e.Spec.Endpoints, func(endpoint *v1alpha1.Endpoint) bool {
+			return endpoint != nil && rrset.IsSubdomain(absolute(endpoint.DNSName), j.ZoneName())
+		})
+		return f
+	}
+	for id, d := range j.desired.Of(source.KeyOf(e)) {
+		if d.Ref.UID != e.UID {
+			continue
+		}
+		outcome := status.EndpointOutcome{
+			Index: id.Index, RRset: d.Key.Name + "/" + dns.Type(d.Key.Type).String(),
+			Accepted: status.Yes(status.Accepted, ""), Programmed: status.Yes(status.Programmed, ""),
+		}
+		if d.Key.Type == 0 && id.Index < len(e.Spec.Endpoints) {
+			outcome.RRset = e.Spec.Endpoints[id.Index].DNSName + "/" + e.Spec.Endpoints[id.Index].RecordType
+		}
+		if !d.Accepted {
+			outcome.Accepted = status.No(d.Reason, d.Message)
+		}
+		if d.Note != "" {
+			f.notes = append(f.notes, d.Note)
+		}
+		f.Endpoints = append(f.Endpoints, outcome)
+	}
+	f.Judged = len(f.Endpoints) > 0
+	return f
+}
+
+// problemFor is what is wrong with the zone in words for readers of a namespace: of one elsewhere they have no right to
+// know more than that it is.
+func (j *Judgement) problemFor(namespace string) string {
+	if j.zone.Namespace == namespace {
+		return j.problem.Message
+	}
+	return "it is not served as it is declared; whoever owns it can see why"
+}
