@@ -1,13 +1,16 @@
-// Package webhook is the admission face: it stamps records with the zone that selects them, and refuses objects that could
-// never become DNS, before they are stored and in the terminal of the person who applies them.
+// Package webhook is the admission face: it marks records and DNSEndpoints with what has to be remembered of data that is
+// about to enter DNS, and refuses objects that could never become DNS, before they are stored and in the terminal of the
+// person who applies them.
 //
 // It reads informer caches and nothing else: no DNS question and no API call happens inside a request. The rules are those
 // of package source, which the controller applies once more, because two objects that contradict each other can pass at
 // the same moment and a cache can lag; admission is the early answer, the controller the binding one.
 //
-// Deletions are never reviewed, and the configurations in manifests/base/admission.yaml keep status writes, finalizers and
-// objects that are being deleted away from here, so an outage can delay nothing but a change of specification.
+// Deletions are never reviewed, and the configurations in manifests/base/admission.yaml keep status writes, other programs'
+// finalizers and what the controller itself writes away from here, so an outage can delay nothing but a change of
+// specification.
 //
-// One handler stamps (stamp.go) and one validates (review.go), which leaves each kind to its reviewer: records (record.go,
-// all eight kinds), zones (zone.go), endpoints of external-dns (endpoint.go). A further kind is one more reviewer.
+// One handler marks (mark.go; marks.go decides) and one validates (review.go), which leaves each kind to its reviewer:
+// records (record.go, all eight kinds), zones (zone.go), endpoints of external-dns (endpoint.go). A further kind is one
+// more reviewer. Which zone takes an object is found in an index of zones (zones.go).
 package webhook

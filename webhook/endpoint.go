@@ -2,57 +2,74 @@ package webhook
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// judgeEndpoint checks every endpoint of a DNSEndpoint by itself: its name, its TTL, and each target as data of its type.
-// Types that we do not publish pass, because other programs read this kind as well.
-func judgeEndpoint(_ context.Context, obj, _ *v1alpha1.DNSEndpoint) (verdict, error) {
-	var problems field.ErrorList
+// maxWarnings is how many endpoints of one object are warned about: kubectl shows them all, one line each.
+const maxWarnings = 5
+
+// endpointReview judges DNSEndpoints, each endpoint by itself. Other programs read this kind as well, so what is nothing
+// but unknown here is stored with a warning: a type that we do not publish, a name that falls into no zone of ours.
+type endpointReview struct {
+	objects objects
+}
+
+func (r endpointReview) judge(_ context.Context, obj, _ *v1alpha1.DNSEndpoint) (verdict, error) {
+	var v verdict
 	for i, endpoint := range obj.Spec.Endpoints {
 		if endpoint == nil {
 			continue
 		}
 		path := field.NewPath("spec", "endpoints").Index(i)
-		problems = append(problems, judgeOne(path, endpoint)...)
+		problems, warning := r.judgeOne(path, obj.Namespace, endpoint)
+		v.problems = append(v.problems, problems...)
+		if warning != "" {
+			v.warnings = append(v.warnings, warning)
+		}
 	}
-	return verdict{problems: problems}, nil
+	if n := len(v.warnings); n > maxWarnings {
+		v.warnings = append(v.warnings[:maxWarnings], fmt.Sprintf("%d more endpoints are not published", n-maxWarnings))
+	}
+	return v, nil
 }
 
-func judgeOne(path *field.Path, endpoint *v1alpha1.Endpoint) field.ErrorList {
-	kind, ours := typeNamed(endpoint.RecordType)
-	if !ours {
-		return nil
+// judgeOne gives what is wrong with an endpoint, or why it is not published although nothing is.
+func (r endpointReview) judgeOne(path *field.Path, namespace string, endpoint *v1alpha1.Endpoint) (field.ErrorList, string) {
+	zone := r.objects.endpointZone(namespace, endpoint.DNSName)
+	if zone == nil && endpoint.SetIdentifier != "" {
+		// Some other program answers for the name, and may well know what this means.
+		endpoint = endpoint.DeepCopy()
+		endpoint.SetIdentifier = ""
 	}
+	key, _, err := source.EndpointData(endpoint)
+	switch {
+	case key.Type == 0:
+		return nil, fmt.Sprintf("%s: Lockstep does not publish type %q: it is stored for other programs", path.Child("recordType"), endpoint.RecordType)
+	case err != nil:
+		return endpointProblems(path, err), ""
+	case zone == nil:
+		return nil, fmt.Sprintf("%s: no DNSZone takes %q: it is stored, and published once a DNSZone of namespace %s has the name, "+
+			"or one elsewhere admits the namespace", path.Child("dnsName"), endpoint.DNSName, namespace)
+	}
+	return nil, ""
+}
+
+// endpointProblems turns an error of source.EndpointData into problems: its texts are "field: what is wrong", with the
+// field as seen from the endpoint.
+func endpointProblems(path *field.Path, err error) field.ErrorList {
 	var problems field.ErrorList
-	name, err := rrset.CanonicalName(endpoint.DNSName)
-	if err != nil {
-		problems = append(problems, field.Invalid(path.Child("dnsName"), endpoint.DNSName, err.Error()))
-	}
-	if ttl := endpoint.RecordTTL; ttl < 0 || ttl > v1beta1.MaxTTL {
-		problems = append(problems, field.Invalid(path.Child("recordTTL"), ttl, "must be between 0 and 2147483647 seconds (RFC 2181 section 8)"))
-	}
-	if err != nil || kind.Type == "TXT" { // text is taken as it stands, with quotes or without
-		return problems
-	}
-	for i, target := range endpoint.Targets {
-		if _, err := rrset.Parse(rrset.Key{Name: name, Type: kind.RRType}, target); err != nil {
-			problems = append(problems, field.Invalid(path.Child("targets").Index(i), target, err.Error()))
+	for _, text := range texts(err) {
+		at := path.String()
+		if named, rest, found := strings.Cut(text, ": "); found {
+			at, text = at+"."+named, rest
 		}
+		problems = append(problems, &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: text})
 	}
 	return problems
-}
-
-func typeNamed(mnemonic string) (v1beta1.RecordKind, bool) {
-	for _, kind := range v1beta1.RecordKinds {
-		if kind.Type == mnemonic {
-			return kind, true
-		}
-	}
-	return v1beta1.RecordKind{}, false
 }

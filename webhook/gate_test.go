@@ -93,7 +93,7 @@ func TestOptions(t *testing.T) {
 		want   int // problems
 	}{
 		"defaults":   {func(*Options) {}, 0},
-		"everything": {func(o *Options) { *o = Options{Namespace: "A_B", Service: "", Port: 70000, ShutdownDelay: -1} }, 5},
+		"everything": {func(o *Options) { *o = Options{Namespace: "A_B", Service: "", Port: 70000, ShutdownDelay: -1} }, 6},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

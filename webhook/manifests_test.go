@@ -39,11 +39,23 @@ func TestConfigurationsFitTheHandlers(t *testing.T) {
 	for _, kind := range v1beta1.RecordKinds {
 		records = append(records, kind.Resource)
 	}
-	if diff := cmp.Diff(records, mutating.Webhooks[0].Rules[0].Resources); diff != "" {
-		t.Errorf("stamped kinds (-want +got):\n%s", diff)
+	var marked []string
+	for _, webhook := range mutating.Webhooks {
+		marked = append(marked, webhook.Rules[0].Resources...)
+		if path := *webhook.ClientConfig.Service.Path; path != MarkPath {
+			t.Errorf("%s: marking at %s", webhook.Name, path)
+		}
+		if *webhook.FailurePolicy != admissionregistrationv1.Ignore {
+			t.Errorf("%s: can hold up objects", webhook.Name)
+		}
+		for keeper := range NewOptions().keepers() {
+			if !strings.Contains(webhook.MatchConditions[0].Expression, `"`+keeper+`"`) {
+				t.Errorf("%s: called for what %s writes", webhook.Name, keeper)
+			}
+		}
 	}
-	if path := *mutating.Webhooks[0].ClientConfig.Service.Path; path != StampPath {
-		t.Errorf("stamping at %s", path)
+	if diff := cmp.Diff(append(records, "dnsendpoints"), marked); diff != "" {
+		t.Errorf("marked kinds (-want +got):\n%s", diff)
 	}
 	for _, webhook := range validating.Webhooks {
 		reviewed = append(reviewed, webhook.Rules[0].Resources...)

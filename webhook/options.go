@@ -8,12 +8,17 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/lockstep-dns/lockstep/pkg/uninstall"
 )
 
 // Options are the flags of the admission webhook.
 type Options struct {
 	// Namespace and Service are where kube-apiserver calls the webhook: the serving certificate is for that name.
 	Namespace, Service string
+	// ControllerServiceAccount is the name of the controller's ServiceAccount in Namespace. It alone, beside the one for
+	// uninstalling, may take finalizers, zone annotations and former names away.
+	ControllerServiceAccount string
 	// Port of the webhook itself (HTTPS).
 	Port int
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics, both plain HTTP.
@@ -31,13 +36,14 @@ func NewOptions() *Options {
 		namespace = "lockstep-system"
 	}
 	return &Options{
-		Namespace:      namespace,
-		Service:        "lockstep-webhook",
-		Port:           9443,
-		HealthAddress:  ":8081",
-		MetricsAddress: ":8080",
-		InFlight:       64,
-		ShutdownDelay:  3 * time.Second,
+		Namespace:                namespace,
+		Service:                  "lockstep-webhook",
+		ControllerServiceAccount: "lockstep-controller",
+		Port:                     9443,
+		HealthAddress:            ":8081",
+		MetricsAddress:           ":8080",
+		InFlight:                 64,
+		ShutdownDelay:            3 * time.Second,
 	}
 }
 
@@ -45,6 +51,7 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the certificate authority's Secret")
 	fs.StringVar(&o.Service, "service", o.Service, "name of the Service in front of the webhook")
+	fs.StringVar(&o.ControllerServiceAccount, "controller-service-account", o.ControllerServiceAccount, "name of the controller's ServiceAccount, which may change what is remembered on records")
 	fs.IntVar(&o.Port, "port", o.Port, "port of the webhook (HTTPS)")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "address of /healthz and /readyz")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, "0" for none`)
@@ -60,6 +67,9 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("%s=%q: %s", flag, name, problem))
 		}
 	}
+	for _, problem := range validation.IsDNS1123Subdomain(o.ControllerServiceAccount) {
+		errs = append(errs, fmt.Errorf("--controller-service-account=%q: %s", o.ControllerServiceAccount, problem))
+	}
 	if o.Port < 1 || o.Port > 65535 {
 		errs = append(errs, fmt.Errorf("--port=%d: must be between 1 and 65535", o.Port))
 	}
@@ -70,4 +80,13 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--shutdown-delay=%s: must not be negative", o.ShutdownDelay))
 	}
 	return errors.Join(errs...)
+}
+
+// keepers are the users who may change every mark.
+func (o *Options) keepers() map[string]bool {
+	keepers := map[string]bool{}
+	for _, account := range []string{o.ControllerServiceAccount, uninstall.Account} {
+		keepers["system:serviceaccount:"+o.Namespace+":"+account] = true
+	}
+	return keepers
 }

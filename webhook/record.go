@@ -1,14 +1,20 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -18,13 +24,9 @@ type recordReview struct {
 }
 
 func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (verdict, error) {
-	zones, err := r.objects.zones(ctx, record.GetNamespace())
-	if err != nil {
-		return verdict{}, err
-	}
-	zone := source.ZoneOf(zones, record)
+	zone := r.objects.zoneOf(record)
 	if zone == nil {
-		return outside(record, len(zones) > 0), nil
+		return outside(record, r.objects.hasZones(record.GetNamespace())), nil
 	}
 	var problems field.ErrorList
 	if _, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName); err != nil {
@@ -36,11 +38,58 @@ func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (ve
 	if len(problems) > 0 {
 		return verdict{problems: problems}, nil
 	}
-	neighbours, err := r.objects.neighbours(ctx, zone, record)
+	neighbours, err := r.neighbours(ctx, zone, record)
 	if err != nil {
 		return verdict{}, err
 	}
-	return verdict{problems: conflicts(zone, zones, neighbours, record, old)}, nil
+	return verdict{problems: conflicts(zone, neighbours, record, old)}, nil
+}
+
+// neighbours are what other objects declare at the record's owner name in its zone.
+func (r recordReview) neighbours(ctx context.Context, zone *v1beta1.DNSZone, record v1beta1.Record) ([]source.Object, error) {
+	var all []source.Object
+	records, err := r.objects.neighbours(ctx, zone, record)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range records {
+		if isZone(r.objects.zoneOf(other), zone) {
+			all = append(all, other)
+		}
+	}
+	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+	if err != nil {
+		return nil, fmt.Errorf("naming the record: %w", err)
+	}
+	endpoints, err := r.objects.endpointsAt(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range endpoints {
+		if at := endpointsOf(other, owner); len(at.Spec.Endpoints) > 0 && isZone(r.objects.endpointZone(other.Namespace, owner), zone) {
+			all = append(all, at)
+		}
+	}
+	return all, nil
+}
+
+func isZone(candidate, zone *v1beta1.DNSZone) bool {
+	return candidate != nil && candidate.Namespace == zone.Namespace && candidate.Name == zone.Name
+}
+
+// endpointsOf is a DNSEndpoint with its endpoints of one owner name only, however many it has.
+func endpointsOf(e *v1alpha1.DNSEndpoint, owner string) *v1alpha1.DNSEndpoint {
+	at := *e
+	at.Spec.Endpoints = nil
+	for _, endpoint := range e.Spec.Endpoints {
+		if endpoint == nil {
+			continue
+		}
+		if name, err := rrset.CanonicalName(endpoint.DNSName); err == nil && name == owner {
+			at.Spec.Endpoints = append(at.Spec.Endpoints, endpoint)
+		}
+	}
+	return &at
 }
 
 // outside judges a record that no zone selects: its data, which depends on the zone in nothing but complete names. Where
@@ -57,16 +106,10 @@ func outside(record v1beta1.Record, zones bool) verdict {
 		record.GetNamespace(), v1beta1.KindOf(record).Kind)}}
 }
 
-// conflicts finds what the record and its neighbours, those at the same owner name, cannot all be at once. The zone is
-// built as it is and as it would be, by the very function that the controller uses.
-func conflicts(zone *v1beta1.DNSZone, zones []*v1beta1.DNSZone, neighbours []v1beta1.Record, record, old v1beta1.Record) field.ErrorList {
-	var same []v1beta1.Record
-	for _, other := range neighbours {
-		if winner := source.ZoneOf(zones, other); winner != nil && winner.Name == zone.Name {
-			same = append(same, other)
-		}
-	}
-	present := slices.Clone(same)
+// conflicts finds what the record and its neighbours cannot all be at once. The zone is built as it is and as it would be,
+// by the very function that the controller uses.
+func conflicts(zone *v1beta1.DNSZone, neighbours []source.Object, record, old v1beta1.Record) field.ErrorList {
+	present := slices.Clone(neighbours)
 	if old != nil {
 		present = append(present, old)
 	}
@@ -74,7 +117,7 @@ func conflicts(zone *v1beta1.DNSZone, zones []*v1beta1.DNSZone, neighbours []v1b
 	if err != nil {
 		return nil // the zone's own fault, which its own review tells
 	}
-	after, err := source.Build(zone, append(same, record), source.Options{})
+	after, err := source.Build(zone, append(slices.Clone(neighbours), record), source.Options{})
 	if err != nil {
 		return nil
 	}
@@ -83,21 +126,32 @@ func conflicts(zone *v1beta1.DNSZone, zones []*v1beta1.DNSZone, neighbours []v1b
 
 // compare reports the record when it is not accepted, and every neighbour that was accepted before and is not any more.
 func compare(before, after *source.Zone, record v1beta1.Record) field.ErrorList {
-	accepted := map[string]bool{}
-	for _, d := range before.Declarations {
-		accepted[d.Ref.Kind+"/"+d.Ref.Name] = d.Accepted
-	}
 	var problems field.ErrorList
-	for _, d := range after.Declarations {
-		id := d.Ref.Kind + "/" + d.Ref.Name
+	for id, d := range declarations(after) {
+		was, _ := before.Declarations.Get(id)
 		switch {
 		case d.Accepted:
-		case id == identity(record):
+		case id.ObjectKey == source.KeyOf(record):
 			problems = append(problems, problemsOf("spec.name", errors.New(d.Message))...)
-		case accepted[id]:
+		case was.Accepted:
 			problems = append(problems, field.Invalid(field.NewPath("spec", "name"), record.RecordName(),
-				id+" could not be published any more: "+d.Message))
+				id.String()+" could not be published any more: "+d.Message))
 		}
 	}
 	return problems
+}
+
+// declarations yields what is declared in a zone, in a stable order.
+func declarations(zone *source.Zone) iter.Seq2[source.ID, source.Declaration] {
+	all := maps.Collect(zone.Declarations.All())
+	order := slices.SortedFunc(maps.Keys(all), func(a, b source.ID) int {
+		return cmp.Or(strings.Compare(a.String(), b.String()), cmp.Compare(a.Index, b.Index))
+	})
+	return func(yield func(source.ID, source.Declaration) bool) {
+		for _, id := range order {
+			if !yield(id, all[id]) {
+				return
+			}
+		}
+	}
 }

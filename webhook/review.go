@@ -37,7 +37,7 @@ type reviewer struct {
 func newReviewer(o objects) *reviewer {
 	r := &reviewer{kinds: map[schema.GroupKind]review{
 		v1beta1.Kind("DNSZone"):      reviewOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReview{o}.judge),
-		v1alpha1.Kind("DNSEndpoint"): reviewOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, judgeEndpoint),
+		v1alpha1.Kind("DNSEndpoint"): reviewOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, endpointReview{o}.judge),
 	}}
 	for _, kind := range v1beta1.RecordKinds {
 		r.kinds[v1beta1.Kind(kind.Kind)] = reviewOf(kind.New, recordReview{o}.judge)
@@ -103,16 +103,26 @@ func refused(req admission.Request, v verdict) admission.Response {
 // problemsOf turns an error of package source into problems, one for each error that it joins. Their texts are "field:
 // what is wrong and what to write instead"; those that name no field are about the given one.
 func problemsOf(path string, err error) field.ErrorList {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var problems field.ErrorList
-		for _, one := range joined.Unwrap() {
-			problems = append(problems, problemsOf(path, one)...)
+	var problems field.ErrorList
+	for _, text := range texts(err) {
+		at := path
+		if named, rest, found := strings.Cut(text, ": "); found && strings.HasPrefix(named, "spec") {
+			at, text = named, rest
 		}
-		return problems
+		problems = append(problems, &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: text})
 	}
-	detail := err.Error()
-	if named, rest, found := strings.Cut(detail, ": "); found && strings.HasPrefix(named, "spec") {
-		path, detail = named, rest
+	return problems
+}
+
+// texts are those of the errors that an error joins.
+func texts(err error) []string {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []string{err.Error()}
 	}
-	return field.ErrorList{{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: detail}}
+	var all []string
+	for _, one := range joined.Unwrap() {
+		all = append(all, texts(one)...)
+	}
+	return all
 }

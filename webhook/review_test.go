@@ -36,21 +36,26 @@ func TestReview(t *testing.T) {
 		object, old string
 		want        []string
 	}{
-		"A":                           {object: record("ARecord", "a", `{name: a, ipv4Addresses: [192.0.2.7]}`)},
-		"A, older form":               {object: record("ARecord", "a", `{name: a, ipv4Address: 192.0.2.7}`)},
-		"A, bad address":              {object: record("ARecord", "a", `{name: a, ipv4Addresses: [192.0.2.7, 192.0.2.300]}`), want: []string{"spec.ipv4Addresses[1]", "192.0.2.300"}},
-		"A, IPv6 address":             {object: record("ARecord", "a", `{name: a, ipv4Addresses: ["2001:db8::1"]}`), want: []string{"spec.ipv4Addresses[0]", "2001:db8::1"}},
-		"A, no address":               {object: record("ARecord", "a", `{name: a}`), want: []string{"spec.ipv4Addresses"}},
-		"A, two faults":               {object: record("ARecord", "a", `{name: "a..b", ipv4Addresses: [x]}`), want: []string{"spec.name", "a..b", "spec.ipv4Addresses[0]"}},
-		"AAAA, bad address":           {object: record("AAAARecord", "a", `{name: a, ipv6Addresses: ["192.0.2.1"]}`), want: []string{"spec.ipv6Addresses[0]", "192.0.2.1"}},
-		"CNAME at the apex":           {object: record("CNAMERecord", "a", `{name: "@", target: x.test.}`), want: []string{"spec.name", "example.com.", "publish addresses there"}},
-		"CNAME beside A":              {object: record("CNAMERecord", "a", `{name: www, target: x.test.}`), want: []string{"spec.name", "www", "ARecord dns/www"}},
-		"CNAME beside A, other case":  {object: record("CNAMERecord", "a", `{name: WWW, target: x.test.}`), want: []string{"ARecord dns/www"}},
-		"CNAME beside A, absolute":    {object: record("CNAMERecord", "a", `{name: www.example.com., target: x.test.}`), want: []string{"ARecord dns/www"}},
-		"A beside CNAME":              {object: record("ARecord", "a", `{name: blog, ipv4Addresses: [192.0.2.7]}`), want: []string{"CNAMERecord dns/blog"}},
-		"second CNAME":                {object: record("CNAMERecord", "a", `{name: blog, target: other}`), want: []string{"CNAMERecord dns/blog"}},
-		"the same CNAME again":        {object: record("CNAMERecord", "a", `{name: blog, target: www}`)},
-		"second A":                    {object: record("ARecord", "a", `{name: www, ipv4Addresses: [192.0.2.7]}`)},
+		"A":                          {object: record("ARecord", "a", `{name: a, ipv4Addresses: [192.0.2.7]}`)},
+		"A, older form":              {object: record("ARecord", "a", `{name: a, ipv4Address: 192.0.2.7}`)},
+		"A, bad address":             {object: record("ARecord", "a", `{name: a, ipv4Addresses: [192.0.2.7, 192.0.2.300]}`), want: []string{"spec.ipv4Addresses[1]", "192.0.2.300"}},
+		"A, IPv6 address":            {object: record("ARecord", "a", `{name: a, ipv4Addresses: ["2001:db8::1"]}`), want: []string{"spec.ipv4Addresses[0]", "2001:db8::1"}},
+		"A, no address":              {object: record("ARecord", "a", `{name: a}`), want: []string{"spec.ipv4Addresses"}},
+		"A, two faults":              {object: record("ARecord", "a", `{name: "a..b", ipv4Addresses: [x]}`), want: []string{"spec.name", "a..b", "spec.ipv4Addresses[0]"}},
+		"AAAA, bad address":          {object: record("AAAARecord", "a", `{name: a, ipv6Addresses: ["192.0.2.1"]}`), want: []string{"spec.ipv6Addresses[0]", "192.0.2.1"}},
+		"CNAME at the apex":          {object: record("CNAMERecord", "a", `{name: "@", target: x.test.}`), want: []string{"spec.name", "example.com.", "publish addresses there"}},
+		"CNAME beside A":             {object: record("CNAMERecord", "a", `{name: www, target: x.test.}`), want: []string{"spec.name", "www", "ARecord dns/www"}},
+		"CNAME beside A, other case": {object: record("CNAMERecord", "a", `{name: WWW, target: x.test.}`), want: []string{"ARecord dns/www"}},
+		"CNAME beside A, absolute":   {object: record("CNAMERecord", "a", `{name: www.example.com., target: x.test.}`), want: []string{"ARecord dns/www"}},
+		"A beside CNAME":             {object: record("ARecord", "a", `{name: blog, ipv4Addresses: [192.0.2.7]}`), want: []string{"CNAMERecord dns/blog"}},
+		"second CNAME":               {object: record("CNAMERecord", "a", `{name: blog, target: other}`), want: []string{"CNAMERecord dns/blog"}},
+		"the same CNAME again":       {object: record("CNAMERecord", "a", `{name: blog, target: www}`)},
+		"second A":                   {object: record("ARecord", "a", `{name: www, ipv4Addresses: [192.0.2.7]}`)},
+		"CNAME beside an endpoint":   {object: record("CNAMERecord", "a", `{name: shop, target: www}`), want: []string{"spec.name", "declared by an object of another namespace"}},
+		"A beside an endpoint":       {object: record("ARecord", "a", `{name: shop, ipv4Addresses: [192.0.2.7]}`)},
+		"update over an endpoint": {
+			object: strings.Replace(blog, "name: blog, target", "name: shop, target", 1), old: blog, want: []string{"declared by an object of another namespace"},
+		},
 		"TXT too long in one string":  {object: record("TXTRecord", "a", `{name: a, text: ["`+strings.Repeat("x", 70000)+`"]}`), want: []string{"spec.text"}},
 		"MX, bad host":                {object: record("MXRecord", "a", `{name: a, priority: 10, mailServer: "mail host"}`), want: []string{"spec.mailServer", "mail host"}},
 		"SRV, bad port":               {object: record("SRVRecord", "a", `{name: _sip._tcp, priority: 1, weight: 1, port: 70000, target: sip}`), want: []string{"spec.port", "70000"}},
@@ -70,6 +75,7 @@ func TestReview(t *testing.T) {
 
 		"zone":                      {object: zone("z", `zoneName: other.test, clusterRef: c`)},
 		"zone, same name elsewhere": {object: zone("z", `zoneName: example.com, clusterRef: d`)},
+		"zone, made anew":           {object: zone("example-com", `zoneName: example.com, clusterRef: c`)},
 		"zone, duplicate":           {object: zone("z", `zoneName: EXAMPLE.com, clusterRef: c`), want: []string{"spec.zoneName", "dns/example-com", "bind9InstancesFrom"}},
 		"zone, bad name":            {object: zone("z", `zoneName: "bad..name"`), want: []string{"spec.zoneName"}},
 		"zone, bad operator": {
@@ -89,13 +95,20 @@ func TestReview(t *testing.T) {
 			want:   []string{"spec.recordsFrom[0].selector.matchLabels[a]", "not a label"},
 		},
 
-		"endpoint":                    {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`)},
-		"endpoint of a foreign type":  {object: endpoint(`{dnsName: a.example.com, recordType: NAPTR, targets: [whatever]}`)},
-		"endpoint, text as it stands": {object: endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"heritage=external-dns,x=y"', plain words]}`)},
-		"endpoint, bad target":        {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1, x]}`), want: []string{"spec.endpoints[0].targets[1]"}},
-		"endpoint, bad name":          {object: endpoint(`{dnsName: "a..b", recordType: A, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].dnsName", "a..b"}},
-		"endpoint, bad TTL":           {object: endpoint(`{dnsName: a.b, recordType: A, recordTTL: -1, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].recordTTL", "-1"}},
-		"another kind":                {object: `{kind: Bind9Cluster, metadata: {name: c, namespace: dns}}`},
+		"endpoint":                                    {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`)},
+		"endpoint of a foreign type":                  {object: endpoint(`{dnsName: a.example.com, recordType: NAPTR, targets: [whatever]}`)},
+		"endpoint, text as it stands":                 {object: endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"heritage=external-dns,x=y"', plain words]}`)},
+		"endpoint, bad target":                        {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1, x]}`), want: []string{"spec.endpoints[0].targets[1]"}},
+		"endpoint, two faults":                        {object: endpoint(`{dnsName: "a..b", recordType: MX, targets: [mail.example.com]}`), want: []string{"spec.endpoints[0].dnsName", "a..b", "spec.endpoints[0].targets[0]", "preference"}},
+		"endpoint, the second one":                    {object: endpoint(`{dnsName: a.b, recordType: A, targets: [192.0.2.1]}, {dnsName: a.b, recordType: SRV, targets: [1 2 70000 x]}`), want: []string{"spec.endpoints[1].targets[0]", "70000"}},
+		"endpoint, all types":                         {object: endpoint(`{dnsName: a.example.com, recordType: MX, targets: [10 mail.example.com]}, {dnsName: 1.2.0.192.in-addr.arpa, recordType: PTR, targets: [a.example.com]}, {dnsName: _s._tcp.example.com, recordType: SRV, targets: [1 2 443 a.example.com]}, {dnsName: example.com, recordType: CAA, targets: ['0 issue "ca.test"']}`)},
+		"endpoint, no target":                         {object: endpoint(`{dnsName: a.b, recordType: A}`), want: []string{"spec.endpoints[0].targets"}},
+		"endpoint, address of a host":                 {object: endpoint(`{dnsName: a.b, recordType: PTR, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].targets[0]", "recordType A"}},
+		"endpoint, routed answers":                    {object: endpoint(`{dnsName: a.example.com, recordType: A, setIdentifier: blue, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].setIdentifier", "blue", "leave this out"}},
+		"endpoint, routed answers of another program": {object: endpoint(`{dnsName: a.b, recordType: A, setIdentifier: blue, targets: [192.0.2.1]}`)},
+		"endpoint, bad name":                          {object: endpoint(`{dnsName: "a..b", recordType: A, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].dnsName", "a..b"}},
+		"endpoint, bad TTL":                           {object: endpoint(`{dnsName: a.b, recordType: A, recordTTL: -1, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].recordTTL", "-1"}},
+		"another kind":                                {object: `{kind: Bind9Cluster, metadata: {name: c, namespace: dns}}`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +150,42 @@ func TestReviewWarns(t *testing.T) {
 	}
 }
 
+func TestReviewWarnsOfEndpoints(t *testing.T) {
+	outside := func(n int) string {
+		return strings.TrimSuffix(strings.Repeat(`{dnsName: a.elsewhere.test, recordType: A, targets: [192.0.2.1]},`, n), ",")
+	}
+	tests := map[string]struct {
+		object string
+		want   []string // words of each warning
+	}{
+		"published":       {endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), nil},
+		"no zone":         {endpoint(outside(1)), []string{`spec.endpoints[0].dnsName: no DNSZone takes "a.elsewhere.test"`}},
+		"a type unknown":  {endpoint(`{dnsName: a.example.com, recordType: NAPTR, targets: [x]}`), []string{`spec.endpoints[0].recordType: Lockstep does not publish type "NAPTR"`}},
+		"a type left out": {endpoint(`{dnsName: a.example.com, targets: [x]}`), []string{"spec.endpoints[0].recordType"}},
+		"not admitted": {
+			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: strangers", 1),
+			[]string{"admits the namespace"},
+		},
+		"admitted": {
+			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: friends", 1), nil,
+		},
+		"many": {endpoint(outside(7)), []string{"[0]", "[1]", "[2]", "[3]", "[4]", "2 more endpoints"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			answer := newReviewer(example(t)).Handle(quick(t), request(t, tc.object, ""))
+			if !answer.Allowed || len(answer.Warnings) != len(tc.want) {
+				t.Fatalf("allowed = %v, warnings = %q, want %d", answer.Allowed, answer.Warnings, len(tc.want))
+			}
+			for i, word := range tc.want {
+				if !strings.Contains(answer.Warnings[i], word) {
+					t.Errorf("warning %d lacks %q: %s", i, word, answer.Warnings[i])
+				}
+			}
+		})
+	}
+}
+
 func TestDeletionsAreNeverReviewed(t *testing.T) {
 	req := request(t, record("ARecord", "a", `{name: a, ipv4Addresses: [x]}`), "")
 	for _, op := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
@@ -147,7 +196,7 @@ func TestDeletionsAreNeverReviewed(t *testing.T) {
 	}
 }
 
-// Whatever is sent, both handlers answer with a review, and the stamping one never refuses.
+// Whatever is sent, both handlers answer with a review, and the marking one never refuses.
 func FuzzHandlers(f *testing.F) {
 	for _, object := range []string{www, blog, zone("z", `zoneName: x.test`), endpoint(`{dnsName: a.b, recordType: MX, targets: [x]}`)} {
 		req := request(f, object, object)
@@ -161,7 +210,7 @@ func FuzzHandlers(f *testing.F) {
 	}
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"ARecord"},"operation":"UPDATE"}}`))
-	handlers := map[string]admission.Handler{"stamp": &stamper{example(f)}, "review": newReviewer(example(f))}
+	handlers := map[string]admission.Handler{"mark": newMarker(f), "review": newReviewer(example(f))}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, handler := range handlers {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))

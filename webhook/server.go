@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,7 +25,7 @@ import (
 
 // Paths of the handlers, as in manifests/base/admission.yaml.
 const (
-	StampPath    = "/mutate-records"
+	MarkPath     = "/mutate"
 	ValidatePath = "/validate"
 )
 
@@ -73,18 +74,24 @@ func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, err
 		return nil, err
 	}
 	hooks := mgr.GetWebhookServer()
-	hooks.Register(StampPath, gate.handler(&admission.Webhook{Handler: &stamper{objects}}))
+	hooks.Register(MarkPath, gate.handler(&admission.Webhook{Handler: &marker{objects, o.keepers()}}))
 	hooks.Register(ValidatePath, gate.handler(&admission.Webhook{Handler: newReviewer(objects)}))
-	return mgr, probes(mgr, gate, serving)
+	return mgr, probes(mgr, gate, objects, serving)
 }
 
 // probes makes readiness depend on the certificate, on full caches and on not being about to end.
-func probes(mgr manager.Manager, gate *gate, serving *certs.Serving) error {
+func probes(mgr manager.Manager, gate *gate, objects *cached, serving *certs.Serving) error {
 	if err := mgr.Add(serving); err != nil {
 		return fmt.Errorf("adding the serving certificate: %w", err)
 	}
-	// Plain runnables start once every cache is full.
-	if err := mgr.Add(manager.RunnableFunc(gate.open)); err != nil {
+	// Plain runnables start once every cache is full; the index is filled from them.
+	opener := func(ctx context.Context) error {
+		if !toolscache.WaitForCacheSync(ctx.Done(), objects.zonesIndexed) {
+			return nil // The end came first.
+		}
+		return gate.open(ctx)
+	}
+	if err := mgr.Add(manager.RunnableFunc(opener)); err != nil {
 		return fmt.Errorf("adding the gate: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

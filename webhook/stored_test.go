@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,28 +15,35 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// stored are objects that a test says are in the cluster. Neighbours are all other records: the rules have to sort them out.
+// stored are objects that a test says are in the cluster. Neighbours are all other objects: the rules have to sort them out.
 type stored struct {
 	zoneList     []*v1beta1.DNSZone
 	instanceList []*v1beta1.Bind9Instance
 	recordList   []v1beta1.Record
+	endpointList []*v1alpha1.DNSEndpoint
 }
 
-func (s stored) zones(_ context.Context, namespace string) ([]*v1beta1.DNSZone, error) {
-	var zones []*v1beta1.DNSZone
-	for _, zone := range s.zoneList {
-		if zone.Namespace == namespace {
-			zones = append(zones, zone)
-		}
-	}
-	return zones, nil
+func (s stored) zoneOf(record v1beta1.Record) *v1beta1.DNSZone {
+	return source.ZoneOf(s.zoneList, record)
 }
 
-func (s stored) zonesNamed(context.Context, string) ([]*v1beta1.DNSZone, error) {
-	return s.zoneList, nil
+func (s stored) endpointZone(namespace, dnsName string) *v1beta1.DNSZone {
+	return source.EndpointZone(s.zoneList, namespace, dnsName)
 }
+
+func (s stored) endpointsAt(context.Context, string) ([]*v1alpha1.DNSEndpoint, error) {
+	return s.endpointList, nil
+}
+
+func (s stored) hasZones(namespace string) bool {
+	return slices.ContainsFunc(s.zoneList, func(zone *v1beta1.DNSZone) bool { return zone.Namespace == namespace })
+}
+
+func (s stored) zonesNamed(string) []*v1beta1.DNSZone { return s.zoneList }
 
 func (s stored) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
 	return s.instanceList, nil
@@ -51,12 +59,17 @@ func (s stored) neighbours(_ context.Context, _ *v1beta1.DNSZone, record v1beta1
 	return neighbours, nil
 }
 
-// example is a namespace with one zone, its server, and two records.
+// example is a namespace with one zone, its server, two records, and endpoints of another namespace.
 func example(t testing.TB) stored {
 	t.Helper()
 	s := stored{
 		zoneList: []*v1beta1.DNSZone{zoneOf(t, `
-metadata: {name: example-com, namespace: dns, uid: z1, creationTimestamp: "2026-01-01T00:00:00Z"}
+metadata:
+  name: example-com
+  namespace: dns
+  uid: z1
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  annotations: {bindy.firestoned.io/allow-endpoint-namespaces: "guests, friends"}
 spec:
   zoneName: example.com
   clusterRef: c
@@ -79,6 +92,15 @@ spec: {name: blog, target: www}
 `} {
 		s.recordList = append(s.recordList, recordOf(t, text))
 	}
+	s.endpointList = []*v1alpha1.DNSEndpoint{{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "guests", UID: "e1", CreationTimestamp: metav1.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)},
+		Spec: v1alpha1.DNSEndpointSpec{Endpoints: []*v1alpha1.Endpoint{
+			nil,
+			{DNSName: "other.example.com", RecordType: "A", Targets: []string{"192.0.2.80"}},
+			{DNSName: "Shop.example.com", RecordType: "A", Targets: []string{"192.0.2.80"}},
+			{DNSName: "shop.example.com", RecordType: "TXT", Targets: []string{"open"}},
+		}},
+	}}
 	return s
 }
 

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -65,15 +66,15 @@ func requirementText(r metav1.LabelSelectorRequirement) string {
 
 // duplicate refuses a zone whose name an older zone has on one of the same servers.
 func (r zoneReview) duplicate(ctx context.Context, zone *v1beta1.DNSZone) (verdict, error) {
-	zones, err := r.objects.zonesNamed(ctx, zone.Spec.ZoneName)
-	if err != nil {
-		return verdict{}, err
-	}
 	instances, err := r.objects.instances(ctx)
 	if err != nil {
 		return verdict{}, err
 	}
-	older := source.Duplicate(zone, zones, instances)
+	// What the cache still has under the zone's own name was deleted: there is no other way to this review.
+	others := slices.DeleteFunc(slices.Clone(r.objects.zonesNamed(zone.Spec.ZoneName)), func(other *v1beta1.DNSZone) bool {
+		return other.Namespace == zone.Namespace && other.Name == zone.Name
+	})
+	older := source.Duplicate(zone, others, instances)
 	if older == nil {
 		return verdict{}, nil
 	}

@@ -1,0 +1,61 @@
+package webhook
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// head is what the marks of an object are made from. Reading no more than this means that an object with a bad
+// specification is marked like any other, and refused for its specification alone.
+type head struct {
+	metav1.ObjectMeta
+	// names are the RRsets that the specification declares, each as NAME/TYPE with the name as it is written there.
+	names []string
+}
+
+// readHead reads the JSON of an object; names reads its specification.
+func readHead(raw []byte, names func(spec []byte) []string) (*head, error) {
+	var object struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     json.RawMessage   `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, err
+	}
+	return &head{ObjectMeta: object.Metadata, names: names(object.Spec)}, nil
+}
+
+// recordNames reads the specifications of a record kind.
+func recordNames(kind v1beta1.RecordKind) func(spec []byte) []string {
+	return func(spec []byte) []string {
+		var named struct {
+			Name string `json:"name"`
+		}
+		if json.Unmarshal(spec, &named) != nil || named.Name == "" {
+			return nil
+		}
+		return []string{named.Name + "/" + kind.Type}
+	}
+}
+
+// endpointNames reads the specification of a DNSEndpoint. Names are canonical, and their commas escaped: the annotation
+// is a list.
+func endpointNames(spec []byte) []string {
+	var endpoints v1alpha1.DNSEndpoint
+	if json.Unmarshal(spec, &endpoints.Spec) != nil {
+		return nil
+	}
+	keys := source.PublishedKeys(&endpoints, ".")
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = strings.ReplaceAll(key.Name, ",", `\044`) + "/" + dns.TypeToString[key.Type]
+	}
+	return names
+}
