@@ -1,11 +1,26 @@
 ##@ Benchmarks
 
-# Each benchmark ends in one line: RESULT <name> ratio=<x> ours=<value unit> reference=<value unit> (<what that is>).
-BENCHMARKS := single
+# Each benchmark ends in lines: RESULT <name> ratio=<x> ours=<value unit> reference=<value unit> (<what that is>).
+# ARGS are flags of one benchmark: make bench-zones ARGS='-zones 10000'. test/bench/README.md has them all.
+BENCHMARKS := burst single steady zones
 
-.PHONY: bench $(addprefix bench-,$(BENCHMARKS))
+.PHONY: bench bench-install $(addprefix bench-,$(BENCHMARKS))
 
 bench: $(addprefix bench-,$(BENCHMARKS)) ## Every benchmark, on the cluster
 
-bench-single: cluster-up images ## One changed record until all three servers serve it, beside a bare UPDATE
-	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" go run ./test/bench/single
+bench-install: cluster-up images
+	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" test/install
+
+BENCH = KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" go run ./test/bench
+
+bench-burst: bench-install ## 10,000 new records until all three servers serve them, beside nsupdate
+	$(BENCH)/burst $(ARGS)
+
+bench-single: bench-install ## One changed record in a zone of 100,000 until all three servers serve it, beside a bare UPDATE
+	$(BENCH)/single $(ARGS)
+
+bench-steady: bench-install ## What 10,000 records cost in which nothing changes, beside the zone without them
+	$(BENCH)/steady $(ARGS)
+
+bench-zones: bench-install ## 1,000 zones on three servers until all serve them, beside BIND alone
+	$(BENCH)/zones $(ARGS)

@@ -1,0 +1,58 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+func (r *Rig) soa(ctx context.Context, server netip.AddrPort, apex string) (rrset.SOA, error) {
+	reply, err := wire.Query(ctx, server, apex, dns.TypeSOA)
+	if err != nil {
+		return rrset.SOA{}, err
+	}
+	if len(reply.Msg.Answer) == 1 {
+		if soa, ok := reply.Msg.Answer[0].(*dns.SOA); ok {
+			return wire.FromSOA(soa), nil
+		}
+	}
+	return rrset.SOA{}, fmt.Errorf("%s answers %s for %s", server, dns.RcodeToString[reply.Msg.Rcode], apex)
+}
+
+// Answers asks a server once for a name and returns nil when the answer is exactly this address.
+func Answers(ctx context.Context, server netip.AddrPort, name, address string) error {
+	reply, err := wire.Query(ctx, server, name, dns.TypeA)
+	if err != nil {
+		return err
+	}
+	if len(reply.Msg.Answer) == 1 {
+		if a, ok := reply.Msg.Answer[0].(*dns.A); ok && a.A.String() == address {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s answers %s %v for %s, want %s", server, dns.RcodeToString[reply.Msg.Rcode], reply.Msg.Answer, name, address)
+}
+
+// Until asks all servers, every millisecond, until the last of them answers with the address, and tells how long that
+// took.
+func (r *Rig) Until(ctx context.Context, name, address string) (time.Duration, error) {
+	began := time.Now()
+	done := make(chan error, len(r.Servers))
+	for _, server := range r.Servers {
+		go func() {
+			done <- Within(ctx, time.Minute, time.Millisecond, func() error { return Answers(ctx, server, name, address) })
+		}()
+	}
+	var errs []error
+	for range r.Servers {
+		errs = append(errs, <-done)
+	}
+	return time.Since(began), errors.Join(errs...)
+}

@@ -1,0 +1,106 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+)
+
+// declaring are the kinds that benchmarks create in number.
+var declaring = []schema.GroupVersionKind{
+	v1beta1.GroupVersion.WithKind("ARecord"),
+	v1alpha1.GroupVersion.WithKind("DNSEndpoint"),
+	v1beta1.GroupVersion.WithKind("DNSZone"),
+}
+
+// clear takes away everything of the rig. The objects go first, while there are servers that their data can be taken off,
+// and are deleted one by one but many at a time: a namespace that is deleted takes them in turn. The zones follow the
+// records at once, so that their records need not be taken out of DNS one by one.
+func (r *Rig) clear(ctx context.Context) error {
+	began := time.Now()
+	total := 0
+	for _, kind := range declaring {
+		objects, err := r.list(ctx, kind)
+		if err != nil {
+			return err
+		}
+		total += len(objects)
+		err = atOnce(ctx, kind.Kind+"s deleted", objects, func(ctx context.Context, o client.Object) error {
+			return client.IgnoreNotFound(r.Client.Delete(ctx, o))
+		})
+		if err != nil {
+			return fmt.Errorf("clearing namespace %s: %w", r.Namespace, err)
+		}
+	}
+	for _, kind := range declaring {
+		if err := r.gone(ctx, kind, time.Minute+time.Duration(total)*10*time.Millisecond); err != nil {
+			return fmt.Errorf("%w; see kubectl --namespace lockstep-system logs deployment/lockstep-controller, then try again with: %s", err, clearCommand(r.name))
+		}
+	}
+	if err := r.deleteNamespace(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("cleared %d objects and the namespace in %.1f s\n", total, time.Since(began).Seconds())
+	return nil
+}
+
+func (r *Rig) list(ctx context.Context, kind schema.GroupVersionKind) ([]client.Object, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	if err := r.Client.List(ctx, list, client.InNamespace(r.Namespace)); err != nil {
+		return nil, err
+	}
+	objects := make([]client.Object, len(list.Items))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(kind)
+		objects[i] = &list.Items[i]
+	}
+	return objects, nil
+}
+
+// gone waits until no object of a kind is left.
+func (r *Rig) gone(ctx context.Context, kind schema.GroupVersionKind, limit time.Duration) error {
+	said := time.Now()
+	return Within(ctx, limit, 500*time.Millisecond, func() error {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if err := r.Client.List(ctx, list, client.InNamespace(r.Namespace), client.Limit(1)); err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			return nil
+		}
+		left := int64(1)
+		if list.RemainingItemCount != nil {
+			left += *list.RemainingItemCount
+		}
+		if time.Since(said) > 10*time.Second {
+			said = time.Now()
+			fmt.Printf("  %d %ss are still held by their finalizers\n", left, kind.Kind)
+		}
+		return fmt.Errorf("%d %ss of namespace %s are still held by their finalizers", left, kind.Kind, r.Namespace)
+	})
+}
+
+func (r *Rig) deleteNamespace(ctx context.Context) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, ns)); err != nil {
+		return err
+	}
+	return Within(ctx, 3*time.Minute, 500*time.Millisecond, func() error {
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(ns), ns)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("namespace %s is still there (%v)", ns.Name, err)
+	})
+}

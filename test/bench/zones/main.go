@@ -1,0 +1,146 @@
+// Command zones measures many zones with one record each: how long they take until the primary and both secondaries serve
+// all of them, counted from the API server's answer to the last object, what the controller needs for them, how long one
+// change takes among them, and how long a controller that was started anew needs until it has been over all of them.
+//
+// The reference, in the same run, is BIND itself: as many zones on three servers of the same configuration on this
+// machine, added over control connections that are kept open.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/bench/rig"
+)
+
+// address is that of the one record of every zone.
+const address = "192.0.2.1"
+
+var (
+	count   = flag.Int("zones", 1000, "zones, of one record each")
+	changes = flag.Int("changes", 50, "changes to measure afterwards")
+	limit   = flag.Duration("limit", 30*time.Minute, "when to give up")
+)
+
+func main() { rig.Main("zones", run) }
+
+func run(ctx context.Context, r *rig.Rig) error {
+	names := make([]string, *count)
+	wanted := make([]rig.Address, *count)
+	for i := range names {
+		names[i] = fmt.Sprintf("z-%d.example", i)
+		wanted[i] = rig.Address{Name: "www." + names[i] + ".", IP: address}
+	}
+	bare, err := reference(ctx, names, wanted)
+	if err != nil {
+		return err
+	}
+	ours, err := through(ctx, r, names, wanted)
+	if err != nil {
+		return err
+	}
+	r.Result("zones", ours.Seconds(), bare.Seconds(), "s",
+		fmt.Sprintf("BIND's own addzone on three servers until all serve %d zones", *count))
+	if err := change(ctx, r, names); err != nil {
+		return err
+	}
+	return restart(ctx, r)
+}
+
+func reference(ctx context.Context, names []string, wanted []rig.Address) (time.Duration, error) {
+	bare, err := rig.StartBare(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer bare.Close()
+	began := time.Now()
+	if err := bare.AddZones(ctx, names, address); err != nil {
+		return 0, err
+	}
+	fmt.Printf("bare BIND: %d zones added in %.2f s\n", len(names), time.Since(began).Seconds())
+	at, err := rig.Sweep(ctx, bare.Servers(), wanted, *limit)
+	fmt.Printf("bare BIND: all served everywhere after %.2f s\n", at.Sub(began).Seconds())
+	return at.Sub(began), err
+}
+
+func through(ctx context.Context, r *rig.Rig, names []string, wanted []rig.Address) (time.Duration, error) {
+	before, err := r.Controller(ctx)
+	if err != nil {
+		return 0, err
+	}
+	objects := make([]client.Object, 0, 2*len(names))
+	for i, name := range names {
+		record := &v1beta1.ARecord{ObjectMeta: r.Meta(fmt.Sprintf("www-%d", i), rig.Labels(object(i)))}
+		record.Spec.Name, record.Spec.IPv4Addresses = "www", []string{address}
+		objects = append(objects, r.Zone(object(i), name), record)
+	}
+	peak := r.Peak(ctx)
+	creation, err := r.Create(ctx, objects)
+	if err != nil {
+		return 0, err
+	}
+	fmt.Printf("%d zones: %s\n", len(names), creation)
+	at, err := rig.Sweep(ctx, r.Servers, wanted, *limit)
+	if err != nil {
+		return 0, err
+	}
+	ours := max(0, at.Sub(creation.Ended))
+	fmt.Printf("served everywhere %.1f s after the last object, %.1f s after the first\n", ours.Seconds(), at.Sub(creation.Began).Seconds())
+	if err := r.Quiet(ctx, 5*time.Second); err != nil {
+		return 0, err
+	}
+	after, err := r.Controller(ctx)
+	fmt.Printf("status written %.0f s later; controller: %.1f s of CPU, memory %.0f MiB before, %.0f MiB at most, %.0f MiB now: %.1f KiB a zone\n",
+		(time.Since(at) - 5*time.Second).Seconds(), after.CPU-before.CPU, rig.MiB(before.Resident), rig.MiB(peak()), rig.MiB(after.Resident),
+		(after.Resident-before.Resident)/1024/float64(len(names)))
+	return ours, err
+}
+
+func object(i int) string { return fmt.Sprintf("z-%d", i) }
+
+// change measures changes of the record of one zone, spread over the zones.
+func change(ctx context.Context, r *rig.Rig, names []string) error {
+	var times rig.Times
+	for i := range *changes {
+		time.Sleep(200 * time.Millisecond)
+		zone := i * len(names) / *changes
+		next := fmt.Sprintf("172.16.%d.%d", i/250, i%250+1)
+		record := &v1beta1.ARecord{ObjectMeta: r.Meta(fmt.Sprintf("www-%d", zone), nil)}
+		patch := fmt.Appendf(nil, `{"spec":{"ipv4Addresses":[%q]}}`, next)
+		if err := r.Client.Patch(ctx, record, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+			return err
+		}
+		took, err := r.Until(ctx, "www."+names[zone]+".", next)
+		if err != nil {
+			return err
+		}
+		times = append(times, took)
+	}
+	fmt.Println("one change among them:", times)
+	return nil
+}
+
+// restart deletes the controller's pods and waits until the next one has been over every zone.
+func restart(ctx context.Context, r *rig.Rig) error {
+	if err := r.Quiet(ctx, 5*time.Second); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("lockstep-system"),
+		client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
+		return err
+	}
+	last, err := r.Restarted(ctx, *count, *limit)
+	if err != nil {
+		return fmt.Errorf("after a restart: %w", err)
+	}
+	fmt.Printf("a new controller has been over all %d zones %.1f s after the old one was stopped, with %.1f s of CPU and %.0f MiB\n",
+		*count, time.Since(began).Seconds(), last.CPU, rig.MiB(last.Resident))
+	return nil
+}
