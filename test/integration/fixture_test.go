@@ -31,7 +31,10 @@ type fixture struct {
 	*testing.T
 	client    client.Client
 	namespace string
-	zone      string
+	// zone is the zone's DNS name, object its DNSZone and the value of the label "zone" that it selects.
+	zone, object string
+	// size is the number of servers; 0 when the test does not say.
+	size int
 }
 
 // newFixture starts a cluster "dns" with the given numbers of servers and declares the zone on it. The zone selects
@@ -39,10 +42,43 @@ type fixture struct {
 func newFixture(t *testing.T, zone string, primaries, secondaries int32) *fixture {
 	t.Helper()
 	kube.Install(t)
-	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: zone}
+	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: zone, object: "main", size: int(primaries + secondaries)}
 	f.create(f.cluster("dns", primaries, secondaries), f.dnsZone("main", zone))
 	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=120s")
 	return f
+}
+
+// share gives a test a zone of its own on the servers of the fixture. The DNSZone is named for the zone's first label and
+// selects records by the label zone=<that name>; edit may change it before it is made.
+func (f *fixture) share(t *testing.T, zone string, edit ...func(*v1beta1.DNSZone)) *fixture {
+	t.Helper()
+	s := &fixture{T: t, client: f.client, namespace: f.namespace, zone: zone, size: f.size}
+	s.object, _, _ = strings.Cut(zone, ".")
+	z := s.dnsZone(s.object, zone)
+	for _, e := range edit {
+		e(z)
+	}
+	s.create(z)
+	s.kubectl("wait", "--for=condition=Ready", "dnszone/"+s.object, "--timeout=60s")
+	return s
+}
+
+// sub runs a subtest on the fixture.
+func (f *fixture) sub(name string, run func(*fixture)) {
+	f.Helper()
+	f.Run(name, func(t *testing.T) {
+		s := *f
+		s.T = t
+		run(&s)
+	})
+}
+
+// labels are those of an object that the fixture's zone selects.
+func (f *fixture) labels() map[string]string {
+	if f.object == "" {
+		return map[string]string{"zone": "main"}
+	}
+	return map[string]string{"zone": f.object}
 }
 
 func (f *fixture) meta(name string, labels map[string]string) metav1.ObjectMeta {
@@ -65,9 +101,9 @@ func (f *fixture) dnsZone(name, zone string) *v1beta1.DNSZone {
 	return z
 }
 
-// a declares an A record of the zone "main".
+// a declares an A record of the fixture's zone.
 func (f *fixture) a(object, name string, addresses ...string) *v1beta1.ARecord {
-	r := &v1beta1.ARecord{ObjectMeta: f.meta(object, map[string]string{"zone": "main"})}
+	r := &v1beta1.ARecord{ObjectMeta: f.meta(object, f.labels())}
 	r.Spec.Name, r.Spec.IPv4Addresses = name, addresses
 	return r
 }

@@ -6,16 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
@@ -264,3 +267,80 @@ func TestReadByPersona(t *testing.T) {
 }
 
 var errForbidden = errors.New("forbidden")
+
+// A DNSEndpoint publishes in a zone of another namespace that lets it in, and each side is told of the other what it has
+// to know: names and servers.
+func TestReadEndpoints(t *testing.T) {
+	f := newFixture(t, "endpoints.example", 1, 1)
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
+	shop := kube.Namespace(t, "it-shop")
+	change(f, zone, func(z *v1beta1.DNSZone) {
+		z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: shop}
+	})
+	e := f.endpoints("storefront", "www.endpoints.example", "A", "192.0.2.1")
+	e.Namespace = shop
+	f.create(e)
+	in := func(args ...string) string {
+		t.Helper()
+		return kube.Kubectl(t, "", append([]string{"-n", shop}, args...)...)
+	}
+	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=30s")
+	f.served("www.endpoints.example", "A", "192.0.2.1")
+	out := in("get", "dnsendpoints.sync.bindy.firestoned.io", "storefront", "--subresource=syncstatus", "--no-headers", "-o", "wide")
+	for _, want := range []string{"dnsendpoint.storefront", "endpoints.example", "InSync", "2/2", "DNSEndpoint"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the row lacks %q: %s", want, out)
+		}
+	}
+	if s := f.inStep("dnszone.main", 2); s.Summary.Records != 3 || s.Servers[0].Records.Undeclared != 0 {
+		t.Errorf("the zone counts %+v and %+v, want what the endpoint declares among it", s.Summary, s.Servers[0].Records)
+	}
+
+	// Reads your own writes, as for records.
+	change(f, e, func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints[0].Targets = []string{"192.0.2.2"} })
+	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=30s")
+	if addresses, err := f.servers(t.Context()); err != nil {
+		t.Error(err)
+	} else {
+		for pod, server := range addresses {
+			if got, err := ask(server, "www.endpoints.example.", dns.TypeA); err != nil || len(got) != 1 || got[0] != "192.0.2.2" {
+				t.Errorf("in step, and %s answers %v (%v)", pod, got, err)
+			}
+		}
+	}
+
+	t.Run("by persona", func(t *testing.T) {
+		f.create(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "viewer"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+			Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "keeper"}},
+		})
+		var list string
+		kube.Eventually(t, settle, func(context.Context) (err error) {
+			list, err = kube.TryKubectl(t, "", "--as", "keeper", "-n", shop, "get", "syncstatus", "-o", "yaml")
+			return err
+		})
+		if !strings.Contains(list, "dnsendpoint.storefront") || regexp.MustCompile(`dnszone|\bmain\b`).MatchString(list) {
+			t.Errorf("a reader of the endpoint's namespace is told:\n%s", list)
+		}
+		if out, err := kube.TryKubectl(t, "", "--as", "keeper", "-n", f.namespace, "get", "syncstatus"); err == nil || !strings.Contains(out, "orbidden") {
+			t.Errorf("a reader of the endpoint's namespace may read that of the zone: %v %s", err, out)
+		}
+		if all := f.kubectl("get", "syncstatus", "-o", "yaml"); strings.Contains(all, "storefront") || strings.Contains(all, shop) {
+			t.Errorf("the zone's namespace is told about the endpoint's object:\n%s", all)
+		}
+	})
+	t.Run("no zone", func(t *testing.T) {
+		stray := f.endpoints("stray", "www.nowhere.example", "A", "192.0.2.1")
+		f.create(stray)
+		s, err := f.status(t.Context(), "dnsendpoint.stray")
+		if err != nil || s.Status.FailureReason != "NoMatchingZone" || !strings.Contains(s.Status.FailureMessage, "www.nowhere.example") {
+			t.Errorf("%v %+v, want NoMatchingZone", err, s.Status)
+		}
+	})
+	t.Run("gone with the object", func(t *testing.T) {
+		in("delete", "dnsendpoint", "storefront")
+		in("wait", "--for=delete", "syncstatus/dnsendpoint.storefront", "--timeout=30s")
+		f.served("www.endpoints.example", "A")
+	})
+}

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	endpointv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
@@ -100,7 +101,7 @@ func Client(t testing.TB) client.Client {
 func ClientAs(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme, syncv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme, endpointv1alpha1.AddToScheme, syncv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

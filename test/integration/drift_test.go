@@ -1,0 +1,201 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// soon is how long it may take until a change by hand is corrected or told of.
+const soon = 10 * time.Second
+
+// What others change in the zones by hand. All tests share two primaries and a secondary.
+func TestDrift(t *testing.T) {
+	f := newFixture(t, "drift.example", 2, 1)
+	for _, test := range []struct {
+		zone string
+		run  func(*fixture)
+	}{
+		{"corrected.example", driftIsCorrected},
+		{"foreign.example", driftForeignIsTold},
+		{"pruned.example", driftPruned},
+		{"paused.example", driftPaused},
+	} {
+		t.Run(test.zone, func(t *testing.T) { test.run(f.share(t, test.zone)) })
+	}
+}
+
+// What objects declare comes back within seconds, on whichever primary it was changed, and the zone says nothing else.
+func driftIsCorrected(f *fixture) {
+	f.create(f.a("corrected-www", "www", "192.0.2.1", "192.0.2.2"), f.txt("corrected-txt", "txt", "ours"), f.cname("corrected-alias", "alias", "www"))
+	declared := []string{"www.corrected.example. 3600 A 192.0.2.1 | 192.0.2.2", `txt.corrected.example. 3600 TXT "ours"`,
+		"alias.corrected.example. 3600 CNAME www.corrected.example.", "corrected.example. 3600 NS ns1.corrected.example."}
+	want := f.inLockstep(settle, has(declared...)).lines
+	for what, c := range map[string][]string{
+		"a value added":   {"+", "www.corrected.example. 3600 A 203.0.113.9"},
+		"another TTL":     {"+", "www.corrected.example. 17 A 192.0.2.1"},
+		"an RRset gone":   {"-", "www.corrected.example. 0 A 192.0.2.1"},
+		"a text added":    {"+", `txt.corrected.example. 3600 TXT "theirs"`},
+		"an alias turned": {"+", "alias.corrected.example. 3600 CNAME elsewhere.example."},
+		"a name server":   {"+", "corrected.example. 3600 NS ns.elsewhere.example."},
+	} {
+		for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
+			f.sub(what+" on "+pod, func(f *fixture) {
+				before := f.inLockstep(settle, has(declared...)).serial
+				edit := adds(c[1])
+				if c[0] == "-" {
+					edit = removes(c[1])
+				}
+				f.byHand(pod, edit)
+				began := time.Now()
+				f.inLockstep(soon, func(lines []string) error {
+					if d := difference(want, lines); len(d) > 0 {
+						return fmt.Errorf("not corrected: %v", d)
+					}
+					return nil
+				})
+				kube.Eventually(f, soon, func(context.Context) error {
+					if f.inLockstep(soon, has(declared...)).serial == before {
+						return fmt.Errorf("the serial is still %d: nothing happened", before)
+					}
+					return nil
+				})
+				f.Logf("corrected after %s", time.Since(began).Round(time.Millisecond))
+			})
+		}
+	}
+}
+
+// RRsets that nobody declares stay, reach every server from whichever primary they were put on, and are listed.
+func driftForeignIsTold(f *fixture) {
+	f.create(f.a("foreign-www", "www", "192.0.2.1"))
+	f.inLockstep(settle, has("www.foreign.example. 3600 A 192.0.2.1"))
+	f.byHand("dns-primary-0-0", adds("one.foreign.example. 300 A 192.0.2.9", `www.foreign.example. 300 TXT "beside ours"`))
+	f.byHand("dns-primary-1-0", adds("two.foreign.example. 300 MX 10 mail.example.net."))
+	lines := []string{"one.foreign.example. 300 A 192.0.2.9", `www.foreign.example. 300 TXT "beside ours"`, "two.foreign.example. 300 MX 10 mail.example.net."}
+	f.inLockstep(soon, has(lines...))
+	f.foreign("one.foreign.example. A", "two.foreign.example. MX", "www.foreign.example. TXT")
+
+	f.create(f.a("foreign-one", "one", "192.0.2.10"))
+	f.inLockstep(settle, has("one.foreign.example. 3600 A 192.0.2.10", lines[1], lines[2]))
+	f.foreign("two.foreign.example. MX", "www.foreign.example. TXT")
+	f.byHand("dns-primary-1-0", removes(`www.foreign.example. 0 TXT ""`))
+	f.inLockstep(soon, both(has(lines[2]), func(now []string) error {
+		if slices.Contains(now, lines[1]) {
+			return fmt.Errorf("%s is still there", lines[1])
+		}
+		return nil
+	}))
+	f.foreign("two.foreign.example. MX")
+}
+
+// foreign waits until the zone lists exactly these RRsets as foreign.
+func (f *fixture) foreign(want ...string) {
+	f.Helper()
+	kube.Eventually(f, soon, func(ctx context.Context) error {
+		zone := &v1beta1.DNSZone{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err != nil {
+			return err
+		}
+		got := slices.Sorted(slices.Values(zone.Status.ForeignRRsets))
+		if !slices.Equal(got, want) || int(zone.Status.ForeignRRsetsCount) != len(want) {
+			return fmt.Errorf("%d foreign RRsets: %q, want %q", zone.Status.ForeignRRsetsCount, got, want)
+		}
+		return nil
+	})
+}
+
+// annotate sets an annotation of the fixture's zone; an empty value removes it.
+func (f *fixture) annotate(key, value string) {
+	f.Helper()
+	change(f, &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}, func(z *v1beta1.DNSZone) {
+		if z.Annotations == nil {
+			z.Annotations = map[string]string{}
+		}
+		if z.Annotations[key] = value; value == "" {
+			delete(z.Annotations, key)
+		}
+	})
+}
+
+// With the annotation what nobody declares goes, and without it nothing does.
+func driftPruned(f *fixture) {
+	f.create(f.a("pruned-www", "www", "192.0.2.1"))
+	f.inLockstep(settle, has("www.pruned.example. 3600 A 192.0.2.1"))
+	f.byHand("dns-primary-0-0", adds("one.pruned.example. 300 A 192.0.2.9", `www.pruned.example. 300 TXT "beside ours"`))
+	f.inLockstep(soon, has("one.pruned.example. 300 A 192.0.2.9"))
+	f.annotate(v1beta1.PruneAnnotation, "true")
+	ours := func(lines []string) error {
+		if len(lines) != 3 {
+			return fmt.Errorf("the zone holds\n%s", strings.Join(lines, "\n"))
+		}
+		return nil
+	}
+	f.inLockstep(soon, both(has("www.pruned.example. 3600 A 192.0.2.1", "pruned.example. 3600 NS ns1.pruned.example."), ours))
+	f.foreign()
+	f.byHand("dns-primary-1-0", adds("two.pruned.example. 300 A 192.0.2.9"))
+	time.Sleep(500 * time.Millisecond)
+	f.inLockstep(soon, ours)
+	f.annotate(v1beta1.PruneAnnotation, "")
+	time.Sleep(time.Second) // The controller has to hear of it before the next change.
+	f.byHand("dns-primary-1-0", adds("three.pruned.example. 300 A 192.0.2.9"))
+	f.inLockstep(soon, has("three.pruned.example. 300 A 192.0.2.9"))
+	f.foreign("three.pruned.example. A")
+}
+
+// A paused zone is watched and not touched; afterwards it catches up.
+func driftPaused(f *fixture) {
+	record, leaving := f.a("paused-www", "www", "192.0.2.1"), f.a("paused-leaving", "leaving", "192.0.2.2")
+	f.create(record, leaving)
+	f.ready(record, leaving)
+	before := f.inLockstep(settle, has("www.paused.example. 3600 A 192.0.2.1"))
+	f.annotate(v1beta1.PausedAnnotation, "true")
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
+	kube.Eventually(f, soon, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
+			return err
+		}
+		for _, c := range zone.Status.Conditions {
+			if strings.Contains(strings.ToLower(c.Message), "paused") || strings.Contains(c.Reason, "Paused") {
+				return nil
+			}
+		}
+		return fmt.Errorf("the zone does not say that it is paused: %+v", zone.Status.Conditions)
+	})
+
+	added := f.a("paused-added", "added", "192.0.2.3")
+	f.create(added)
+	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.9"} })
+	if err := f.client.Delete(f.Context(), leaving); err != nil {
+		f.Fatal(err)
+	}
+	condition(f, v1beta1.Record(added), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
+	f.byHand("dns-primary-0-0", adds("www.paused.example. 3600 A 203.0.113.9"))
+	time.Sleep(3 * time.Second)
+	key := f.key(named.KeyTransfer)
+	all, err := f.copies(f.Context(), f.zone, key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if d := difference(before.lines, all["dns-primary-1-0"].lines); len(d) > 0 {
+		f.Errorf("a paused zone was changed: %v", d)
+	}
+	if !slices.Contains(all["dns-primary-0-0"].lines, "www.paused.example. 3600 A 192.0.2.1 | 203.0.113.9") {
+		f.Errorf("a change by hand was undone in a paused zone: %v", all["dns-primary-0-0"].lines)
+	}
+
+	f.annotate(v1beta1.PausedAnnotation, "")
+	f.inLockstep(soon, both(has("www.paused.example. 3600 A 192.0.2.9", "added.paused.example. 3600 A 192.0.2.3"), hasNot("leaving.paused.example.")))
+	f.ready(record, added)
+	f.gone(leaving)
+}

@@ -1,0 +1,251 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// Names that other programs hand over in DNSEndpoints. All tests share a primary, a secondary and the zones
+// endpoint.example, sub.endpoint.example and 2.0.192.in-addr.arpa.
+func TestEndpoint(t *testing.T) {
+	f := newFixture(t, "endpoint.example", 1, 1)
+	sub, reverse := f.share(t, "sub.endpoint.example"), f.share(t, "2.0.192.in-addr.arpa")
+
+	f.sub("every type, over several zones", func(f *fixture) { endpointEveryType(f, sub.on(f), reverse.on(f)) })
+	f.sub("life", endpointLife)
+	f.sub("no zone", endpointWithoutZone)
+	f.sub("beside records", endpointBesideRecords)
+	f.sub("mistakes", endpointMistakes)
+	f.sub("of another namespace", endpointOfAnotherNamespace)
+	f.sub("the zone comes and goes", endpointZoneComesAndGoes)
+}
+
+// on is the fixture in another test.
+func (f *fixture) on(t *fixture) *fixture {
+	s := *f
+	s.T = t.T
+	return &s
+}
+
+// endpoint declares names as external-dns does.
+func (f *fixture) endpoint(object string, endpoints ...*v1alpha1.Endpoint) *v1alpha1.DNSEndpoint {
+	return &v1alpha1.DNSEndpoint{ObjectMeta: f.meta(object, nil), Spec: v1alpha1.DNSEndpointSpec{Endpoints: endpoints}}
+}
+
+func handed(name, rrtype string, ttl int64, targets ...string) *v1alpha1.Endpoint {
+	return &v1alpha1.Endpoint{DNSName: name, RecordType: rrtype, RecordTTL: ttl, Targets: targets}
+}
+
+func endpointConditions(e *v1alpha1.DNSEndpoint) []metav1.Condition { return e.Status.Conditions }
+
+// programmed waits until a DNSEndpoint is accepted and programmed, and tells of exactly these RRsets by zone object.
+func (f *fixture) programmed(e *v1alpha1.DNSEndpoint, zones map[string][]string) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return err
+		}
+		for _, kind := range []string{"Accepted", "Programmed"} {
+			c := meta.FindStatusCondition(e.Status.Conditions, kind)
+			if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != e.Generation {
+				return fmt.Errorf("condition %s is %+v", kind, c)
+			}
+		}
+		got := map[string][]string{}
+		for _, z := range e.Status.Zones {
+			got[z.Name] = slices.Sorted(slices.Values(z.RRsets))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(zones) {
+			return fmt.Errorf("status.zones tell of %v, want %v", got, zones)
+		}
+		if e.Status.ObservedGeneration != e.Generation || !controllerutil.ContainsFinalizer(e, v1beta1.Finalizer) {
+			return fmt.Errorf("observedGeneration %d of %d, finalizers %v", e.Status.ObservedGeneration, e.Generation, e.Finalizers)
+		}
+		return nil
+	})
+}
+
+func endpointEveryType(f, sub, reverse *fixture) {
+	e := f.endpoint("every",
+		handed("www.endpoint.example", "A", 180, "192.0.2.2", "192.0.2.1"),
+		handed("WWW.endpoint.example.", "AAAA", 0, "2001:DB8::1"),
+		handed("alias.sub.endpoint.example", "CNAME", 60, "target.example.net"),
+		handed("sub.endpoint.example", "MX", 0, "10 mail.example.net", "20 mail2.example.net."),
+		handed("deep.sub.endpoint.example", "TXT", 0, `"quoted text"`, "plain"),
+		handed("_sip._tcp.endpoint.example", "SRV", 0, "1 2 5060 sip.example.net"),
+		handed("endpoint.example", "CAA", 0, `0 issue "ca.example.net"`),
+		handed("team.endpoint.example", "NS", 0, "ns.example.net"),
+		handed("1.2.0.192.in-addr.arpa", "PTR", 0, "www.endpoint.example"),
+	)
+	f.create(e)
+	f.inLockstep(settle, has("www.endpoint.example. 180 A 192.0.2.1 | 192.0.2.2", "www.endpoint.example. 3600 AAAA 2001:db8::1",
+		"_sip._tcp.endpoint.example. 3600 SRV 1 2 5060 sip.example.net.", `endpoint.example. 3600 CAA 0 issue "ca.example.net"`,
+		"team.endpoint.example. 3600 NS ns.example.net."))
+	sub.inLockstep(settle, has("alias.sub.endpoint.example. 60 CNAME target.example.net.",
+		"sub.endpoint.example. 3600 MX 10 mail.example.net. | 20 mail2.example.net.", `deep.sub.endpoint.example. 3600 TXT "plain" | "quoted text"`))
+	reverse.inLockstep(settle, has("1.2.0.192.in-addr.arpa. 3600 PTR www.endpoint.example."))
+	f.served("1.2.0.192.in-addr.arpa", "PTR", "www.endpoint.example.")
+	f.programmed(e, map[string][]string{
+		"main": {"_sip._tcp.endpoint.example./SRV", "endpoint.example./CAA", "team.endpoint.example./NS", "www.endpoint.example./A", "www.endpoint.example./AAAA"},
+		"sub":  {"alias.sub.endpoint.example./CNAME", "deep.sub.endpoint.example./TXT", "sub.endpoint.example./MX"},
+		"2":    {"1.2.0.192.in-addr.arpa./PTR"},
+	})
+	if err := f.client.Delete(f.Context(), e); err != nil {
+		f.Fatal(err)
+	}
+	f.gone(e)
+	f.inLockstep(settle, hasNot("www.endpoint.example.", "_sip._tcp.endpoint.example.", "team.endpoint.example."))
+	sub.inLockstep(settle, hasNot("alias.sub.endpoint.example.", "deep.sub.endpoint.example."))
+	reverse.inLockstep(settle, hasNot("1.2.0.192.in-addr.arpa."))
+}
+
+// Endpoints are changed, renamed, added and removed within their object.
+func endpointLife(f *fixture) {
+	e := f.endpoint("life", handed("one.endpoint.example", "A", 0, "192.0.2.1"), handed("two.endpoint.example", "A", 0, "192.0.2.2"))
+	f.create(e)
+	f.inLockstep(settle, has("one.endpoint.example. 3600 A 192.0.2.1", "two.endpoint.example. 3600 A 192.0.2.2"))
+	change(f, e, func(e *v1alpha1.DNSEndpoint) {
+		e.Spec.Endpoints[0].Targets, e.Spec.Endpoints[0].RecordTTL = []string{"192.0.2.3"}, 60
+		e.Spec.Endpoints[1].DNSName = "moved.sub.endpoint.example"
+		e.Spec.Endpoints = append(e.Spec.Endpoints, handed("three.endpoint.example", "TXT", 0, "new"))
+	})
+	f.inLockstep(settle, both(has("one.endpoint.example. 60 A 192.0.2.3", `three.endpoint.example. 3600 TXT "new"`), hasNot("two.endpoint.example.")))
+	f.served("moved.sub.endpoint.example", "A", "192.0.2.2")
+	f.programmed(e, map[string][]string{"main": {"one.endpoint.example./A", "three.endpoint.example./TXT"}, "sub": {"moved.sub.endpoint.example./A"}})
+	change(f, e, func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints = e.Spec.Endpoints[2:] })
+	f.inLockstep(settle, both(has(`three.endpoint.example. 3600 TXT "new"`), hasNot("one.endpoint.example.")))
+	f.served("moved.sub.endpoint.example", "A")
+	f.programmed(e, map[string][]string{"main": {"three.endpoint.example./TXT"}})
+	if err := f.client.Delete(f.Context(), e); err != nil {
+		f.Fatal(err)
+	}
+	f.gone(e)
+	f.inLockstep(settle, hasNot("three.endpoint.example."))
+}
+
+// An endpoint that is in no zone is told so, and the others of its object are served.
+func endpointWithoutZone(f *fixture) {
+	e := f.endpoint("homeless", handed("here.endpoint.example", "A", 0, "192.0.2.1"), handed("www.nowhere.example", "A", 0, "192.0.2.2"))
+	f.create(e)
+	f.inLockstep(settle, has("here.endpoint.example. 3600 A 192.0.2.1"))
+	condition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "www.nowhere.example")
+	alone := f.endpoint("alone", handed("notendpoint.example", "A", 0, "192.0.2.2"))
+	f.create(alone)
+	condition(f, alone, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "notendpoint.example")
+	for _, o := range []client.Object{e, alone} {
+		if err := f.client.Delete(f.Context(), o); err != nil {
+			f.Fatal(err)
+		}
+		f.gone(o)
+	}
+}
+
+// Records and endpoints are united, and the older wins where they exclude each other.
+func endpointBesideRecords(f *fixture) {
+	record := f.a("beside-a", "beside", "192.0.2.1")
+	f.create(record)
+	f.ready(record)
+	e := f.endpoint("beside-b", handed("beside.endpoint.example", "A", 60, "192.0.2.2"))
+	f.create(e)
+	f.inLockstep(settle, has("beside.endpoint.example. 60 A 192.0.2.1 | 192.0.2.2"))
+	change(f, e, func(e *v1alpha1.DNSEndpoint) {
+		e.Spec.Endpoints = []*v1alpha1.Endpoint{handed("beside.endpoint.example", "CNAME", 0, "other.example.net"), handed("fine.endpoint.example", "A", 0, "192.0.2.3")}
+	})
+	condition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "Conflict", "ARecord", "beside-a")
+	f.inLockstep(settle, has("beside.endpoint.example. 3600 A 192.0.2.1", "fine.endpoint.example. 3600 A 192.0.2.3"))
+	if err := f.client.Delete(f.Context(), record); err != nil {
+		f.Fatal(err)
+	}
+	f.gone(record)
+	f.inLockstep(settle, has("beside.endpoint.example. 3600 CNAME other.example.net."))
+	f.programmed(e, map[string][]string{"main": {"beside.endpoint.example./CNAME", "fine.endpoint.example./A"}})
+	if err := f.client.Delete(f.Context(), e); err != nil {
+		f.Fatal(err)
+	}
+	f.gone(e)
+}
+
+// What is wrong with one endpoint, by itself, is refused or told with its index; it never holds up the others.
+func endpointMistakes(f *fixture) {
+	for name, c := range map[string]struct {
+		bad   *v1alpha1.Endpoint
+		words []string
+	}{
+		"unknown type": {handed("bad.endpoint.example", "BOGUS", 0, "x"), []string{"spec.endpoints[1]", "recordType", "BOGUS", "AAAA"}},
+		"no type":      {handed("bad.endpoint.example", "", 0, "192.0.2.1"), []string{"spec.endpoints[1]", "recordType"}},
+		"identifier": {&v1alpha1.Endpoint{DNSName: "bad.endpoint.example", RecordType: "A", SetIdentifier: "blue", Targets: []string{"192.0.2.1"}},
+			[]string{"spec.endpoints[1]", "setIdentifier"}},
+		"address": {handed("bad.endpoint.example", "A", 0, "192.0.2.300"), []string{"spec.endpoints[1].targets[0]", "192.0.2.300"}},
+		"target":  {handed("bad.endpoint.example", "MX", 0, "mail.example.net"), []string{"spec.endpoints[1].targets[0]"}},
+	} {
+		f.sub(name, func(f *fixture) {
+			e := f.endpoint("mistake-"+strings.ReplaceAll(name, " ", "-"), handed("good.endpoint.example", "A", 0, "192.0.2.1"), c.bad)
+			if err := f.client.Create(f.Context(), e); err != nil {
+				if !containsAll(err.Error(), c.words) {
+					f.Errorf("refused with %v, want %q", err, c.words)
+				}
+				return
+			}
+			condition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "Invalid", c.words...)
+			f.inLockstep(settle, both(has("good.endpoint.example. 3600 A 192.0.2.1"), hasNot("bad.endpoint.example.")))
+			if err := f.client.Delete(f.Context(), e); err != nil {
+				f.Fatal(err)
+			}
+			f.gone(e)
+		})
+	}
+}
+
+// The endpoints of another namespace are taken while the zone's annotation names it.
+func endpointOfAnotherNamespace(f *fixture) {
+	guest := &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f, "it-guest")}
+	e := guest.endpoint("www", handed("guest.endpoint.example", "A", 0, "192.0.2.1"))
+	guest.create(e)
+	condition(guest, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone")
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
+	allow := func(namespaces string) {
+		change(f, zone, func(z *v1beta1.DNSZone) {
+			z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: namespaces}
+		})
+	}
+	for _, namespaces := range []string{"nobody," + guest.namespace, "*"} {
+		allow(namespaces)
+		f.inLockstep(settle, has("guest.endpoint.example. 3600 A 192.0.2.1"))
+		guest.programmed(e, map[string][]string{"main": {"guest.endpoint.example./A"}})
+		allow("nobody")
+		f.inLockstep(settle, hasNot("guest.endpoint.example."))
+		condition(guest, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone")
+	}
+	if err := guest.client.Delete(f.Context(), e); err != nil {
+		f.Fatal(err)
+	}
+	guest.gone(e)
+}
+
+// A longer zone takes endpoints over from the shorter one, and gives them back when it is deleted.
+func endpointZoneComesAndGoes(f *fixture) {
+	e := f.endpoint("moving", handed("www.moving.endpoint.example", "A", 0, "192.0.2.1"))
+	f.create(e)
+	f.inLockstep(settle, has("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	longer := f.share(f.T, "moving.endpoint.example")
+	longer.inLockstep(settle, has("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	f.inLockstep(settle, hasNot("www.moving.endpoint.example."))
+	f.programmed(e, map[string][]string{"moving": {"www.moving.endpoint.example./A"}})
+	if err := f.client.Delete(f.Context(), &v1beta1.DNSZone{ObjectMeta: f.meta("moving", nil)}); err != nil {
+		f.Fatal(err)
+	}
+	f.inLockstep(settle, has("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	f.programmed(e, map[string][]string{"main": {"www.moving.endpoint.example./A"}})
+}

@@ -1,0 +1,83 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+func (w *world) podsReady(ctx context.Context) error {
+	var pods corev1.PodList
+	if err := w.client.List(ctx, &pods, client.InNamespace(w.namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
+		return err
+	}
+	ready := 0
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.DeletionTimestamp == nil && status.PodReady(p) {
+			ready++
+		}
+	}
+	if ready != 4 {
+		return fmt.Errorf("%d pods are ready, want 4", ready)
+	}
+	return nil
+}
+
+func (w *world) pod() string {
+	return pick(w, "dns-primary-0-0", "dns-primary-1-0", "dns-secondary-0-0", "dns-secondary-1-0")
+}
+
+// stepKillPod deletes a pod, which comes back with nothing. The others have to remember.
+func (w *world) stepKillPod() bool {
+	if w.anyPaused() {
+		return false
+	}
+	w.foreignEverywhere()
+	pod, grace := w.pod(), pick[int64](w, 0, 30)
+	if err := w.client.Delete(w.Context(), &corev1.Pod{ObjectMeta: w.meta(pod, nil)}, client.GracePeriodSeconds(grace)); err != nil {
+		w.Fatal(err)
+	}
+	w.note("delete pod %s, grace period %d", pod, grace)
+	return true
+}
+
+// stepKillNamed stops named inside a pod, with or without a chance to write its files.
+func (w *world) stepKillNamed() bool {
+	if w.anyPaused() {
+		return false
+	}
+	w.foreignEverywhere()
+	pod, how := w.pod(), pick(w, "stop", "halt")
+	out, err := kube.TryKubectl(w, "", "-n", w.namespace, "exec", pod, "-c", "bindcar", "--", "/lockstep", "rndc", how)
+	w.note("rndc %s on %s: %v %s", how, pod, err, out)
+	return true
+}
+
+func (w *world) stepKillController() bool {
+	grace := pick[int64](w, 0, 30)
+	if err := killController(w.Context(), w.client, grace); err != nil {
+		w.Fatal(err)
+	}
+	w.note("delete the controller's pod, grace period %d", grace)
+	return true
+}
+
+// killController deletes the controller's pods.
+func killController(ctx context.Context, c client.Client, grace int64) error {
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range pods.Items {
+		errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(grace))))
+	}
+	return errors.Join(errs...)
+}

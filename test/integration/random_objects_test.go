@@ -1,0 +1,320 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// namesOfType are the owner names that are used with each type. Few names are met often; those that foreign data has are
+// used with CNAME alone, which cannot stand beside it.
+var namesOfType = map[string][]string{
+	"A":     {"h0", "h1", "h2", "h3", "h4", "h5", "c0", "c1", "c2", "sub0", "x.sub0", "ns.sub0", "@", "*", "WWW", "deep.er.and.deeper", "ns-extra"},
+	"AAAA":  {"h0", "h1", "h2", "c0", "x.sub0", "ns.sub0", "@", "*.h3", "ns-extra"},
+	"CNAME": {"c0", "c1", "c2", "c3", "legacy-0", "legacy-1", "ns-extra"},
+	"NS":    {"sub0", "sub1", "@"},
+	"TXT":   {"t0", "t1", "c1", "x.sub0", "_dmarc", "@"},
+	"MX":    {"@", "h0", "h1", "c0", "*"},
+	"SRV":   {"_sip._tcp", "_sip._udp", "x.sub1"},
+	"CAA":   {"@", "h0", "c2"},
+	"PTR":   {"1", "2", "3", "c3"},
+}
+
+func (w *world) value(rrtype string) string {
+	switch rrtype {
+	case "A":
+		return fmt.Sprintf("192.0.2.%d", 1+w.rng.IntN(9))
+	case "AAAA":
+		return fmt.Sprintf("2001:db8::%d", 1+w.rng.IntN(9))
+	case "TXT":
+		return pick(w, "v=spf1 -all", "some text", "more", strings.Repeat("long ", 40))
+	case "CAA":
+		return pick(w, "ca.example.net", "other.example.net")
+	case "NS":
+		return pick(w, "ns.example.net.", "ns.sub0", "ns-extra")
+	}
+	return pick(w, "one.example.net.", "two.example.net.", "h0")
+}
+
+func (w *world) ttl() int64 { return pick[int64](w, 0, 0, 60, 300, 7200) }
+
+func (w *world) label() string {
+	return pick(w, "main", "main", "main", "main", "child", "child", "reverse", "extra", "none", "")
+}
+
+func (w *world) fresh(kind string) *thing {
+	w.made++
+	rrtype := typeOfKind[kind]
+	t := &thing{kind: kind, name: fmt.Sprintf("%s-%d", strings.ToLower(rrtype), w.made), label: w.label(), ttl: w.ttl(),
+		owner: pick(w, namesOfType[rrtype]...)}
+	w.fill(t)
+	return t
+}
+
+func (w *world) fill(t *thing) {
+	t.values = nil
+	for range 1 + w.rng.IntN(3) {
+		if v := w.value(typeOfKind[t.kind]); !slices.Contains(t.values, v) {
+			t.values = append(t.values, v)
+		}
+	}
+}
+
+func (w *world) kind() string { return pick(w, slices.Sorted(maps.Keys(typeOfKind))...) }
+
+func (w *world) stepCreate() bool {
+	t := w.fresh(w.kind())
+	if len(w.things) > 80 || w.isFrozen(t) {
+		return false
+	}
+	w.add(t)
+	return true
+}
+
+// stepRace creates two objects at one name at the same time, which admission cannot see, or not always.
+func (w *world) stepRace() bool {
+	a, b := w.fresh(pick(w, "ARecord", "TXTRecord", "CNAMERecord", "MXRecord")), w.fresh("CNAMERecord")
+	a.owner, a.label = pick(w, "c0", "c1", "c2", "c3"), pick(w, "main", "child")
+	b.owner, b.label = a.owner, a.label
+	if w.isFrozen(a) {
+		return false
+	}
+	var group sync.WaitGroup
+	var errs [2]error
+	for i, t := range []*thing{a, b} {
+		group.Go(func() { errs[i] = w.store(t) })
+	}
+	group.Wait()
+	for i, t := range []*thing{a, b} {
+		if errs[i] == nil {
+			w.things = append(w.things, t)
+		} else if !refused(errs[i]) {
+			w.Fatal(errs[i])
+		}
+		w.touch(t)
+		w.note("race: create %s: %v", t, short(errs[i]))
+	}
+	return true
+}
+
+func (w *world) stepChange() bool {
+	t := w.any(func(t *thing) bool { return t.kind != endpointKind })
+	if t == nil {
+		return false
+	}
+	next := *t
+	next.ttl = w.ttl()
+	if w.rng.IntN(3) > 0 {
+		w.fill(&next)
+	}
+	w.change(t, next)
+	return true
+}
+
+func (w *world) stepRename() bool {
+	t := w.any(func(t *thing) bool { return t.kind != endpointKind })
+	if t == nil {
+		return false
+	}
+	next := *t
+	next.owner = pick(w, namesOfType[typeOfKind[t.kind]]...)
+	w.change(t, next)
+	return true
+}
+
+func (w *world) stepRelabel() bool {
+	t := w.any(func(t *thing) bool { return t.kind != endpointKind })
+	if t == nil {
+		return false
+	}
+	next := *t
+	next.label = w.label()
+	w.change(t, next)
+	return true
+}
+
+func (w *world) stepDelete() bool {
+	t := w.any(func(*thing) bool { return true })
+	if t == nil {
+		return false
+	}
+	w.remove(t)
+	return true
+}
+
+// stepRecreate deletes an object and creates it again as soon as Kubernetes lets it, changed or not.
+func (w *world) stepRecreate() bool {
+	t := w.any(func(*thing) bool { return true })
+	if t == nil || w.anyPaused() {
+		return false
+	}
+	next := *t
+	switch change := w.rng.IntN(2) == 0; {
+	case change && t.kind == endpointKind:
+		next.endpoints = w.freshEndpoints()
+	case change:
+		w.fill(&next)
+	}
+	if w.isFrozen(&next) {
+		return false
+	}
+	w.remove(t)
+	var err error
+	kube.Eventually(w, converge, func(context.Context) error {
+		if err = w.store(&next); err != nil && !refused(err) {
+			return err
+		}
+		return nil
+	})
+	w.note("recreate %s: %v", &next, short(err))
+	if err == nil {
+		w.things = append(w.things, &next)
+	}
+	return true
+}
+
+// any picks one of the things that may change now.
+func (w *world) any(fits func(*thing) bool) *thing {
+	var all []*thing
+	for _, t := range w.things {
+		if fits(t) && !w.isFrozen(t) {
+			all = append(all, t)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return pick(w, all...)
+}
+
+func (w *world) isFrozen(t *thing) bool {
+	return slices.ContainsFunc(w.namesOf(t), func(name string) bool { return w.frozen[name] })
+}
+
+func (w *world) touch(t *thing) {
+	for _, name := range w.namesOf(t) {
+		w.touched[name] = true
+	}
+}
+
+// add creates a thing. Admission may refuse it when something stands against it.
+func (w *world) add(t *thing) {
+	w.Helper()
+	err := w.allowed(func() error { return w.store(t) }, func() { w.things = append(w.things, t) })
+	w.touch(t)
+	w.note("create %s: %v", t, short(err))
+}
+
+// store creates the object and notes its age.
+func (w *world) store(t *thing) error {
+	o := t.object(w.namespace)
+	if err := w.client.Create(w.Context(), o); err != nil {
+		return err
+	}
+	t.created, t.uid = o.GetCreationTimestamp().Time, string(o.GetUID())
+	return nil
+}
+
+// change makes a thing another. Admission may refuse that when something stands against it.
+func (w *world) change(t *thing, next thing) {
+	w.Helper()
+	if w.isFrozen(&next) {
+		return
+	}
+	w.touch(t)
+	before := t.String()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"zone": orNull(next.label)}}, "spec": next.spec()})
+	if err != nil {
+		w.Fatal(err)
+	}
+	was := *t
+	err = w.allowed(func() error {
+		return w.client.Patch(w.Context(), t.object(w.namespace), client.RawPatch(types.MergePatchType, patch))
+	}, func() { *t = next })
+	if err != nil {
+		*t = was
+	}
+	w.touch(t)
+	w.note("change %s to %s: %v", before, &next, short(err))
+}
+
+func orNull(label string) any {
+	if label == "" {
+		return nil
+	}
+	return label
+}
+
+// allowed does something that admission may refuse, when the model shows a reason: afterwards, not all would be accepted
+// that were before, or not the thing itself. The webhook's cache may be some moments behind.
+func (w *world) allowed(do func() error, then func()) error {
+	w.Helper()
+	things := slices.Clone(w.things)
+	before := w.losers()
+	var err error
+	for range 20 {
+		if err = do(); !refused(err) {
+			break
+		}
+		then()
+		after := w.losers()
+		w.things = things
+		if slices.ContainsFunc(after, func(l string) bool { return !slices.Contains(before, l) }) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		w.Fatalf("nothing stands against it, and still: %v", err)
+	}
+	then()
+	return nil
+}
+
+// losers are the things that are not accepted, as far as the model knows.
+func (w *world) losers() []string {
+	var losers []string
+	for z, ds := range w.declared() {
+		if z == nil {
+			continue
+		}
+		_, verdicts := z.expect(ds, nil)
+		for d, v := range verdicts {
+			if !v.accepted() {
+				losers = append(losers, fmt.Sprintf("%s/%s/%d %s", d.by.kind, d.by.name, d.index, d.key()))
+			}
+		}
+	}
+	return losers
+}
+
+func refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
+
+func short(err error) string {
+	if err == nil {
+		return "done"
+	}
+	message := err.Error()
+	return "refused: " + message[:min(len(message), 200)]
+}
+
+func (w *world) remove(t *thing) {
+	w.Helper()
+	w.touch(t)
+	if err := w.client.Delete(w.Context(), t.object(w.namespace)); err != nil {
+		w.Fatal(err)
+	}
+	w.things = slices.DeleteFunc(w.things, func(other *thing) bool { return other == t })
+	w.note("delete %s", t)
+}

@@ -1,0 +1,204 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// The random test runs so many steps, in rounds that each end with a checkpoint, unless the environment says otherwise:
+//
+//	LOCKSTEP_RANDOM_SEED=7 LOCKSTEP_RANDOM_STEPS=2000 make test-cluster RUN=TestRandomChanges
+//
+// The seed decides the steps. When things happen inside the cluster is not decided by it.
+const (
+	randomSteps = 120
+	randomRound = 20
+	// converge is how long everything may take to be in step after a round, a replaced pod included.
+	converge = 120 * time.Second
+	// slow is after how long a checkpoint tells what it waits for.
+	slow = 10 * time.Second
+)
+
+// world is the model of everything that a random test does, and the cluster that it does it to.
+type world struct {
+	*fixture
+	rng      *rand.Rand
+	seed     uint64
+	transfer *wire.Key
+	update   *wire.Key
+	things   []*thing
+	zones    []*zoneState
+	// touched are the owner names whose declarations changed since the last checkpoint, frozen those that must not change
+	// until the next one.
+	touched, frozen map[string]bool
+	made            int
+	log             []string
+	began           time.Time
+}
+
+// Random changes of everything at any moment, with servers and the controller killed in between: in the end every server
+// holds what an independent model says, every object tells so, and what others put into the zones is still there.
+func TestRandomChanges(t *testing.T) {
+	w := newWorld(t)
+	steps := int(fromEnvironment(t, "LOCKSTEP_RANDOM_STEPS", randomSteps))
+	for i := 1; i <= steps; i++ {
+		w.step(i)
+		if i%randomRound == 0 || i == steps {
+			w.checkpoint()
+		}
+	}
+	t.Logf("%d steps in %s, %d objects at the end", steps, time.Since(w.began).Round(time.Second), len(w.things))
+}
+
+func fromEnvironment(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(value, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	f := newFleet(t)
+	seed := fromEnvironment(t, "LOCKSTEP_RANDOM_SEED", uint64(time.Now().UnixNano())) //nolint:gosec // any number will do
+	w := &world{fixture: f, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed,          //nolint:gosec // repeatable on purpose
+		touched: map[string]bool{}, frozen: map[string]bool{}}
+	t.Logf("LOCKSTEP_RANDOM_SEED=%d", seed)
+	t.Cleanup(w.tell)
+	f.create(f.cluster("dns", 2, 2))
+	for _, z := range []*zoneState{
+		{modelZone: modelZone{object: "main", name: "random.example."}},
+		{modelZone: modelZone{object: "child", name: "child.random.example."}},
+		{modelZone: modelZone{object: "reverse", name: "2.0.192.in-addr.arpa."}},
+	} {
+		z.selects, z.ttl, z.refresh = []string{z.object}, 3600, 3600
+		z.servers = []string{"ns1." + z.name}
+		w.zones = append(w.zones, z)
+		w.createZone(z)
+	}
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "dnszone/child", "dnszone/reverse", "--timeout=120s")
+	w.transfer, w.update = f.key(named.KeyTransfer), f.key(named.KeyUpdate)
+	w.began = time.Now()
+	return w
+}
+
+// createZone makes the zone's object and notes its age. Admission may still know a zone of the name that is gone.
+func (w *world) createZone(z *zoneState) {
+	w.Helper()
+	o := w.zoneObject(z)
+	kube.Eventually(w, settle, func(ctx context.Context) error { return w.client.Create(ctx, o) })
+	z.created, z.uid = o.CreationTimestamp.Time, string(o.UID)
+	z.foreign, z.paused = map[string]answer{}, false
+}
+
+// zoneObject is the zone as it is written to Kubernetes.
+func (w *world) zoneObject(z *zoneState) *v1beta1.DNSZone {
+	o := w.dnsZone(z.object, z.dnsName())
+	o.Spec.TTL, o.Spec.SOARecord.Refresh = &z.ttl, z.refresh
+	o.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "zone", Operator: metav1.LabelSelectorOpIn, Values: z.selects}}}}}
+	for _, server := range z.servers[1:] {
+		ns := v1beta1.NameServer{Hostname: server}
+		if addresses := z.addresses[server]; len(addresses) > 0 {
+			ns.IPv4Address = addresses[0]
+		}
+		o.Spec.NameServers = append(o.Spec.NameServers, ns)
+	}
+	if z.paused {
+		o.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"}
+	}
+	return o
+}
+
+// tell prints what led to a failure.
+func (w *world) tell() {
+	if w.Failed() {
+		w.Logf("LOCKSTEP_RANDOM_SEED=%d; the last of %d lines:\n%s", w.seed, len(w.log), strings.Join(w.log[max(0, len(w.log)-100):], "\n"))
+		out, _ := kube.TryKubectl(w, "", "-n", system, "logs", "deployment/lockstep-controller", "--tail=3000")
+		var ours []string
+		for l := range strings.Lines(out) {
+			if strings.Contains(l, w.namespace) {
+				ours = append(ours, l)
+			}
+		}
+		w.Logf("what the controller logged last:\n%s", strings.Join(ours[max(0, len(ours)-80):], ""))
+	}
+}
+
+func (w *world) note(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf("%7.3f  ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// checkpoint ends all pauses and waits until everything is as the model says.
+func (w *world) checkpoint() {
+	w.Helper()
+	for _, z := range w.zones {
+		if z.paused {
+			w.pause(z, false)
+		}
+	}
+	began, told := time.Now(), time.Now()
+	kube.Eventually(w, converge, func(ctx context.Context) error {
+		problems, err := w.problems(ctx)
+		if time.Since(told) > slow {
+			told = time.Now()
+			w.Logf("not in step for %s: %v\n%s", told.Sub(began).Round(time.Second), err, strings.Join(problems, "\n"))
+		}
+		if err != nil {
+			return err
+		}
+		if len(problems) > 0 {
+			return errors.New(strings.Join(problems, "\n"))
+		}
+		return nil
+	})
+	clear(w.touched)
+	clear(w.frozen)
+	for _, z := range w.zones {
+		z.frozen = false
+	}
+	w.note("in step after %s", time.Since(began).Round(time.Millisecond))
+	w.Logf("%s: %d objects in step %s after the last change", time.Since(w.began).Round(time.Second), len(w.things), time.Since(began).Round(time.Millisecond))
+}
+
+// fallback are the addresses that name servers without one get: those of the primaries' Services.
+func (w *world) fallback(ctx context.Context) ([]string, error) {
+	var list v1beta1.Bind9InstanceList
+	if err := w.client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
+		return nil, err
+	}
+	var addresses []string
+	for _, i := range list.Items {
+		if strings.EqualFold(string(i.Spec.Role), "primary") {
+			if _, err := netip.ParseAddr(i.Status.ServiceAddress); err != nil {
+				return nil, fmt.Errorf("instance %s has no Service address: %w", i.Name, err)
+			}
+			addresses = append(addresses, i.Status.ServiceAddress)
+		}
+	}
+	slices.Sort(addresses)
+	return addresses, nil
+}

@@ -1,0 +1,115 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+func (w *world) anyPaused() bool {
+	return slices.ContainsFunc(w.zones, func(z *zoneState) bool { return z.paused })
+}
+
+func (w *world) anyFrozen() bool {
+	return slices.ContainsFunc(w.zones, func(z *zoneState) bool { return z.frozen })
+}
+
+func (w *world) stepPause() bool {
+	z := pick(w, w.zones...)
+	if !z.paused {
+		w.foreignEverywhere()
+	}
+	w.pause(z, !z.paused)
+	return true
+}
+
+func (w *world) pause(z *zoneState, paused bool) {
+	w.Helper()
+	z.paused = paused
+	w.writeZone(z)
+	w.note("zone %s paused: %t", z.object, paused)
+}
+
+// writeZone brings the zone's object to what the model has.
+func (w *world) writeZone(z *zoneState) {
+	w.Helper()
+	next := w.zoneObject(z)
+	change(w.fixture, w.dnsZone(z.object, z.dnsName()), func(o *v1beta1.DNSZone) { o.Spec, o.Annotations = next.Spec, next.Annotations })
+}
+
+// stepSelector changes which records a zone selects; two zones may select the same.
+func (w *world) stepSelector() bool {
+	z := pick(w, w.zones...)
+	if w.anyFrozen() {
+		return false
+	}
+	w.touchAll()
+	z.selects = pick(w, []string{z.object}, []string{z.object, "extra"}, []string{"extra"}, []string{"main", "child"})
+	w.touchAll()
+	w.writeZone(z)
+	w.note("zone %s selects %v", z.object, z.selects)
+	return true
+}
+
+// touchAll touches the names of all things.
+func (w *world) touchAll() {
+	for _, t := range w.things {
+		w.touch(t)
+	}
+}
+
+// stepEditZone changes what the zone's object itself declares.
+func (w *world) stepEditZone() bool {
+	z := pick(w, w.zones...)
+	if z.frozen {
+		return false
+	}
+	switch w.rng.IntN(3) {
+	case 0:
+		z.ttl = pick[int64](w, 3600, 1800)
+	case 1:
+		z.refresh = pick[int64](w, 3600, 7200)
+	default:
+		z.servers = z.servers[:1:1]
+		z.addresses = map[string][]string{}
+		for _, server := range []string{"ns2." + z.name, "ns3.example.net."} {
+			if w.rng.IntN(2) == 0 {
+				z.servers = append(z.servers, server)
+				z.addresses[server] = []string{w.value("A")}
+			}
+		}
+	}
+	w.writeZone(z)
+	w.note("zone %s: ttl %d, refresh %d, name servers %v %v", z.object, z.ttl, z.refresh, z.servers, z.addresses)
+	return true
+}
+
+// stepRecreateZone deletes a zone, with all that others put there, and declares it again.
+func (w *world) stepRecreateZone() bool {
+	z := pick(w, w.zones...)
+	if w.anyFrozen() || w.anyPaused() {
+		return false
+	}
+	w.touchAll()
+	o := w.zoneObject(z)
+	w.note("delete zone %s", z.object)
+	if err := w.client.Delete(w.Context(), o); err != nil {
+		w.Fatal(err)
+	}
+	kube.Eventually(w, converge, func(ctx context.Context) error {
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("zone %s is still there, with finalizers %v: %w", o.Name, o.Finalizers, err)
+		}
+		return nil
+	})
+	w.createZone(z)
+	w.touchAll()
+	w.note("create zone %s", z.object)
+	return true
+}

@@ -1,0 +1,205 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// A secondary that has lost the zone gets it again, and one that was away catches up.
+func writeSecondaryLosesZone(f *fixture) {
+	f.create(f.a("lost-one", "one", "192.0.2.1"))
+	f.inLockstep(settle, has("one.lost.example. 3600 A 192.0.2.1"))
+	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "delzone", "lost.example")
+	f.create(f.a("lost-two", "two", "192.0.2.2"))
+	f.inLockstep(settle, has("one.lost.example. 3600 A 192.0.2.1", "two.lost.example. 3600 A 192.0.2.2"))
+
+	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "halt")
+	f.create(f.a("lost-three", "three", "192.0.2.3"))
+	f.inLockstep(bringUp, has("three.lost.example. 3600 A 192.0.2.3"))
+}
+
+// The controller dies in the middle of a burst of creations, and again in the middle of their deletion: every record is
+// published once, and every one of them goes.
+func writeBurst(f *fixture) {
+	const count = 200
+	var records []v1beta1.Record
+	var lines []string
+	for i := range count {
+		records = append(records, f.a(fmt.Sprint("burst-", i), fmt.Sprint("h", i), "192.0.2.1"))
+		lines = append(lines, fmt.Sprintf("h%d.burst.example. 3600 A 192.0.2.1", i))
+	}
+	began := time.Now()
+	for i, r := range records {
+		f.create(r)
+		if i == count/2 {
+			f.killController(0)
+		}
+	}
+	f.inLockstep(bringUp, has(lines...))
+	f.ready(records...)
+	f.Logf("%d records are ready %s after the first was made", count, time.Since(began).Round(time.Millisecond))
+
+	began = time.Now()
+	for i, r := range records {
+		if err := f.client.Delete(f.Context(), r); err != nil {
+			f.Fatal(err)
+		}
+		if i == count/2 {
+			f.killController(30)
+		}
+	}
+	for _, r := range records {
+		f.goneWithin(bringUp, r)
+	}
+	f.Logf("%d records are gone %s after the first was deleted", count, time.Since(began).Round(time.Millisecond))
+	f.inLockstep(settle, func(lines []string) error {
+		if len(lines) != 2 { // the zone's NS and its address
+			return fmt.Errorf("the zone still holds\n%s", strings.Join(lines, "\n"))
+		}
+		return nil
+	})
+}
+
+func (f *fixture) killController(grace int64) {
+	f.Helper()
+	if err := killController(f.Context(), f.client, grace); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// While one primary is away the other servers go on, and say what is missing; when it is back it has everything.
+func writePrimaryDown(f *fixture) {
+	before := f.a("down-before", "before", "192.0.2.1")
+	leaving := f.a("down-leaving", "leaving", "192.0.2.2")
+	f.create(before, leaving)
+	f.ready(before, leaving)
+	f.inLockstep(settle, has("before.down.example. 3600 A 192.0.2.1"))
+
+	node := strings.TrimSpace(f.kubectl("get", "pod", "dns-primary-1-0", "-o", "jsonpath={.spec.nodeName}"))
+	kube.Kubectl(f, "", "cordon", node)
+	uncordon := func() { kube.Kubectl(f, "", "uncordon", node) }
+	f.Cleanup(uncordon)
+	f.kubectl("delete", "pod", "dns-primary-1-0", "--grace-period=0", "--force")
+	during := f.a("down-during", "during", "192.0.2.3")
+	f.create(during)
+	if err := f.client.Delete(f.Context(), leaving); err != nil {
+		f.Fatal(err)
+	}
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		servers, err := f.servers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, pod := range []string{"dns-primary-0-0", "dns-secondary-0-0"} {
+			got, err := ask(servers[pod], "during.down.example.", dns.TypeA)
+			if err != nil || !slices.Equal(got, []string{"192.0.2.3"}) {
+				return fmt.Errorf("%s answers %v: %w", pod, got, err)
+			}
+		}
+		return nil
+	})
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
+	condition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "PrimaryFailed", "dns-primary-1-0", "1 of 2 primaries")
+	condition(f, v1beta1.Record(during), recordConditions, "Programmed", metav1.ConditionFalse, "PrimaryFailed", "dns-primary-1-0")
+	condition(f, v1beta1.Record(before), recordConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+
+	uncordon()
+	f.inLockstep(bringUp, both(has("before.down.example. 3600 A 192.0.2.1", "during.down.example. 3600 A 192.0.2.3"), hasNot("leaving.down.example.")))
+	f.ready(during)
+	f.gone(leaving)
+	condition(f, zone, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+}
+
+// A new update key, and a controller that starts with it: until the servers have it the zone says in words what is wrong, then changes go out again, and the
+// old key is worth nothing.
+func writeRotatedKey(f *fixture) {
+	old := f.key(named.KeyUpdate)
+	secret := &corev1.Secret{ObjectMeta: f.meta(named.KeySecretName("dns", named.KeyUpdate), nil)}
+	fresh, err := named.NewKey(f.namespace, "dns", named.KeyUpdate)
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(f.Context())
+	defer cancel()
+	told := f.zoneMessages(ctx)
+	change(f, secret, func(s *corev1.Secret) { s.Data = named.KeyData(fresh) })
+	f.killController(30) // One that runs goes on with the key that it knows for half a minute.
+	f.create(f.a("rotated-www", "www", "192.0.2.1"))
+	f.inLockstep(bringUp, has("www.rotated.example. 3600 A 192.0.2.1"))
+	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/"+f.object, "--timeout=120s")
+	f.byHand("dns-primary-0-0", adds("fresh.rotated.example. 300 A 192.0.2.1"))
+	servers, err := f.servers(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := update(f.Context(), servers["dns-primary-0-0"], f.zone, old, adds("stale.rotated.example. 300 A 192.0.2.1")); err == nil {
+		f.Error("the old key still works")
+	}
+	cancel()
+	if messages := <-told; !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, "key") || strings.Contains(m, "signature") }) {
+		f.Errorf("while the keys differed the zone said %q, nothing of the key", messages)
+	}
+}
+
+// zoneMessages collects what the zone's Ready condition says until the context ends.
+func (f *fixture) zoneMessages(ctx context.Context) <-chan []string {
+	told := make(chan []string, 1)
+	go func() {
+		var messages []string
+		zone := &v1beta1.DNSZone{}
+		for ctx.Err() == nil {
+			if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err == nil {
+				c := meta.FindStatusCondition(zone.Status.Conditions, "Ready")
+				if c != nil && c.Status == metav1.ConditionFalse && !slices.Contains(messages, c.Message) {
+					messages = append(messages, c.Message)
+				}
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		told <- messages
+	}()
+	return told
+}
+
+// Whatever is deleted first, nothing waits for ever: the servers go while the zone and its records are still there.
+func writeServersGoFirst(f *fixture) {
+	deleted, kept := f.a("last-deleted", "deleted", "192.0.2.1"), f.a("last-kept", "kept", "192.0.2.2")
+	f.create(deleted, kept)
+	f.ready(deleted, kept)
+	cluster := &v1beta1.Bind9Cluster{ObjectMeta: f.meta("dns", nil)}
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
+	for _, o := range []client.Object{cluster, deleted} {
+		if err := f.client.Delete(f.Context(), o); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.goneWithin(bringUp, cluster)
+	f.goneWithin(bringUp, deleted)
+	condition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
+	for _, o := range []client.Object{zone, kept} {
+		if err := f.client.Delete(f.Context(), o); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.goneWithin(bringUp, zone)
+	f.goneWithin(bringUp, kept)
+	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		if servers, err := f.servers(ctx); err == nil {
+			return fmt.Errorf("there are still the servers %v", servers)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,158 @@
+package integration
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// Every operator of a selector, and several selectors, of which one is enough.
+func writeExpressions(f *fixture) {
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
+	expression := func(key string, op metav1.LabelSelectorOperator, values ...string) metav1.LabelSelectorRequirement {
+		return metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: values}
+	}
+	ours := expression("zone", metav1.LabelSelectorOpIn, "expressions")
+	labels := map[string]map[string]string{
+		"plain": {}, "blue": {"color": "blue"}, "red": {"color": "red"}, "tall": {"size": "tall"}, "bluetall": {"color": "blue", "size": "tall"},
+	}
+	for name, extra := range labels {
+		record := f.a("expressions-"+name, name, "192.0.2.1")
+		maps.Copy(record.Labels, extra)
+		f.create(record)
+	}
+	for _, c := range []struct {
+		name string
+		any  [][]metav1.LabelSelectorRequirement
+		want []string
+	}{
+		{"In", [][]metav1.LabelSelectorRequirement{{ours, expression("color", metav1.LabelSelectorOpIn, "blue", "green")}}, []string{"blue", "bluetall"}},
+		{"NotIn", [][]metav1.LabelSelectorRequirement{{ours, expression("color", metav1.LabelSelectorOpNotIn, "blue")}}, []string{"plain", "red", "tall"}},
+		{"Exists", [][]metav1.LabelSelectorRequirement{{ours, expression("size", metav1.LabelSelectorOpExists)}}, []string{"tall", "bluetall"}},
+		{"DoesNotExist", [][]metav1.LabelSelectorRequirement{{ours, expression("color", metav1.LabelSelectorOpDoesNotExist)}}, []string{"plain", "tall"}},
+		{"one of several", [][]metav1.LabelSelectorRequirement{
+			{ours, expression("color", metav1.LabelSelectorOpIn, "red")}, {ours, expression("size", metav1.LabelSelectorOpIn, "tall")}}, []string{"red", "tall", "bluetall"}},
+	} {
+		f.sub(c.name, func(f *fixture) {
+			change(f, zone, func(z *v1beta1.DNSZone) {
+				z.Spec.RecordsFrom = nil
+				for _, all := range c.any {
+					z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, v1beta1.RecordSource{Selector: metav1.LabelSelector{MatchExpressions: all}})
+				}
+			})
+			var present, absent []string
+			for name := range labels {
+				if slices.Contains(c.want, name) {
+					present = append(present, name+".expressions.example. 3600 A 192.0.2.1")
+				} else {
+					absent = append(absent, name+".expressions.example.")
+				}
+			}
+			f.inLockstep(settle, both(has(present...), hasNot(absent...)))
+		})
+	}
+}
+
+// A record that two zones select belongs to the older one, and moves to the other when that one is gone.
+func writeTwoZonesSelect(f *fixture) {
+	time.Sleep(time.Second) // Ages are told in whole seconds.
+	younger := f.share(f.T, "younger.example", func(z *v1beta1.DNSZone) {
+		z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, v1beta1.RecordSource{Selector: metav1.LabelSelector{MatchLabels: f.labels()}})
+	})
+	record := f.a("older-www", "www", "192.0.2.1")
+	f.create(record)
+	f.told(record, v1beta1.RecordStatus{Zone: "older.example", PublishedName: "www.older.example", Addresses: "192.0.2.1"})
+	f.served("www.older.example", "A", "192.0.2.1")
+	younger.served("www.younger.example", "A")
+
+	older := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
+	change(f, older, func(z *v1beta1.DNSZone) { z.Spec.RecordsFrom = nil })
+	younger.served("www.younger.example", "A", "192.0.2.1")
+	f.served("www.older.example", "A")
+	f.told(record, v1beta1.RecordStatus{Zone: "younger.example", PublishedName: "www.younger.example", Addresses: "192.0.2.1"})
+	change(f, older, func(z *v1beta1.DNSZone) {
+		z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: f.labels()}}}
+	})
+	f.served("www.older.example", "A", "192.0.2.1")
+	younger.served("www.younger.example", "A")
+	if err := f.client.Delete(f.Context(), older); err != nil {
+		f.Fatal(err)
+	}
+	younger.served("www.younger.example", "A", "192.0.2.1")
+	f.told(record, v1beta1.RecordStatus{Zone: "younger.example", PublishedName: "www.younger.example", Addresses: "192.0.2.1"})
+}
+
+// mark sets labels and annotations of an instance.
+func (f *fixture) mark(instance string, labels, annotations map[string]string) {
+	f.Helper()
+	i := &v1beta1.Bind9Instance{ObjectMeta: f.meta(instance, nil)}
+	change(f, i, func(i *v1beta1.Bind9Instance) {
+		if i.Annotations == nil {
+			i.Annotations = map[string]string{}
+		}
+		maps.Copy(i.Labels, labels)
+		maps.Copy(i.Annotations, annotations)
+	})
+}
+
+// Two zones of one name that come onto the same servers: the older goes on, the younger says so, and takes over when the
+// older is gone.
+func writeDuplicateZone(f *fixture) {
+	record := f.a("twice-www", "www", "192.0.2.1")
+	f.create(record)
+	f.served("www.twice.example", "A", "192.0.2.1")
+
+	time.Sleep(time.Second)
+	second := &fixture{T: f.T, client: f.client, namespace: f.namespace, zone: f.zone, object: "second"}
+	z := second.dnsZone("second", f.zone)
+	z.Spec.ClusterRef = ""
+	z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"twice": "yes"}}}}
+	f.create(z)
+	condition(f, z, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
+	other := second.a("second-other", "other", "192.0.2.2")
+	f.create(other)
+	f.mark("dns-primary-0", map[string]string{"twice": "yes"}, nil)
+	f.mark("dns-secondary-0", map[string]string{"twice": "yes"}, nil)
+	condition(f, z, zoneConditions, "Ready", metav1.ConditionFalse, "DuplicateZone", f.namespace+"/"+f.object)
+	condition(f, v1beta1.Record(other), recordConditions, "Ready", metav1.ConditionFalse, "ZoneNotConfigured")
+	f.served("www.twice.example", "A", "192.0.2.1")
+	f.served("other.twice.example", "A")
+
+	if err := f.client.Delete(f.Context(), &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}); err != nil {
+		f.Fatal(err)
+	}
+	condition(f, z, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+	f.ready(other)
+	f.hosted(f.zone, settle, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
+	f.released(record)
+}
+
+// A zone is served by instances of another namespace only while these allow it.
+func writeInstanceElsewhere(f *fixture) {
+	guest := &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f, "it-guest"), zone: "guest.example", object: "guest"}
+	z := guest.dnsZone("guest", guest.zone)
+	z.Spec.ClusterRef = ""
+	z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"guests": f.namespace}}}}
+	record := guest.a("www", "www", "192.0.2.1")
+	guest.create(z, record)
+	for _, instance := range []string{"dns-primary-0", "dns-secondary-0"} {
+		f.mark(instance, map[string]string{"guests": f.namespace}, nil)
+	}
+	condition(guest, z, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
+	condition(guest, v1beta1.Record(record), recordConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
+	for _, instance := range []string{"dns-primary-0", "dns-secondary-0"} {
+		f.mark(instance, nil, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "nobody, " + guest.namespace})
+	}
+	condition(guest, z, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+	guest.ready(record)
+	f.hosted(guest.zone, settle, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
+	for _, instance := range []string{"dns-primary-0", "dns-secondary-0"} {
+		f.mark(instance, nil, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "nobody"})
+	}
+	f.hosted(guest.zone, settle, map[string]bool{"dns-primary-0-0": false, "dns-secondary-0-0": false})
+}
