@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,13 +37,15 @@ type rig struct {
 	zone    *v1beta1.DNSZone
 	around  surroundings
 	primary []*bind.Server
-	woken   chan zoneKey
+	// secondary takes the zone from any primary.
+	secondary *bind.Server
+	woken     chan zoneKey
 }
 
 const rigZone = "example.test."
 
-// newRig starts so many primaries, and a secondary of the first. They have more zones if it is told so.
-func newRig(t testing.TB, primaries int, zone bind.Zone, more ...bind.Zone) *rig {
+// newRig starts so many primaries, and a secondary of all of them. They have more zones if it is told so.
+func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *rig {
 	observer := observe.New(observe.Options{Timeout: 500 * time.Millisecond})
 	r := &rig{t: t, woken: make(chan zoneKey, 100)}
 	r.zoneReconciler = &zoneReconciler{
@@ -57,18 +58,20 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, more ...bind.Zone) *rig
 		silence: &silence{observer: observer, wake: func(z zoneKey) { r.woken <- z }}, now: time.Now,
 	}
 	zone.Name = rigZone
-	zones := append(more, zone)
+	zones := append(others, zone)
 	secondary := bind.Reserve(t)
+	transfer := bind.NewKey("transfer.")
+	var more []netip.AddrPort
 	for i := range primaries {
-		o := bind.Options{Zones: zones}
-		if i == 0 {
-			o.AlsoNotify = []netip.AddrPort{secondary}
-		}
-		s := bind.Start(t, o)
+		s := bind.Start(t, bind.Options{Zones: zones, AlsoNotify: []netip.AddrPort{secondary}, Transfer: transfer})
 		r.primary = append(r.primary, s)
 		r.join(v1beta1.RolePrimary, i, s)
+		if i > 0 {
+			more = append(more, s.Addr)
+		}
 	}
-	r.join(v1beta1.RoleSecondary, 0, bind.Start(t, bind.Options{Role: bind.Secondary, Addr: secondary, Primary: r.primary[0], Zones: zones}))
+	r.secondary = bind.Start(t, bind.Options{Role: bind.Secondary, Addr: secondary, Primary: r.primary[0], AlsoPrimaries: more, Zones: zones})
+	r.join(v1beta1.RoleSecondary, 0, r.secondary)
 	r.zone = &v1beta1.DNSZone{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "zone", UID: "zone", Generation: 1},
 		Spec: v1beta1.DNSZoneSpec{
@@ -125,15 +128,7 @@ func (r *rig) holds(name string, addresses ...string) {
 	r.t.Helper()
 	serials := map[uint32]bool{}
 	for i, s := range r.primary {
-		reply, err := wire.Query(r.t.Context(), s.Addr, name+"."+rigZone, dns.TypeA)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		var got []string
-		for _, rr := range reply.Msg.Answer {
-			got = append(got, rr.(*dns.A).A.String())
-		}
-		slices.Sort(got)
+		got := served(r.t, s, name)
 		if diff := cmp.Diff(addresses, got); diff != "" {
 			r.t.Errorf("primary %d at %s (-want +got):\n%s", i, name, diff)
 		}

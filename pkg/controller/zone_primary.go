@@ -135,6 +135,7 @@ func (p *pass) distrustKeys(q *primary) {
 // compareAll finds the reference, what each primary lacks, and the target.
 func (p *pass) compareAll(ctx context.Context) {
 	p.findReference(ctx)
+	p.doubtWhenApart()
 	p.findAdditions()
 	for _, q := range p.primaries {
 		if q.err != nil || q.seen.Mirror == nil {
@@ -173,6 +174,9 @@ func (p *pass) settle(ctx context.Context, q *primary) {
 			return
 		}
 		again := errors.Is(q.err, rfc2136.ErrConflict) || errors.Is(q.err, rfc2136.ErrUnknown)
+		if again {
+			p.doubt()
+		}
 		if q.err != nil && !again {
 			p.distrustKeys(q)
 			return

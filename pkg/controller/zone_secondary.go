@@ -40,7 +40,7 @@ func (p *pass) primaryOutcome(out *syncevent.ServerOutcome) {
 	}
 }
 
-// syncSecondary leaves alone a secondary that has the serial of the pass. Serials are compared for equality: a
+// syncSecondary leaves alone a secondary that has the serial of the pass, and its content where that may differ. Serials are compared for equality: a
 // secondary that is ahead is as wrong as one that is behind (RFC 1996 and the trap of a recreated zone).
 func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome, known *secondaryState) {
 	if !out.Addr.IsValid() || p.event.Serial == 0 {
@@ -52,8 +52,8 @@ func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome, 
 	case seen.Rcode == observe.NoReply:
 		out.Err = seen.Err
 	case seen.Authoritative && seen.Serial == p.event.Serial:
-		out.Current = true
-		if !known.since.IsZero() {
+		out.Current, out.Err = p.verify(ctx, out.Server, known)
+		if out.Current && !known.since.IsZero() {
 			*known = secondaryState{}
 			p.wake(out.Namespace, out.Instance)
 		}

@@ -43,7 +43,9 @@ type zoneState struct {
 
 	primaries   map[pod]*primaryState
 	secondaries map[pod]*secondaryState
-	peers       map[pod]peers
+	// verified are the secondaries whose content is known to follow from the primaries' (only of several primaries).
+	verified map[pod]struct{}
+	peers    map[pod]peers
 
 	// told is what the last event said.
 	told lastWord
@@ -81,7 +83,7 @@ func (s *states) of(zone *v1beta1.DNSZone) *zoneState {
 	}
 	s.byZone[key] = &zoneState{
 		uid: zone.UID, retired: map[rrset.Key]struct{}{}, added: plan.Map{}, primaries: map[pod]*primaryState{},
-		secondaries: map[pod]*secondaryState{}, peers: map[pod]peers{},
+		secondaries: map[pod]*secondaryState{}, verified: map[pod]struct{}{}, peers: map[pod]peers{},
 	}
 	return s.byZone[key]
 }

@@ -47,7 +47,8 @@ func (s *zoneState) secondary(at pod) *secondaryState {
 
 // transferError is a secondary that does not follow its primaries, although it was told to.
 type transferError struct {
-	// have is the serial that it stays at since then, 0 when it has no data; want is that of the primaries.
+	// have is the serial that it stays at since then, 0 when it has no data; want is that of the primaries. When they are
+	// equal, its content is not theirs.
 	have, want uint32
 	since      time.Time
 	// answer is what it said when it was told to transfer the zone.
@@ -55,11 +56,14 @@ type transferError struct {
 }
 
 func (e *transferError) Error() string {
-	has := fmt.Sprintf("stays at serial %d", e.have)
-	if e.have == 0 {
-		has = "has no data"
+	has := fmt.Sprintf("stays at serial %d instead of", e.have)
+	switch e.have {
+	case 0:
+		has = "has no data instead of"
+	case e.want:
+		has = "holds other data than the primaries on"
 	}
-	return fmt.Sprintf("%s: the secondary %s instead of serial %d since %s; told to transfer the zone it answered %q; its log says why it cannot (does it reach the primary, do both have the same transfer key?)",
+	return fmt.Sprintf("%s: the secondary %s serial %d since %s; told to transfer the zone it answered %q; its log says why it cannot (does it reach the primary, do both have the same transfer key?)",
 		status.ZoneTransferFailed, has, e.want, e.since.UTC().Format(time.RFC3339), e.answer)
 }
 
@@ -78,19 +82,20 @@ const (
 	waitForIt
 )
 
-// next decides what to do about a secondary that was found at a serial. One that is ahead would call itself up to date:
-// only a transfer of the whole zone brings it back (RFC 1982 section 3.2).
-func (s *secondaryState) next(serial uint32, ahead bool, now time.Time) nudge {
+// next decides what to do about a secondary that was found at a serial. One that is astray would call itself up to date,
+// being ahead of its primaries or having their serial with other content: only a transfer of the whole zone brings it back
+// (RFC 1982 section 3.2).
+func (s *secondaryState) next(serial uint32, astray bool, now time.Time) nudge {
 	if s.since.IsZero() || s.serial != serial {
 		*s = secondaryState{serial: serial, since: now}
 	}
 	stuck := s.notifies >= patientNotifies && now.Sub(s.since) >= transferPatience
 	switch {
-	case (ahead || stuck) && !now.Before(s.again):
+	case (astray || stuck) && !now.Before(s.again):
 		s.pause = min(lastTransfer, max(firstTransfer, 2*s.pause))
 		s.again = now.Add(s.pause)
 		return transferAnew
-	case ahead:
+	case astray:
 		return waitForIt
 	}
 	s.notifies++
@@ -102,10 +107,10 @@ func (s *secondaryState) failing(now time.Time) bool {
 	return s.pause > 0 && now.Sub(s.since) >= transferPatience
 }
 
-// hurry brings a secondary along that does not have the zone's serial.
+// hurry brings a secondary along that does not have the zone's serial, or has it with other content.
 func (p *pass) hurry(ctx context.Context, server observe.Server, known *secondaryState, seen observe.Observation) (err error) {
-	ahead := seen.Authoritative && rrset.SerialLess(p.event.Serial, seen.Serial)
-	switch known.next(seen.Serial, ahead, p.now()) {
+	astray := seen.Authoritative && !rrset.SerialLess(seen.Serial, p.event.Serial)
+	switch known.next(seen.Serial, astray, p.now()) {
 	case notifyIt:
 		err = p.notify(ctx, server)
 	case transferAnew:

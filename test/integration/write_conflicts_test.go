@@ -107,9 +107,10 @@ func writeRefusedAlone(f *fixture) {
 	f.ready(refused)
 }
 
-// Somebody else updates a primary all the time while records come and go: nothing of either is lost.
+// Somebody else updates both primaries all the time while records come and go: nothing of either is lost, and the
+// secondary, which takes changes from one and the other, ends on what both have.
 func writeForeignMeanwhile(f *fixture) {
-	pods := []string{"dns-primary-0-0"}
+	pods := []string{"dns-primary-0-0", "dns-primary-1-0"}
 	const count = 40
 	key := f.key(named.KeyUpdate)
 	servers, err := f.servers(f.Context())

@@ -2,6 +2,7 @@ package named
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -80,18 +81,22 @@ func (s *Server) notify() string {
 	if len(s.options.AlsoNotify) == 0 {
 		return "notify no;"
 	}
+	return "notify explicit; also-notify { " + s.peers(s.options.AlsoNotify) + "};"
+}
+
+// peers are servers that know the same transfer key.
+func (s *Server) peers(addrs []netip.AddrPort) string {
 	var b strings.Builder
-	for _, a := range s.options.AlsoNotify {
+	for _, a := range addrs {
 		fmt.Fprintf(&b, "%s port %d key %q; ", a.Addr(), a.Port(), s.Transfer.Name)
 	}
-	return "notify explicit; also-notify { " + b.String() + "};"
+	return b.String()
 }
 
 func (s *Server) zone(z Zone) string {
 	if s.options.Role == Secondary {
-		p := s.options.Primary
-		return fmt.Sprintf("zone %q { type secondary; file %q; primaries { %s port %d key %q; }; };\n",
-			z.Name, z.filename(), p.Addr.Addr(), p.Addr.Port(), s.Transfer.Name)
+		primaries := append([]netip.AddrPort{s.options.Primary.Addr}, s.options.AlsoPrimaries...)
+		return fmt.Sprintf("zone %q { type secondary; file %q; primaries { %s}; };\n", z.Name, z.filename(), s.peers(primaries))
 	}
 	policy := z.Policy
 	if policy == "" {

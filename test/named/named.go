@@ -45,8 +45,9 @@ type Options struct {
 	Keys []wire.Key
 	// Zones to serve. A secondary needs their names only.
 	Zones []Zone
-	// Primary is where a secondary transfers from.
-	Primary *Server
+	// Primary is where a secondary transfers from, or from AlsoPrimaries, which know the same transfer key.
+	Primary       *Server
+	AlsoPrimaries []netip.AddrPort
 	// AlsoNotify are the secondaries' addresses.
 	AlsoNotify []netip.AddrPort
 	// Extra is put into named.conf's options as it is.
