@@ -139,7 +139,7 @@ func (t *thing) declares(z *zoneState) *declaration {
 
 // declares is what an endpoint says in its zone. Its names are complete, with or without a final dot.
 func (e endpoint) declares(by *thing, index int, z *zoneState) *declaration {
-	d := &declaration{by: by, index: index, name: absolute(e.dnsName+".", ""), rrtype: e.rrtype, ttl: z.ttl}
+	d := &declaration{by: by, index: index, name: strings.ToLower(e.dnsName) + ".", rrtype: e.rrtype, ttl: z.ttl}
 	if e.ttl != 0 {
 		d.ttl = e.ttl
 	}
