@@ -131,6 +131,30 @@ func TestRecordsWithoutNewsAreNotWritten(t *testing.T) {
 	}
 }
 
+// A zone that selects a record which another one has is woken by its changes as well. What it says must not take the place of
+// what the record's own zone has to tell and has not written yet.
+func TestAnotherZonesNewsReplaceNone(t *testing.T) {
+	e, objects := settled(t, 1)
+	w := NewWriter(Options{Client: shelve(objects...)})
+	other := e
+	other.Zone = e.Zone.DeepCopy()
+	other.Zone.Name, other.Zone.UID = "other", "other"
+	var err error
+	if other.Desired, err = source.Build(other.Zone, nil, source.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	key := source.KeyOf(objects[0])
+	for _, e := range []SyncCompleted{e, other} {
+		e.Touched = []source.ObjectKey{key}
+		if err := w.OnSyncCompleted(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _ := w.out.take(key); n.zone != client.ObjectKeyFromObject(e.Zone) {
+		t.Errorf("the record is told the news of zone %q", n.zone)
+	}
+}
+
 // What a record says of data that is programmed stays when the primary is away for a moment, but not when it changed.
 func TestProgrammedIsAboutThePresentData(t *testing.T) {
 	e, objects := settled(t, 1)

@@ -102,8 +102,9 @@ func (w *Writer) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
 	all := w.remember(zone, e)
 	w.Release(zone, e.Released...)
 	if e.Desired != nil {
-		w.joined(zone, slices.Values(e.Touched))
-		w.out.post(news{zone: zone}, 0, e.Touched...)
+		own := e.own()
+		w.joined(zone, slices.Values(own))
+		w.out.post(news{zone: zone}, 0, own...)
 		if all {
 			objects := objectsOf(e.Desired)
 			w.joined(zone, slices.Values(objects))
@@ -112,6 +113,23 @@ func (w *Writer) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
 	}
 	w.out.post(news{zone: zone}, 0, source.ObjectKey{Kind: zoneKind, Namespace: zone.Namespace, Name: zone.Name})
 	return nil
+}
+
+// own are the touched objects that the zone has a say in. A pass also touches records that another zone has, or has by now:
+// news of this zone would replace what that one has to tell them.
+func (e SyncCompleted) own() []source.ObjectKey {
+	var own []source.ObjectKey
+	for _, key := range e.Touched {
+		in := key.Kind == source.EndpointKind // It is told of all its zones at once.
+		for range e.Desired.Of(key) {
+			in = true
+			break
+		}
+		if in {
+			own = append(own, key)
+		}
+	}
+	return own
 }
 
 // Release says that a zone holds no data of some objects any more; the zero zone says that no zone takes or holds any.
