@@ -77,7 +77,7 @@ func (r *zoneReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if err := errors.Join(markErr, r.notifier.Notify(ctx, p.event)); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: r.pause(req, p.event)}, nil
+	return ctrl.Result{RequeueAfter: p.idle(req)}, nil
 }
 
 func problemOf(e syncevent.SyncCompleted) string {

@@ -390,6 +390,8 @@ func TestPassSendsARefusedRRsetOnce(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{Policy: `deny * name refused.example.test. A; grant * zonesub ANY;`})
 	r.world.setObject(r.a("www", 1, "192.0.2.10"))
 	r.world.setObject(r.a("refused", 1, "192.0.2.20"))
+	now := time.Now()
+	r.now = func() time.Time { return now }
 	key := rrset.Key{Name: "refused." + rigZone, Type: dns.TypeA}
 	if p := r.pass(); len(p.event.Unprogrammed) != 1 || p.event.Unprogrammed[key].Message == "" {
 		t.Fatalf("unprogrammed: %v", p.event.Unprogrammed)
@@ -400,7 +402,7 @@ func TestPassSendsARefusedRRsetOnce(t *testing.T) {
 		t.Errorf("%d RRsets were sent, want the one that changed; unprogrammed: %v", got, p.event.Unprogrammed)
 	}
 	r.holds("www", "192.0.2.11")
-	r.now = func() time.Time { return time.Now().Add(refusePause) }
+	now = now.Add(refusePause)
 	if p := r.pass(); p.rested {
 		t.Error("it is not tried again later")
 	}

@@ -45,6 +45,11 @@ func (p *pass) conclude() {
 			p.event.Foreign, p.event.ForeignSample = q.known.difference.Foreign()
 		}
 	}
+	for _, q := range p.primaries {
+		if q.err == nil {
+			q.known.pardon(p.stuck)
+		}
+	}
 	p.serials.expect(keyOfZone(p.zone), p.event.Serial)
 	p.countDrift()
 	if !p.event.Paused {

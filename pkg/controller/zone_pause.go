@@ -11,14 +11,24 @@ import (
 
 // Pauses before a zone is looked at again without an event. Events decide when a change goes out; these only find
 // what no event tells: a server that came up late, a transfer that got lost, an update that was refused. A zone that is
-// not in step is looked at soon, and less and less often.
+// not in step is looked at soon, and less and less often. So is what a server refused: what it lacked may have come.
 const (
-	firstPause  = 250 * time.Millisecond
-	refusePause = time.Minute
-	idlePause   = 5 * time.Minute
+	firstPause       = 250 * time.Millisecond
+	firstRefusePause = time.Second
+	refusePause      = time.Minute
+	idlePause        = 5 * time.Minute
 )
 
-// pause is how long the zone may rest if nothing happens.
+// idle is how long the zone may rest after the pass if nothing happens.
+func (p *pass) idle(req ctrl.Request) time.Duration {
+	pause := p.pause(req, p.event)
+	if next, ok := p.nextTry(); ok && !p.event.Paused {
+		return min(pause, next)
+	}
+	return pause
+}
+
+// pause is how long the zone may rest if nothing happens and nothing was refused.
 func (r *zoneReconciler) pause(req ctrl.Request, e syncevent.SyncCompleted) time.Duration {
 	stuck := len(e.Unprogrammed) > 0
 	for _, s := range e.Servers {
