@@ -76,11 +76,13 @@ func (p *pass) absent(q *primary) error {
 	return fmt.Errorf("it does not serve the zone yet: %s", q.seen.Message())
 }
 
-// release lets go of the objects whose data no primary holds any more.
+// release lets go of the objects whose data no primary holds any more, of each once: the writer of statuses tries until it
+// is done. One that changes and is still leaving then, or that the zone has again and loses again, comes back through set.
 func (p *pass) release() {
-	for _, o := range p.state.leaving {
+	for key, o := range p.state.leaving {
 		if !slices.ContainsFunc(p.state.keysOf(o), p.stuck) {
 			p.event.Released = append(p.event.Released, o)
+			delete(p.state.leaving, key)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -104,9 +106,8 @@ func (p *pass) problem(reason, format string, args ...any) {
 
 // releaseAll lets go of all that leaves: no server holds anything of it for this zone.
 func (p *pass) releaseAll() {
-	for _, o := range p.state.leaving {
-		p.event.Released = append(p.event.Released, o)
-	}
+	p.event.Released = slices.Collect(maps.Values(p.state.leaving))
+	clear(p.state.leaving)
 }
 
 // services are where the Services of the zone's instances with a role serve DNS, as "IP:port".

@@ -30,8 +30,8 @@ type zoneState struct {
 	owns    func(namespace, dnsName string) bool
 	// desired is what the builder gave last; nil before the first pass.
 	desired *source.Zone
-	// leaving and also are the objects that have data in the zone and belong there no more, and those that the zone
-	// selects and an older zone has.
+	// leaving and also are the objects that have data in the zone, belong there no more and were not let go of since they
+	// changed, and those that the zone selects and an older zone has.
 	leaving, also map[source.ObjectKey]source.Object
 	// retired are the RRsets that we published or may have, and that are not desired: only these may be deleted. They
 	// stay until every primary was seen without them.

@@ -192,18 +192,21 @@ func (w *Writer) tellEndpoint(ctx context.Context, n *endpointNews) error {
 	return nil
 }
 
-// releaseEndpoint takes our marks off a DNSEndpoint that is in no zone.
+// releaseEndpoint takes our marks off a DNSEndpoint that is in no zone. That the zones have let go of it is known until all
+// of this is written: they say it once.
 func (w *Writer) releaseEndpoint(ctx context.Context, key source.ObjectKey, n *endpointNews) error {
 	free, err := updateMetadata(ctx, w.Client, n.object, unmark)
 	if err != nil {
 		return err
 	}
-	w.forgetReleased(key)
-	if !n.object.DeletionTimestamp.IsZero() {
-		return nil
+	if n.object.DeletionTimestamp.IsZero() {
+		n.object = free.(*v1alpha1.DNSEndpoint)
+		if err := w.tellEndpoint(ctx, n); err != nil {
+			return err
+		}
 	}
-	n.object = free.(*v1alpha1.DNSEndpoint)
-	return w.tellEndpoint(ctx, n)
+	w.forgetReleased(key)
+	return nil
 }
 
 func (w *Writer) forgetReleased(key source.ObjectKey) {
