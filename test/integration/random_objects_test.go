@@ -211,7 +211,7 @@ func (w *world) touch(t *thing) {
 // add creates a thing. Admission may refuse it when something stands against it.
 func (w *world) add(t *thing) {
 	w.Helper()
-	err := w.allowed(func() error { return w.store(t) }, func() { w.things = append(w.things, t) })
+	err := w.allowed(t, func() error { return w.store(t) }, func() { w.things = append(w.things, t) })
 	w.touch(t)
 	w.note("create %s: %v", t, short(err))
 }
@@ -239,7 +239,7 @@ func (w *world) change(t *thing, next thing) {
 		w.Fatal(err)
 	}
 	was := *t
-	err = w.allowed(func() error {
+	err = w.allowed(t, func() error {
 		return w.client.Patch(w.Context(), t.object(w.namespace), client.RawPatch(types.MergePatchType, patch))
 	}, func() { *t = next })
 	if err != nil {
@@ -258,7 +258,7 @@ func orNull(label string) any {
 
 // allowed does something that admission may refuse, when the model shows a reason: afterwards, not all would be accepted
 // that were before, or not the thing itself. The webhook's cache may be some moments behind.
-func (w *world) allowed(do func() error, then func()) error {
+func (w *world) allowed(t *thing, do func() error, then func()) error {
 	w.Helper()
 	things := slices.Clone(w.things)
 	before := w.losers()
@@ -270,7 +270,7 @@ func (w *world) allowed(do func() error, then func()) error {
 		then()
 		after := w.losers()
 		w.things = things
-		if slices.ContainsFunc(after, func(l string) bool { return !slices.Contains(before, l) }) {
+		if slices.ContainsFunc(after, func(l loser) bool { return l.by == t || !slices.Contains(before, l) }) {
 			return err
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -282,9 +282,16 @@ func (w *world) allowed(do func() error, then func()) error {
 	return nil
 }
 
-// losers are the things that are not accepted, as far as the model knows.
-func (w *world) losers() []string {
-	var losers []string
+// loser is what a thing declares in vain.
+type loser struct {
+	by    *thing
+	index int
+	key   string
+}
+
+// losers are the declarations that are not accepted, as far as the model knows.
+func (w *world) losers() []loser {
+	var losers []loser
 	for z, ds := range w.declared() {
 		if z == nil {
 			continue
@@ -292,7 +299,7 @@ func (w *world) losers() []string {
 		_, verdicts := z.expect(ds, nil)
 		for d, v := range verdicts {
 			if !v.accepted() {
-				losers = append(losers, fmt.Sprintf("%s/%s/%d %s", d.by.kind, d.by.name, d.index, d.key()))
+				losers = append(losers, loser{d.by, d.index, d.key()})
 			}
 		}
 	}
