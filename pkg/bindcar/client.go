@@ -3,14 +3,15 @@ package bindcar
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -21,6 +22,9 @@ type ClientOptions struct {
 	TokenFile string
 	// Timeout of one request; 30 s when 0.
 	Timeout time.Duration
+	// Roots are the authorities whose certificates sidecars must show; they are asked for at every new connection. Without
+	// it HTTP is spoken: only where nobody listens in, on loopback.
+	Roots func(context.Context) (*x509.CertPool, error)
 }
 
 // Client speaks to the sidecars of any number of pods. It is safe for concurrent use. Its errors are *Error.
@@ -31,6 +35,8 @@ type Client struct {
 	// silence is how long a stream may say nothing.
 	silence time.Duration
 	token   *tokenFile
+	// secure tells that HTTPS is spoken.
+	secure bool
 }
 
 // NewClient makes a client. Connections are kept open, a few to each sidecar.
@@ -40,62 +46,81 @@ func NewClient(options ClientOptions) *Client {
 		timeout = 30 * time.Second
 	}
 	transport := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: 3 * time.Second}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		MaxIdleConnsPerHost:   4,
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: timeout,
+	}
+	if options.Roots != nil {
+		transport.DialTLSContext = options.dialTLS
 	}
 	return &Client{
 		http:    &http.Client{Transport: transport, Timeout: timeout},
 		streams: &http.Client{Transport: transport},
 		silence: 3 * heartbeat,
 		token:   &tokenFile{path: options.TokenFile},
+		secure:  options.Roots != nil,
 	}
 }
 
+// url is where a path of the API is.
+func (c *Client) url(server Server, path string) string {
+	if !c.secure {
+		return "http://" + server.Addr.String() + apiPrefix + path
+	}
+	return "https://" + net.JoinHostPort(server.host(), strconv.Itoa(int(server.Addr.Port()))) + apiPrefix + path
+}
+
 // CreateZone adds a zone; IsExists tells that it was there.
-func (c *Client) CreateZone(ctx context.Context, server netip.AddrPort, zone CreateZone) error {
+func (c *Client) CreateZone(ctx context.Context, server Server, zone CreateZone) error {
 	return c.call(ctx, http.MethodPost, server, "/zones", zone, nil)
 }
 
-// DeleteZone removes a zone and its files; IsNotFound tells that it was not there.
-func (c *Client) DeleteZone(ctx context.Context, server netip.AddrPort, zone string) error {
-	return c.call(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
+// DeleteZone removes a zone and its files; IsNotFound tells that it was not there. The public sidecar answers 500 then, so
+// that the zone is looked for.
+func (c *Client) DeleteZone(ctx context.Context, server Server, zone string) error {
+	err := c.call(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
+	if hasCode(err, http.StatusInternalServerError) {
+		if _, missing := c.Zone(ctx, server, zone); IsNotFound(missing) {
+			return missing
+		}
+	}
+	return err
 }
 
 // PatchZone changes who is notified and who may transfer, or where a secondary transfers from.
-func (c *Client) PatchZone(ctx context.Context, server netip.AddrPort, zone string, patch PatchZone) error {
+func (c *Client) PatchZone(ctx context.Context, server Server, zone string, patch PatchZone) error {
 	return c.call(ctx, http.MethodPatch, server, "/zones/"+url.PathEscape(zone), patch, nil)
 }
 
 // Zones lists what the server has.
-func (c *Client) Zones(ctx context.Context, server netip.AddrPort) (ZoneList, error) {
+func (c *Client) Zones(ctx context.Context, server Server) (ZoneList, error) {
 	var list ZoneList
 	err := c.call(ctx, http.MethodGet, server, "/zones", nil, &list)
 	return list, err
 }
 
 // Zone describes one zone.
-func (c *Client) Zone(ctx context.Context, server netip.AddrPort, zone string) (Zone, error) {
+func (c *Client) Zone(ctx context.Context, server Server, zone string) (Zone, error) {
 	var out Zone
 	err := c.call(ctx, http.MethodGet, server, "/zones/"+url.PathEscape(zone), nil, &out)
 	return out, err
 }
 
 // Command runs reload, freeze, thaw, notify or retransfer on a zone and returns named's words.
-func (c *Client) Command(ctx context.Context, server netip.AddrPort, zone, command string) (string, error) {
+func (c *Client) Command(ctx context.Context, server Server, zone, command string) (string, error) {
 	var answer Answer
 	err := c.call(ctx, http.MethodPost, server, "/zones/"+url.PathEscape(zone)+"/"+command, nil, &answer)
 	return answer.Details, err
 }
 
 // Ready returns nil when the sidecar and its named answer.
-func (c *Client) Ready(ctx context.Context, server netip.AddrPort) error {
+func (c *Client) Ready(ctx context.Context, server Server) error {
 	return c.call(ctx, http.MethodGet, server, "/ready", nil, nil)
 }
 
 // call sends one request; a token that was refused is read anew, once.
-func (c *Client) call(ctx context.Context, method string, server netip.AddrPort, path string, in, out any) error {
+func (c *Client) call(ctx context.Context, method string, server Server, path string, in, out any) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -103,7 +128,7 @@ func (c *Client) call(ctx context.Context, method string, server netip.AddrPort,
 			return fmt.Errorf("encoding the request: %w", err)
 		}
 	}
-	target := "http://" + server.String() + apiPrefix + path
+	target := c.url(server, path)
 	err := c.send(ctx, method, target, body, out)
 	if hasCode(err, http.StatusUnauthorized) && c.token.forget() {
 		err = c.send(ctx, method, target, body, out)

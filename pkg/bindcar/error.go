@@ -67,21 +67,21 @@ func newError(code int, failure Failure) *Error {
 	}
 	switch code {
 	case http.StatusBadRequest:
-		e.Reason, e.Message = status.BindcarBadRequest, "sent a request that Bindcar API does not accept (400)"
+		e.Reason, e.Message = status.BindcarBadRequest, "was sent an invalid request to Bindcar API (400)"
 	case http.StatusUnauthorized, http.StatusForbidden:
-		e.Reason, e.Message = status.BindcarAuthFailed, fmt.Sprintf("failed to authenticate with Bindcar API (%d)", code)
+		e.Reason, e.Message = status.BindcarAuthFailed, "reports that Bindcar authentication failed"
 	case http.StatusNotFound:
-		e.Reason, e.Message = status.ZoneNotFound, "does not have the zone (404)"
+		e.Reason, e.Message = status.ZoneNotFound, "reports zone or resource not found in BIND9 (404)"
 	case http.StatusInternalServerError:
-		e.Reason, e.Message = status.BindcarInternalError, "reports an internal error of Bindcar API (500)"
+		e.Reason, e.Message = status.BindcarInternalError, "reports a Bindcar API internal error (500)"
 	case http.StatusNotImplemented:
-		e.Reason, e.Message = status.BindcarNotImplemented, "does not support the operation (501)"
+		e.Reason, e.Message = status.BindcarNotImplemented, "reports operation not supported by Bindcar (501)"
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		e.Reason, e.Message = status.GatewayError, fmt.Sprintf("cannot be reached through a gateway (%d)", code)
+		e.Reason, e.Message = status.GatewayError, fmt.Sprintf("has a gateway error reaching Bindcar (%d)", code)
 	case http.StatusConflict:
 		e.Reason, e.Message = status.BindcarUnreachable, "already has the zone (409)"
 	default:
-		e.Reason, e.Message = status.BindcarUnreachable, fmt.Sprintf("gave an unexpected answer of Bindcar API (%d)", code)
+		e.Reason, e.Message = status.BindcarUnreachable, fmt.Sprintf("gave an unexpected HTTP error from Bindcar (%d)", code)
 	}
 	if failure.Error == status.RNDCAuthenticationFailed {
 		e.Reason, e.Message = status.RNDCAuthenticationFailed, "cannot authenticate to its named"

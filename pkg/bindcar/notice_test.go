@@ -353,14 +353,14 @@ func TestNoticesSlowReader(t *testing.T) {
 
 func TestNoticesRefused(t *testing.T) {
 	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{})
-	answering := func(code int) netip.AddrPort {
+	answering := func(code int) Server {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
 		t.Cleanup(web.Close)
-		return netip.MustParseAddrPort(strings.TrimPrefix(web.URL, "http://"))
+		return serverAt(web.URL)
 	}
 	cases := map[string]struct {
 		client       *Client
-		addr         netip.AddrPort
+		addr         Server
 		code         int
 		reason       string
 		notSupported bool
@@ -429,7 +429,7 @@ func TestNoticesOutliveTimeouts(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- serve(ctx, listener, web) }()
-	s.addr = netip.MustParseAddrPort(listener.Addr().String())
+	s.addr.Addr = netip.MustParseAddrPort(listener.Addr().String())
 	s.client.silence = 400 * time.Millisecond
 	s.client.streams.Timeout = 0
 	sub := s.subscribe(t)
@@ -466,7 +466,7 @@ func TestNoticesSilence(t *testing.T) {
 	client := NewClient(ClientOptions{})
 	client.silence = 100 * time.Millisecond
 	heard := 0
-	err := client.Notices(testContext(t), netip.MustParseAddrPort(strings.TrimPrefix(web.URL, "http://")), func(Notice) {
+	err := client.Notices(testContext(t), serverAt(web.URL), func(Notice) {
 		heard++
 		time.Sleep(300 * time.Millisecond) // a busy reader is no silent server
 	})

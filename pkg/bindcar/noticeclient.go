@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -20,12 +19,12 @@ var errSilent = errors.New("the stream of notices fell silent")
 // returns when the stream ends: it never returns nil, and io.EOF is what the error wraps when the sidecar ended the
 // stream in good order. Whoever wants more notices calls again. While fn is busy the sidecar keeps the latest notice of
 // each zone. IsNotSupported tells of a sidecar that has no notices.
-func (c *Client) Notices(ctx context.Context, server netip.AddrPort, fn func(Notice)) error {
+func (c *Client) Notices(ctx context.Context, server Server, fn func(Notice)) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	watchdog := time.AfterFunc(c.silence, func() { giveUp(errSilent) })
 	defer watchdog.Stop()
-	body, err := c.openNotices(ctx, "http://"+server.String()+apiPrefix+"/notices")
+	body, err := c.openNotices(ctx, c.url(server, "/notices"))
 	if err == nil {
 		defer func() { _ = body.Close() }()
 		err = c.readNotices(body, watchdog, fn)

@@ -20,8 +20,11 @@ import (
 
 // Options configure the sidecar's server.
 type Options struct {
-	// Listen are the addresses to serve HTTP on.
+	// Listen are the addresses to serve on.
 	Listen []string
+	// TLSCertFile and TLSKeyFile are the serving certificate and its key, PEM, read anew when they change. Without them
+	// HTTP is served, on loopback alone.
+	TLSCertFile, TLSKeyFile string
 	// RNDCAddress and RNDCKeyFile lead to named's control channel, StatisticsURL to its statistics channel.
 	RNDCAddress, RNDCKeyFile, StatisticsURL string
 	// NoticeAddress, on loopback, is where named's NOTIFY is awaited, over UDP and TCP.
@@ -46,6 +49,8 @@ type Options struct {
 func NewOptions() *Options {
 	return &Options{
 		Listen:        []string{fmt.Sprintf(":%d", named.SidecarPort)},
+		TLSCertFile:   named.CertificateDir + "/tls.crt",
+		TLSKeyFile:    named.CertificateDir + "/tls.key",
 		RNDCAddress:   fmt.Sprintf("127.0.0.1:%d", named.ControlPort),
 		RNDCKeyFile:   named.ControlKeyFile,
 		StatisticsURL: fmt.Sprintf("http://127.0.0.1:%d", named.StatisticsPort),
@@ -58,7 +63,9 @@ func NewOptions() *Options {
 
 // AddFlags registers the options' flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.Listen, "listen", o.Listen, "Addresses to serve HTTP on.")
+	fs.StringSliceVar(&o.Listen, "listen", o.Listen, "Addresses to serve on.")
+	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "Serving certificate, PEM; if empty, HTTP is served, which is possible on loopback alone.")
+	fs.StringVar(&o.TLSKeyFile, "tls-private-key-file", o.TLSKeyFile, "Key of the serving certificate, PEM.")
 	fs.StringVar(&o.RNDCAddress, "rndc-address", o.RNDCAddress, "Address of named's control channel.")
 	fs.StringVar(&o.RNDCKeyFile, "rndc-key-file", o.RNDCKeyFile, "File with the key of named's control channel.")
 	fs.StringVar(&o.StatisticsURL, "statistics-url", o.StatisticsURL, "Base URL of named's statistics channel.")
@@ -83,9 +90,13 @@ func (o *Options) Validate() error {
 		}
 	}
 	check(len(o.Listen) > 0, "--listen: at least one address is needed")
-	for _, address := range append(o.Listen, o.RNDCAddress) {
+	for _, address := range append([]string{o.RNDCAddress}, o.Listen...) {
 		_, _, err := net.SplitHostPort(address)
 		check(err == nil, "--listen, --rndc-address: %q is not host:port", address)
+	}
+	check((o.TLSCertFile == "") == (o.TLSKeyFile == ""), "--tls-cert-file, --tls-private-key-file: both are needed, or neither")
+	for _, address := range o.Listen {
+		check(o.TLSCertFile != "" || onLoopback(address), "--listen: %q is not on loopback, and tokens must not travel in clear text: set --tls-cert-file", address)
 	}
 	base, err := url.Parse(o.StatisticsURL)
 	check(err == nil && base.Scheme == "http", "--statistics-url: %q is not an http URL", o.StatisticsURL)
@@ -116,6 +127,10 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
+	wrap, err := o.secure()
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	// A server that shuts down waits for its streams.
 	defer context.AfterFunc(ctx, s.stopStreams)()
@@ -130,10 +145,27 @@ func (o *Options) Run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		group.Go(func() error { return serve(ctx, listener, httpServer(ctx, s.handler())) })
+		group.Go(func() error { return serve(ctx, wrap(listener), httpServer(ctx, s.handler())) })
 	}
 	klog.FromContext(ctx).Info("serving", "addresses", o.Listen, "zonesDir", o.ZonesDir)
 	return group.Wait()
+}
+
+// secure gives what makes a listener one of TLS, or leaves it as it is when there is no certificate.
+func (o *Options) secure() (func(net.Listener) net.Listener, error) {
+	if o.TLSCertFile == "" {
+		return func(plain net.Listener) net.Listener { return plain }, nil
+	}
+	certificate, err := loadCertificate(o.TLSCertFile, o.TLSKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file: %w", err)
+	}
+	return certificate.listen, nil
+}
+
+func onLoopback(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && at.Addr().IsLoopback()
 }
 
 func httpServer(ctx context.Context, handler http.Handler) *http.Server {

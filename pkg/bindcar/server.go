@@ -52,12 +52,17 @@ func newServer(options Options) (*server, error) {
 		options:   options,
 		control:   named.NewControl(options.RNDCAddress, key),
 		auth:      newAuthenticator(review, options.AllowedServiceAccounts),
-		limiter:   rate.NewLimiter(rate.Limit(options.RequestRate), options.RequestRate),
+		limiter:   newLimiter(options.RequestRate),
 		metrics:   newMetrics(),
 		notices:   newNoticeLog(maxNotices),
 		heartbeat: heartbeat, reviewEvery: goodFor,
 		stopping: stopping, stopStreams: stopStreams,
 	}, nil
+}
+
+// newLimiter lets through so many requests a second, and as many at once.
+func newLimiter(perSecond int) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), perSecond)
 }
 
 func (s *server) close() {

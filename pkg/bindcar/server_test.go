@@ -27,7 +27,7 @@ const goodToken, strangerToken = "token-of-the-controller", "token-of-a-stranger
 // sidecar is a server beside a real named, and a client of it.
 type sidecar struct {
 	*namedtest.Server
-	addr   netip.AddrPort
+	addr   Server
 	client *Client
 	server *server
 	// stop ends the server, in the order in which it ends in a pod.
@@ -65,7 +65,7 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 	done := make(chan error, 1)
 	go func() { done <- listener.serve(ctx) }()
 	web := httptest.NewServer(s.server.handler())
-	s.addr = netip.MustParseAddrPort(strings.TrimPrefix(web.URL, "http://"))
+	s.addr = serverAt(web.URL)
 	s.stop = sync.OnceFunc(func() {
 		s.server.close()
 		web.Close()
@@ -74,6 +74,12 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 			t.Errorf("listening for NOTIFY: %v", err)
 		}
 	})
+}
+
+// serverAt is the sidecar of an instance that listens at a URL without a path.
+func serverAt(url string) Server {
+	_, address, _ := strings.Cut(url, "://")
+	return Server{Addr: netip.MustParseAddrPort(address), Namespace: "dns", Instance: "dns-primary-0"}
 }
 
 func testReview(_ context.Context, token string) (string, error) {
@@ -292,24 +298,13 @@ func TestAuthentication(t *testing.T) {
 	limited := false
 	for i := range 100 {
 		flood.token = &tokenFile{token: fmt.Sprint("guess", i), since: time.Now(), path: "unused"}
-		limited = limited || hasCode(flood.send(testContext(t), http.MethodGet, "http://"+s.addr.String()+"/api/v1/zones", nil, nil), http.StatusTooManyRequests)
+		limited = limited || hasCode(flood.send(testContext(t), http.MethodGet, s.client.url(s.addr, "/zones"), nil, nil), http.StatusTooManyRequests)
 	}
 	if !limited {
 		t.Error("a hundred guesses were all checked")
 	}
 	if _, err := s.client.Zones(testContext(t), s.addr); err != nil {
 		t.Errorf("guesses lock the controller out: %v", err)
-	}
-}
-
-func TestUnreachable(t *testing.T) {
-	web := httptest.NewServer(http.NotFoundHandler())
-	addr := netip.MustParseAddrPort(strings.TrimPrefix(web.URL, "http://"))
-	web.Close()
-	_, err := NewClient(ClientOptions{}).Zones(testContext(t), addr)
-	var e *Error
-	if !errors.As(err, &e) || e.Reason != status.BindcarUnreachable || e.Message != "cannot connect to Bindcar API" || !e.Transient() {
-		t.Errorf("got %#v", err)
 	}
 }
 
@@ -409,20 +404,5 @@ func TestFileStem(t *testing.T) {
 	}
 	if a, b := fileStem(long), fileStem(other); a == b || len(a) > maxStem || len(b) > maxStem {
 		t.Errorf("long names: %s, %s", a, b)
-	}
-}
-
-func TestTransient(t *testing.T) {
-	want := map[int]string{
-		400: status.BindcarBadRequest, 401: status.BindcarAuthFailed, 403: status.BindcarAuthFailed, 404: status.ZoneNotFound,
-		500: status.BindcarInternalError, 501: status.BindcarNotImplemented, 502: status.GatewayError, 503: status.GatewayError,
-		504: status.GatewayError, 418: status.BindcarUnreachable, 429: status.BindcarUnreachable,
-	}
-	transient := map[int]bool{500: true, 502: true, 503: true, 504: true, 429: true}
-	for code, reason := range want {
-		e := newError(code, Failure{})
-		if e.Reason != reason || e.Transient() != transient[code] || e.Message == "" {
-			t.Errorf("%d: %+v", code, e)
-		}
 	}
 }

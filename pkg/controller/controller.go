@@ -143,6 +143,7 @@ func newScheme() *runtime.Scheme {
 }
 
 func (o *Options) setup(mgr ctrl.Manager) error {
+	authority := &authority{reader: mgr.GetAPIReader(), secret: certs.SecretKey(o.Namespace)}
 	deps := Deps{
 		Namespace:         o.Namespace,
 		ControllerAccount: o.ControllerAccount,
@@ -150,7 +151,8 @@ func (o *Options) setup(mgr ctrl.Manager) error {
 		Bind9Image:        o.Bind9Image,
 		BindcarImage:      o.BindcarImage,
 		Observer:          observe.New(observe.Options{}),
-		Bindcar:           bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile}),
+		Bindcar:           bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: authority.roots}),
+		authority:         authority,
 		Provisioned:       make(chan event.GenericEvent, 1024),
 	}
 	keeper, err := certs.NewKeeper(mgr.GetConfig(), mgr.GetLogger(), certs.SecretKey(o.Namespace),

@@ -19,6 +19,8 @@ type Deps struct {
 	Observer *observe.Observer
 	// Bindcar speaks to the sidecars.
 	Bindcar *bindcar.Client
+	// authority issues the sidecars' certificates, and says which ones to trust.
+	authority *authority
 	// Provisioned wakes the reconciler of an instance after a zone was added to its pods or taken off them. Its events
 	// carry a Bind9Instance with nothing but a namespace and a name.
 	Provisioned chan event.GenericEvent

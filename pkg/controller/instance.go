@@ -41,8 +41,10 @@ type instanceReconciler struct {
 	events  events.EventRecorder
 	now     func() time.Time
 
-	gates   gates
-	rollout rollout
+	gates        gates
+	rollout      rollout
+	authority    *authority
+	certificates certificates
 
 	mu sync.Mutex
 	// noted are the generations whose ignored fields were told.
@@ -165,6 +167,9 @@ func (p *instancePass) makeWorkload(ctx context.Context, owner cluster) error {
 		return err
 	}
 	if err := p.applyService(ctx); err != nil {
+		return err
+	}
+	if err := p.ensureCertificate(ctx); err != nil {
 		return err
 	}
 	return p.applyStatefulSet(ctx)
@@ -298,6 +303,9 @@ func (p *instancePass) report(ctx context.Context) (ctrl.Result, error) {
 	again := status.UntilDeadline(next.Conditions, now)
 	if p.again > 0 && (again == 0 || p.again < again) {
 		again = p.again
+	}
+	if again == 0 || again > certificatePace {
+		again = certificatePace
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
 }

@@ -103,7 +103,7 @@ func (p *instancePass) lookAtPod(ctx context.Context, pod *corev1.Pod, required 
 	if err != nil {
 		return status.Verdict{}, err
 	}
-	sidecar := netip.AddrPortFrom(ip, named.SidecarPort)
+	sidecar := bindcar.Server{Addr: netip.AddrPortFrom(ip, named.SidecarPort), Namespace: pod.Namespace, Instance: p.instance.Name}
 	list, err := p.deps.Bindcar.Zones(ctx, sidecar)
 	if err != nil {
 		return p.unreachable(err), nil

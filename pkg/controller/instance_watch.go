@@ -30,6 +30,7 @@ func SetupInstance(mgr ctrl.Manager, deps Deps) error {
 	r := &instanceReconciler{
 		client: mgr.GetClient(), deps: deps, applier: &applier{client: mgr.GetClient()},
 		keys: &keyring{reader: mgr.GetAPIReader()}, events: mgr.GetEventRecorder("lockstep-controller"), now: time.Now,
+		authority: deps.authority,
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("bind9instance").

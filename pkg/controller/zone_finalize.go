@@ -68,6 +68,6 @@ func (r *zoneReconciler) removeZone(ctx context.Context, zone *v1beta1.DNSZone, 
 }
 
 // sidecarOf is where the sidecar beside a server listens.
-func sidecarOf(s observe.Server) netip.AddrPort {
-	return netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort)
+func sidecarOf(s observe.Server) bindcar.Server {
+	return bindcar.Server{Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance}
 }

@@ -92,7 +92,7 @@ func (s *sentries) call(ctx context.Context) error {
 
 // watch listens to one server until it is withdrawn.
 func (s *sentries) watch(ctx context.Context, at post) {
-	sidecar := sidecarOf(observe.Server{Addr: at.addr})
+	sidecar := sidecarOf(observe.Server{Addr: at.addr, Namespace: at.namespace, Instance: at.instance})
 	for pause := firstReopen; ctx.Err() == nil; {
 		opened := time.Now()
 		err := s.deps.Bindcar.Notices(ctx, sidecar, func(n bindcar.Notice) { s.hear(ctx, at, n) })

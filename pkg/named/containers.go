@@ -73,9 +73,10 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 		WithPorts(corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(SidecarPort).WithProtocol(corev1.ProtocolTCP)).
 		WithSecurityContext(restricted()).
 		WithResources(requests("10m", "32Mi", "512Mi")).
-		WithReadinessProbe(httpProbe("/api/v1/ready", 1, 2)).
-		WithLivenessProbe(httpProbe("/api/v1/health", 10, 3)).
-		WithVolumeMounts(mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, true), mount(volumeAPIAccess, apiAccessDir, true))
+		WithReadinessProbe(httpsProbe("/api/v1/ready", 1, 2)).
+		WithLivenessProbe(httpsProbe("/api/v1/health", 10, 3)).
+		WithVolumeMounts(mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, true), mount(volumeAPIAccess, apiAccessDir, true),
+			mount(volumeTLS, CertificateDir, true))
 	if config.Resources != nil {
 		resources, err := toApply[corev1ac.ResourceRequirementsApplyConfiguration](config.Resources)
 		if err != nil {
@@ -104,6 +105,8 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 func (w Workload) bindcarArgs() []string {
 	args := []string{
 		"--listen=:" + strconv.Itoa(SidecarPort),
+		"--tls-cert-file=" + CertificateDir + "/" + corev1.TLSCertKey,
+		"--tls-private-key-file=" + CertificateDir + "/" + corev1.TLSPrivateKeyKey,
 		"--rndc-address=127.0.0.1:" + strconv.Itoa(ControlPort),
 		"--rndc-key-file=" + ControlKeyFile,
 		"--statistics-url=http://127.0.0.1:" + strconv.Itoa(StatisticsPort),
@@ -150,7 +153,7 @@ func tcpProbe(period, failures int32) *corev1ac.ProbeApplyConfiguration {
 		WithPeriodSeconds(period).WithFailureThreshold(failures).WithTimeoutSeconds(2)
 }
 
-func httpProbe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
-	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(portBindcar))).
+func httpsProbe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithScheme(corev1.URISchemeHTTPS).WithPath(path).WithPort(intstr.FromString(portBindcar))).
 		WithPeriodSeconds(period).WithFailureThreshold(failures).WithTimeoutSeconds(2)
 }

@@ -10,11 +10,11 @@ const (
 	StatisticsPort = 8053
 	// NoticePort is where the sidecar awaits named's NOTIFY, UDP and TCP.
 	NoticePort = 9954
-	// SidecarPort is the one that the sidecar serves its HTTP API on.
+	// SidecarPort is the one that the sidecar serves its API on (HTTPS).
 	SidecarPort = 8080
 	// ServicePort is the DNS port of an instance's Service.
 	ServicePort = 53
-	// ServiceBindcarPort is the port of the sidecar's HTTP API on an instance's Service.
+	// ServiceBindcarPort is the port of the sidecar's API (HTTPS) on an instance's Service.
 	ServiceBindcarPort = 80
 )
 
@@ -34,6 +34,8 @@ const (
 	RunDir = "/run/named"
 	// ControlKeyFile is the key of the control channel. It is made in the pod and never leaves it.
 	ControlKeyFile = RunDir + "/rndc.key"
+	// CertificateDir holds the sidecar's serving certificate, for the sidecar alone.
+	CertificateDir = "/etc/bindcar/tls"
 	// ControlKeyName is the name of that key.
 	ControlKeyName = "control"
 )

@@ -18,6 +18,7 @@ const (
 	volumeCache     = "cache"
 	volumeRun       = "run"
 	volumeAPIAccess = "kube-api-access"
+	volumeTLS       = "bindcar-tls"
 )
 
 // apiAccessDir is where client libraries look for a pod's credentials. Only the sidecar has them.
@@ -36,6 +37,8 @@ func (w Workload) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 		w.configVolume(),
 		corev1ac.Volume().WithName(volumeRun).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)),
 		apiAccessVolume(),
+		corev1ac.Volume().WithName(volumeTLS).WithSecret(
+			corev1ac.SecretVolumeSource().WithSecretName(CertificateSecretName(w.Instance.Name)).WithDefaultMode(0o440)),
 	}
 	cache, err := w.cacheVolume()
 	if err != nil {
@@ -79,6 +82,10 @@ func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
 	}
 	return corev1ac.Volume().WithName(volumeConfig).WithProjected(projected)
 }
+
+// CertificateSecretName is the name, in the instance's namespace, of the Secret with the serving certificate of its
+// sidecars. It is of the type kubernetes.io/tls.
+func CertificateSecretName(instance string) string { return instance + "-bindcar-tls" }
 
 func item(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 	return corev1ac.KeyToPath().WithKey(key).WithPath(path)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
@@ -318,7 +319,9 @@ func TestFleetSidecarsAreClosed(t *testing.T) {
 	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 	stranger := strings.TrimSpace(kube.Kubectl(t, "", "-n", f.namespace, "create", "token", "default", "--audience=bindcar"))
 	elsewhere := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller"))
+	reader := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-apiserver", "--audience=bindcar"))
 	ours := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller", "--audience=bindcar"))
+	at := f.sidecarAt(instance.Status.ServiceAddress, named.ServiceBindcarPort, "alone")
 	for name, c := range map[string]struct {
 		token string
 		want  int
@@ -326,24 +329,16 @@ func TestFleetSidecarsAreClosed(t *testing.T) {
 		"no token":            {"", http.StatusUnauthorized},
 		"another audience":    {elsewhere, http.StatusUnauthorized},
 		"another account":     {stranger, http.StatusForbidden},
+		"another of ours":     {reader, http.StatusForbidden},
 		"the controller's":    {ours, http.StatusOK},
 		"not a token at all ": {"guess", http.StatusUnauthorized},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+instance.Status.ServiceAddress+"/api/v1/zones", nil)
-		if err != nil {
-			t.Fatal(err)
+		if got := f.askSidecar(at, c.token); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
-		if c.token != "" {
-			request.Header.Set("Authorization", "Bearer "+c.token)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		if response.StatusCode != c.want {
-			t.Errorf("%s: %d, want %d", name, response.StatusCode, c.want)
-		}
+	}
+	if _, err := bindcar.NewClient(bindcar.ClientOptions{}).Zones(t.Context(), at); err == nil {
+		t.Error("the sidecar is served in clear text")
 	}
 	status := kube.Kubectl(t, "", "-n", f.namespace, "exec", "alone-0", "-c", "bindcar", "--", "/lockstep", "rndc", "status")
 	if !strings.Contains(status, "server is up and running") {

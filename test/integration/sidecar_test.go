@@ -1,0 +1,118 @@
+package integration
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// authority is the project's certificate authority as the cluster has it.
+func (f *fixture) authority(ctx context.Context) (certs.State, error) {
+	var secret corev1.Secret
+	key := certs.SecretKey("lockstep-system")
+	if err := f.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &secret); err != nil {
+		return certs.State{}, err
+	}
+	return certs.ReadSecret(&secret)
+}
+
+func (f *fixture) roots(ctx context.Context) (*x509.CertPool, error) {
+	state, err := f.authority(ctx)
+	return state.Pool(), err
+}
+
+// sidecarAt is an instance's sidecar at an address.
+func (f *fixture) sidecarAt(ip string, port uint16, instance string) bindcar.Server {
+	f.Helper()
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return bindcar.Server{Addr: netip.AddrPortFrom(addr, port), Namespace: f.namespace, Instance: instance}
+}
+
+// askSidecar gives the code that a sidecar answers to a token; its certificate is verified.
+func (f *fixture) askSidecar(at bindcar.Server, token string) int {
+	f.Helper()
+	options := bindcar.ClientOptions{Roots: f.roots}
+	if token != "" {
+		options.TokenFile = filepath.Join(f.TempDir(), "token")
+		if err := os.WriteFile(options.TokenFile, []byte(token), 0o600); err != nil {
+			f.Fatal(err)
+		}
+	}
+	_, err := bindcar.NewClient(options).Zones(f.Context(), at)
+	var answer *bindcar.Error
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case !errors.As(err, &answer) || answer.Code == 0:
+		f.Fatal(err)
+	}
+	return answer.Code
+}
+
+// The certificate of an instance is made again when somebody deletes it, and the sidecar serves the new one without a
+// restart.
+func TestSidecarCertificateIsReplaced(t *testing.T) {
+	f := newFleet(t)
+	standalone := f.instance("alone", v1beta1.RolePrimary, 1)
+	f.create(standalone)
+	told(f, bringUp, standalone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	secret := &corev1.Secret{ObjectMeta: f.meta(named.CertificateSecretName("alone"), nil)}
+	if err := f.client.Delete(f.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	attempt := 0
+	kube.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+		// Deleting a Secret is no event of the instance; a change of the instance is.
+		attempt++
+		change(f, standalone, func(i *v1beta1.Bind9Instance) { i.Labels = map[string]string{"attempt": fmt.Sprint(attempt)} })
+		return f.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	})
+	issued, err := f.authority(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !issued.Stands(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], time.Now(), bindcar.CertificateName(f.namespace, "alone")) {
+		t.Error("the new certificate does not stand")
+	}
+	// Only the new certificate is trusted here, so an answer is one by it.
+	only := func(context.Context) (*x509.CertPool, error) {
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey])
+		return pool, nil
+	}
+	var pod corev1.Pod
+	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "alone-0"}, &pod); err != nil {
+		t.Fatal(err)
+	}
+	at := f.sidecarAt(pod.Status.PodIP, named.SidecarPort, "alone")
+	kube.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+		return bindcar.NewClient(bindcar.ClientOptions{Roots: only}).Ready(ctx, at)
+	})
+	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.RestartCount != 0 {
+			t.Errorf("container %s was restarted", c.Name)
+		}
+	}
+}
