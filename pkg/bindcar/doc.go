@@ -3,6 +3,6 @@
 //
 // The server reaches named on loopback only, over the rndc protocol and the statistics channel, and shares its zone
 // directory: a primary's zone is written as a complete file before named hears of it. It never sends DNS messages, never
-// reads a TSIG secret and keeps no state of its own but one small description beside each zone file. Callers prove
-// themselves with a ServiceAccount token. The controller is the one caller in production.
+// reads a TSIG secret and keeps no state of its own but one small description beside each zone file. It serves
+// HTTPS with a certificate that the controller issued, and callers prove themselves with a ServiceAccount token. The controller is the one caller in production.
 package bindcar

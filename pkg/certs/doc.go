@@ -9,6 +9,9 @@
 //     thirds of their life are over.
 //   - kube-apiserver verifies the leaf with the caBundle.
 //
+// The sidecars in BIND pods may not read the Secret: the controller issues a leaf to each instance (State.Issue), and
+// verifies it (State.Pool).
+//
 // A roll-over leaves no gap: the new authority is trusted everywhere (old and new are published together) before the
 // first leaf is signed with it, and the old one stays trusted until every leaf that it signed has expired. The decisions
 // are in Policy.Advance, which takes values and gives values; clocks and clients come in from outside.
