@@ -32,9 +32,11 @@ type zoneNews struct {
 }
 
 // early is how long a status should wait. What flips a condition or answers another generation of the spec does not
-// wait: that is what people wait for.
+// wait: that is what people wait for. That a change is on its way to the secondaries is no such thing: it will have arrived
+// in a moment, and a status that lists a thousand records would be written twice for each of many changes.
 func (z *zoneNews) early(v status.ZoneVerdicts, now time.Time) time.Duration {
-	if z.written.IsZero() || z.generation != z.e.Zone.Generation || v.Flipped(z.told) {
+	onItsWay := v.Progressing.Holds() && v.Ready.Status == z.told.Ready.Status
+	if z.written.IsZero() || z.generation != z.e.Zone.Generation || v.Flipped(z.told) && !onItsWay {
 		return 0
 	}
 	return z.written.Add(zonePause).Sub(now)

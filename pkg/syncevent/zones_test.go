@@ -92,3 +92,34 @@ func TestZoneStatusDoesNotWaitForWhatPeopleWaitFor(t *testing.T) {
 		}
 	})
 }
+
+// Twenty changes a second, each of which the secondary has a moment after the primary.
+func TestZoneStatusDoesNotTellOfEachChangeThatIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaced(t)
+		servers := func(arrived bool) func(*SyncCompleted) {
+			return func(e *SyncCompleted) { e.Servers = []ServerOutcome{{Current: true}, {Current: arrived}} }
+		}
+		const seconds = 5
+		for serial := range uint32(20 * seconds) {
+			p.pass(serial+1, servers(false))
+			time.Sleep(20 * time.Millisecond)
+			p.pass(serial+1, servers(true))
+			time.Sleep(30 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if n := len(p.writes); n > 2*seconds+2 {
+			t.Errorf("%d writes in %d seconds", n, seconds)
+		}
+		if last := p.writes[len(p.writes)-1]; last.Serial != 20*seconds || !p.told.Ready.Holds() || p.told.Progressing.Holds() {
+			t.Errorf("the last write is %+v: %+v", last, p.told)
+		}
+		p.pass(1000, servers(false))
+		before := len(p.writes)
+		time.Sleep(500 * time.Millisecond)
+		p.pass(1000, servers(true))
+		if n := len(p.writes) - before; n != 1 || p.told.Progressing.Holds() {
+			t.Errorf("that a change has arrived everywhere is not told at once: %d writes, %+v", n, p.told)
+		}
+	})
+}
