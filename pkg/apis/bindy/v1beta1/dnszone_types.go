@@ -224,13 +224,15 @@ type DNSZoneStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Records are the records that the zone selects and that are Ready.
+	// Records are the records that the zone selects and that are Ready, and the endpoints of DNSEndpoints that every
+	// primary serves. A large zone lists 1000 of them, and as far as possible always the same.
 	//
 	// +optional
 	// +listType=atomic
 	Records []RecordReference `json:"records,omitempty"`
 
-	// RecordsCount is the number of entries in records.
+	// RecordsCount is the number of records and endpoints of the zone that every primary serves, whether records lists
+	// them or not.
 	//
 	// +optional
 	RecordsCount int32 `json:"recordsCount"`
