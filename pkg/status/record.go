@@ -42,10 +42,13 @@ type RecordFacts struct {
 	Accepted, Programmed Verdict
 	// ReadyReason is why the record is not ready, when it is not.
 	ReadyReason string
+	// Absent is true when no primary holds anything of a record that is not accepted.
+	Absent bool
 }
 
 // Record is the status of a selected record. What the zone's servers hold is told by publishedName, recordHash and
-// lastUpdated, so these change only once the data is programmed; until then they go on describing the old data.
+// lastUpdated, so these change only once the data is programmed; until then they go on describing the old data. Where
+// nothing of it is served any more, because it lost a conflict for one, there is no name and no hash.
 func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()
 	next.ObservedGeneration = f.Generation
@@ -65,6 +68,9 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 		at := metav1.NewTime(now.Truncate(time.Second))
 		next.RecordHash, next.PublishedName, next.LastUpdated = f.Hash, f.Owner, &at
 		ref.LastReconciledAt = &at
+	}
+	if f.Absent {
+		next.PublishedName, next.RecordHash = "", ""
 	}
 	next.ZoneRef = ref
 	ready := Yes(ReconcileSucceeded, f.Programmed.Message)

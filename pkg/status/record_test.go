@@ -57,6 +57,23 @@ func TestRecordKeepsWhatIsInDNSUntilTheNewDataIsProgrammed(t *testing.T) {
 	}
 }
 
+func TestRecordThatLostTellsOfNothingInDNS(t *testing.T) {
+	lost := programmed("a")
+	lost.Accepted, lost.Programmed = No(Conflict, "www.example.com. has a CNAME"), No(Conflict, "www.example.com. has a CNAME")
+	published := Record(v1beta1.RecordStatus{}, programmed("a"), early)
+	if waiting := Record(published, lost, late); waiting.PublishedName != "www.example.com" || waiting.RecordHash != "a" {
+		t.Errorf("the status does not tell of what is still served: %+v", waiting)
+	}
+	lost.Absent = true
+	gone := Record(published, lost, late)
+	if gone.PublishedName != "" || gone.RecordHash != "" || gone.Zone != "example.com" {
+		t.Errorf("the status tells of data that is not in DNS: %+v", gone)
+	}
+	if back := Record(gone, programmed("a"), late); back.PublishedName != "www.example.com" || back.RecordHash != "a" || !back.LastUpdated.Time.Equal(late) {
+		t.Errorf("the status does not tell that it is served again: %+v", back)
+	}
+}
+
 func TestUnselectedTellsOfNothingInDNS(t *testing.T) {
 	left := Unselected(Record(v1beta1.RecordStatus{}, programmed("a"), early), 3, "nobody selects it", late)
 	if left.Zone != "" || left.ZoneRef != nil || left.PublishedName != "" || left.RecordHash != "" {

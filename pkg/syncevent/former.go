@@ -17,6 +17,11 @@ func (e SyncCompleted) settled(generation int64, o source.Object) bool {
 	return e.Problem.Holds() && e.Pending == 0 && generation == o.GetGeneration()
 }
 
+// stuck tells whether any of some RRsets is not on every primary as desired, or not gone from it.
+func (e SyncCompleted) stuck(keys []rrset.Key) bool {
+	return slices.ContainsFunc(keys, func(k rrset.Key) bool { _, stuck := e.Unprogrammed[k]; return stuck })
+}
+
 // forgetFormerNames removes the note of an object's former names once none of the RRsets that it has or had is waiting for
 // anything.
 func (w *Writer) forgetFormerNames(ctx context.Context, o client.Object, keys []rrset.Key, passes ...SyncCompleted) error {
@@ -24,7 +29,7 @@ func (w *Writer) forgetFormerNames(ctx context.Context, o client.Object, keys []
 		return nil
 	}
 	for _, e := range passes {
-		if slices.ContainsFunc(keys, func(k rrset.Key) bool { _, stuck := e.Unprogrammed[k]; return stuck }) {
+		if e.stuck(keys) {
 			return nil
 		}
 	}

@@ -211,6 +211,37 @@ func TestUnreadyCountsDeclarations(t *testing.T) {
 	}
 }
 
+func TestARecordThatLostIsAbsentOnceItsDataIsSeenToBeGone(t *testing.T) {
+	e, objects := settled(t, 1)
+	record := objects[0].(v1beta1.Record)
+	keys := source.PublishedKeys(record, e.Desired.Name)
+	cases := map[string]struct {
+		change func(*SyncCompleted, *source.Declaration)
+		want   bool
+	}{
+		"gone":               {func(*SyncCompleted, *source.Declaration) {}, true},
+		"accepted":           {func(_ *SyncCompleted, d *source.Declaration) { d.Accepted = true }, false},
+		"changed since":      {func(_ *SyncCompleted, d *source.Declaration) { d.Ref.Generation-- }, false},
+		"the zone is paused": {func(e *SyncCompleted, _ *source.Declaration) { e.Paused, e.Pending = true, 1 }, false},
+		"a primary is away":  {func(e *SyncCompleted, _ *source.Declaration) { e.Problem = status.No(status.PrimaryFailed, "gone") }, false},
+		"its deletion is denied": {func(e *SyncCompleted, _ *source.Declaration) {
+			e.Unprogrammed = map[rrset.Key]status.Verdict{keys[0]: {}}
+		}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := e
+			for _, d := range e.Desired.Of(source.KeyOf(record)) {
+				d.Accepted = false
+				c.change(&e, &d)
+				if got := e.absent(d, record, keys); got != c.want {
+					t.Errorf("absent: %t", got)
+				}
+			}
+		})
+	}
+}
+
 func TestListOfALargeZoneIsBoundedAndStays(t *testing.T) {
 	e, objects := settled(t, 3*status.MaxZoneRecords)
 	cache := shelve(objects...)

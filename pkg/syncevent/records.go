@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -47,7 +48,10 @@ func (w *Writer) tellRecord(ctx context.Context, record v1beta1.Record, e SyncCo
 	if e.Problem.Reason == status.PrimaryFailed && programmed(record, d) {
 		return nil
 	}
-	next := status.Record(prev, recordFacts(e, d), e.At)
+	keys := source.PublishedKeys(record, e.Desired.Name)
+	facts := recordFacts(e, d)
+	facts.Absent = e.absent(d, record, keys)
+	next := status.Record(prev, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, prev) {
 		if err := w.applied(ctx, d.Ref.Kind, record, &next); err != nil {
 			return err
@@ -59,7 +63,13 @@ func (w *Writer) tellRecord(ctx context.Context, record v1beta1.Record, e SyncCo
 	if !e.settled(d.Ref.Generation, record) {
 		return nil
 	}
-	return w.forgetFormerNames(ctx, record, source.PublishedKeys(record, e.Desired.Name), e)
+	return w.forgetFormerNames(ctx, record, keys, e)
+}
+
+// absent tells whether a pass has seen that no primary holds anything of a record that is not accepted. keys are the RRsets
+// that it may have data in.
+func (e SyncCompleted) absent(d source.Declaration, record v1beta1.Record, keys []rrset.Key) bool {
+	return !d.Accepted && e.settled(d.Ref.Generation, record) && !e.stuck(keys)
 }
 
 // programmed tells whether a record says of its present data that it is programmed. Such a record keeps that status while
