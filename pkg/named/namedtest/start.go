@@ -103,7 +103,10 @@ func (s *Server) Restart(t testing.TB) {
 
 func layout(t testing.TB) named.Layout {
 	dir := t.TempDir()
-	ports := freePorts(t, 4)
+	ports, err := FreePorts(4)
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := named.Layout{
 		ConfigDir: dir + "/etc", KeyDir: dir + "/etc/keys", CacheDir: dir + "/cache", ZonesDir: dir + "/cache/zones",
 		RunDir: dir + "/run", ControlKeyFile: dir + "/run/rndc.key",
@@ -181,14 +184,13 @@ func (s *Server) await(t testing.TB, exited <-chan struct{}) {
 	t.Fatalf("named does not answer: %v\n%s", err, s.Log())
 }
 
-// freePorts finds ports that are free for TCP and UDP: named would share a busy one without a word.
-func freePorts(t testing.TB, n int) []int {
-	t.Helper()
+// FreePorts finds ports that are free for TCP and UDP: named would share a busy one without a word.
+func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for len(ports) < n {
 		tcp, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		defer func() { _ = tcp.Close() }()
 		port := tcp.Addr().(*net.TCPAddr).Port
@@ -199,7 +201,7 @@ func freePorts(t testing.TB, n int) []int {
 		_ = udp.Close()
 		ports = append(ports, port)
 	}
-	return ports
+	return ports, nil
 }
 
 func write(t testing.TB, file, text string) {

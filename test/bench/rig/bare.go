@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/namedtest"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -108,7 +108,7 @@ func (b *Bare) start(ctx context.Context, role v1beta1.ServerRole) error {
 
 func (b *Bare) layout() (named.Layout, error) {
 	dir := filepath.Join(b.dir, fmt.Sprint(len(b.servers)))
-	ports, err := freePorts(3)
+	ports, err := namedtest.FreePorts(3)
 	if err != nil {
 		return named.Layout{}, err
 	}
@@ -199,26 +199,6 @@ func (b *Bare) addSecondaries(ctx context.Context, s *bareServer, zones <-chan s
 		}
 	}
 	return ctx.Err()
-}
-
-// freePorts finds ports that are free for TCP and UDP: named would share a busy one without a word.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for len(ports) < n {
-		tcp, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = tcp.Close() }()
-		port := tcp.Addr().(*net.TCPAddr).Port
-		udp, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		_ = udp.Close()
-		ports = append(ports, port)
-	}
-	return ports, nil
 }
 
 // write makes the file's folder too.
