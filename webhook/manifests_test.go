@@ -74,7 +74,7 @@ func TestConfigurationsFitTheHandlers(t *testing.T) {
 			}
 		}
 	}
-	if n := len(newReviewer(stored{}).kinds); n != len(reviewed) {
+	if n := len(newReviewer(newGiven()).kinds); n != len(reviewed) {
 		t.Errorf("%d kinds have a reviewer, %d are sent: %q", n, len(reviewed), reviewed)
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -38,64 +36,21 @@ func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (ve
 	if len(problems) > 0 {
 		return verdict{problems: problems}, nil
 	}
-	neighbours, err := r.neighbours(ctx, zone, record)
+	neighbours, err := relatedTo(ctx, r.objects, zone, record)
 	if err != nil {
 		return verdict{}, err
 	}
 	return verdict{problems: conflicts(zone, neighbours, record, old)}, nil
 }
 
-// neighbours are what other objects declare at the record's owner name in its zone.
-func (r recordReview) neighbours(ctx context.Context, zone *v1beta1.DNSZone, record v1beta1.Record) ([]source.Object, error) {
-	var all []source.Object
-	records, err := r.objects.neighbours(ctx, zone, record)
-	if err != nil {
-		return nil, err
-	}
-	for _, other := range records {
-		if isZone(r.objects.zoneOf(other), zone) {
-			all = append(all, other)
-		}
-	}
-	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
-	if err != nil {
-		return nil, fmt.Errorf("naming the record: %w", err)
-	}
-	endpoints, err := r.objects.endpointsAt(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	for _, other := range endpoints {
-		if at := endpointsOf(other, owner); len(at.Spec.Endpoints) > 0 && isZone(r.objects.endpointZone(other.Namespace, owner), zone) {
-			all = append(all, at)
-		}
-	}
-	return all, nil
-}
-
-func isZone(candidate, zone *v1beta1.DNSZone) bool {
-	return candidate != nil && candidate.Namespace == zone.Namespace && candidate.Name == zone.Name
-}
-
-// endpointsOf is a DNSEndpoint with its endpoints of one owner name only, however many it has.
-func endpointsOf(e *v1alpha1.DNSEndpoint, owner string) *v1alpha1.DNSEndpoint {
-	at := *e
-	at.Spec.Endpoints = nil
-	for _, endpoint := range e.Spec.Endpoints {
-		if endpoint == nil {
-			continue
-		}
-		if name, err := rrset.CanonicalName(endpoint.DNSName); err == nil && name == owner {
-			at.Spec.Endpoints = append(at.Spec.Endpoints, endpoint)
-		}
-	}
-	return &at
-}
+// noZone stands for the zone that a record may come to be in (RFC 2606 section 2). The root would not do: "@" may be a
+// target, and the root is no host.
+const noZone = "invalid."
 
 // outside judges a record that no zone selects: its data, which depends on the zone in nothing but complete names. Where
 // there are zones, it warns: one of them was probably meant. Where there are none, they are probably still to come.
 func outside(record v1beta1.Record, zones bool) verdict {
-	if _, _, err := source.RecordData(record, "."); err != nil {
+	if _, _, err := source.RecordData(record, noZone); err != nil {
 		return verdict{problems: problemsOf("spec", err)}
 	}
 	if !zones {

@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,59 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// stored are objects that a test says are in the cluster. Neighbours are all other objects: the rules have to sort them out.
-type stored struct {
-	zoneList     []*v1beta1.DNSZone
-	instanceList []*v1beta1.Bind9Instance
-	recordList   []v1beta1.Record
-	endpointList []*v1alpha1.DNSEndpoint
-}
-
-func (s stored) zoneOf(record v1beta1.Record) *v1beta1.DNSZone {
-	return source.ZoneOf(s.zoneList, record)
-}
-
-func (s stored) endpointZone(namespace, dnsName string) *v1beta1.DNSZone {
-	return source.EndpointZone(s.zoneList, namespace, dnsName)
-}
-
-func (s stored) endpointsAt(context.Context, string) ([]*v1alpha1.DNSEndpoint, error) {
-	return s.endpointList, nil
-}
-
-func (s stored) hasZones(namespace string) bool {
-	return slices.ContainsFunc(s.zoneList, func(zone *v1beta1.DNSZone) bool { return zone.Namespace == namespace })
-}
-
-func (s stored) zonesNamed(string) []*v1beta1.DNSZone { return s.zoneList }
-
-func (s stored) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
-	return s.instanceList, nil
-}
-
-func (s stored) neighbours(_ context.Context, _ *v1beta1.DNSZone, record v1beta1.Record) ([]v1beta1.Record, error) {
-	var neighbours []v1beta1.Record
-	for _, other := range s.recordList {
-		if identity(other) != identity(record) {
-			neighbours = append(neighbours, other)
-		}
-	}
-	return neighbours, nil
-}
-
 // example is a namespace with one zone, its server, two records, and endpoints of another namespace.
-func example(t testing.TB) stored {
+func example(t testing.TB) *given {
 	t.Helper()
-	s := stored{
-		zoneList: []*v1beta1.DNSZone{zoneOf(t, `
+	all := []client.Object{
+		zoneOf(t, `
 metadata:
   name: example-com
   namespace: dns
@@ -75,11 +34,11 @@ spec:
   clusterRef: c
   soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}
   recordsFrom: [{selector: {matchLabels: {zone: example}}}]
-`)},
-		instanceList: []*v1beta1.Bind9Instance{{
+`),
+		&v1beta1.Bind9Instance{
 			ObjectMeta: metav1.ObjectMeta{Name: "c-primary-0", Namespace: "dns", UID: "i1"},
 			Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "c", Role: "primary"},
-		}},
+		},
 	}
 	for _, text := range []string{`
 kind: ARecord
@@ -89,19 +48,36 @@ spec: {name: www, ipv4Addresses: [192.0.2.1]}
 kind: CNAMERecord
 metadata: {name: blog, namespace: dns, uid: r2, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}
 spec: {name: blog, target: www}
+`, `
+kind: NSRecord
+metadata: {name: sub, namespace: dns, uid: r3, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec: {name: sub, nameserver: ns1.sub}
+`, `
+kind: NSRecord
+metadata: {name: sub-too, namespace: dns, uid: r4, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec: {name: sub, nameserver: ns1.else}
+`, `
+kind: ARecord
+metadata: {name: deep, namespace: dns, uid: r5, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec: {name: deep.down, ipv4Addresses: [192.0.2.5]}
+`, `
+kind: ARecord
+metadata: {name: ns1-else, namespace: dns, uid: r6, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec: {name: ns1.else, ipv4Addresses: [192.0.2.6]}
 `} {
-		s.recordList = append(s.recordList, recordOf(t, text))
+		all = append(all, recordOf(t, text))
 	}
-	s.endpointList = []*v1alpha1.DNSEndpoint{{
+	return newGiven(append(all, &v1alpha1.DNSEndpoint{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "guests", UID: "e1", CreationTimestamp: metav1.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)},
 		Spec: v1alpha1.DNSEndpointSpec{Endpoints: []*v1alpha1.Endpoint{
 			nil,
 			{DNSName: "other.example.com", RecordType: "A", Targets: []string{"192.0.2.80"}},
 			{DNSName: "Shop.example.com", RecordType: "A", Targets: []string{"192.0.2.80"}},
 			{DNSName: "shop.example.com", RecordType: "TXT", Targets: []string{"open"}},
+			{DNSName: "leased.example.com", RecordType: "NS", Targets: []string{"ns1.leased.example.com"}},
+			{DNSName: "stand.market.example.com", RecordType: "A", Targets: []string{"192.0.2.81"}},
 		}},
-	}}
-	return s
+	})...)
 }
 
 func zoneOf(t testing.TB, text string) *v1beta1.DNSZone {

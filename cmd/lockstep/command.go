@@ -40,6 +40,7 @@ func newCommand() *cobra.Command {
 		faceCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
 		sidecar,
 		rndcCommand(),
+		validateCommand(),
 	)
 	return root
 }

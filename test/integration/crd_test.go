@@ -5,17 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/lockstep-dns/lockstep/pkg/apis/schematest"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
-
-// Admission webhooks leave kube-system alone, so what a dry run answers there comes from the schemas and nothing else.
-const schemaNamespace = "kube-system"
 
 var schemas sync.Once
 
@@ -25,83 +16,6 @@ func applySchemas(t *testing.T) {
 	schemas.Do(func() {
 		kube.Kubectl(t, "", "apply", "-k", "manifests/crds")
 		kube.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=30s", "crd", "-l", "app.kubernetes.io/part-of=lockstep")
-	})
-}
-
-// Every case that the schemas are tested with offline comes out the same on a real kube-apiserver.
-func TestAdmissionSchemaCases(t *testing.T) {
-	applySchemas(t)
-	cases, err := schematest.Load(kube.Root(t) + "/pkg/apis/bindy/v1beta1/testdata/schema")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := kube.Client(t)
-	for _, test := range cases {
-		t.Run(test.Name, func(t *testing.T) { checkSchemaCase(t, c, test) })
-	}
-}
-
-func checkSchemaCase(t *testing.T, c client.Client, test schematest.Case) {
-	t.Helper()
-	apiVersion := "bindy.firestoned.io/v1beta1"
-	if test.Kind == "DNSEndpoint" {
-		apiVersion = "externaldns.k8s.io/v1alpha1"
-	}
-	obj := test.Object(apiVersion, schemaNamespace, test.Spec)
-	if mapping, err := c.RESTMapper().RESTMapping(obj.GroupVersionKind().GroupKind(), obj.GroupVersionKind().Version); err != nil {
-		t.Fatal(err)
-	} else if mapping.Scope.Name() == "root" {
-		obj.SetNamespace("")
-	}
-	err := dryRun(t, c, obj, test)
-	switch {
-	case len(test.Refused) == 0 && err != nil:
-		t.Fatalf("refused: %v", err)
-	case len(test.Refused) > 0 && err == nil:
-		t.Fatalf("accepted, want it refused with %q", test.Refused)
-	case err != nil:
-		if missing := schematest.Missing(err.Error(), test.Refused); len(missing) > 0 {
-			t.Errorf("the refusal does not say %q:\n%v", missing, err)
-		}
-		return
-	}
-	if diffs := schematest.Differences("spec", test.Stored, obj.Object["spec"].(map[string]any)); len(diffs) > 0 {
-		t.Errorf("stored: %s", strings.Join(diffs, "; "))
-	}
-}
-
-// dryRun asks for the object to be created, or to be updated when the case has an older form of it.
-func dryRun(t *testing.T, c client.Client, obj *unstructured.Unstructured, test schematest.Case) error {
-	t.Helper()
-	strict := client.WithFieldValidation(c, "Strict")
-	if test.OldSpec == nil {
-		return strict.Create(t.Context(), obj, client.DryRunAll)
-	}
-	// A name of its own for each case: a controller that runs in the cluster may hold a deleted object for a moment.
-	old := test.Object(obj.GetAPIVersion(), schemaNamespace, runtime.DeepCopyJSON(test.OldSpec))
-	old.SetName("")
-	old.SetGenerateName("case-")
-	if err := c.Create(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Delete(t.Context(), old); err != nil {
-			t.Error(err)
-		}
-	}()
-	obj.SetName(old.GetName())
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
-			return err
-		}
-		update := obj.DeepCopy()
-		update.SetResourceVersion(old.GetResourceVersion())
-		update.SetUID(old.GetUID())
-		if err := strict.Update(t.Context(), update, client.DryRunAll); err != nil {
-			return err
-		}
-		*obj = *update
-		return nil
 	})
 }
 

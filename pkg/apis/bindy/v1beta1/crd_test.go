@@ -4,78 +4,23 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lockstep-dns/lockstep/manifests/crds"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/schematest"
+	"github.com/lockstep-dns/lockstep/pkg/schema"
 )
-
-const crdFolder = "../../../../manifests/crds"
-
-// TestSchemas puts every case through what kube-apiserver does with a custom resource: unknown fields, defaults, the
-// schema and the CEL rules.
-func TestSchemas(t *testing.T) {
-	kinds := loadKinds(t)
-	cases, err := schematest.Load("testdata/schema")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range cases {
-		t.Run(c.Name, func(t *testing.T) {
-			k, ok := kinds[c.Kind]
-			if !ok {
-				t.Fatalf("no CustomResourceDefinition for kind %q", c.Kind)
-			}
-			checkCase(t, k, c)
-		})
-	}
-}
-
-func checkCase(t *testing.T, k *kind, c schematest.Case) {
-	t.Helper()
-	var old map[string]any
-	if c.OldSpec != nil {
-		old = c.Object(k.apiVersion, "default", c.OldSpec).Object
-		if errs := k.admit(old, nil); len(errs) > 0 {
-			t.Fatalf("oldSpec is refused: %v", errs)
-		}
-	}
-	obj := c.Object(k.apiVersion, "default", runtime.DeepCopyJSON(c.Spec)).Object
-	errs := k.admit(obj, old)
-	switch {
-	case len(c.Refused) == 0 && len(errs) > 0:
-		t.Fatalf("refused: %v", errs)
-	case len(c.Refused) > 0 && len(errs) == 0:
-		t.Fatalf("accepted, want it refused with %q", c.Refused)
-	}
-	if len(errs) > 0 {
-		if missing := schematest.Missing(errs.ToAggregate().Error(), c.Refused); len(missing) > 0 {
-			t.Errorf("the refusal does not say %q:\n%v", missing, errs)
-		}
-		return
-	}
-	if diffs := schematest.Differences("spec", c.Stored, obj["spec"].(map[string]any)); len(diffs) > 0 {
-		t.Errorf("stored: %s", strings.Join(diffs, "; "))
-	}
-}
 
 // TestManifests accepts every object of ours that the documentation and the examples show.
 func TestManifests(t *testing.T) {
@@ -104,7 +49,7 @@ func TestManifests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if errs := k.admit(whole, nil); len(errs) > 0 {
+			if errs := k.admit(t, whole, nil); len(errs) > 0 {
 				t.Errorf("%s, object %d: %v", file, i, errs)
 			}
 		}
@@ -159,7 +104,11 @@ func TestDefinitions(t *testing.T) {
 	for name, k := range loadKinds(t) {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			if errs := crdvalidation.ValidateCustomResourceDefinition(ctx, k.internal); len(errs) > 0 {
+			internal, err := k.Internal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if errs := crdvalidation.ValidateCustomResourceDefinition(ctx, internal); len(errs) > 0 {
 				t.Error(errs.ToAggregate())
 			}
 			// kubectl apply keeps a copy of what was applied in an annotation, which is limited to 256 KiB.
@@ -175,7 +124,7 @@ func TestDescriptions(t *testing.T) {
 	for name, k := range loadKinds(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, part := range []string{"spec", "status"} {
-				s := k.v1.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part]
+				s := k.Definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part]
 				checkDescriptions(t, part, &s)
 			}
 		})
@@ -227,7 +176,7 @@ func TestNames(t *testing.T) {
 	}
 	got := map[string]names{}
 	for name, k := range loadKinds(t) {
-		spec := k.v1.Spec
+		spec := k.Definition.Spec
 		var columns []string
 		for _, c := range spec.Versions[0].AdditionalPrinterColumns {
 			columns = append(columns, c.Name)
@@ -250,91 +199,40 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// kind is what kube-apiserver makes of one CustomResourceDefinition.
+// kind is a definition with its text.
 type kind struct {
+	*schema.Kind
 	apiVersion string
 	json       []byte
-	v1         *apiextensionsv1.CustomResourceDefinition
-	internal   *apiextensions.CustomResourceDefinition
-	structural *structuralschema.Structural
-	schema     validation.SchemaValidator
-	rules      *cel.Validator
 }
 
 func loadKinds(t *testing.T) map[string]*kind {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(crdFolder, "*_*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no definitions in %s: %v", crdFolder, err)
+	loaded, err := schema.Load(crds.Files)
+	if err != nil || len(loaded) == 0 {
+		t.Fatalf("no definitions: %v", err)
 	}
 	kinds := map[string]*kind{}
-	for _, file := range files {
-		k, err := loadKind(file)
+	for gvk, k := range loaded {
+		text, err := fs.ReadFile(crds.Files, gvk.Group+"_"+k.Definition.Spec.Names.Plural+".yaml")
 		if err != nil {
-			t.Fatalf("%s: %v", filepath.Base(file), err)
+			t.Fatal(err)
 		}
-		kinds[k.v1.Spec.Names.Kind] = k
+		data, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds[gvk.Kind] = &kind{Kind: k, apiVersion: gvk.GroupVersion().String(), json: data}
 	}
 	return kinds
 }
 
-func loadKind(file string) (*kind, error) {
-	data, err := os.ReadFile(file)
+// admit is Admit for a definition that can be used.
+func (k *kind) admit(t *testing.T, obj, old map[string]any) field.ErrorList {
+	t.Helper()
+	errs, err := k.Admit(t.Context(), obj, old)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	k := &kind{v1: &apiextensionsv1.CustomResourceDefinition{}, internal: &apiextensions.CustomResourceDefinition{}}
-	if err := yaml.UnmarshalStrict(data, k.v1); err != nil {
-		return nil, err
-	}
-	if k.json, err = yaml.YAMLToJSON(data); err != nil {
-		return nil, err
-	}
-	version := k.v1.Spec.Versions[0]
-	k.apiVersion = k.v1.Spec.Group + "/" + version.Name
-	defaulted := k.v1.DeepCopy()
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(defaulted)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&defaulted.Spec)
-	defaulted.Status.StoredVersions = []string{version.Name}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(defaulted, k.internal, nil); err != nil {
-		return nil, err
-	}
-	schema := k.internal.Spec.Versions[0].Schema
-	if schema == nil {
-		schema = k.internal.Spec.Validation
-	}
-	if k.structural, err = structuralschema.NewStructural(schema.OpenAPIV3Schema); err != nil {
-		return nil, err
-	}
-	if k.schema, _, err = validation.NewSchemaValidator(schema.OpenAPIV3Schema); err != nil {
-		return nil, err
-	}
-	k.rules = cel.NewValidator(k.structural, true, celconfig.PerCallLimit)
-	return k, nil
-}
-
-// admit does to obj what kube-apiserver does on a create, or on an update of old: it fills in defaults, and tells what
-// is wrong. Unknown fields count as wrong, because kubectl asks for strict validation.
-func (k *kind) admit(obj, old map[string]any) field.ErrorList {
-	var errs field.ErrorList
-	unknown := pruning.PruneWithOptions(obj, k.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	for _, path := range unknown {
-		errs = append(errs, field.Invalid(field.NewPath(path), "", "unknown field"))
-	}
-	defaulting.PruneNonNullableNullsWithoutDefaults(obj, k.structural)
-	defaulting.Default(obj, k.structural)
-	var oldObj any
-	if old == nil {
-		errs = append(errs, validation.ValidateCustomResource(nil, obj, k.schema)...)
-	} else {
-		oldObj = old
-		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, obj, old, k.schema)...)
-	}
-	for _, err := range errs {
-		if err.Type == field.ErrorTypeRequired || err.Type == field.ErrorTypeTooLong || err.Type == field.ErrorTypeTooMany || err.Type == field.ErrorTypeTypeInvalid {
-			return errs // the rules are not evaluated on what has not even the right shape
-		}
-	}
-	broken, _ := k.rules.Validate(context.Background(), nil, k.structural, obj, oldObj, celconfig.RuntimeCELCostBudget)
-	return append(errs, broken...)
+	return errs
 }

@@ -1,0 +1,74 @@
+package manifest
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Line is the line of a field, or of the nearest thing around it that is there: a required field that is missing has the
+// line of what it is missing in. Fields are written as Kubernetes writes them: spec.endpoints[0].targets[1],
+// spec.selector.matchLabels[app].
+func (o Object) Line(field string) int {
+	node, line := o.node, o.node.Line
+	for _, step := range steps(field) {
+		next, at := enter(resolve(node), step)
+		if next == nil {
+			return line
+		}
+		node, line = next, at
+	}
+	return line
+}
+
+// enter gives what a mapping or sequence has under a step, and its line: that of the key, when it has one.
+func enter(n *yaml.Node, step string) (*yaml.Node, int) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == step {
+				return n.Content[i+1], n.Content[i].Line
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i], n.Content[i].Line
+		}
+	}
+	return nil, 0
+}
+
+// steps takes a path apart. A key in brackets may hold dots.
+func steps(field string) []string {
+	var all []string
+	for field != "" {
+		if rest, ok := strings.CutPrefix(field, "["); ok {
+			key, after, _ := strings.Cut(rest, "]")
+			all, field = append(all, key), strings.TrimPrefix(after, ".")
+			continue
+		}
+		end := strings.IndexAny(field, ".[")
+		if end < 0 {
+			return append(all, field)
+		}
+		all, field = append(all, field[:end]), strings.TrimPrefix(field[end:], ".")
+	}
+	return all
+}
+
+func child(n *yaml.Node, key string) *yaml.Node {
+	value, _ := enter(n, key)
+	if value == nil {
+		return nil
+	}
+	return resolve(value)
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}

@@ -1,0 +1,141 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// Kinds are the kinds of the definitions that were loaded.
+type Kinds map[runtimeschema.GroupVersionKind]*Kind
+
+// Kind is one kind of objects as kube-apiserver sees it.
+type Kind struct {
+	// Definition is the CustomResourceDefinition as it is in its file.
+	Definition *apiextensionsv1.CustomResourceDefinition
+	// rules compiles schema and CEL when they are first asked for: that takes longer than all the rest.
+	rules func() (*rules, error)
+}
+
+// rules are what objects of a kind have to meet.
+type rules struct {
+	structural *structuralschema.Structural
+	schema     validation.SchemaValidator
+	cel        *cel.Validator
+}
+
+// Load reads the definitions in the YAML files of a folder's top level, one in each.
+func Load(files fs.FS) (Kinds, error) {
+	names, err := fs.Glob(files, "*_*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("listing definitions: %w", err)
+	}
+	kinds := Kinds{}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading a definition: %w", err)
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, definition); err != nil {
+			return nil, fmt.Errorf("reading definition %s: %w", name, err)
+		}
+		kind := &Kind{Definition: definition}
+		kind.rules = sync.OnceValues(kind.compile)
+		kinds[kind.GroupVersionKind()] = kind
+	}
+	return kinds, nil
+}
+
+// GroupVersionKind is the kind's full name.
+func (k *Kind) GroupVersionKind() runtimeschema.GroupVersionKind {
+	spec := k.Definition.Spec
+	return runtimeschema.GroupVersionKind{Group: spec.Group, Version: spec.Versions[0].Name, Kind: spec.Names.Kind}
+}
+
+// Namespaced tells whether objects of the kind live in namespaces.
+func (k *Kind) Namespaced() bool { return k.Definition.Spec.Scope == apiextensionsv1.NamespaceScoped }
+
+// Internal is the definition in the form that kube-apiserver works with, its own defaults filled in.
+func (k *Kind) Internal() (*apiextensions.CustomResourceDefinition, error) {
+	defaulted := k.Definition.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(defaulted)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&defaulted.Spec)
+	defaulted.Status.StoredVersions = []string{k.GroupVersionKind().Version}
+	internal := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(defaulted, internal, nil); err != nil {
+		return nil, fmt.Errorf("converting definition %s: %w", k.Definition.Name, err)
+	}
+	return internal, nil
+}
+
+func (k *Kind) compile() (*rules, error) {
+	internal, err := k.Internal()
+	if err != nil {
+		return nil, err
+	}
+	definition := internal.Spec.Versions[0].Schema
+	if definition == nil {
+		definition = internal.Spec.Validation
+	}
+	r := &rules{}
+	if r.structural, err = structuralschema.NewStructural(definition.OpenAPIV3Schema); err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", k.Definition.Name, err)
+	}
+	if r.schema, _, err = validation.NewSchemaValidator(definition.OpenAPIV3Schema); err != nil {
+		return nil, fmt.Errorf("compiling the schema of %s: %w", k.Definition.Name, err)
+	}
+	r.cel = cel.NewValidator(r.structural, true, celconfig.PerCallLimit)
+	return r, nil
+}
+
+// Admit does to an object what kube-apiserver does on a creation, or on an update of old: it fills in defaults, and tells
+// what is wrong. Unknown fields count as wrong, as kubectl asks for, and are taken out. Whole numbers are int64. An error
+// means that the definition itself cannot be used.
+func (k *Kind) Admit(ctx context.Context, obj, old map[string]any) (field.ErrorList, error) {
+	r, err := k.rules()
+	if err != nil {
+		return nil, err
+	}
+	problems := r.shape(obj, old)
+	for _, problem := range problems {
+		switch problem.Type {
+		case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return problems, nil // The rules are not evaluated on what has not even the right shape.
+		}
+	}
+	var before any
+	if old != nil {
+		before = old
+	}
+	broken, _ := r.cel.Validate(ctx, nil, r.structural, obj, before, celconfig.RuntimeCELCostBudget)
+	return append(problems, broken...), nil
+}
+
+// shape takes unknown fields out, fills in defaults, and checks the schema without its CEL rules.
+func (r *rules) shape(obj, old map[string]any) field.ErrorList {
+	var problems field.ErrorList
+	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	for _, path := range pruning.PruneWithOptions(obj, r.structural, true, options) {
+		problems = append(problems, &field.Error{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: "unknown field"})
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(obj, r.structural)
+	defaulting.Default(obj, r.structural)
+	if old == nil {
+		return append(problems, validation.ValidateCustomResource(nil, obj, r.schema)...)
+	}
+	return append(problems, validation.ValidateCustomResourceUpdate(nil, obj, old, r.schema)...)
+}

@@ -1,0 +1,141 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/test/corpus"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// warned collects the warnings that kube-apiserver sends beside its answers.
+type warned struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warned) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// since gives what was said since it was last asked.
+func (w *warned) since() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	texts := w.texts
+	w.texts = nil
+	return texts
+}
+
+// Every case of the corpus comes out the same on a real kube-apiserver, by dry run, with schemas, rules and webhooks.
+func TestAdmissionCorpus(t *testing.T) {
+	kube.Install(t)
+	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it-corpus"), zone: "corpus.example", object: "world"}
+	f.answers()
+	folder := kube.Root(t) + "/test/corpus"
+	cases, err := corpus.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world, err := corpus.World(folder, f.namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range world {
+		f.create(o)
+	}
+	told := &warned{}
+	config := rest.CopyConfig(kube.Config(t))
+	config.WarningHandler = told
+	c := client.WithFieldValidation(kube.ClientAs(t, config), "Strict")
+	f.worldKnown(c, told, cases)
+	for _, test := range cases {
+		t.Run(test.Name, func(t *testing.T) { checkCorpusCase(t, c, told, f.namespace, test) })
+	}
+}
+
+// worldKnown waits until the webhook's caches have the world: until those cases come out right that need something of it.
+func (f *fixture) worldKnown(c client.Client, told *warned, cases []corpus.Case) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		for _, test := range cases {
+			if test.Labels["zone"] != "world" || test.OldSpec != nil {
+				continue
+			}
+			refusal := refusalOf(c.Create(ctx, test.Object(f.namespace, runtime.DeepCopyJSON(test.Spec)), client.DryRunAll))
+			if problems := test.Outcome(refusal, told.since()); len(problems) > 0 {
+				return fmt.Errorf("%s: %s", test.Name, problems[0])
+			}
+		}
+		return nil
+	})
+}
+
+func checkCorpusCase(t *testing.T, c client.Client, told *warned, namespace string, test corpus.Case) {
+	t.Helper()
+	object := test.Object(namespace, runtime.DeepCopyJSON(test.Spec))
+	told.since()
+	var refusal string
+	if test.OldSpec == nil {
+		refusal = refusalOf(c.Create(t.Context(), object, client.DryRunAll))
+	} else {
+		refusal = dryUpdate(t, c, told, object, test)
+	}
+	for _, problem := range test.Outcome(refusal, told.since()) {
+		t.Error(problem)
+	}
+	if refusal == "" {
+		for _, difference := range corpus.Differences("spec", test.Stored, object.Object["spec"].(map[string]any)) {
+			t.Errorf("stored: %s", difference)
+		}
+	}
+}
+
+// dryUpdate makes an object of the old specification, and asks for the update to the new one.
+func dryUpdate(t *testing.T, c client.Client, told *warned, object *unstructured.Unstructured, test corpus.Case) string {
+	t.Helper()
+	// A name of its own for each case: the controller may hold a deleted object for a moment.
+	old := test.Object(object.GetNamespace(), runtime.DeepCopyJSON(test.OldSpec))
+	old.SetName("")
+	old.SetGenerateName("case-")
+	if err := c.Create(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Delete(t.Context(), old); err != nil {
+			t.Error(err)
+		}
+	}()
+	return refusalOf(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
+			return err
+		}
+		told.since()
+		update := old.DeepCopy()
+		update.Object["spec"] = runtime.DeepCopyJSON(test.Spec)
+		if err := c.Update(t.Context(), update, client.DryRunAll); err != nil {
+			return err
+		}
+		*object = *update
+		return nil
+	}))
+}
+
+func refusalOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimSpace(err.Error())
+}

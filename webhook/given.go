@@ -1,0 +1,69 @@
+package webhook
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+)
+
+// given are objects that are all there is: those of a folder of manifests. It is no cache, and nothing changes in it once it
+// is filled.
+type given struct {
+	*zoneIndex
+	instanceList []*v1beta1.Bind9Instance
+	records      map[recordPlace][]v1beta1.Record
+	endpoints    map[string][]*v1alpha1.DNSEndpoint
+}
+
+// recordPlace is what records are found by.
+type recordPlace struct{ kind, namespace, key string }
+
+// newGiven takes objects of our kinds, in any order; others are passed over.
+func newGiven(all ...client.Object) *given {
+	g := &given{zoneIndex: newZoneIndex(), records: map[recordPlace][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
+	for _, o := range all {
+		switch o := o.(type) {
+		case *v1beta1.DNSZone:
+			g.OnAdd(o, false)
+		case *v1beta1.Bind9Instance:
+			g.instanceList = append(g.instanceList, o)
+		}
+	}
+	for _, o := range all { // now that all zones are known
+		g.place(o)
+	}
+	return g
+}
+
+func (g *given) place(o client.Object) {
+	switch o := o.(type) {
+	case v1beta1.Record:
+		keys := []string{unstamped(o.RecordName())}
+		if zone := g.zoneOf(o); zone != nil {
+			keys = keysIn(o, zone.Spec.ZoneName)
+		}
+		for _, key := range keys {
+			at := recordPlace{v1beta1.KindOf(o).Kind, o.GetNamespace(), key}
+			g.records[at] = append(g.records[at], o)
+		}
+	case *v1alpha1.DNSEndpoint:
+		for _, key := range endpointKeys(o) {
+			g.endpoints[key] = append(g.endpoints[key], o)
+		}
+	}
+}
+
+func (g *given) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
+	return g.instanceList, nil
+}
+
+func (g *given) recordsUnder(_ context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
+	return g.records[recordPlace{kind.Kind, namespace, key}], nil
+}
+
+func (g *given) endpointsUnder(_ context.Context, key string) ([]*v1alpha1.DNSEndpoint, error) {
+	return g.endpoints[key], nil
+}

@@ -1,0 +1,170 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/manifests/crds"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/manifest"
+	"github.com/lockstep-dns/lockstep/pkg/schema"
+	"github.com/lockstep-dns/lockstep/webhook"
+)
+
+// Checker knows the definitions that this build comes with. It can check many times, not at the same time.
+type Checker struct {
+	kinds  schema.Kinds
+	scheme *runtime.Scheme
+}
+
+// NewChecker reads the definitions.
+func NewChecker() (*Checker, error) {
+	kinds, err := schema.Load(crds.Files)
+	if err != nil {
+		return nil, fmt.Errorf("loading the definitions: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering the kinds: %w", err)
+		}
+	}
+	return &Checker{kinds, scheme}, nil
+}
+
+// Check gives what is wrong or doubtful with the objects, by file and line, and how many objects are of our kinds. Those
+// of a namespaced kind that name no namespace are taken to be in the given one.
+func (c *Checker) Check(ctx context.Context, objects []manifest.Object, namespace string) (findings []Finding, checked int, err error) {
+	p := pass{Checker: c, seen: map[string]manifest.Object{}}
+	for _, o := range objects {
+		if err := p.alone(ctx, o, namespace); err != nil {
+			return nil, 0, err
+		}
+	}
+	judgements, err := webhook.JudgeTogether(ctx, p.typed)
+	if err != nil {
+		return nil, 0, fmt.Errorf("judging the objects together: %w", err)
+	}
+	for i, judgement := range judgements {
+		if p.broken[i] {
+			continue // It would not come to a review.
+		}
+		p.problems(p.sources[i], "admission", judgement.Problems)
+		for _, warning := range judgement.Warnings {
+			p.add(p.sources[i], Warning, "admission", "", warning)
+		}
+	}
+	slices.SortStableFunc(p.findings, compareFindings)
+	return p.findings, p.checked, nil
+}
+
+// pass is one check.
+type pass struct {
+	*Checker
+	checked  int
+	findings []Finding
+	// seen are the objects by kind, namespace and name.
+	seen map[string]manifest.Object
+	// typed are the objects that take part in the reviews, with where they are from and whether they are broken already.
+	typed   []client.Object
+	sources []manifest.Object
+	broken  []bool
+}
+
+// alone checks an object by itself.
+func (p *pass) alone(ctx context.Context, o manifest.Object, namespace string) error {
+	gvk := o.GroupVersionKind()
+	kind, known := p.kinds[gvk]
+	if !known {
+		if names := p.kindsOf(gvk.Group); len(names) > 0 {
+			p.checked++
+			p.add(o, Error, "kind", "kind", fmt.Sprintf("kind: %s has no kind %s; the group has %s", o.GetAPIVersion(), gvk.Kind, strings.Join(names, ", ")))
+		}
+		return nil
+	}
+	p.checked++
+	switch {
+	case !kind.Namespaced():
+		o.SetNamespace("")
+	case o.GetNamespace() == "":
+		o.SetNamespace(namespace)
+	}
+	before := len(p.findings)
+	p.twice(o)
+	p.problems(o, "metadata", validation.ValidateObjectMetaAccessor(&o.Unstructured, kind.Namespaced(), validation.NameIsDNSSubdomain, field.NewPath("metadata")))
+	delete(o.Object, "status") // A creation does not take it.
+	problems, err := kind.Admit(ctx, o.Object, nil)
+	if err != nil {
+		return fmt.Errorf("checking %s: %w", describe(o), err)
+	}
+	p.problems(o, "schema", problems)
+	return p.take(o, len(p.findings) > before)
+}
+
+// take has an object take part in the reviews. A broken zone or server still does: what refers to it is not to blame. A
+// broken record is not there.
+func (p *pass) take(o manifest.Object, broken bool) error {
+	object, err := p.scheme.New(o.GroupVersionKind())
+	if err != nil {
+		return fmt.Errorf("making a %s: %w", o.GetKind(), err)
+	}
+	typed, ok := object.(client.Object)
+	_, record := object.(v1beta1.Record)
+	if !ok || (broken && record) || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object) != nil {
+		return nil
+	}
+	p.typed, p.sources, p.broken = append(p.typed, typed), append(p.sources, o), append(p.broken, broken)
+	return nil
+}
+
+// twice finds objects that would overwrite each other.
+func (p *pass) twice(o manifest.Object) {
+	id := describe(o)
+	if first, again := p.seen[id]; again && o.GetName() != "" {
+		p.add(o, Error, "twice", "metadata.name", fmt.Sprintf("metadata.name: %s:%d declares this object already; the later one would overwrite it", first.File, first.Line("")))
+		return
+	}
+	p.seen[id] = o
+}
+
+// kindsOf are the kinds of a group, none when it is not ours.
+func (p *pass) kindsOf(group string) []string {
+	var names []string
+	for gvk := range p.kinds {
+		if gvk.Group == group {
+			names = append(names, gvk.Version+" "+gvk.Kind)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (p *pass) problems(o manifest.Object, rule string, problems field.ErrorList) {
+	for _, problem := range problems {
+		p.add(o, Error, rule, problem.Field, problem.Error())
+	}
+}
+
+func (p *pass) add(o manifest.Object, level Level, rule, path, message string) {
+	p.findings = append(p.findings, Finding{
+		File: o.File, Line: o.Line(path), Level: level, Rule: rule, Field: path, Message: message,
+		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
+	})
+}
+
+// describe names an object as messages do: ARecord dns/www.
+func describe(o manifest.Object) string {
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
+	}
+	return o.GetKind() + " " + name
+}

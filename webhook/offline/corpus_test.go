@@ -1,0 +1,115 @@
+package offline
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/manifest"
+	"github.com/lockstep-dns/lockstep/test/corpus"
+)
+
+const corpusFolder = "../../test/corpus"
+
+// Every case of the corpus comes out as it says, without a cluster.
+func TestCorpus(t *testing.T) {
+	checker, err := NewChecker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := corpus.Load(corpusFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, c := range cases {
+		kinds[c.Kind]++
+		t.Run(c.Name, func(t *testing.T) { checkCase(t, checker, c) })
+	}
+	if len(cases) < 150 || len(kinds) != len(checker.kinds) {
+		t.Errorf("%d cases of %d kinds, want 150 or more of all %d", len(cases), len(kinds), len(checker.kinds))
+	}
+}
+
+func checkCase(t *testing.T, checker *Checker, c corpus.Case) {
+	t.Helper()
+	object := file(t, "case", c.Object("corpus", c.Spec))
+	findings := append(update(t, checker, c), beside(t, checker, object)...)
+	var refusals, warnings []string
+	for _, f := range findings {
+		if f.Level == Error {
+			refusals = append(refusals, f.Message)
+		} else {
+			warnings = append(warnings, f.Message)
+		}
+	}
+	for _, problem := range c.Outcome(strings.Join(refusals, "\n"), warnings) {
+		t.Error(problem)
+	}
+	if len(refusals) == 0 {
+		for _, difference := range corpus.Differences("spec", c.Stored, object.Object["spec"].(map[string]any)) {
+			t.Errorf("stored: %s", difference)
+		}
+	}
+}
+
+// beside gives what is found at the object, applied to the world.
+func beside(t *testing.T, checker *Checker, object manifest.Object) []Finding {
+	t.Helper()
+	world, err := corpus.World(corpusFolder, "corpus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []manifest.Object
+	for _, o := range world {
+		all = append(all, file(t, "world", o))
+	}
+	findings, _, err := checker.Check(t.Context(), append(all, object), "corpus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var its []Finding
+	for _, f := range findings {
+		if f.File != object.File {
+			t.Fatalf("in the world: %s", f.Text())
+		}
+		its = append(its, f)
+	}
+	return its
+}
+
+// file is an object as it is read from a file.
+func file(t *testing.T, name string, o *unstructured.Unstructured) manifest.Object {
+	t.Helper()
+	text, err := o.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, faults := manifest.Parse(name, text)
+	if len(objects) != 1 {
+		t.Fatalf("%d objects, %v", len(objects), faults)
+	}
+	return objects[0]
+}
+
+// update gives what the schema says to a change, which manifests alone do not show.
+func update(t *testing.T, checker *Checker, c corpus.Case) []Finding {
+	t.Helper()
+	if c.OldSpec == nil {
+		return nil
+	}
+	old, object := c.Object("corpus", runtime.DeepCopyJSON(c.OldSpec)), c.Object("corpus", runtime.DeepCopyJSON(c.Spec))
+	kind := checker.kinds[object.GroupVersionKind()]
+	for _, o := range []map[string]any{old.Object, nil} {
+		problems, err := kind.Admit(t.Context(), object.Object, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o != nil && len(problems) > 0 {
+			return []Finding{{Level: Error, Message: problems.ToAggregate().Error()}}
+		}
+	}
+	return nil
+}

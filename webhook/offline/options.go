@@ -1,0 +1,88 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dns/lockstep/pkg/manifest"
+)
+
+// ErrFindings says that manifests were read and are not good.
+var ErrFindings = errors.New("the manifests are not good")
+
+// Options are the flags of "lockstep validate".
+type Options struct {
+	// Files are files and folders; "-" is standard input.
+	Files []string
+	// Namespace is that of objects that name none.
+	Namespace string
+	// Output is text, json or sarif.
+	Output string
+	// Strict has warnings count as errors.
+	Strict bool
+}
+
+// NewOptions gives the defaults.
+func NewOptions() *Options {
+	return &Options{Namespace: "default", Output: "text"}
+}
+
+// AddFlags registers the flags with their defaults.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVarP(&o.Files, "filename", "f", o.Files, "file, or folder with all that is below it, or - for standard input; may be repeated")
+	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "namespace of objects that name none")
+	fs.StringVarP(&o.Output, "output", "o", o.Output, "how to report: text, json or sarif")
+	fs.BoolVar(&o.Strict, "strict", o.Strict, "exit with 1 for warnings too")
+}
+
+// Validate names every flag that is wrong.
+func (o *Options) Validate() error {
+	var errs []error
+	if len(o.Files) == 0 {
+		errs = append(errs, errors.New("nothing to check: name files or folders with -f"))
+	}
+	if formats[o.Output] == nil {
+		errs = append(errs, fmt.Errorf("--output=%q: must be one of %s", o.Output, strings.Join(slices.Sorted(maps.Keys(formats)), ", ")))
+	}
+	return errors.Join(errs...)
+}
+
+// Run writes the report to out and one line about it to log. It gives ErrFindings when an object would be refused; any
+// other error means that it could not be told.
+func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) error {
+	objects, faults, err := manifest.Read(in, o.Files...)
+	if err != nil {
+		return fmt.Errorf("reading the manifests: %w", err)
+	}
+	checker, err := NewChecker()
+	if err != nil {
+		return err
+	}
+	findings, checked, err := checker.Check(ctx, objects, o.Namespace)
+	if err != nil {
+		return err
+	}
+	findings = append(faultFindings(faults), findings...)
+	slices.SortStableFunc(findings, compareFindings)
+	if err := formats[o.Output](out, findings, checked); err != nil {
+		return err
+	}
+	wrong := 0
+	for _, f := range findings {
+		if f.Level == Error {
+			wrong++
+		}
+	}
+	fmt.Fprintf(log, "objects checked: %d, errors: %d, warnings: %d\n", checked, wrong, len(findings)-wrong)
+	if wrong > 0 || (o.Strict && len(findings) > 0) {
+		return ErrFindings
+	}
+	return nil
+}

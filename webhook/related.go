@@ -1,0 +1,174 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// related collects what other objects declare in a zone that may exclude a record or be excluded by it. What that leads to
+// is for package source to say: everything is collected that has a part in it.
+type related struct {
+	objects objects
+	zone    *v1beta1.DNSZone
+	// itself is the record, as a stored one has it.
+	itself  source.ObjectKey
+	records map[source.ObjectKey]v1beta1.Record
+	// endpoints are those endpoints of each DNSEndpoint that were found, by their place.
+	endpoints map[source.ObjectKey]map[int]*v1alpha1.Endpoint
+	found     map[source.ObjectKey]*v1alpha1.DNSEndpoint
+}
+
+// relatedTo gives the objects, of each DNSEndpoint only the endpoints that matter, however many it has.
+func relatedTo(ctx context.Context, o objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]source.Object, error) {
+	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+	if err != nil {
+		return nil, fmt.Errorf("naming the record: %w", err)
+	}
+	r := &related{
+		objects: o, zone: zone, itself: source.KeyOf(record), records: map[source.ObjectKey]v1beta1.Record{},
+		endpoints: map[source.ObjectKey]map[int]*v1alpha1.Endpoint{}, found: map[source.ObjectKey]*v1alpha1.DNSEndpoint{},
+	}
+	if err := r.at(ctx, owner); err != nil {
+		return nil, err
+	}
+	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
+	if err != nil {
+		return nil, fmt.Errorf("naming the zone: %w", err)
+	}
+	for name := range above(owner, apex) {
+		if err := r.at(ctx, name, dns.TypeNS); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.byType(ctx, record, owner, apex); err != nil {
+		return nil, err
+	}
+	return r.all(), nil
+}
+
+// byType collects what only matters to some types: the data that a delegation would hide, and aliases that a name server
+// of the zone would be.
+func (r *related) byType(ctx context.Context, record v1beta1.Record, owner, apex string) error {
+	switch rrtype := v1beta1.KindOf(record).RRType; {
+	case rrtype == dns.TypeCNAME:
+		return r.at(ctx, apex, dns.TypeNS)
+	case rrtype == dns.TypeA || rrtype == dns.TypeAAAA:
+		return r.under(ctx, naming(owner), dns.TypeNS)
+	case rrtype == dns.TypeNS && owner == apex:
+		_, hosts, err := source.RecordData(record, r.zone.Spec.ZoneName)
+		if err != nil {
+			return fmt.Errorf("reading the record: %w", err)
+		}
+		for _, host := range hosts {
+			if err := r.at(ctx, host, dns.TypeCNAME); err != nil {
+				return err
+			}
+		}
+	case rrtype == dns.TypeNS:
+		if err := r.under(ctx, below(owner)); err != nil {
+			return err
+		}
+		return r.glue(ctx)
+	}
+	return nil
+}
+
+// glue collects the delegations for which an address below another one is glue.
+func (r *related) glue(ctx context.Context) error {
+	for _, record := range r.records {
+		if rrtype := v1beta1.KindOf(record).RRType; rrtype != dns.TypeA && rrtype != dns.TypeAAAA {
+			continue
+		}
+		if owner, err := source.OwnerName(record.RecordName(), r.zone.Spec.ZoneName); err == nil {
+			if err := r.under(ctx, naming(owner), dns.TypeNS); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// at collects what is declared at a name, of all types or of one.
+func (r *related) at(ctx context.Context, name string, types ...uint16) error {
+	keys := []string{name, unstamped(name)}
+	if dnsName(name) == source.DNSName(r.zone) {
+		keys = append(keys, unstamped("@"))
+	}
+	for _, key := range keys {
+		if err := r.under(ctx, key, types...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// under collects what the index has under a key, of all types or of one, as far as the zone takes it.
+func (r *related) under(ctx context.Context, key string, types ...uint16) error {
+	for _, kind := range v1beta1.RecordKinds {
+		if len(types) > 0 && !slices.Contains(types, kind.RRType) {
+			continue
+		}
+		records, err := r.objects.recordsUnder(ctx, kind, r.zone.Namespace, key)
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			if id := source.KeyOf(record); id != r.itself && isZone(r.objects.zoneOf(record), r.zone) {
+				r.records[id] = record
+			}
+		}
+	}
+	endpoints, err := r.objects.endpointsUnder(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, e := range endpoints {
+		r.take(e, key)
+	}
+	return nil
+}
+
+// take notes the endpoints of a DNSEndpoint that are under the key and in the zone.
+func (r *related) take(e *v1alpha1.DNSEndpoint, key string) {
+	id := source.KeyOf(e)
+	for i, endpoint := range e.Spec.Endpoints {
+		if endpoint == nil || !slices.Contains(keysOfEndpoint(endpoint), key) || !isZone(r.objects.endpointZone(e.Namespace, endpoint.DNSName), r.zone) {
+			continue
+		}
+		if r.found[id] = e; r.endpoints[id] == nil {
+			r.endpoints[id] = map[int]*v1alpha1.Endpoint{}
+		}
+		r.endpoints[id][i] = endpoint
+	}
+}
+
+// all gives what was collected. Which comes first is decided by age, not by place.
+func (r *related) all() []source.Object {
+	var all []source.Object
+	for _, record := range r.records {
+		all = append(all, record)
+	}
+	for id, e := range r.found {
+		part := *e
+		part.Spec.Endpoints = nil
+		for i := range e.Spec.Endpoints {
+			if endpoint := r.endpoints[id][i]; endpoint != nil {
+				part.Spec.Endpoints = append(part.Spec.Endpoints, endpoint)
+			}
+		}
+		all = append(all, &part)
+	}
+	return all
+}
+
+func isZone(candidate, zone *v1beta1.DNSZone) bool {
+	return candidate != nil && candidate.Namespace == zone.Namespace && candidate.Name == zone.Name
+}
