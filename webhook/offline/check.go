@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dns/lockstep/manifests/crds"
+	"github.com/lockstep-dns/lockstep/manifests"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/manifest"
@@ -27,7 +27,7 @@ type Checker struct {
 
 // NewChecker reads the definitions.
 func NewChecker() (*Checker, error) {
-	kinds, err := schema.Load(crds.Files)
+	kinds, err := schema.Load(manifests.Definitions())
 	if err != nil {
 		return nil, fmt.Errorf("loading the definitions: %w", err)
 	}

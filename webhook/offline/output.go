@@ -28,7 +28,7 @@ func writeJSON(w io.Writer, findings []Finding, checked int) error {
 	return encode(w, struct {
 		Objects  int       `json:"objects"`
 		Findings []Finding `json:"findings"`
-	}{checked, slices.Concat([]Finding{}, findings)})
+	}{checked, append([]Finding{}, findings...)}) // Never null.
 }
 
 // Parts of SARIF 2.1.0 (OASIS), as far as it is written.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"github.com/lockstep-dns/lockstep/manifests/crds"
+	"github.com/lockstep-dns/lockstep/manifests"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/schema"
 )
@@ -26,7 +26,7 @@ import (
 func TestManifests(t *testing.T) {
 	kinds := loadKinds(t)
 	seen := 0
-	for _, file := range manifests(t) {
+	for _, file := range shown(t) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -59,8 +59,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// manifests lists the files that show objects to users.
-func manifests(t *testing.T) []string {
+// shown lists the files that show objects to users.
+func shown(t *testing.T) []string {
 	t.Helper()
 	var files []string
 	for _, dir := range []string{"docs", "manifests/examples", "test/e2e/testdata"} {
@@ -208,13 +208,13 @@ type kind struct {
 
 func loadKinds(t *testing.T) map[string]*kind {
 	t.Helper()
-	loaded, err := schema.Load(crds.Files)
+	loaded, err := schema.Load(manifests.Definitions())
 	if err != nil || len(loaded) == 0 {
 		t.Fatalf("no definitions: %v", err)
 	}
 	kinds := map[string]*kind{}
 	for gvk, k := range loaded {
-		text, err := fs.ReadFile(crds.Files, gvk.Group+"_"+k.Definition.Spec.Names.Plural+".yaml")
+		text, err := fs.ReadFile(manifests.Definitions(), gvk.Group+"_"+k.Definition.Spec.Names.Plural+".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,148 @@
+package offline
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const good = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: Bind9Cluster
+metadata: {name: dns}
+spec: {}
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: DNSZone
+metadata: {name: z}
+spec:
+  zoneName: example.com
+  clusterRef: dns
+  soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}
+  recordsFrom: [{selector: {matchLabels: {zone: z}}}]
+---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: CNAMERecord
+metadata: {name: blog, labels: {zone: z}}
+spec: {name: blog, target: www}
+`
+
+// conflict cannot be beside good, doubt can.
+const (
+	conflict = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: ARecord
+metadata: {name: blog, labels: {zone: z}}
+spec:
+  name: blog
+  ipv4Addresses: [192.0.2.1]
+`
+	doubt = `
+apiVersion: bindy.firestoned.io/v1beta1
+kind: ARecord
+metadata: {name: lost}
+spec: {name: lost, ipv4Addresses: [192.0.2.1]}
+`
+)
+
+func TestRun(t *testing.T) {
+	tests := map[string]struct {
+		manifests map[string]string
+		strict    bool
+		refused   bool
+		want      []string // lines of the report, without the folder
+	}{
+		"good":              {manifests: map[string]string{"all.yaml": good}},
+		"conflict":          {manifests: map[string]string{"all.yaml": good + "---" + conflict}, refused: true, want: []string{"all.yaml:25: error: ARecord default/blog: spec.name: Invalid value: blog.example.com. is an alias, declared by CNAMERecord default/blog, which is older"}},
+		"across files":      {manifests: map[string]string{"a.yaml": conflict, "b.yaml": good}, refused: true, want: []string{"b.yaml:19: error: CNAMERecord default/blog: spec.name: Invalid value: blog.example.com. already has A data, declared by ARecord default/blog"}},
+		"in doubt":          {manifests: map[string]string{"all.yaml": good + "---" + doubt}, want: []string{"all.yaml:21: warning: ARecord default/lost: no DNSZone in namespace default selects"}},
+		"in doubt, strict":  {manifests: map[string]string{"all.yaml": good + "---" + doubt}, strict: true, refused: true, want: []string{"warning"}},
+		"twice":             {manifests: map[string]string{"a.yaml": good, "b.yaml": good}, refused: true, want: []string{"b.yaml:4: error: Bind9Cluster default/dns: metadata.name: ", "b.yaml:9: error", "b.yaml:18: error"}},
+		"bad name":          {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: Lost_}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/Lost_: metadata.name: Invalid value"}},
+		"unknown version":   {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "v1beta1", "v1", 1)}, refused: true, want: []string{"a.yaml:3: error: ARecord lost: kind: bindy.firestoned.io/v1 has no kind ARecord"}},
+		"other kinds":       {manifests: map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_}\n"}},
+		"not YAML":          {manifests: map[string]string{"a.yaml": good + "---\na: b: c\n"}, refused: true, want: []string{"a.yaml:21: error: not YAML: "}},
+		"missing field":     {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost, ipv4", "ipv4", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord default/lost: spec.name: Required value"}},
+		"broken zone":       {manifests: map[string]string{"a.yaml": strings.Replace(good, "zoneName: example.com", "zoneName: example.com.", 1)}, refused: true, want: []string{"a.yaml:11: error: DNSZone default/z: spec.zoneName: Invalid value"}},
+		"a list of objects": {manifests: map[string]string{"a.json": `{"apiVersion": "v1", "kind": "List", "items": [` + "\n" + `{"apiVersion": "bindy.firestoned.io/v1beta1", "kind": "Bind9Cluster", "metadata": {"name": "c"}, "spec": {"x": 1}}]}`}, refused: true, want: []string{"a.json:2: error: Bind9Cluster default/c: spec.x: Invalid value: unknown field"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range tc.manifests {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := NewOptions()
+			o.Files, o.Strict = []string{dir}, tc.strict
+			var out, log strings.Builder
+			if err := o.Run(t.Context(), nil, &out, &log); errors.Is(err, ErrFindings) != tc.refused || (err != nil && !tc.refused) {
+				t.Errorf("%v, want refused = %v", err, tc.refused)
+			}
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if out.Len() == 0 {
+				lines = nil
+			}
+			if len(lines) != len(tc.want) {
+				t.Fatalf("%d findings, want %d:\n%s", len(lines), len(tc.want), out.String())
+			}
+			for i, want := range tc.want {
+				if got := strings.TrimPrefix(lines[i], dir+"/"); !strings.Contains(got, want) {
+					t.Errorf("finding %d lacks %q: %s", i, want, got)
+				}
+			}
+		})
+	}
+}
+
+// What programs read has the same findings, and is valid without any.
+func TestOutput(t *testing.T) {
+	for _, text := range []string{good, good + "---" + conflict} {
+		run := func(output string) []byte {
+			o := NewOptions()
+			o.Files, o.Output = []string{"-"}, output
+			var out, log strings.Builder
+			if err := o.Run(t.Context(), strings.NewReader(text), &out, &log); err != nil && !errors.Is(err, ErrFindings) {
+				t.Fatal(err)
+			}
+			return []byte(out.String())
+		}
+		var report struct {
+			Objects  int
+			Findings []Finding
+		}
+		if err := json.Unmarshal(run("json"), &report); err != nil || report.Objects < 3 || report.Findings == nil {
+			t.Fatalf("%v: %+v", err, report)
+		}
+		var log sarifLog
+		if err := json.Unmarshal(run("sarif"), &log); err != nil || log.Version != "2.1.0" || len(log.Runs) != 1 || log.Runs[0].Results == nil {
+			t.Fatalf("%v: %+v", err, log)
+		}
+		if len(log.Runs[0].Results) != len(report.Findings) {
+			t.Errorf("%d results, %d findings", len(log.Runs[0].Results), len(report.Findings))
+		}
+		for i, result := range log.Runs[0].Results {
+			place, f := result.Locations[0].PhysicalLocation, report.Findings[i]
+			if Rules[result.RuleID] == "" || result.Message.Text != f.Message || place.Region.StartLine != f.Line || place.ArtifactLocation.URI == "" {
+				t.Errorf("result %+v of finding %+v", result, f)
+			}
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	o := NewOptions()
+	o.Output = "xml"
+	if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "nothing to check") || !strings.Contains(err.Error(), "json, sarif, text") {
+		t.Errorf("%v", err)
+	}
+	o = NewOptions()
+	o.Files = []string{filepath.Join(t.TempDir(), "nowhere.yaml")}
+	if err := o.Run(t.Context(), nil, nil, nil); err == nil || errors.Is(err, ErrFindings) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
