@@ -114,6 +114,13 @@ func (c *Client) Command(ctx context.Context, server Server, zone, command strin
 	return answer.Details, err
 }
 
+// Statistics are the counters of the sidecar's named.
+func (c *Client) Statistics(ctx context.Context, server Server) (Statistics, error) {
+	var stats Statistics
+	err := c.call(ctx, http.MethodGet, server, "/statistics", nil, &stats)
+	return stats, err
+}
+
 // Ready returns nil when the sidecar and its named answer.
 func (c *Client) Ready(ctx context.Context, server Server) error {
 	return c.call(ctx, http.MethodGet, server, "/ready", nil, nil)

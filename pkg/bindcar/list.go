@@ -2,16 +2,13 @@ package bindcar
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 )
 
-// statistics is the part of named's statistics channel that lists zones.
-type statistics struct {
+// zoneStatistics is the part of named's statistics channel that lists zones.
+type zoneStatistics struct {
 	Views map[string]struct {
 		Zones []struct {
 			Name   string  `json:"name"`
@@ -98,8 +95,8 @@ func (s *server) zoneInList(ctx context.Context, name string) (Zone, error) {
 
 // zones lists what named serves, sorted by name: its statistics channel has all zones and serials in one answer.
 func (s *server) zones(ctx context.Context) ([]Zone, error) {
-	stats, err := s.statistics(ctx)
-	if err != nil {
+	var stats zoneStatistics
+	if err := s.readStatistics(ctx, "zones", &stats); err != nil {
 		return nil, err
 	}
 	added, err := s.descriptions.all(s.options.ZonesDir)
@@ -120,23 +117,4 @@ func (s *server) zones(ctx context.Context) ([]Zone, error) {
 	}
 	slices.SortFunc(zones, func(a, b Zone) int { return strings.Compare(a.Name, b.Name) })
 	return zones, nil
-}
-
-func (s *server) statistics(ctx context.Context) (statistics, error) {
-	var stats statistics
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.options.StatisticsURL+"/json/v1/zones", nil)
-	if err != nil {
-		return stats, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return stats, fmt.Errorf("asking named for its zones: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return stats, fmt.Errorf("asking named for its zones: %s", response.Status)
-	}
-	return stats, json.NewDecoder(response.Body).Decode(&stats)
 }

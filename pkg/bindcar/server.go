@@ -48,7 +48,7 @@ func newServer(options Options) (*server, error) {
 		return nil, err
 	}
 	stopping, stopStreams := context.WithCancel(context.Background())
-	return &server{
+	s := &server{
 		options:   options,
 		control:   named.NewControl(options.RNDCAddress, key),
 		auth:      newAuthenticator(review, options.AllowedServiceAccounts),
@@ -57,7 +57,9 @@ func newServer(options Options) (*server, error) {
 		notices:   newNoticeLog(maxNotices),
 		heartbeat: heartbeat, reviewEvery: goodFor,
 		stopping: stopping, stopStreams: stopStreams,
-	}, nil
+	}
+	s.metrics.registry.MustRegister(&namedMetrics{read: s.statistics})
+	return s, nil
 }
 
 // newLimiter lets through so many requests a second, and as many at once.
@@ -94,6 +96,7 @@ func (s *server) handler() http.Handler {
 		route(method+" /zones/{name}/records", notImplemented)
 	}
 	route("GET /server/status", s.serverStatus)
+	route("GET /statistics", s.getStatistics)
 
 	root := http.NewServeMux()
 	root.HandleFunc("GET "+apiPrefix+"/health", func(w http.ResponseWriter, _ *http.Request) {
