@@ -39,7 +39,11 @@ type Client struct {
 	secure bool
 }
 
-// NewClient makes a client. Connections are kept open, a few to each sidecar.
+// idleConnections to each sidecar are kept open: as many as a controller that goes over many zones at once uses. Another
+// costs both sides a handshake, which takes longer than adding a zone.
+const idleConnections = 32
+
+// NewClient makes a client. Connections are kept open.
 func NewClient(options ClientOptions) *Client {
 	timeout := options.Timeout
 	if timeout == 0 {
@@ -47,7 +51,7 @@ func NewClient(options ClientOptions) *Client {
 	}
 	transport := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		MaxIdleConnsPerHost:   4,
+		MaxIdleConnsPerHost:   idleConnections,
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: timeout,
 	}

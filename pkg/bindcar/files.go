@@ -28,11 +28,29 @@ func (s *server) files(zone string) zoneFiles {
 func (f zoneFiles) zone() string        { return f.stem + suffixZone }
 func (f zoneFiles) description() string { return f.stem + suffixDescription }
 
+// any tells whether there is a file of the zone, or may be.
+func (f zoneFiles) any() bool {
+	for _, name := range append([]string{f.description()}, f.contents()...) {
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f zoneFiles) contents() []string {
+	names := make([]string, len(namedSuffixes))
+	for i, suffix := range namedSuffixes {
+		names[i] = f.zone() + suffix
+	}
+	return names
+}
+
 // remove deletes every file of the zone. A journal that was left behind would be applied to a new zone of that name.
 func (f zoneFiles) remove() error {
 	problems := []error{removeFile(f.description())}
-	for _, suffix := range namedSuffixes {
-		problems = append(problems, removeFile(f.zone()+suffix))
+	for _, name := range f.contents() {
+		problems = append(problems, removeFile(name))
 	}
 	return errors.Join(problems...)
 }
