@@ -25,8 +25,7 @@ import (
 // authority is the project's certificate authority as the cluster has it.
 func (f *fixture) authority(ctx context.Context) (certs.State, error) {
 	var secret corev1.Secret
-	key := certs.SecretKey("lockstep-system")
-	if err := f.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &secret); err != nil {
+	if err := f.client.Get(ctx, certs.SecretKey("lockstep-system"), &secret); err != nil {
 		return certs.State{}, err
 	}
 	return certs.ReadSecret(&secret)
