@@ -68,6 +68,7 @@ func (w *Writer) endpoint(ctx context.Context, key source.ObjectKey) error {
 // gather finds out what is known about a DNSEndpoint.
 func (w *Writer) gather(ctx context.Context, key source.ObjectKey, o *v1alpha1.DNSEndpoint) (*endpointNews, error) {
 	n := &endpointNews{object: o, Placement: w.Place(o), facts: status.EndpointFacts{Generation: o.Generation}}
+	w.await(key, o, slices.Concat(n.Taken, n.Held)...)
 	for _, zone := range n.Taken {
 		e, heard := w.latest(zone)
 		facts := endpointZone(zone, e, heard, key, o)

@@ -168,3 +168,46 @@ func TestEndpointLeavesAZoneThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// Former names are noted until no zone has anything to do any more, whether or not what it still had to do concerned the
+// object: that it is done is no change of the object.
+func TestFormerNamesAreLookedAtAgainWhenTheZoneIsDone(t *testing.T) {
+	endpoints := endpointsIn(1, "www.a.com")
+	record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app", UID: "app", Generation: 1}}
+	record.Spec.Name, record.Spec.IPv4Addresses = "www", []string{"192.0.2.1"}
+	for _, o := range []source.Object{endpoints, record} {
+		o.SetAnnotations(map[string]string{v1beta1.FormerNamesAnnotation: "old.a.com./A"})
+		zone := zoneNamed("a")
+		desired, err := source.Build(zone, []source.Object{o}, source.Options{Owns: func(string, string) bool { return true }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass := SyncCompleted{Zone: zone, Desired: desired, Problem: status.Yes(status.ReconcileSucceeded, ""), Pending: 1}
+		w := NewWriter(Options{Client: shelve(o), Place: func(source.Object) Placement { return Placement{Taken: []types.NamespacedName{zoneKey("a")}} }})
+		key := source.KeyOf(o)
+		posted := func(pass SyncCompleted) bool {
+			_ = w.OnSyncCompleted(t.Context(), pass)
+			_, posted := w.out.take(key)
+			return posted
+		}
+		posted(pass)
+		n, err := w.gather(t.Context(), key, endpoints)
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoints.Status = status.Endpoint(endpoints.Status, n.facts, pass.At)
+		for _, d := range desired.Of(source.KeyOf(record)) {
+			record.Status = status.Record(record.Status, recordFacts(pass, d), pass.At)
+		}
+		if _, err := w.write(t.Context(), key, news{zone: zoneKey("a")}); err != nil {
+			t.Fatal(err)
+		}
+		if posted(pass) {
+			t.Errorf("%s is looked at although the outcome is the same", key.Kind)
+		}
+		pass.Pending = 0
+		if !posted(pass) {
+			t.Errorf("%s is not looked at when the zone has nothing left to do", key.Kind)
+		}
+	}
+}

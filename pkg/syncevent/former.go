@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -20,6 +21,27 @@ func (e SyncCompleted) settled(generation int64, o source.Object) bool {
 // stuck tells whether any of some RRsets is not on every primary as desired, or not gone from it.
 func (e SyncCompleted) stuck(keys []rrset.Key) bool {
 	return slices.ContainsFunc(keys, func(k rrset.Key) bool { _, stuck := e.Unprogrammed[k]; return stuck })
+}
+
+// await has an object that has former names noted looked at again when the outcome of one of the zones becomes another one:
+// that these names are gone from a zone is no change of the object. It is called before the outcomes are read, so that none
+// is missed.
+func (w *Writer) await(key source.ObjectKey, o source.Object, zones ...types.NamespacedName) {
+	if _, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]; !noted {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, zone := range zones {
+		z := w.zones[zone]
+		if z == nil {
+			continue // All of its objects are looked at after its first pass.
+		}
+		if z.waiting == nil {
+			z.waiting = map[source.ObjectKey]struct{}{}
+		}
+		z.waiting[key] = struct{}{}
+	}
 }
 
 // forgetFormerNames removes the note of an object's former names once none of the RRsets that it has or had is waiting for

@@ -328,7 +328,7 @@ func BenchmarkOnFirstSyncCompleted(b *testing.B) {
 func BenchmarkTellNothing(b *testing.B) {
 	e, objects := settled(b, 1000)
 	w := NewWriter(Options{Client: shelve(objects...)})
-	_ = w.remember(client.ObjectKeyFromObject(e.Zone), e)
+	_, _ = w.remember(client.ObjectKeyFromObject(e.Zone), e)
 	n := news{zone: client.ObjectKeyFromObject(e.Zone)}
 	i := 0
 	for b.Loop() {

@@ -30,6 +30,7 @@ func (w *Writer) record(ctx context.Context, key source.ObjectKey, n news) error
 	if n.released {
 		return w.releaseRecord(ctx, record, n)
 	}
+	w.await(key, record, n.zone)
 	e, ok := w.latest(n.zone)
 	if !ok || e.Desired == nil || !record.GetDeletionTimestamp().IsZero() {
 		return nil

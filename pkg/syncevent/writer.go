@@ -2,6 +2,7 @@ package syncevent
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -99,12 +100,12 @@ func (w *Writer) NeedLeaderElection() bool { return true }
 // OnSyncCompleted implements Listener. It costs what the pass touched.
 func (w *Writer) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
 	zone := client.ObjectKeyFromObject(e.Zone)
-	all := w.remember(zone, e)
+	all, waiting := w.remember(zone, e)
 	w.Release(zone, e.Released...)
 	if e.Desired != nil {
-		own := e.own()
+		own, rest := e.own(append(e.Touched, waiting...))
 		w.joined(zone, slices.Values(own))
-		w.out.post(news{zone: zone}, 0, own...)
+		w.out.post(news{zone: zone}, 0, append(own, rest...)...)
 		if all {
 			objects := objectsOf(e.Desired)
 			w.joined(zone, slices.Values(objects))
@@ -115,21 +116,24 @@ func (w *Writer) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
 	return nil
 }
 
-// own are the touched objects that the zone has a say in. A pass also touches records that another zone has, or has by now:
-// news of this zone would replace what that one has to tell them.
-func (e SyncCompleted) own() []source.ObjectKey {
-	var own []source.ObjectKey
-	for _, key := range e.Touched {
-		in := key.Kind == source.EndpointKind // It is told of all its zones at once.
+// own are those of the objects that declare something in the zone, rest the DNSEndpoints among the others. A pass also
+// touches records that another zone has, or has by now: news of this zone would replace what that one has to tell them. A
+// DNSEndpoint is told of all its zones at once.
+func (e SyncCompleted) own(objects []source.ObjectKey) (own, rest []source.ObjectKey) {
+	for _, key := range objects {
+		declares := false
 		for range e.Desired.Of(key) {
-			in = true
+			declares = true
 			break
 		}
-		if in {
+		switch {
+		case declares:
 			own = append(own, key)
+		case key.Kind == source.EndpointKind:
+			rest = append(rest, key)
 		}
 	}
-	return own
+	return own, rest
 }
 
 // Release says that a zone holds no data of some objects any more; the zero zone says that no zone takes or holds any.
@@ -163,8 +167,9 @@ func (w *Writer) Forget(zone types.NamespacedName) {
 }
 
 // remember keeps the latest outcome of a zone, and tells whether all of its objects have to be looked at: the event says
-// so, it is the first one of this zone, or it is about the zone as a whole.
-func (w *Writer) remember(zone types.NamespacedName, e SyncCompleted) bool {
+// so, it is the first one of this zone, or it is about the zone as a whole. It also tells which objects have waited for
+// another outcome than the last.
+func (w *Writer) remember(zone types.NamespacedName, e SyncCompleted) (all bool, waiting []source.ObjectKey) {
 	// What has been handed on already need not stay in memory.
 	e.Released, e.Touched, e.Changes.Create, e.Changes.UpdateOld, e.Changes.UpdateNew, e.Changes.Delete = nil, nil, nil, nil, nil, nil
 	w.mu.Lock()
@@ -172,11 +177,15 @@ func (w *Writer) remember(zone types.NamespacedName, e SyncCompleted) bool {
 	z := w.zones[zone]
 	if z == nil || z.e.Zone.UID != e.Zone.UID {
 		w.zones[zone] = &zoneNews{e: e}
-		return true
+		return true, nil
 	}
-	all := e.All || z.e.Desired == nil || z.e.Problem.Reason != e.Problem.Reason
+	all = e.All || z.e.Desired == nil || z.e.Problem.Reason != e.Problem.Reason
+	if e.Desired != nil && (all || e.Pending != z.e.Pending || !maps.Equal(e.Unprogrammed, z.e.Unprogrammed)) {
+		waiting = slices.Collect(maps.Keys(z.waiting))
+		z.waiting = nil
+	}
 	z.e = e
-	return all
+	return all, waiting
 }
 
 // joined takes note that a zone has objects which it may have let go of before.

@@ -25,6 +25,8 @@ const zonePause = time.Second
 type zoneNews struct {
 	// e is the latest outcome, without what nobody needs any more.
 	e SyncCompleted
+	// waiting are objects to look at again when the outcome is another one.
+	waiting map[source.ObjectKey]struct{}
 	// told and generation are what was written last, at written; all zero before the first time.
 	told       status.ZoneVerdicts
 	generation int64
