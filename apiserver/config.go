@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
 
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/server"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/engine"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/openapi"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
 // Config is what a Server is made from.
@@ -38,11 +42,22 @@ func (o *Options) Config() (*Config, error) {
 	if err := o.serveWith(c); err != nil {
 		return nil, err
 	}
+	if o.BindcarTokenFile != "" && c.Serving != nil {
+		c.Engine.Notices = sidecars{bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Serving.Roots})}.notices
+	}
 	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
 	if err := o.applyTo(generic); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// sidecars are those beside the servers, in the same pods.
+type sidecars struct{ client *bindcar.Client }
+
+func (s sidecars) notices(ctx context.Context, server engine.Peer, fn func(bindcar.Notice)) error {
+	at := bindcar.Server{Addr: netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort), Namespace: server.Namespace, Instance: server.Instance}
+	return s.client.Notices(ctx, at, fn)
 }
 
 // serveWith chooses the certificate: the files that were named, else one that is minted in memory.

@@ -28,6 +28,9 @@ type Options struct {
 	CoreAPI        *genericoptions.CoreAPIOptions
 	Logging        *logs.Options
 
+	// BindcarTokenFile holds the token that is shown to sidecars, which tell of new serials; empty to do without. Their
+	// certificates are verified with the authority in the Secret, which is not read when the serving certificate is a file.
+	BindcarTokenFile string
 	// Engine says how servers are asked.
 	Engine engine.Options
 	// Namespace and Service are where kube-apiserver reaches this server: the serving certificate is for that name,
@@ -67,9 +70,10 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the certificate authority's Secret")
 	fs.StringVar(&o.Service, "service", o.Service, "name of the Service in front of this server")
+	fs.StringVar(&o.BindcarTokenFile, "bindcar-token-file", o.BindcarTokenFile, "file with a token, of audience bindcar, that is shown to the sidecars of watched servers; without one these are asked again and again")
 	fs.DurationVar(&o.Engine.MaxAge, "max-age", o.Engine.MaxAge, "how old a DNS server's answer may be when a list uses it; single objects are always asked for anew")
 	fs.DurationVar(&o.Engine.Deadline, "deadline", o.Engine.Deadline, "how long DNS servers are waited for; the answer then tells which were too slow")
-	fs.DurationVar(&o.Engine.WatchInterval, "watch-interval", o.Engine.WatchInterval, "how often the DNS servers of a watched zone are asked for its serial")
+	fs.DurationVar(&o.Engine.WatchInterval, "watch-interval", o.Engine.WatchInterval, "how often the DNS servers of a watched zone are asked for its serial; a server that tells of changes is asked about few of its zones each time")
 	fs.DurationVar(&o.Engine.VerifyInterval, "verify-interval", o.Engine.VerifyInterval, "how often a zone's content is fetched completely although its serial has not changed; 0 for never")
 	o.ServerRun.AddUniversalFlags(fs)
 	o.SecureServing.AddFlags(fs)

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -16,34 +18,101 @@ type answer struct {
 	observe.Observation
 }
 
-// askAll asks every server of every zone, and says when to do so again.
-func (t *tracker) askAll(interval time.Duration) time.Duration {
-	servers := 0
-	for _, w := range t.zones {
-		servers += len(w.view.servers)
-		t.ask(w, true)
-	}
-	return max(interval, time.Duration(servers)*perServer)
+// place is one server of a followed zone.
+type place struct {
+	*watched
+	server int
 }
+
+// rounds is in how many rounds a server that tells of its changes is asked about all its zones. Each round shows that it is
+// alive; all of them show what it does not tell, such as a zone that has expired.
+const rounds = 20
+
+// askAll asks every server, and says when to do so again: about every zone, or about those that it was not asked about for
+// the longest time when it tells of changes by itself.
+func (t *tracker) askAll(interval time.Duration) time.Duration {
+	asked, needed, telling := 0, map[Peer]bool{}, map[Peer][]place{}
+	live := t.engine.listeners.live()
+	for _, w := range t.zones {
+		for i, s := range w.view.servers {
+			peer := peerOf(s)
+			switch needed[peer] = true; {
+			case !live[peer]:
+				t.askOne(w, i)
+				asked++
+			default:
+				telling[peer] = append(telling[peer], place{w, i})
+			}
+		}
+	}
+	for _, places := range telling {
+		slices.SortFunc(places, func(a, b place) int { return a.answers[a.server].At.Compare(b.answers[b.server].At) })
+		for _, p := range places[:(len(places)+rounds-1)/rounds] {
+			t.askOne(p.watched, p.server)
+			asked++
+		}
+	}
+	t.engine.listeners.keep(t, needed)
+	return max(interval, time.Duration(asked)*perServer)
+}
+
+// askNoticed asks about what servers have told. A question that is under way may have been answered before it happened.
+func (t *tracker) askNoticed(noticed map[notice]struct{}) {
+	if len(noticed) == 0 {
+		return
+	}
+	for _, w := range t.zones {
+		zone := strings.TrimSuffix(w.view.declared.ZoneName(), ".")
+		for i, s := range w.view.servers {
+			_, this := noticed[notice{peerOf(s), zone}]
+			_, all := noticed[notice{peerOf(s), ""}]
+			if this || all {
+				w.again[i] = w.asking[i]
+				t.askOne(w, i)
+			}
+		}
+	}
+}
+
+// askLike asks a server that has fallen silent, or speaks again, about the zones of which the last answer showed otherwise.
+func (t *tracker) askLike(server netip.AddrPort, now observe.Observation) {
+	for _, w := range t.zones {
+		for i, s := range w.view.servers {
+			if s.Addr == server && w.heard[i] && silent(w.answers[i]) != silent(now) {
+				t.askOne(w, i)
+			}
+		}
+	}
+}
+
+func silent(o observe.Observation) bool { return o.Rcode == observe.NoReply }
 
 // ask sends a question to each server of a zone that is not being asked already; only to those never heard when not all.
 func (t *tracker) ask(w *watched, all bool) {
-	for i, s := range w.view.servers {
-		if !s.Addr.IsValid() || w.asking[i] || w.heard[i] && !all {
-			continue
+	for i := range w.view.servers {
+		if !w.heard[i] || all {
+			t.askOne(w, i)
 		}
-		w.asking[i] = true
-		zone, v := w.key, w.view
-		go func() {
-			ctx, cancel := context.WithTimeout(t.ctx, t.engine.options.Deadline)
-			defer cancel()
-			a := answer{zone, v, s, t.engine.observe(ctx, v, s, 0)}
-			select {
-			case t.answers <- a:
-			case <-t.ctx.Done():
-			}
-		}()
 	}
+}
+
+// askOne sends a question to one server of a zone, unless it is being asked already.
+func (t *tracker) askOne(w *watched, i int) {
+	s := w.view.servers[i]
+	if !s.Addr.IsValid() || w.asking[i] {
+		return
+	}
+	w.asking[i] = true
+	zone, v := w.key, w.view
+	go func() {
+		ctx, cancel := context.WithTimeout(t.ctx, t.engine.options.Deadline)
+		defer cancel()
+		a := answer{zone, v, s, t.engine.observe(ctx, v, s, 0)}
+		select {
+		case t.answers <- a:
+		case <-t.ctx.Done():
+		}
+	}()
 }
 
 // take notes an answer, unless the server is no longer one of the zone's.
@@ -57,7 +126,10 @@ func (t *tracker) take(a answer) {
 		return
 	}
 	if w.view == a.view {
-		w.asking[i] = false
+		if w.asking[i] = false; w.again[i] {
+			w.again[i] = false
+			t.askOne(w, i)
+		}
 	}
 	if w.heard[i] && a.At.Before(w.answers[i].At) {
 		return // Overtaken by an answer to a later question.
@@ -69,7 +141,11 @@ func (t *tracker) take(a answer) {
 		}
 		clear(w.doubted)
 	}
+	turned := w.heard[i] && silent(w.answers[i]) != silent(a.Observation)
 	w.answers[i], w.heard[i] = a.Observation, true
+	if turned {
+		t.askLike(a.of.Addr, a.Observation)
+	}
 	if w.all || len(w.suspects) > 0 {
 		t.dirty[w] = struct{}{}
 	}

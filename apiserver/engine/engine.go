@@ -30,8 +30,12 @@ type Options struct {
 	MaxAge time.Duration
 	// Deadline is how long servers are waited for; the answer then tells which were too slow.
 	Deadline time.Duration
-	// WatchInterval is how often servers of watched zones are asked for their serial.
+	// WatchInterval is how often servers of watched zones are asked for their serial; one that tells of new serials is
+	// asked about few of its zones each time.
 	WatchInterval time.Duration
+	// Notices tells of new serials, so that a watch shows a change at once and servers at rest are hardly asked. Without
+	// it every server of a watched zone is asked at the interval.
+	Notices Notices
 	// VerifyInterval is how often a zone's content is fetched completely although its serial has not changed.
 	VerifyInterval time.Duration
 }
@@ -46,6 +50,7 @@ type Engine struct {
 	revisions *revisions
 	memory    *memory
 	hub       *hub
+	listeners *listeners
 	verified  verified
 }
 
@@ -68,6 +73,7 @@ func newEngine(informers *Informers, key func(context.Context, types.NamespacedN
 		options: options, informers: informers, index: newIndex(informers), revisions: revisions,
 		observer: observe.New(observe.Options{Timeout: options.Deadline}),
 		keys:     newKeys(key), memory: newMemory(revisions),
+		listeners: &listeners{open: options.Notices, streams: map[Peer]*stream{}},
 	}
 	e.hub = newHub(e)
 	return e, e.follow()

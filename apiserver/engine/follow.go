@@ -23,6 +23,7 @@ type watched struct {
 	answers []observe.Observation
 	heard   []bool // whether answers[i] is one
 	asking  []bool
+	again   []bool // whether to ask once more after the answer that is awaited
 	// members are the objects that are followed for this zone, off those of them that were last told not to be in step.
 	members, off map[object]struct{}
 	// judged is the last judgement, nil before the first.
@@ -65,8 +66,9 @@ func (t *tracker) interest() (named map[object]bool, all bool) {
 func (t *tracker) look() {
 	t.mu.Lock()
 	n := t.news
-	t.news = news{touched: map[object]struct{}{}}
+	t.news = noNews()
 	t.mu.Unlock()
+	t.askNoticed(n.noticed)
 	named, everything := t.interest()
 	if n.all && (everything != t.everything || !everything) {
 		t.lookAtAll(named, everything)
@@ -218,12 +220,13 @@ func (t *tracker) adopt(w *watched, v *view) {
 	}
 	if was == nil || !slices.Equal(was.servers, v.servers) {
 		w.suspectAll()
-		w.serve(was)
+		t.serve(w, was)
 	}
 	// Answers to questions about an earlier view count for what they tell, but new ones are asked.
-	w.asking = make([]bool, len(v.servers))
+	again := slices.Contains(w.again, true)
+	w.asking, w.again = make([]bool, len(v.servers)), make([]bool, len(v.servers))
 	t.dirty[w] = struct{}{}
-	t.ask(w, declared)
+	t.ask(w, declared || again)
 	if declared {
 		w.held, w.told = time.Now().Add(hold), false
 		time.AfterFunc(hold, t.wake)
@@ -262,8 +265,8 @@ func (w *watched) suspectUnstable() {
 
 func (w *watched) suspectAll() { w.all = true }
 
-// serve makes places for the answers of the view's servers and fills in those that are known.
-func (w *watched) serve(was *view) {
+// serve makes places for the answers of the view's servers, fills in those that are known, and listens to all.
+func (t *tracker) serve(w *watched, was *view) {
 	answers, heard := w.answers, w.heard
 	servers := w.view.servers
 	w.answers, w.heard = make([]observe.Observation, len(servers)), make([]bool, len(servers))
@@ -272,6 +275,7 @@ func (w *watched) serve(was *view) {
 			w.heard[i] = true
 			continue
 		}
+		t.engine.listeners.join(t, peerOf(s))
 		for k := range answers {
 			if o := was.servers[k]; o.Addr == s.Addr && o.Pod == s.Pod && heard[k] {
 				w.answers[i], w.heard[i] = answers[k], true

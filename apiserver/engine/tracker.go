@@ -19,11 +19,12 @@ const (
 )
 
 // tracker follows one namespace for as long as somebody watches it. It asks the servers of the watched zones for their
-// serial now and then, and at once when something was declared; what differs is judged and delivered without waiting for
+// serial now and then, and at once when something was declared or a server tells of a change; what differs is judged and delivered without waiting for
 // the slower servers. Events and answers cost what they change: only objects that may have another verdict are judged
 // again. One goroutine owns all fields but those under mu.
 //
-// tracker.go holds its life, follow.go what it follows, ask.go the servers, tell.go the verdicts.
+// tracker.go holds its life, follow.go what it follows, ask.go the servers, listen.go what these tell unasked, tell.go the
+// verdicts.
 type tracker struct {
 	engine    *Engine
 	namespace string
@@ -45,11 +46,15 @@ type tracker struct {
 	everything bool
 }
 
-// news is what a tracker has to look at: the objects that changed, instances and pods, or all that there is.
+// news is what a tracker has to look at: the objects that changed, instances and pods, or all that there is; and what
+// servers have told.
 type news struct {
 	touched    map[object]struct{}
+	noticed    map[notice]struct{}
 	fleet, all bool
 }
+
+func noNews() news { return news{touched: map[object]struct{}{}, noticed: map[notice]struct{}{}} }
 
 // joining is a watch that has not begun yet.
 type joining struct {
@@ -64,7 +69,7 @@ func newTracker(ctx context.Context, e *Engine, namespace string) *tracker {
 	t := &tracker{
 		engine: e, namespace: namespace, ctx: ctx, cancel: cancel,
 		woken: make(chan struct{}, 1), answers: make(chan answer, 64),
-		subs: map[*subscription]struct{}{}, joining: map[*subscription]*joining{}, news: news{touched: map[object]struct{}{}},
+		subs: map[*subscription]struct{}{}, joining: map[*subscription]*joining{}, news: noNews(),
 		zones: map[zoneKey]*watched{}, dirty: map[*watched]struct{}{}, known: map[object]*known{},
 	}
 	go t.run()
@@ -127,6 +132,7 @@ func (t *tracker) detach(s *subscription) (ended bool) {
 func (t *tracker) run() {
 	timer := time.NewTimer(t.engine.options.WatchInterval)
 	defer timer.Stop()
+	defer t.engine.listeners.keep(t, nil)
 	for {
 		select {
 		case <-t.ctx.Done():

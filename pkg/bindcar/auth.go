@@ -58,10 +58,20 @@ type review struct {
 	until time.Time
 }
 
+// right is what an account may do; each includes those before.
+type right int
+
+const (
+	// mayListen is for notices: which zones have a new serial.
+	mayListen right = iota + 1
+	// mayControl is for everything.
+	mayControl
+)
+
 // authenticator decides who may use the API. It keeps digests of tokens, never a token.
 type authenticator struct {
-	review  reviewer
-	allowed map[string]bool
+	review reviewer
+	rights map[string]right
 	// reviews limits how often the Kubernetes API is asked, whoever sends us tokens.
 	reviews *rate.Limiter
 
@@ -69,16 +79,21 @@ type authenticator struct {
 	known map[[sha256.Size]byte]review
 }
 
-func newAuthenticator(r reviewer, accounts []string) *authenticator {
-	allowed := make(map[string]bool, len(accounts))
-	for _, account := range accounts {
-		allowed["system:serviceaccount:"+strings.Replace(account, "/", ":", 1)] = true
+func newAuthenticator(r reviewer, controllers, listeners []string) *authenticator {
+	rights := make(map[string]right, len(controllers)+len(listeners))
+	grant := func(accounts []string, to right) {
+		for _, account := range accounts {
+			user := "system:serviceaccount:" + strings.Replace(account, "/", ":", 1)
+			rights[user] = max(rights[user], to)
+		}
 	}
-	return &authenticator{review: r, allowed: allowed, reviews: rate.NewLimiter(10, 50), known: map[[sha256.Size]byte]review{}}
+	grant(controllers, mayControl)
+	grant(listeners, mayListen)
+	return &authenticator{review: r, rights: rights, reviews: rate.NewLimiter(10, 50), known: map[[sha256.Size]byte]review{}}
 }
 
-// check returns nil when the request carries the token of an allowed account.
-func (a *authenticator) check(r *http.Request) error {
+// check returns nil when the request carries the token of an account with the right.
+func (a *authenticator) check(r *http.Request, needed right) error {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if token = strings.TrimSpace(token); !ok || token == "" {
 		return failure(http.StatusUnauthorized, "authentication required", "send a ServiceAccount token for the audience "+Audience+" as Bearer token")
@@ -89,7 +104,9 @@ func (a *authenticator) check(r *http.Request) error {
 		return err
 	case user == "":
 		return failure(http.StatusUnauthorized, "invalid token", "the token is expired or not made for the audience "+Audience)
-	case !a.allowed[user]:
+	case a.rights[user] == mayListen && needed > mayListen:
+		return failure(http.StatusForbidden, "forbidden", user+" may read notices and nothing else")
+	case a.rights[user] < needed:
 		return failure(http.StatusForbidden, "forbidden", user+" may not use this API")
 	}
 	return nil
@@ -113,7 +130,7 @@ func (a *authenticator) user(ctx context.Context, token string) (string, error) 
 		return "", failure(http.StatusServiceUnavailable, "cannot check the token", err.Error())
 	}
 	life := badFor
-	if a.allowed[user] {
+	if a.rights[user] > 0 {
 		life = goodFor
 	}
 	a.mu.Lock()

@@ -147,7 +147,7 @@ func TestRequestRate(t *testing.T) {
 
 func limitedServer(perSecond int) *server {
 	return &server{
-		auth:    newAuthenticator(testReview, []string{"lockstep-system/lockstep-controller"}),
+		auth:    newAuthenticator(testReview, []string{"lockstep-system/lockstep-controller"}, nil),
 		limiter: newLimiter(perSecond), metrics: newMetrics(),
 		options: Options{StatisticsURL: "http://127.0.0.1:1"},
 	}

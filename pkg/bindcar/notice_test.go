@@ -538,7 +538,7 @@ func TestMayGoOn(t *testing.T) {
 			s := &server{auth: newAuthenticator(func(ctx context.Context, token string) (string, error) {
 				user, _ := testReview(ctx, token)
 				return user, c.err
-			}, []string{"lockstep-system/lockstep-controller"})}
+			}, []string{"lockstep-system/lockstep-controller"}, nil)}
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.Header.Set("Authorization", "Bearer "+c.token)
 			before := time.Now().Add(-c.reviewed)
@@ -560,5 +560,32 @@ func TestNoticeAddress(t *testing.T) {
 		if err := o.Validate(); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+}
+
+// TestNoticesForListeners: who may read notices hears of changes, and can do nothing else: neither read a zone nor change
+// one.
+func TestNoticesForListeners(t *testing.T) {
+	const zone = "listen.example"
+	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	if err := s.client.CreateZone(testContext(t), s.addr, primaryZone(zone, s.UpdateKey.Name)); err != nil {
+		t.Fatal(err)
+	}
+	controller := s.client
+	s.client = clientWith(t, listenerToken)
+	sub := s.subscribe(t)
+	s.update(t, zone, 1)
+	sub.await(t, zone, firstSerial+1)
+	for _, request := range []string{
+		"GET /zones", "POST /zones", "GET /zones/" + zone, "PATCH /zones/" + zone, "DELETE /zones/" + zone, "GET /zones/" + zone + "/status",
+		"POST /zones/" + zone + "/retransfer", "POST /zones/" + zone + "/freeze", "GET /server/status", "POST /notices",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if err := s.client.send(testContext(t), method, s.client.url(s.addr, path), nil, nil); !hasCode(err, http.StatusForbidden) {
+			t.Errorf("%s: %v, want that it is forbidden", request, err)
+		}
+	}
+	if _, err := controller.Zone(testContext(t), s.addr, zone); err != nil {
+		t.Errorf("the zone, asked for by the controller: %v", err)
 	}
 }

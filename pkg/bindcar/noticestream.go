@@ -77,7 +77,7 @@ func (s *server) follow(r *http.Request, send func(...Notice) error) {
 
 // mayGoOn checks the reader's token again, so that an account that was withdrawn hears no more than one made later.
 func (s *server) mayGoOn(r *http.Request, reviewed *time.Time) bool {
-	err := s.auth.check(r)
+	err := s.auth.check(r, mayListen)
 	if err == nil {
 		*reviewed = time.Now()
 		return true

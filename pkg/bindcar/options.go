@@ -36,6 +36,8 @@ type Options struct {
 	TransferKeyName string
 	// AllowedServiceAccounts, as "namespace/name", may use the API.
 	AllowedServiceAccounts []string
+	// NoticeReaders, as "namespace/name", may read notices and nothing else.
+	NoticeReaders []string
 	// RequestRate is how many requests per second are served.
 	RequestRate int
 	// LogLevel is error, warn, info, debug or trace.
@@ -74,6 +76,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.UpdateKeyNames, "update-key-name", o.UpdateKeyNames, "TSIG keys that may update zones.")
 	fs.StringVar(&o.TransferKeyName, "transfer-key-name", o.TransferKeyName, "TSIG key that transfers and NOTIFY are signed with.")
 	fs.StringSliceVar(&o.AllowedServiceAccounts, "allowed-service-account", o.AllowedServiceAccounts, "ServiceAccounts, as namespace/name, that may use the API.")
+	fs.StringSliceVar(&o.NoticeReaders, "notice-reader", o.NoticeReaders, "ServiceAccounts, as namespace/name, that may read which zones have a new serial, and nothing else.")
 	fs.IntVar(&o.RequestRate, "request-rate", o.RequestRate, "Requests per second that are served; more are answered 429.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "One of error, warn, info, debug, trace.")
 }
@@ -109,9 +112,11 @@ func (o *Options) Validate() error {
 	_, known := verbosity[strings.ToLower(o.LogLevel)]
 	check(known, "--log-level: %q is not one of error, warn, info, debug, trace", o.LogLevel)
 	check(len(o.AllowedServiceAccounts) > 0, "--allowed-service-account: without one nobody could use the API")
-	for _, account := range o.AllowedServiceAccounts {
-		namespace, name, ok := strings.Cut(account, "/")
-		check(ok && namespace != "" && name != "", "--allowed-service-account: %q is not namespace/name", account)
+	for flag, accounts := range map[string][]string{"--allowed-service-account": o.AllowedServiceAccounts, "--notice-reader": o.NoticeReaders} {
+		for _, account := range accounts {
+			namespace, name, ok := strings.Cut(account, "/")
+			check(ok && namespace != "" && name != "", "%s: %q is not namespace/name", flag, account)
+		}
 	}
 	return errors.Join(problems...)
 }

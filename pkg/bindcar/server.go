@@ -51,7 +51,7 @@ func newServer(options Options) (*server, error) {
 	s := &server{
 		options:   options,
 		control:   named.NewControl(options.RNDCAddress, key),
-		auth:      newAuthenticator(review, options.AllowedServiceAccounts),
+		auth:      newAuthenticator(review, options.AllowedServiceAccounts, options.NoticeReaders),
 		limiter:   newLimiter(options.RequestRate),
 		metrics:   newMetrics(),
 		notices:   newNoticeLog(maxNotices),
@@ -105,8 +105,8 @@ func (s *server) handler() http.Handler {
 	root.HandleFunc("GET "+apiPrefix+"/ready", s.ready)
 	root.Handle("GET /metrics", s.metrics.handler())
 	// Apart from the routes whose duration is measured: a stream has none worth measuring.
-	root.Handle("GET "+apiPrefix+"/notices", s.limited(s.authenticated(http.HandlerFunc(s.streamNotices))))
-	root.Handle("/", s.limited(s.authenticated(s.metrics.count(api))))
+	root.Handle("GET "+apiPrefix+"/notices", s.limited(s.authenticated(mayListen, http.HandlerFunc(s.streamNotices))))
+	root.Handle("/", s.limited(s.authenticated(mayControl, s.metrics.count(api))))
 	return root
 }
 
@@ -120,9 +120,9 @@ func (s *server) limited(next http.Handler) http.Handler {
 	})
 }
 
-func (s *server) authenticated(next http.Handler) http.Handler {
+func (s *server) authenticated(needed right, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.auth.check(r); err != nil {
+		if err := s.auth.check(r, needed); err != nil {
 			respondError(w, r, err)
 			return
 		}

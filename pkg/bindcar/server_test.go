@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-const goodToken, strangerToken = "token-of-the-controller", "token-of-a-stranger"
+const goodToken, listenerToken, strangerToken = "token-of-the-controller", "token-of-the-apiserver", "token-of-a-stranger"
 
 // sidecar is a server beside a real named, and a client of it.
 type sidecar struct {
@@ -49,7 +49,7 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 	s.server, err = newServer(Options{
 		RNDCAddress: s.ControlAddr(), RNDCKeyFile: s.Layout.ControlKeyFile, StatisticsURL: s.StatisticsURL(), NoticeAddress: s.NoticeAddr().String(),
 		ZonesDir: s.Layout.ZonesDir, UpdateKeyNames: []string{s.UpdateKey.Name}, TransferKeyName: s.TransferKey.Name,
-		AllowedServiceAccounts: []string{"lockstep-system/lockstep-controller"}, RequestRate: 1000, reviewer: testReview,
+		AllowedServiceAccounts: []string{"lockstep-system/lockstep-controller"}, NoticeReaders: []string{"lockstep-system/lockstep-apiserver"}, RequestRate: 1000, reviewer: testReview,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +86,8 @@ func testReview(_ context.Context, token string) (string, error) {
 	switch token {
 	case goodToken:
 		return "system:serviceaccount:lockstep-system:lockstep-controller", nil
+	case listenerToken:
+		return "system:serviceaccount:lockstep-system:lockstep-apiserver", nil
 	case strangerToken:
 		return "system:serviceaccount:default:default", nil
 	}
@@ -277,6 +279,7 @@ func TestAuthentication(t *testing.T) {
 		"no token":       {NewClient(ClientOptions{}), http.StatusUnauthorized},
 		"unknown token":  {clientWith(t, "guess"), http.StatusUnauthorized},
 		"another's":      {clientWith(t, strangerToken), http.StatusForbidden},
+		"a listener's":   {clientWith(t, listenerToken), http.StatusForbidden},
 		"the controller": {s.client, 0},
 	}
 	for name, c := range cases {

@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,6 +41,7 @@ type Serving struct {
 
 	mu        sync.Mutex
 	signer    *Authority
+	roots     *x509.CertPool
 	leaf      *Leaf
 	pair      *tls.Certificate
 	listeners []dynamiccertificates.Listener
@@ -108,9 +110,20 @@ func (s *Serving) use(secret *corev1.Secret) error {
 	}
 	s.mu.Lock()
 	fresh := is(s.signer, state.Signer.Cert)
-	s.signer = state.Signer
+	s.signer, s.roots = state.Signer, state.Pool()
 	s.mu.Unlock()
 	return s.renew(!fresh)
+}
+
+// Roots are what the certificates of others that the authority has signed for are verified with. Until its Secret has been
+// seen they are ErrNoCertificate.
+func (s *Serving) Roots(context.Context) (*x509.CertPool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.roots == nil {
+		return nil, ErrNoCertificate
+	}
+	return s.roots, nil
 }
 
 // renew mints a new certificate when the present one is due, or in any case when it must. It tells the listeners.

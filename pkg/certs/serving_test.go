@@ -43,6 +43,9 @@ func TestServingWaitsForSecret(t *testing.T) {
 	if cert, key := s.CurrentCertKeyContent(); cert != nil || key != nil {
 		t.Error("content before the Secret")
 	}
+	if _, err := s.Roots(t.Context()); !errors.Is(err, ErrNoCertificate) {
+		t.Errorf("roots before the Secret: %v", err)
+	}
 	if err := s.use(secretOf(t, settle(t, State{}, epoch))); err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +54,9 @@ func TestServingWaitsForSecret(t *testing.T) {
 	}
 	if cert, key := s.CurrentCertKeyContent(); cert == nil || key == nil {
 		t.Error("no content after the Secret")
+	}
+	if roots, err := s.Roots(t.Context()); err != nil || roots == nil {
+		t.Errorf("no roots after the Secret: %v", err)
 	}
 }
 

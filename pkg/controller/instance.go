@@ -142,6 +142,7 @@ func (p *instancePass) makeWorkload(ctx context.Context, owner cluster) error {
 		Instance:               p.instance,
 		Images:                 named.Images{Bind9: p.deps.Bind9Image, Bindcar: p.deps.BindcarImage},
 		AllowedServiceAccounts: []string{p.deps.Namespace + "/" + p.deps.ControllerAccount},
+		NoticeReaders:          []string{p.deps.Namespace + "/" + p.deps.APIServerAccount},
 	}
 	if owner.Object != nil {
 		p.workload.Cluster = *owner.spec

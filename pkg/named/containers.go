@@ -125,6 +125,9 @@ func (w Workload) bindcarArgs() []string {
 	for _, account := range w.AllowedServiceAccounts {
 		args = append(args, "--allowed-service-account="+account)
 	}
+	for _, account := range w.NoticeReaders {
+		args = append(args, "--notice-reader="+account)
+	}
 	return args
 }
 

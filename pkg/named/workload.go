@@ -55,6 +55,8 @@ type Workload struct {
 	UpdateKey, TransferKey *wire.Key
 	// AllowedServiceAccounts, as "namespace/name", may use the sidecar's API.
 	AllowedServiceAccounts []string
+	// NoticeReaders, as "namespace/name", may read the sidecar's notices of new serials and nothing else.
+	NoticeReaders []string
 }
 
 func (w Workload) role() v1beta1.ServerRole { return w.Instance.Spec.Role.Normalize() }
