@@ -193,7 +193,10 @@ func (p *instancePass) noteIgnored() {
 }
 
 func (p *instancePass) applyService(ctx context.Context) error {
-	service := p.workload.Service()
+	service, err := p.workload.Service()
+	if err != nil {
+		return err
+	}
 	digest, err := digestOf(service)
 	if err != nil {
 		return err

@@ -40,8 +40,6 @@ type Config struct {
 	Role   v1beta1.ServerRole
 	// Options are the cluster's and the instance's options, merged by MergeOptions.
 	Options v1beta1.Bind9Config
-	// AllowTransfer are further address match elements that may transfer zones, beside Options.AllowTransfer.
-	AllowTransfer v1beta1.AddressMatchList
 	// ACLs are named address match lists that the other lists can refer to.
 	ACLs map[string]v1beta1.AddressMatchList
 	// TransferKey is the name of the key that transfers and NOTIFY are signed with.

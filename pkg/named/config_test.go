@@ -21,7 +21,6 @@ func TestRender(t *testing.T) {
 		role    v1beta1.ServerRole
 		options v1beta1.Bind9Config
 		acls    map[string]acl
-		more    acl
 		want    []string
 		without []string
 	}{
@@ -58,11 +57,10 @@ func TestRender(t *testing.T) {
 		"lists": {
 			role: v1beta1.RolePrimary,
 			options: v1beta1.Bind9Config{
-				AllowTransfer: acl{"none"}, AllowQuery: acl{"office", "acl:vpn", "localhost", "key c.ns.transfer."},
+				AllowTransfer: acl{"none", "192.0.2.9"}, AllowQuery: acl{"office", "acl:vpn", "localhost", "key c.ns.transfer."},
 				ListenOn: acl{"0.0.0.0"}, ListenOnV6: acl{"none"},
 			},
 			acls: map[string]acl{"office": {"192.0.2.0/24", "acl:vpn"}, "vpn": {"198.51.100.77/25"}},
-			more: acl{"192.0.2.9"},
 			want: []string{
 				`acl "office" { 192.0.2.0/24; "vpn"; };`, `acl "vpn" { 198.51.100.0/25; };`, "listen-on port 5353 { any; };", "listen-on-v6 port 5353 { none; };",
 				`allow-query { "office"; "vpn"; localhost; key "c.ns.transfer."; };`, `allow-transfer { key "c.ns.transfer."; none; 192.0.2.9; };`,
@@ -77,7 +75,7 @@ func TestRender(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			files, err := named.Render(named.Config{
-				Layout: named.PodLayout(), Role: c.role, Options: c.options, ACLs: c.acls, AllowTransfer: c.more, TransferKey: "c.ns.transfer.",
+				Layout: named.PodLayout(), Role: c.role, Options: c.options, ACLs: c.acls, TransferKey: "c.ns.transfer.",
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -95,13 +93,13 @@ func TestRender(t *testing.T) {
 					t.Errorf("%s in\n%s", without, all)
 				}
 			}
-			checkConf(t, c.role, c.options, c.acls, c.more)
+			checkConf(t, c.role, c.options, c.acls)
 		})
 	}
 }
 
 // checkConf renders the same configuration for a directory of the test and lets named-checkconf judge it.
-func checkConf(t *testing.T, role v1beta1.ServerRole, options v1beta1.Bind9Config, acls map[string]v1beta1.AddressMatchList, more v1beta1.AddressMatchList) {
+func checkConf(t *testing.T, role v1beta1.ServerRole, options v1beta1.Bind9Config, acls map[string]v1beta1.AddressMatchList) {
 	t.Helper()
 	binary, err := exec.LookPath("named-checkconf")
 	if err != nil {
@@ -111,7 +109,7 @@ func checkConf(t *testing.T, role v1beta1.ServerRole, options v1beta1.Bind9Confi
 	layout := named.PodLayout()
 	layout.ConfigDir, layout.KeyDir, layout.CacheDir, layout.ZonesDir, layout.RunDir = dir, dir+"/keys", dir, dir, dir
 	layout.ControlKeyFile = dir + "/rndc.key"
-	files, err := named.Render(named.Config{Layout: layout, Role: role, Options: options, ACLs: acls, AllowTransfer: more, TransferKey: "c.ns.transfer."})
+	files, err := named.Render(named.Config{Layout: layout, Role: role, Options: options, ACLs: acls, TransferKey: "c.ns.transfer."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +152,7 @@ func TestRenderRefuses(t *testing.T) {
 		"name of an acl":      {named.Config{ACLs: map[string]acl{`x" { any; }; //`: {"any"}}}, "acls"},
 		"builtin acl":         {named.Config{ACLs: map[string]acl{"any": {"none"}}}, "acls"},
 		"content of an acl":   {named.Config{ACLs: map[string]acl{"office": {"10.0.0.0/33"}}}, "acls[office]"},
-		"key":                 {named.Config{AllowTransfer: acl{`key x"y`}}, "allowTransfer"},
+		"key":                 {named.Config{Options: v1beta1.Bind9Config{AllowTransfer: acl{`key x"y`}}}, "allowTransfer"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

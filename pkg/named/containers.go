@@ -2,7 +2,6 @@ package named
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +51,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithReadinessProbe(tcpProbe(1, 2)).
 		WithLivenessProbe(tcpProbe(10, 3)).
 		WithVolumeMounts(mount(volumeConfig, ConfigDir, true), mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, false))
-	for _, m := range slices.Concat(w.Cluster.VolumeMounts, w.Instance.Spec.VolumeMounts) {
+	for _, m := range firstSlice(w.Instance.Spec.VolumeMounts, w.Cluster.VolumeMounts) {
 		extra, err := toApply[corev1ac.VolumeMountApplyConfiguration](m)
 		if err != nil {
 			return nil, fmt.Errorf("volumeMounts: %w", err)

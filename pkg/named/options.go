@@ -3,7 +3,6 @@ package named
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -95,7 +94,7 @@ func orAny(list []string) []string {
 
 // access says who may ask and transfer. The transfer key always may: without it there are no secondaries.
 func (c Config) access(b *strings.Builder) error {
-	transfer, transferErr := c.matchList("allowTransfer", slices.Concat(c.Options.AllowTransfer, c.AllowTransfer))
+	transfer, transferErr := c.matchList("allowTransfer", c.Options.AllowTransfer)
 	fmt.Fprintf(b, "\tallow-transfer { key %q; %s};\n", c.TransferKey, transfer)
 	var queryErr error
 	if len(c.Options.AllowQuery) > 0 {
@@ -142,7 +141,7 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	merged.ListenOn = firstList(over.ListenOn, merged.ListenOn)
 	merged.ListenOnV6 = firstList(over.ListenOnV6, merged.ListenOnV6)
 	merged.DNSSEC = first(over.DNSSEC, merged.DNSSEC)
-	merged.BindcarConfig = first(over.BindcarConfig, merged.BindcarConfig)
+	merged.BindcarConfig = overlay(merged.BindcarConfig, over.BindcarConfig)
 	merged.RNDCSecretRef = first(over.RNDCSecretRef, merged.RNDCSecretRef)
 	return merged
 }

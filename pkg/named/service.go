@@ -1,6 +1,8 @@
 package named
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -16,30 +18,26 @@ const (
 	portBindcar = "bindcar"
 )
 
-// Service is the stable address of an instance. The sidecar's serviceSpec and the cluster's service.spec can change
-// its type and what belongs to it; ports and selector stay.
-func (w Workload) Service() *corev1ac.ServiceApplyConfiguration {
-	adjust := w.serviceSpec()
-	spec := corev1ac.ServiceSpec().
-		WithType(corev1.ServiceTypeClusterIP).
-		WithSelector(SelectorLabels(w.Instance.Name)).
-		WithPorts(
-			servicePort(adjust, portDNS, corev1.ProtocolUDP, ServicePort),
-			servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, ServicePort),
-			servicePort(adjust, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort),
-		)
-	adjustService(spec, adjust)
-	service := corev1ac.Service(w.Instance.Name, w.Instance.Namespace).
-		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithSpec(spec)
-	if config := w.roleConfig().Service; config != nil {
-		service.WithAnnotations(config.Annotations)
-	}
-	return service
-}
-
-func (w Workload) serviceSpec() corev1.ServiceSpec {
+// Service is the stable address of an instance. The cluster's service.spec and, before it, the sidecar's serviceSpec can
+// change everything but the ports and the selector; of the ports they can choose the nodePort. The error wraps ErrConfig.
+func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
 	role := ptr.Deref(w.roleConfig().Service, v1beta1.ServiceConfig{})
-	return ptr.Deref(first(w.bindcar().ServiceSpec, role.Spec), corev1.ServiceSpec{})
+	adjust := ptr.Deref(overlay(role.Spec, w.bindcar().ServiceSpec), corev1.ServiceSpec{})
+	spec, err := toApply[corev1ac.ServiceSpecApplyConfiguration](adjust)
+	if err != nil {
+		return nil, fmt.Errorf("%w: service.spec: %w", ErrConfig, err)
+	}
+	if adjust.Type == "" {
+		spec.WithType(corev1.ServiceTypeClusterIP)
+	}
+	spec.Selector, spec.Ports = nil, nil
+	spec.WithSelector(SelectorLabels(w.Instance.Name)).WithPorts(
+		servicePort(adjust, portDNS, corev1.ProtocolUDP, ServicePort),
+		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, ServicePort),
+		servicePort(adjust, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort),
+	)
+	return corev1ac.Service(w.Instance.Name, w.Instance.Namespace).
+		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithAnnotations(role.Annotations).WithSpec(spec), nil
 }
 
 func servicePort(adjust corev1.ServiceSpec, name string, protocol corev1.Protocol, port int32) *corev1ac.ServicePortApplyConfiguration {
@@ -50,30 +48,4 @@ func servicePort(adjust corev1.ServiceSpec, name string, protocol corev1.Protoco
 		}
 	}
 	return out
-}
-
-func adjustService(spec *corev1ac.ServiceSpecApplyConfiguration, adjust corev1.ServiceSpec) {
-	if adjust.Type != "" {
-		spec.WithType(adjust.Type)
-	}
-	if adjust.ClusterIP != "" {
-		spec.WithClusterIP(adjust.ClusterIP)
-	}
-	if adjust.LoadBalancerIP != "" { //nolint:staticcheck // deprecated, and still what many load balancers read
-		spec.WithLoadBalancerIP(adjust.LoadBalancerIP) //nolint:staticcheck // see above
-	}
-	if adjust.ExternalTrafficPolicy != "" {
-		spec.WithExternalTrafficPolicy(adjust.ExternalTrafficPolicy)
-	}
-	if adjust.SessionAffinity != "" {
-		spec.WithSessionAffinity(adjust.SessionAffinity)
-	}
-	if adjust.IPFamilyPolicy != nil {
-		spec.WithIPFamilyPolicy(*adjust.IPFamilyPolicy)
-	}
-	spec.LoadBalancerClass = adjust.LoadBalancerClass
-	spec.InternalTrafficPolicy = adjust.InternalTrafficPolicy
-	spec.WithExternalIPs(adjust.ExternalIPs...)
-	spec.WithLoadBalancerSourceRanges(adjust.LoadBalancerSourceRanges...)
-	spec.WithIPFamilies(adjust.IPFamilies...)
 }

@@ -2,6 +2,7 @@ package named
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,6 +64,12 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
+	if port := w.bindcar().Port; slices.Contains([]int32{Port, ControlPort, StatisticsPort, NoticePort}, port) {
+		return nil, fmt.Errorf("bindcarConfig.port: %d is one of named's own; 5353, 8053, 9953 and 9954 are taken", port)
+	}
+	if err := distinct(volumes, w.claimed(), server, sidecar); err != nil {
+		return nil, err
+	}
 	return corev1ac.PodSpec().
 		WithServiceAccountName(ServiceAccountName).
 		WithAutomountServiceAccountToken(false).
@@ -91,12 +98,18 @@ func (w Workload) spread(topology string) *corev1ac.TopologySpreadConstraintAppl
 		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(labels))
 }
 
-func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfiguration, error) {
+// claimed tells whether each pod has a claim of its own for what named keeps.
+func (w Workload) claimed() bool {
 	storage := ptr.Deref(w.Instance.Spec.Storage, v1beta1.StorageConfig{})
-	config := ptr.Deref(storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{})
-	if storage.StorageType != v1beta1.StoragePersistentVolumeClaim || config.ClaimName != "" {
+	return storage.StorageType == v1beta1.StoragePersistentVolumeClaim &&
+		ptr.Deref(storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{}).ClaimName == ""
+}
+
+func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfiguration, error) {
+	if !w.claimed() {
 		return nil, nil //nolint:nilnil // no claim is a value
 	}
+	config := ptr.Deref(w.Instance.Spec.Storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{})
 	size := config.Size
 	if size == "" {
 		size = "1Gi"

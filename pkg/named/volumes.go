@@ -47,7 +47,7 @@ func (w Workload) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 	if cache != nil {
 		out = append(out, cache)
 	}
-	for _, volume := range slices.Concat(w.Cluster.Volumes, w.Instance.Spec.Volumes, w.bindcar().Volumes) {
+	for _, volume := range slices.Concat(firstSlice(w.Instance.Spec.Volumes, w.Cluster.Volumes), w.bindcar().Volumes) {
 		extra, err := toApply[corev1ac.VolumeApplyConfiguration](volume)
 		if err != nil {
 			return nil, fmt.Errorf("volumes: %w", err)

@@ -72,19 +72,25 @@ func (w Workload) roleConfig() v1beta1.RoleConfig {
 // Config is the configuration that the instance's servers run with.
 func (w Workload) Config() Config {
 	return Config{
-		Layout:        PodLayout(),
-		Role:          w.role(),
-		Options:       MergeOptions(w.Cluster.Global, w.Instance.Spec.Config),
-		AllowTransfer: w.roleConfig().AllowTransfer,
-		ACLs:          w.Cluster.ACLs,
-		TransferKey:   w.TransferKey.Name,
+		Layout:      PodLayout(),
+		Role:        w.role(),
+		Options:     w.options(),
+		ACLs:        w.Cluster.ACLs,
+		TransferKey: w.TransferKey.Name,
 	}
 }
 
-// bindcar is the sidecar's configuration: the instance's own, else the one among its options or its cluster's.
+// options are the cluster's, those of the instance's role in it, and the instance's own: the later goes before the
+// earlier.
+func (w Workload) options() v1beta1.Bind9Config {
+	role := MergeOptions(w.Cluster.Global, &v1beta1.Bind9Config{AllowTransfer: w.roleConfig().AllowTransfer})
+	return MergeOptions(&role, w.Instance.Spec.Config)
+}
+
+// bindcar is the sidecar's configuration: each setting is the instance's, else the one among its options, else the
+// cluster's.
 func (w Workload) bindcar() v1beta1.BindcarConfig {
-	options := MergeOptions(w.Cluster.Global, w.Instance.Spec.Config)
-	return ptr.Deref(first(w.Instance.Spec.BindcarConfig, options.BindcarConfig), v1beta1.BindcarConfig{})
+	return ptr.Deref(overlay(w.options().BindcarConfig, w.Instance.Spec.BindcarConfig), v1beta1.BindcarConfig{})
 }
 
 func (w Workload) configMapRefs() v1beta1.ConfigMapRefs {
