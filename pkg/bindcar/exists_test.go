@@ -2,6 +2,7 @@ package bindcar
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -57,5 +58,16 @@ func TestStrayFiles(t *testing.T) {
 	}
 	if len(ask(t, s.DNS(), "www.stray.example", dns.TypeA).Answer) != 1 {
 		t.Error("the zone is not served")
+	}
+}
+
+// TestRecordsAreNotImplemented: callers of the public sidecar's routes for records are told so, not that the zone is missing.
+func TestRecordsAreNotImplemented(t *testing.T) {
+	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		err := s.client.call(testContext(t), method, s.addr, "/zones/some.example/records", map[string]string{}, nil)
+		if !IsNotSupported(err) || !hasCode(err, http.StatusNotImplemented) {
+			t.Errorf("%s: %v", method, err)
+		}
 	}
 }
