@@ -40,9 +40,12 @@ type ZoneConfig struct {
 	AllowTransfer []string `json:"allowTransfer,omitempty"`
 	// Primaries are the servers, as "IP:port", that a secondary transfers from.
 	Primaries []string `json:"primaries,omitempty"`
-	// DNSSECPolicy is the dnssec-policy to sign with; InlineSigning keeps the unsigned zone apart.
+	// DNSSECPolicy is the dnssec-policy to sign with; InlineSigning keeps the unsigned zone apart: not so when absent.
 	DNSSECPolicy  string `json:"dnssecPolicy,omitempty"`
 	InlineSigning *bool  `json:"inlineSigning,omitempty"`
+	// KeySecret names a Secret, in the pod's namespace, that keeps the keys which sign the zone. Those that it has are
+	// used; those that named makes are put into it. Without one the keys are on the pod's volume only.
+	KeySecret string `json:"keySecret,omitempty"`
 }
 
 // SOA is a zone's start of authority (RFC 1035 section 3.3.13); intervals in seconds.
@@ -75,6 +78,9 @@ type PatchZone struct {
 	AlsoNotify    *[]string `json:"alsoNotify,omitempty"`
 	AllowTransfer *[]string `json:"allowTransfer,omitempty"`
 	Primaries     *[]string `json:"primaries,omitempty"`
+	// DNSSECPolicy signs the zone; "insecure" takes the signatures off again, "" stops looking after them.
+	DNSSECPolicy *string `json:"dnssecPolicy,omitempty"`
+	KeySecret    *string `json:"keySecret,omitempty"`
 }
 
 // Zone is what named knows of a zone.
@@ -93,6 +99,9 @@ type Zone struct {
 	AlsoNotify    []string `json:"alsoNotify,omitzero"`
 	AllowTransfer []string `json:"allowTransfer,omitzero"`
 	Primaries     []string `json:"primaries,omitzero"`
+	// DNSSECPolicy and KeySecret are as they were set last; absent when none was.
+	DNSSECPolicy string `json:"dnssecPolicy,omitempty"`
+	KeySecret    string `json:"keySecret,omitempty"`
 }
 
 // ZoneList is the answer to GET /zones.

@@ -7,8 +7,12 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
@@ -24,6 +28,7 @@ type description struct {
 	Primaries     []string `json:"primaries,omitempty"`
 	DNSSECPolicy  string   `json:"dnssecPolicy,omitempty"`
 	InlineSigning *bool    `json:"inlineSigning,omitempty"`
+	KeySecret     string   `json:"keySecret,omitempty"`
 	// NoticeAddress is where the zone's clause has named tell of new serials, beside AlsoNotify. Zones that an older
 	// sidecar added have none until repair gives them one.
 	NoticeAddress string `json:"noticeAddress,omitempty"`
@@ -39,7 +44,7 @@ func (s *server) describe(request CreateZone) (description, error) {
 	d := description{
 		Name: name, Type: strings.ToLower(request.ZoneType), AlsoNotify: config.AlsoNotify, AllowTransfer: config.AllowTransfer,
 		Primaries: config.Primaries, DNSSECPolicy: config.DNSSECPolicy, InlineSigning: config.InlineSigning,
-		NoticeAddress: s.options.NoticeAddress,
+		KeySecret: config.KeySecret, NoticeAddress: s.options.NoticeAddress,
 	}
 	if request.UpdateKeyName != "" && d.Type == Primary {
 		if d.UpdateKeyName, err = s.knownUpdateKey(request.UpdateKeyName); err != nil {
@@ -59,6 +64,8 @@ func (d description) validate() error {
 		return badRequest("zoneConfig.primaries", errors.New("a secondary needs at least one primary"))
 	case d.DNSSECPolicy != "" && !policyName.MatchString(d.DNSSECPolicy):
 		return badRequest("zoneConfig.dnssecPolicy", fmt.Errorf("%q is not the name of a policy", d.DNSSECPolicy))
+	case d.KeySecret != "" && len(validation.IsDNS1123Subdomain(d.KeySecret)) > 0:
+		return badRequest("zoneConfig.keySecret", fmt.Errorf("%q is not the name of a Secret", d.KeySecret))
 	}
 	for field, list := range map[string][]string{"alsoNotify": d.AlsoNotify, "primaries": d.Primaries} {
 		if _, err := servers(list, ""); err != nil {
@@ -84,6 +91,12 @@ func (d description) patched(patch PatchZone) (description, error) {
 	if patch.Primaries != nil {
 		d.Primaries = *patch.Primaries
 	}
+	if patch.DNSSECPolicy != nil {
+		d.DNSSECPolicy = *patch.DNSSECPolicy
+	}
+	if patch.KeySecret != nil {
+		d.KeySecret = *patch.KeySecret
+	}
 	return d, d.validate()
 }
 
@@ -106,10 +119,8 @@ func (d description) clause(file, transferKey string) string {
 		fmt.Fprintf(&b, "allow-transfer { key %q; %s}; ", transferKey, list)
 	}
 	if d.DNSSECPolicy != "" {
-		fmt.Fprintf(&b, "dnssec-policy %q; ", d.DNSSECPolicy)
-	}
-	if d.InlineSigning != nil {
-		fmt.Fprintf(&b, "inline-signing %s; ", map[bool]string{true: "yes", false: "no"}[*d.InlineSigning])
+		inline := map[bool]string{true: "yes", false: "no"}[ptr.Deref(d.InlineSigning, false)]
+		fmt.Fprintf(&b, "dnssec-policy %q; inline-signing %s; key-directory %q; ", d.DNSSECPolicy, inline, filepath.Dir(file))
 	}
 	b.WriteString("};")
 	return b.String()

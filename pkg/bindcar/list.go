@@ -75,6 +75,7 @@ func (s *server) describeAs(zone *Zone, d description) {
 	}
 	known := func(list []string) []string { return append([]string{}, list...) }
 	zone.AlsoNotify, zone.AllowTransfer, zone.Primaries = known(d.AlsoNotify), known(d.AllowTransfer), known(d.Primaries)
+	zone.DNSSECPolicy, zone.KeySecret = d.DNSSECPolicy, d.KeySecret
 	if zone.Type == "" {
 		zone.Type = d.Type
 	}

@@ -45,6 +45,8 @@ type Options struct {
 
 	// reviewer checks tokens; the Kubernetes API when nil.
 	reviewer reviewer
+	// keyStore keeps keys of zones; in Secrets when nil.
+	keyStore func() (keyStore, error)
 }
 
 // NewOptions returns the options that hold inside a pod.
@@ -145,6 +147,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return listener.serve(ctx) })
 	group.Go(func() error { s.repair(ctx); return nil })
+	group.Go(func() error { s.followKeys(ctx); return nil })
 	for _, address := range o.Listen {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {

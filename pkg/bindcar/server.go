@@ -27,6 +27,9 @@ type server struct {
 	// mutating holds the zones that are being changed.
 	mutating     keyedMutex
 	descriptions descriptionCache
+	// keyStore keeps the keys of signed zones; keptKeys is what it has by now.
+	keyStore func() (keyStore, error)
+	keptKeys keptKeys
 
 	notices *noticeLog
 	// heartbeat and reviewEvery are the paces of a stream of notices; stopping ends when all streams have to.
@@ -47,6 +50,10 @@ func newServer(options Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	keys := options.keyStore
+	if keys == nil {
+		keys = sync.OnceValues(inClusterKeys)
+	}
 	stopping, stopStreams := context.WithCancel(context.Background())
 	s := &server{
 		options:   options,
@@ -54,6 +61,7 @@ func newServer(options Options) (*server, error) {
 		auth:      newAuthenticator(review, options.AllowedServiceAccounts, options.NoticeReaders),
 		limiter:   newLimiter(options.RequestRate),
 		metrics:   newMetrics(),
+		keyStore:  keys,
 		notices:   newNoticeLog(maxNotices),
 		heartbeat: heartbeat, reviewEvery: goodFor,
 		stopping: stopping, stopStreams: stopStreams,

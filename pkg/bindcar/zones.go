@@ -65,11 +65,20 @@ func (s *server) add(ctx context.Context, d description, config ZoneConfig) (err
 			return err
 		}
 	}
+	if err := s.restoreKeys(ctx, d); err != nil {
+		return err
+	}
 	if err := d.save(files.description()); err != nil {
 		return err
 	}
-	_, err = s.control.Command(ctx, fmt.Sprintf("addzone %q %s", d.Name, d.clause(files.zone(), s.options.TransferKeyName)))
-	return err
+	if _, err = s.control.Command(ctx, fmt.Sprintf("addzone %q %s", d.Name, d.clause(files.zone(), s.options.TransferKeyName))); err != nil {
+		return err
+	}
+	if err := s.awaitKeys(ctx, d); err != nil {
+		_, undo := s.control.Command(ctx, "delzone "+d.Name)
+		return errors.Join(err, undo)
+	}
+	return nil
 }
 
 // mustBeMissing asks named for a zone that has files: they may be in use, or left from before. Without files there is
@@ -160,7 +169,15 @@ func (s *server) patchZone(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if changed.DNSSECPolicy != d.DNSSECPolicy || changed.KeySecret != d.KeySecret {
+		if err := s.beforeSigning(ctx, d, changed); err != nil {
+			return err
+		}
+	}
 	if err := s.modify(ctx, changed); err != nil {
+		return err
+	}
+	if err := s.awaitKeys(ctx, changed); err != nil {
 		return err
 	}
 	if d.Type == Secondary && patch.Primaries != nil {
@@ -171,6 +188,20 @@ func (s *server) patchZone(w http.ResponseWriter, r *http.Request) error {
 	}
 	klog.FromContext(ctx).Info("zone changed", "zone", name)
 	respond(w, http.StatusOK, Answer{Success: true, Message: "zone " + name + " changed"})
+	return nil
+}
+
+// beforeSigning prepares another policy for a zone that is there. A zone that was not signed gets the keys that are kept.
+// Who asks for "insecure" says that the parent has no DS record any more; named has to be told.
+func (s *server) beforeSigning(ctx context.Context, before, after description) error {
+	if before.DNSSECPolicy == "" {
+		return s.restoreKeys(ctx, after)
+	}
+	if after.DNSSECPolicy == named.PolicyInsecure && before.DNSSECPolicy != named.PolicyInsecure {
+		if _, err := s.control.Command(ctx, "dnssec -checkds withdrawn "+after.Name); err != nil {
+			klog.FromContext(ctx).Info("named was not told that the DS records are withdrawn", "zone", after.Name, "reason", err.Error())
+		}
+	}
 	return nil
 }
 

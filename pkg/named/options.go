@@ -65,7 +65,9 @@ func (c Config) options() (string, error) {
 	accessErr := c.access(&b)
 	recursionErr := c.recursion(&b)
 	b.WriteString("};\n")
-	return b.String(), errors.Join(listenErr, accessErr, recursionErr)
+	policy, policyErr := c.signingPolicy()
+	b.WriteString(policy)
+	return b.String(), errors.Join(listenErr, accessErr, recursionErr, policyErr)
 }
 
 func (c Config) listen(b *strings.Builder) error {

@@ -141,10 +141,10 @@ func (w Workload) Ignored() []string {
 		}
 	}
 	config := w.Config()
-	dnssec := ptr.Deref(config.Options.DNSSEC, v1beta1.DNSSECConfig{})
+	signs := ptr.Deref(signing(config.Options), v1beta1.DNSSECSigningConfig{})
 	key := ptr.Deref(first(w.Instance.Spec.RNDCKey, w.roleConfig().RNDCKey), v1beta1.RNDCKeyConfig{})
 	note(publicSidecar(w.bindcar().Image), "bindcarConfig.image: the sidecar of this operator runs in place of the public one")
-	note(ptr.Deref(dnssec.Signing, v1beta1.DNSSECSigningConfig{}).Enabled || ptr.Deref(dnssec.Enabled, false), "dnssec.signing: zones are served unsigned")
+	note(signs.KeysFrom != nil || !ptr.Deref(signs.AutoGenerate, true), "dnssec.signing.keysFrom, autoGenerate: named makes the keys, unless the zone's Secret of keys has them")
 	note(len(w.Instance.Spec.PrimaryServers) > 0, "primaryServers: a secondary transfers each zone from the primaries of that zone")
 	note(key.SecretRef != nil || key.Secret != nil || w.Instance.Spec.RNDCSecretRef != nil || w.roleConfig().RNDCSecretRef != nil ||
 		config.Options.RNDCSecretRef != nil || len(w.Cluster.RNDCSecretRefs) > 0,
