@@ -109,7 +109,7 @@ func (d description) clause(file, transferKey string) string {
 	}
 	if d.Type == Secondary {
 		list, _ := servers(d.Primaries, transferKey)
-		fmt.Fprintf(&b, "primaries { %s}; ", list)
+		fmt.Fprintf(&b, "primaries { %s}; allow-notify { key %q; }; ", list, transferKey)
 	}
 	if list := d.notified(transferKey); list != "" {
 		fmt.Fprintf(&b, "notify explicit; also-notify { %s}; ", list)

@@ -30,6 +30,7 @@ type zoneReconciler struct {
 	states   states
 	provider *rfc2136.Provider
 	keys     *keyring
+	applier  *applier
 	writer   *syncevent.Writer
 	metrics  *syncevent.Metrics
 	notifier syncevent.Notifier
@@ -93,6 +94,7 @@ type surroundings struct {
 	servers   []observe.Server
 	// duplicateOf is the older zone that has the same name on the same servers; nil if there is none.
 	duplicateOf *v1beta1.DNSZone
+	signing     signing
 }
 
 func (r *zoneReconciler) surroundings(ctx context.Context, zone *v1beta1.DNSZone, namesakes []*v1beta1.DNSZone) (s surroundings, err error) {
@@ -102,7 +104,11 @@ func (r *zoneReconciler) surroundings(ctx context.Context, zone *v1beta1.DNSZone
 	}
 	s.instances = source.InstancesOf(zone, all)
 	s.duplicateOf = source.Duplicate(zone, namesakes, all)
+	if s.signing, err = r.signingOf(ctx, zone, s.instances); err != nil {
+		return s, err
+	}
 	s.servers, err = r.listServers(ctx, s.instances)
+	s.follow()
 	return s, err
 }
 

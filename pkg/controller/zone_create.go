@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -16,12 +17,19 @@ import (
 
 // create gives the primary the complete zone in one piece, so that it never answers from an empty one.
 func (p *pass) create(ctx context.Context, q *primary) error {
+	soa, content := p.target.soa, p.content()
+	if p.hasSignedCopy() {
+		soa, content = p.target.reference.SOA, copied(p.target.reference)
+	}
 	request := bindcar.CreateZone{
 		ZoneName: source.DNSName(p.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.update.Name,
 		ZoneConfig: bindcar.ZoneConfig{
-			TTL: p.target.soa.TTL, SOA: sidecarSOA(p.target.soa), Records: sidecarRecords(p.content()),
-			AlsoNotify: p.services(v1beta1.RoleSecondary), DNSSECPolicy: p.zone.Spec.DNSSECPolicy,
+			TTL: soa.TTL, SOA: sidecarSOA(soa), Records: sidecarRecords(content), AlsoNotify: p.services(v1beta1.RoleSecondary),
+			DNSSECPolicy: p.signing.policy, KeySecret: p.signing.secret(p.zone),
 		},
+	}
+	if err := p.ensureKeySecret(ctx); err != nil {
+		return err
 	}
 	err := p.deps.Bindcar.CreateZone(ctx, sidecarOf(q.server), request)
 	if bindcar.IsExists(err) {
@@ -31,11 +39,18 @@ func (p *pass) create(ctx context.Context, q *primary) error {
 		}
 	}
 	log.FromContext(ctx).Info("zone created on a primary", "zone", p.zone.Spec.ZoneName, "server", q.server.Pod,
-		"records", len(request.ZoneConfig.Records), "serial", p.target.soa.Serial, "failed", err != nil)
+		"records", len(request.ZoneConfig.Records), "serial", soa.Serial, "failed", err != nil)
 	if err == nil {
-		p.created(q.server, request.ZoneConfig.AlsoNotify)
+		p.created(q.server, p.peersOf(observe.Primary))
 	}
 	return err
+}
+
+// hasSignedCopy tells whether the zone comes back as a secondary has it, signatures included: with the same keys the signer
+// goes on where it was, on the serial that the secondaries know. What else has changed is an update then.
+func (p *pass) hasSignedCopy() bool {
+	reference := p.target.reference
+	return p.signing.on() && reference != nil && len(keySigningKeys(reference)) > 0 && signedThrough(reference)
 }
 
 // content yields all RRsets of the target: the desired ones, and those of the reference that nobody here declared.

@@ -51,6 +51,7 @@ func (p *pass) conclude() {
 		}
 	}
 	p.serials.expect(keyOfZone(p.zone), p.event.Serial)
+	p.tellSigning()
 	p.countDrift()
 	if !p.event.Paused {
 		p.event.Pending = 0

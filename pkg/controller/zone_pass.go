@@ -112,8 +112,12 @@ func (p *pass) releaseAll() {
 
 // services are where the Services of the zone's instances with a role serve DNS, as "IP:port".
 func (p *pass) services(role v1beta1.ServerRole) []string {
+	addresses := source.ServiceAddresses(p.instances, role)
+	if p.signing.on() {
+		addresses = p.signing.addresses(p.instances, role)
+	}
 	var services []string
-	for _, a := range source.ServiceAddresses(p.instances, role) {
+	for _, a := range addresses {
 		services = append(services, netip.AddrPortFrom(a, named.ServicePort).String())
 	}
 	return services
@@ -135,6 +139,9 @@ func (p *pass) findPrimaries(ctx context.Context) bool {
 		p.problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(instanceNames(p.instances), ", "))
 	case !p.anyAddress():
 		p.problem(status.PrimaryFailed, "no pod of a primary runs yet: %v", p.primaries[0].err)
+		p.event.Servers = p.outcomes()
+	case p.unfit() != "":
+		p.problem(status.ReconcileFailed, "%s", p.unfit())
 		p.event.Servers = p.outcomes()
 	default:
 		p.state.keepPrimaries(p.primaries)

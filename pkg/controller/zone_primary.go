@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
@@ -189,6 +190,7 @@ func (p *pass) settle(ctx context.Context, q *primary) {
 			p.noteAdditions(q)
 			p.compare(q)
 		}
+		again = again || created && p.hasSignedCopy()
 		if !again || q.err != nil || try == tries-1 {
 			return
 		}
@@ -197,10 +199,15 @@ func (p *pass) settle(ctx context.Context, q *primary) {
 
 // await looks at a primary that has just got the zone until it serves it: a large one takes a moment to load.
 func (p *pass) await(ctx context.Context, q *primary) {
-	for pause := 10 * time.Millisecond; q.err == nil && !q.seen.Authoritative && pause < time.Second; pause *= 2 {
+	for pause := 10 * time.Millisecond; q.err == nil && !p.served(q) && pause < time.Second; pause *= 2 {
 		rest(ctx, pause)
 		p.look(ctx, q)
 	}
+}
+
+// served tells whether a primary that has just got the zone serves it as it will be: signed, if it is to be.
+func (p *pass) served(q *primary) bool {
+	return q.seen.Authoritative && (!p.signing.on() || p.signing.policy == named.PolicyInsecure || q.seen.Mirror != nil && signedThrough(q.seen.Mirror))
 }
 
 // apply sends what the primary lacks as RFC 2136 updates.

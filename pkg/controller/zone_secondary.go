@@ -64,7 +64,9 @@ func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome, 
 			out.Err = p.hurry(ctx, out.Server, known, seen)
 		}
 	default:
-		out.Err = p.hurry(ctx, out.Server, known, seen)
+		if out.Err = p.retire(ctx, out.Server); out.Err == nil {
+			out.Err = p.hurry(ctx, out.Server, known, seen)
+		}
 	}
 }
 
@@ -78,15 +80,16 @@ func (p *pass) createSecondary(ctx context.Context, server observe.Server) error
 		ZoneConfig: bindcar.ZoneConfig{Primaries: primaries},
 	})
 	if err == nil {
-		p.created(server, primaries)
+		p.created(server, peers{list: primaries})
 	}
 	return err
 }
 
 // created notes that a zone is on a server now.
-func (p *pass) created(server observe.Server, peered []string) {
+func (p *pass) created(server observe.Server, with peers) {
+	with.sure = true
 	p.comparing.Lock()
-	p.state.peers[podOf(server)] = peers{list: peered, sure: true}
+	p.state.peers[podOf(server)] = with
 	p.comparing.Unlock()
 	p.wake(server.Namespace, server.Instance)
 }

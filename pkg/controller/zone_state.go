@@ -46,6 +46,11 @@ type zoneState struct {
 	// verified are the secondaries whose content is known to follow from the primaries' (only of several primaries).
 	verified map[pod]struct{}
 	peers    map[pod]peers
+	// following are the primaries that are known to have the zone as secondaries, because another signs it.
+	following map[pod]struct{}
+
+	// dnssec is how the zone was signed when its signer was last looked at.
+	dnssec *v1beta1.DNSSECStatus
 
 	// told is what the last event said.
 	told lastWord
@@ -84,6 +89,7 @@ func (s *states) of(zone *v1beta1.DNSZone) *zoneState {
 	s.byZone[key] = &zoneState{
 		uid: zone.UID, retired: map[rrset.Key]struct{}{}, added: plan.Map{}, primaries: map[pod]*primaryState{},
 		secondaries: map[pod]*secondaryState{}, verified: map[pod]struct{}{}, peers: map[pod]peers{},
+		following: map[pod]struct{}{},
 	}
 	return s.byZone[key]
 }

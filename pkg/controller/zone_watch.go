@@ -44,6 +44,7 @@ func SetupZone(mgr ctrl.Manager, deps Deps) error {
 	r := &zoneReconciler{
 		client:   mgr.GetClient(),
 		deps:     deps,
+		applier:  &applier{client: mgr.GetClient()},
 		world:    world,
 		provider: rfc2136.New(rfc2136.Options{}),
 		keys:     &keyring{reader: mgr.GetAPIReader()},

@@ -61,6 +61,9 @@ type SyncCompleted struct {
 	// they are in this zone's namespace.
 	AlsoSelected []source.ObjectKey
 	OlderZones   []string
+	// DNSSEC tells how the zone is signed; nil when it is not. Remark is what else a reader of the zone should know.
+	DNSSEC *v1beta1.DNSSECStatus
+	Remark string
 	// Servers holds one entry for each server of the zone.
 	Servers []ServerOutcome
 	// Problem is why the whole zone is not programmed; its Status is True when there is none.

@@ -83,7 +83,7 @@ func (w *Writer) zone(ctx context.Context, key types.NamespacedName) (time.Durat
 func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
 		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Servers: len(e.Servers),
-		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: alsoSelected(e),
+		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remark(e), DNSSEC: e.DNSSEC,
 	}
 	for _, s := range e.Servers {
 		if s.Current {
@@ -122,6 +122,11 @@ func unready(e SyncCompleted) int {
 		}
 	}
 	return count
+}
+
+func remark(e SyncCompleted) string {
+	remarks := slices.DeleteFunc([]string{alsoSelected(e), e.Remark}, func(r string) bool { return r == "" })
+	return strings.Join(remarks, "; ")
 }
 
 // alsoSelected tells whoever reads a zone why it does not hold all that it selects.

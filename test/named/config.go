@@ -21,6 +21,10 @@ type Zone struct {
 	File string
 	// Policy is the zone's update-policy; empty means that the update key may do everything.
 	Policy string
+	// Extra is put into a primary's zone clause as it is.
+	Extra string
+	// Globals stand before a primary's zone clause, at the top level of named.conf.
+	Globals string
 }
 
 func (z Zone) file() string {
@@ -102,7 +106,7 @@ func (s *Server) zone(z Zone) string {
 	if policy == "" {
 		policy = fmt.Sprintf("grant %q zonesub ANY;", s.Update.Name)
 	}
-	return fmt.Sprintf("zone %q { type primary; file %q; update-policy { %s }; };\n", z.Name, z.filename(), policy)
+	return z.Globals + fmt.Sprintf("\nzone %q { type primary; file %q; update-policy { %s }; %s };\n", z.Name, z.filename(), policy, z.Extra)
 }
 
 func clause(k wire.Key) string {

@@ -95,7 +95,7 @@ type Bind9Config struct {
 
 // DNSSECConfig configures validation and signing.
 type DNSSECConfig struct {
-	// Enabled is the older form of signing.enabled, and no more has it an effect so far.
+	// Enabled is the older form of signing.enabled, for when there is no signing.
 	//
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
@@ -103,7 +103,7 @@ type DNSSECConfig struct {
 	//
 	// +optional
 	Validation *bool `json:"validation,omitempty"`
-	// Signing configures how primaries sign zones. Accepted, but zones are served unsigned so far.
+	// Signing configures how zones are signed that have no dnssecPolicy of their own.
 	//
 	// +optional
 	Signing *DNSSECSigningConfig `json:"signing,omitempty"`
@@ -116,7 +116,8 @@ type DNSSECSigningConfig struct {
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled"`
-	// Policy names the dnssec-policy. "default" when absent.
+	// Policy names the dnssec-policy that algorithm, lifetimes and nsec3 define. "signing" when absent; named's own
+	// "default" when these are absent too.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -128,13 +129,15 @@ type DNSSECSigningConfig struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]*$')",message="algorithm must be a DNSSEC algorithm such as ECDSAP256SHA256, ECDSAP384SHA384 or RSASHA256"
 	Algorithm string `json:"algorithm,omitempty"`
-	// KSKLifetime is after how long the key-signing key is rolled: "365d", "1y", "8760h". 365d when absent.
+	// KSKLifetime is after how long the key-signing key is rolled: "365d", "1y", "8760h", at least 14d. Never when absent.
+	// Without kskLifetime and zskLifetime one key signs everything.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[A-Za-z]|unlimited)$')",message="kskLifetime must be a number and a unit, such as 365d, 1y or 8760h, or unlimited"
 	KSKLifetime string `json:"kskLifetime,omitempty"`
-	// ZSKLifetime is after how long the zone-signing key is rolled: "90d", "3m", "2160h". 90d when absent.
+	// ZSKLifetime is after how long the zone-signing key is rolled: "90d", "3m" (of 30 days), "2160h", at least 14d.
+	// Never when absent.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
@@ -144,7 +147,7 @@ type DNSSECSigningConfig struct {
 	//
 	// +optional
 	NSEC3 *bool `json:"nsec3,omitempty"`
-	// NSEC3Salt is the salt in hexadecimal. None when absent (RFC 9276).
+	// NSEC3Salt is as long as the salt, which named makes itself. None when absent (RFC 9276).
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=510
@@ -156,11 +159,11 @@ type DNSSECSigningConfig struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=150
 	NSEC3Iterations *int32 `json:"nsec3Iterations,omitempty"`
-	// KeysFrom says where the keys come from when named is not to make them.
+	// KeysFrom says where the keys come from. Without effect: keys that the zone's Secret of keys has are used.
 	//
 	// +optional
 	KeysFrom *DNSSECKeySource `json:"keysFrom,omitempty"`
-	// AutoGenerate lets named make the keys when there is no keysFrom. True when absent.
+	// AutoGenerate lets named make the keys. Without effect: it makes those that the zone's Secret of keys lacks.
 	//
 	// +optional
 	AutoGenerate *bool `json:"autoGenerate,omitempty"`

@@ -102,8 +102,9 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, isIP(self[k]))",message="spec.nameServerIps maps host names to IP addresses, for example \"ns1.example.com.\": \"192.0.2.53\"; nameServers is its newer form"
 	NameServerIPs map[string]string `json:"nameServerIps,omitempty"`
 
-	// DNSSECPolicy names the dnssec-policy of named that signs the zone, in place of the cluster's; "none" for no
-	// signing. Accepted, but zones are served unsigned so far.
+	// DNSSECPolicy names the dnssec-policy of named that signs the zone, in place of the cluster's: "default", or one that
+	// its dnssec.signing defines. "none" is for no signing. A zone that was signed stays signed until this is "insecure":
+	// set that once the parent zone has had no DS records for longer than their TTL.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -335,9 +336,14 @@ type ZoneInstance struct {
 
 // DNSSECStatus tells how a zone is signed.
 type DNSSECStatus struct {
-	// Signed is true when the servers answer with signatures.
+	// Signed is true once all of the zone is signed. It is said of the server that signs; the others follow it.
 	Signed bool `json:"signed"`
-	// DSRecords are to be published in the parent zone, in presentation format.
+	// Policy is the dnssec-policy that the zone is signed with.
+	//
+	// +optional
+	Policy string `json:"policy,omitempty"`
+	// DSRecords are to be published in the parent zone, in presentation format, with digests of SHA-256: one for each
+	// key-signing key that is served.
 	//
 	// +optional
 	// +listType=atomic

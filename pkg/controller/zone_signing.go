@@ -1,0 +1,194 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// A signed zone has one signer: signatures of one content differ from server to server, and secondaries that take
+// increments of both have neither's. Its other primaries follow the signer as secondaries do.
+
+// signing is how a zone is signed; the zero value for one that is not.
+type signing struct {
+	policy string
+	// stays is true when nothing asks for the policy any more. The zone is signed until somebody says that its parent has
+	// no DS record left: else resolvers that validate would call it bogus.
+	stays bool
+	// signer is the instance that signs, owner the object that its keys belong to.
+	signer *v1beta1.Bind9Instance
+	owner  keyOwner
+	// export is true when keys are kept in a Secret, beside the signer's volume.
+	export bool
+}
+
+func (s signing) on() bool { return s.policy != "" }
+
+// secret is the name of the Secret that keeps the zone's keys; empty when none does.
+func (s signing) secret(zone *v1beta1.DNSZone) string {
+	if !s.on() || !s.export || s.owner.Object == nil {
+		return ""
+	}
+	return zoneKeySecret(s.owner.GetName(), source.DNSName(zone))
+}
+
+// zoneKeySecret names the Secret with the keys of a zone on the servers of a cluster, or of an instance that stands alone. A
+// zone that is made anew there finds its keys again.
+func zoneKeySecret(owner, zone string) string {
+	digest := sha256.Sum256([]byte(zone))
+	return owner + "-dnssec-" + hex.EncodeToString(digest[:8])
+}
+
+// signingOf decides how a zone is signed on its instances.
+func (r *zoneReconciler) signingOf(ctx context.Context, zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) (signing, error) {
+	signer := signerOf(instances)
+	if signer == nil {
+		return signing{}, nil
+	}
+	s := signing{signer: signer}
+	owner, err := r.clusterOf(ctx, signer)
+	if err != nil {
+		return s, err
+	}
+	var base *v1beta1.Bind9Config
+	s.owner = keyOwner{signer, instanceKind, signer.Namespace}
+	if owner.Object != nil {
+		base = owner.spec.Global
+		s.owner = keyOwner{owner.Object, owner.kind, owner.namespace}
+	}
+	options := named.MergeOptions(base, signer.Spec.Config)
+	s.policy, s.export = cmp.Or(zone.Spec.DNSSECPolicy, named.SigningPolicy(options)), named.ExportsKeys(options)
+	if s.policy == named.PolicyNone {
+		s.policy = ""
+		if told := zone.Status.DNSSEC; told != nil && told.Policy != "" {
+			s.policy, s.stays = told.Policy, told.Policy != named.PolicyInsecure
+		}
+	}
+	return s, nil
+}
+
+// signerOf is the oldest primary: it stays the same when others join.
+func signerOf(instances []*v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
+	var signer *v1beta1.Bind9Instance
+	for _, i := range instances {
+		if i.Spec.Role.Normalize() == v1beta1.RolePrimary && (signer == nil || i.CreationTimestamp.Before(&signer.CreationTimestamp)) {
+			signer = i
+		}
+	}
+	return signer
+}
+
+// clusterOf reads the cluster of an instance; the zero value when it has none.
+func (r *zoneReconciler) clusterOf(ctx context.Context, i *v1beta1.Bind9Instance) (cluster, error) {
+	if i.Spec.ClusterRef == "" {
+		return cluster{}, nil
+	}
+	for _, empty := range clusterKinds {
+		o := empty()
+		key := client.ObjectKey{Name: i.Spec.ClusterRef}
+		if _, namespaced := o.(*v1beta1.Bind9Cluster); namespaced {
+			key.Namespace = i.Namespace
+		}
+		if err := r.client.Get(ctx, key, o); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return cluster{}, err
+		}
+		if c := asCluster(o, r.deps.Namespace); c.namespace == i.Namespace {
+			return c, nil
+		}
+	}
+	return cluster{}, nil
+}
+
+// follow makes the primaries that do not sign secondaries of the one that does.
+func (s *surroundings) follow() {
+	if !s.signing.on() {
+		return
+	}
+	s.servers = slices.Clone(s.servers)
+	for i := range s.servers {
+		if !s.signs(s.servers[i]) {
+			s.servers[i].Role = observe.Secondary
+		}
+	}
+}
+
+// addresses are the Services of the servers that have a role in the signed zone.
+func (s signing) addresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRole) []netip.Addr {
+	if role == v1beta1.RolePrimary {
+		return source.ServiceAddresses([]*v1beta1.Bind9Instance{s.signer}, role)
+	}
+	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return i == s.signer })
+	return slices.Concat(source.ServiceAddresses(others, role), source.ServiceAddresses(others, v1beta1.RolePrimary))
+}
+
+func (s *surroundings) signs(server observe.Server) bool {
+	return s.signing.signer != nil && server.Namespace == s.signing.signer.Namespace && server.Instance == s.signing.signer.Name
+}
+
+// ensureKeySecret makes the Secret for the zone's keys and lets the sidecars of the signer's namespace use it: it, and no
+// other.
+func (p *pass) ensureKeySecret(ctx context.Context) error {
+	name, owner := p.signing.secret(p.zone), p.signing.owner
+	if name == "" {
+		return nil
+	}
+	labels := map[string]string{named.LabelName: named.AppName, named.LabelPartOf: owner.GetName(), named.LabelManagedBy: named.Manager}
+	annotations := map[string]string{v1beta1.ZoneAnnotation: p.zone.Spec.ZoneName}
+	reference := func() *metav1ac.OwnerReferenceApplyConfiguration {
+		return named.OwnerReference(owner.kind.GroupVersion().String(), owner.kind.Kind, owner)
+	}
+	secret := corev1ac.Secret(name, owner.namespace).WithLabels(labels).WithAnnotations(annotations).WithOwnerReferences(reference())
+	role := rbacv1ac.Role(name, owner.namespace).WithLabels(labels).WithAnnotations(annotations).WithOwnerReferences(reference()).
+		WithRules(rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("secrets").WithResourceNames(name).WithVerbs("get", "patch"))
+	binding := rbacv1ac.RoleBinding(name, owner.namespace).WithLabels(labels).WithAnnotations(annotations).WithOwnerReferences(reference()).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(name)).
+		WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(owner.namespace).WithName(named.ServiceAccountName))
+	for _, o := range []childConfiguration{secret, role, binding} {
+		if err := p.applier.applyUncached(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellSigning tells how the zone is signed.
+func (p *pass) tellSigning() {
+	for _, q := range p.primaries {
+		if q.err == nil && q.seen.Mirror != nil {
+			p.state.dnssec = dnssecStatus(q.seen.Mirror, p.signing.policy)
+		}
+	}
+	p.event.DNSSEC = p.state.dnssec
+	if p.signing.stays && p.state.dnssec != nil {
+		p.event.Remark = fmt.Sprintf("it stays signed by dnssecPolicy %q, which nothing asks for any more: remove the DS records from the parent zone, wait until their TTL has passed, then set dnssecPolicy to %q",
+			p.signing.policy, named.PolicyInsecure)
+	}
+}
+
+// unfit says why the zone cannot be signed where it is to be; empty when it can.
+func (p *pass) unfit() string {
+	if len(p.primaries) < 2 || !p.signing.on() {
+		return ""
+	}
+	signer := types.NamespacedName{Namespace: p.signing.signer.Namespace, Name: p.signing.signer.Name}
+	return fmt.Sprintf("dnssecPolicy %q cannot be used: instance %s would sign the zone and has %d pods behind one address; give it one replica, and use more instances",
+		p.signing.policy, signer, len(p.primaries))
+}
