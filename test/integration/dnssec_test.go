@@ -1,0 +1,151 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/test/kube"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// TestDNSSEC: a signed zone on two primaries and a secondary. Every server proves its answers by the DS records that the
+// zone's status tells, also after the pod that signs has lost all it had; and a zone is signed, and unsigned, while it is
+// served.
+func TestDNSSEC(t *testing.T) {
+	f := newFixture(t, "turned.test", 2, 1)
+	f.sub("signed from the start", func(f *fixture) {
+		s := f.share(f.T, "signed.test", func(z *v1beta1.DNSZone) { z.Spec.DNSSECPolicy = "default" })
+		s.create(s.a("signed-www", "www", "192.0.2.1"))
+		s.served("www.signed.test", "A", "192.0.2.1")
+		ds := s.signed()
+		s.proved(ds, "www.signed.test.")
+
+		old := s.pod("dns-primary-0-0")
+		if err := s.client.Delete(s.Context(), old); err != nil {
+			s.Fatal(err)
+		}
+		kube.Eventually(s, 2*settle, func(ctx context.Context) error {
+			pod := &corev1.Pod{}
+			if err := s.client.Get(ctx, client.ObjectKeyFromObject(old), pod); err != nil {
+				return err
+			}
+			if pod.UID == old.UID || !status.PodReady(pod) {
+				return errors.New("the pod is not back")
+			}
+			return nil
+		})
+		s.proved(ds, "www.signed.test.")
+		s.create(s.a("signed-late", "late", "192.0.2.2"))
+		s.served("late.signed.test", "A", "192.0.2.2")
+		s.proved(ds, "late.signed.test.")
+		if again := s.signed(); !slices.Equal(again, ds) {
+			s.Errorf("the DS records were %q and are %q", ds, again)
+		}
+	})
+	f.sub("signed while served", func(f *fixture) {
+		f.create(f.a("www", "www", "192.0.2.1"))
+		f.served("www.turned.test", "A", "192.0.2.1")
+		f.policy("default")
+		ds := f.signed()
+		f.proved(ds, "www.turned.test.")
+
+		f.policy("none")
+		kube.Eventually(f, settle, func(ctx context.Context) error {
+			z, err := f.zoneNow(ctx)
+			if err != nil {
+				return err
+			}
+			c := meta.FindStatusCondition(z.Status.Conditions, "Ready")
+			if z.Status.DNSSEC == nil || c == nil || !strings.Contains(c.Message, "stays signed") {
+				return fmt.Errorf("status.dnssec is %v, Ready %v", z.Status.DNSSEC, c)
+			}
+			return nil
+		})
+		f.proved(ds, "www.turned.test.")
+
+		f.policy("insecure")
+		kube.Eventually(f, settle, func(ctx context.Context) error {
+			z, err := f.zoneNow(ctx)
+			if err == nil && z.Status.DNSSEC != nil {
+				err = fmt.Errorf("status.dnssec is %+v", z.Status.DNSSEC)
+			}
+			return err
+		})
+		f.served("turned.test", "DNSKEY")
+		f.policy("")
+		f.create(f.a("after", "after", "192.0.2.3"))
+		f.served("after.turned.test", "A", "192.0.2.3")
+	})
+}
+
+// policy sets the zone's dnssecPolicy.
+func (f *fixture) policy(policy string) {
+	f.Helper()
+	change(f, &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: f.object}}, func(z *v1beta1.DNSZone) {
+		z.Spec.DNSSECPolicy = policy
+	})
+}
+
+func (f *fixture) zoneNow(ctx context.Context) (*v1beta1.DNSZone, error) {
+	z := &v1beta1.DNSZone{}
+	return z, f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, z)
+}
+
+// signed waits until the zone tells DS records.
+func (f *fixture) signed() (ds []string) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		z, err := f.zoneNow(ctx)
+		if err != nil {
+			return err
+		}
+		if z.Status.DNSSEC == nil || !z.Status.DNSSEC.Signed || len(z.Status.DNSSEC.DSRecords) == 0 {
+			return fmt.Errorf("status.dnssec is %+v", z.Status.DNSSEC)
+		}
+		ds = z.Status.DNSSEC.DSRecords
+		return nil
+	})
+	return ds
+}
+
+// proved waits until every server proves the addresses of a name by the DS records.
+func (f *fixture) proved(ds []string, name string) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		servers, err := f.servers(ctx)
+		if err != nil {
+			return err
+		}
+		for pod, server := range servers {
+			if err := bind.Validate(ctx, netip.MustParseAddrPort(server), ds, name, dns.TypeA); err != nil {
+				return fmt.Errorf("%s: %w", pod, err)
+			}
+		}
+		if len(servers) < f.size {
+			return fmt.Errorf("only %d of %d servers run", len(servers), f.size)
+		}
+		return nil
+	})
+}
+
+func (f *fixture) pod(name string) *corev1.Pod {
+	f.Helper()
+	pod := &corev1.Pod{}
+	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, pod); err != nil {
+		f.Fatal(err)
+	}
+	return pod
+}
