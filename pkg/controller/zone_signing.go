@@ -173,10 +173,10 @@ func (p *pass) ensureKeySecret(ctx context.Context) error {
 func (p *pass) tellSigning() {
 	for _, q := range p.primaries {
 		if q.err == nil && q.seen.Mirror != nil {
-			p.state.dnssec = dnssecStatus(q.seen.Mirror, p.signing.policy)
+			p.state.dnssec, p.state.dnssecKnown = dnssecStatus(q.seen.Mirror, p.signing.policy), true
 		}
 	}
-	p.event.DNSSEC = p.state.dnssec
+	p.event.DNSSEC, p.event.DNSSECKnown = p.state.dnssec, p.state.dnssecKnown
 	if p.signing.stays && p.state.dnssec != nil {
 		p.event.Remark = fmt.Sprintf("it stays signed by dnssecPolicy %q, which nothing asks for any more: remove the DS records from the parent zone, wait until their TTL has passed, then set dnssecPolicy to %q",
 			p.signing.policy, named.PolicyInsecure)

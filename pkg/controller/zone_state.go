@@ -50,7 +50,8 @@ type zoneState struct {
 	following map[pod]struct{}
 
 	// dnssec is how the zone was signed when its signer was last looked at.
-	dnssec *v1beta1.DNSSECStatus
+	dnssec      *v1beta1.DNSSECStatus
+	dnssecKnown bool
 
 	// told is what the last event said.
 	told lastWord

@@ -36,8 +36,9 @@ type ZoneFacts struct {
 	// Foreign counts the RRsets that nobody declares, ForeignSample lists some of them, sorted.
 	Foreign       int
 	ForeignSample []string
-	// DNSSEC tells how the zone is signed; nil when it is not.
-	DNSSEC *v1beta1.DNSSECStatus
+	// DNSSEC tells how the zone is signed; nil when it is not. When that is not known, the last known one stays.
+	DNSSEC      *v1beta1.DNSSECStatus
+	DNSSECKnown bool
 	// Remark is what else a reader of the zone should know; it becomes part of Ready's message.
 	Remark string
 }
@@ -55,7 +56,9 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		next.RecordsCount = int32(f.Programmed)
 		next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
 		next.ForeignRRsetsCount, next.ForeignRRsets = int32(f.Foreign), f.ForeignSample
-		next.DNSSEC = f.DNSSEC
+		if f.DNSSECKnown {
+			next.DNSSEC = f.DNSSEC
+		}
 	}
 	next.Bind9InstancesCount = int32(len(f.Instances))
 	next.Bind9Instances = f.Instances

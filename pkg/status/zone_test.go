@@ -2,7 +2,9 @@ package status
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -77,5 +79,24 @@ func TestZoneKeepsItsRecordsWhileAPrimaryIsAway(t *testing.T) {
 	}
 	if meta.IsStatusConditionTrue(away.Conditions, Ready) {
 		t.Error("the zone is Ready without its primary")
+	}
+}
+
+// TestDNSSECStatusStays while nobody has seen the zone: that a zone was signed is what keeps it signed.
+func TestDNSSECStatusStays(t *testing.T) {
+	signed := &v1beta1.DNSSECStatus{Signed: true, Policy: "default", DSRecords: []string{"example. 3600 IN DS 1 13 2 00"}}
+	prev := v1beta1.DNSZoneStatus{DNSSEC: signed}
+	for name, c := range map[string]struct {
+		facts ZoneFacts
+		want  *v1beta1.DNSSECStatus
+	}{
+		"not seen":           {ZoneFacts{Problem: No(NoPrimaryInstances, "none")}, signed},
+		"a primary is away":  {ZoneFacts{Problem: No(PrimaryFailed, "away"), DNSSECKnown: true}, signed},
+		"seen, and unsigned": {ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), DNSSECKnown: true}, nil},
+		"seen":               {ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), DNSSECKnown: true, DNSSEC: signed}, signed},
+	} {
+		if got := Zone(prev, c.facts, time.Now()).DNSSEC; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: status.dnssec is %+v, want %+v", name, got, c.want)
+		}
 	}
 }

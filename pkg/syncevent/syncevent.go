@@ -61,8 +61,10 @@ type SyncCompleted struct {
 	// they are in this zone's namespace.
 	AlsoSelected []source.ObjectKey
 	OlderZones   []string
-	// DNSSEC tells how the zone is signed; nil when it is not. Remark is what else a reader of the zone should know.
-	DNSSEC *v1beta1.DNSSECStatus
+	// DNSSEC tells how the zone is signed; nil when it is not, or when that is not known.
+	DNSSEC      *v1beta1.DNSSECStatus
+	DNSSECKnown bool
+	// Remark is what else a reader of the zone should know.
 	Remark string
 	// Servers holds one entry for each server of the zone.
 	Servers []ServerOutcome

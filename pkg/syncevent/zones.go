@@ -83,7 +83,7 @@ func (w *Writer) zone(ctx context.Context, key types.NamespacedName) (time.Durat
 func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
 		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Servers: len(e.Servers),
-		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remark(e), DNSSEC: e.DNSSEC,
+		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remark(e), DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
 	}
 	for _, s := range e.Servers {
 		if s.Current {
