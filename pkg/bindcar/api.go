@@ -113,6 +113,15 @@ type ZoneList struct {
 	Items []Zone `json:"items,omitempty"`
 }
 
+// ServerKeys is the answer to GET /server/keys: which TSIG keys the server knows, by their names.
+type ServerKeys struct {
+	// Loaded are the keys that named has loaded and accepts, by their role: "update" or "transfer". A role is missing while
+	// the keys that it is to have are on their way.
+	Loaded map[string][]string `json:"loaded"`
+	// Signing is the transfer key that all zones added through this API sign with; empty while one signs with another.
+	Signing string `json:"signing,omitempty"`
+}
+
 // Answer is what a successful change or command answers.
 type Answer struct {
 	Success bool   `json:"success"`

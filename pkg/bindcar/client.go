@@ -125,6 +125,13 @@ func (c *Client) Statistics(ctx context.Context, server Server) (Statistics, err
 	return stats, err
 }
 
+// Keys tells which TSIG keys the server knows.
+func (c *Client) Keys(ctx context.Context, server Server) (ServerKeys, error) {
+	var keys ServerKeys
+	err := c.call(ctx, http.MethodGet, server, "/server/keys", nil, &keys)
+	return keys, err
+}
+
 // Ready returns nil when the sidecar and its named answer.
 func (c *Client) Ready(ctx context.Context, server Server) error {
 	return c.call(ctx, http.MethodGet, server, "/ready", nil, nil)

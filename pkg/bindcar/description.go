@@ -29,6 +29,8 @@ type description struct {
 	DNSSECPolicy  string   `json:"dnssecPolicy,omitempty"`
 	InlineSigning *bool    `json:"inlineSigning,omitempty"`
 	KeySecret     string   `json:"keySecret,omitempty"`
+	// TransferKey is the name of the key that the zone's clause has transfers and NOTIFY signed with.
+	TransferKey string `json:"transferKey,omitempty"`
 	// NoticeAddress is where the zone's clause has named tell of new serials, beside AlsoNotify. Zones that an older
 	// sidecar added have none until repair gives them one.
 	NoticeAddress string `json:"noticeAddress,omitempty"`
@@ -47,9 +49,13 @@ func (s *server) describe(request CreateZone) (description, error) {
 		KeySecret: config.KeySecret, NoticeAddress: s.options.NoticeAddress,
 	}
 	if request.UpdateKeyName != "" && d.Type == Primary {
-		if d.UpdateKeyName, err = s.knownUpdateKey(request.UpdateKeyName); err != nil {
+		if err := s.knownUpdateKey(request.UpdateKeyName); err != nil {
 			return description{}, err
 		}
+		d.UpdateKeyName = request.UpdateKeyName
+	}
+	if d.TransferKey, err = s.transferKey(); err != nil {
+		return description{}, err
 	}
 	return d, d.validate()
 }
@@ -100,23 +106,24 @@ func (d description) patched(patch PatchZone) (description, error) {
 	return d, d.validate()
 }
 
-// clause is the zone's clause as addzone and modzone take it. d is valid. Transfers and NOTIFY carry the transfer key.
-func (d description) clause(file, transferKey string) string {
+// clause is the zone's clause as addzone and modzone take it. d is valid. Who may update and transfer is for the key rings
+// to say, which change without the zones; transfers and NOTIFY carry the transfer key of the moment.
+func (d description) clause(file string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{ type %s; file %q; ", d.Type, file)
 	if d.UpdateKeyName != "" {
-		fmt.Fprintf(&b, "update-policy { grant %q zonesub any; }; ", d.UpdateKeyName)
+		fmt.Fprintf(&b, "allow-update { %q; }; ", named.KeyACL(named.KeyUpdate))
 	}
 	if d.Type == Secondary {
-		list, _ := servers(d.Primaries, transferKey)
-		fmt.Fprintf(&b, "primaries { %s}; allow-notify { key %q; }; ", list, transferKey)
+		list, _ := servers(d.Primaries, d.TransferKey)
+		fmt.Fprintf(&b, "primaries { %s}; allow-notify { %q; }; ", list, named.KeyACL(named.KeyTransfer))
 	}
-	if list := d.notified(transferKey); list != "" {
+	if list := d.notified(); list != "" {
 		fmt.Fprintf(&b, "notify explicit; also-notify { %s}; ", list)
 	}
 	if len(d.AllowTransfer) > 0 {
 		list, _ := named.MatchList("", d.AllowTransfer, anyACL)
-		fmt.Fprintf(&b, "allow-transfer { key %q; %s}; ", transferKey, list)
+		fmt.Fprintf(&b, "allow-transfer { %q; %s}; ", named.KeyACL(named.KeyTransfer), list)
 	}
 	if d.DNSSECPolicy != "" {
 		inline := map[bool]string{true: "yes", false: "no"}[ptr.Deref(d.InlineSigning, false)]
@@ -128,8 +135,8 @@ func (d description) clause(file, transferKey string) string {
 
 // notified lists whom named tells of a new serial, the other servers first: a zone's own list replaces the one among
 // named's options, which has the sidecar.
-func (d description) notified(transferKey string) string {
-	list, _ := servers(d.AlsoNotify, transferKey)
+func (d description) notified() string {
+	list, _ := servers(d.AlsoNotify, d.TransferKey)
 	if listener, err := named.ParseServer(d.NoticeAddress); err == nil {
 		list += named.ServerClause(listener, 53, "")
 	}

@@ -556,7 +556,7 @@ func TestNoticeAddress(t *testing.T) {
 		NewOptions().NoticeAddress: true, "[::1]:9954": true, "0.0.0.0:9954": false, ":9954": false, "192.0.2.1:9954": false, "127.0.0.1": false, "127.0.0.1:0": false,
 	} {
 		o := NewOptions()
-		o.TransferKeyName, o.AllowedServiceAccounts, o.NoticeAddress = "transfer.", []string{"a/b"}, address
+		o.AllowedServiceAccounts, o.NoticeAddress = []string{"a/b"}, address
 		if err := o.Validate(); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}

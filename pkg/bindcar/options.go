@@ -31,9 +31,8 @@ type Options struct {
 	NoticeAddress string
 	// ZonesDir is where zone files are, under the same path as for named.
 	ZonesDir string
-	// UpdateKeyNames are the keys that may stand in a zone's update policy; TransferKeyName guards transfers.
-	UpdateKeyNames  []string
-	TransferKeyName string
+	// KeyNamesDir has the names of the TSIG keys, named.KeyNames in a directory for each role.
+	KeyNamesDir string
 	// AllowedServiceAccounts, as "namespace/name", may use the API.
 	AllowedServiceAccounts []string
 	// NoticeReaders, as "namespace/name", may read notices and nothing else.
@@ -60,6 +59,7 @@ func NewOptions() *Options {
 		StatisticsURL: fmt.Sprintf("http://127.0.0.1:%d", named.StatisticsPort),
 		NoticeAddress: fmt.Sprintf("127.0.0.1:%d", named.NoticePort),
 		ZonesDir:      named.ZonesDir,
+		KeyNamesDir:   named.KeyNamesDir,
 		RequestRate:   2000,
 		LogLevel:      "info",
 	}
@@ -75,8 +75,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.StatisticsURL, "statistics-url", o.StatisticsURL, "Base URL of named's statistics channel.")
 	fs.StringVar(&o.NoticeAddress, "notice-address", o.NoticeAddress, "Address on loopback where named's NOTIFY is awaited.")
 	fs.StringVar(&o.ZonesDir, "zones-dir", o.ZonesDir, "Directory of zone files, shared with named.")
-	fs.StringSliceVar(&o.UpdateKeyNames, "update-key-name", o.UpdateKeyNames, "TSIG keys that may update zones.")
-	fs.StringVar(&o.TransferKeyName, "transfer-key-name", o.TransferKeyName, "TSIG key that transfers and NOTIFY are signed with.")
+	fs.StringVar(&o.KeyNamesDir, "key-names-dir", o.KeyNamesDir, "Directory with the names of the TSIG keys.")
 	fs.StringSliceVar(&o.AllowedServiceAccounts, "allowed-service-account", o.AllowedServiceAccounts, "ServiceAccounts, as namespace/name, that may use the API.")
 	fs.StringSliceVar(&o.NoticeReaders, "notice-reader", o.NoticeReaders, "ServiceAccounts, as namespace/name, that may read which zones have a new serial, and nothing else.")
 	fs.IntVar(&o.RequestRate, "request-rate", o.RequestRate, "Requests per second that are served; more are answered 429.")
@@ -109,7 +108,7 @@ func (o *Options) Validate() error {
 	check(err == nil && notices.Addr().IsLoopback() && notices.Port() != 0, "--notice-address: %q is not an address and port on loopback", o.NoticeAddress)
 	check(o.RNDCKeyFile != "", "--rndc-key-file: must be set")
 	check(o.ZonesDir != "", "--zones-dir: must be set")
-	check(o.TransferKeyName != "", "--transfer-key-name: must be set")
+	check(o.KeyNamesDir != "", "--key-names-dir: must be set")
 	check(o.RequestRate > 0, "--request-rate: must be positive")
 	_, known := verbosity[strings.ToLower(o.LogLevel)]
 	check(known, "--log-level: %q is not one of error, warn, info, debug, trace", o.LogLevel)

@@ -12,24 +12,55 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// repair gives the zones that an older sidecar added, on a volume that outlived its pod, the clause that this one would
-// give them. It goes on until named has taken all, or ctx ends.
+// keyPace is how often the names of the keys are looked at.
+const keyPace = 2 * time.Second
+
+// repair has named load the keys that have changed, and gives zones the clause that they would get now: those that were
+// added when another key was in use, or by an older sidecar on a volume that outlived its pod. It goes on until ctx ends.
 func (s *server) repair(ctx context.Context) {
 	const most = 30 * time.Second
-	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, most) {
-		done, err := s.repairAll(ctx)
-		if done > 0 {
-			klog.FromContext(ctx).Info("zones brought up to date", "zones", done)
+	wait := time.Second
+	var settled [2]string // The revisions that nothing is left to do for.
+	for ctx.Err() == nil {
+		revisions := s.revisions()
+		if revisions != settled {
+			if err := s.keepUp(ctx); err == nil {
+				settled, wait = revisions, time.Second
+			} else {
+				klog.FromContext(ctx).V(2).Info("keys and zones not brought up to date yet", "reason", err.Error())
+				wait = min(2*wait, most)
+			}
 		}
-		if err == nil {
-			return
+		pause := keyPace
+		if revisions != settled {
+			pause = wait
 		}
-		klog.FromContext(ctx).V(2).Info("zones not brought up to date yet", "reason", err.Error())
 		select {
-		case <-time.After(wait):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// revisions are those of the key rings whose names are there.
+func (s *server) revisions() (all [2]string) {
+	for i, role := range keyRoles {
+		if names, err := s.keyNames(role); err == nil {
+			all[i] = names.Revision
+		}
+	}
+	return all
+}
+
+func (s *server) keepUp(ctx context.Context) error {
+	if err := s.loadKeys(ctx); err != nil {
+		return err
+	}
+	done, err := s.repairAll(ctx)
+	if done > 0 {
+		klog.FromContext(ctx).Info("zones brought up to date", "zones", done)
+	}
+	return err
 }
 
 // repairAll tells how many zones it changed. The error is that of a named that does not answer; what named refuses about
@@ -60,7 +91,11 @@ func (s *server) repairAll(ctx context.Context) (done int, err error) {
 func (s *server) repairZone(ctx context.Context, stem string) (changed bool, err error) {
 	file := filepath.Join(s.options.ZonesDir, stem+suffixDescription)
 	d, err := loadDescription(file)
-	if err != nil || d.NoticeAddress == s.options.NoticeAddress {
+	if err != nil {
+		return false, err
+	}
+	key, err := s.transferKey()
+	if err != nil || s.upToDate(d, key) {
 		return false, err
 	}
 	unlock, err := s.mutating.lock(ctx, d.Name)
@@ -69,7 +104,7 @@ func (s *server) repairZone(ctx context.Context, stem string) (changed bool, err
 	}
 	defer unlock()
 	// It may have been changed or deleted while others were repaired.
-	if d, err = loadDescription(file); isGone(err) || err == nil && d.NoticeAddress == s.options.NoticeAddress {
+	if d, err = loadDescription(file); isGone(err) || err == nil && s.upToDate(d, key) {
 		return false, nil
 	}
 	if err != nil {
@@ -79,6 +114,11 @@ func (s *server) repairZone(ctx context.Context, stem string) (changed bool, err
 		return err == nil, err
 	}
 	return false, nil
+}
+
+// upToDate tells whether a zone's clause is what it would be with the key.
+func (s *server) upToDate(d description, key string) bool {
+	return d.NoticeAddress == s.options.NoticeAddress && d.TransferKey == key
 }
 
 func isGone(err error) bool { return err != nil && failureOf(err).code == http.StatusNotFound }

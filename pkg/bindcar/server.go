@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,6 +104,7 @@ func (s *server) handler() http.Handler {
 	}
 	route("GET /server/status", s.serverStatus)
 	route("GET /statistics", s.getStatistics)
+	route("GET /server/keys", s.serverKeys)
 
 	root := http.NewServeMux()
 	root.HandleFunc("GET "+apiPrefix+"/health", func(w http.ResponseWriter, _ *http.Request) {
@@ -161,18 +161,6 @@ func (s *server) serverStatus(w http.ResponseWriter, r *http.Request) error {
 
 func notImplemented(http.ResponseWriter, *http.Request) error {
 	return failure(http.StatusNotImplemented, "not implemented", "records are changed by dynamic update (RFC 2136)")
-}
-
-// knownUpdateKey finds the configured form of an update key's name. named takes any name in a policy and refuses every
-// update later, so an unknown one is refused here.
-func (s *server) knownUpdateKey(name string) (string, error) {
-	i := slices.IndexFunc(s.options.UpdateKeyNames, func(known string) bool {
-		return strings.EqualFold(strings.TrimSuffix(known, "."), strings.TrimSuffix(name, "."))
-	})
-	if i < 0 {
-		return "", badRequest("updateKeyName", fmt.Errorf("this server has no key %q", name))
-	}
-	return s.options.UpdateKeyNames[i], nil
 }
 
 func badRequest(field string, err error) *httpFailure {

@@ -48,7 +48,7 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 	var err error
 	s.server, err = newServer(Options{
 		RNDCAddress: s.ControlAddr(), RNDCKeyFile: s.Layout.ControlKeyFile, StatisticsURL: s.StatisticsURL(), NoticeAddress: s.NoticeAddr().String(),
-		ZonesDir: s.Layout.ZonesDir, UpdateKeyNames: []string{s.UpdateKey.Name}, TransferKeyName: s.TransferKey.Name,
+		ZonesDir: s.Layout.ZonesDir, KeyNamesDir: s.Layout.KeyDir,
 		AllowedServiceAccounts: []string{"lockstep-system/lockstep-controller"}, NoticeReaders: []string{"lockstep-system/lockstep-apiserver"}, RequestRate: 1000, reviewer: testReview,
 	})
 	if err != nil {

@@ -173,7 +173,7 @@ func TestListenNeedsTLS(t *testing.T) {
 	}
 	for name, c := range cases {
 		o := NewOptions()
-		o.TransferKeyName, o.AllowedServiceAccounts = "transfer.", []string{"a/b"}
+		o.AllowedServiceAccounts = []string{"a/b"}
 		o.Listen, o.TLSCertFile, o.TLSKeyFile = []string{c.listen}, c.cert, c.key
 		if err := o.Validate(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)

@@ -71,7 +71,7 @@ func (s *server) add(ctx context.Context, d description, config ZoneConfig) (err
 	if err := d.save(files.description()); err != nil {
 		return err
 	}
-	if _, err = s.control.Command(ctx, fmt.Sprintf("addzone %q %s", d.Name, d.clause(files.zone(), s.options.TransferKeyName))); err != nil {
+	if _, err = s.control.Command(ctx, fmt.Sprintf("addzone %q %s", d.Name, d.clause(files.zone()))); err != nil {
 		return err
 	}
 	if err := s.awaitKeys(ctx, d); err != nil {
@@ -209,7 +209,11 @@ func (s *server) beforeSigning(ctx context.Context, before, after description) e
 func (s *server) modify(ctx context.Context, d description) error {
 	files := s.files(d.Name)
 	d.NoticeAddress = s.options.NoticeAddress
-	if _, err := s.control.Command(ctx, fmt.Sprintf("modzone %q %s", d.Name, d.clause(files.zone(), s.options.TransferKeyName))); err != nil {
+	var err error
+	if d.TransferKey, err = s.transferKey(); err != nil {
+		return err
+	}
+	if _, err := s.control.Command(ctx, fmt.Sprintf("modzone %q %s", d.Name, d.clause(files.zone()))); err != nil {
 		return err
 	}
 	return d.save(files.description())

@@ -42,8 +42,6 @@ type Config struct {
 	Options v1beta1.Bind9Config
 	// ACLs are named address match lists that the other lists can refer to.
 	ACLs map[string]v1beta1.AddressMatchList
-	// TransferKey is the name of the key that transfers and NOTIFY are signed with.
-	TransferKey string
 }
 
 // Render gives the content of each configuration file by name. The error names every field that cannot be rendered

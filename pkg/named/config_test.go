@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -29,7 +30,7 @@ func TestRender(t *testing.T) {
 			want: []string{
 				"listen-on port 5353 { any; };", "listen-on-v6 port 5353 { any; };", "recursion no;", "dnssec-validation no;",
 				"notify-delay 0;", "notify-rate 1000;", "startup-notify-rate 1000;", "serial-query-rate 1000;", "notify explicit;", "also-notify { 127.0.0.1 port 9954; };",
-				"max-ixfr-ratio 100%;", `allow-transfer { key "c.ns.transfer."; };`, "allow-new-zones yes;", "category update { null; };",
+				"max-ixfr-ratio 100%;", `allow-transfer { "lockstep-transfer"; };`, "allow-new-zones yes;", "category update { null; };",
 				`/update/key.conf"`, `/transfer/key.conf"`, "inet 127.0.0.1 port 9953", "inet 127.0.0.1 port 8053",
 			},
 			without: []string{"allow-query", "forwarders", "allow-notify"},
@@ -37,7 +38,7 @@ func TestRender(t *testing.T) {
 		"secondary": {
 			role: "Secondary",
 			want: []string{
-				"notify explicit;", "also-notify { 127.0.0.1 port 9954; };", "notify-delay 0;", "notify-rate 1000;", `allow-notify { key "c.ns.transfer."; };`, "serial-query-rate 1000;", "transfers-per-ns 200;",
+				"notify explicit;", "also-notify { 127.0.0.1 port 9954; };", "notify-delay 0;", "notify-rate 1000;", `allow-notify { "lockstep-transfer"; };`, "serial-query-rate 1000;", "transfers-per-ns 200;",
 				"min-refresh-time 5;", "min-retry-time 1;", "request-ixfr yes;", "allow-new-zones yes;",
 			},
 			without: []string{"max-ixfr-ratio", `/update/key.conf"`},
@@ -63,7 +64,7 @@ func TestRender(t *testing.T) {
 			acls: map[string]acl{"office": {"192.0.2.0/24", "acl:vpn"}, "vpn": {"198.51.100.77/25"}},
 			want: []string{
 				`acl "office" { 192.0.2.0/24; "vpn"; };`, `acl "vpn" { 198.51.100.0/25; };`, "listen-on port 5353 { any; };", "listen-on-v6 port 5353 { none; };",
-				`allow-query { "office"; "vpn"; localhost; key "c.ns.transfer."; };`, `allow-transfer { key "c.ns.transfer."; none; 192.0.2.9; };`,
+				`allow-query { "office"; "vpn"; localhost; key "c.ns.transfer."; };`, `allow-transfer { "lockstep-transfer"; none; 192.0.2.9; };`,
 			},
 		},
 		"nobody may ask": {
@@ -75,7 +76,7 @@ func TestRender(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			files, err := named.Render(named.Config{
-				Layout: named.PodLayout(), Role: c.role, Options: c.options, ACLs: c.acls, TransferKey: "c.ns.transfer.",
+				Layout: named.PodLayout(), Role: c.role, Options: c.options, ACLs: c.acls,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -109,7 +110,7 @@ func checkConf(t *testing.T, role v1beta1.ServerRole, options v1beta1.Bind9Confi
 	layout := named.PodLayout()
 	layout.ConfigDir, layout.KeyDir, layout.CacheDir, layout.ZonesDir, layout.RunDir = dir, dir+"/keys", dir, dir, dir
 	layout.ControlKeyFile = dir + "/rndc.key"
-	files, err := named.Render(named.Config{Layout: layout, Role: role, Options: options, ACLs: acls, TransferKey: "c.ns.transfer."})
+	files, err := named.Render(named.Config{Layout: layout, Role: role, Options: options, ACLs: acls})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,11 @@ func checkConf(t *testing.T, role v1beta1.ServerRole, options v1beta1.Bind9Confi
 		if err != nil {
 			t.Fatal(err)
 		}
-		files["keys/"+string(role)+"/key.conf"] = string(named.KeyData(key)[named.KeyClauseEntry])
+		ring, err := named.NewKeyring(role, key, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["keys/"+string(role)+"/key.conf"] = ring.Clauses(role)
 	}
 	for name, text := range files {
 		file := filepath.Join(dir, name)

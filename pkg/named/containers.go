@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
 // Names of containers.
@@ -75,7 +73,7 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 		WithReadinessProbe(httpsProbe("/api/v1/ready", 1, 2)).
 		WithLivenessProbe(httpsProbe("/api/v1/health", 10, 3)).
 		WithVolumeMounts(mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, true), mount(volumeAPIAccess, apiAccessDir, true),
-			mount(volumeTLS, CertificateDir, true))
+			mount(volumeTLS, CertificateDir, true), mount(volumeKeyNames, KeyNamesDir, true))
 	if config.Resources != nil {
 		resources, err := toApply[corev1ac.ResourceRequirementsApplyConfiguration](config.Resources)
 		if err != nil {
@@ -110,10 +108,7 @@ func (w Workload) bindcarArgs() []string {
 		"--rndc-key-file=" + ControlKeyFile,
 		"--statistics-url=http://127.0.0.1:" + strconv.Itoa(StatisticsPort),
 		"--zones-dir=" + ZonesDir,
-		"--transfer-key-name=" + w.TransferKey.Name,
-	}
-	if w.role() == v1beta1.RolePrimary && w.UpdateKey != nil {
-		args = append(args, "--update-key-name="+w.UpdateKey.Name)
+		"--key-names-dir=" + KeyNamesDir,
 	}
 	if port := w.bindcar().Port; port != 0 && port != SidecarPort {
 		args = append(args, "--listen=:"+strconv.Itoa(int(port)))

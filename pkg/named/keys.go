@@ -42,17 +42,17 @@ func KeyOwner(instance *v1beta1.Bind9Instance) string {
 	return instance.Name
 }
 
-// UpdateKeySecretName is the name, in the instance's namespace, of the Secret with its update key.
+// UpdateKeySecretName is the name, in the instance's namespace, of the Secret with the key to update its zones with.
 func UpdateKeySecretName(instance *v1beta1.Bind9Instance) string {
-	return KeySecretName(KeyOwner(instance), KeyUpdate)
+	return KeyringSecretName(KeyOwner(instance), KeyUpdate)
 }
 
-// TransferKeySecretName is the name, in the instance's namespace, of the Secret with its transfer key.
+// TransferKeySecretName is the name, in the instance's namespace, of the Secret with the key to transfer its zones with.
 func TransferKeySecretName(instance *v1beta1.Bind9Instance) string {
-	return KeySecretName(KeyOwner(instance), KeyTransfer)
+	return KeyringSecretName(KeyOwner(instance), KeyTransfer)
 }
 
-// KeySecretName is the name of the Secret with a key of the cluster or standalone instance called owner.
+// KeySecretName is the name of the Secret that a key of the cluster or standalone instance called owner comes from.
 func KeySecretName(owner string, role KeyRole) string {
 	return owner + "-" + string(role) + "-key"
 }

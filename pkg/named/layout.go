@@ -26,6 +26,8 @@ const (
 	ConfigFile = ConfigDir + "/named.conf"
 	// KeyDir holds a directory for each TSIG key, named after its role, with the entries of its Secret.
 	KeyDir = ConfigDir + "/keys"
+	// KeyNamesDir is where the sidecar finds the names of the keys, in a directory for each role as in KeyDir.
+	KeyNamesDir = "/etc/lockstep/keys"
 	// CacheDir is named's working directory.
 	CacheDir = "/var/cache/bind"
 	// ZonesDir holds zone files, their journals, and named's record of the zones added at run time.

@@ -16,7 +16,7 @@ var keyName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`)
 
 func builtinACL(name string) bool {
 	switch name {
-	case "any", "none", "localhost", "localnets":
+	case "any", "none", "localhost", "localnets", KeyACL(KeyUpdate), KeyACL(KeyTransfer):
 		return true
 	}
 	return false

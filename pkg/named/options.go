@@ -60,7 +60,7 @@ func (c Config) options() (string, error) {
 		b.WriteString(primaryOptions)
 	} else {
 		b.WriteString(secondaryOptions)
-		fmt.Fprintf(&b, "\tallow-notify { key %q; };\n", c.TransferKey)
+		fmt.Fprintf(&b, "\tallow-notify { %q; };\n", KeyACL(KeyTransfer))
 	}
 	accessErr := c.access(&b)
 	recursionErr := c.recursion(&b)
@@ -94,10 +94,10 @@ func orAny(list []string) []string {
 	return out
 }
 
-// access says who may ask and transfer. The transfer key always may: without it there are no secondaries.
+// access says who may ask and transfer. The transfer keys always may: without them there are no secondaries.
 func (c Config) access(b *strings.Builder) error {
 	transfer, transferErr := c.matchList("allowTransfer", c.Options.AllowTransfer)
-	fmt.Fprintf(b, "\tallow-transfer { key %q; %s};\n", c.TransferKey, transfer)
+	fmt.Fprintf(b, "\tallow-transfer { %q; %s};\n", KeyACL(KeyTransfer), transfer)
 	var queryErr error
 	if len(c.Options.AllowQuery) > 0 {
 		var query string

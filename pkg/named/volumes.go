@@ -18,6 +18,7 @@ const (
 	volumeCache     = "cache"
 	volumeRun       = "run"
 	volumeAPIAccess = "kube-api-access"
+	volumeKeyNames  = "key-names"
 	volumeTLS       = "bindcar-tls"
 )
 
@@ -37,6 +38,7 @@ func (w Workload) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 		w.configVolume(),
 		corev1ac.Volume().WithName(volumeRun).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)),
 		apiAccessVolume(),
+		w.keyNamesVolume(),
 		corev1ac.Volume().WithName(volumeTLS).WithSecret(
 			corev1ac.SecretVolumeSource().WithSecretName(CertificateSecretName(w.Instance.Name)).WithDefaultMode(0o440)),
 	}
@@ -75,12 +77,24 @@ func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
 				corev1ac.ConfigMapProjection().WithName(replaced[0]).WithItems(item(replaced[1], replaced[1]))))
 		}
 	}
-	for _, role := range w.Config().keyRoles() {
-		projected.WithSources(corev1ac.VolumeProjection().WithSecret(
-			corev1ac.SecretProjection().WithName(KeySecretName(KeyOwner(w.Instance), role)).
-				WithItems(item(KeyClauseEntry, "keys/"+string(role)+"/"+KeyClauseEntry))))
-	}
+	w.projectKeys(projected, KeyClauseEntry, "keys/")
 	return corev1ac.Volume().WithName(volumeConfig).WithProjected(projected)
+}
+
+// keyNamesVolume tells the sidecar which keys there are. It holds no secret.
+func (w Workload) keyNamesVolume() *corev1ac.VolumeApplyConfiguration {
+	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440)
+	w.projectKeys(projected, KeyNamesEntry, "")
+	return corev1ac.Volume().WithName(volumeKeyNames).WithProjected(projected)
+}
+
+// projectKeys puts an entry of each key ring into a volume, in a directory for each role.
+func (w Workload) projectKeys(into *corev1ac.ProjectedVolumeSourceApplyConfiguration, entry, dir string) {
+	for _, role := range w.Config().keyRoles() {
+		into.WithSources(corev1ac.VolumeProjection().WithSecret(
+			corev1ac.SecretProjection().WithName(KeyringSecretName(KeyOwner(w.Instance), role)).
+				WithItems(item(entry, dir+string(role)+"/"+entry))))
+	}
 }
 
 // CertificateSecretName is the name, in the instance's namespace, of the Secret with the serving certificate of its

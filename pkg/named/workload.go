@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
 // Labels of pods and of everything else that belongs to an instance.
@@ -51,8 +50,6 @@ type Workload struct {
 	// Cluster is the specification of the instance's cluster, the zero value for a standalone instance.
 	Cluster v1beta1.Bind9ClusterSpec
 	Images  Images
-	// UpdateKey and TransferKey are the instance's keys; a secondary does not need the update key.
-	UpdateKey, TransferKey *wire.Key
 	// AllowedServiceAccounts, as "namespace/name", may use the sidecar's API.
 	AllowedServiceAccounts []string
 	// NoticeReaders, as "namespace/name", may read the sidecar's notices of new serials and nothing else.
@@ -72,11 +69,10 @@ func (w Workload) roleConfig() v1beta1.RoleConfig {
 // Config is the configuration that the instance's servers run with.
 func (w Workload) Config() Config {
 	return Config{
-		Layout:      PodLayout(),
-		Role:        w.role(),
-		Options:     w.options(),
-		ACLs:        w.Cluster.ACLs,
-		TransferKey: w.TransferKey.Name,
+		Layout:  PodLayout(),
+		Role:    w.role(),
+		Options: w.options(),
+		ACLs:    w.Cluster.ACLs,
 	}
 }
 
@@ -203,16 +199,11 @@ func (w Workload) ConfigMap() (*corev1ac.ConfigMapApplyConfiguration, error) {
 		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithData(files), nil
 }
 
-// checksum covers the rendered files and the keys.
+// checksum covers the rendered files. Keys are not part of it: they change without a restart.
 func (w Workload) checksum(files map[string]string) string {
 	digest := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(digest, "%s\n%s\n", name, files[name])
-	}
-	for _, key := range []*wire.Key{w.UpdateKey, w.TransferKey} {
-		if key != nil {
-			fmt.Fprintf(digest, "%s %s %s\n", key.Name, key.Algorithm, key.Secret)
-		}
 	}
 	return hex.EncodeToString(digest.Sum(nil))
 }

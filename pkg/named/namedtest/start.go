@@ -66,8 +66,8 @@ func Start(t testing.TB, role v1beta1.ServerRole, keys [2]*wire.Key, adjust func
 	}
 	s := &Server{UpdateKey: keys[0], TransferKey: keys[1]}
 	s.Layout = layout(t)
-	s.writeKeys(t)
-	config := named.Config{Layout: s.Layout, Role: role, TransferKey: s.TransferKey.Name}
+	s.writeKeys(t, role)
+	config := named.Config{Layout: s.Layout, Role: role}
 	config.Options.ListenOn = []string{"127.0.0.1"}
 	config.Options.ListenOnV6 = []string{"none"}
 	if adjust != nil {
@@ -120,7 +120,7 @@ func layout(t testing.TB) named.Layout {
 	return l
 }
 
-func (s *Server) writeKeys(t testing.TB) {
+func (s *Server) writeKeys(t testing.TB, server v1beta1.ServerRole) {
 	var err error
 	if s.Control, err = named.NewControlKey(""); err != nil {
 		t.Fatal(err)
@@ -132,9 +132,25 @@ func (s *Server) writeKeys(t testing.TB) {
 				t.Fatal(err)
 			}
 		}
-		for entry, value := range named.KeyData(*key) {
-			write(t, filepath.Join(s.Layout.KeyDir, string(role), entry), string(value))
+		ring, err := named.NewKeyring(role, *key, time.Now())
+		if err != nil {
+			t.Fatal(err)
 		}
+		if role == named.KeyTransfer || server == v1beta1.RolePrimary {
+			s.WriteKeyring(t, role, ring)
+		}
+	}
+}
+
+// WriteKeyring puts a key ring where named reads it the next time that it is told to.
+func (s *Server) WriteKeyring(t testing.TB, role named.KeyRole, ring named.Keyring) {
+	t.Helper()
+	data, err := ring.Data(role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry, value := range data {
+		write(t, filepath.Join(s.Layout.KeyDir, string(role), entry), string(value))
 	}
 }
 

@@ -84,17 +84,20 @@ func (b *Bare) start(ctx context.Context, role v1beta1.ServerRole) error {
 	if err != nil {
 		return err
 	}
-	config := named.Config{Layout: layout, Role: role, TransferKey: b.key.Name}
+	config := named.Config{Layout: layout, Role: role}
 	config.Options.ListenOn, config.Options.ListenOnV6 = []string{"127.0.0.1"}, []string{"none"}
 	files, err := named.Render(config)
 	if err != nil {
 		return err
 	}
-	clause := string(named.KeyData(b.key)[named.KeyClauseEntry])
+	ring, err := named.NewKeyring(named.KeyTransfer, b.key, time.Now())
+	if err != nil {
+		return err
+	}
 	// A primary reads a key for updates too. Nobody updates these, so it is an empty file.
 	errs := []error{
 		write(layout.ControlKeyFile, controlKey.Clause()),
-		write(filepath.Join(layout.KeyDir, string(named.KeyTransfer), named.KeyClauseEntry), clause),
+		write(filepath.Join(layout.KeyDir, string(named.KeyTransfer), named.KeyClauseEntry), ring.Clauses(named.KeyTransfer)),
 		write(filepath.Join(layout.KeyDir, string(named.KeyUpdate), named.KeyClauseEntry), ""),
 	}
 	for name, text := range files {
