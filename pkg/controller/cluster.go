@@ -58,6 +58,11 @@ func orHome(namespace, home string) string {
 	return namespace
 }
 
+// keyOwner is the cluster as the owner of its instances' keys.
+func (c cluster) keyOwner() keyOwner {
+	return keyOwner{c, c.kind, c.namespace, named.ClusterKeys(c.spec), map[string]string{v1beta1.ClusterLabel: c.GetName()}}
+}
+
 // global tells whether zones of every namespace may use the cluster.
 func (c cluster) global() bool { return c.GetNamespace() == "" }
 
@@ -127,7 +132,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, nil
 	}
 	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: noProblem()}
-	err := r.bringAbout(ctx, c, &facts)
+	again, err := r.bringAbout(ctx, c, &facts)
 	switch {
 	case namespaceTerminates(err):
 		return ctrl.Result{}, nil
@@ -138,29 +143,38 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.kind.Kind, req, err)
 	}
-	return r.report(ctx, c, facts)
+	result, err := r.report(ctx, c, facts)
+	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
+	}
+	return result, err
 }
 
 // bringAbout makes keys and instances, deletes surplus instances, and finds the facts of the declared ones.
-func (r *clusterReconciler) bringAbout(ctx context.Context, c cluster, facts *status.ClusterFacts) error {
-	if err := ensureKeys(ctx, r.applier, r.deps, keyOwner{c, c.kind, c.namespace}); err != nil {
-		return err
+// again is when to look at the keys again.
+func (r *clusterReconciler) bringAbout(ctx context.Context, c cluster, facts *status.ClusterFacts) (again time.Duration, err error) {
+	again, changed, err := ensureKeys(ctx, r.applier, r.deps, c.keyOwner(), r.now())
+	if err != nil {
+		return 0, err
 	}
 	existing, err := r.instances(ctx, c)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	if changed {
+		r.wakeInstances(existing)
 	}
 	for _, role := range []v1beta1.ServerRole{v1beta1.RolePrimary, v1beta1.RoleSecondary} {
 		for index := range replicasOf(c.spec, role) {
 			name := fmt.Sprintf("%s-%s-%d", c.GetName(), role, index)
 			configuration, digest, err := r.instance(c, role, name, index)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			instance := existing[name]
 			delete(existing, name)
 			if err := r.applier.apply(ctx, configuration, digest, cachedOrNil(instance)); err != nil {
-				return err
+				return 0, err
 			}
 			facts.Instances = append(facts.Instances, status.ClusterInstance{Name: name, Instance: instance})
 		}
@@ -171,10 +185,10 @@ func (r *clusterReconciler) bringAbout(ctx context.Context, c cluster, facts *st
 		}
 		log.FromContext(ctx).Info("deleting a surplus instance", "instance", surplus.Name)
 		if err := r.client.Delete(ctx, surplus, client.Preconditions{UID: &surplus.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting instance %s: %w", surplus.Name, err)
+			return 0, fmt.Errorf("deleting instance %s: %w", surplus.Name, err)
 		}
 	}
-	return nil
+	return again, nil
 }
 
 // cachedOrNil keeps a nil pointer from becoming an object: one that is missing has an empty UID.

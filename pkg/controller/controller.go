@@ -145,6 +145,7 @@ func newScheme() *runtime.Scheme {
 func (o *Options) setup(mgr ctrl.Manager) error {
 	authority := &authority{reader: mgr.GetAPIReader(), secret: certs.SecretKey(o.Namespace)}
 	deps := Deps{
+		keys:              &keyring{reader: mgr.GetAPIReader()},
 		Namespace:         o.Namespace,
 		ControllerAccount: o.ControllerAccount,
 		APIServerAccount:  o.APIServerAccount,

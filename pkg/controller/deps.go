@@ -21,6 +21,8 @@ type Deps struct {
 	Bindcar *bindcar.Client
 	// authority issues the sidecars' certificates, and says which ones to trust.
 	authority *authority
+	// keys are the TSIG keys to sign with.
+	keys *keyring
 	// Provisioned wakes the reconciler of an instance after a zone was added to its pods or taken off them. Its events
 	// carry a Bind9Instance with nothing but a namespace and a name.
 	Provisioned chan event.GenericEvent

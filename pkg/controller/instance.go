@@ -101,6 +101,9 @@ func (p *instancePass) run(ctx context.Context) error {
 	switch {
 	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), apierrors.IsInvalid(err):
 		p.facts.Problem, p.facts.Terminal = status.No(status.ConfigurationInvalid, err.Error()), true
+		if errors.Is(err, named.ErrKey) {
+			p.again = problemPause // No event tells of a Secret that has been repaired.
+		}
 	case apierrors.IsNotFound(err):
 		p.facts.Problem, p.again = status.No(status.NotReady, err.Error()), time.Second
 	case err != nil:
@@ -146,14 +149,8 @@ func (p *instancePass) makeWorkload(ctx context.Context, owner cluster) error {
 	}
 	if owner.Object != nil {
 		p.workload.Cluster = *owner.spec
-	} else if err := ensureKeys(ctx, p.applier, p.deps, keyOwner{p.instance, instanceKind, p.instance.Namespace}); err != nil {
-		return err
 	}
-	var err error
-	if p.workload.TransferKey, err = p.keys.transfer(ctx, p.instance); err != nil {
-		return err
-	}
-	if p.workload.UpdateKey, err = p.keys.update(ctx, p.instance); err != nil {
+	if err := p.findKeys(ctx, owner); err != nil {
 		return err
 	}
 	p.noteIgnored()

@@ -58,7 +58,7 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 	}
 	wg.Wait()
 	for _, wait := range waiting {
-		if wait && p.again == 0 {
+		if wait && (p.again == 0 || p.again > loadingPause) {
 			p.again = loadingPause
 		}
 	}

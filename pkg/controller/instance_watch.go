@@ -29,7 +29,7 @@ import (
 func SetupInstance(mgr ctrl.Manager, deps Deps) error {
 	r := &instanceReconciler{
 		client: mgr.GetClient(), deps: deps, applier: &applier{client: mgr.GetClient()},
-		keys: &keyring{reader: mgr.GetAPIReader()}, events: mgr.GetEventRecorder("lockstep-controller"), now: time.Now,
+		keys: deps.keys, events: mgr.GetEventRecorder("lockstep-controller"), now: time.Now,
 		authority: deps.authority,
 	}
 	b := ctrl.NewControllerManagedBy(mgr).

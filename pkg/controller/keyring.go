@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -14,20 +15,57 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// keyLife is how long a key that was read stays good without a look at its Secret.
+// keyLife is how long a key that was read stays good without a look at its Secret: a fraction of named.KeyGrace, during
+// which a key that was replaced is still accepted.
 const keyLife = 30 * time.Second
 
-// keyring reads TSIG keys from Secrets, one at a time and by name: the controller watches no Secrets, so that it holds
-// none but those it uses.
+// keyring has the keys to sign with, from Secrets that are read one at a time and by name. Who changes one puts it in.
 type keyring struct {
 	reader client.Reader
 	mu     sync.Mutex
 	keys   map[client.ObjectKey]readKey
+	// rings are those that this process keeps, by the Secrets that they are in.
+	rings map[client.ObjectKey]keptRing
 }
 
 type readKey struct {
 	key *wire.Key
 	at  time.Time
+}
+
+type keptRing struct {
+	named.Keyring
+	owner types.UID
+	at    time.Time
+}
+
+// put notes what a ring is now.
+func (k *keyring) put(name client.ObjectKey, owner types.UID, ring named.Keyring) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keys == nil {
+		k.keys = map[client.ObjectKey]readKey{}
+	}
+	if k.rings == nil {
+		k.rings = map[client.ObjectKey]keptRing{}
+	}
+	k.rings[name] = keptRing{ring, owner, time.Now()}
+	k.keys[name] = readKey{ring.Active(), time.Now()}
+}
+
+// ring is what the same owner put, unless it is long ago: somebody else may have changed the Secret.
+func (k *keyring) ring(name client.ObjectKey, owner types.UID) (named.Keyring, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept, ok := k.rings[name]
+	return kept.Keyring, ok && kept.owner == owner && time.Since(kept.at) < named.KeyGrace
+}
+
+// last is the ring in a Secret as it was put last; the zero value when it never was.
+func (k *keyring) last(name client.ObjectKey) named.Keyring {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.rings[name].Keyring
 }
 
 // update and transfer are the keys of an instance's servers.

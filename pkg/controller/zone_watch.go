@@ -47,7 +47,7 @@ func SetupZone(mgr ctrl.Manager, deps Deps) error {
 		applier:  &applier{client: mgr.GetClient()},
 		world:    world,
 		provider: rfc2136.New(rfc2136.Options{}),
-		keys:     &keyring{reader: mgr.GetAPIReader()},
+		keys:     deps.keys,
 		writer:   writer,
 		metrics:  counts,
 		notifier: syncevent.Notifier{writer, counts},

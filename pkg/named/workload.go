@@ -138,20 +138,16 @@ func (w Workload) Ignored() []string {
 	}
 	config := w.Config()
 	signs := ptr.Deref(signing(config.Options), v1beta1.DNSSECSigningConfig{})
-	key := ptr.Deref(first(w.Instance.Spec.RNDCKey, w.roleConfig().RNDCKey), v1beta1.RNDCKeyConfig{})
 	note(publicSidecar(w.bindcar().Image), "bindcarConfig.image: the sidecar of this operator runs in place of the public one")
 	note(signs.KeysFrom != nil || !ptr.Deref(signs.AutoGenerate, true), "dnssec.signing.keysFrom, autoGenerate: named makes the keys, unless the zone's Secret of keys has them")
 	note(len(w.Instance.Spec.PrimaryServers) > 0, "primaryServers: a secondary transfers each zone from the primaries of that zone")
-	note(key.SecretRef != nil || key.Secret != nil || w.Instance.Spec.RNDCSecretRef != nil || w.roleConfig().RNDCSecretRef != nil ||
-		config.Options.RNDCSecretRef != nil || len(w.Cluster.RNDCSecretRefs) > 0,
-		"rndc Secret: every pod makes its own rndc key, which never leaves it")
-	note(key.AutoRotate, "rndcKey.autoRotate: the key changes whenever a pod starts")
+	w.ignoredKeys(note)
 	return ignored
 }
 
 // keyAlgorithm is that of the pod's own rndc key.
 func (w Workload) keyAlgorithm() string {
-	key := ptr.Deref(first(w.Instance.Spec.RNDCKey, w.roleConfig().RNDCKey), v1beta1.RNDCKeyConfig{})
+	key := ptr.Deref(w.effectiveKey(), v1beta1.RNDCKeyConfig{})
 	if key.Algorithm == "" {
 		return keyAlgorithmDefault
 	}

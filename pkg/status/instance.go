@@ -26,6 +26,8 @@ type InstanceFacts struct {
 	// Zones that the instance is to serve, in a stable order, without times.
 	Zones   []v1beta1.ZoneReference
 	Cluster *v1beta1.ClusterReference
+	// KeyRotation tells of the TSIG key of the instance's role; nil while nothing is known of it.
+	KeyRotation *v1beta1.RNDCKeyRotationStatus
 	// Problem keeps the instance from having pods at all; True when there is none. Terminal tells that only a change of
 	// the specification can help.
 	Problem  Verdict
@@ -41,6 +43,9 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	next.ObservedGeneration = f.Generation
 	next.ServiceAddress = f.Address
 	next.ClusterRef = f.Cluster
+	if f.KeyRotation != nil {
+		next.RNDCKeyRotation = f.KeyRotation
+	}
 	next.ZonesCount = int32(len(f.Zones)) //nolint:gosec // far below 2^31
 	next.Zones = f.Zones[:min(len(f.Zones), MaxInstanceZones)]
 	keepZoneTimes(next.Zones, prev.Zones, now)
