@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -121,57 +118,6 @@ func writePrimaryDown(f *fixture) {
 	f.ready(during)
 	f.gone(leaving)
 	condition(f, zone, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
-}
-
-// A new update key, and a controller that starts with it: until the servers have it the zone says in words what is wrong, then changes go out again, and the
-// old key is worth nothing.
-func writeRotatedKey(f *fixture) {
-	old := f.key(named.KeyUpdate)
-	secret := &corev1.Secret{ObjectMeta: f.meta(named.KeySecretName("dns", named.KeyUpdate), nil)}
-	fresh, err := named.NewKey(f.namespace, "dns", named.KeyUpdate)
-	if err != nil {
-		f.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(f.Context())
-	defer cancel()
-	told := f.zoneMessages(ctx)
-	change(f, secret, func(s *corev1.Secret) { s.Data = named.KeyData(fresh) })
-	f.killController(30) // One that runs goes on with the key that it knows for half a minute.
-	f.create(f.a("rotated-www", "www", "192.0.2.1"))
-	f.inLockstep(bringUp, has("www.rotated.example. 3600 A 192.0.2.1"))
-	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/"+f.object, "--timeout=120s")
-	f.byHand("dns-primary-0-0", adds("fresh.rotated.example. 300 A 192.0.2.1"))
-	servers, err := f.servers(f.Context())
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := update(f.Context(), servers["dns-primary-0-0"], f.zone, old, adds("stale.rotated.example. 300 A 192.0.2.1")); err == nil {
-		f.Error("the old key still works")
-	}
-	cancel()
-	if messages := <-told; !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, "key") || strings.Contains(m, "signature") }) {
-		f.Errorf("while the keys differed the zone said %q, nothing of the key", messages)
-	}
-}
-
-// zoneMessages collects what the zone's Ready condition says until the context ends.
-func (f *fixture) zoneMessages(ctx context.Context) <-chan []string {
-	told := make(chan []string, 1)
-	go func() {
-		var messages []string
-		zone := &v1beta1.DNSZone{}
-		for ctx.Err() == nil {
-			if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err == nil {
-				c := meta.FindStatusCondition(zone.Status.Conditions, "Ready")
-				if c != nil && c.Status == metav1.ConditionFalse && !slices.Contains(messages, c.Message) {
-					messages = append(messages, c.Message)
-				}
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		told <- messages
-	}()
-	return told
 }
 
 // Whatever is deleted first, nothing waits for ever: the servers go while the zone and its records are still there.

@@ -51,7 +51,6 @@ func TestWrite(t *testing.T) {
 		{"lost.example", writeSecondaryLosesZone},
 		{"burst.example", writeBurst},
 		{"down.example", writePrimaryDown},
-		{"rotated.example", writeRotatedKey},
 		{"last.example", writeServersGoFirst},
 	} {
 		t.Run(test.zone, func(t *testing.T) { test.run(f.share(t, test.zone)) })

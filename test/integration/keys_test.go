@@ -1,0 +1,309 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// rotated is how long a rotation may take: the kubelet brings a changed Secret to a pod within two minutes, three times, and
+// an old key stays good for named.KeyGrace.
+const rotated = 10 * time.Minute
+
+// TestKeyRotation replaces keys in every way that there is, all at the same time: both of a cluster under a load of records
+// and of a client that updates by itself, one in a user's own Secret, and one that has reached its age. No update and no
+// transfer may fail, no pod restarts, and at the end the old keys are worth nothing.
+func TestKeyRotation(t *testing.T) {
+	f := newFixture(t, "keys.example", 2, 1)
+	alone := *f
+	alone.namespace = kube.Namespace(t, "alone")
+	mine := &corev1.Secret{ObjectMeta: alone.meta("mine", nil), StringData: map[string]string{"key-name": "Mine.", "secret": "b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xk"}}
+	user, auto := alone.standalone("user"), alone.standalone("auto")
+	user.Spec.RNDCKey = &v1beta1.RNDCKeyConfig{SecretRef: &v1beta1.RNDCSecretRef{Name: "mine"}, AutoRotate: true}
+	auto.Spec.RNDCKey = &v1beta1.RNDCKeyConfig{AutoRotate: true, RotateAfter: "1h"}
+	f.create(mine, user, auto)
+	alone.kubectl("wait", "--for=condition=Ready", "bind9instance", "--all", "--timeout=180s")
+	pods := slices.Concat(f.podStates(), alone.podStates())
+
+	old := map[string]*wire.Key{}
+	for owner, f := range map[string]*fixture{"dns": f, "user": &alone, "auto": &alone} {
+		for _, role := range []named.KeyRole{named.KeyUpdate, named.KeyTransfer} {
+			old[named.KeyringSecretName(owner, role)] = f.activeKey(f.Context(), owner, role)
+		}
+	}
+	ctx, cancel := context.WithCancel(f.Context())
+	defer cancel()
+	told := f.zoneMessages(ctx)
+	records, foreign := f.declareSteadily(ctx), f.updateSteadily(ctx)
+
+	fresh := map[named.KeyRole]*wire.Key{}
+	for _, role := range []named.KeyRole{named.KeyUpdate, named.KeyTransfer} {
+		key, err := named.NewKey(f.namespace, "dns", role)
+		if err != nil {
+			f.Fatal(err)
+		}
+		fresh[role] = key
+		change(f, &corev1.Secret{ObjectMeta: f.meta(named.KeySecretName("dns", role), nil)}, func(s *corev1.Secret) { s.Data = named.KeyData(key) })
+		alone.age(named.KeyringSecretName("auto", role), 2*time.Hour)
+	}
+	change(f, mine, func(s *corev1.Secret) { s.Data["secret"] = []byte("bmV3bmV3bmV3bmV3bmV3bmV3bmV3bmV3") })
+
+	began := time.Now()
+	for name, before := range old {
+		switch owner, _, _ := strings.Cut(name, "-"); {
+		case owner == "dns":
+			f.rotated(name, before)
+		case name != named.KeyringSecretName("user", named.KeyTransfer): // Nobody changed that one.
+			alone.rotated(name, before)
+		}
+	}
+	f.Logf("the keys are replaced after %s", time.Since(began).Round(time.Second))
+	cancel()
+	lines, updates := <-records, <-foreign
+	f.Logf("%d records were declared and %d updates sent meanwhile", len(lines), len(updates))
+	f.inLockstep(settle, both(has(lines...), has(updates...)))
+	for _, m := range <-told {
+		if strings.Contains(m, "key") || strings.Contains(m, "BADKEY") || strings.Contains(m, "signature") || strings.Contains(m, "REFUSED") {
+			f.Errorf("meanwhile the zone said %q", m)
+		}
+	}
+	f.noKeyRefused()
+	if after := slices.Concat(f.podStates(), alone.podStates()); !slices.Equal(pods, after) {
+		f.Errorf("pods %v became %v", pods, after)
+	}
+	f.oldKeysAreWorthNothing(old)
+	f.freshKeysWork(fresh)
+	f.rotationIsTold(map[string]bool{"dns-primary-0": false, "dns-secondary-0": false})
+	alone.rotationIsTold(map[string]bool{"user": false, "auto": true})
+	f.namesakeIsRefused()
+}
+
+// standalone declares a primary without a cluster.
+func (f *fixture) standalone(name string) *v1beta1.Bind9Instance {
+	i := &v1beta1.Bind9Instance{ObjectMeta: f.meta(name, nil)}
+	i.Spec.Role = v1beta1.RolePrimary
+	return i
+}
+
+// activeKey is the key to sign with at this moment.
+func (f *fixture) activeKey(ctx context.Context, owner string, role named.KeyRole) *wire.Key {
+	f.Helper()
+	secret := &corev1.Secret{}
+	err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: named.KeyringSecretName(owner, role)}, secret)
+	if err != nil {
+		f.Error(err)
+		return &wire.Key{}
+	}
+	key, err := named.KeyFromSecret(secret)
+	if err != nil {
+		f.Error(err)
+		return &wire.Key{}
+	}
+	return key
+}
+
+// declareSteadily creates a record now and then, and gives what they are in DNS once the context ends.
+func (f *fixture) declareSteadily(ctx context.Context) <-chan []string {
+	out := make(chan []string, 1)
+	go func() {
+		var lines []string
+		for n := 0; ctx.Err() == nil; n++ {
+			if err := f.client.Create(f.Context(), f.a(fmt.Sprint("steady-", n), fmt.Sprint("r", n), "192.0.2.1")); err != nil {
+				f.Error(err)
+			}
+			lines = append(lines, fmt.Sprintf("r%d.keys.example. 3600 A 192.0.2.1", n))
+			time.Sleep(time.Second)
+		}
+		out <- lines
+	}()
+	return out
+}
+
+// updateSteadily is a client that updates a primary by itself, with the key that is to be signed with at the time.
+func (f *fixture) updateSteadily(ctx context.Context) <-chan []string {
+	out := make(chan []string, 1)
+	servers, err := f.servers(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	go func() {
+		var lines []string
+		for n := 0; ctx.Err() == nil; n++ {
+			key := f.activeKey(f.Context(), "dns", named.KeyUpdate)
+			line := fmt.Sprintf("u%d.keys.example. 300 A 192.0.2.2", n)
+			if err := update(f.Context(), servers["dns-primary-0-0"], f.zone, key, adds(line)); err != nil {
+				f.Errorf("update %d with key %s: %v", n, key, err)
+			}
+			lines = append(lines, line)
+			time.Sleep(time.Second)
+		}
+		out <- lines
+	}()
+	return out
+}
+
+// age makes a ring's key older than it is.
+func (f *fixture) age(name string, by time.Duration) {
+	f.Helper()
+	change(f, &corev1.Secret{ObjectMeta: f.meta(name, nil)}, func(s *corev1.Secret) {
+		ring, err := named.KeyringFromSecret(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		ring.Keys[0].Since = ring.Keys[0].Since.Add(-by)
+		if s.Data["keys.json"], err = json.Marshal(ring); err != nil {
+			f.Fatal(err)
+		}
+	})
+}
+
+// rotated waits until a ring holds nothing but another key, and every server nothing but that ring.
+func (f *fixture) rotated(name string, before *wire.Key) {
+	f.Helper()
+	kube.Eventually(f, rotated, func(ctx context.Context) error {
+		secret := &corev1.Secret{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret); err != nil {
+			return err
+		}
+		var names named.KeyNames
+		if err := json.Unmarshal(secret.Data[named.KeyNamesEntry], &names); err != nil {
+			return err
+		}
+		if names.Active == before.Name || len(names.Accepted) != 1 {
+			return fmt.Errorf("%s still has %+v", name, names)
+		}
+		return nil
+	})
+}
+
+// podStates tells pods that were restarted from those that were not.
+func (f *fixture) podStates() []string {
+	f.Helper()
+	var pods corev1.PodList
+	if err := f.client.List(f.Context(), &pods, client.InNamespace(f.namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
+		f.Fatal(err)
+	}
+	var states []string
+	for _, pod := range pods.Items {
+		restarts := int32(0)
+		for _, c := range pod.Status.ContainerStatuses {
+			restarts += c.RestartCount
+		}
+		states = append(states, fmt.Sprint(pod.Name, " ", pod.UID, " ", restarts))
+	}
+	slices.Sort(states)
+	return states
+}
+
+// noKeyRefused reads what the servers of the cluster have logged.
+func (f *fixture) noKeyRefused() {
+	f.Helper()
+	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0", "dns-secondary-0-0"} {
+		for line := range strings.Lines(f.kubectl("logs", pod, "-c", "named")) {
+			for _, bad := range []string{"BADKEY", "BADSIG", "tsig verify failure", "tsig indicates error", "denied", "REFUSED", "NOTAUTH", "unable to find key"} {
+				if strings.Contains(line, bad) {
+					f.Errorf("%s: %s", pod, line)
+				}
+			}
+		}
+	}
+}
+
+func (f *fixture) oldKeysAreWorthNothing(old map[string]*wire.Key) {
+	f.Helper()
+	kube.Eventually(f, rotated, func(ctx context.Context) error {
+		servers, err := f.servers(ctx)
+		if err != nil {
+			return err
+		}
+		for pod, server := range servers {
+			if _, err := transfer(ctx, server, f.zone, old[named.KeyringSecretName("dns", named.KeyTransfer)]); err == nil {
+				return fmt.Errorf("%s lets the old key transfer", pod)
+			}
+			if err := update(ctx, server, f.zone, old[named.KeyringSecretName("dns", named.KeyUpdate)], adds("stale.keys.example. 300 A 192.0.2.1")); err == nil {
+				return fmt.Errorf("%s lets the old key update", pod)
+			}
+		}
+		return nil
+	})
+}
+
+// freshKeysWork under the name that they were given.
+func (f *fixture) freshKeysWork(fresh map[named.KeyRole]*wire.Key) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		servers, err := f.servers(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := transfer(ctx, servers["dns-secondary-0-0"], f.zone, fresh[named.KeyTransfer]); err != nil {
+			return err
+		}
+		return update(ctx, servers["dns-primary-1-0"], f.zone, fresh[named.KeyUpdate], adds("fresh.keys.example. 300 A 192.0.2.1"))
+	})
+	f.inLockstep(settle, has("fresh.keys.example. 300 A 192.0.2.1"))
+}
+
+// rotationIsTold in the status of the instances; want says of each whether its key will be replaced in time.
+func (f *fixture) rotationIsTold(want map[string]bool) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		for name, due := range want {
+			i := &v1beta1.Bind9Instance{}
+			if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, i); err != nil {
+				return err
+			}
+			r := i.Status.RNDCKeyRotation
+			if r == nil || r.CreatedAt == nil || r.LastRotatedAt == nil || r.RotationCount != 1 || (r.RotateAt != nil) != due {
+				return fmt.Errorf("%s tells of the rotation %+v", name, r)
+			}
+		}
+		return nil
+	})
+}
+
+// namesakeIsRefused: an instance with the name of the cluster does not get the cluster's keys.
+func (f *fixture) namesakeIsRefused() {
+	f.Helper()
+	namesake := f.standalone("dns")
+	f.create(namesake)
+	condition(f, namesake, instanceConditions,
+		"Ready", metav1.ConditionFalse, "ConfigurationInvalid", "Bind9Cluster dns", "different names")
+	if err := f.client.Delete(f.Context(), namesake); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// zoneMessages collects what the zone's Ready condition says until the context ends.
+func (f *fixture) zoneMessages(ctx context.Context) <-chan []string {
+	told := make(chan []string, 1)
+	go func() {
+		var messages []string
+		zone := &v1beta1.DNSZone{}
+		for ctx.Err() == nil {
+			if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err == nil {
+				c := meta.FindStatusCondition(zone.Status.Conditions, "Ready")
+				if c != nil && c.Status == metav1.ConditionFalse && !slices.Contains(messages, c.Message) {
+					messages = append(messages, c.Message)
+				}
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		told <- messages
+	}()
+	return told
+}
