@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// How long a transfer key, or the failure to read it, is kept.
+// How long a transfer key, or the failure to read it, is kept. A key that is replaced stays good for named.KeyGrace.
 const (
 	keyFor   = time.Minute
 	noKeyFor = 2 * time.Second

@@ -152,7 +152,7 @@ func (t *trio) addPrimary(zone string) error {
 	if err := writeZone(file, zone, t.primary(zone).ZoneConfig); err != nil {
 		return err
 	}
-	_, err = p.server.control.Command(t.b.Context(), fmt.Sprintf("addzone %q %s", zone, d.clause(file, p.TransferKey.Name)))
+	_, err = p.server.control.Command(t.b.Context(), fmt.Sprintf("addzone %q %s", zone, d.clause(file)))
 	return err
 }
 
@@ -161,7 +161,7 @@ func (t *trio) addSecondary(s *sidecar, zone string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.server.control.Command(t.b.Context(), fmt.Sprintf("addzone %q %s", zone, d.clause(s.server.files(zone).zone(), s.TransferKey.Name)))
+	_, err = s.server.control.Command(t.b.Context(), fmt.Sprintf("addzone %q %s", zone, d.clause(s.server.files(zone).zone())))
 	return err
 }
 

@@ -25,7 +25,7 @@ func (p *pass) remedy(q *primary) string {
 	switch {
 	case e.TSIGError != 0 && instance != nil:
 		return "; compare Secrets " + instance.Namespace + "/" + named.UpdateKeySecretName(instance) + " and " +
-			named.TransferKeySecretName(instance) + " with the keys that the server was started with, and restart its pod; they are read again every minute"
+			named.TransferKeySecretName(instance) + " with what rndc tsig-list says in the pod, which loads changed keys within two minutes; they are read again every minute"
 	case e.Rcode == dns.RcodeRefused && e.Op == "transfer":
 		return "; let the transfer key transfer the zone (allow-transfer)"
 	case e.Rcode == dns.RcodeRefused:

@@ -67,10 +67,10 @@ func (r *zoneReconciler) signingOf(ctx context.Context, zone *v1beta1.DNSZone, i
 		return s, err
 	}
 	var base *v1beta1.Bind9Config
-	s.owner = keyOwner{signer, instanceKind, signer.Namespace}
+	s.owner = keyOwner{Object: signer, kind: instanceKind, namespace: signer.Namespace}
 	if owner.Object != nil {
 		base = owner.spec.Global
-		s.owner = keyOwner{owner.Object, owner.kind, owner.namespace}
+		s.owner = keyOwner{Object: owner.Object, kind: owner.kind, namespace: owner.namespace}
 	}
 	options := named.MergeOptions(base, signer.Spec.Config)
 	s.policy, s.export = cmp.Or(zone.Spec.DNSSECPolicy, named.SigningPolicy(options)), named.ExportsKeys(options)

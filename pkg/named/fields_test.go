@@ -68,7 +68,7 @@ func TestAllowTransfer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := "allow-transfer { key \"" + w.TransferKey.Name + "\"; " + c.want + "};"; !strings.Contains(files[named.OptionsFile], want) {
+			if want := "allow-transfer { \"lockstep-transfer\"; " + c.want + "};"; !strings.Contains(files[named.OptionsFile], want) {
 				t.Errorf("no %s in\n%s", want, files[named.OptionsFile])
 			}
 			checkConf(t, c.role, w.Config().Options, w.Cluster.ACLs)

@@ -39,7 +39,7 @@ func TestSigningPolicy(t *testing.T) {
 		"no name for named": {signing: &config{Enabled: true, Policy: "1st"}, policy: "1st", wrong: "dnssec.signing.policy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := Config{Layout: PodLayout(), Role: v1beta1.RolePrimary, TransferKey: "transfer."}
+			config := Config{Layout: PodLayout(), Role: v1beta1.RolePrimary}
 			config.Options.DNSSEC = &v1beta1.DNSSECConfig{Enabled: c.enabled, Signing: c.signing}
 			if got := SigningPolicy(config.Options); got != c.policy {
 				t.Errorf("zones are signed by %q, want %q", got, c.policy)

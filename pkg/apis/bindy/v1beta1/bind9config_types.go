@@ -87,7 +87,7 @@ type Bind9Config struct {
 	//
 	// +optional
 	BindcarConfig *BindcarConfig `json:"bindcarConfig,omitempty"`
-	// RNDCSecretRef names a Secret with an rndc key for all servers. Without effect: each pod makes its own.
+	// RNDCSecretRef names a Secret with the key to update zones with, where no rndcKey.secretRef does.
 	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
@@ -235,16 +235,16 @@ type RNDCSecretRef struct {
 	SecretKey string `json:"secretKey,omitempty"`
 }
 
-// RNDCKeyConfig says how the rndc key is made. Each pod makes its own key as it starts, which never leaves the pod: so
-// only algorithm has an effect. The other fields are accepted because manifests have them.
+// RNDCKeyConfig says how keys are made. Each pod makes its own rndc key as it starts, which never leaves the pod: algorithm is
+// about that one. The other fields are about the TSIG keys of updates and transfers, which live in Secrets.
 type RNDCKeyConfig struct {
 	// Algorithm of a key that is made: hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512.
 	//
 	// +optional
 	// +kubebuilder:default="hmac-sha256"
 	Algorithm RNDCAlgorithm `json:"algorithm,omitempty"`
-	// AutoRotate asks for the key to be replaced whenever it has become rotateAfter old. Without effect: the key changes
-	// whenever a pod starts.
+	// AutoRotate asks for the TSIG keys that the controller made to be replaced whenever they have become rotateAfter old. A
+	// cluster's are rotated as its primaries' rndcKey says.
 	//
 	// +optional
 	// +kubebuilder:default=false
@@ -257,11 +257,12 @@ type RNDCKeyConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,5}[hdw]$')",message="rotateAfter must be a number and a unit, h, d or w, such as 720h, 30d or 4w"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,5}[hdw]$') || (int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : self.endsWith('d') ? 24 : 168) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : self.endsWith('d') ? 24 : 168) <= 8760)",message="rotateAfter must be from 1h to 8760h (365d)"
 	RotateAfter string `json:"rotateAfter,omitempty"`
-	// SecretRef names a Secret with a key to use. Without effect: each pod makes its own.
+	// SecretRef names a Secret with the key to update zones with, of a cluster's primaries or an instance without a cluster. It
+	// is followed when it changes, and never written to.
 	//
 	// +optional
 	SecretRef *RNDCSecretRef `json:"secretRef,omitempty"`
-	// Secret describes a Secret to keep the key in. Without effect: a key never leaves its pod.
+	// Secret describes a Secret to keep the key in. Without effect: keys are made in Secrets with names of their own.
 	//
 	// +optional
 	Secret *RNDCSecretTemplate `json:"secret,omitempty"`

@@ -176,7 +176,7 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ZonesCount int32 `json:"zonesCount"`
-	// RNDCKeyRotation tells when the rndc key was made and when it changes. Absent where each pod makes its own.
+	// RNDCKeyRotation tells when the TSIG key of the instance's role, update or transfer, came into use and when it changes.
 	//
 	// +optional
 	RNDCKeyRotation *RNDCKeyRotationStatus `json:"rndcKeyRotation,omitempty"`
@@ -219,7 +219,7 @@ type ClusterReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// RNDCKeyRotationStatus tells when an rndc key was made and when it changes.
+// RNDCKeyRotationStatus tells when a TSIG key came into use and when it changes.
 type RNDCKeyRotationStatus struct {
 	// CreatedAt is when the present key was made (RFC 3339).
 	//
