@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 )
 
@@ -28,8 +29,8 @@ type place struct {
 // alive; all of them show what it does not tell, such as a zone that has expired.
 const rounds = 20
 
-// askAll asks every server, and says when to do so again: about every zone, or about those that it was not asked about for
-// the longest time when it tells of changes by itself.
+// askAll asks every server, and says when to do so again: about every zone, or, when it tells of changes by itself, about
+// those that are not in step and those that it was not asked about for the longest time.
 func (t *tracker) askAll(interval time.Duration) time.Duration {
 	asked, needed, telling := 0, map[Peer]bool{}, map[Peer][]place{}
 	live := t.engine.listeners.live()
@@ -37,7 +38,7 @@ func (t *tracker) askAll(interval time.Duration) time.Duration {
 		for i, s := range w.view.servers {
 			peer := peerOf(s)
 			switch needed[peer] = true; {
-			case !live[peer]:
+			case !live[peer] || len(w.off) > 0:
 				t.askOne(w, i)
 				asked++
 			default:
@@ -67,11 +68,48 @@ func (t *tracker) askNoticed(noticed map[notice]struct{}) {
 			_, this := noticed[notice{peerOf(s), zone}]
 			_, all := noticed[notice{peerOf(s), ""}]
 			if this || all {
-				w.again[i] = w.asking[i]
-				t.askOne(w, i)
+				t.askAgain(w, i)
 			}
 		}
 	}
+}
+
+// askAgain asks what may have changed since a question that is under way was answered.
+func (t *tracker) askAgain(w *watched, i int) {
+	w.again[i] = w.asking[i]
+	t.askOne(w, i)
+}
+
+// verify has the content of servers that look wrong by a SyncStatus transferred anew, and tells whether that is awaited.
+func (t *tracker) verify(w *watched, s *syncv1.SyncStatus) (awaited bool) {
+	zone := w.view.declared.ZoneName()
+	for r := range s.Servers {
+		row := &s.Servers[r]
+		if !doubtful(row, zone) {
+			continue
+		}
+		i := slices.IndexFunc(w.view.servers, func(o observe.Server) bool { return o.Pod == row.Pod && o.Addr.String() == row.Address })
+		if i < 0 {
+			continue
+		}
+		if t.engine.verified.doubt(w.view.servers[i].Addr, zone) && !w.verifying[i] {
+			w.verifying[i] = true
+			t.askAgain(w, i)
+		}
+		awaited = awaited || w.verifying[i]
+	}
+	return awaited
+}
+
+// release has the members judged that waited for content to be transferred anew, once none is.
+func (w *watched) release() {
+	if slices.Contains(w.verifying, true) {
+		return
+	}
+	for k := range w.unverified {
+		w.suspect(k)
+	}
+	clear(w.unverified)
 }
 
 // askLike asks a server that has fallen silent, or speaks again, about the zones of which the last answer showed otherwise.
@@ -129,7 +167,10 @@ func (t *tracker) take(a answer) {
 		if w.asking[i] = false; w.again[i] {
 			w.again[i] = false
 			t.askOne(w, i)
+		} else {
+			w.verifying[i] = false
 		}
+		w.release()
 	}
 	if w.heard[i] && a.At.Before(w.answers[i].At) {
 		return // Overtaken by an answer to a later question.

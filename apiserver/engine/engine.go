@@ -52,6 +52,7 @@ type Engine struct {
 	hub       *hub
 	listeners *listeners
 	verified  verified
+	late      late
 }
 
 // New makes an engine that reads the cluster at config. Run starts it.
@@ -152,20 +153,36 @@ func (e *Engine) freshen(ctx context.Context, kind syncstatus.Kind, key object) 
 }
 
 // compute gives the SyncStatus of each object, in order; nil for those that do not exist. Every zone that is needed
-// is observed once, all at the same time.
+// is observed once, all at the same time; those on which a server looks wrong once more, by what it transfers anew.
 func (e *Engine) compute(ctx context.Context, keys []object, maxAge time.Duration) []*syncv1.SyncStatus {
 	subjects := make([]subject, len(keys))
 	exists := make([]bool, len(keys))
 	for i, k := range keys {
 		subjects[i], exists[i] = e.index.resolve(k)
 	}
-	judged := judgements(subjects...)
+	began, judged := time.Now(), judgements(subjects...)
 	e.judgeAll(ctx, judged, maxAge)
 	out := make([]*syncv1.SyncStatus, len(keys))
-	for i, s := range subjects {
-		if exists[i] {
-			out[i] = e.statusOf(s, func(i int) *syncstatus.Judgement { return judged[s.views[i]] })
+	all := func() {
+		for i, s := range subjects {
+			if exists[i] {
+				out[i] = e.statusOf(s, func(i int) *syncstatus.Judgement { return judged[s.views[i]] })
+			}
 		}
+	}
+	all()
+	again := map[*view]*syncstatus.Judgement{}
+	for i, s := range subjects {
+		for _, v := range s.views {
+			if out[i] != nil && e.doubts(v, out[i]) {
+				again[v] = nil
+			}
+		}
+	}
+	if len(again) > 0 {
+		e.judgeAll(ctx, again, maxAge+time.Since(began))
+		maps.Copy(judged, again)
+		all()
 	}
 	return out
 }
@@ -207,7 +224,7 @@ func (e *Engine) judge(ctx context.Context, v *view, maxAge time.Duration) *sync
 		}
 	}
 	wg.Wait()
-	return syncstatus.Judge(v.declared, v.servers, answers, time.Now())
+	return e.judged(v, answers)
 }
 
 // observe asks one server for one zone.

@@ -24,6 +24,10 @@ type watched struct {
 	heard   []bool // whether answers[i] is one
 	asking  []bool
 	again   []bool // whether to ask once more after the answer that is awaited
+	// verifying[i] is true while the zone's content is transferred anew, as it looked wrong; unverified are the members that
+	// wait for that.
+	verifying  []bool
+	unverified map[object]struct{}
 	// members are the objects that are followed for this zone, off those of them that were last told not to be in step.
 	members, off map[object]struct{}
 	// judged is the last judgement, nil before the first.
@@ -167,6 +171,7 @@ func (t *tracker) follow(key zoneKey) *watched {
 	if w == nil {
 		w = &watched{
 			key: key, members: map[object]struct{}{}, off: map[object]struct{}{}, suspects: map[object]struct{}{}, doubted: map[object]struct{}{},
+			unverified: map[object]struct{}{},
 		}
 		t.zones[key] = w
 		if key.Namespace != t.namespace {
@@ -182,7 +187,7 @@ func (t *tracker) leave(zone zoneKey, key object) {
 	if w == nil {
 		return
 	}
-	for _, set := range []map[object]struct{}{w.members, w.off, w.suspects, w.doubted} {
+	for _, set := range []map[object]struct{}{w.members, w.off, w.suspects, w.doubted, w.unverified} {
 		delete(set, key)
 	}
 	if len(w.members) > 0 {
@@ -224,7 +229,8 @@ func (t *tracker) adopt(w *watched, v *view) {
 	}
 	// Answers to questions about an earlier view count for what they tell, but new ones are asked.
 	again := slices.Contains(w.again, true)
-	w.asking, w.again = make([]bool, len(v.servers)), make([]bool, len(v.servers))
+	w.asking, w.again, w.verifying = make([]bool, len(v.servers)), make([]bool, len(v.servers)), make([]bool, len(v.servers))
+	w.release()
 	t.dirty[w] = struct{}{}
 	t.ask(w, declared || again)
 	if declared {

@@ -3,7 +3,6 @@ package engine
 import (
 	"maps"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,7 +56,7 @@ func (t *tracker) judge() {
 	var now []*watched
 	for w := range t.dirty {
 		if (w.settled() || late) && !(w.holding() && w.told) {
-			w.judged = syncstatus.Judge(w.view.declared, w.view.servers, w.answers, time.Now())
+			w.judged = t.engine.judged(w.view, w.answers)
 			now = append(now, w)
 		}
 	}
@@ -70,7 +69,11 @@ func (t *tracker) judge() {
 		for key := range suspects {
 			k := t.known[key]
 			s := t.statusOf(k)
-			if s != nil && (!holding || s.Status.Phase == syncv1.PhasePropagating) {
+			switch {
+			case s == nil || holding && s.Status.Phase != syncv1.PhasePropagating:
+			case t.verify(w, s):
+				w.unverified[key] = struct{}{}
+			default:
 				t.tell(k, s)
 			}
 		}

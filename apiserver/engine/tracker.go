@@ -214,7 +214,7 @@ func (t *tracker) complete(s *subscription) bool {
 		return false
 	}
 	for _, w := range t.zones {
-		if !w.settled() {
+		if !w.settled() || len(w.unverified) > 0 {
 			return false
 		}
 	}

@@ -112,7 +112,7 @@ func (s *server) ask(ctx context.Context, addr netip.AddrPort, name string, want
 		return silent
 	}
 	at := time.Now()
-	reply, err := wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout))
+	reply, err := wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout), wire.WithExpire())
 	obs := observed(addr, at, name, reply, err)
 	if obs.Rcode == NoReply && ctx.Err() == nil {
 		s.mu.Lock()

@@ -29,6 +29,9 @@ type Observation struct {
 	// Serial and SOA are those served; zero unless Authoritative.
 	Serial uint32
 	SOA    rrset.SOA
+	// ExpiresIn is in what time the server gives the zone up if it reaches no primary before (RFC 7314); 0 when it did not
+	// tell.
+	ExpiresIn time.Duration
 	// Mirror is the zone's content at Serial; nil when the zone is not served, could not be transferred (Err), or was
 	// not asked for (Serial).
 	Mirror *Mirror
@@ -110,6 +113,7 @@ func observed(server netip.AddrPort, at time.Time, zone string, reply wire.Reply
 	for _, rr := range reply.Msg.Answer {
 		if soa, ok := rr.(*dns.SOA); ok && dns.CanonicalName(soa.Hdr.Name) == zone {
 			o.Authoritative, o.SOA, o.Serial = true, wire.FromSOA(soa), soa.Serial
+			o.ExpiresIn = wire.Expire(reply.Msg)
 		}
 	}
 	return o

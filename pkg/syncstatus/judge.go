@@ -3,6 +3,7 @@ package syncstatus
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -45,8 +46,8 @@ type server struct {
 }
 
 // Judge sets a zone against the answers of its servers. answers[i] is that of servers[i]; a server without an
-// address needs none. now is when the round ended.
-func Judge(d *Declared, servers []observe.Server, answers []observe.Observation, now time.Time) *Judgement {
+// address needs none. now is when the round ended. late is told of each server with a serial whether it is behind.
+func Judge(d *Declared, servers []observe.Server, answers []observe.Observation, now time.Time, late Late) *Judgement {
 	j := &Judgement{Declared: d, at: now}
 	var primaries, all []uint32
 	for i, s := range servers {
@@ -69,8 +70,22 @@ func Judge(d *Declared, servers []observe.Server, answers []observe.Observation,
 	}
 	for i := range j.servers {
 		j.servers[i].measure(j.newest)
+		j.servers[i].date(late, answers[i].At)
 	}
 	return j
+}
+
+// Late tells since when a server has been behind the newest serial, as far as is known, from whether it is at a time; zero
+// when it is not. Nil knows nothing of the past.
+type Late func(server netip.AddrPort, behind bool, at time.Time) time.Time
+
+func (e *server) date(late Late, at time.Time) {
+	if late == nil || e.row.Serial == nil {
+		return
+	}
+	if since := late(e.id.addr, e.lag > 0, at); !since.IsZero() {
+		e.row.BehindSince = new(metav1.NewMicroTime(since))
+	}
 }
 
 func newestOf(serials []uint32) *uint32 {
@@ -119,6 +134,9 @@ func (d *Declared) read(s observe.Server, o observe.Observation) server {
 	}
 	if o.Authoritative && o.Rcode == dns.RcodeSuccess {
 		e.row.Serial = new(int64(o.Serial))
+	}
+	if s.Role != primaryRole && o.ExpiresIn > 0 {
+		e.row.ExpiresAt = new(metav1.NewTime(o.At.Add(o.ExpiresIn).Truncate(time.Second)))
 	}
 	e.row.State, e.row.Message = stateOf(o)
 	switch {

@@ -314,7 +314,7 @@ func TestRecord(t *testing.T) {
 			if tc.servers != nil {
 				s = tc.servers(s)
 			}
-			j := Judge(Declare(z, build(t, z, r), []source.Object{r}, tc.problem), s, tc.answers, asked.Add(time.Second))
+			j := Judge(Declare(z, build(t, z, r), []source.Object{r}, tc.problem), s, tc.answers, asked.Add(time.Second), nil)
 			if diff := cmp.Diff(tc.want, outcomeOf(j.Record(r))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -342,7 +342,7 @@ func TestRecordEvidence(t *testing.T) {
 	programmedAt := metav1.NewTime(asked.Add(-time.Hour))
 	r.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: metav1.ConditionTrue, LastTransitionTime: programmedAt}}
 	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(),
-		[]observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, asked.Add(time.Second))
+		[]observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, asked.Add(time.Second), nil)
 	got := j.Record(r)
 	at := metav1.NewMicroTime(asked)
 	ms := &metav1.Duration{Duration: time.Millisecond}
@@ -384,7 +384,7 @@ func TestCachesExpireAfterNegativeTTL(t *testing.T) {
 	z := testZone()
 	r := testRecord(z)
 	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(),
-		[]observe.Observation{serves(7, "192.0.2.1"), serves(6)}, asked)
+		[]observe.Observation{serves(7, "192.0.2.1"), serves(6)}, asked, nil)
 	if got, want := j.Record(r).CachesExpireAt, metav1.NewTime(asked.Add(time.Minute)); got == nil || !got.Equal(&want) {
 		t.Errorf("caches expire at %v, want %v: the SOA's minimum after the question", got, want)
 	}

@@ -137,7 +137,7 @@ func TestZoneStatus(t *testing.T) {
 				tc.record(r)
 			}
 			desired := build(t, z, r)
-			s := Judge(Declare(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second)).ZoneStatus()
+			s := Judge(Declare(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), nil).ZoneStatus()
 			got := zoneOutcome{Phase: s.Status.Phase, Summary: s.Summary, Failure: s.Status.FailureReason}
 			for _, row := range s.Servers {
 				got.States = append(got.States, row.State)

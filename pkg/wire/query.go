@@ -30,6 +30,7 @@ type asking struct {
 	key     *Key
 	timeout time.Duration
 	tcp     bool
+	expire  bool
 }
 
 // WithKey signs the question; the reply must then be signed, too. A nil key is no key.
@@ -40,6 +41,24 @@ func WithTimeout(d time.Duration) Option { return func(a *asking) { a.timeout = 
 
 // WithTCP asks over TCP at once.
 func WithTCP() Option { return func(a *asking) { a.tcp = true } }
+
+// WithExpire asks a secondary about a zone's SOA when it gives the zone up; see Expire.
+func WithExpire() Option { return func(a *asking) { a.expire = true } }
+
+// Expire is in what time the server that sent a reply about an SOA gives the zone up if it reaches no primary before (EDNS
+// EXPIRE, RFC 7314); 0 when it does not say. A primary says the SOA's expire.
+func Expire(m *dns.Msg) time.Duration {
+	opt := m.IsEdns0()
+	if opt == nil {
+		return 0
+	}
+	for _, o := range opt.Option {
+		if e, ok := o.(*dns.EDNS0_EXPIRE); ok && !e.Empty {
+			return time.Duration(e.Expire) * time.Second
+		}
+	}
+	return 0
+}
 
 // Query asks a server for one name and type, without recursion: over UDP, repeated once when half of the time has
 // passed in silence, and over TCP when the reply is truncated. Every reply is a success, REFUSED and the like included;
@@ -58,6 +77,9 @@ func ask(ctx context.Context, op string, server netip.AddrPort, m *dns.Msg, opts
 	a := asking{timeout: DefaultTimeout}
 	for _, o := range opts {
 		o(&a)
+	}
+	if opt := m.IsEdns0(); a.expire && opt != nil {
+		opt.Option = append(opt.Option, &dns.EDNS0_EXPIRE{Code: dns.EDNS0EXPIRE, Empty: true})
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

@@ -326,6 +326,18 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 							Format:      "int64",
 						},
 					},
+					"behindSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Since when this server has been behind, as far as this API server has seen. Only set while it is.",
+							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"expiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For a secondary: when it stops to answer for the zone if it does not reach a primary before, by its own word (EDNS EXPIRE, RFC 7314). Each contact with a primary puts it off.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"rcode": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Response code of the answer, for example NOERROR. Empty when there was none.",
@@ -389,7 +401,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.RecordCounts{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.RecordCounts{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 

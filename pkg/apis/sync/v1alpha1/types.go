@@ -181,6 +181,13 @@ type ServerStatus struct {
 	// How many serials this server is behind the primaries' newest (RFC 1982). 0 is level. Negative is ahead.
 	// +optional
 	SerialLag *int64 `json:"serialLag,omitempty"`
+	// Since when this server has been behind, as far as this API server has seen. Only set while it is.
+	// +optional
+	BehindSince *metav1.MicroTime `json:"behindSince,omitempty"`
+	// For a secondary: when it stops to answer for the zone if it does not reach a primary before, by its own word (EDNS
+	// EXPIRE, RFC 7314). Each contact with a primary puts it off.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 	// Response code of the answer, for example NOERROR. Empty when there was none.
 	// +optional
 	Rcode string `json:"rcode,omitempty"`

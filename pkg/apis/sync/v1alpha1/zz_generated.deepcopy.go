@@ -77,6 +77,14 @@ func (in *ServerStatus) DeepCopyInto(out *ServerStatus) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.BehindSince != nil {
+		in, out := &in.BehindSince, &out.BehindSince
+		*out = (*in).DeepCopy()
+	}
+	if in.ExpiresAt != nil {
+		in, out := &in.ExpiresAt, &out.ExpiresAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Observed != nil {
 		in, out := &in.Observed, &out.Observed
 		*out = make([]RRset, len(*in))
