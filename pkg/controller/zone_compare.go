@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// primaryState is what is known of a zone on one primary between passes. It does not keep the server's content in memory:
-// that is the observer's, which drops it when nobody asks for a while.
+// primaryState is what is known of a zone on one primary between passes. It does not keep the content of a zone's only primary
+// in memory: that is the observer's, which drops it when nobody asks for a while.
 type primaryState struct {
 	// soa is what the server had when it was last compared; the zero SOA when it never was.
 	soa rrset.SOA
@@ -24,9 +24,12 @@ type primaryState struct {
 	difference     plan.Difference
 	desired        *source.Zone
 	mirror, bottom weak.Pointer[observe.Mirror]
-	overlaid       bool
-	prune          bool
-	refused        map[rrset.Key]refusal
+	// kept holds on to mirror when there are several primaries: what somebody adds to one of them is told from what is left over
+	// there by comparing with it, and would be deleted without.
+	kept     *observe.Mirror
+	overlaid bool
+	prune    bool
+	refused  map[rrset.Key]refusal
 	// names are owner names at which something else has changed since.
 	names map[string]struct{}
 }
@@ -78,6 +81,10 @@ func (s *zoneState) compare(p *primaryState, mirror, bottom *observe.Mirror) {
 	}
 	p.soa, p.desired, p.mirror, p.overlaid, p.prune, p.names = mirror.SOA, s.desired, weak.Make(mirror), bottom != nil, s.prune, nil
 	p.lookAtAll(s.added) // What is added now is part of what the reference holds later.
+	p.kept = nil
+	if len(s.primaries) > 1 {
+		p.kept = mirror
+	}
 	p.bottom = weak.Pointer[observe.Mirror]{}
 	if bottom != nil {
 		p.bottom = weak.Make(bottom)
