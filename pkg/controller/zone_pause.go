@@ -11,9 +11,11 @@ import (
 
 // Pauses before a zone is looked at again without an event. Events decide when a change goes out; these only find
 // what no event tells: a server that came up late, a transfer that got lost, an update that was refused. A zone that is
-// not in step is looked at soon, and less and less often. So is what a server refused: what it lacked may have come.
+// not in step is looked at soon, and less and less often, though never rarely: each pass that something else brings about
+// counts too. So is what a server refused: what it lacked may have come.
 const (
 	firstPause       = 250 * time.Millisecond
+	lastPause        = 10 * time.Second
 	firstRefusePause = time.Second
 	refusePause      = time.Minute
 	idlePause        = 5 * time.Minute

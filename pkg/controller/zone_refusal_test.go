@@ -69,7 +69,7 @@ func TestWhatWasRefusedIsServedSoonAfterItBecamePossible(t *testing.T) {
 		fmt.Fprintf(&full, "full TYPE%d \\# 1 00\n", 65280+n)
 	}
 	r := newRig(t, 1, bind.Zone{Records: full.String()})
-	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, refusePause)
+	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, lastPause)
 	now := time.Now()
 	r.now = func() time.Time { return now }
 	text := &v1beta1.TXTRecord{ObjectMeta: r.a("text", 1, "192.0.2.1").ObjectMeta}

@@ -20,13 +20,13 @@ import (
 )
 
 func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
-	r := &zoneReconciler{backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, refusePause)}
+	r := &zoneReconciler{backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, lastPause)}
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "zone"}}
 	behind := syncevent.SyncCompleted{Servers: []syncevent.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}}}}
 	last := time.Duration(0)
 	for range 20 {
 		p := r.pause(request, behind)
-		if p < last*9/10 || p > refusePause*11/10 || (last < refusePause/2 && p < last*3/2) {
+		if p < last*9/10 || p > lastPause*11/10 || (last < lastPause/2 && p < last*3/2) {
 			t.Fatalf("a pause of %s after one of %s", p, last)
 		}
 		last = p

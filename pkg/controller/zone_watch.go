@@ -52,7 +52,7 @@ func SetupZone(mgr ctrl.Manager, deps Deps) error {
 		metrics:  counts,
 		notifier: syncevent.Notifier{writer, counts},
 		silence:  &silence{observer: deps.Observer, wake: world.wake},
-		backoff:  workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, refusePause),
+		backoff:  workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, lastPause),
 		now:      time.Now,
 	}
 	if err := mgr.Add(&sentries{zoneReconciler: r, posts: map[post]context.CancelFunc{}}); err != nil {
