@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -17,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
@@ -84,6 +85,7 @@ type clusterReconciler struct {
 	applier *applier
 	empty   func() client.Object
 	now     func() time.Time
+	pace    *pace
 }
 
 // SetupCluster adds a reconciler for each kind of cluster. It runs when a cluster's specification changes, and when one
@@ -91,16 +93,31 @@ type clusterReconciler struct {
 func SetupCluster(mgr ctrl.Manager, deps Deps) error {
 	var problems []error
 	for _, empty := range clusterKinds {
-		r := &clusterReconciler{client: mgr.GetClient(), deps: deps, applier: &applier{client: mgr.GetClient()}, empty: empty, now: time.Now}
+		r := &clusterReconciler{client: mgr.GetClient(), deps: deps, applier: &applier{client: mgr.GetClient()}, empty: empty, now: time.Now, pace: &pace{}}
 		o := empty()
 		problems = append(problems, ctrl.NewControllerManagedBy(mgr).
 			Named(strings.ToLower(asCluster(o, "").kind.Kind)).
 			For(o, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, deletionStarted()))).
-			Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), o, handler.OnlyControllerOwner()),
+			Watches(&v1beta1.Bind9Instance{}, soon(ownerOf(asCluster(o, "").kind)),
 				builder.WithPredicates(instanceStatusChanged())).
 			Complete(r))
 	}
 	return errors.Join(problems...)
+}
+
+// ownerOf finds the cluster of a kind that controls an instance.
+func ownerOf(kind schema.GroupVersionKind) func(context.Context, client.Object) []reconcile.Request {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		owner := metav1.GetControllerOf(o)
+		if owner == nil || owner.Kind != kind.Kind || owner.APIVersion != kind.GroupVersion().String() {
+			return nil
+		}
+		request := reconcile.Request{}
+		if request.Name = owner.Name; kind.Kind == "Bind9Cluster" {
+			request.Namespace = o.GetNamespace()
+		}
+		return []reconcile.Request{request}
+	}
 }
 
 // deletionStarted passes the update that marks an object as being deleted.
@@ -115,7 +132,7 @@ func instanceStatusChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1beta1.Bind9Instance), e.ObjectNew.(*v1beta1.Bind9Instance)
 		return before.Generation != after.Generation || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			before.Status.LifecycleStatus != after.Status.LifecycleStatus ||
+			!equality.Semantic.DeepEqual(before.Status.LifecycleStatus, after.Status.LifecycleStatus) ||
 			before.Status.Replicas != after.Status.Replicas || before.Status.ReadyReplicas != after.Status.ReadyReplicas ||
 			!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
 	}}
@@ -129,17 +146,19 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	c := asCluster(o, r.deps.Namespace)
 	if !c.GetDeletionTimestamp().IsZero() {
-		return ctrl.Result{}, nil
+		next := *c.status.DeepCopy()
+		next.LifecycleStatus = status.Deleting(next.LifecycleStatus, r.now())
+		return ctrl.Result{}, client.IgnoreNotFound(r.write(ctx, c, next))
 	}
-	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: noProblem()}
+	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: noProblem(), Timeout: r.deps.Timeouts.Instance}
 	again, err := r.bringAbout(ctx, c, &facts)
 	switch {
 	case namespaceTerminates(err):
 		return ctrl.Result{}, nil
 	case errors.Is(err, named.ErrKey):
-		facts.Problem = status.No(status.ConfigurationInvalid, err.Error())
+		facts.Problem, facts.Terminal = status.No(status.ConfigurationInvalid, err.Error()), true
 	case apierrors.IsNotFound(err):
-		facts.Problem = status.No(status.NotReady, err.Error())
+		facts.Problem, facts.Timeout = status.No(status.NotReady, err.Error()), r.deps.Timeouts.of(err)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.kind.Kind, req, err)
 	}
@@ -281,12 +300,22 @@ func (r *clusterReconciler) report(ctx context.Context, c cluster, facts status.
 		next = status.GlobalCluster(*c.status, facts, r.now())
 	}
 	if !equality.Semantic.DeepEqual(*c.status, next) {
-		if err := syncevent.ApplyStatus(ctx, r.client, c.kind, c, &next); err != nil {
+		if wait := r.pace.wait(c.GetUID(), r.now()); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+		if err := r.write(ctx, c, next); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	if !facts.Problem.Holds() {
 		return ctrl.Result{RequeueAfter: problemPause}, nil
 	}
-	return ctrl.Result{RequeueAfter: status.UntilDeadline(next.Conditions, r.now())}, nil
+	return ctrl.Result{RequeueAfter: status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, r.now())}, nil
+}
+
+func (r *clusterReconciler) write(ctx context.Context, c cluster, next v1beta1.Bind9ClusterStatus) error {
+	if equality.Semantic.DeepEqual(*c.status, next) {
+		return nil
+	}
+	return syncevent.ApplyStatus(ctx, r.client, c.kind, c, &next)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,6 +28,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/uninstall"
 )
 
@@ -48,6 +50,7 @@ type Options struct {
 	MetricsAddress    string
 	ProbeAddress      string
 	LeaderElect       bool
+	Timeouts          Timeouts
 }
 
 // NewOptions returns the defaults.
@@ -62,6 +65,7 @@ func NewOptions() *Options {
 		MetricsAddress:    ":8080",
 		ProbeAddress:      ":8081",
 		LeaderElect:       true,
+		Timeouts:          Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout},
 	}
 }
 
@@ -76,6 +80,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "address of /metrics; 0 turns it off")
 	fs.StringVar(&o.ProbeAddress, "health-probe-bind-address", o.ProbeAddress, "address of /healthz and /readyz")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "work only while holding the lease lockstep-controller, so that several replicas are safe")
+	fs.DurationVar(&o.Timeouts.Instance, "instance-timeout", o.Timeouts.Instance, "how long an instance or cluster may go without progress before it is Failed with ProgressDeadlineExceeded")
+	fs.DurationVar(&o.Timeouts.Key, "key-timeout", o.Timeouts.Key, "how long an instance or cluster may wait for a Secret before it is Failed with ProgressDeadlineExceeded")
 }
 
 // Validate names every flag that is wrong.
@@ -87,6 +93,11 @@ func (o *Options) Validate() error {
 	} {
 		if value == "" {
 			errs = append(errs, fmt.Errorf("%s must not be empty", flag))
+		}
+	}
+	for flag, value := range map[string]time.Duration{"--instance-timeout": o.Timeouts.Instance, "--key-timeout": o.Timeouts.Key} {
+		if value < time.Second {
+			errs = append(errs, fmt.Errorf("%s=%s: must be at least 1s", flag, value))
 		}
 	}
 	return errors.Join(errs...)
@@ -151,6 +162,7 @@ func (o *Options) setup(mgr ctrl.Manager) error {
 		APIServerAccount:  o.APIServerAccount,
 		Bind9Image:        o.Bind9Image,
 		BindcarImage:      o.BindcarImage,
+		Timeouts:          o.Timeouts,
 		Observer:          observe.New(observe.Options{}),
 		Bindcar:           bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: authority.roots}),
 		authority:         authority,

@@ -15,6 +15,8 @@ type Deps struct {
 	APIServerAccount  string
 	// Bind9Image and BindcarImage run in the pods of an instance that names no image of its own.
 	Bind9Image, BindcarImage string
+	// Timeouts of the phases of instances and clusters.
+	Timeouts Timeouts
 	// Observer asks servers what they serve.
 	Observer *observe.Observer
 	// Bindcar speaks to the sidecars.

@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/tools/events"
@@ -22,7 +21,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
-	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
 // instanceKind is the kind that this reconciler is for.
@@ -42,6 +40,7 @@ type instanceReconciler struct {
 	now     func() time.Time
 
 	gates        gates
+	pace         pace
 	rollout      rollout
 	authority    *authority
 	certificates certificates
@@ -57,10 +56,11 @@ func (r *instanceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	} else if err != nil || !instance.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, ignoreTerminating(r.shareAccounts(ctx, req.Namespace))
+		return ctrl.Result{}, errors.Join(ignoreTerminating(r.shareAccounts(ctx, req.Namespace)), r.sayDeleting(ctx, instance))
 	}
 	p := &instancePass{instanceReconciler: r, instance: instance, facts: status.InstanceFacts{
 		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef, Problem: noProblem(),
+		Timeout: r.deps.Timeouts.Instance,
 	}}
 	if err := p.run(ctx); namespaceTerminates(err) {
 		return ctrl.Result{}, nil
@@ -105,7 +105,7 @@ func (p *instancePass) run(ctx context.Context) error {
 			p.again = problemPause // No event tells of a Secret that has been repaired.
 		}
 	case apierrors.IsNotFound(err):
-		p.facts.Problem, p.again = status.No(status.NotReady, err.Error()), time.Second
+		p.facts.Problem, p.facts.Timeout, p.again = status.No(status.NotReady, err.Error()), p.deps.Timeouts.of(err), time.Second
 	case err != nil:
 		return err
 	}
@@ -291,22 +291,4 @@ func (p *instancePass) zones(ctx context.Context) (live []*v1beta1.DNSZone, name
 		return strings.Compare(source.DNSName(a)+"\x00"+a.Namespace+"/"+a.Name, source.DNSName(b)+"\x00"+b.Namespace+"/"+b.Name)
 	})
 	return live, names, nil
-}
-
-func (p *instancePass) report(ctx context.Context) (ctrl.Result, error) {
-	now := p.now()
-	next := status.Instance(p.instance.Status, p.facts, now)
-	if !equality.Semantic.DeepEqual(p.instance.Status, next) {
-		if err := syncevent.ApplyStatus(ctx, p.client, instanceKind, p.instance, &next); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	again := status.UntilDeadline(next.Conditions, now)
-	if p.again > 0 && (again == 0 || p.again < again) {
-		again = p.again
-	}
-	if again == 0 || again > certificatePace {
-		again = certificatePace
-	}
-	return ctrl.Result{RequeueAfter: again}, nil
 }

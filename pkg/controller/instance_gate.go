@@ -37,6 +37,10 @@ type gate struct {
 	// most is the greatest number of zones that it served so far, since is when that was reached.
 	most  int
 	since time.Time
+	// failing is since when the sidecar does not do as asked, zero while it does; retry is the last pause between two
+	// questions to it.
+	failing time.Time
+	retry   time.Duration
 }
 
 // gatesKept bounds the memory of pods that are gone.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
@@ -19,9 +18,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
-
-// loadingPause is how soon a pod is asked again that does not serve every zone yet.
-const loadingPause = 500 * time.Millisecond
 
 // lookAtPods finds out how every expected pod is, and opens the readiness gates of those that serve what they should.
 func (p *instancePass) lookAtPods(ctx context.Context) error {
@@ -44,23 +40,30 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 	}
 	p.facts.Pods = make([]status.PodFacts, named.Replicas(p.instance))
 	var wg sync.WaitGroup
-	problems := make([]error, len(p.facts.Pods))
-	waiting := make([]bool, len(p.facts.Pods))
+	problems, terminal := make([]error, len(p.facts.Pods)), make([]bool, len(p.facts.Pods))
+	waits := make([]time.Duration, len(p.facts.Pods))
 	for ordinal := range p.facts.Pods {
 		name := named.PodName(p.instance.Name, ordinal)
 		p.facts.Pods[ordinal] = status.PodFacts{Name: name, Pod: pods[name], Problem: noProblem()}
 		if pod := pods[name]; pod != nil && podAnswers(pod) {
 			wg.Go(func() {
-				verdict, err := p.lookAtPod(ctx, pod, required, names)
-				p.facts.Pods[ordinal].Problem, problems[ordinal], waiting[ordinal] = verdict, err, !verdict.Holds()
+				look := &podLook{instancePass: p, pod: pod, gate: p.gates.of(pod), wasReady: p.wasReady(ordinal)}
+				p.facts.Pods[ordinal].Problem, problems[ordinal] = look.at(ctx, required, names)
+				waits[ordinal], terminal[ordinal] = look.wait, look.terminal
 			})
 		}
 	}
 	wg.Wait()
-	for _, wait := range waiting {
-		if wait && (p.again == 0 || p.again > loadingPause) {
-			p.again = loadingPause
+	for ordinal, wait := range waits {
+		if wait > 0 && (p.again == 0 || wait < p.again) {
+			p.again = wait
 		}
+		if pod := p.facts.Pods[ordinal]; terminal[ordinal] && p.facts.Failure.Status == "" {
+			p.facts.Failure = status.No(pod.Problem.Reason, "Pod "+pod.Name+" "+pod.Problem.Message)
+		}
+	}
+	if err := p.blameUpstream(ctx, live); err != nil {
+		return err
 	}
 	return errors.Join(problems...)
 }
@@ -94,41 +97,6 @@ func podAnswers(pod *corev1.Pod) bool {
 		return false
 	}
 	return len(runningContainers(pod)) == len(pod.Spec.Containers)
-}
-
-// lookAtPod asks a pod for its zones, takes off those that nobody assigns to it, and sets its readiness gate. The
-// verdict is the pod's problem; the error is one of Kubernetes.
-func (p *instancePass) lookAtPod(ctx context.Context, pod *corev1.Pod, required []string, assigned map[string]bool) (status.Verdict, error) {
-	ip, err := netip.ParseAddr(pod.Status.PodIP)
-	if err != nil {
-		return status.Verdict{}, err
-	}
-	sidecar := bindcar.Server{Addr: netip.AddrPortFrom(ip, named.SidecarPort), Namespace: pod.Namespace, Instance: p.instance.Name}
-	list, err := p.deps.Bindcar.Zones(ctx, sidecar)
-	if err != nil {
-		return p.unreachable(err), nil
-	}
-	for _, zone := range list.Items {
-		if zone.Added && !assigned[zone.Name] {
-			if err := p.deps.Bindcar.DeleteZone(ctx, sidecar, zone.Name); err != nil && !bindcar.IsNotFound(err) {
-				return p.unreachable(err), nil
-			}
-			log.FromContext(ctx).Info("zone taken off a pod that it is not assigned to", "pod", pod.Name, "zone", zone.Name)
-		}
-	}
-	gate := p.gates.of(pod)
-	serves := p.served(ctx, gate, netip.AddrPortFrom(ip, named.Port), list, required)
-	open, verdict := gate.judge(len(required), serves, p.now())
-	return verdict, p.setGate(ctx, pod, open, verdict)
-}
-
-// unreachable is the verdict over a pod whose sidecar did not do as asked.
-func (p *instancePass) unreachable(err error) status.Verdict {
-	var answer *bindcar.Error
-	if errors.As(err, &answer) {
-		return status.No(answer.Reason, answer.Message)
-	}
-	return status.No(status.BindcarUnreachable, err.Error())
 }
 
 // served counts the required zones that the pod serves. A zone that was asked for by DNS once counts from then on while

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -15,8 +16,12 @@ type ClusterFacts struct {
 	Generation int64
 	// Instances are the declared ones, primaries first and each role by its index.
 	Instances []ClusterInstance
-	// Problem keeps the cluster from having instances at all; True when there is none.
-	Problem Verdict
+	// Problem keeps the cluster from having instances at all; True when there is none. Terminal tells that only a change
+	// of the specification or of a Secret can help.
+	Problem  Verdict
+	Terminal bool
+	// Timeout is how long the cluster may go without progress before it has failed; InstanceTimeout when 0.
+	Timeout time.Duration
 }
 
 // ClusterInstance is one declared instance of a cluster.
@@ -32,7 +37,7 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 	next.ObservedGeneration = f.Generation
 	next.InstanceCount, next.ReadyInstances, next.Instances = 0, 0, nil
 	children := make([]child, len(f.Instances))
-	var failed failure
+	failed := failure{f.Terminal, f.Problem}
 	for i, instance := range f.Instances {
 		verdict := instance.verdict()
 		children[i] = child{InstanceCondition(i), verdict}
@@ -58,7 +63,10 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 		ready.Reason = InstancesScaling
 	}
 	next.Conditions = setChildren(next.Conditions, "Bind9Instance-", children, f.Generation, now)
-	next.LifecycleStatus = finish(&next.Conditions, ready, failed, f.Generation, now)
+	next.LifecycleStatus = finish(prev.LifecycleStatus, &next.Conditions, outcome{
+		ready: ready, failure: failed, generation: f.Generation, progress: next.ReadyInstances > prev.ReadyInstances,
+		timeout: cmp.Or(f.Timeout, InstanceTimeout),
+	}, now)
 	return next
 }
 

@@ -47,6 +47,11 @@ func TestInstanceConditions(t *testing.T) {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1,
 			Message: "12:00 general: notice: starting\n12:00 config: error: named.conf:1: unknown option 'x'\n12:00 general: critical: exiting\n"}},
 	}}
+	withoutSidecar := pod(false)
+	withoutSidecar.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "named", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		{Name: "bindcar", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}},
+	}
 	cases := map[string]struct {
 		facts InstanceFacts
 		want  []string
@@ -85,6 +90,23 @@ func TestInstanceConditions(t *testing.T) {
 				"Ready False PodsCrashing: No pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
+		"all but one of three": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), holding("dns-1", pod(true)), holding("dns-2", nil)}},
+			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready", "Pod-2 False PodsPending: Pod dns-2 does not exist yet",
+				"Ready False MinimumReplicasAvailable: 2 of 3 pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"no primary": {
+			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(false), No(UpstreamUnreachable, "serves 0 of 1 zones: no primary of example.com is ready")}}},
+			[]string{"Pod-0 False UpstreamUnreachable: Pod dns-0 serves 0 of 1 zones: no primary of example.com is ready",
+				"Ready False UpstreamUnreachable: No pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"sidecar ended": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", withoutSidecar)}},
+			[]string{"Pod-0 False BindcarUnreachable: Pod dns-0 cannot connect to Bindcar API", "Ready False BindcarUnreachable: No pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
 		"no replicas": {
 			InstanceFacts{},
 			[]string{"Ready False NoChildren: No pods are declared"},
@@ -105,6 +127,7 @@ func TestInstanceConditions(t *testing.T) {
 			if diff := cmp.Diff(c.want, lines(got.Conditions)); diff != "" {
 				t.Errorf("conditions:\n%s", diff)
 			}
+			c.life.PhaseSince = moment(early)
 			if diff := cmp.Diff(c.life, got.LifecycleStatus); diff != "" {
 				t.Errorf("life:\n%s", diff)
 			}
@@ -125,22 +148,91 @@ func TestInstanceForgetsSurplusPods(t *testing.T) {
 }
 
 func TestInstanceDeadline(t *testing.T) {
-	facts := InstanceFacts{Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(false))}}
-	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
-	if left := UntilDeadline(s.Conditions, early.Add(5*time.Minute)); left != 10*time.Minute {
+	facts := InstanceFacts{Generation: 1, Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(false)), holding("a-1", pod(false))}}
+	var s v1beta1.Bind9InstanceStatus
+	after := func(wait time.Duration) time.Duration {
+		s = Instance(s, facts, early.Add(wait))
+		return UntilDeadline(s.LifecycleStatus, s.Conditions, InstanceTimeout, early.Add(wait))
+	}
+	phase := func(want v1beta1.Phase, reason string) {
+		t.Helper()
+		if s.Phase != want || s.FailureReason != reason {
+			t.Errorf("%+v, want %s %s", s.LifecycleStatus, want, reason)
+		}
+	}
+	after(0)
+	if left := after(5 * time.Minute); left != 10*time.Minute {
 		t.Errorf("%s left after five minutes", left)
 	}
-	s = Instance(s, facts, early.Add(InstanceDeadline))
-	if s.Phase != v1beta1.PhaseFailed || s.FailureReason != ProgressDeadlineExceeded || UntilDeadline(s.Conditions, late) != 0 {
-		t.Errorf("after the deadline: %+v, %s", s.LifecycleStatus, UntilDeadline(s.Conditions, late))
+	facts.Pods[1].Pod = pod(true)
+	if left := after(10 * time.Minute); left != InstanceTimeout {
+		t.Errorf("%s left after progress", left)
 	}
-	again := Instance(s, facts, late)
-	if diff := cmp.Diff(s, again); diff != "" {
+	after(24 * time.Minute)
+	phase(v1beta1.PhaseCreating, "")
+	if left := after(25 * time.Minute); left != 0 {
+		t.Errorf("%s left after the deadline", left)
+	}
+	phase(v1beta1.PhaseFailed, ProgressDeadlineExceeded)
+	if got := s.FailureMessage; got != "1 of 2 pods are ready after 15m0s" {
+		t.Error(got)
+	}
+	failed := s
+	after(26 * time.Minute)
+	if diff := cmp.Diff(failed, s); diff != "" {
 		t.Errorf("the failed status changes:\n%s", diff)
 	}
+	facts.Generation = 2
+	if left := after(27 * time.Minute); left != InstanceTimeout {
+		t.Errorf("%s left after a change of the spec", left)
+	}
+	phase(v1beta1.PhaseCreating, "")
+	after(60 * time.Minute)
 	facts.Pods[0].Pod = pod(true)
-	if s = Instance(s, facts, late); s.Phase != v1beta1.PhaseReady || s.FailureReason != "" {
-		t.Errorf("recovered: %+v", s.LifecycleStatus)
+	after(61 * time.Minute)
+	phase(v1beta1.PhaseReady, "")
+}
+
+// An instance that was without pods for long has the whole time when it is given some.
+func TestDeadlineAfterNoReplicas(t *testing.T) {
+	s := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Generation: 1, Problem: Yes("", "")}, early)
+	s = Instance(s, InstanceFacts{Generation: 2, Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", nil)}}, early.Add(time.Hour))
+	if s.Phase != v1beta1.PhaseCreating {
+		t.Errorf("%+v", s.LifecycleStatus)
+	}
+}
+
+// A Secret is waited for as long as is set for Secrets.
+func TestKeyDeadline(t *testing.T) {
+	facts := InstanceFacts{Problem: No(NotReady, "secrets \"a-transfer-key\" not found"), Timeout: KeyTimeout}
+	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
+	if left := UntilDeadline(s.LifecycleStatus, s.Conditions, KeyTimeout, early.Add(time.Minute)); left != 4*time.Minute {
+		t.Errorf("%s left", left)
+	}
+	s = Instance(s, facts, early.Add(KeyTimeout))
+	if s.FailureReason != ProgressDeadlineExceeded || s.FailureMessage != "secrets \"a-transfer-key\" not found after 5m0s" {
+		t.Errorf("%+v", s.LifecycleStatus)
+	}
+}
+
+// What only a person can change is a failure although the pods run.
+func TestInstanceFailure(t *testing.T) {
+	wrong := No(RNDCAuthenticationFailed, "cannot authenticate to its named")
+	facts := InstanceFacts{Problem: Yes("", ""), Pods: []PodFacts{{"a-0", pod(true), wrong}}, Failure: No(wrong.Reason, "Pod a-0 "+wrong.Message)}
+	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
+	if s.Phase != v1beta1.PhaseFailed || s.FailureReason != RNDCAuthenticationFailed || s.FailureMessage != "Pod a-0 cannot authenticate to its named" {
+		t.Errorf("%+v", s.LifecycleStatus)
+	}
+	if diff := cmp.Diff(s, Instance(s, facts, late)); diff != "" {
+		t.Errorf("the failed status changes:\n%s", diff)
+	}
+}
+
+// A deleted object says so once.
+func TestDeleting(t *testing.T) {
+	life := Deleting(v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady}, early)
+	if life.Ready || life.Phase != v1beta1.PhaseDeleting || Deleting(life, late) != life {
+		t.Errorf("%+v", life)
 	}
 }
 

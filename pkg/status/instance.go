@@ -1,20 +1,16 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
-
-// InstanceDeadline is how long an instance may take to become ready before a person is called.
-const InstanceDeadline = 15 * time.Minute
 
 // InstanceFacts is what one pass found out about an instance.
 type InstanceFacts struct {
@@ -32,10 +28,18 @@ type InstanceFacts struct {
 	// the specification can help.
 	Problem  Verdict
 	Terminal bool
+	// Failure is what the servers answer and only a person can change, such as a wrong key; the zero value when there is
+	// none.
+	Failure Verdict
+	// Timeout is how long the instance may go without progress before it has failed; InstanceTimeout when 0.
+	Timeout time.Duration
 }
 
 // MaxInstanceZones bounds status.zones of an instance, for the size of the object; the count is always of all.
 const MaxInstanceZones = 1000
+
+// MinimumOf is from how many pods on an instance counts as available while one of them is missing.
+const MinimumOf = 3
 
 // Instance is the status of an instance: a condition for each pod, and Ready, which sums them up.
 func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) v1beta1.Bind9InstanceStatus {
@@ -62,115 +66,22 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 		}
 	}
 	ready := sumUp("pods", children)
+	if n := len(children); ready.Reason == PartiallyReady && n >= MinimumOf && int(next.ReadyReplicas) == n-1 {
+		ready.Reason = MinimumReplicasAvailable
+	}
 	if !f.Problem.Holds() {
 		ready = f.Problem
 	}
 	next.Conditions = setChildren(next.Conditions, "Pod-", children, f.Generation, now)
-	next.LifecycleStatus = finish(&next.Conditions, ready, failure{f.Terminal, f.Problem}, f.Generation, now)
+	failed := failure{f.Terminal, f.Problem}
+	if !f.Terminal && f.Failure.Status != "" {
+		failed = failure{true, f.Failure}
+	}
+	next.LifecycleStatus = finish(prev.LifecycleStatus, &next.Conditions, outcome{
+		ready: ready, failure: failed, generation: f.Generation, progress: next.ReadyReplicas > prev.ReadyReplicas,
+		timeout: cmp.Or(f.Timeout, InstanceTimeout),
+	}, now)
 	return next
-}
-
-// PodFacts is what is known about one expected pod.
-type PodFacts struct {
-	Name string
-	// Pod is nil while it does not exist.
-	Pod *corev1.Pod
-	// Problem is what the pod's sidecar answered, or what its zones lack; True when there is no such problem. The
-	// message goes on after the pod's name.
-	Problem Verdict
-}
-
-func (f PodFacts) verdict() Verdict {
-	say := func(make func(string, string) Verdict, reason, message string) Verdict {
-		return make(reason, "Pod "+f.Name+" "+message)
-	}
-	if f.Pod == nil {
-		return say(No, PodsPending, "does not exist yet")
-	}
-	if crash := crashing(f.Pod); crash != "" {
-		return say(No, PodsCrashing, "is crashing: "+crash)
-	}
-	ready := PodReady(f.Pod)
-	switch {
-	case !f.Problem.Holds() && (!ready || f.Problem.Reason != ReasonProgressing):
-		return say(No, f.Problem.Reason, f.Problem.Message)
-	case f.Pod.Status.Phase != corev1.PodRunning:
-		return say(No, PodsPending, "is pending"+because(pendingReason(f.Pod)))
-	case !ready:
-		return say(No, ReasonProgressing, "is starting")
-	}
-	return say(Yes, ReasonReady, "is ready")
-}
-
-// PodReady tells whether the pod's Ready condition holds, its readiness gates included.
-func PodReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
-		}
-	}
-	return false
-}
-
-// crashing names the container that fails over and over, and how.
-func crashing(pod *corev1.Pod) string {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, c := range statuses {
-			if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
-				return fmt.Sprintf("container %s ended %d times%s", c.Name, c.RestartCount, because(lastWords(c)))
-			}
-		}
-	}
-	return ""
-}
-
-func lastWords(c corev1.ContainerStatus) string {
-	t := c.LastTerminationState.Terminated
-	if t == nil {
-		return ""
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, complaints(t.Message)))
-}
-
-// complaints are the lines of a log that tell of errors, the last line when none does.
-func complaints(log string) string {
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	var errs []string
-	for _, line := range lines {
-		for _, severity := range []string{" error: ", " critical: "} {
-			if _, text, ok := strings.Cut(line, severity); ok {
-				errs = append(errs, text)
-			}
-		}
-	}
-	if len(errs) == 0 {
-		return lines[len(lines)-1]
-	}
-	return strings.Join(errs, "; ")
-}
-
-// pendingReason is the scheduler's or the kubelet's explanation of a pod that does not run.
-func pendingReason(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return c.Message
-		}
-	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, c := range statuses {
-			if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-				return fmt.Sprintf("container %s: %s %s", c.Name, w.Reason, w.Message)
-			}
-		}
-	}
-	return ""
-}
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + strings.TrimSpace(reason)
 }
 
 // keepZoneTimes gives every zone the time at which it came to the instance.
@@ -214,7 +125,7 @@ func sumUp(children string, all []child) Verdict {
 		return No(PartiallyReady, fmt.Sprintf("%d of %d %s are ready", ready, len(all), children))
 	}
 	reason := NotReady
-	for _, common := range []string{PodsPending, PodsCrashing, BindcarUnreachable, InstancesPending} {
+	for _, common := range []string{PodsPending, PodsCrashing, BindcarUnreachable, UpstreamUnreachable, InstancesPending} {
 		if reasons[common] == len(all) {
 			reason = common
 		}
@@ -236,37 +147,4 @@ func setChildren(conditions []metav1.Condition, prefix string, all []child, gene
 		Set(&kept, c.condition, c.verdict, generation, now)
 	}
 	return kept
-}
-
-// failure is what a person has to act on.
-type failure struct {
-	terminal bool
-	verdict  Verdict
-}
-
-// finish writes Ready, last of all, and derives the phase from it. What is not ready for too long has failed.
-func finish(conditions *[]metav1.Condition, ready Verdict, f failure, generation int64, now time.Time) v1beta1.LifecycleStatus {
-	if before := meta.FindStatusCondition(*conditions, Ready); before != nil && before.Status == metav1.ConditionFalse && !ready.Holds() &&
-		ready.Reason != NoChildren && !f.terminal && now.Sub(before.LastTransitionTime.Time) >= InstanceDeadline {
-		ready = No(ProgressDeadlineExceeded, fmt.Sprintf("%s after %s", ready.Message, InstanceDeadline))
-		f = failure{true, ready}
-	}
-	Set(conditions, Ready, ready, generation, now)
-	switch {
-	case f.terminal:
-		return v1beta1.LifecycleStatus{Phase: v1beta1.PhaseFailed, FailureReason: f.verdict.Reason, FailureMessage: f.verdict.Message}
-	case ready.Holds():
-		return v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady}
-	}
-	return v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating}
-}
-
-// UntilDeadline is how long a status that is not ready may still stay so before it counts as failed; 0 when it is ready
-// or has failed.
-func UntilDeadline(conditions []metav1.Condition, now time.Time) time.Duration {
-	ready := meta.FindStatusCondition(conditions, Ready)
-	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason == ProgressDeadlineExceeded || ready.Reason == NoChildren {
-		return 0
-	}
-	return max(time.Second, InstanceDeadline-now.Sub(ready.LastTransitionTime.Time))
 }

@@ -194,6 +194,11 @@ type LifecycleStatus struct {
 	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
+	// PhaseSince is since when the object is ready or, if it is not, since when it has come no nearer to it: the time that
+	// it may take is counted from here, and anew when the spec changes or one more part becomes ready.
+	//
+	// +optional
+	PhaseSince *metav1.Time `json:"phaseSince,omitempty"`
 	// FailureReason is set when a person has to act, and stays until the spec or a Secret it refers to changes.
 	// Interruptions that pass by themselves never set it.
 	//
