@@ -34,6 +34,7 @@ func (o *Options) Config() (*Config, error) {
 		return nil, fmt.Errorf("setting the effective version: %w", err)
 	}
 	c := &Config{Generic: generic, Engine: o.Engine}
+	c.Engine.Home = o.Namespace
 	if err := o.CoreAPI.ApplyTo(generic); err != nil {
 		return nil, fmt.Errorf("finding kube-apiserver: %w", err)
 	}
@@ -70,6 +71,7 @@ func (o *Options) serveWith(c *Config) error {
 		return fmt.Errorf("making a client for the certificate authority: %w", err)
 	}
 	c.Serving = certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
+	c.Engine.Roots = c.Serving.Roots
 	o.SecureServing.ServerCert.GeneratedCert = c.Serving
 	return nil
 }

@@ -78,6 +78,17 @@ func (d *digester) server(r *syncv1.ServerStatus, serials bool) {
 		d.number(int64(r.Records.OutOfSync))
 		d.number(int64(r.Records.Undeclared))
 	}
+	d.text(r.Version, r.Sidecar)
+	d.number(int64(r.Restarts))
+	if z := r.Zones; z != nil {
+		d.number(int64(z.InSync))
+		d.number(int64(z.OutOfSync))
+		for _, w := range z.Worst {
+			if w.State != syncv1.StateInSync {
+				d.text(w.Zone, string(w.State))
+			}
+		}
+	}
 	if serials && r.Serial != nil {
 		d.number(*r.Serial)
 	}

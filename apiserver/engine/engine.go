@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -38,6 +40,10 @@ type Options struct {
 	Notices Notices
 	// VerifyInterval is how often a zone's content is fetched completely although its serial has not changed.
 	VerifyInterval time.Duration
+	// Home is the namespace of the instances of cluster-scoped clusters that name none.
+	Home string
+	// Roots are the authorities by which sidecars' certificates are verified; nil to ask no sidecar.
+	Roots func(context.Context) (*x509.CertPool, error)
 }
 
 // Engine computes SyncStatus objects on demand. It is safe for concurrent use.
@@ -53,11 +59,14 @@ type Engine struct {
 	listeners *listeners
 	verified  verified
 	late      late
+	fleet     fleetAnswers
+	// sidecars asks sidecars how they are; nil where there are none.
+	sidecars *bindcar.Client
 }
 
 // New makes an engine that reads the cluster at config. Run starts it.
 func New(config *rest.Config, options Options) (*Engine, error) {
-	informers, err := NewInformers(config)
+	informers, err := NewInformers(config, options.Home)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +84,9 @@ func newEngine(informers *Informers, key func(context.Context, types.NamespacedN
 		observer: observe.New(observe.Options{Timeout: options.Deadline}),
 		keys:     newKeys(key), memory: newMemory(revisions),
 		listeners: &listeners{open: options.Notices, streams: map[Peer]*stream{}},
+	}
+	if options.Roots != nil {
+		e.sidecars = bindcar.NewClient(bindcar.ClientOptions{Roots: options.Roots, Timeout: options.Deadline})
 	}
 	e.hub = newHub(e)
 	return e, e.follow()
@@ -161,7 +173,14 @@ func (e *Engine) compute(ctx context.Context, keys []object, maxAge time.Duratio
 		subjects[i], exists[i] = e.index.resolve(k)
 	}
 	began, judged := time.Now(), judgements(subjects...)
+	var wg sync.WaitGroup
+	for i, s := range subjects {
+		if exists[i] && isFleet(s.key.Kind) {
+			wg.Go(func() { e.askFleet(ctx, s.object, maxAge) })
+		}
+	}
 	e.judgeAll(ctx, judged, maxAge)
+	wg.Wait()
 	out := make([]*syncv1.SyncStatus, len(keys))
 	all := func() {
 		for i, s := range subjects {
@@ -251,11 +270,10 @@ func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, maxAge 
 // statusOf gives the SyncStatus of a subject; judged gives the judgement of each of its zones. It is nil when these know
 // nothing of the object.
 func (e *Engine) statusOf(s subject, judged func(zone int) *syncstatus.Judgement) *syncv1.SyncStatus {
+	if isFleet(s.key.Kind) {
+		return e.fleetStatus(s.object)
+	}
 	switch o := s.object.(type) {
-	case *v1beta1.Bind9Instance:
-		return e.instance(o)
-	case *v1beta1.Bind9Cluster:
-		return e.cluster(o)
 	case *v1alpha1.DNSEndpoint:
 		in := make([]*syncstatus.Judgement, len(s.zones))
 		for i := range in {
@@ -273,19 +291,4 @@ func (e *Engine) statusOf(s subject, judged func(zone int) *syncstatus.Judgement
 		return j.Record(r)
 	}
 	return nil
-}
-
-func (e *Engine) instance(i *v1beta1.Bind9Instance) *syncv1.SyncStatus {
-	one := []*v1beta1.Bind9Instance{i}
-	return syncstatus.Instance(i, e.index.serversOf(one, e.index.podsOf(one)), time.Now())
-}
-
-func (e *Engine) cluster(c *v1beta1.Bind9Cluster) *syncv1.SyncStatus {
-	var instances []*v1beta1.Bind9Instance
-	for _, i := range e.index.liveInstances(c.Namespace) {
-		if i.Spec.ClusterRef == c.Name {
-			instances = append(instances, i)
-		}
-	}
-	return syncstatus.Cluster(c, e.index.serversOf(instances, e.index.podsOf(instances)), time.Now())
 }

@@ -14,6 +14,8 @@ type known struct {
 	subject
 	told
 	isTold bool
+	// asking is true while the servers of an instance or a cluster are being asked, again when they are to be once more.
+	asking, again bool
 }
 
 // watched is one zone that is being followed.
@@ -121,8 +123,8 @@ func (t *tracker) lookAtFleet(named map[object]bool, everything bool) {
 	for zone := range t.zones {
 		t.refresh(zone)
 	}
-	for _, kind := range []string{syncstatus.InstanceKind.Kind, syncstatus.ClusterKind.Kind} {
-		for _, k := range t.engine.ofKind(kind, t.namespace) {
+	for _, kind := range syncstatus.FleetKinds {
+		for _, k := range t.engine.ofKind(kind.Kind, t.namespace) {
 			if everything || named[k] {
 				t.lookAt(k)
 			}
@@ -160,7 +162,13 @@ func (t *tracker) lookAt(key object) {
 			t.ask(w, true)
 		}
 	}
-	if len(views) == 0 {
+	switch {
+	case isFleet(key.Kind):
+		if k.isTold {
+			t.tell(k, t.engine.statusOf(s, nil))
+		}
+		t.askFleet(k)
+	case len(views) == 0:
 		t.tell(k, t.engine.statusOf(s, nil))
 	}
 }

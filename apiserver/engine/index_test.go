@@ -152,7 +152,7 @@ func (c *chance) step(t *testing.T) object {
 // emptyInformers are caches that nobody fills but the test.
 func emptyInformers(t testing.TB) *Informers {
 	t.Helper()
-	inf, err := newInformers(func(string) cache.ListerWatcher { return framework.NewFakeControllerSource() })
+	inf, err := newInformers("home", func(string) cache.ListerWatcher { return framework.NewFakeControllerSource() })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,7 +35,7 @@ const podSelector = "app.kubernetes.io/name=bind9"
 
 // Informers cache every object that a SyncStatus can follow from.
 type Informers struct {
-	zones, instances, clusters, pods cache.SharedIndexInformer
+	zones, instances, pods cache.SharedIndexInformer
 	// sources holds one informer for each kind that declares DNS data, by Kubernetes kind.
 	sources map[string]cache.SharedIndexInformer
 	// byKind holds the informers of all kinds that have a SyncStatus.
@@ -46,7 +47,8 @@ type Informers struct {
 }
 
 // NewInformers prepares the caches; Run fills them.
-func NewInformers(config *rest.Config) (*Informers, error) {
+// home is the namespace of the instances of cluster-scoped clusters that name none.
+func NewInformers(config *rest.Config, home string) (*Informers, error) {
 	stored, err := storedClient(config, v1beta1.GroupVersion, v1beta1.AddToScheme)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,7 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
-	inf, err := newInformers(func(resource string) cache.ListerWatcher {
+	inf, err := newInformers(home, func(resource string) cache.ListerWatcher {
 		if resource == "pods" {
 			return listWatch(core.CoreV1().RESTClient(), resource, podSelector)
 		}
@@ -75,22 +77,31 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 		return nil, err
 	}
 	inf.live = func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
-		raw, err := clientOf(kind.Resource).Get().Namespace(namespace).Resource(kind.Resource).Name(name).DoRaw(ctx)
+		clusterScoped := kind == syncstatus.GlobalClusterKind || kind == syncstatus.ProviderKind
+		raw, err := clientOf(kind.Resource).Get().NamespaceIfScoped(namespace, !clusterScoped).Resource(kind.Resource).Name(name).DoRaw(ctx)
 		if err != nil {
 			return nil, err
 		}
-		o := &metav1.PartialObjectMetadata{}
-		return o, json.Unmarshal(raw, o)
+		o := &struct {
+			metav1.PartialObjectMetadata
+			Spec struct{ Namespace string }
+		}{}
+		if err := json.Unmarshal(raw, o); err != nil {
+			return nil, err
+		}
+		if clusterScoped && orHome(o.Spec.Namespace, home) != namespace {
+			return nil, apierrors.NewNotFound(v1beta1.Resource(kind.Resource), name)
+		}
+		return o, nil
 	}
 	return inf, nil
 }
 
 // newInformers prepares the caches from wherever each resource comes from.
-func newInformers(from func(resource string) cache.ListerWatcher) (*Informers, error) {
+func newInformers(home string, from func(resource string) cache.ListerWatcher) (*Informers, error) {
 	inf := &Informers{sources: map[string]cache.SharedIndexInformer{}}
 	inf.zones = informer(from("dnszones"), &v1beta1.DNSZone{})
 	inf.instances = informer(from("bind9instances"), &v1beta1.Bind9Instance{})
-	inf.clusters = informer(from("bind9clusters"), &v1beta1.Bind9Cluster{})
 	inf.pods = informer(from("pods"), &corev1.Pod{})
 	for _, k := range v1beta1.RecordKinds {
 		inf.sources[k.Kind] = informer(from(k.Resource), k.New())
@@ -99,7 +110,9 @@ func newInformers(from func(resource string) cache.ListerWatcher) (*Informers, e
 	inf.byKind = maps.Clone(inf.sources)
 	inf.byKind[syncstatus.ZoneKind.Kind] = inf.zones
 	inf.byKind[syncstatus.InstanceKind.Kind] = inf.instances
-	inf.byKind[syncstatus.ClusterKind.Kind] = inf.clusters
+	inf.byKind[syncstatus.ClusterKind.Kind] = informer(from(syncstatus.ClusterKind.Resource), &v1beta1.Bind9Cluster{})
+	inf.byKind[syncstatus.GlobalClusterKind.Kind] = informer(located(from(syncstatus.GlobalClusterKind.Resource), home), &v1beta1.Bind9GlobalCluster{})
+	inf.byKind[syncstatus.ProviderKind.Kind] = informer(located(from(syncstatus.ProviderKind.Resource), home), &v1beta1.ClusterBind9Provider{})
 	err := inf.zones.AddIndexers(cache.Indexers{byZoneName: func(o any) ([]string, error) {
 		return []string{source.DNSName(o.(*v1beta1.DNSZone))}, nil
 	}})

@@ -23,8 +23,8 @@ const (
 // the slower servers. Events and answers cost what they change: only objects that may have another verdict are judged
 // again. One goroutine owns all fields but those under mu.
 //
-// tracker.go holds its life, follow.go what it follows, ask.go the servers, listen.go what these tell unasked, tell.go the
-// verdicts.
+// tracker.go holds its life, follow.go and follow_fleet.go what it follows, ask.go the servers, listen.go what these tell
+// unasked, tell.go the verdicts.
 type tracker struct {
 	engine    *Engine
 	namespace string
@@ -32,6 +32,11 @@ type tracker struct {
 	cancel    context.CancelFunc
 	woken     chan struct{}
 	answers   chan answer
+	// askedFleets are the instances and clusters whose servers have been asked; they were all asked last at fleetsAsked,
+	// the largest with fleetQuestions.
+	askedFleets    chan askedFleet
+	fleetsAsked    time.Time
+	fleetQuestions int
 
 	mu      sync.Mutex
 	subs    map[*subscription]struct{}
@@ -68,7 +73,7 @@ func newTracker(ctx context.Context, e *Engine, namespace string) *tracker {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &tracker{
 		engine: e, namespace: namespace, ctx: ctx, cancel: cancel,
-		woken: make(chan struct{}, 1), answers: make(chan answer, 64),
+		woken: make(chan struct{}, 1), answers: make(chan answer, 64), askedFleets: make(chan askedFleet, 64), fleetsAsked: time.Now(),
 		subs: map[*subscription]struct{}{}, joining: map[*subscription]*joining{}, news: noNews(),
 		zones: map[zoneKey]*watched{}, dirty: map[*watched]struct{}{}, known: map[object]*known{},
 	}
@@ -142,7 +147,10 @@ func (t *tracker) run() {
 			t.look()
 		case a := <-t.answers:
 			t.take(a)
+		case a := <-t.askedFleets:
+			t.takeFleet(a)
 		case <-timer.C:
+			t.askFleets(t.engine.options.WatchInterval)
 			timer.Reset(t.askAll(t.engine.options.WatchInterval))
 		}
 		t.drain()

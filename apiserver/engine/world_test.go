@@ -51,7 +51,7 @@ func newWorld(t testing.TB, change ...func(*Options)) *world {
 		TB: t, sources: map[string]*framework.FakeControllerSource{}, objects: map[object]metav1.Object{},
 		addrs: map[string]netip.AddrPort{}, key: bind.NewKey("transfer."),
 	}
-	inf, err := newInformers(func(resource string) cache.ListerWatcher {
+	inf, err := newInformers("home", func(resource string) cache.ListerWatcher {
 		w.sources[resource] = framework.NewFakeControllerSource()
 		return w.sources[resource]
 	})
@@ -104,6 +104,8 @@ func (w *world) resource(o runtime.Object) (kind, resource string) {
 		return "Bind9Instance", "bind9instances"
 	case *v1beta1.Bind9Cluster:
 		return "Bind9Cluster", "bind9clusters"
+	case *v1beta1.Bind9GlobalCluster:
+		return "Bind9GlobalCluster", "bind9globalclusters"
 	case *corev1.Pod:
 		return "Pod", "pods"
 	case *v1alpha1.DNSEndpoint:

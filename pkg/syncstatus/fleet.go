@@ -13,45 +13,63 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Instance gives the SyncStatus of an instance from its pods. InSync means that the pod is ready, which it is only
-// while it serves every zone that it should.
-func Instance(i *v1beta1.Bind9Instance, servers []observe.Server, now time.Time) *sync.SyncStatus {
-	return fleet(about(i, v1beta1.GroupVersion.String(), InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, now)
+// Instance gives the SyncStatus of an instance from its pods and from what these answered: seen gives the answers of one,
+// and is nil when nobody was asked.
+func Instance(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
+	return fleet(about(i, v1beta1.GroupVersion.String(), InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
 }
 
-// Cluster gives the SyncStatus of a cluster from the pods of its instances.
-func Cluster(c *v1beta1.Bind9Cluster, servers []observe.Server, now time.Time) *sync.SyncStatus {
-	return fleet(about(c, v1beta1.GroupVersion.String(), ClusterKind.Kind), c.Status.LifecycleStatus, c.Status.Conditions, servers, now)
+// Cluster gives the SyncStatus of a cluster of the given kind from the pods of its instances and their answers. One that is
+// cluster-scoped has in namespace where its instances are.
+func Cluster(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
+	out := about(c, v1beta1.GroupVersion.String(), kind.Kind)
+	if kind != ClusterKind {
+		out.ObjectRef.Namespace = ""
+	}
+	return fleet(out, s.LifecycleStatus, s.Conditions, servers, seen, now)
 }
 
-func fleet(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, now time.Time) *sync.SyncStatus {
+func fleet(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
+	podsReady := 0
 	for _, s := range servers {
-		out.Servers = append(out.Servers, podRow(s, out.Namespace))
+		var answers Seen
+		if seen != nil && s.Addr.IsValid() {
+			answers = seen(s)
+		}
+		row := podRow(s, answers, out.Namespace)
+		if s.PodReady {
+			podsReady++
+		}
+		out.Servers = append(out.Servers, row)
+		if at := row.ObservedAt; at != nil && (out.ObservedAt == nil || at.Before(out.ObservedAt)) {
+			out.ObservedAt = at
+		}
 	}
 	out.Summary = summarize(out.Servers)
-	ready := readiness(out.Summary)
+	ready := readiness(podsReady, len(servers))
+	propagated := inStep(ready, out.Servers)
 	v := verdict{generation: out.Generation, stored: stored, at: now}
-	// A pod is ready only while it serves every zone that it should, so both are the same here. Propagated is there for
-	// those who wait for all SyncStatuses of a namespace at once.
-	out.Status.Conditions = []metav1.Condition{v.condition(sync.ConditionReady, ready), v.condition(sync.ConditionPropagated, ready)}
+	out.Status.Conditions = []metav1.Condition{v.condition(sync.ConditionReady, ready), v.condition(sync.ConditionPropagated, propagated)}
 	switch {
 	case own.FailureReason != "" && ready.Status != metav1.ConditionTrue:
 		out.Status.Phase = sync.PhaseFailed
 		out.Status.FailureReason, out.Status.FailureMessage = own.FailureReason, own.FailureMessage
 	case len(servers) == 0:
 		out.Status.Phase = sync.PhaseUnknown
-	case ready.Status == metav1.ConditionTrue:
+	case propagated.Holds():
 		out.Status.Phase, out.Status.InSync = sync.PhaseInSync, true
+	case ready.Holds() && propagated.Reason == string(sync.StateStale):
+		out.Status.Phase = sync.PhasePropagating
 	default:
 		out.Status.Phase = sync.PhaseOutOfSync
 	}
 	return out
 }
 
-func podRow(s observe.Server, namespace string) sync.ServerStatus {
+func podRow(s observe.Server, seen Seen, namespace string) sync.ServerStatus {
 	row := sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
-		State: sync.StateInSync,
+		State: sync.StateInSync, Restarts: s.Restarts, Version: seen.Version, Sidecar: seen.Sidecar,
 	}
 	if s.Namespace != namespace {
 		row.Namespace = s.Namespace
@@ -59,7 +77,17 @@ func podRow(s observe.Server, namespace string) sync.ServerStatus {
 	if s.Addr.IsValid() {
 		row.Address = s.Addr.String()
 	}
+	if !seen.At.IsZero() {
+		row.ObservedAt = new(metav1.NewMicroTime(seen.At))
+	}
+	if len(seen.Zones) > 0 {
+		row.Zones = zonesOn(s.Role, seen.Zones)
+	}
 	switch {
+	case s.PodReady && row.Zones != nil && row.Zones.OutOfSync > 0:
+		worst := row.Zones.Worst[0]
+		row.State = worst.State
+		row.Message = fmt.Sprintf("%d of %d zones are not in step; %s: %s", row.Zones.OutOfSync, len(seen.Zones), worst.Zone, worst.Message)
 	case s.PodReady:
 	case s.Addr.IsValid():
 		row.State, row.Message = sync.StateNotLoaded, cmp.Or(s.Message, "the pod is not ready")
@@ -69,15 +97,31 @@ func podRow(s observe.Server, namespace string) sync.ServerStatus {
 	return row
 }
 
-func readiness(s sync.Summary) status.Verdict {
-	said := fmt.Sprintf("%d of %d pods are ready", s.InSync, s.Servers)
+func readiness(ready, all int) status.Verdict {
+	said := fmt.Sprintf("%d of %d pods are ready", ready, all)
 	switch {
-	case s.Servers == 0:
+	case all == 0:
 		return status.No(status.NoChildren, "no pods are expected")
-	case s.InSync == s.Servers:
+	case ready == all:
 		return status.Yes(status.AllReady, said)
-	case s.InSync > 0:
+	case ready > 0:
 		return status.No(status.PartiallyReady, said)
 	}
 	return status.No(status.NotReady, said)
+}
+
+// inStep is the verdict over ready pods' zones; pods that are not ready are told first. It is there for those, too, who
+// wait for all SyncStatuses of a namespace at once.
+func inStep(ready status.Verdict, rows []sync.ServerStatus) status.Verdict {
+	if !ready.Holds() {
+		return ready
+	}
+	for _, state := range severity {
+		for _, r := range rows {
+			if r.State == state {
+				return status.No(string(state), "pod "+r.Pod+": "+r.Message)
+			}
+		}
+	}
+	return ready
 }

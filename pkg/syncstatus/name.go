@@ -19,11 +19,17 @@ var (
 	EndpointKind = Kind{source.EndpointKind, "dnsendpoints", "dnsendpoint"}
 	InstanceKind = Kind{"Bind9Instance", "bind9instances", "bind9instance"}
 	ClusterKind  = Kind{"Bind9Cluster", "bind9clusters", "bind9cluster"}
+	// The next two are cluster-scoped. Their SyncStatus is in the namespace of their instances.
+	GlobalClusterKind = Kind{"Bind9GlobalCluster", "bind9globalclusters", "bind9globalcluster"}
+	ProviderKind      = Kind{"ClusterBind9Provider", "clusterbind9providers", "clusterbind9provider"}
 )
+
+// FleetKinds are the kinds whose SyncStatus is about servers instead of data.
+var FleetKinds = []Kind{InstanceKind, ClusterKind, GlobalClusterKind, ProviderKind}
 
 // Kinds lists every kind that has a SyncStatus, zones first.
 func Kinds() []Kind {
-	kinds := []Kind{ZoneKind, EndpointKind, InstanceKind, ClusterKind}
+	kinds := append([]Kind{ZoneKind, EndpointKind}, FleetKinds...)
 	for _, k := range v1beta1.RecordKinds {
 		kinds = append(kinds, Kind{k.Kind, k.Resource, k.Singular})
 	}

@@ -176,7 +176,7 @@ func TestInstance(t *testing.T) {
 		"failed":           {failed, down, sync.PhaseFailed, "PartiallyReady", "ConfigurationInvalid"},
 		"healed":           {failed, servers(), sync.PhaseInSync, "AllReady", ""},
 	} {
-		s := Instance(tc.instance, tc.servers, asked)
+		s := Instance(tc.instance, tc.servers, nil, asked)
 		if s.Status.Phase != tc.phase || s.Status.Conditions[0].Reason != tc.ready || s.Status.FailureReason != tc.failure {
 			t.Errorf("%s: %s, %s, %q, want %s, %s, %q", name, s.Status.Phase, s.Status.Conditions[0].Reason, s.Status.FailureReason,
 				tc.phase, tc.ready, tc.failure)

@@ -20,6 +20,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.RRset{}.OpenAPIModelName():               schema_pkg_apis_sync_v1alpha1_RRset(ref),
 		v1alpha1.RecordCounts{}.OpenAPIModelName():        schema_pkg_apis_sync_v1alpha1_RecordCounts(ref),
 		v1alpha1.ServerStatus{}.OpenAPIModelName():        schema_pkg_apis_sync_v1alpha1_ServerStatus(ref),
+		v1alpha1.ServerZone{}.OpenAPIModelName():          schema_pkg_apis_sync_v1alpha1_ServerZone(ref),
+		v1alpha1.ServerZones{}.OpenAPIModelName():         schema_pkg_apis_sync_v1alpha1_ServerZones(ref),
 		v1alpha1.Summary{}.OpenAPIModelName():             schema_pkg_apis_sync_v1alpha1_Summary(ref),
 		v1alpha1.SyncStatus{}.OpenAPIModelName():          schema_pkg_apis_sync_v1alpha1_SyncStatus(ref),
 		v1alpha1.SyncStatusList{}.OpenAPIModelName():      schema_pkg_apis_sync_v1alpha1_SyncStatusList(ref),
@@ -107,7 +109,7 @@ func schema_pkg_apis_sync_v1alpha1_ObjectReference(ref common.ReferenceCallback)
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace of the object.",
+							Description: "Namespace of the object. Empty for a cluster-scoped one.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -377,6 +379,33 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 							Ref:         ref(v1alpha1.RecordCounts{}.OpenAPIModelName()),
 						},
 					},
+					"zones": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For an instance or a cluster: how the zones of this server are.",
+							Ref:         ref(v1alpha1.ServerZones{}.OpenAPIModelName()),
+						},
+					},
+					"restarts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For an instance or a cluster: how often containers of the pod were started again.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For an instance or a cluster: version of BIND, as the server tells it. Empty when it does not.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sidecar": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For an instance or a cluster: Ready when the pod's sidecar and its named answer, else the reason why not, for example BindcarUnreachable. Empty when the sidecar was not asked.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"rtt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Round trip of the question, for example 412µs.",
@@ -401,7 +430,109 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.RecordCounts{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.RecordCounts{}.OpenAPIModelName(), v1alpha1.ServerZones{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_sync_v1alpha1_ServerZone(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ServerZone is one zone on one server.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"zone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DNS name of the zone, without the final dot.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the server's answer shows; see servers.state. Content is not compared here: that is what the SyncStatus of the zone is for.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the server knows the zone but has no data for it (SERVFAIL).\n - `\"Refused\"` means that the server does not serve the zone to us, or refuses to transfer it.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Divergent", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Stale", "Unreachable"},
+						},
+					},
+					"serial": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Serial of the zone on this server. Not set when the server did not tell.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"serialLag": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many serials this server is behind the newest of any primary (RFC 1982). Not set when one of them is unknown.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What to know about it, in a sentence. Empty when in step.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"zone", "state"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_sync_v1alpha1_ServerZones(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ServerZones is how the zones of one server are.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"inSync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Zones that the server serves, secondaries at the serial of the primaries.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"outOfSync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Zones that it does not serve, or at another serial.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"worst": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The zones, the worst first. At most 20 are shown.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ServerZone{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"inSync", "outOfSync"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ServerZone{}.OpenAPIModelName()},
 	}
 }
 
@@ -422,7 +553,7 @@ func schema_pkg_apis_sync_v1alpha1_Summary(ref common.ReferenceCallback) common.
 					},
 					"inSync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Servers in step; for an instance or cluster the ready pods.",
+							Description: "Servers in step; for an instance or cluster the ready pods whose zones are.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -461,7 +592,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There is one for each DNSZone, each record, each DNSEndpoint, each Bind9Instance and each Bind9Cluster; its name is the object's kind in lower case, a dot and the object's name: arecord.www. It is computed from the servers' own answers and never stored.",
+				Description: "SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There is one for each DNSZone, each record, each DNSEndpoint, each Bind9Instance and each cluster of any kind; its name is the object's kind in lower case, a dot and the object's name: arecord.www. That of a cluster-scoped cluster is in the namespace of its instances. It is computed from the servers' own answers and never stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -668,7 +799,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were asked and serve it. Propagated: every authoritative server was asked and serves it. For instances and clusters only Ready.",
+							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were asked and serve it. Propagated: every authoritative server was asked and serves it. For instances and clusters Ready: every expected pod is ready; and Propagated: each serves its zones, at the serials of their primaries.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -7,8 +7,9 @@ import (
 )
 
 // SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There
-// is one for each DNSZone, each record, each DNSEndpoint, each Bind9Instance and each Bind9Cluster; its name is the object's kind in
-// lower case, a dot and the object's name: arecord.www. It is computed from the servers' own answers and never stored.
+// is one for each DNSZone, each record, each DNSEndpoint, each Bind9Instance and each cluster of any kind; its name is the object's
+// kind in lower case, a dot and the object's name: arecord.www. That of a cluster-scoped cluster is in the namespace of its
+// instances. It is computed from the servers' own answers and never stored.
 //
 // +kubebuilder:object:root=true
 type SyncStatus struct {
@@ -69,7 +70,7 @@ type ObjectReference struct {
 	APIVersion string `json:"apiVersion"`
 	// Kind of the object, for example ARecord.
 	Kind string `json:"kind"`
-	// Namespace of the object.
+	// Namespace of the object. Empty for a cluster-scoped one.
 	Namespace string `json:"namespace"`
 	// Name of the object.
 	Name string `json:"name"`
@@ -95,7 +96,8 @@ type SyncStatusStatus struct {
 	// +optional
 	FailureMessage string `json:"failureMessage,omitempty"`
 	// Accepted: the declaration is valid and part of its zone. Programmed: the primaries were asked and serve it.
-	// Propagated: every authoritative server was asked and serves it. For instances and clusters only Ready.
+	// Propagated: every authoritative server was asked and serves it. For instances and clusters Ready: every expected pod
+	// is ready; and Propagated: each serves its zones, at the serials of their primaries.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -127,7 +129,7 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionPropagated tells whether every authoritative server was asked and serves the declaration.
 	ConditionPropagated = "Propagated"
-	// ConditionReady is the one condition of instances and clusters: every expected pod is ready.
+	// ConditionReady is for instances and clusters: every expected pod is ready.
 	ConditionReady = "Ready"
 )
 
@@ -201,6 +203,19 @@ type ServerStatus struct {
 	// For a zone: how many RRsets this server serves as declared, and how many not.
 	// +optional
 	Records *RecordCounts `json:"records,omitempty"`
+	// For an instance or a cluster: how the zones of this server are.
+	// +optional
+	Zones *ServerZones `json:"zones,omitempty"`
+	// For an instance or a cluster: how often containers of the pod were started again.
+	// +optional
+	Restarts int32 `json:"restarts,omitempty"`
+	// For an instance or a cluster: version of BIND, as the server tells it. Empty when it does not.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// For an instance or a cluster: Ready when the pod's sidecar and its named answer, else the reason why not, for
+	// example BindcarUnreachable. Empty when the sidecar was not asked.
+	// +optional
+	Sidecar string `json:"sidecar,omitempty"`
 	// Round trip of the question, for example 412µs.
 	// +optional
 	RTT *metav1.Duration `json:"rtt,omitempty"`
@@ -208,6 +223,36 @@ type ServerStatus struct {
 	// +optional
 	ObservedAt *metav1.MicroTime `json:"observedAt,omitempty"`
 	// What to know about this row, in a sentence. Empty when in step.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ServerZones is how the zones of one server are.
+type ServerZones struct {
+	// Zones that the server serves, secondaries at the serial of the primaries.
+	InSync int32 `json:"inSync"`
+	// Zones that it does not serve, or at another serial.
+	OutOfSync int32 `json:"outOfSync"`
+	// The zones, the worst first. At most 20 are shown.
+	// +optional
+	// +listType=atomic
+	Worst []ServerZone `json:"worst,omitempty"`
+}
+
+// ServerZone is one zone on one server.
+type ServerZone struct {
+	// DNS name of the zone, without the final dot.
+	Zone string `json:"zone"`
+	// What the server's answer shows; see servers.state. Content is not compared here: that is what the SyncStatus of
+	// the zone is for.
+	State ServerState `json:"state"`
+	// Serial of the zone on this server. Not set when the server did not tell.
+	// +optional
+	Serial *int64 `json:"serial,omitempty"`
+	// How many serials this server is behind the newest of any primary (RFC 1982). Not set when one of them is unknown.
+	// +optional
+	SerialLag *int64 `json:"serialLag,omitempty"`
+	// What to know about it, in a sentence. Empty when in step.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -250,7 +295,7 @@ type RecordCounts struct {
 type Summary struct {
 	// Authoritative servers of the zone; for an instance or cluster its expected pods.
 	Servers int32 `json:"servers"`
-	// Servers in step; for an instance or cluster the ready pods.
+	// Servers in step; for an instance or cluster the ready pods whose zones are.
 	InSync int32 `json:"inSync"`
 	// Servers that gave no answer.
 	Unreachable int32 `json:"unreachable"`

@@ -26,6 +26,16 @@ func (in ServerStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ServerZone) OpenAPIModelName() string {
+	return "io.firestoned.bindy.sync.v1alpha1.ServerZone"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ServerZones) OpenAPIModelName() string {
+	return "io.firestoned.bindy.sync.v1alpha1.ServerZones"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Summary) OpenAPIModelName() string {
 	return "io.firestoned.bindy.sync.v1alpha1.Summary"
 }

@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// fleetOf is an instance or a cluster with all that its SyncStatus is computed from but the answers.
+type fleetOf struct {
+	servers []observe.Server
+	// zones are those of each of its instances, by DNS name; primaries serve them, here or elsewhere.
+	zones     map[object][]string
+	primaries map[string][]netip.AddrPort
+}
+
+// isFleet tells whether a kind is about servers.
+func isFleet(kind string) bool {
+	return slices.ContainsFunc(syncstatus.FleetKinds, func(k syncstatus.Kind) bool { return k.Kind == kind })
+}
+
+// fleetInstances are those of an instance, itself, or of a cluster.
+func (x *Index) fleetInstances(o metav1.Object) []*v1beta1.Bind9Instance {
+	switch o := o.(type) {
+	case *v1beta1.Bind9Instance:
+		return []*v1beta1.Bind9Instance{o}
+	case *v1beta1.Bind9Cluster:
+		return slices.DeleteFunc(x.liveInstances(o.Namespace), func(i *v1beta1.Bind9Instance) bool { return i.Spec.ClusterRef != o.Name })
+	}
+	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool {
+		owner := metav1.GetControllerOf(i)
+		return owner == nil || owner.UID != o.GetUID()
+	})
+}
+
+// fleetOfObject is a fleet with the zones that its servers should serve.
+func (x *Index) fleetOfObject(o metav1.Object) fleetOf {
+	instances := x.fleetInstances(o)
+	f := fleetOf{servers: x.serversOf(instances, x.podsOf(instances)), zones: map[object][]string{}, primaries: map[string][]netip.AddrPort{}}
+	own := map[object]bool{}
+	for _, s := range f.servers {
+		own[instanceOf(s)] = true
+	}
+	if len(own) == 0 {
+		return f
+	}
+	all := x.liveInstances("")
+	for _, zone := range inNamespace[*v1beta1.DNSZone](x.informers.zones, "") {
+		if zone.DeletionTimestamp != nil || !servable(zone) {
+			continue
+		}
+		name := source.DNSName(zone)
+		serving := source.InstancesOf(zone, all)
+		concerned := false
+		for _, i := range serving {
+			if k := (object{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}); own[k] {
+				f.zones[k], concerned = append(f.zones[k], name), true
+			}
+		}
+		if !concerned {
+			continue
+		}
+		for _, s := range x.serversOf(serving, x.podsOf(serving)) {
+			if s.Role == observe.Primary && s.Addr.IsValid() {
+				f.primaries[name] = append(f.primaries[name], s.Addr)
+			}
+		}
+	}
+	return f
+}
+
+// servable is false for a zone that its own declaration keeps from every server.
+func servable(zone *v1beta1.DNSZone) bool {
+	for _, c := range zone.Status.Conditions {
+		if c.Type == status.Ready {
+			return c.Reason != status.DuplicateZone && c.Reason != status.ReconcileFailed
+		}
+	}
+	return true
+}
+
+func instanceOf(s observe.Server) object {
+	return object{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
+}
+
+// askFleet asks all servers of a fleet, and the primaries of their zones, unless they answered at most maxAge ago. It
+// returns the number of questions that the fleet is worth.
+func (e *Engine) askFleet(ctx context.Context, o metav1.Object, maxAge time.Duration) (questions int) {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
+	defer cancel()
+	f := e.index.fleetOfObject(o)
+	since := time.Now().Add(-maxAge)
+	var wg sync.WaitGroup
+	wanted := map[zoneAt]bool{}
+	for _, s := range f.servers {
+		if !s.Addr.IsValid() {
+			continue
+		}
+		for _, zone := range f.zones[instanceOf(s)] {
+			wanted[zoneAt{s.Addr, zone}] = true
+			for _, primary := range f.primaries[zone] {
+				wanted[zoneAt{primary, zone}] = true
+			}
+		}
+		if e.fleet.pod(s.Addr).at.Before(since) {
+			wg.Go(func() { e.askPod(ctx, s) })
+		}
+	}
+	for at := range wanted {
+		if e.fleet.zone(at).At.Before(since) {
+			wg.Go(func() { e.fleet.keepZone(at, e.observer.Serial(ctx, at.server, at.zone+".")) })
+		}
+	}
+	wg.Wait()
+	e.fleet.sweep()
+	return len(f.servers) + len(wanted)
+}
+
+// askPod asks one server for its version, and its sidecar whether it and named answer.
+func (e *Engine) askPod(ctx context.Context, s observe.Server) {
+	a := podAnswer{at: time.Now()}
+	var wg sync.WaitGroup
+	wg.Go(func() { a.version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(e.options.Deadline)) })
+	if e.sidecars != nil {
+		wg.Go(func() { a.sidecar = e.askSidecar(ctx, s) })
+	}
+	wg.Wait()
+	e.fleet.keepPod(s.Addr, a)
+}
+
+func (e *Engine) askSidecar(ctx context.Context, s observe.Server) string {
+	err := e.sidecars.Ready(ctx, bindcar.Server{
+		Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance,
+	})
+	var answer *bindcar.Error
+	switch {
+	case err == nil:
+		return status.ReasonReady
+	case errors.As(err, &answer):
+		return answer.Reason
+	}
+	return status.BindcarUnreachable
+}
+
+// seen gives the last answers of a fleet's servers.
+func (e *Engine) seen(f fleetOf) func(observe.Server) syncstatus.Seen {
+	return func(s observe.Server) syncstatus.Seen {
+		pod := e.fleet.pod(s.Addr)
+		out := syncstatus.Seen{At: pod.at, Version: pod.version, Sidecar: pod.sidecar}
+		for _, zone := range f.zones[instanceOf(s)] {
+			answer := e.fleet.zone(zoneAt{s.Addr, zone})
+			if answer.At.IsZero() {
+				continue
+			}
+			if answer.At.Before(out.At) {
+				out.At = answer.At
+			}
+			out.Zones = append(out.Zones, syncstatus.SeenZone{Zone: zone, Observation: answer, Newest: e.newest(f.primaries[zone], zone)})
+		}
+		return out
+	}
+}
+
+// newest is the newest serial that any primary of a zone has answered with.
+func (e *Engine) newest(primaries []netip.AddrPort, zone string) *uint32 {
+	var newest *uint32
+	for _, p := range primaries {
+		if o := e.fleet.zone(zoneAt{p, zone}); o.Authoritative && (newest == nil || rrset.SerialLess(*newest, o.Serial)) {
+			newest = &o.Serial
+		}
+	}
+	return newest
+}
+
+// fleetStatus computes the SyncStatus of an instance or a cluster from the last answers.
+func (e *Engine) fleetStatus(o metav1.Object) *syncv1.SyncStatus {
+	f := e.index.fleetOfObject(o)
+	seen, now := e.seen(f), time.Now()
+	switch o := o.(type) {
+	case *v1beta1.Bind9Instance:
+		return syncstatus.Instance(o, f.servers, seen, now)
+	case *v1beta1.Bind9Cluster:
+		return syncstatus.Cluster(syncstatus.ClusterKind, o, &o.Status, f.servers, seen, now)
+	case *v1beta1.Bind9GlobalCluster:
+		return syncstatus.Cluster(syncstatus.GlobalClusterKind, o, &o.Status, f.servers, seen, now)
+	case *v1beta1.ClusterBind9Provider:
+		return syncstatus.Cluster(syncstatus.ProviderKind, o, &o.Status, f.servers, seen, now)
+	}
+	return nil
+}

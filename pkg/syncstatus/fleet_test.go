@@ -1,0 +1,84 @@
+package syncstatus
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+)
+
+func answering(serial uint32) observe.Observation {
+	return observe.Observation{Rcode: dns.RcodeSuccess, Authoritative: true, Serial: serial}
+}
+
+// What the answers of a pod make of its row, and the row of the whole.
+func TestFleetAnswers(t *testing.T) {
+	newest := uint32(7)
+	server := func(role observe.Role) observe.Server {
+		return observe.Server{Namespace: "dns", Instance: "i", Pod: "i-0", Role: role, Addr: netip.MustParseAddrPort("192.0.2.1:53"),
+			PodReady: true, PodPhase: "Running", Restarts: 2}
+	}
+	failing := func(rcode int) observe.Observation { return observe.Observation{Rcode: rcode} }
+	for name, c := range map[string]struct {
+		role    observe.Role
+		answer  observe.Observation
+		state   sync.ServerState
+		phase   sync.Phase
+		message string
+	}{
+		"level":                     {observe.Secondary, answering(7), sync.StateInSync, sync.PhaseInSync, ""},
+		"behind":                    {observe.Secondary, answering(5), sync.StateStale, sync.PhasePropagating, "1 of 2 zones are not in step; b.example: serial 5 is 2 behind the primaries' 7"},
+		"ahead":                     {observe.Secondary, answering(9), sync.StateDivergent, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: serial 9 is ahead of the primaries' 7: no transfer will repair it"},
+		"not loaded":                {observe.Secondary, failing(dns.RcodeServerFailure), sync.StateNotLoaded, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: the server answers SERVFAIL: the zone is not loaded"},
+		"a primary is no yardstick": {observe.Primary, answering(5), sync.StateInSync, sync.PhaseInSync, ""},
+		"refused":                   {observe.Primary, failing(dns.RcodeRefused), sync.StateRefused, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: the server refuses to answer for the zone: it does not serve it"},
+	} {
+		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "i"}}
+		seen := Seen{At: asked, Version: "9.18", Sidecar: "Ready", Zones: []SeenZone{{"a.example", answering(7), &newest}, {"b.example", c.answer, &newest}}}
+		s := Instance(i, []observe.Server{server(c.role)}, func(observe.Server) Seen { return seen }, asked)
+		row := s.Servers[0]
+		if row.State != c.state || s.Status.Phase != c.phase || row.Message != c.message {
+			t.Errorf("%s: %s, %s, %q", name, row.State, s.Status.Phase, row.Message)
+		}
+		if row.Restarts != 2 || row.Version != "9.18" || row.Sidecar != "Ready" || s.ObservedAt == nil {
+			t.Errorf("%s: row %+v", name, row)
+		}
+		if ready := s.Status.Conditions[0]; ready.Type != sync.ConditionReady || ready.Status != metav1.ConditionTrue {
+			t.Errorf("%s: %+v, and the pod is ready", name, ready)
+		}
+	}
+}
+
+// A thousand zones are counted, and the worst twenty shown.
+func TestFleetShowsTheWorst(t *testing.T) {
+	newest := uint32(7)
+	var seen []SeenZone
+	for n := range 1000 {
+		seen = append(seen, SeenZone{fmt.Sprintf("z%03d.example", n), answering(7), &newest})
+	}
+	seen[500].Observation, seen[900].Observation = answering(6), observe.Observation{Rcode: dns.RcodeServerFailure}
+	got := zonesOn(observe.Secondary, seen)
+	if got.InSync != 998 || got.OutOfSync != 2 || len(got.Worst) != maxServerZones {
+		t.Errorf("%d in step, %d not, %d shown", got.InSync, got.OutOfSync, len(got.Worst))
+	}
+	first := []string{got.Worst[0].Zone, got.Worst[1].Zone, got.Worst[2].Zone}
+	if diff := cmp.Diff([]string{"z900.example", "z500.example", "z000.example"}, first); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A cluster-scoped cluster shows up where its instances are, and its reference is to an object without a namespace.
+func TestGlobalCluster(t *testing.T) {
+	c := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "all"}}
+	s := Cluster(GlobalClusterKind, c, &c.Status, servers(), nil, asked)
+	if s.Name != "bind9globalcluster.all" || s.Namespace != "infra" || s.ObjectRef.Namespace != "" || s.ObjectRef.Kind != "Bind9GlobalCluster" {
+		t.Errorf("%s/%s is about %+v", s.Namespace, s.Name, s.ObjectRef)
+	}
+}

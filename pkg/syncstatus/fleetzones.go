@@ -1,0 +1,96 @@
+package syncstatus
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+)
+
+// Seen is what one pod answered.
+type Seen struct {
+	// At is when it was asked; zero when it was not.
+	At time.Time
+	// Version of BIND; empty when the server does not tell.
+	Version string
+	// Sidecar is Ready or a condition's reason; empty when it was not asked.
+	Sidecar string
+	// Zones are those that the pod should serve.
+	Zones []SeenZone
+}
+
+// SeenZone is what a pod answered about one zone.
+type SeenZone struct {
+	// Zone is its DNS name without the final dot.
+	Zone string
+	observe.Observation
+	// Newest is the newest serial of any primary, nil when none is known.
+	Newest *uint32
+}
+
+// maxServerZones bounds the zones that a row shows.
+const maxServerZones = 20
+
+// zonesOn counts zones by state and shows the worst.
+func zonesOn(role observe.Role, seen []SeenZone) *sync.ServerZones {
+	out := &sync.ServerZones{}
+	all := make([]sync.ServerZone, len(seen))
+	for i, z := range seen {
+		all[i] = zoneOn(role, z)
+		if all[i].State == sync.StateInSync {
+			out.InSync++
+		} else {
+			out.OutOfSync++
+		}
+	}
+	slices.SortFunc(all, func(a, b sync.ServerZone) int {
+		return cmp.Or(cmp.Compare(gravity(a.State), gravity(b.State)), strings.Compare(a.Zone, b.Zone))
+	})
+	out.Worst = slices.Clip(all[:min(len(all), maxServerZones)])
+	return out
+}
+
+// gravity orders states, the gravest first.
+func gravity(s sync.ServerState) int {
+	if i := slices.Index(severity, s); i >= 0 {
+		return i
+	}
+	return len(severity)
+}
+
+// zoneOn judges one zone. Primaries are not measured by each other: whether they hold what is declared is told by the
+// zone's own SyncStatus.
+func zoneOn(role observe.Role, z SeenZone) sync.ServerZone {
+	row := sync.ServerZone{Zone: z.Zone, State: sync.StateInSync, Message: z.Observation.Message()}
+	switch z.Reason() {
+	case observe.ReasonUnreachable:
+		row.State = sync.StateUnreachable
+	case observe.ReasonRefused:
+		row.State = sync.StateRefused
+	case observe.ReasonNotLoaded:
+		row.State = sync.StateNotLoaded
+	case observe.ReasonLame:
+		row.State = sync.StateLame
+	}
+	if !z.Authoritative {
+		return row
+	}
+	row.Serial = new(int64(z.Serial))
+	if z.Newest == nil {
+		return row
+	}
+	lag := int64(int32(*z.Newest - z.Serial)) //nolint:gosec // wraps as intended (RFC 1982)
+	row.SerialLag = &lag
+	switch {
+	case role == observe.Primary || lag == 0:
+	case lag > 0:
+		row.State, row.Message = sync.StateStale, fmt.Sprintf("serial %d is %d behind the primaries' %d", z.Serial, lag, *z.Newest)
+	default:
+		row.State, row.Message = sync.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", z.Serial, *z.Newest)
+	}
+	return row
+}
