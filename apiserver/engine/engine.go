@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -176,7 +177,7 @@ func (e *Engine) compute(ctx context.Context, keys []object, maxAge time.Duratio
 	var wg sync.WaitGroup
 	for i, s := range subjects {
 		if exists[i] && isFleet(s.key.Kind) {
-			wg.Go(func() { e.askFleet(ctx, s.object, maxAge) })
+			wg.Go(func() { e.askFleet(ctx, s.object, maxAge, nil) })
 		}
 	}
 	e.judgeAll(ctx, judged, maxAge)
@@ -260,6 +261,7 @@ func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, maxAge 
 		e.observer.Invalidate(s.Addr, zone)
 	}
 	o := e.observer.Observe(ctx, s.Addr, zone, key, maxAge)
+	e.fleet.keepZone(zoneAt{s.Addr, strings.TrimSuffix(zone, ".")}, o)
 	var we *wire.Error
 	if errors.As(o.Err, &we) && we.TSIGError != 0 {
 		e.keys.doubt(secret, key)

@@ -99,9 +99,10 @@ func instanceOf(s observe.Server) object {
 	return object{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
 }
 
-// askFleet asks all servers of a fleet, and the primaries of their zones, unless they answered at most maxAge ago. It
-// returns the number of questions that the fleet is worth.
-func (e *Engine) askFleet(ctx context.Context, o metav1.Object, maxAge time.Duration) (questions int) {
+// askFleet asks all servers of a fleet, and the primaries of their zones, unless they answered at most maxAge ago. About
+// followed zones, by DNS name, somebody else asks: only what was never answered is asked for. It returns the number of
+// questions that the fleet is worth.
+func (e *Engine) askFleet(ctx context.Context, o metav1.Object, maxAge time.Duration, followed map[string]bool) (questions int) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
 	defer cancel()
 	f := e.index.fleetOfObject(o)
@@ -119,24 +120,28 @@ func (e *Engine) askFleet(ctx context.Context, o metav1.Object, maxAge time.Dura
 			}
 		}
 		if e.fleet.pod(s.Addr).at.Before(since) {
-			wg.Go(func() { e.askPod(ctx, s) })
+			wg.Go(func() { e.askPod(ctx, s, maxAge > 0) })
 		}
 	}
 	for at := range wanted {
-		if e.fleet.zone(at).At.Before(since) {
+		if last := e.fleet.zone(at).At; last.IsZero() || last.Before(since) && !followed[at.zone] {
 			wg.Go(func() { e.fleet.keepZone(at, e.observer.Serial(ctx, at.server, at.zone+".")) })
 		}
 	}
 	wg.Wait()
-	e.fleet.sweep()
 	return len(f.servers) + len(wanted)
 }
 
-// askPod asks one server for its version, and its sidecar whether it and named answer.
-func (e *Engine) askPod(ctx context.Context, s observe.Server) {
-	a := podAnswer{at: time.Now()}
+// askPod asks one server for its version, unless the one that is known will do, and its sidecar whether it and named answer.
+func (e *Engine) askPod(ctx context.Context, s observe.Server, knownWillDo bool) {
+	a := podAnswer{at: time.Now(), restarts: s.Restarts}
 	var wg sync.WaitGroup
-	wg.Go(func() { a.version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(e.options.Deadline)) })
+	if last := e.fleet.pod(s.Addr); knownWillDo && last.version != "" && last.restarts == s.Restarts && time.Since(last.versionAt) < versionKept {
+		a.version, a.versionAt = last.version, last.versionAt
+	} else {
+		a.versionAt = a.at
+		wg.Go(func() { a.version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(e.options.Deadline)) })
+	}
 	if e.sidecars != nil {
 		wg.Go(func() { a.sidecar = e.askSidecar(ctx, s) })
 	}

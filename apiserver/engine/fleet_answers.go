@@ -17,6 +17,7 @@ type fleetAnswers struct {
 	mu    sync.Mutex
 	pods  map[netip.AddrPort]podAnswer
 	zones map[zoneAt]observe.Observation
+	swept time.Time
 }
 
 type zoneAt struct {
@@ -27,7 +28,13 @@ type zoneAt struct {
 type podAnswer struct {
 	at               time.Time
 	version, sidecar string
+	// restarts of the pod when it told its version, at versionAt.
+	restarts  int32
+	versionAt time.Time
 }
+
+// versionKept is how long a server's version is taken as known while its containers run on.
+const versionKept = 30 * time.Second
 
 func (a *fleetAnswers) pod(at netip.AddrPort) podAnswer {
 	a.mu.Lock()
@@ -41,13 +48,20 @@ func (a *fleetAnswers) zone(at zoneAt) observe.Observation {
 	return a.zones[at]
 }
 
+// keepZone takes over an answer, whoever asked for it.
 func (a *fleetAnswers) keepZone(at zoneAt, o observe.Observation) {
+	if o.Mirror = nil; o.Authoritative {
+		o.Err = nil // Of a transfer: the serial is known.
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.zones == nil {
 		a.zones = map[zoneAt]observe.Observation{}
 	}
-	a.zones[at] = o
+	if !o.At.Before(a.zones[at].At) {
+		a.zones[at] = o
+	}
+	a.sweep()
 }
 
 func (a *fleetAnswers) keepPod(at netip.AddrPort, p podAnswer) {
@@ -57,13 +71,16 @@ func (a *fleetAnswers) keepPod(at netip.AddrPort, p podAnswer) {
 		a.pods = map[netip.AddrPort]podAnswer{}
 	}
 	a.pods[at] = p
+	a.sweep()
 }
 
-// sweep drops what nobody has asked for lately.
+// sweep drops, now and then, what nobody has asked for lately. a.mu is held.
 func (a *fleetAnswers) sweep() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	old := time.Now().Add(-fleetKept)
+	if time.Since(a.swept) < fleetKept {
+		return
+	}
+	a.swept = time.Now()
+	old := a.swept.Add(-fleetKept)
 	maps.DeleteFunc(a.pods, func(_ netip.AddrPort, p podAnswer) bool { return p.at.Before(old) })
 	maps.DeleteFunc(a.zones, func(_ zoneAt, o observe.Observation) bool { return o.At.Before(old) })
 }

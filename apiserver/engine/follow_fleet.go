@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
 
 // fleetPace is how many times longer than a watched zone's a watched instance or cluster waits for the next questions.
 const fleetPace = 4
@@ -20,8 +24,12 @@ func (t *tracker) askFleet(k *known) {
 	}
 	k.asking = true
 	key, o, maxAge := k.key, k.object, t.engine.options.WatchInterval/2
+	followed := map[string]bool{}
+	for _, w := range t.zones {
+		followed[source.DNSName(w.view.zone)] = true
+	}
 	go func() {
-		a := askedFleet{key, t.engine.askFleet(t.ctx, o, maxAge)}
+		a := askedFleet{key, t.engine.askFleet(t.ctx, o, maxAge, followed)}
 		select {
 		case t.askedFleets <- a:
 		case <-t.ctx.Done():

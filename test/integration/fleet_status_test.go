@@ -73,7 +73,7 @@ func TestFleetSidecarStopped(t *testing.T) {
 	if s := instance.Status; s.Ready || s.FailureReason != "" || s.Phase != v1beta1.PhaseCreating {
 		t.Errorf("what passes is told as a failure: %+v", s.LifecycleStatus)
 	}
-	told(f, settle, cluster, clusterConditions, "Ready False NotReady: No instances are ready",
+	told(f, settle, cluster, clusterConditions, "Ready False BindcarUnreachable: No instances are ready",
 		"Bind9Instance-0 False BindcarUnreachable: Instance dns-primary-0 is not ready (0/1 pods): No pods are ready")
 	f.sidecarIs("bind9instance.dns-primary-0", "BindcarUnreachable")
 	setImage(image)

@@ -45,7 +45,9 @@ func TestFleetSyncStatus(t *testing.T) {
 	global := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	global.Spec.Namespace, global.Spec.Primary = f.namespace, &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
 	f.create(global)
-	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "bind9globalcluster", global.Name, "--ignore-not-found", "--wait=true", "--timeout=60s") })
+	t.Cleanup(func() {
+		kube.Kubectl(t, "", "delete", "bind9globalcluster", global.Name, "--ignore-not-found", "--wait=true", "--timeout=60s")
+	})
 	name := "bind9globalcluster." + global.Name
 	f.evidence(name, 1, 0)
 	if out := f.kubectl("get", "syncstatus", name); !strings.Contains(out, "InSync") || !strings.Contains(out, "1/1") {
