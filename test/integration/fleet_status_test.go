@@ -75,7 +75,6 @@ func TestFleetSidecarStopped(t *testing.T) {
 	}
 	told(f, settle, cluster, clusterConditions, "Ready False BindcarUnreachable: No instances are ready",
 		"Bind9Instance-0 False BindcarUnreachable: Instance dns-primary-0 is not ready (0/1 pods): No pods are ready")
-	f.sidecarIs("bind9instance.dns-primary-0", "BindcarUnreachable")
 	setImage(image)
 	told(f, bringUp, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
