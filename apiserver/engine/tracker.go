@@ -226,5 +226,10 @@ func (t *tracker) complete(s *subscription) bool {
 			return false
 		}
 	}
+	for key, k := range t.known {
+		if isFleet(key.Kind) && !k.isTold {
+			return false
+		}
+	}
 	return true
 }
