@@ -66,18 +66,3 @@ func TestFleetSyncStatus(t *testing.T) {
 		t.Errorf("namespace %s: %s", elsewhere, out)
 	}
 }
-
-// sidecarIs waits until the one row of a SyncStatus tells so of its sidecar.
-func (f *fixture) sidecarIs(name, want string) {
-	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
-		s, err := f.status(ctx, name)
-		if err != nil {
-			return err
-		}
-		if len(s.Servers) != 1 || s.Servers[0].Sidecar != want {
-			return fmt.Errorf("%s: %+v", name, s.Servers)
-		}
-		return nil
-	})
-}
