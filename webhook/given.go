@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"context"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -14,6 +16,8 @@ import (
 type given struct {
 	*zoneIndex
 	instanceList []*v1beta1.Bind9Instance
+	recordList   []v1beta1.Record
+	clusters     map[types.NamespacedName]bool
 	records      map[recordPlace][]v1beta1.Record
 	endpoints    map[string][]*v1alpha1.DNSEndpoint
 }
@@ -23,13 +27,17 @@ type recordPlace struct{ kind, namespace, key string }
 
 // newGiven takes objects of our kinds, in any order; others are passed over.
 func newGiven(all ...client.Object) *given {
-	g := &given{zoneIndex: newZoneIndex(), records: map[recordPlace][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
+	g := &given{zoneIndex: newZoneIndex(), clusters: map[types.NamespacedName]bool{}, records: map[recordPlace][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
 	for _, o := range all {
 		switch o := o.(type) {
 		case *v1beta1.DNSZone:
 			g.OnAdd(o, false)
 		case *v1beta1.Bind9Instance:
 			g.instanceList = append(g.instanceList, o)
+		case v1beta1.Record:
+			g.recordList = append(g.recordList, o)
+		case *v1beta1.Bind9Cluster, *v1beta1.Bind9GlobalCluster, *v1beta1.ClusterBind9Provider:
+			g.clusters[client.ObjectKeyFromObject(o)] = true
 		}
 	}
 	for _, o := range all { // now that all zones are known
@@ -59,6 +67,16 @@ func (g *given) place(o client.Object) {
 func (g *given) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
 	return g.instanceList, nil
 }
+
+func (g *given) recordsOf(_ context.Context, namespace string) ([]v1beta1.Record, error) {
+	return slices.DeleteFunc(slices.Clone(g.recordList), func(r v1beta1.Record) bool { return r.GetNamespace() != namespace }), nil
+}
+
+func (g *given) hasCluster(_ context.Context, namespace, name string) (bool, error) {
+	return g.clusters[types.NamespacedName{Namespace: namespace, Name: name}], nil
+}
+
+func (g *given) terminating(context.Context, string) (bool, error) { return false, nil }
 
 func (g *given) recordsUnder(_ context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
 	return g.records[recordPlace{kind.Kind, namespace, key}], nil

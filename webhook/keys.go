@@ -15,12 +15,15 @@ import (
 )
 
 // nameIndex is the field index of records and DNSEndpoints in the caches. Its keys are canonical names, which end in a
-// dot: the owner name as it is, and with a sign before them the names below which the owner is and the hosts that a
-// delegation names. Keys of records that are in no zone yet begin with a slash.
+// dot: the owner name as it is, and with a sign before them the names below which the owner is, the hosts that a
+// delegation names, and the zone. Keys of records that are in no zone yet begin with a slash.
 const nameIndex = "name"
 
 func below(name string) string  { return "<" + name }
 func naming(host string) string { return ">" + host }
+
+// inZone is what all records are under that a zone takes, by its apex.
+func inZone(apex string) string { return "=" + apex }
 
 // unstamped is what the index has the records under that are in no zone yet: their first label, because they may be
 // written complete or relative to a zone that is not known.
@@ -57,8 +60,8 @@ func keysIn(record v1beta1.Record, zone string) []string {
 	if err != nil {
 		return nil
 	}
-	keys := []string{owner}
 	apex, _ := rrset.CanonicalName(zone)
+	keys := []string{owner, inZone(apex)}
 	for name := range above(owner, apex) {
 		keys = append(keys, below(name))
 	}

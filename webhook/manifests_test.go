@@ -32,6 +32,22 @@ func configurations(t *testing.T) (mutating admissionregistrationv1.MutatingWebh
 	return mutating, validating
 }
 
+// Deletions of what others depend on are sent, and nothing of them waits for a webhook that is away, or for those who clean up.
+func checkDeletions(t *testing.T, webhook admissionregistrationv1.ValidatingWebhook) {
+	t.Helper()
+	if *webhook.FailurePolicy != admissionregistrationv1.Ignore || *webhook.TimeoutSeconds > 5 || *webhook.SideEffects != admissionregistrationv1.SideEffectClassNone {
+		t.Errorf("%s: failure policy, timeout or side effects", webhook.Name)
+	}
+	if diff := cmp.Diff([]string{"dnszones", "bind9instances", "bind9clusters", "bind9globalclusters", "clusterbind9providers"}, webhook.Rules[0].Resources); diff != "" {
+		t.Errorf("%s: kinds (-want +got):\n%s", webhook.Name, diff)
+	}
+	for keeper := range NewOptions().keepers() {
+		if !strings.Contains(webhook.MatchConditions[0].Expression, `"`+keeper+`"`) {
+			t.Errorf("%s: called for what %s deletes", webhook.Name, keeper)
+		}
+	}
+}
+
 // The configuration sends every kind that has a reviewer, to the paths that are served, and cannot hold up the cluster.
 func TestConfigurationsFitTheHandlers(t *testing.T) {
 	mutating, validating := configurations(t)
@@ -58,6 +74,10 @@ func TestConfigurationsFitTheHandlers(t *testing.T) {
 		t.Errorf("marked kinds (-want +got):\n%s", diff)
 	}
 	for _, webhook := range validating.Webhooks {
+		if webhook.Rules[0].Operations[0] == admissionregistrationv1.Delete {
+			checkDeletions(t, webhook)
+			continue
+		}
 		reviewed = append(reviewed, webhook.Rules[0].Resources...)
 		if path := *webhook.ClientConfig.Service.Path; path != ValidatePath {
 			t.Errorf("%s: validating at %s", webhook.Name, path)

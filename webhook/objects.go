@@ -25,6 +25,14 @@ type objects interface {
 	hasZones(namespace string) bool
 	// zonesNamed are the zones of all namespaces that have this DNS name.
 	zonesNamed(zoneName string) []*v1beta1.DNSZone
+	// zoneWhere is any zone of which something is true, nil when there is none. It looks at all of them.
+	zoneWhere(is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone
+	// recordsOf are all records of a namespace.
+	recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error)
+	// hasCluster tells whether there is a cluster of the name in a namespace or, without one, among those of all namespaces.
+	hasCluster(ctx context.Context, namespace, name string) (bool, error)
+	// terminating tells whether the namespace is being deleted.
+	terminating(ctx context.Context, namespace string) (bool, error)
 	// instances are all instances.
 	instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error)
 	// recordsUnder are the records of a kind and namespace that have the key (keys.go). Some may turn out to have another
@@ -62,8 +70,8 @@ func newCached(c cache.Cache) (*cached, error) {
 	if err := c.IndexField(ctx, &v1alpha1.DNSEndpoint{}, nameIndex, namesOf); err != nil {
 		return nil, fmt.Errorf("indexing DNSEndpoints: %w", err)
 	}
-	if _, err := c.GetInformer(ctx, &v1beta1.Bind9Instance{}); err != nil {
-		return nil, fmt.Errorf("watching instances: %w", err)
+	if err := watch(ctx, c); err != nil {
+		return nil, err
 	}
 	return &cached{zoneIndex: index, reader: c, zonesIndexed: handle.HasSynced}, nil
 }
@@ -81,12 +89,28 @@ func (o *cached) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error
 }
 
 func (o *cached) recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
+	return o.list(ctx, kind, client.InNamespace(namespace), client.MatchingFields{nameIndex: key})
+}
+
+func (o *cached) recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error) {
+	var all []v1beta1.Record
+	for _, kind := range v1beta1.RecordKinds {
+		records, err := o.list(ctx, kind, client.InNamespace(namespace))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, records...)
+	}
+	return all, nil
+}
+
+// list gives records of a kind.
+func (o *cached) list(ctx context.Context, kind v1beta1.RecordKind, options ...client.ListOption) ([]v1beta1.Record, error) {
 	list, ok := kind.NewList().(client.ObjectList)
 	if !ok {
 		return nil, fmt.Errorf("%s has no list", kind.Kind)
 	}
-	if err := o.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingFields{nameIndex: key}); err != nil {
+	if err := o.reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Resource, err)
 	}
 	var records []v1beta1.Record

@@ -31,14 +31,17 @@ type review func(ctx context.Context, req admission.Request) (verdict, error)
 // reviewer validates objects of every kind that it has a review for, and lets all others pass.
 type reviewer struct {
 	kinds map[schema.GroupKind]review
+	// deletions reviews deletions of every kind that others depend on.
+	deletions deletionReview
 }
 
 // newReviewer knows every kind.
 func newReviewer(o objects) *reviewer {
 	r := &reviewer{kinds: map[schema.GroupKind]review{
-		v1beta1.Kind("DNSZone"):      reviewOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReview{o}.judge),
-		v1alpha1.Kind("DNSEndpoint"): reviewOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, endpointReview{o}.judge),
-	}}
+		v1beta1.Kind("DNSZone"):       reviewOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReview{o}.judge),
+		v1beta1.Kind("Bind9Instance"): reviewOf(func() *v1beta1.Bind9Instance { return &v1beta1.Bind9Instance{} }, instanceReview{o}.judge),
+		v1alpha1.Kind("DNSEndpoint"):  reviewOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, endpointReview{o}.judge),
+	}, deletions: deletionReview{o}}
 	for _, kind := range v1beta1.RecordKinds {
 		r.kinds[v1beta1.Kind(kind.Kind)] = reviewOf(kind.New, recordReview{o}.judge)
 	}
@@ -70,6 +73,9 @@ func reviewOf[T metav1.Object](empty func() T, judge func(ctx context.Context, o
 
 // Handle implements admission.Handler.
 func (r *reviewer) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation == admissionv1.Delete {
+		return r.handleDeletion(ctx, req)
+	}
 	review, known := r.kinds[schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}]
 	if !known || !changes(req) {
 		return admission.Allowed("")
@@ -84,7 +90,19 @@ func (r *reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	return admission.Allowed("").WithWarnings(verdict.warnings...)
 }
 
-// changes tells whether the request can change DNS. Deletions, subresources and objects that are being deleted cannot; the
+// handleDeletion tells what still depends on an object that is to be deleted.
+func (r *reviewer) handleDeletion(ctx context.Context, req admission.Request) admission.Response {
+	why, err := r.deletions.review(ctx, req)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if why == "" {
+		return admission.Allowed("")
+	}
+	return admission.Denied(why)
+}
+
+// changes tells whether the request can change DNS. Subresources and objects that are being deleted cannot; the
 // configuration keeps them away already, and this holds when a cluster's own configuration is wider.
 func changes(req admission.Request) bool {
 	if req.SubResource != "" || (req.Operation != admissionv1.Create && req.Operation != admissionv1.Update) {

@@ -144,3 +144,8 @@ func quick(t testing.TB) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+func exampleEndpoint(name string) *v1alpha1.DNSEndpoint {
+	return &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "e"},
+		Spec: v1alpha1.DNSEndpointSpec{Endpoints: []*v1alpha1.Endpoint{{DNSName: name, RecordType: "A", Targets: []string{"192.0.2.1"}}}}}
+}

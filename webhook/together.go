@@ -46,6 +46,8 @@ func judgeStored(ctx context.Context, objects objects, o client.Object) (verdict
 		return recordReview{objects}.judge(ctx, o, o)
 	case *v1beta1.DNSZone:
 		return zoneReview{objects}.judge(ctx, o, nil)
+	case *v1beta1.Bind9Instance:
+		return instanceReview{objects}.judge(ctx, o, nil)
 	case *v1alpha1.DNSEndpoint:
 		return endpointReview{objects}.judge(ctx, o, nil)
 	}

@@ -12,19 +12,31 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// zoneReview judges zones: their selectors, their own data, and whether an older zone has the name on the same servers.
+// zoneReview judges zones: their selectors, their own data, whether an older zone has the name on the same servers, what
+// their selectors match (selection.go), and whether the servers are there that they name (reference.go).
 type zoneReview struct {
 	objects objects
 }
 
-func (r zoneReview) judge(ctx context.Context, zone, _ *v1beta1.DNSZone) (verdict, error) {
+func (r zoneReview) judge(ctx context.Context, zone, old *v1beta1.DNSZone) (verdict, error) {
 	if problems := selectors(zone); len(problems) > 0 {
 		return verdict{problems: problems}, nil
 	}
 	if _, err := source.Build(zone, nil, source.Options{}); err != nil {
 		return verdict{problems: problemsOf("spec", err)}, nil
 	}
-	return r.duplicate(ctx, zone)
+	v, err := r.duplicate(ctx, zone)
+	if err != nil {
+		return verdict{}, err
+	}
+	selection, err := r.selection(ctx, zone, old)
+	if err != nil {
+		return verdict{}, err
+	}
+	missing, err := r.references(ctx, zone)
+	v.problems = append(v.problems, selection.problems...)
+	v.warnings = slices.Concat(v.warnings, selection.warnings, missing)
+	return v, err
 }
 
 // selectors checks every label selector of the zone.

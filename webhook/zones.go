@@ -193,6 +193,20 @@ func (x *zoneIndex) zonesNamed(zoneName string) []*v1beta1.DNSZone {
 	return zones
 }
 
+// zoneWhere is any zone of which something is true, nil when there is none. It looks at all of them.
+func (x *zoneIndex) zoneWhere(is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, zones := range x.named {
+		for _, zone := range zones {
+			if is(zone) {
+				return zone
+			}
+		}
+	}
+	return nil
+}
+
 // dnsName is a name of a zone as the index has it.
 func dnsName(zoneName string) string {
 	return source.DNSName(&v1beta1.DNSZone{Spec: v1beta1.DNSZoneSpec{ZoneName: zoneName}})

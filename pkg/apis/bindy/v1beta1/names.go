@@ -21,6 +21,9 @@ const (
 	PausedAnnotation = GroupName + "/paused"
 	// PruneAnnotation with the value "true" on a zone has RRsets removed that no object declares.
 	PruneAnnotation = GroupName + "/prune"
+	// AllowDeletionAnnotation with the value "true" on a zone, instance or cluster lets it be deleted although others
+	// depend on it: records on the zone, zones on the cluster or the last primary.
+	AllowDeletionAnnotation = GroupName + "/allow-deletion"
 )
 
 // Labels on the children of a cluster or instance.

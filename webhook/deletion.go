@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// deletionReview keeps what others depend on: a zone with records, a cluster that serves zones, the last primary of a zone.
+// The annotation bindy.firestoned.io/allow-deletion lets it go, and so does the end of its namespace.
+type deletionReview struct {
+	objects objects
+}
+
+// guarded are the kinds that others depend on.
+var guarded = map[string]bool{"DNSZone": true, "Bind9Instance": true, "Bind9Cluster": true, "Bind9GlobalCluster": true, "ClusterBind9Provider": true}
+
+// review gives why an object must not be deleted, "" when it may.
+func (r deletionReview) review(ctx context.Context, req admission.Request) (string, error) {
+	if req.Kind.Group != v1beta1.GroupName || !guarded[req.Kind.Kind] {
+		return "", nil
+	}
+	var head metav1.PartialObjectMetadata
+	if err := json.Unmarshal(req.OldObject.Raw, &head); err != nil {
+		return "", fmt.Errorf("reading the object: %w", err)
+	}
+	if head.Annotations[v1beta1.AllowDeletionAnnotation] == "true" || head.DeletionTimestamp != nil || req.SubResource != "" {
+		return "", nil
+	}
+	if going, err := r.objects.terminating(ctx, req.Namespace); going || err != nil {
+		return "", err
+	}
+	why, err := r.dependents(ctx, req.Kind.Kind, req.OldObject.Raw, head.ObjectMeta)
+	if why == "" || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s; to delete it all the same: kubectl annotate %s %s %s=true", why, req.Resource.Resource, namespaced(req.Namespace, req.Name), v1beta1.AllowDeletionAnnotation), nil
+}
+
+func namespaced(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return "-n " + namespace + " " + name
+}
+
+// dependents names one of the objects that depend on the one of a kind.
+func (r deletionReview) dependents(ctx context.Context, kind string, raw []byte, meta metav1.ObjectMeta) (string, error) {
+	switch kind {
+	case "DNSZone":
+		zone := &v1beta1.DNSZone{}
+		if err := json.Unmarshal(raw, zone); err != nil {
+			return "", fmt.Errorf("reading the zone: %w", err)
+		}
+		return r.zone(ctx, zone)
+	case "Bind9Instance":
+		instance := &v1beta1.Bind9Instance{}
+		if err := json.Unmarshal(raw, instance); err != nil {
+			return "", fmt.Errorf("reading the instance: %w", err)
+		}
+		return r.instance(ctx, instance)
+	}
+	return r.cluster(ctx, kind, meta)
+}
+
+// zone names one of the records and endpoints that the zone publishes.
+func (r deletionReview) zone(ctx context.Context, zone *v1beta1.DNSZone) (string, error) {
+	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
+	if err != nil {
+		return "", nil // It can have none.
+	}
+	for _, kind := range v1beta1.RecordKinds {
+		records, err := r.objects.recordsUnder(ctx, kind, zone.Namespace, inZone(apex))
+		if err != nil {
+			return "", err
+		}
+		for _, record := range records {
+			if record.GetDeletionTimestamp() == nil && isZone(r.objects.zoneOf(record), zone) {
+				return fmt.Sprintf("zone %s still has records, such as %s, which would leave DNS with it", zone.Spec.ZoneName, source.KeyOf(record)), nil
+			}
+		}
+	}
+	for _, key := range []string{apex, below(apex)} {
+		endpoints, err := r.objects.endpointsUnder(ctx, key)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range endpoints {
+			for _, endpoint := range e.Spec.Endpoints {
+				if endpoint != nil && e.DeletionTimestamp == nil && isZone(r.objects.endpointZone(e.Namespace, endpoint.DNSName), zone) {
+					return fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
+// cluster names one of the zones that are on servers of the cluster.
+func (r deletionReview) cluster(ctx context.Context, kind string, meta metav1.ObjectMeta) (string, error) {
+	instances, err := r.objects.instances(ctx)
+	if err != nil {
+		return "", err
+	}
+	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !belongs(i, kind, meta) })
+	zone := r.objects.zoneWhere(func(zone *v1beta1.DNSZone) bool { return len(source.InstancesOf(zone, own)) > 0 })
+	if zone == nil {
+		return "", nil
+	}
+	return fmt.Sprintf("%s %s still serves zones, such as %s of DNSZone %s", kind, meta.Name, zone.Spec.ZoneName, keyOf(zone)), nil
+}
+
+// belongs tells whether an instance is one of a cluster's.
+func belongs(i *v1beta1.Bind9Instance, kind string, cluster metav1.ObjectMeta) bool {
+	if kind == "Bind9Cluster" {
+		return i.Namespace == cluster.Namespace && i.Spec.ClusterRef == cluster.Name
+	}
+	return slices.ContainsFunc(i.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
+}
+
+// instance names a zone of which the instance is the only primary.
+func (r deletionReview) instance(ctx context.Context, instance *v1beta1.Bind9Instance) (string, error) {
+	if instance.Spec.Role.Normalize() != v1beta1.RolePrimary {
+		return "", nil
+	}
+	instances, err := r.objects.instances(ctx)
+	if err != nil {
+		return "", err
+	}
+	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool {
+		return (i.Namespace == instance.Namespace && i.Name == instance.Name) || i.DeletionTimestamp != nil || i.Spec.Role.Normalize() != v1beta1.RolePrimary
+	})
+	zone := r.objects.zoneWhere(func(zone *v1beta1.DNSZone) bool {
+		return len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{instance})) > 0 && len(source.InstancesOf(zone, others)) == 0
+	})
+	if zone == nil {
+		return "", nil
+	}
+	return fmt.Sprintf("instance %s is the last primary of zones, such as %s of DNSZone %s", instance.Name, zone.Spec.ZoneName, keyOf(zone)), nil
+}

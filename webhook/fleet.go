@@ -1,0 +1,67 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// watched are the kinds that are looked up by their name alone.
+func watched() []client.Object {
+	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, namespace("")}
+}
+
+// namespace is a namespace of which only the metadata is of interest.
+func namespace(name string) *metav1.PartialObjectMetadata {
+	ns := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	return ns
+}
+
+func watch(ctx context.Context, c cache.Cache) error {
+	for _, o := range watched() {
+		if _, err := c.GetInformer(ctx, o); err != nil {
+			return fmt.Errorf("watching %T: %w", o, err)
+		}
+	}
+	return nil
+}
+
+func (o *cached) hasCluster(ctx context.Context, namespace, name string) (bool, error) {
+	if namespace != "" {
+		return o.has(ctx, &v1beta1.Bind9Cluster{}, namespace, name)
+	}
+	if known, err := o.has(ctx, &v1beta1.Bind9GlobalCluster{}, "", name); known || err != nil {
+		return known, err
+	}
+	return o.has(ctx, &v1beta1.ClusterBind9Provider{}, "", name)
+}
+
+func (o *cached) has(ctx context.Context, kind client.Object, namespace, name string) (bool, error) {
+	err := o.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, kind)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for %T %s: %w", kind, name, err)
+	}
+	return kind.GetDeletionTimestamp() == nil, nil
+}
+
+func (o *cached) terminating(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	ns := namespace("")
+	if err := o.reader.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return ns.DeletionTimestamp != nil, nil
+}

@@ -1,0 +1,65 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// references warns about servers that a zone names and that are not there. They may be still to come.
+func (r zoneReview) references(ctx context.Context, zone *v1beta1.DNSZone) ([]string, error) {
+	warnings, err := missingCluster(ctx, r.objects, zone.Namespace, zone.Spec.ClusterRef, "the zone is on none of its servers")
+	if err != nil {
+		return nil, err
+	}
+	spec := field.NewPath("spec")
+	if name := zone.Spec.ClusterProviderRef; name != "" {
+		if known, err := r.objects.hasCluster(ctx, "", name); err != nil {
+			return nil, err
+		} else if !known {
+			warnings = append(warnings, fmt.Sprintf("%s: there is no Bind9GlobalCluster or ClusterBind9Provider %s: the zone is on none of its servers until there is",
+				spec.Child("clusterProviderRef"), name))
+		}
+	}
+	instances, err := r.objects.instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range zone.Spec.Bind9InstancesFrom {
+		only := &v1beta1.DNSZone{ObjectMeta: zone.ObjectMeta}
+		only.Spec.Bind9InstancesFrom = zone.Spec.Bind9InstancesFrom[i : i+1]
+		if len(source.InstancesOf(only, instances)) == 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: selects no Bind9Instance; one of another namespace needs annotation %s",
+				spec.Child("bind9InstancesFrom").Index(i).Child("selector"), v1beta1.AllowZoneNamespacesAnnotation))
+		}
+	}
+	return warnings, nil
+}
+
+// missingCluster warns about a clusterRef that names neither a cluster of the namespace nor a global one.
+func missingCluster(ctx context.Context, o objects, namespace, name, so string) ([]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	for _, place := range []string{namespace, ""} {
+		if known, err := o.hasCluster(ctx, place, name); known || err != nil {
+			return nil, err
+		}
+	}
+	return []string{fmt.Sprintf("spec.clusterRef: there is no Bind9Cluster %s in namespace %s, and no Bind9GlobalCluster or ClusterBind9Provider of that name: %s until there is",
+		name, namespace, so)}, nil
+}
+
+// instanceReview judges instances: whether the cluster is there that they name.
+type instanceReview struct {
+	objects objects
+}
+
+func (r instanceReview) judge(ctx context.Context, instance, _ *v1beta1.Bind9Instance) (verdict, error) {
+	warnings, err := missingCluster(ctx, r.objects, instance.Namespace, instance.Spec.ClusterRef, "the instance has no server")
+	return verdict{warnings: warnings}, err
+}

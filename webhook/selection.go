@@ -1,0 +1,104 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// selection judges which records a zone's selectors match, when these are new or changed: a record that an older zone has
+// stays with that zone, so a selector that matches it would do nothing; one that a younger zone has would be taken from it.
+func (r zoneReview) selection(ctx context.Context, zone, old *v1beta1.DNSZone) (verdict, error) {
+	if len(zone.Spec.RecordsFrom) == 0 || (old != nil && equality.Semantic.DeepEqual(old.Spec.RecordsFrom, zone.Spec.RecordsFrom)) {
+		return verdict{}, nil
+	}
+	records, err := r.objects.recordsOf(ctx, zone.Namespace)
+	if err != nil || len(records) == 0 {
+		return verdict{}, err // Without records there is nothing to tell: they are probably still to come.
+	}
+	s := selected{zone: zone, old: old, objects: r.objects}
+	var v verdict
+	for i := range zone.Spec.RecordsFrom {
+		problem, warning := s.by(i, records)
+		if problem != nil {
+			v.problems = append(v.problems, problem)
+		}
+		if warning != "" {
+			v.warnings = append(v.warnings, warning)
+		}
+	}
+	return v, nil
+}
+
+// selected tells what the selectors of a zone match, beside what its old ones did.
+type selected struct {
+	zone, old *v1beta1.DNSZone
+	objects   objects
+}
+
+// by judges one selector: the records that other zones have are a problem when one of these is older, else worth a warning,
+// as is a selector without any.
+func (s selected) by(i int, records []v1beta1.Record) (*field.Error, string) {
+	only := *s.zone
+	only.Spec.RecordsFrom = s.zone.Spec.RecordsFrom[i : i+1]
+	path := field.NewPath("spec", "recordsFrom").Index(i).Child("selector")
+	matches, taken, kept := 0, others{}, others{}
+	for _, record := range records {
+		if ok, _ := source.Selects(&only, record); !ok {
+			continue
+		}
+		matches++
+		holder := s.objects.zoneOf(record)
+		if holder == nil || isZone(holder, s.zone) || s.before(record) {
+			continue
+		}
+		if source.ZoneOf([]*v1beta1.DNSZone{holder, s.zone}, record) == holder {
+			kept.add(holder, record)
+		} else {
+			taken.add(holder, record)
+		}
+	}
+	switch {
+	case kept.count > 0:
+		return field.Invalid(path, kept.first, fmt.Sprintf("DNSZone %s is older and selects %s, which this selector matches too: "+
+			"a record belongs to one zone, the oldest; narrow the selector, or give the records other labels", kept.zone, kept.records())), ""
+	case taken.count > 0:
+		return nil, fmt.Sprintf("%s: takes %s from DNSZone %s, which is younger", path, taken.records(), taken.zone)
+	case matches == 0:
+		return nil, fmt.Sprintf("%s: selects none of the records in namespace %s", path, s.zone.Namespace)
+	}
+	return nil, ""
+}
+
+// before tells whether the zone selected the record already.
+func (s selected) before(record v1beta1.Record) bool {
+	if s.old == nil {
+		return false
+	}
+	ok, _ := source.Selects(s.old, record)
+	return ok
+}
+
+// others are records that other zones have, of which the first is named.
+type others struct {
+	zone, first string
+	count       int
+}
+
+func (o *others) add(holder *v1beta1.DNSZone, record v1beta1.Record) {
+	if o.count++; o.count == 1 {
+		o.zone, o.first = keyOf(holder).String(), source.KeyOf(record).String()
+	}
+}
+
+func (o *others) records() string {
+	if o.count == 1 {
+		return o.first
+	}
+	return fmt.Sprintf("%s and %d more", o.first, o.count-1)
+}
