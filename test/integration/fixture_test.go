@@ -15,6 +15,7 @@ import (
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -114,6 +115,18 @@ func (f *fixture) create(objects ...client.Object) {
 		if err := f.client.Create(f.Context(), o); err != nil {
 			f.Fatal(err)
 		}
+	}
+}
+
+// deleteAnyway deletes an object that others depend on, as one does who means it.
+func (f *fixture) deleteAnyway(o client.Object) {
+	f.Helper()
+	allow := []byte(`{"metadata":{"annotations":{"` + v1beta1.AllowDeletionAnnotation + `":"true"}}}`)
+	if err := f.client.Patch(f.Context(), o, client.RawPatch(types.MergePatchType, allow)); err != nil {
+		f.Fatal(err)
+	}
+	if err := f.client.Delete(f.Context(), o); err != nil {
+		f.Fatal(err)
 	}
 }
 

@@ -99,9 +99,7 @@ func (w *world) stepRecreateZone() bool {
 	w.touchAll()
 	o := w.zoneObject(z)
 	w.note("delete zone %s", z.object)
-	if err := w.client.Delete(w.Context(), o); err != nil {
-		w.Fatal(err)
-	}
+	w.deleteAnyway(o)
 	kube.Eventually(w, converge, func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("zone %s is still there, with finalizers %v: %w", o.Name, o.Finalizers, err)
