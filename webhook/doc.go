@@ -6,7 +6,7 @@
 // of package source, which the controller applies once more, because two objects that contradict each other can pass at
 // the same moment and a cache can lag; admission is the early answer, the controller the binding one.
 //
-// Deletions are never reviewed, and the configurations in manifests/base/admission.yaml keep status writes, other programs'
+// Deletions of what others depend on are reviewed (deletion.go), all others are not, and the configurations in manifests/base/admission.yaml keep status writes, other programs'
 // finalizers and what the controller itself writes away from here, so an outage can delay nothing but a change of
 // specification.
 //

@@ -223,6 +223,7 @@ func FuzzHandlers(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"DNSZone"},"operation":"DELETE","oldObject":{"spec":{"zoneName":"example.com"}}}}`))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"ARecord"},"operation":"UPDATE"}}`))
 	handlers := map[string]admission.Handler{"mark": newMarker(f), "review": newReviewer(example(f))}
 	f.Fuzz(func(t *testing.T, body []byte) {
