@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -66,6 +67,14 @@ func (c cluster) keyOwner() keyOwner {
 
 // global tells whether zones of every namespace may use the cluster.
 func (c cluster) global() bool { return c.GetNamespace() == "" }
+
+// reference makes the cluster the owner of an object; nil when there is no cluster.
+func (c cluster) reference() *metav1ac.OwnerReferenceApplyConfiguration {
+	if c.Object == nil {
+		return nil
+	}
+	return named.OwnerReference(c.kind.GroupVersion().String(), c.kind.Kind, c)
+}
 
 // clusterKinds makes an empty object of each kind of cluster.
 var clusterKinds = []func() client.Object{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -48,6 +49,8 @@ type instanceReconciler struct {
 	mu sync.Mutex
 	// noted are the generations whose ignored fields were told.
 	noted map[string]int64
+	// departures are the zones that wait to be taken off pods, since when.
+	departures map[departure]time.Time
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -88,6 +91,8 @@ type instancePass struct {
 	instance *v1beta1.Bind9Instance
 	workload named.Workload
 	facts    status.InstanceFacts
+	// leaving says that a pod still has a zone that is to go.
+	leaving atomic.Bool
 	// again is when to look again, 0 for not before an event.
 	again time.Duration
 }
@@ -170,6 +175,9 @@ func (p *instancePass) makeWorkload(ctx context.Context, owner cluster) error {
 	if err := p.ensureCertificate(ctx); err != nil {
 		return err
 	}
+	if err := p.applier.applyUncached(ctx, p.workload.DisruptionBudget(owner.reference())); err != nil {
+		return err
+	}
 	return p.applyStatefulSet(ctx)
 }
 
@@ -223,8 +231,8 @@ func (p *instancePass) applyStatefulSet(ctx context.Context) error {
 	if err := p.client.Get(ctx, client.ObjectKeyFromObject(p.instance), &cached); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if cached.UID != "" && cached.Annotations[appliedAnnotation] != digest && settled(&cached) {
-		turn, err := p.takeTurn(ctx)
+	if cached.UID != "" && cached.Annotations[appliedAnnotation] != digest {
+		turn, err := p.takeTurn(ctx, &cached)
 		if err != nil {
 			return err
 		}

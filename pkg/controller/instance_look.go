@@ -46,6 +46,12 @@ func (l *podLook) at(ctx context.Context, required []string, assigned map[string
 	}
 	for _, zone := range list.Items {
 		if zone.Added && !assigned[zone.Name] {
+			if gone, err := l.mayLeave(ctx, zone.Name); err != nil {
+				return status.Verdict{}, err
+			} else if !gone {
+				l.leaving.Store(true)
+				continue
+			}
 			if err := l.deps.Bindcar.DeleteZone(ctx, sidecar, zone.Name); err != nil && !bindcar.IsNotFound(err) {
 				return l.trouble(err), nil
 			}

@@ -34,6 +34,7 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 			required = append(required, source.DNSName(zone))
 		}
 	}
+	p.stay(names)
 	pods, err := p.pods(ctx)
 	if err != nil {
 		return err
@@ -64,6 +65,9 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 	}
 	if err := p.blameUpstream(ctx, live); err != nil {
 		return err
+	}
+	if p.leaving.Load() && p.again == 0 {
+		p.again = leavingPause
 	}
 	return errors.Join(problems...)
 }

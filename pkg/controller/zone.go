@@ -98,7 +98,7 @@ type surroundings struct {
 }
 
 func (r *zoneReconciler) surroundings(ctx context.Context, zone *v1beta1.DNSZone, namesakes []*v1beta1.DNSZone) (s surroundings, err error) {
-	all, err := r.listInstances(ctx)
+	all, err := listInstances(ctx, r.client)
 	if err != nil {
 		return s, err
 	}
@@ -113,9 +113,9 @@ func (r *zoneReconciler) surroundings(ctx context.Context, zone *v1beta1.DNSZone
 }
 
 // listInstances lists all instances that are there to stay.
-func (r *zoneReconciler) listInstances(ctx context.Context) ([]*v1beta1.Bind9Instance, error) {
+func listInstances(ctx context.Context, c client.Reader) ([]*v1beta1.Bind9Instance, error) {
 	var list v1beta1.Bind9InstanceList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	live := make([]*v1beta1.Bind9Instance, 0, len(list.Items))

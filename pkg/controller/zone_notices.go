@@ -60,7 +60,7 @@ func (s *sentries) Start(ctx context.Context) error {
 
 // call posts a sentry at every server that has none, and withdraws those of servers that are gone.
 func (s *sentries) call(ctx context.Context) error {
-	instances, err := s.listInstances(ctx)
+	instances, err := listInstances(ctx, s.client)
 	if err != nil {
 		return err
 	}

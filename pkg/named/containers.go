@@ -17,6 +17,9 @@ const (
 	containerBindcar = "bindcar"
 )
 
+// lastSeconds is how long named goes on answering when its pod is told to end: until no Service sends it queries any more.
+const lastSeconds = 3
+
 // lockstepBinary is where our own image has its one file.
 const lockstepBinary = "/lockstep"
 
@@ -48,6 +51,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithStartupProbe(tcpProbe(1, 120)).
 		WithReadinessProbe(tcpProbe(1, 2)).
 		WithLivenessProbe(tcpProbe(10, 3)).
+		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(lastSeconds)))).
 		WithVolumeMounts(mount(volumeConfig, ConfigDir, true), mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, false))
 	for _, m := range firstSlice(w.Instance.Spec.VolumeMounts, w.Cluster.VolumeMounts) {
 		extra, err := toApply[corev1ac.VolumeMountApplyConfiguration](m)

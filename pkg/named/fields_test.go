@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -247,5 +249,41 @@ func TestTakesNamedsPorts(t *testing.T) {
 	w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{Port: named.Port}
 	if _, err := w.StatefulSet(); !errors.Is(err, named.ErrConfig) || !strings.Contains(err.Error(), "bindcarConfig.port") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestDisruptionBudget: all instances of a role apply the same object, which selects the pods of them all.
+func TestDisruptionBudget(t *testing.T) {
+	owner := func() *metav1ac.OwnerReferenceApplyConfiguration {
+		return metav1ac.OwnerReference().WithKind("Bind9Cluster").WithName("prod").WithUID("c")
+	}
+	first, second := workload(t), workload(t)
+	second.Instance.Name = "prod-primary-1"
+	budget := as[policyv1.PodDisruptionBudget](t, first.DisruptionBudget(owner()), nil)
+	if diff := cmp.Diff(budget, as[policyv1.PodDisruptionBudget](t, second.DisruptionBudget(owner()), nil)); diff != "" {
+		t.Errorf("two instances, two budgets:\n%s", diff)
+	}
+	if budget.Name != "prod-primary" || budget.Spec.MaxUnavailable.IntValue() != 1 || *budget.Spec.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow ||
+		len(budget.OwnerReferences) != 1 || budget.OwnerReferences[0].Name != "prod" {
+		t.Errorf("budget %+v", budget)
+	}
+	template := statefulSet(t, second).Spec.Template
+	for label, value := range budget.Spec.Selector.MatchLabels {
+		if template.Labels[label] != value {
+			t.Errorf("pods have %s=%s", label, template.Labels[label])
+		}
+	}
+	for _, spread := range template.Spec.TopologySpreadConstraints {
+		if diff := cmp.Diff(budget.Spec.Selector, spread.LabelSelector); diff != "" {
+			t.Errorf("spread over %s among others:\n%s", spread.TopologyKey, diff)
+		}
+	}
+	if len(template.Spec.TopologySpreadConstraints) != 2 {
+		t.Errorf("spread %v", template.Spec.TopologySpreadConstraints)
+	}
+	alone := workload(t)
+	alone.Instance.Spec.ClusterRef = ""
+	if b := as[policyv1.PodDisruptionBudget](t, alone.DisruptionBudget(nil), nil); b.Name != alone.Instance.Name || b.OwnerReferences[0].Kind != "Bind9Instance" {
+		t.Errorf("standalone: %+v", b)
 	}
 }

@@ -15,6 +15,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
+// minReadySeconds is how long a pod has to be ready before the next is replaced: time for every node and load balancer to
+// learn that it is back.
+const minReadySeconds = 5
+
 // Replicas is the number of pods that an instance asks for, 1 when it does not say.
 func Replicas(instance *v1beta1.Bind9Instance) int32 { return ptr.Deref(instance.Spec.Replicas, 1) }
 
@@ -32,6 +36,7 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 		WithReplicas(Replicas(w.Instance)).
 		WithServiceName(w.Instance.Name).
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
+		WithMinReadySeconds(minReadySeconds).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(SelectorLabels(w.Instance.Name))).
 		WithTemplate(corev1ac.PodTemplateSpec().
 			WithLabels(w.Labels()).
@@ -89,13 +94,9 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 
 // spread prefers to keep the servers of a cluster that have the same role apart.
 func (w Workload) spread(topology string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
-	labels := SelectorLabels(w.Instance.Name)
-	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {
-		labels = map[string]string{LabelName: AppName, v1beta1.ClusterLabel: cluster, v1beta1.RoleLabel: string(w.role())}
-	}
 	return corev1ac.TopologySpreadConstraint().WithMaxSkew(1).WithTopologyKey(topology).
 		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(labels))
+		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(w.peers()))
 }
 
 // claimed tells whether each pod has a claim of its own for what named keeps.
