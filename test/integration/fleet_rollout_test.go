@@ -1,0 +1,175 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// sameImage is the default image under its full name: a change of image that needs no other image.
+const sameImage = "docker.io/library/lockstep-bind9:9.18"
+
+// noImage is one that nobody has.
+const noImage = "lockstep.invalid/bind9:none"
+
+// Clients that ask the servers all the time see no wrong answer and never two servers away at once, while a new image, a
+// new configuration and a mistake roll out, and while servers come and go.
+func TestFleetRolloutUnderLoad(t *testing.T) {
+	f := newFixture(t, "load.example", 1, 2)
+	f.create(f.a("www", "www", "192.0.2.1"))
+	f.served("www.load.example.", "A", "192.0.2.1")
+	cluster := f.cluster("dns", 0, 0)
+	servers := f.services("dns-primary-0", "dns-secondary-0", "dns-secondary-1")
+
+	f.sub("image", func(f *fixture) {
+		end := f.underLoad(servers, "www.load.example.", "192.0.2.1")
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: sameImage} })
+		f.rolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
+		end().report(f, "new image")
+	})
+	f.sub("configuration", func(f *fixture) {
+		end := f.underLoad(servers, "www.load.example.", "192.0.2.1")
+		checksums := f.checksums()
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) {
+			c.Spec.Global = &v1beta1.Bind9Config{AllowTransfer: v1beta1.AddressMatchList{"192.0.2.77"}}
+		})
+		kube.Eventually(f, 2*bringUp, func(context.Context) error {
+			for instance, now := range f.checksums() {
+				if now == checksums[instance] {
+					return fmt.Errorf("%s has its old configuration", instance)
+				}
+			}
+			return nil
+		})
+		f.rolledOut(3, func(*corev1.PodSpec) bool { return true })
+		end().report(f, "new configuration")
+	})
+	f.sub("mistake", func(f *fixture) {
+		end := f.underLoad(servers, "www.load.example.", "192.0.2.1")
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: noImage} })
+		kube.Eventually(f, bringUp, func(ctx context.Context) error {
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
+				return err
+			}
+			if c := meta.FindStatusCondition(cluster.Status.Conditions, "Ready"); c == nil || c.Reason != "PartiallyReady" {
+				return fmt.Errorf("condition %+v", c)
+			}
+			if n := f.withImage(noImage); n != 1 {
+				return fmt.Errorf("%d instances have the image that there is not, want 1", n)
+			}
+			return nil
+		})
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: sameImage} })
+		f.rolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
+		end().report(f, "mistake and its repair")
+	})
+	f.sub("scale", func(f *fixture) {
+		end := f.underLoad(servers, "www.load.example.", "192.0.2.1")
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](4) })
+		f.rolledOut(5, func(*corev1.PodSpec) bool { return true })
+		f.served("www.load.example.", "A", "192.0.2.1")
+		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](2) })
+		f.rolledOut(3, func(*corev1.PodSpec) bool { return true })
+		end().report(f, "scaling up and down")
+	})
+}
+
+// rolledOut waits until there are so many instances, all as they should be, and the cluster is ready.
+func (f *fixture) rolledOut(instances int, want func(*corev1.PodSpec) bool) {
+	f.Helper()
+	kube.Eventually(f, 2*bringUp, func(ctx context.Context) error {
+		var sets appsv1.StatefulSetList
+		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		if len(sets.Items) != instances {
+			return fmt.Errorf("%d instances, want %d", len(sets.Items), instances)
+		}
+		for _, set := range sets.Items {
+			if s := set.Status; s.ObservedGeneration < set.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 || !want(&set.Spec.Template.Spec) {
+				return fmt.Errorf("%s has not changed yet", set.Name)
+			}
+		}
+		return nil
+	})
+	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=60s")
+}
+
+// withImage counts the StatefulSets whose named runs the image.
+func (f *fixture) withImage(image string) int {
+	f.Helper()
+	n := 0
+	for _, set := range f.statefulSets() {
+		if set.Spec.Template.Spec.Containers[0].Image == image {
+			n++
+		}
+	}
+	return n
+}
+
+// checksums are the configurations' by instance.
+func (f *fixture) checksums() map[string]string {
+	f.Helper()
+	sums := map[string]string{}
+	for _, set := range f.statefulSets() {
+		sums[set.Name] = set.Spec.Template.Annotations["bindy.firestoned.io/config-checksum"]
+	}
+	return sums
+}
+
+func (f *fixture) statefulSets() []appsv1.StatefulSet {
+	f.Helper()
+	var sets appsv1.StatefulSetList
+	if err := f.client.List(f.Context(), &sets, client.InNamespace(f.namespace)); err != nil {
+		f.Fatal(err)
+	}
+	return sets.Items
+}
+
+// A cluster all of whose servers are broken by the same mistake is mended by one change: none of them waits for another.
+func TestFleetMended(t *testing.T) {
+	f := newFleet(t)
+	cluster := f.cluster("dns", 1, 2)
+	cluster.Spec.Image = &v1beta1.ImageConfig{Image: noImage}
+	f.create(cluster)
+	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		if n := f.withImage(noImage); n != 3 {
+			return fmt.Errorf("%d of 3 instances exist", n)
+		}
+		return nil
+	})
+	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = nil })
+	told(f, bringUp, cluster, clusterConditions,
+		"Ready True AllReady: All 3 instances are ready",
+		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)",
+		"Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)",
+		"Bind9Instance-2 True Ready: Instance dns-secondary-1 is ready (1/1 pods)")
+}
+
+// A drain takes one server of a role at a time.
+func TestFleetDrain(t *testing.T) {
+	f := newFleet(t)
+	f.create(f.cluster("dns", 1, 2))
+	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
+	evict := func(ctx context.Context, pod string) error {
+		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: pod}}
+		return f.client.SubResource("eviction").Create(ctx, o, &policyv1.Eviction{ObjectMeta: o.ObjectMeta})
+	}
+	kube.Eventually(f, settle, func(ctx context.Context) error { return evict(ctx, "dns-secondary-0-0") })
+	if err := evict(t.Context(), "dns-secondary-1-0"); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("the second secondary may go while the first is away: %v", err)
+	}
+	kube.Eventually(f, settle, func(ctx context.Context) error { return evict(ctx, "dns-primary-0-0") })
+}

@@ -1,0 +1,126 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// A zone that moves is on its old server until the new one answers; from one that never does it does not move.
+func TestFleetZoneMovesWithoutGap(t *testing.T) {
+	f := newFleet(t)
+	side := func(name string) *v1beta1.Bind9Instance {
+		i := f.instance(name, v1beta1.RolePrimary, 1)
+		i.Labels = map[string]string{"side": name}
+		return i
+	}
+	on := func(name string) []v1beta1.InstanceSource {
+		return []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"side": name}}}}
+	}
+	left, right, never := side("left"), side("right"), side("never")
+	never.Spec.Image = &v1beta1.ImageConfig{Image: noImage}
+	zone := f.dnsZone("main", "gapless.example")
+	zone.Spec.ClusterRef, zone.Spec.Bind9InstancesFrom = "", on("left")
+	f.create(left, right, never, zone, f.a("www", "www", "192.0.2.1"))
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9instance/left", "bind9instance/right", "dnszone/main", "--timeout=120s")
+
+	servers, err := f.servers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := 0
+	move := func(to, from string) {
+		change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on(to) })
+		kube.Eventually(f, settle, func(context.Context) error {
+			// The old one is asked first: when it has let go, the new one has the zone.
+			old, _ := ask(servers[from+"-0"], "www.gapless.example.", 1)
+			young, err := ask(servers[to+"-0"], "www.gapless.example.", 1)
+			asks++
+			if len(old) == 0 && len(young) == 0 {
+				t.Errorf("neither %s nor %s serves the zone: %v", from, to, err)
+			}
+			if len(old) > 0 || len(young) == 0 {
+				return fmt.Errorf("%s answers %q, %s %q", from, old, to, young)
+			}
+			return nil
+		})
+	}
+	for range 3 {
+		move("right", "left")
+		move("left", "right")
+	}
+	t.Logf("6 moves, %d questions to both servers, none that neither of them answered", asks)
+
+	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on("never") })
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(zone.Status.Conditions, "Ready")
+		if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != zone.Generation {
+			return fmt.Errorf("condition %+v", c)
+		}
+		return nil
+	})
+	f.looked("left")
+	if got, err := ask(servers["left-0"], "www.gapless.example.", 1); len(got) != 1 {
+		t.Errorf("nobody serves the zone: left answers %q, %v", got, err)
+	}
+	change(f, never, func(i *v1beta1.Bind9Instance) { i.Spec.Image = nil })
+	f.hosted("gapless.example", bringUp, map[string]bool{"left-0": false, "never-0": true})
+}
+
+// looked waits until the controller has looked at the instance's pods after this moment: what it does on the way to a
+// status, it has done.
+func (f *fixture) looked(instance string) {
+	f.Helper()
+	i := &v1beta1.Bind9Instance{ObjectMeta: f.meta(instance, nil)}
+	scale := func(replicas int32) {
+		change(f, i, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = &replicas })
+		kube.Eventually(f, bringUp, func(ctx context.Context) error {
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
+				return err
+			}
+			if i.Status.ObservedGeneration != i.Generation || i.Status.ReadyReplicas != replicas {
+				return fmt.Errorf("status %+v", i.Status)
+			}
+			return nil
+		})
+	}
+	scale(2)
+	scale(1)
+}
+
+// A global cluster has its servers in one namespace and serves the zones of all.
+func TestFleetGlobalCluster(t *testing.T) {
+	f := newFleet(t)
+	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
+	cluster.Spec.Namespace = f.namespace
+	cluster.Spec.Primary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
+	cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
+	cluster.Spec.Secondary.AllowTransfer = v1beta1.AddressMatchList{"none"}
+	f.create(cluster)
+	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "bind9globalcluster", cluster.Name, "--timeout=60s") })
+	for i, zone := range []string{"one.global.example", "two.global.example"} {
+		user := &fixture{T: t, client: f.client, namespace: kube.Namespace(t, "it")}
+		z := user.dnsZone("main", zone)
+		z.Spec.ClusterRef = cluster.Name
+		address := fmt.Sprintf("192.0.2.%d", i+1)
+		user.create(z, user.a("www", "www", address))
+		kube.Kubectl(t, "", "-n", user.namespace, "wait", "--for=condition=Ready", "dnszone/main", "arecord/www", "--timeout=120s")
+		f.served("www."+zone+".", "A", address)
+	}
+	told(f, bringUp, cluster, func(c *v1beta1.Bind9GlobalCluster) []metav1.Condition { return c.Status.Conditions },
+		"Ready True ClustersReady: All 2 instances are ready")
+	if s := cluster.Status; s.InstanceCount != 2 || s.ReadyInstances != 2 {
+		t.Errorf("status %+v", s)
+	}
+}
