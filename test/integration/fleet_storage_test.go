@@ -80,6 +80,32 @@ func TestFleetStorage(t *testing.T) {
 		})
 	})
 	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+
+	// Kubernetes keeps a StatefulSet's claims as they are; docs/reference/fleet.md tells how to change them.
+	change(f, instance, func(i *v1beta1.Bind9Instance) { i.Spec.Storage = nil })
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
+			return err
+		}
+		if s := instance.Status; s.FailureReason != "ConfigurationInvalid" || s.ObservedGeneration != instance.Generation {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
+	f.kubectl("delete", "statefulset", "kept", "--cascade=orphan")
+	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		var pod corev1.Pod
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "kept-0"}, &pod); err != nil {
+			return err
+		}
+		for _, v := range pod.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				return errors.New("the pod has its claim still")
+			}
+		}
+		return nil
+	})
+	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
 }
 
 // localVolume makes a volume of a storage class of its own from a directory of the cluster's only node, this machine.
