@@ -53,7 +53,7 @@ test-unit: packages ## Unit tests, and tests against named on loopback
 # The demo is tested first: it takes what an earlier demo left away, which the test of uninstalling would leave alone.
 test-cluster: cluster-up images ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
 	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" \
-	  go test -count=1 -p 1 -timeout 40m -v $(if $(RUN),-run '$(RUN)') ./test/e2e/... ./test/integration/...
+	  go test -count=1 -p 1 -timeout 70m -v $(if $(RUN),-run '$(RUN)') ./test/e2e/... ./test/integration/...
 
 ##@ Quality
 
