@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -91,10 +92,6 @@ func (p *instancePass) arrived(ctx context.Context, name string) (serving, of in
 
 // duplicate tells whether another DNSZone of the same name is served in place of this one.
 func duplicate(zone *v1beta1.DNSZone) bool {
-	for _, c := range zone.Status.Conditions {
-		if c.Type == status.Ready {
-			return c.Reason == status.DuplicateZone
-		}
-	}
-	return false
+	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
+	return ready != nil && ready.Reason == status.DuplicateZone
 }

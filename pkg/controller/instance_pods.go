@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -74,12 +75,8 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 
 // servable is false for a zone that its own declaration keeps from every server: no pod waits for it.
 func servable(zone *v1beta1.DNSZone) bool {
-	for _, c := range zone.Status.Conditions {
-		if c.Type == status.Ready {
-			return c.Reason != status.DuplicateZone && c.Reason != status.ReconcileFailed
-		}
-	}
-	return true
+	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
+	return ready == nil || ready.Reason != status.DuplicateZone && ready.Reason != status.ReconcileFailed
 }
 
 func (p *instancePass) pods(ctx context.Context) (map[string]*corev1.Pod, error) {

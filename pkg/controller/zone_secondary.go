@@ -40,8 +40,9 @@ func (p *pass) primaryOutcome(out *syncevent.ServerOutcome) {
 	}
 }
 
-// syncSecondary leaves alone a secondary that has the serial of the pass, and its content where that may differ. Serials are compared for equality: a
-// secondary that is ahead is as wrong as one that is behind (RFC 1996 and the trap of a recreated zone).
+// syncSecondary leaves alone a secondary that has the serial of the pass, and its content where that may differ. Serials
+// are compared for equality: a secondary that is ahead is as wrong as one that is behind (RFC 1996 and the trap of a
+// recreated zone).
 func (p *pass) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome, known *secondaryState) {
 	if !out.Addr.IsValid() || p.event.Serial == 0 {
 		return

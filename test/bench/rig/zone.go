@@ -2,7 +2,6 @@ package rig
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,26 +43,4 @@ func (r *Rig) MakeZone(ctx context.Context, object, zone string) error {
 // SOA asks the primary for a zone's SOA.
 func (r *Rig) SOA(ctx context.Context, apex string) (rrset.SOA, error) {
 	return r.soa(ctx, r.Primary, apex)
-}
-
-// InStep waits until all servers answer with one serial that stays the same for the given time.
-func (r *Rig) InStep(ctx context.Context, apex string, still time.Duration) error {
-	var last uint32
-	var since time.Time
-	return Within(ctx, 5*time.Minute, 50*time.Millisecond, func() error {
-		for i, server := range r.Servers {
-			soa, err := r.soa(ctx, server, apex)
-			if err != nil {
-				return err
-			}
-			if soa.Serial != last {
-				last, since = soa.Serial, time.Now()
-				return fmt.Errorf("server %d of %s moved to serial %d", i, apex, soa.Serial)
-			}
-		}
-		if time.Since(since) < still {
-			return fmt.Errorf("%s has rested for %s only", apex, time.Since(since))
-		}
-		return nil
-	})
 }
