@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func (r *instanceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	} else if err != nil || !instance.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, errors.Join(ignoreTerminating(r.shareAccounts(ctx, req.Namespace)), r.sayDeleting(ctx, instance))
+		return ctrl.Result{}, errors.Join(r.bindAccounts(ctx), r.sayDeleting(ctx, instance))
 	}
 	p := &instancePass{instanceReconciler: r, instance: instance, facts: status.InstanceFacts{
 		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef, Problem: noProblem(),
@@ -76,13 +77,6 @@ func (r *instanceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 // namespaceTerminates tells that nothing can be made in a namespace any more, because it is being deleted.
 func namespaceTerminates(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-}
-
-func ignoreTerminating(err error) error {
-	if namespaceTerminates(err) {
-		return nil
-	}
-	return err
 }
 
 // instancePass is one pass over one instance.
@@ -159,7 +153,10 @@ func (p *instancePass) makeWorkload(ctx context.Context, owner cluster) error {
 		return err
 	}
 	p.noteIgnored()
-	if err := p.shareAccounts(ctx, p.instance.Namespace); err != nil {
+	if err := p.applier.applyUncached(ctx, p.workload.ServiceAccount()); err != nil {
+		return err
+	}
+	if err := p.bindAccounts(ctx); err != nil {
 		return err
 	}
 	configMap, err := p.workload.ConfigMap()
@@ -244,38 +241,27 @@ func (p *instancePass) applyStatefulSet(ctx context.Context) error {
 	return p.applier.apply(ctx, set, digest, &cached)
 }
 
-// shareAccounts keeps what the instances share: one ServiceAccount in each namespace that has any, and the sidecars'
-// right to check tokens.
-func (r *instanceReconciler) shareAccounts(ctx context.Context, namespace string) error {
-	var list v1beta1.Bind9InstanceList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+// bindAccounts lets the sidecars of all instances check tokens, and those of no other.
+func (r *instanceReconciler) bindAccounts(ctx context.Context) error {
+	instances, err := listInstances(ctx, r.client)
+	if err != nil {
 		return err
 	}
-	var here []*v1beta1.Bind9Instance
-	var namespaces []string
-	for _, i := range pointers(list.Items) {
-		if !i.DeletionTimestamp.IsZero() {
-			continue
-		}
-		namespaces = append(namespaces, i.Namespace)
-		if i.Namespace == namespace {
-			here = append(here, i)
-		}
-	}
-	if len(here) > 0 {
-		slices.SortFunc(here, func(a, b *v1beta1.Bind9Instance) int { return strings.Compare(a.Name, b.Name) })
-		if err := r.applier.applyUncached(ctx, named.ServiceAccount(namespace, here)); err != nil {
-			return err
-		}
-	}
-	slices.Sort(namespaces)
+	return r.applier.applyUncached(ctx, tokenReviewers(instances))
+}
+
+// tokenReviewers is the binding for the accounts of the instances, in a stable order.
+func tokenReviewers(instances []*v1beta1.Bind9Instance) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+	instances = slices.SortedFunc(slices.Values(instances), func(a, b *v1beta1.Bind9Instance) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	binding := rbacv1ac.ClusterRoleBinding(tokenReviewBinding).
 		WithLabels(map[string]string{named.LabelManagedBy: named.Manager}).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(tokenReviewBinding))
-	for _, ns := range slices.Compact(namespaces) {
-		binding.WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(ns).WithName(named.ServiceAccountName))
+	for _, i := range instances {
+		binding.WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(i.Namespace).WithName(named.ServiceAccountName(i.Name)))
 	}
-	return r.applier.applyUncached(ctx, binding)
+	return binding
 }
 
 // zones are those assigned to the instance, by name: live ones in order, and the names of all, those that are on their

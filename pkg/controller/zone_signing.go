@@ -3,17 +3,12 @@ package controller
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -46,13 +41,6 @@ func (s signing) secret(zone *v1beta1.DNSZone) string {
 		return ""
 	}
 	return zoneKeySecret(s.owner.GetName(), source.DNSName(zone))
-}
-
-// zoneKeySecret names the Secret with the keys of a zone on the servers of a cluster, or of an instance that stands alone. A
-// zone that is made anew there finds its keys again.
-func zoneKeySecret(owner, zone string) string {
-	digest := sha256.Sum256([]byte(zone))
-	return owner + "-dnssec-" + hex.EncodeToString(digest[:8])
 }
 
 // signingOf decides how a zone is signed on its instances.
@@ -141,32 +129,6 @@ func (s signing) addresses(instances []*v1beta1.Bind9Instance, role v1beta1.Serv
 
 func (s *surroundings) signs(server observe.Server) bool {
 	return s.signing.signer != nil && server.Namespace == s.signing.signer.Namespace && server.Instance == s.signing.signer.Name
-}
-
-// ensureKeySecret makes the Secret for the zone's keys and lets the sidecars of the signer's namespace use it: it, and no
-// other.
-func (p *pass) ensureKeySecret(ctx context.Context) error {
-	name, owner := p.signing.secret(p.zone), p.signing.owner
-	if name == "" {
-		return nil
-	}
-	labels := map[string]string{named.LabelName: named.AppName, named.LabelPartOf: owner.GetName(), named.LabelManagedBy: named.Manager}
-	annotations := map[string]string{v1beta1.ZoneAnnotation: p.zone.Spec.ZoneName}
-	reference := func() *metav1ac.OwnerReferenceApplyConfiguration {
-		return named.OwnerReference(owner.kind.GroupVersion().String(), owner.kind.Kind, owner)
-	}
-	secret := corev1ac.Secret(name, owner.namespace).WithLabels(labels).WithAnnotations(annotations).WithOwnerReferences(reference())
-	role := rbacv1ac.Role(name, owner.namespace).WithLabels(labels).WithAnnotations(annotations).WithOwnerReferences(reference()).
-		WithRules(rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("secrets").WithResourceNames(name).WithVerbs("get", "patch"))
-	binding := rbacv1ac.RoleBinding(name, owner.namespace).WithLabels(labels).WithAnnotations(annotations).WithOwnerReferences(reference()).
-		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(name)).
-		WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(owner.namespace).WithName(named.ServiceAccountName))
-	for _, o := range []childConfiguration{secret, role, binding} {
-		if err := p.applier.applyUncached(ctx, o); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tellSigning tells how the zone is signed.

@@ -76,7 +76,7 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 		return nil, err
 	}
 	return corev1ac.PodSpec().
-		WithServiceAccountName(ServiceAccountName).
+		WithServiceAccountName(ServiceAccountName(w.Instance.Name)).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(30).

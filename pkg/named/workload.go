@@ -33,8 +33,9 @@ const (
 	Manager = "lockstep"
 )
 
-// ServiceAccountName is that of the pods, in every namespace that has instances.
-const ServiceAccountName = "lockstep-bind9"
+// ServiceAccountName is that of an instance's pods. Every instance has one of its own, so that each can be given what it
+// alone needs.
+func ServiceAccountName(instance string) string { return instance + "-bind9" }
 
 // ChecksumAnnotation on a pod template is the digest of all that named reads only when it starts.
 const ChecksumAnnotation = v1beta1.GroupName + "/config-checksum"
@@ -225,17 +226,10 @@ func pullSecrets(names []string) []*corev1ac.LocalObjectReferenceApplyConfigurat
 	return out
 }
 
-// ServiceAccount is shared by all instances of a namespace and owned by them all.
-func ServiceAccount(namespace string, instances []*v1beta1.Bind9Instance) *corev1ac.ServiceAccountApplyConfiguration {
-	account := corev1ac.ServiceAccount(ServiceAccountName, namespace).
-		WithLabels(map[string]string{LabelName: AppName, LabelManagedBy: Manager}).
-		WithAutomountServiceAccountToken(false)
-	for _, instance := range instances {
-		account.WithOwnerReferences(metav1ac.OwnerReference().
-			WithAPIVersion(v1beta1.GroupVersion.String()).WithKind("Bind9Instance").
-			WithName(instance.Name).WithUID(instance.UID))
-	}
-	return account
+// ServiceAccount is what the instance's sidecars are to Kubernetes. What it may do is granted elsewhere.
+func (w Workload) ServiceAccount() *corev1ac.ServiceAccountApplyConfiguration {
+	return corev1ac.ServiceAccount(ServiceAccountName(w.Instance.Name), w.Instance.Namespace).
+		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithAutomountServiceAccountToken(false)
 }
 
 func pullPolicy(policy corev1.PullPolicy) corev1.PullPolicy {

@@ -108,6 +108,9 @@ func TestStatefulSet(t *testing.T) {
 	if set.Name != "prod-primary-0" || set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || *set.Spec.Replicas != 1 {
 		t.Errorf("StatefulSet %+v", set.Spec)
 	}
+	if pod.Spec.ServiceAccountName != *workload(t).ServiceAccount().Name {
+		t.Errorf("the pods run as %s", pod.Spec.ServiceAccountName)
+	}
 	if len(pod.Spec.ReadinessGates) != 1 || pod.Spec.ReadinessGates[0].ConditionType != v1beta1.ZonesLoadedGate {
 		t.Errorf("gates %v", pod.Spec.ReadinessGates)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ func TestDNSSEC(t *testing.T) {
 		s.served("www.signed.test", "A", "192.0.2.1")
 		ds := s.signed()
 		s.proved(ds, "www.signed.test.")
+		s.keysAreTheSigners()
 
 		old := s.pod("dns-primary-0-0")
 		if err := s.client.Delete(s.Context(), old); err != nil {
@@ -89,6 +91,38 @@ func TestDNSSEC(t *testing.T) {
 		f.create(f.a("after", "after", "192.0.2.3"))
 		f.served("after.turned.test", "A", "192.0.2.3")
 	})
+}
+
+// keysAreTheSigners: Kubernetes lets the account of the pod that signs read the Secret of the zone's keys, and refuses it to
+// those of the zone's other servers. None may list Secrets.
+func (f *fixture) keysAreTheSigners() {
+	f.Helper()
+	var secrets corev1.SecretList
+	if err := f.client.List(f.Context(), &secrets, client.InNamespace(f.namespace)); err != nil {
+		f.Fatal(err)
+	}
+	at := slices.IndexFunc(secrets.Items, func(s corev1.Secret) bool { return s.Annotations[v1beta1.ZoneAnnotation] == f.zone })
+	if at < 0 {
+		f.Fatalf("no Secret has the keys of %s", f.zone)
+	}
+	for pod, signs := range map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": false} {
+		account := f.pod(pod).Spec.ServiceAccountName
+		for verb, want := range map[string]bool{"get": signs, "patch": signs, "list": false, "delete": false} {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:   "system:serviceaccount:" + f.namespace + ":" + account,
+				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + f.namespace, "system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: f.namespace, Verb: verb, Version: "v1", Resource: "secrets", Name: secrets.Items[at].Name,
+				},
+			}}
+			if err := f.client.Create(f.Context(), review); err != nil {
+				f.Fatal(err)
+			}
+			if review.Status.Allowed != want {
+				f.Errorf("pod %s, as account %s: %s of the zone's keys is allowed: %t", pod, account, verb, review.Status.Allowed)
+			}
+		}
+	}
 }
 
 // policy sets the zone's dnssecPolicy.
