@@ -140,8 +140,8 @@ func (o *Options) managerOptions() ctrl.Options {
 				&appsv1.StatefulSet{}: {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},
 			},
 		},
-		// Secrets are read one at a time and by name, never listed.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		// Secrets and users' ConfigMaps are read one at a time and by name, never listed.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	}
 }
 

@@ -46,6 +46,7 @@ type instanceReconciler struct {
 	rollout      rollout
 	authority    *authority
 	certificates certificates
+	configMaps   configMaps
 
 	mu sync.Mutex
 	// noted are the generations whose ignored fields were told.
@@ -91,6 +92,13 @@ type instancePass struct {
 	again time.Duration
 }
 
+// lookAgain has the instance looked at again after that time, or sooner.
+func (p *instancePass) lookAgain(after time.Duration) {
+	if p.again == 0 || after < p.again {
+		p.again = after
+	}
+}
+
 func (p *instancePass) run(ctx context.Context) error {
 	owner, err := p.findCluster(ctx)
 	if err != nil || !p.facts.Problem.Holds() {
@@ -101,10 +109,11 @@ func (p *instancePass) run(ctx context.Context) error {
 	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), apierrors.IsInvalid(err):
 		p.facts.Problem, p.facts.Terminal = status.No(status.ConfigurationInvalid, err.Error()), true
 		if errors.Is(err, named.ErrKey) {
-			p.again = problemPause // No event tells of a Secret that has been repaired.
+			p.lookAgain(problemPause) // No event tells of a Secret that has been repaired.
 		}
 	case apierrors.IsNotFound(err):
-		p.facts.Problem, p.facts.Timeout, p.again = status.No(status.NotReady, err.Error()), p.deps.Timeouts.of(err), time.Second
+		p.facts.Problem, p.facts.Timeout = status.No(status.NotReady, err.Error()), p.deps.Timeouts.of(err)
+		p.lookAgain(time.Second)
 	case err != nil:
 		return err
 	}
@@ -175,6 +184,9 @@ func (p *instancePass) makeWorkload(ctx context.Context, owner cluster) error {
 	if err := p.applier.applyUncached(ctx, p.workload.DisruptionBudget(owner.reference())); err != nil {
 		return err
 	}
+	if err := p.readReplacements(ctx); err != nil {
+		return err
+	}
 	return p.applyStatefulSet(ctx)
 }
 
@@ -234,7 +246,7 @@ func (p *instancePass) applyStatefulSet(ctx context.Context) error {
 			return err
 		}
 		if !turn {
-			p.again = rolloutPause
+			p.lookAgain(rolloutPause)
 			return nil
 		}
 	}

@@ -21,7 +21,7 @@ func (p *instancePass) findKeys(ctx context.Context, owner cluster) error {
 		if err != nil {
 			return err
 		}
-		p.again = again
+		p.lookAgain(again)
 	}
 	if _, err := p.keys.transfer(ctx, p.instance); err != nil {
 		return err

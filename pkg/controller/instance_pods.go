@@ -57,8 +57,8 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 	}
 	wg.Wait()
 	for ordinal, wait := range waits {
-		if wait > 0 && (p.again == 0 || wait < p.again) {
-			p.again = wait
+		if wait > 0 {
+			p.lookAgain(wait)
 		}
 		if pod := p.facts.Pods[ordinal]; terminal[ordinal] && p.facts.Failure.Status == "" {
 			p.facts.Failure = status.No(pod.Problem.Reason, "Pod "+pod.Name+" "+pod.Problem.Message)
@@ -67,8 +67,8 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 	if err := p.blameUpstream(ctx, live); err != nil {
 		return err
 	}
-	if p.leaving.Load() && p.again == 0 {
-		p.again = leavingPause
+	if p.leaving.Load() {
+		p.lookAgain(leavingPause)
 	}
 	return errors.Join(problems...)
 }

@@ -2,6 +2,7 @@ package named
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,21 +62,18 @@ func (w Workload) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 
 // configVolume puts the configuration files, ours or those of a user's ConfigMap, and the keys into one directory.
 func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
-	refs := w.configMapRefs()
+	replaced := w.ReplacedFiles()
 	own := corev1ac.ConfigMapProjection().WithName(w.Instance.Name + "-config").WithItems(item(ControlFile, ControlFile))
-	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440)
-	for file, name := range map[string]string{MainFile: refs.NamedConf, OptionsFile: refs.NamedConfOptions, ZonesFile: refs.NamedConfZones} {
-		if name == "" {
+	for _, file := range []string{MainFile, OptionsFile, ZonesFile} {
+		if replaced[file] == "" {
 			own.WithItems(item(file, file))
 		}
 	}
 	sortItems(own.Items)
-	projected.WithSources(corev1ac.VolumeProjection().WithConfigMap(own))
-	for _, replaced := range [][2]string{{refs.NamedConf, MainFile}, {refs.NamedConfOptions, OptionsFile}, {refs.NamedConfZones, ZonesFile}} {
-		if replaced[0] != "" {
-			projected.WithSources(corev1ac.VolumeProjection().WithConfigMap(
-				corev1ac.ConfigMapProjection().WithName(replaced[0]).WithItems(item(replaced[1], replaced[1]))))
-		}
+	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440).WithSources(corev1ac.VolumeProjection().WithConfigMap(own))
+	for _, file := range slices.Sorted(maps.Keys(replaced)) {
+		projected.WithSources(corev1ac.VolumeProjection().WithConfigMap(
+			corev1ac.ConfigMapProjection().WithName(replaced[file]).WithItems(item(file, file))))
 	}
 	w.projectKeys(projected, KeyClauseEntry, "keys/")
 	return corev1ac.Volume().WithName(volumeConfig).WithProjected(projected)

@@ -55,6 +55,8 @@ type Workload struct {
 	AllowedServiceAccounts []string
 	// NoticeReaders, as "namespace/name", may read the sidecar's notices of new serials and nothing else.
 	NoticeReaders []string
+	// Replacements have the content of the files of ReplacedFiles. Pods are replaced when it changes.
+	Replacements map[string]string
 }
 
 func (w Workload) role() v1beta1.ServerRole { return w.Instance.Spec.Role.Normalize() }
@@ -92,6 +94,14 @@ func (w Workload) bindcar() v1beta1.BindcarConfig {
 
 func (w Workload) configMapRefs() v1beta1.ConfigMapRefs {
 	return ptr.Deref(first(w.Instance.Spec.ConfigMapRefs, w.Cluster.ConfigMapRefs), v1beta1.ConfigMapRefs{})
+}
+
+// ReplacedFiles are the configuration files that are a user's: the name of the ConfigMap for each.
+func (w Workload) ReplacedFiles() map[string]string {
+	refs := w.configMapRefs()
+	files := map[string]string{MainFile: refs.NamedConf, OptionsFile: refs.NamedConfOptions, ZonesFile: refs.NamedConfZones}
+	maps.DeleteFunc(files, func(_, configMap string) bool { return configMap == "" })
+	return files
 }
 
 func (w Workload) imageConfig() v1beta1.ImageConfig {
@@ -196,8 +206,10 @@ func (w Workload) ConfigMap() (*corev1ac.ConfigMapApplyConfiguration, error) {
 		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithData(files), nil
 }
 
-// checksum covers the rendered files. Keys are not part of it: they change without a restart.
+// checksum covers the files that named reads, rendered or a user's. Keys are not part of it: they change without a restart.
 func (w Workload) checksum(files map[string]string) string {
+	files = maps.Clone(files)
+	maps.Copy(files, w.Replacements)
 	digest := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(digest, "%s\n%s\n", name, files[name])

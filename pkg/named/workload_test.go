@@ -223,6 +223,24 @@ func TestReplacedFiles(t *testing.T) {
 	}
 }
 
+// TestReplacedContent: a change of a user's file replaces pods, one of what it stands in place of does not.
+func TestReplacedContent(t *testing.T) {
+	checksum := func(content string, recursion bool) string {
+		w := workload(t)
+		w.Cluster.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
+		w.Cluster.Global = &v1beta1.Bind9Config{Recursion: ptr.To(recursion)}
+		w.Replacements = map[string]string{"named.conf.options": content}
+		return statefulSet(t, w).Spec.Template.Annotations[named.ChecksumAnnotation]
+	}
+	was := checksum("options {};", false)
+	if checksum("options { };", false) == was {
+		t.Error("another content has the same checksum")
+	}
+	if checksum("options {};", true) != was {
+		t.Error("options that are not used change the checksum")
+	}
+}
+
 func TestInvalidSpecifications(t *testing.T) {
 	w := workload(t)
 	w.Instance.Spec.Storage = &v1beta1.StorageConfig{

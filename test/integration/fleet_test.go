@@ -146,6 +146,12 @@ func TestFleetMistakes(t *testing.T) {
 		}
 		return nil
 	})
+	generated := &corev1.ConfigMap{}
+	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: "crash-config"}, generated); err != nil {
+		f.Fatal(err)
+	}
+	change(f, &corev1.ConfigMap{ObjectMeta: f.meta("mine", nil)}, func(c *corev1.ConfigMap) { c.Data = generated.Data })
+	told(f, bringUp, crash, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod crash-0 is ready")
 }
 
 // A change of the cluster replaces its pods one instance after the other.
