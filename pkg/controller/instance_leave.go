@@ -7,8 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -22,14 +24,33 @@ type departure struct {
 	zone     string
 }
 
+// takeOff takes the zones off a pod that are not the instance's any more and may leave it. The error is the sidecar's.
+func (l *podLook) takeOff(ctx context.Context, sidecar bindcar.Server, departing []string) (troubled, err error) {
+	if len(departing) == 0 {
+		return nil, nil
+	}
+	all, err := l.listHomes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, zone := range departing {
+		if !l.mayLeave(zone, all) {
+			l.leaving.Store(true)
+			continue
+		}
+		if err := l.deps.Bindcar.DeleteZone(ctx, sidecar, zone); err != nil && !bindcar.IsNotFound(err) {
+			return err, nil
+		}
+		log.FromContext(ctx).Info("zone taken off a pod that it is not assigned to", "pod", l.pod.Name, "zone", zone)
+	}
+	return nil, nil
+}
+
 // mayLeave tells whether a zone that is not the instance's any more may be taken off its pods: when no DNSZone gives it
 // to others, or when these serve it. Until then the old servers answer, with what they had last.
-func (p *instancePass) mayLeave(ctx context.Context, name string) (bool, error) {
+func (p *instancePass) mayLeave(name string, all homes) bool {
 	key := departure{client.ObjectKeyFromObject(p.instance), name}
-	serving, of, err := p.arrived(ctx, name)
-	if err != nil {
-		return false, err
-	}
+	serving, of := all.arrived(name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since, known := p.departures[key]
@@ -38,13 +59,13 @@ func (p *instancePass) mayLeave(ctx context.Context, name string) (bool, error) 
 	}
 	if leaves(serving, of, p.now().Sub(since)) {
 		delete(p.departures, key)
-		return true, nil
+		return true
 	}
 	if p.departures == nil {
 		p.departures = map[departure]time.Time{}
 	}
 	p.departures[key] = since
-	return false, nil
+	return false
 }
 
 // stay forgets departures of zones that are the instance's again.
@@ -62,32 +83,49 @@ func leaves(serving, of int, waited time.Duration) bool {
 	return serving == of || serving > 0 && waited >= stuckAfter
 }
 
-// arrived counts the instances that are to serve the zone of that name, and those of them that do.
-func (p *instancePass) arrived(ctx context.Context, name string) (serving, of int, err error) {
+// homes are where zones are to be served.
+type homes struct {
+	// zones are those that are served under each name, but the ones on their way out.
+	zones     map[string][]*v1beta1.DNSZone
+	instances []*v1beta1.Bind9Instance
+}
+
+// listHomes has to come after a pod has told which zones it has: then it knows of every zone that the pod was given.
+func (p *instancePass) listHomes(ctx context.Context) (homes, error) {
 	var zones v1beta1.DNSZoneList
 	if err := p.client.List(ctx, &zones, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, 0, err
+		return homes{}, err
 	}
 	instances, err := listInstances(ctx, p.client)
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, zone := range pointers(zones.Items) {
-		if source.DNSName(zone) != name || !zone.DeletionTimestamp.IsZero() || duplicate(zone) {
-			continue
+	return homesOf(pointers(zones.Items), instances), err
+}
+
+func homesOf(zones []*v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) homes {
+	all := homes{zones: make(map[string][]*v1beta1.DNSZone, len(zones)), instances: instances}
+	for _, zone := range zones {
+		if zone.DeletionTimestamp.IsZero() && !duplicate(zone) {
+			name := source.DNSName(zone)
+			all.zones[name] = append(all.zones[name], zone)
 		}
+	}
+	return all
+}
+
+// arrived counts the instances that are to serve the zone of that name, and those of them that do.
+func (h homes) arrived(name string) (serving, of int) {
+	for _, zone := range h.zones[name] {
 		configured := map[client.ObjectKey]bool{}
 		for _, i := range zone.Status.Bind9Instances {
 			configured[client.ObjectKey{Namespace: i.Namespace, Name: i.Name}] = i.Status == v1beta1.ZoneConfigured
 		}
-		for _, i := range source.InstancesOf(zone, instances) {
+		for _, i := range source.InstancesOf(zone, h.instances) {
 			of++
 			if configured[client.ObjectKeyFromObject(i)] {
 				serving++
 			}
 		}
 	}
-	return serving, of, nil
+	return serving, of
 }
 
 // duplicate tells whether another DNSZone of the same name is served in place of this one.

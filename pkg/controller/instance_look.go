@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/named"
@@ -44,19 +43,18 @@ func (l *podLook) at(ctx context.Context, required []string, assigned map[string
 	if err != nil {
 		return l.trouble(err), nil
 	}
+	var departing []string
 	for _, zone := range list.Items {
 		if zone.Added && !assigned[zone.Name] {
-			if gone, err := l.mayLeave(ctx, zone.Name); err != nil {
-				return status.Verdict{}, err
-			} else if !gone {
-				l.leaving.Store(true)
-				continue
-			}
-			if err := l.deps.Bindcar.DeleteZone(ctx, sidecar, zone.Name); err != nil && !bindcar.IsNotFound(err) {
-				return l.trouble(err), nil
-			}
-			log.FromContext(ctx).Info("zone taken off a pod that it is not assigned to", "pod", l.pod.Name, "zone", zone.Name)
+			departing = append(departing, zone.Name)
 		}
+	}
+	troubled, err := l.takeOff(ctx, sidecar, departing)
+	if err != nil {
+		return status.Verdict{}, err
+	}
+	if troubled != nil {
+		return l.trouble(troubled), nil
 	}
 	l.gate.calm()
 	serves := l.served(ctx, l.gate, netip.AddrPortFrom(ip, named.Port), list, required)

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 // rolloutPause is how soon an instance asks again for its turn to change.
@@ -143,13 +143,5 @@ func (p *instancePass) exposed(ctx context.Context, set *appsv1.StatefulSet) (bo
 		return false, err
 	}
 	pod := pods[named.PodName(set.Name, int(ptr.Deref(set.Spec.Replicas, 1))-1)]
-	if pod == nil {
-		return false, nil
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue, nil
-		}
-	}
-	return false, nil
+	return pod != nil && status.PodReady(pod), nil
 }

@@ -5,7 +5,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 func TestMayRoll(t *testing.T) {
@@ -80,6 +84,33 @@ func TestLeaves(t *testing.T) {
 	} {
 		if got := leaves(c.serving, c.of, c.waited); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestArrived: a zone has arrived on the instances that it is Configured on, of those that are to serve it.
+func TestArrived(t *testing.T) {
+	instance := func(name string) *v1beta1.Bind9Instance {
+		return &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name}, Spec: v1beta1.Bind9InstanceSpec{ClusterRef: "new"}}
+	}
+	zone := func(name string, edit func(*v1beta1.DNSZone)) *v1beta1.DNSZone {
+		z := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name}, Spec: v1beta1.DNSZoneSpec{ZoneName: name, ClusterRef: "new"}}
+		for of, state := range map[string]v1beta1.ZoneInstanceStatus{"a": v1beta1.ZoneConfigured, "b": v1beta1.ZoneClaimed, "old": v1beta1.ZoneConfigured} {
+			z.Status.Bind9Instances = append(z.Status.Bind9Instances, v1beta1.ZoneInstance{Namespace: "dns", Name: of, Status: state})
+		}
+		edit(z)
+		return z
+	}
+	all := homesOf([]*v1beta1.DNSZone{
+		zone("moves.test", func(*v1beta1.DNSZone) {}),
+		zone("goes.test", func(z *v1beta1.DNSZone) { z.DeletionTimestamp = ptr.To(metav1.Unix(1, 0)) }),
+		zone("twice.test", func(z *v1beta1.DNSZone) {
+			z.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, Reason: status.DuplicateZone}}
+		}),
+	}, []*v1beta1.Bind9Instance{instance("a"), instance("b")})
+	for name, want := range map[string][2]int{"moves.test": {1, 2}, "goes.test": {0, 0}, "twice.test": {0, 0}, "unknown.test": {0, 0}} {
+		if serving, of := all.arrived(name); [2]int{serving, of} != want {
+			t.Errorf("%s: %d of %d, want %d of %d", name, serving, of, want[0], want[1])
 		}
 	}
 }

@@ -27,11 +27,6 @@ func Kind(kind string) schema.GroupKind {
 	return GroupVersion.WithKind(kind).GroupKind()
 }
 
-// Resource qualifies a plural resource name of this group.
-func Resource(resource string) schema.GroupResource {
-	return GroupVersion.WithResource(resource).GroupResource()
-}
-
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &DNSEndpoint{}, &DNSEndpointList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
