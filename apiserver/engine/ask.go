@@ -145,7 +145,7 @@ func (t *tracker) askOne(w *watched, i int) {
 	go func() {
 		ctx, cancel := context.WithTimeout(t.ctx, t.engine.options.Deadline)
 		defer cancel()
-		a := answer{zone, v, s, t.engine.observe(ctx, v, s, 0)}
+		a := answer{zone, v, s, t.engine.observe(ctx, v, s, time.Now())}
 		select {
 		case t.answers <- a:
 		case <-t.ctx.Done():

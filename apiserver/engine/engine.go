@@ -116,20 +116,16 @@ func (e *Engine) ready() error {
 	return apierrors.NewServiceUnavailable("the caches of this server are being filled")
 }
 
-// sinceBegan is the time from measuring the age of a request to using it. Without it, an answer that came in for this very
-// request could look too old for it.
-const sinceBegan = time.Millisecond
-
 // Get computes one SyncStatus from answers that are not older than the call, about the object as it is in the cluster
 // now. Errors are API errors.
 func (e *Engine) Get(ctx context.Context, kind syncstatus.Kind, namespace, name string) (*syncv1.SyncStatus, error) {
 	key := object{Kind: kind.Kind, Namespace: namespace, Name: name}
 	began := time.Now()
-	e.prefetch(ctx, key)
+	e.prefetch(ctx, key, began)
 	if err := e.freshen(ctx, kind, key); err != nil {
 		return nil, err
 	}
-	s := e.compute(ctx, []object{key}, time.Since(began)+sinceBegan)[0]
+	s := e.compute(ctx, []object{key}, began)[0]
 	if s == nil {
 		return nil, apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
 	}
@@ -141,12 +137,12 @@ func (e *Engine) Get(ctx context.Context, kind syncstatus.Kind, namespace, name 
 
 // prefetch asks the servers while it is still being found out what they should serve. Nobody waits for the answers here:
 // whoever asks next shares them.
-func (e *Engine) prefetch(ctx context.Context, key object) {
+func (e *Engine) prefetch(ctx context.Context, key object, since time.Time) {
 	if e.ready() != nil {
 		return
 	}
 	if s, _ := e.index.resolve(key); len(s.views) > 0 {
-		go e.judgeAll(context.WithoutCancel(ctx), judgements(s), 0)
+		go e.judgeAll(context.WithoutCancel(ctx), judgements(s), since)
 	}
 }
 
@@ -167,20 +163,20 @@ func (e *Engine) freshen(ctx context.Context, kind syncstatus.Kind, key object) 
 
 // compute gives the SyncStatus of each object, in order; nil for those that do not exist. Every zone that is needed
 // is observed once, all at the same time; those on which a server looks wrong once more, by what it transfers anew.
-func (e *Engine) compute(ctx context.Context, keys []object, maxAge time.Duration) []*syncv1.SyncStatus {
+func (e *Engine) compute(ctx context.Context, keys []object, since time.Time) []*syncv1.SyncStatus {
 	subjects := make([]subject, len(keys))
 	exists := make([]bool, len(keys))
 	for i, k := range keys {
 		subjects[i], exists[i] = e.index.resolve(k)
 	}
-	began, judged := time.Now(), judgements(subjects...)
+	judged := judgements(subjects...)
 	var wg sync.WaitGroup
 	for i, s := range subjects {
 		if exists[i] && isFleet(s.key.Kind) {
-			wg.Go(func() { e.askFleet(ctx, s.object, maxAge, nil) })
+			wg.Go(func() { e.askFleet(ctx, s.object, since, nil) })
 		}
 	}
-	e.judgeAll(ctx, judged, maxAge)
+	e.judgeAll(ctx, judged, since)
 	wg.Wait()
 	out := make([]*syncv1.SyncStatus, len(keys))
 	all := func() {
@@ -200,7 +196,7 @@ func (e *Engine) compute(ctx context.Context, keys []object, maxAge time.Duratio
 		}
 	}
 	if len(again) > 0 {
-		e.judgeAll(ctx, again, maxAge+time.Since(began))
+		e.judgeAll(ctx, again, since)
 		maps.Copy(judged, again)
 		all()
 	}
@@ -218,14 +214,14 @@ func judgements(subjects ...subject) map[*view]*syncstatus.Judgement {
 	return all
 }
 
-func (e *Engine) judgeAll(ctx context.Context, views map[*view]*syncstatus.Judgement, maxAge time.Duration) {
+func (e *Engine) judgeAll(ctx context.Context, views map[*view]*syncstatus.Judgement, since time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
 	defer cancel()
 	all := slices.Collect(maps.Keys(views))
 	judged := make([]*syncstatus.Judgement, len(all))
 	var wg sync.WaitGroup
 	for i, v := range all {
-		wg.Go(func() { judged[i] = e.judge(ctx, v, maxAge) })
+		wg.Go(func() { judged[i] = e.judge(ctx, v, since) })
 	}
 	wg.Wait()
 	for i, v := range all {
@@ -234,13 +230,15 @@ func (e *Engine) judgeAll(ctx context.Context, views map[*view]*syncstatus.Judge
 }
 
 // judge asks all servers of a zone at once. Answers from before the zone was declared as it is now are never used.
-func (e *Engine) judge(ctx context.Context, v *view, maxAge time.Duration) *syncstatus.Judgement {
-	maxAge = min(maxAge, time.Since(v.since))
+func (e *Engine) judge(ctx context.Context, v *view, since time.Time) *syncstatus.Judgement {
+	if since.Before(v.since) {
+		since = v.since
+	}
 	answers := make([]observe.Observation, len(v.servers))
 	var wg sync.WaitGroup
 	for i, s := range v.servers {
 		if s.Addr.IsValid() {
-			wg.Go(func() { answers[i] = e.observe(ctx, v, s, maxAge) })
+			wg.Go(func() { answers[i] = e.observe(ctx, v, s, since) })
 		}
 	}
 	wg.Wait()
@@ -248,7 +246,7 @@ func (e *Engine) judge(ctx context.Context, v *view, maxAge time.Duration) *sync
 }
 
 // observe asks one server for one zone.
-func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, maxAge time.Duration) observe.Observation {
+func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, since time.Time) observe.Observation {
 	zone := v.declared.ZoneName()
 	instance := v.instances[object{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}]
 	var secret types.NamespacedName
@@ -260,7 +258,7 @@ func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, maxAge 
 	if e.verified.due(s.Addr, zone, e.options.VerifyInterval) {
 		e.observer.Invalidate(s.Addr, zone)
 	}
-	o := e.observer.Observe(ctx, s.Addr, zone, key, maxAge)
+	o := e.observer.Observe(ctx, s.Addr, zone, key, since)
 	e.fleet.keepZone(zoneAt{s.Addr, strings.TrimSuffix(zone, ".")}, o)
 	var we *wire.Error
 	if errors.As(o.Err, &we) && we.TSIGError != 0 {

@@ -99,14 +99,13 @@ func instanceOf(s observe.Server) object {
 	return object{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
 }
 
-// askFleet asks all servers of a fleet, and the primaries of their zones, unless they answered at most maxAge ago. About
+// askFleet asks all servers of a fleet, and the primaries of their zones, unless they were asked at since or later. About
 // followed zones, by DNS name, somebody else asks: only what was never answered is asked for. It returns the number of
 // questions that the fleet is worth.
-func (e *Engine) askFleet(ctx context.Context, o metav1.Object, maxAge time.Duration, followed map[string]bool) (questions int) {
+func (e *Engine) askFleet(ctx context.Context, o metav1.Object, since time.Time, followed map[string]bool) (questions int) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
 	defer cancel()
 	f := e.index.fleetOfObject(o)
-	since := time.Now().Add(-maxAge)
 	var wg sync.WaitGroup
 	wanted := map[zoneAt]bool{}
 	for _, s := range f.servers {
@@ -120,7 +119,7 @@ func (e *Engine) askFleet(ctx context.Context, o metav1.Object, maxAge time.Dura
 			}
 		}
 		if e.fleet.pod(s.Addr).at.Before(since) {
-			wg.Go(func() { e.askPod(ctx, s, maxAge > 0) })
+			wg.Go(func() { e.askPod(ctx, s) })
 		}
 	}
 	for at := range wanted {
@@ -132,11 +131,11 @@ func (e *Engine) askFleet(ctx context.Context, o metav1.Object, maxAge time.Dura
 	return len(f.servers) + len(wanted)
 }
 
-// askPod asks one server for its version, unless the one that is known will do, and its sidecar whether it and named answer.
-func (e *Engine) askPod(ctx context.Context, s observe.Server, knownWillDo bool) {
+// askPod asks one server for its version, unless it is known, and its sidecar whether it and named answer.
+func (e *Engine) askPod(ctx context.Context, s observe.Server) {
 	a := podAnswer{at: time.Now(), restarts: s.Restarts}
 	var wg sync.WaitGroup
-	if last := e.fleet.pod(s.Addr); knownWillDo && last.version != "" && last.restarts == s.Restarts && time.Since(last.versionAt) < versionKept {
+	if last := e.fleet.pod(s.Addr); last.version != "" && last.restarts == s.Restarts && time.Since(last.versionAt) < versionKept {
 		a.version, a.versionAt = last.version, last.versionAt
 	} else {
 		a.versionAt = a.at

@@ -23,13 +23,13 @@ func (t *tracker) askFleet(k *known) {
 		return
 	}
 	k.asking = true
-	key, o, maxAge := k.key, k.object, t.engine.options.WatchInterval/2
+	key, o, since := k.key, k.object, time.Now().Add(-t.engine.options.WatchInterval/2)
 	followed := map[string]bool{}
 	for _, w := range t.zones {
 		followed[source.DNSName(w.view.zone)] = true
 	}
 	go func() {
-		a := askedFleet{key, t.engine.askFleet(t.ctx, o, maxAge, followed)}
+		a := askedFleet{key, t.engine.askFleet(t.ctx, o, since, followed)}
 		select {
 		case t.askedFleets <- a:
 		case <-t.ctx.Done():

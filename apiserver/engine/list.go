@@ -126,12 +126,13 @@ func (e *Engine) List(ctx context.Context, q Query) (*syncv1.SyncStatusList, err
 	if err := e.ready(); err != nil {
 		return nil, err
 	}
-	maxAge := e.options.MaxAge
+	since := time.Now()
 	if kind, key, ok := q.named(); ok {
 		if err := e.freshen(ctx, kind, key); err != nil {
 			return nil, err
 		}
-		maxAge = 0
+	} else {
+		since = since.Add(-e.options.MaxAge)
 	}
 	keys, err := e.after(e.candidates(q), q.Continue)
 	if err != nil {
@@ -139,7 +140,7 @@ func (e *Engine) List(ctx context.Context, q Query) (*syncv1.SyncStatusList, err
 	}
 	began := e.revisions.current()
 	out := &syncv1.SyncStatusList{Items: []syncv1.SyncStatus{}}
-	rest := e.fill(ctx, q, keys, maxAge, out)
+	rest := e.fill(ctx, q, keys, since, out)
 	e.complete(out, began)
 	if q.Continue != "" {
 		p, _ := parsePage(q.Continue) // after has parsed it
@@ -161,7 +162,7 @@ func (e *Engine) more(out *syncv1.SyncStatusList, q Query, rest []object) {
 }
 
 // fill computes keys in order until the page is full, and returns those that are left.
-func (e *Engine) fill(ctx context.Context, q Query, keys []object, maxAge time.Duration, out *syncv1.SyncStatusList) []object {
+func (e *Engine) fill(ctx context.Context, q Query, keys []object, since time.Time, out *syncv1.SyncStatusList) []object {
 	for len(keys) > 0 {
 		n := len(keys)
 		if q.Limit > 0 {
@@ -170,7 +171,7 @@ func (e *Engine) fill(ctx context.Context, q Query, keys []object, maxAge time.D
 		if n == 0 {
 			break
 		}
-		for _, s := range e.compute(ctx, keys[:n], maxAge) {
+		for _, s := range e.compute(ctx, keys[:n], since) {
 			if q.matches(s) {
 				out.Items = append(out.Items, *s)
 			}

@@ -131,7 +131,7 @@ func (p *pass) serial(ctx context.Context, server observe.Server) observe.Observ
 
 func (p *pass) observe(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
 	return p.ask(ctx, server, func(name string) observe.Observation {
-		return p.deps.Observer.Observe(ctx, server.Addr, name, key, 0)
+		return p.deps.Observer.Observe(ctx, server.Addr, name, key, time.Now())
 	})
 }
 

@@ -67,7 +67,7 @@ func TestWhatServersAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observe.New(observe.Options{Timeout: 300 * time.Millisecond})
-			obs := o.Observe(t.Context(), tc.server.Addr, tc.zone, tc.key, 0)
+			obs := o.Observe(t.Context(), tc.server.Addr, tc.zone, tc.key, time.Now())
 			if obs.Reason() != tc.reason || obs.Rcode != tc.rcode || obs.Authoritative != tc.authoritative || obs.Message() != tc.message {
 				t.Errorf("%q, rcode %d, authoritative %t, %q", obs.Reason(), obs.Rcode, obs.Authoritative, obs.Message())
 			}
@@ -116,7 +116,7 @@ func TestFleet(t *testing.T) {
 	primary, secondaries := named.StartFleet(t, 2, named.Zone{Name: zone, Serial: 7, Records: hosts(2000)})
 	o := observe.New(observe.Options{})
 	look := func(s *named.Server) observe.Observation {
-		return o.Observe(t.Context(), s.Addr, zone, &primary.Transfer, 0)
+		return o.Observe(t.Context(), s.Addr, zone, &primary.Transfer, time.Now())
 	}
 	first := look(primary)
 	if first.Mirror == nil || first.Mirror.Len() != 2002 || first.Mirror.SOA.Serial != 7 || first.RTT <= 0 {
@@ -134,7 +134,7 @@ func TestFleet(t *testing.T) {
 			if obs.Mirror == nil || obs.Mirror.SOA != w.soa || obs.Mirror.Len() != 2003+i {
 				t.Fatalf("%+v", obs)
 			}
-			full := observe.New(observe.Options{}).Observe(t.Context(), s.Addr, zone, &primary.Transfer, 0)
+			full := observe.New(observe.Options{}).Observe(t.Context(), s.Addr, zone, &primary.Transfer, time.Now())
 			if !full.Mirror.SameContent(obs.Mirror) {
 				t.Fatal("mirror and full transfer differ")
 			}
@@ -173,7 +173,7 @@ func TestMaxAgeAndInvalidate(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
 	o := observe.New(observe.Options{})
 	look := func(maxAge time.Duration) observe.Observation {
-		return o.Observe(t.Context(), s.Addr, zone, &s.Transfer, maxAge)
+		return o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now().Add(-maxAge))
 	}
 	first := look(0)
 	if again := look(time.Minute); again.At != first.At || again.Mirror != first.Mirror {
@@ -231,7 +231,7 @@ func TestDeadServer(t *testing.T) {
 		for i := range n {
 			wg.Go(func() {
 				name := fmt.Sprintf("z%d.test.", i)
-				obs := o.Observe(ctx, s.Addr, name, &s.Transfer, time.Second)
+				obs := o.Observe(ctx, s.Addr, name, &s.Transfer, time.Now().Add(-time.Second))
 				var e *wire.Error
 				if obs.Reason() != observe.ReasonUnreachable || !errors.As(obs.Err, &e) || e.Zone != name {
 					t.Errorf("%s: %v", name, obs.Err)
@@ -260,13 +260,13 @@ func TestSharedWork(t *testing.T) {
 	o := observe.New(observe.Options{})
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
-	if obs := o.Observe(hasty, s.Addr, zone, &s.Transfer, 0); obs.Rcode != observe.NoReply || !errors.Is(obs.Err, context.Canceled) {
+	if obs := o.Observe(hasty, s.Addr, zone, &s.Transfer, time.Now()); obs.Rcode != observe.NoReply || !errors.Is(obs.Err, context.Canceled) {
 		t.Errorf("%+v", obs)
 	}
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			if obs := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Minute); obs.Mirror == nil {
+			if obs := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now().Add(-time.Minute)); obs.Mirror == nil {
 				t.Errorf("%+v", obs)
 			}
 		})
@@ -282,7 +282,7 @@ func TestIdle(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
 	for idleAfter, kept := range map[time.Duration]int{time.Minute: 1, 50 * time.Millisecond: 0} {
 		o := observe.New(observe.Options{IdleAfter: idleAfter})
-		o.Observe(t.Context(), s.Addr, zone, &s.Transfer, 0)
+		o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now())
 		deadline := time.Now().Add(5 * time.Second)
 		for kept == 0 && o.Kept() > 0 && time.Now().Before(deadline) {
 			time.Sleep(time.Millisecond)
@@ -317,7 +317,7 @@ func BenchmarkThousandZones(b *testing.B) {
 		var wg sync.WaitGroup
 		for _, z := range zones {
 			wg.Go(func() {
-				if obs := o.Observe(b.Context(), s.Addr, z.Name, &s.Transfer, 0); obs.Mirror == nil {
+				if obs := o.Observe(b.Context(), s.Addr, z.Name, &s.Transfer, time.Now()); obs.Mirror == nil {
 					b.Error(obs.Message())
 				}
 			})
@@ -335,7 +335,7 @@ func BenchmarkFullTransfer100k(b *testing.B) {
 	o := observe.New(observe.Options{})
 	for b.Loop() {
 		o.Forget(s.Addr, zone)
-		if obs := o.Observe(b.Context(), s.Addr, zone, &s.Transfer, 0); obs.Mirror.Len() != 100_002 {
+		if obs := o.Observe(b.Context(), s.Addr, zone, &s.Transfer, time.Now()); obs.Mirror.Len() != 100_002 {
 			b.Fatal(obs)
 		}
 	}
@@ -349,7 +349,7 @@ func BenchmarkObserveAfterChange(b *testing.B) {
 	defer p.Close()
 	target := rfc2136.Target{Server: s.Addr, Zone: zone, Key: &s.Update}
 	look := func(addr netip.AddrPort) observe.Observation {
-		return o.Observe(b.Context(), addr, zone, &s.Transfer, 0)
+		return o.Observe(b.Context(), addr, zone, &s.Transfer, time.Now())
 	}
 	soa := look(s.Addr).SOA
 	n := 0

@@ -56,12 +56,11 @@ func New(options Options) *Observer {
 	return &Observer{options: options, zones: map[target]*zone{}, servers: map[netip.AddrPort]*server{}}
 }
 
-// Observe tells what the server serves of the zone (a canonical name), from an observation that began at most maxAge
-// ago or, with 0, after the call. Calls for the same server and zone share one. The key signs transfers; the SOA is asked
+// Observe tells what the server serves of the zone (a canonical name), from an observation that began at since
+// or later. Calls for the same server and zone share one. The key signs transfers; the SOA is asked
 // for as any resolver does. When ctx ends before the server has answered, Err says so and Rcode is NoReply; the work
 // goes on and serves the next caller.
-func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, maxAge time.Duration) Observation {
-	since := time.Now().Add(-maxAge)
+func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, since time.Time) Observation {
 	for {
 		last, done := o.lastOrFlight(ctx, target{server, zone}, key, since)
 		if done == nil {

@@ -45,7 +45,7 @@ func newBench(t *testing.T, records string) *bench {
 // read tells what the server holds.
 func (b *bench) read() *observe.Mirror {
 	b.t.Helper()
-	obs := b.observer.Observe(b.t.Context(), b.server.Addr, zone, &b.server.Transfer, 0)
+	obs := b.observer.Observe(b.t.Context(), b.server.Addr, zone, &b.server.Transfer, time.Now())
 	if obs.Mirror == nil {
 		b.t.Fatalf("reading the zone: %s %v", obs.Message(), obs.Err)
 	}
@@ -175,7 +175,7 @@ m 300 MX 10 a
 // fresh is a mirror made by AXFR alone.
 func fresh(t *testing.T, b *bench) *observe.Mirror {
 	t.Helper()
-	obs := observe.New(observe.Options{}).Observe(t.Context(), b.server.Addr, zone, &b.server.Transfer, 0)
+	obs := observe.New(observe.Options{}).Observe(t.Context(), b.server.Addr, zone, &b.server.Transfer, time.Now())
 	if obs.Mirror == nil {
 		t.Fatal(obs.Message())
 	}
