@@ -23,13 +23,10 @@ func (e SyncCompleted) stuck(keys []rrset.Key) bool {
 	return slices.ContainsFunc(keys, func(k rrset.Key) bool { _, stuck := e.Unprogrammed[k]; return stuck })
 }
 
-// await has an object that has former names noted looked at again when the outcome of one of the zones becomes another one:
-// that these names are gone from a zone is no change of the object. It is called before the outcomes are read, so that none
-// is missed.
+// await has an object looked at again when the outcome of one of the zones becomes another one, if it tells of data that is to
+// go: that it is gone is no change of the object. It is called before the outcomes are read, so that none is missed.
 func (w *Writer) await(key source.ObjectKey, o source.Object, zones ...types.NamespacedName) {
-	if _, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]; !noted {
-		return
-	}
+	_, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, zone := range zones {
@@ -37,11 +34,28 @@ func (w *Writer) await(key source.ObjectKey, o source.Object, zones ...types.Nam
 		if z == nil {
 			continue // All of its objects are looked at after its first pass.
 		}
+		if !noted && !z.e.published(key, o) {
+			continue
+		}
 		if z.waiting == nil {
 			z.waiting = map[source.ObjectKey]struct{}{}
 		}
 		z.waiting[key] = struct{}{}
 	}
+}
+
+// published tells whether an object that is not accepted says of itself that it is served.
+func (e SyncCompleted) published(key source.ObjectKey, o source.Object) bool {
+	record, ok := o.(v1beta1.Record)
+	if !ok || e.Desired == nil || record.GetRecordStatus().PublishedName == "" {
+		return false
+	}
+	for _, d := range e.Desired.Of(key) {
+		if !d.Accepted {
+			return true
+		}
+	}
+	return false
 }
 
 // forgetFormerNames removes the note of an object's former names once none of the RRsets that it has or had is waiting for

@@ -242,6 +242,44 @@ func TestARecordThatLostIsAbsentOnceItsDataIsSeenToBeGone(t *testing.T) {
 	}
 }
 
+// That the data of a record that lost is gone at last, after its deletion was refused at first, is no change of the record.
+func TestARecordThatLostIsLookedAtAgainWhenItsDataIsGone(t *testing.T) {
+	e, objects := settled(t, 1)
+	loser := objects[0].(*v1beta1.ARecord)
+	winner := &v1beta1.CNAMERecord{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "older", UID: "older", Generation: 1}}
+	winner.Spec.Name, winner.Spec.Target = loser.Spec.Name, "elsewhere.example.net."
+	winner.CreationTimestamp = metav1.Unix(1, 0)
+	var err error
+	if e.Desired, err = source.Build(e.Zone, []source.Object{loser, winner}, source.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	key := source.KeyOf(loser)
+	e.Unprogrammed = map[rrset.Key]status.Verdict{{Name: "host-0.example.com.", Type: dns.TypeA}: status.No(status.ReconcileFailed, "refused")}
+	for _, d := range e.Desired.Of(key) {
+		if d.Accepted {
+			t.Fatal("the newer record won")
+		}
+		loser.Status = status.Record(loser.Status, recordFacts(e, d), e.At)
+	}
+	w := NewWriter(Options{Client: shelve[source.Object](loser, winner)})
+	looked := func() bool {
+		_ = w.OnSyncCompleted(t.Context(), e)
+		_, posted := w.out.take(key)
+		return posted
+	}
+	looked()
+	if _, err := w.write(t.Context(), key, news{zone: client.ObjectKeyFromObject(e.Zone)}); err != nil {
+		t.Fatal(err)
+	}
+	if looked() {
+		t.Error("it is looked at although the outcome is the same")
+	}
+	e.Unprogrammed = nil
+	if !looked() {
+		t.Error("it is not looked at when its data is gone")
+	}
+}
+
 func TestListOfALargeZoneIsBoundedAndStays(t *testing.T) {
 	e, objects := settled(t, 3*status.MaxZoneRecords)
 	cache := shelve(objects...)
