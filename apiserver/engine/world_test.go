@@ -266,7 +266,7 @@ func (w *world) list(q Query) *syncv1.SyncStatusList {
 
 func (w *world) eventually(what string, ok func() bool) {
 	w.Helper()
-	for until := time.Now().Add(15 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(until) {
 			w.Fatalf("never: %s", what)
 		}

@@ -89,7 +89,7 @@ func dnskeys(t *testing.T, s *sidecar, zone string) []string {
 func within(t *testing.T, check func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if err = check(); err == nil {
 			return
 		}

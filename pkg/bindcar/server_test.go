@@ -349,7 +349,7 @@ func TestSecondaryFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return len(ask(t, s.DNS(), "new.pair.example", dns.TypeA).Answer) == 1 })
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("a change took %v to reach the secondary", took)
 	}
 
@@ -383,13 +383,11 @@ func mustRR(t *testing.T, text string) dns.RR {
 
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	for range 200 {
-		if ok() {
-			return
+	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("did not happen within a minute")
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatal("did not happen within two seconds")
 }
 
 func TestFileStem(t *testing.T) {

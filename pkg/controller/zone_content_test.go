@@ -64,7 +64,7 @@ func TestPassFindsASecondaryThatMixedTwoPrimaries(t *testing.T) {
 func (r *rig) until(what string, ok func(*pass) bool) {
 	r.t.Helper()
 	var p *pass
-	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
 		if p = r.pass(); ok(p) {
 			return
 		}

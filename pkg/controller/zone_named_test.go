@@ -46,14 +46,14 @@ const rigZone = "example.test."
 
 // newRig starts so many primaries, and a secondary of all of them. They have more zones if it is told so.
 func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *rig {
-	observer := observe.New(observe.Options{Timeout: 500 * time.Millisecond})
+	observer := observe.New(observe.Options{Timeout: 2 * time.Second})
 	r := &rig{t: t, woken: make(chan zoneKey, 100)}
 	r.zoneReconciler = &zoneReconciler{
 		deps: Deps{
-			Observer: observer, Bindcar: bindcar.NewClient(bindcar.ClientOptions{Timeout: time.Second}),
+			Observer: observer, Bindcar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}),
 			Provisioned: make(chan event.GenericEvent, 16),
 		},
-		world: newWorld(), provider: rfc2136.New(rfc2136.Options{Timeout: time.Second}),
+		world: newWorld(), provider: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
 		keys:    &keyring{keys: map[client.ObjectKey]readKey{}},
 		silence: &silence{observer: observer, wake: func(z zoneKey) { r.woken <- z }}, now: time.Now,
 	}
@@ -257,7 +257,7 @@ func TestPassPublishesAndThenRests(t *testing.T) {
 		t.Errorf("a second pass does something: %+v", p.event)
 	}
 	for began := time.Now(); !p.event.Servers[2].Current; p = r.pass() {
-		if time.Since(began) > 5*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("the secondary does not follow: %+v", p.event.Servers[2])
 		}
 	}
@@ -321,7 +321,7 @@ func TestPassLosesNothingThatOthersAddMeanwhile(t *testing.T) {
 	}
 	others.Wait()
 	for began := time.Now(); !r.pass().rested; {
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatal("the passes do not come to rest")
 		}
 	}
@@ -371,13 +371,13 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	}
 	began := time.Now()
 	r.world.setObject(r.a("www", 3, "192.0.2.12"))
-	if r.pass(); time.Since(began) > 250*time.Millisecond {
+	if r.pass(); time.Since(began) > 1500*time.Millisecond {
 		t.Errorf("a pass took %s: it waits for a server that is known to be away", time.Since(began))
 	}
 	r.primary[1].Resume()
 	select {
 	case <-r.woken:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody is told that the primary is back")
 	}
 	if p := r.pass(); !p.event.Problem.Holds() {

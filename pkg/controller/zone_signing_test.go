@@ -25,7 +25,7 @@ func signedRig(t *testing.T, policy, definition string) *rig {
 // await passes over the zone until a check holds.
 func (r *rig) await(what string, holds func(*pass) bool) *pass {
 	r.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if p := r.pass(); holds(p) {
 			return p
 		}

@@ -66,7 +66,7 @@ func TestWhatServersAnswer(t *testing.T) {
 		"no key":            {primary, zone, nil, observe.ReasonTransferFailed, dns.RcodeSuccess, true, "the zone's content could not be transferred: answered REFUSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := observe.New(observe.Options{Timeout: 300 * time.Millisecond})
+			o := observe.New(observe.Options{Timeout: 2 * time.Second})
 			obs := o.Observe(t.Context(), tc.server.Addr, tc.zone, tc.key, time.Now())
 			if obs.Reason() != tc.reason || obs.Rcode != tc.rcode || obs.Authoritative != tc.authoritative || obs.Message() != tc.message {
 				t.Errorf("%q, rcode %d, authoritative %t, %q", obs.Reason(), obs.Rcode, obs.Authoritative, obs.Message())
@@ -128,7 +128,7 @@ func TestFleet(t *testing.T) {
 		start := time.Now()
 		for _, s := range append(secondaries, primary) {
 			var obs observe.Observation
-			for obs.Serial != w.soa.Serial && time.Since(start) < 5*time.Second {
+			for obs.Serial != w.soa.Serial && time.Since(start) < time.Minute {
 				obs = look(s)
 			}
 			if obs.Mirror == nil || obs.Mirror.SOA != w.soa || obs.Mirror.Len() != 2003+i {
@@ -161,7 +161,7 @@ func TestNotifyTransfersAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for o.Serial(t.Context(), secondary.Addr, zone).Serial != w.soa.Serial {
-		if time.Since(start) > 2*time.Second {
+		if time.Since(start) > time.Minute {
 			t.Fatal("the secondary has not transferred the zone")
 		}
 		time.Sleep(time.Millisecond)
@@ -241,7 +241,7 @@ func TestDeadServer(t *testing.T) {
 		wg.Wait()
 		return time.Since(start)
 	}
-	if took := ask(t.Context(), 1000); took > 3*time.Second {
+	if took := ask(t.Context(), 1000); took > 12*time.Second {
 		t.Errorf("took %s", took)
 	}
 	s.Resume()
@@ -249,7 +249,7 @@ func TestDeadServer(t *testing.T) {
 	s.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if took := ask(ctx, 100); took > time.Second {
+	if took := ask(ctx, 100); took > 2*time.Second {
 		t.Errorf("took %s with a deadline of 50 ms", took)
 	}
 }
@@ -283,7 +283,7 @@ func TestIdle(t *testing.T) {
 	for idleAfter, kept := range map[time.Duration]int{time.Minute: 1, 50 * time.Millisecond: 0} {
 		o := observe.New(observe.Options{IdleAfter: idleAfter})
 		o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now())
-		deadline := time.Now().Add(5 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for kept == 0 && o.Kept() > 0 && time.Now().Before(deadline) {
 			time.Sleep(time.Millisecond)
 		}

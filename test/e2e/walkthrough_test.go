@@ -30,7 +30,7 @@ func TestMainJobFirstZone(t *testing.T) {
 	c := kube.Client(t)
 
 	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=120s")
-	kube.Eventually(t, 10*time.Second, func(ctx context.Context) error { return firstZoneTold(ctx, c) })
+	kube.Eventually(t, time.Minute, func(ctx context.Context) error { return firstZoneTold(ctx, c) })
 	servers := podAddresses(t, c, "dns-system")
 	if len(servers) != 2 {
 		t.Fatalf("%d pods, want 2", len(servers))
@@ -41,11 +41,11 @@ func TestMainJobFirstZone(t *testing.T) {
 	serial := kube.Kubectl(t, "", "-n", "dns-system", "get", "dnszone", "test-zone", "-o", "jsonpath={.status.serial}")
 
 	kube.Kubectl(t, "", "patch", "arecord", "www-test", "-n", "dns-system", "--type=merge", "-p", `{"spec":{"ipv4Address":"192.0.2.2"}}`)
-	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=30s")
+	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=120s")
 	for _, server := range servers {
 		wantAddress(t, server, "www.test.example.com.", "192.0.2.2")
 	}
-	kube.Eventually(t, 10*time.Second, func(context.Context) error {
+	kube.Eventually(t, time.Minute, func(context.Context) error {
 		if now := kube.Kubectl(t, "", "-n", "dns-system", "get", "dnszone", "test-zone", "-o", "jsonpath={.status.serial}"); now == serial {
 			return errors.New("the zone's serial did not change with the record")
 		}
@@ -58,8 +58,8 @@ func TestMainJobFirstZone(t *testing.T) {
 		}
 	}
 
-	kube.Kubectl(t, "", "-n", "dns-system", "delete", "arecord", "www-test", "--timeout=30s")
-	kube.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	kube.Kubectl(t, "", "-n", "dns-system", "delete", "arecord", "www-test", "--timeout=120s")
+	kube.Eventually(t, time.Minute, func(ctx context.Context) error {
 		zone := &v1beta1.DNSZone{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "dns-system", Name: "test-zone"}, zone); err != nil {
 			return err

@@ -65,5 +65,5 @@ func TestAdmissionLetsNamespacesGo(t *testing.T) {
 		return client.IgnoreNotFound(f.client.Delete(ctx, &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}))
 	})
 	change(f, held, func(r *v1beta1.ARecord) { r.Finalizers = nil })
-	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "--timeout=60s")
+	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "--timeout=120s")
 }

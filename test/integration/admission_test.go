@@ -363,7 +363,7 @@ func TestAdmissionDownHoldsUpNothingElse(t *testing.T) {
 	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-webhook", "--replicas=0")
 	t.Cleanup(func() {
 		kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-webhook", "--replicas=1")
-		kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=60s")
+		kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=120s")
 	})
 	kube.Eventually(f, settle, func(ctx context.Context) error {
 		if err := f.client.Create(ctx, f.a("probe", "probe", "192.0.2.1"), client.DryRunAll); !apierrors.IsInternalError(err) {

@@ -15,7 +15,7 @@ func applySchemas(t *testing.T) {
 	t.Helper()
 	schemas.Do(func() {
 		kube.Kubectl(t, "", "apply", "-k", "manifests/crds")
-		kube.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=30s", "crd", "-l", "app.kubernetes.io/part-of=lockstep")
+		kube.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=120s", "crd", "-l", "app.kubernetes.io/part-of=lockstep")
 	})
 }
 

@@ -25,7 +25,7 @@ import (
 )
 
 // settle is how long a change may take to be on every server before a test calls it lost.
-const settle = 30 * time.Second
+const settle = time.Minute
 
 // fixture is one zone on servers of its own, in a namespace of its own.
 type fixture struct {
@@ -60,7 +60,7 @@ func (f *fixture) share(t *testing.T, zone string, edit ...func(*v1beta1.DNSZone
 		e(z)
 	}
 	s.create(z)
-	s.kubectl("wait", "--for=condition=Ready", "dnszone/"+s.object, "--timeout=60s")
+	s.kubectl("wait", "--for=condition=Ready", "dnszone/"+s.object, "--timeout=120s")
 	return s
 }
 

@@ -20,7 +20,7 @@ func TestFleetGlobalCluster(t *testing.T) {
 	cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
 	cluster.Spec.Secondary.AllowTransfer = v1beta1.AddressMatchList{"none"}
 	f.create(cluster)
-	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "bind9globalcluster", cluster.Name, "--timeout=60s") })
+	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "bind9globalcluster", cluster.Name, "--timeout=120s") })
 	for i, zone := range []string{"one.global.example", "two.global.example"} {
 		user := &fixture{T: t, client: f.client, namespace: kube.Namespace(t, "it")}
 		z := user.dnsZone("main", zone)

@@ -87,7 +87,7 @@ func (f *fixture) rolledOut(instances int, want func(*corev1.PodSpec) bool) {
 		}
 		return nil
 	})
-	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=60s")
+	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
 }
 
 // withImage counts the StatefulSets whose named runs the image.

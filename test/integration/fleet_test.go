@@ -187,7 +187,7 @@ func TestFleetRollout(t *testing.T) {
 		}
 		return nil
 	})
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=60s")
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=120s")
 	after, err := f.servers(t.Context())
 	if err != nil {
 		t.Fatal(err)

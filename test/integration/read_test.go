@@ -56,7 +56,7 @@ func (f *fixture) kubectl(args ...string) string {
 func TestReadStatus(t *testing.T) {
 	f := newFixture(t, "read.example", 1, 1)
 	f.create(f.a("www", "www", "192.0.2.1"))
-	f.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=30s")
+	f.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=120s")
 	s := f.inStep("arecord.www", 2)
 	for i, role := range []string{"Primary", "Secondary"} {
 		row := s.Servers[i]
@@ -114,11 +114,11 @@ func TestReadStatus(t *testing.T) {
 		}
 	})
 	t.Run("wait by jsonpath", func(t *testing.T) {
-		f.kubectl("wait", "--for=jsonpath={.status.phase}=InSync", "syncstatus/dnszone.main", "--timeout=30s")
+		f.kubectl("wait", "--for=jsonpath={.status.phase}=InSync", "syncstatus/dnszone.main", "--timeout=120s")
 	})
 	t.Run("gone with the object", func(t *testing.T) {
 		f.kubectl("delete", "arecord", "www")
-		f.kubectl("wait", "--for=delete", "syncstatus/arecord.www", "--timeout=30s")
+		f.kubectl("wait", "--for=delete", "syncstatus/arecord.www", "--timeout=120s")
 		if _, err := f.status(t.Context(), "arecord.www"); !apierrors.IsNotFound(err) {
 			t.Errorf("after the record is deleted: %v, want not found", err)
 		}
@@ -284,7 +284,7 @@ func TestReadEndpoints(t *testing.T) {
 		t.Helper()
 		return kube.Kubectl(t, "", append([]string{"-n", shop}, args...)...)
 	}
-	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=30s")
+	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=120s")
 	f.served("www.endpoints.example", "A", "192.0.2.1")
 	out := in("get", "dnsendpoints.sync.bindy.firestoned.io", "storefront", "--subresource=syncstatus", "--no-headers", "-o", "wide")
 	for _, want := range []string{"dnsendpoint.storefront", "endpoints.example", "InSync", "2/2", "DNSEndpoint"} {
@@ -298,7 +298,7 @@ func TestReadEndpoints(t *testing.T) {
 
 	// Reads your own writes, as for records.
 	change(f, e, func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints[0].Targets = []string{"192.0.2.2"} })
-	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=30s")
+	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=120s")
 	if addresses, err := f.servers(t.Context()); err != nil {
 		t.Error(err)
 	} else {
@@ -340,7 +340,7 @@ func TestReadEndpoints(t *testing.T) {
 	})
 	t.Run("gone with the object", func(t *testing.T) {
 		in("delete", "dnsendpoint", "storefront")
-		in("wait", "--for=delete", "syncstatus/dnsendpoint.storefront", "--timeout=30s")
+		in("wait", "--for=delete", "syncstatus/dnsendpoint.storefront", "--timeout=120s")
 		f.served("www.endpoints.example", "A")
 	})
 }

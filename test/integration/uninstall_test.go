@@ -42,7 +42,7 @@ func TestMainJobUninstall(t *testing.T) {
 		}
 		return nil
 	})
-	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=60s")
+	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=120s")
 }
 
 // Without a controller the deletion waits for the command of docs/uninstall.md, and a namespace with it.
@@ -53,7 +53,7 @@ func TestMainJobUninstallWithoutController(t *testing.T) {
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.served("www.uninstall.example.", "A", "192.0.2.1")
 	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=0")
-	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=60s")
+	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=120s")
 	kube.Kubectl(t, "", "delete", "-k", overlay, "--wait=false")
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
 

@@ -317,7 +317,7 @@ func TestRefusedAsSuch(t *testing.T) {
 		"nobody listening": {rfc2136.Target{Server: named.Reserve(t), Zone: zone, Key: &s.Update}, "ConnectionRefused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := rfc2136.New(rfc2136.Options{Timeout: 300 * time.Millisecond})
+			p := rfc2136.New(rfc2136.Options{Timeout: 2 * time.Second})
 			defer p.Close()
 			result, err := p.Apply(t.Context(), tc.target, c, have, ahead(have, 1))
 			var e *wire.Error
