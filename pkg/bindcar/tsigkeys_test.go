@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/named/namedtest"
@@ -16,8 +17,9 @@ import (
 )
 
 // TestKeyRotation takes both keys of a primary and a secondary through every step of a rotation, by nothing but the files
-// that the kubelet would change, while a client updates without a pause. Every update has to succeed with the key that the
-// ring says, every one has to arrive at the secondary, and at the end the old keys are worth nothing.
+// that the kubelet would change, while a client updates without a pause. Whoever takes a step is killed before and after he
+// has written it, and another goes on from what is written. Every update has to succeed with the key that the ring says,
+// every one has to arrive at the secondary, and at the end the old keys are worth nothing.
 func TestKeyRotation(t *testing.T) {
 	const zone = "rotate.example"
 	p, s := pair(t, zone)
@@ -57,9 +59,16 @@ func TestKeyRotation(t *testing.T) {
 					return signing
 				},
 			}
-			next, changed, err := ring.Follow(role, sources[role], facts, now)
+			if _, changed, err := ring.Follow(role, sources[role], facts, now); err != nil || !changed {
+				t.Fatalf("%s of %s, before it is written: changed %v, %v", step, role, changed, err)
+			}
+			next, changed, err := reread(t, role, ring).Follow(role, sources[role], facts, now)
 			if err != nil || !changed {
 				t.Fatalf("%s of %s: changed %v, %v", step, role, changed, err)
+			}
+			next = reread(t, role, next)
+			if _, changed, err := next.Follow(role, sources[role], facts, now); err != nil || changed {
+				t.Fatalf("%s of %s, before servers have it: changed %v, %v", step, role, changed, err)
 			}
 			rings[role] = next
 			for _, server := range serversOf(role, p, s) {
@@ -100,6 +109,20 @@ func TestKeyRotation(t *testing.T) {
 	if rcode := updateWith(t, p.Server, zone, "given", sources[named.KeyUpdate]); rcode != dns.RcodeSuccess {
 		t.Errorf("an update with the key as it was given was answered %s", dns.RcodeToString[rcode])
 	}
+}
+
+// reread is a ring as its Secret gives it to a controller that was started after it was written.
+func reread(t *testing.T, role named.KeyRole, ring named.Keyring) named.Keyring {
+	t.Helper()
+	data, err := ring.Data(role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := named.KeyringFromSecret(&corev1.Secret{Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
 }
 
 // serversOf are those that have keys of the role.

@@ -25,8 +25,8 @@ import (
 const rotated = 10 * time.Minute
 
 // TestKeyRotation replaces keys in every way that there is, all at the same time: both of a cluster under a load of records
-// and of a client that updates by itself, one in a user's own Secret, and one that has reached its age. No update and no
-// transfer may fail, no pod restarts, and at the end the old keys are worth nothing.
+// and of a client that updates by itself, one in a user's own Secret, and one that has reached its age. In the middle the
+// controller is killed. No update and no transfer may fail, no pod restarts, and at the end the old keys are worth nothing.
 func TestKeyRotation(t *testing.T) {
 	f := newFixture(t, "keys.example", 2, 1)
 	alone := *f
@@ -63,6 +63,7 @@ func TestKeyRotation(t *testing.T) {
 	change(f, mine, func(s *corev1.Secret) { s.Data["secret"] = []byte("bmV3bmV3bmV3bmV3bmV3bmV3bmV3bmV3") })
 
 	began := time.Now()
+	f.killControllerAmidst(named.KeyringSecretName("dns", named.KeyTransfer))
 	for name, before := range old {
 		switch owner, _, _ := strings.Cut(name, "-"); {
 		case owner == "dns":
@@ -168,6 +169,25 @@ func (f *fixture) age(name string, by time.Duration) {
 		if s.Data["keys.json"], err = json.Marshal(ring); err != nil {
 			f.Fatal(err)
 		}
+	})
+}
+
+// killControllerAmidst kills the controller once the ring has two keys, which it has for named.KeyGrace at least.
+func (f *fixture) killControllerAmidst(name string) {
+	f.Helper()
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		secret := &corev1.Secret{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret); err != nil {
+			return err
+		}
+		ring, err := named.KeyringFromSecret(secret)
+		if err != nil {
+			return err
+		}
+		if len(ring.Keys) != 2 {
+			return fmt.Errorf("%s has %+v", name, ring.Names())
+		}
+		return killController(ctx, f.client, 0)
 	})
 }
 
