@@ -65,7 +65,7 @@ func NewOptions() *Options {
 		MetricsAddress:    ":8080",
 		ProbeAddress:      ":8081",
 		LeaderElect:       true,
-		Timeouts:          Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout},
+		Timeouts:          Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout, Zone: status.ZoneTimeout},
 	}
 }
 
@@ -82,6 +82,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "work only while holding the lease lockstep-controller, so that several replicas are safe")
 	fs.DurationVar(&o.Timeouts.Instance, "instance-timeout", o.Timeouts.Instance, "how long an instance or cluster may go without progress before it is Failed with ProgressDeadlineExceeded")
 	fs.DurationVar(&o.Timeouts.Key, "key-timeout", o.Timeouts.Key, "how long an instance or cluster may wait for a Secret before it is Failed with ProgressDeadlineExceeded")
+	fs.DurationVar(&o.Timeouts.Zone, "zone-timeout", o.Timeouts.Zone, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
 }
 
 // Validate names every flag that is wrong.
@@ -95,7 +96,9 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("%s must not be empty", flag))
 		}
 	}
-	for flag, value := range map[string]time.Duration{"--instance-timeout": o.Timeouts.Instance, "--key-timeout": o.Timeouts.Key} {
+	for flag, value := range map[string]time.Duration{
+		"--instance-timeout": o.Timeouts.Instance, "--key-timeout": o.Timeouts.Key, "--zone-timeout": o.Timeouts.Zone,
+	} {
 		if value < time.Second {
 			errs = append(errs, fmt.Errorf("%s=%s: must be at least 1s", flag, value))
 		}

@@ -13,6 +13,8 @@ type Timeouts struct {
 	Instance time.Duration
 	// Key is for one that waits for a Secret.
 	Key time.Duration
+	// Zone is for a zone that an instance of its does not serve.
+	Zone time.Duration
 }
 
 // of is the time that what is missing, by the error that says so, may take to appear.

@@ -37,6 +37,7 @@ func SetupZone(mgr ctrl.Manager, deps Deps) error {
 	counts := syncevent.NewMetrics(metrics.Registry)
 	writer := syncevent.NewWriter(syncevent.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(syncevent.FieldOwner), Metrics: counts, Place: world.place,
+		ZoneTimeout: deps.Timeouts.Zone,
 	})
 	if err := mgr.Add(writer); err != nil {
 		return err

@@ -16,6 +16,8 @@ const (
 	InstanceTimeout = 15 * time.Minute
 	// KeyTimeout is for one that waits for a Secret.
 	KeyTimeout = 5 * time.Minute
+	// ZoneTimeout is for a zone that an instance of its does not serve.
+	ZoneTimeout = 30 * time.Minute
 )
 
 // failure is what a person has to act on.

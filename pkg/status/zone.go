@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -41,6 +42,8 @@ type ZoneFacts struct {
 	DNSSECKnown bool
 	// Remark is what else a reader of the zone should know; it becomes part of Ready's message.
 	Remark string
+	// Timeout is how long an instance may be without the zone before a person is called; ZoneTimeout when 0.
+	Timeout time.Duration
 }
 
 // Zone is the status of a zone. Times are those of the last change, so that an unchanged zone keeps its status.
@@ -62,8 +65,11 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	}
 	next.Bind9InstancesCount = int32(len(f.Instances))
 	next.Bind9Instances = f.Instances
-	keepTimes(next.Bind9Instances, prev.Bind9Instances, now)
+	keepTimes(next.Bind9Instances, prev, f.Generation, now)
 	v := ZoneVerdictsOf(f)
+	if late := overdue(next.Bind9Instances, cmp.Or(f.Timeout, ZoneTimeout), now); late != "" && !f.Paused {
+		v.exceeded(late)
+	}
 	Set(&next.Conditions, Ready, v.Ready, f.Generation, now)
 	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)
 	Set(&next.Conditions, Degraded, v.Degraded, f.Generation, now)
@@ -117,20 +123,40 @@ func rrsets(n int) string {
 	return fmt.Sprintf("%d RRsets", n)
 }
 
-// keepTimes gives every entry the time at which its status last changed.
-func keepTimes(next, prev []v1beta1.ZoneInstance, now time.Time) {
+// keepTimes gives every entry the time since when the instance has the zone, or has not. Where it has not, a change of the
+// zone's specification starts anew.
+func keepTimes(next []v1beta1.ZoneInstance, prev v1beta1.DNSZoneStatus, generation int64, now time.Time) {
 	type key struct{ namespace, name string }
-	old := make(map[key]v1beta1.ZoneInstance, len(prev))
-	for _, i := range prev {
+	old := make(map[key]v1beta1.ZoneInstance, len(prev.Bind9Instances))
+	for _, i := range prev.Bind9Instances {
 		old[key{i.Namespace, i.Name}] = i
 	}
 	at := metav1.NewTime(now.Truncate(time.Second))
 	for i := range next {
 		p, known := old[key{next[i].Namespace, next[i].Name}]
-		if known && p.Status == next[i].Status && p.LastReconciledAt != nil {
+		next[i].LastReconciledAt = &at
+		if known && p.LastReconciledAt != nil && configured(p) == configured(next[i]) && (configured(p) || prev.ObservedGeneration == generation) {
 			next[i].LastReconciledAt = p.LastReconciledAt
-		} else {
-			next[i].LastReconciledAt = &at
 		}
+	}
+}
+
+func configured(i v1beta1.ZoneInstance) bool { return i.Status == v1beta1.ZoneConfigured }
+
+// overdue tells of the first instance that has been without the zone for too long; it is empty when there is none.
+func overdue(instances []v1beta1.ZoneInstance, timeout time.Duration, now time.Time) string {
+	for _, i := range instances {
+		if !configured(i) && now.Sub(i.LastReconciledAt.Time) >= timeout {
+			return fmt.Sprintf("instance %s/%s has been without the zone for %s: %s", i.Namespace, i.Name, timeout, i.Message)
+		}
+	}
+	return ""
+}
+
+// exceeded tells that a person is called. What is known more exactly of why the zone is degraded stays.
+func (v *ZoneVerdicts) exceeded(why string) {
+	v.Progressing = No(ProgressDeadlineExceeded, why)
+	if !v.Degraded.Holds() || v.Degraded.Reason == ReconcileDegraded {
+		v.Degraded = Yes(ProgressDeadlineExceeded, why)
 	}
 }

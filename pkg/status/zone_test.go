@@ -44,6 +44,61 @@ func TestZoneVerdicts(t *testing.T) {
 	}
 }
 
+// TestZoneTransferReasons: the conditions tell whether the secondaries have followed.
+func TestZoneTransferReasons(t *testing.T) {
+	facts := ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Programmed: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}
+	stuck := ZoneVerdictsOf(facts)
+	if stuck.Progressing != No(ZoneTransferFailed, "b-0: no") || stuck.Degraded != Yes(ZoneTransferFailed, "b-0: no") {
+		t.Errorf("%+v", stuck)
+	}
+	facts.Untransferred, facts.Current = "", 3
+	if v := ZoneVerdictsOf(facts); v.Progressing.Holds() || v.Progressing.Reason != ZoneTransferComplete {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestZoneDeadline: an instance that is without the zone for too long makes the zone say so until it has it, or until the
+// zone is declared otherwise.
+func TestZoneDeadline(t *testing.T) {
+	facts := ZoneFacts{Generation: 1, Problem: Yes(ReconcileSucceeded, ""), Programmed: 1, Servers: 2, Current: 1}
+	var s v1beta1.DNSZoneStatus
+	after := func(wait time.Duration, state v1beta1.ZoneInstanceStatus, message string) []metav1.Condition {
+		facts.Instances = []v1beta1.ZoneInstance{
+			{Namespace: "dns", Name: "a", Status: v1beta1.ZoneConfigured}, {Namespace: "dns", Name: "b", Status: state, Message: message},
+		}
+		s = Zone(s, facts, early.Add(wait))
+		return s.Conditions
+	}
+	says := func(conditions []metav1.Condition, kind, want string) {
+		t.Helper()
+		c := meta.FindStatusCondition(conditions, kind)
+		if got := fmt.Sprintf("%s %s", c.Status, c.Reason); got != want {
+			t.Errorf("%s is %s: %s, want %s", kind, got, c.Message, want)
+		}
+	}
+	after(0, v1beta1.ZoneClaimed, "b-0 does not serve the zone yet")
+	says(after(20*time.Minute, v1beta1.ZoneFailed, "b-0: no"), Progressing, "True Progressing")
+	late := after(ZoneTimeout, v1beta1.ZoneFailed, "b-0: no")
+	says(late, Progressing, "False ProgressDeadlineExceeded")
+	says(late, Degraded, "True ProgressDeadlineExceeded")
+	says(late, Ready, "True ReconcileSucceeded")
+	if got, want := meta.FindStatusCondition(late, Progressing).Message, "instance dns/b has been without the zone for 30m0s: b-0: no"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	told := s
+	after(40*time.Minute, v1beta1.ZoneFailed, "b-0: no")
+	if diff := cmp.Diff(told, s); diff != "" {
+		t.Errorf("ten minutes later the status changes:\n%s", diff)
+	}
+	facts.Generation = 2
+	says(after(41*time.Minute, v1beta1.ZoneFailed, "b-0: no"), Progressing, "True Progressing")
+	says(after(71*time.Minute, v1beta1.ZoneFailed, "b-0: no"), Progressing, "False ProgressDeadlineExceeded")
+	facts.Current = 2
+	has := after(72*time.Minute, v1beta1.ZoneConfigured, "")
+	says(has, Progressing, "False ZoneTransferComplete")
+	says(has, Degraded, "False ReconcileSucceeded")
+}
+
 func TestZoneIsUnchangedByTheSameFacts(t *testing.T) {
 	facts := func() ZoneFacts {
 		return ZoneFacts{Generation: 1, Serial: 7, Problem: Yes(ReconcileSucceeded, ""), Servers: 1, Current: 1,

@@ -324,7 +324,7 @@ type ZoneInstance struct {
 	// Status is Claimed (selected, not configured yet), Configured, Failed (see message), or Unclaimed (no longer
 	// selected, to be removed).
 	Status ZoneInstanceStatus `json:"status"`
-	// LastReconciledAt is when the zone was last configured on the instance (RFC 3339).
+	// LastReconciledAt is since when the instance has the zone, or is without it (RFC 3339).
 	//
 	// +optional
 	LastReconciledAt *metav1.Time `json:"lastReconciledAt,omitempty"`
