@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
@@ -46,6 +47,19 @@ func TestCodes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWrongControlKey: a sidecar that named does not let in says so, and asking again does not help.
+func TestWrongControlKey(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		respondError(w, r, fmt.Errorf("listing zones: %w", named.ErrControlAuth))
+	}))
+	defer web.Close()
+	_, err := NewClient(ClientOptions{}).Zones(testContext(t), serverAt(web.URL))
+	var e *Error
+	if !errors.As(err, &e) || e.Reason != status.RNDCAuthenticationFailed || e.Message != "cannot authenticate to its named" || e.Transient() {
+		t.Errorf("%#v", err)
 	}
 }
 

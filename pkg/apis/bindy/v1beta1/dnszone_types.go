@@ -356,11 +356,12 @@ type DNSSECStatus struct {
 	//
 	// +optional
 	Algorithm string `json:"algorithm,omitempty"`
-	// LastKeyRollover is when keys were last rolled (RFC 3339).
+	// LastKeyRollover is when keys were last rolled. Not told: BIND rolls keys by itself, and its "rndc dnssec -status"
+	// tells when.
 	//
 	// +optional
 	LastKeyRollover *metav1.Time `json:"lastKeyRollover,omitempty"`
-	// NextKeyRollover is when keys are next due to be rolled (RFC 3339).
+	// NextKeyRollover is when keys are next due to be rolled. Not told, as above.
 	//
 	// +optional
 	NextKeyRollover *metav1.Time `json:"nextKeyRollover,omitempty"`

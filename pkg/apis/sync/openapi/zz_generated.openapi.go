@@ -284,7 +284,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"role": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Primary or Secondary.",
+							Description: "Primary or Secondary, as the instance is declared. In a signed zone, primaries that follow the one that signs are Primary as well.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -164,7 +164,8 @@ type ServerStatus struct {
 	// Address and port that was asked. Empty while the pod has no address.
 	// +optional
 	Address string `json:"address,omitempty"`
-	// Primary or Secondary.
+	// Primary or Secondary, as the instance is declared. In a signed zone, primaries that follow the one that signs are
+	// Primary as well.
 	Role string `json:"role"`
 	// Phase of the pod. Empty when the pod does not exist.
 	// +optional
