@@ -48,6 +48,9 @@ type instanceReconciler struct {
 	certificates certificates
 	configMaps   configMaps
 
+	// binding is held from looking at which accounts there are until they are bound, so that an older look never comes last.
+	binding sync.Mutex
+
 	mu sync.Mutex
 	// noted are the generations whose ignored fields were told.
 	noted map[string]int64
@@ -255,6 +258,8 @@ func (p *instancePass) applyStatefulSet(ctx context.Context) error {
 
 // bindAccounts lets the sidecars of all instances check tokens, and those of no other.
 func (r *instanceReconciler) bindAccounts(ctx context.Context) error {
+	r.binding.Lock()
+	defer r.binding.Unlock()
 	instances, err := listInstances(ctx, r.client)
 	if err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
@@ -82,7 +84,14 @@ func TestKeySettings(t *testing.T) {
 	}
 }
 
-func TestIgnoredKeyFields(t *testing.T) {
+// TestIgnored: what has no effect is told, one note for each.
+func TestIgnored(t *testing.T) {
+	signing := func(s v1beta1.DNSSECSigningConfig) func(*named.Workload) {
+		s.Enabled = true
+		return func(w *named.Workload) {
+			w.Cluster.Global = &v1beta1.Bind9Config{DNSSEC: &v1beta1.DNSSECConfig{Signing: &s}}
+		}
+	}
 	secret := &v1beta1.RNDCKeyConfig{SecretRef: &v1beta1.RNDCSecretRef{Name: "x"}}
 	for name, c := range map[string]struct {
 		edit func(*named.Workload)
@@ -95,6 +104,15 @@ func TestIgnoredKeyFields(t *testing.T) {
 		"template": {func(w *named.Workload) {
 			w.Instance.Spec.RNDCKey = &v1beta1.RNDCKeyConfig{Secret: &v1beta1.RNDCSecretTemplate{}}
 		}, "rndcKey.secret"},
+		"secrets of the cluster": {func(w *named.Workload) { w.Cluster.RNDCSecretRefs = []v1beta1.RNDCSecretRef{{Name: "x"}} }, "rndcSecretRefs"},
+		"rotation of secondaries": {func(w *named.Workload) {
+			w.Cluster.Primary = &v1beta1.RoleConfig{RNDCKey: secret}
+			w.Cluster.Secondary = &v1beta1.RoleConfig{RNDCKey: &v1beta1.RNDCKeyConfig{AutoRotate: true}}
+		}, "rndcKey.autoRotate of secondaries"},
+		"upstream":           {func(w *named.Workload) { w.Instance.Spec.PrimaryServers = []string{"192.0.2.53"} }, "primaryServers"},
+		"signed":             {signing(v1beta1.DNSSECSigningConfig{AutoGenerate: ptr.To(true)}), ""},
+		"keys of one's own":  {signing(v1beta1.DNSSECSigningConfig{KeysFrom: &v1beta1.DNSSECKeySource{}}), "keysFrom"},
+		"no keys of named's": {signing(v1beta1.DNSSECSigningConfig{AutoGenerate: ptr.To(false)}), "autoGenerate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)

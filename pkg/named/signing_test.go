@@ -33,6 +33,7 @@ func TestSigningPolicy(t *testing.T) {
 		"one lifetime": {signing: &config{Enabled: true, ZSKLifetime: "2160h"}, policy: "signing", has: []string{"ksk lifetime unlimited", "zsk lifetime 7776000"}},
 		"nsec3": {signing: &config{Enabled: true, NSEC3: ptr.To(true), NSEC3Salt: "AABBCCDD"}, policy: "signing",
 			has: []string{"nsec3param iterations 0 optout no salt-length 4;"}},
+		"iterations":        {signing: &config{Enabled: true, NSEC3: ptr.To(true), NSEC3Iterations: ptr.To[int32](5)}, policy: "signing", has: []string{"nsec3param iterations 5 "}},
 		"too short":         {signing: &config{Enabled: true, ZSKLifetime: "13d"}, policy: "signing", wrong: "dnssec.signing.zskLifetime"},
 		"no unit":           {signing: &config{Enabled: true, KSKLifetime: "100x"}, policy: "signing", wrong: "dnssec.signing.kskLifetime"},
 		"a weak algorithm":  {signing: &config{Enabled: true, Algorithm: "RSASHA1"}, policy: "signing", wrong: "dnssec.signing.algorithm"},

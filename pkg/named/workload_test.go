@@ -202,25 +202,62 @@ func TestImages(t *testing.T) {
 	}
 }
 
-func TestReplacedFiles(t *testing.T) {
+// TestPullSecrets: what pulls the image of named is the instance's, else the cluster's.
+func TestPullSecrets(t *testing.T) {
 	w := workload(t)
-	w.Cluster.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
-	for _, volume := range statefulSet(t, w).Spec.Template.Spec.Volumes {
+	w.Cluster.Image = &v1beta1.ImageConfig{ImagePullPolicy: corev1.PullAlways, ImagePullSecrets: []string{"ours", "theirs"}}
+	pod := statefulSet(t, w).Spec.Template.Spec
+	if want := []corev1.LocalObjectReference{{Name: "ours"}, {Name: "theirs"}}; !slices.Equal(pod.ImagePullSecrets, want) {
+		t.Errorf("secrets %v", pod.ImagePullSecrets)
+	}
+	if pod.Containers[0].ImagePullPolicy != corev1.PullAlways {
+		t.Errorf("policy %s", pod.Containers[0].ImagePullPolicy)
+	}
+	w.Instance.Spec.Image = &v1beta1.ImageConfig{ImagePullSecrets: []string{"mine"}}
+	if got := statefulSet(t, w).Spec.Template.Spec.ImagePullSecrets; len(got) != 1 || got[0].Name != "mine" {
+		t.Errorf("secrets of the instance: %v", got)
+	}
+}
+
+// TestReplacedFiles: each file comes from the ConfigMap that is named for it, and the keys' file never from a user's.
+func TestReplacedFiles(t *testing.T) {
+	const own = "prod-primary-0-config"
+	for name, c := range map[string]struct {
+		refs                          v1beta1.ConfigMapRefs
+		main, control, options, zones string
+	}{
+		"none":    {v1beta1.ConfigMapRefs{}, own, own, own, own},
+		"options": {v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}, own, own, "mine", own},
+		"all":     {v1beta1.ConfigMapRefs{NamedConf: "main", NamedConfOptions: "mine", NamedConfZones: "zones"}, "main", own, "mine", "zones"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := workload(t)
+			w.Cluster.ConfigMapRefs = &c.refs
+			want := map[string]string{"named.conf": c.main, "named.conf.control": c.control, "named.conf.options": c.options, "named.conf.zones": c.zones}
+			if diff := cmp.Diff(want, filesFrom(statefulSet(t, w))); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// filesFrom are the ConfigMaps of the configuration files.
+func filesFrom(set appsv1.StatefulSet) map[string]string {
+	files := map[string]string{}
+	for _, volume := range set.Spec.Template.Spec.Volumes {
 		if volume.Name != "config" {
 			continue
 		}
-		files := map[string]string{}
 		for _, source := range volume.Projected.Sources {
-			if source.ConfigMap != nil {
-				for _, item := range source.ConfigMap.Items {
-					files[item.Path] = source.ConfigMap.Name
-				}
+			if source.ConfigMap == nil {
+				continue
+			}
+			for _, item := range source.ConfigMap.Items {
+				files[item.Path] = source.ConfigMap.Name
 			}
 		}
-		if files["named.conf.options"] != "mine" || files["named.conf"] != "prod-primary-0-config" || files["named.conf.control"] != "prod-primary-0-config" {
-			t.Errorf("files %v", files)
-		}
 	}
+	return files
 }
 
 // TestReplacedContent: a change of a user's file replaces pods, one of what it stands in place of does not.

@@ -81,8 +81,8 @@ type Bind9InstanceSpec struct {
 	//
 	// +optional
 	Config *Bind9Config `json:"config,omitempty"`
-	// PrimaryServers are addresses or host names from which a secondary transfers its zones, beside the primaries of
-	// its zones, which it knows without being told.
+	// PrimaryServers are addresses or host names of primaries. Without effect: a secondary transfers each zone from the
+	// primaries of that zone, which it knows without being told.
 	//
 	// +optional
 	// +listType=atomic
