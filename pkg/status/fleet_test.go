@@ -147,6 +147,29 @@ func TestInstanceForgetsSurplusPods(t *testing.T) {
 	}
 }
 
+// An instance lists a bounded number of its zones and counts all; a zone keeps the time at which it came.
+func TestInstanceZones(t *testing.T) {
+	zones := func(n int) (all []v1beta1.ZoneReference) {
+		for i := range n {
+			all = append(all, v1beta1.ZoneReference{Namespace: "dns", Name: fmt.Sprint("z", i), ZoneName: fmt.Sprintf("z%d.test", i)})
+		}
+		return all
+	}
+	facts := InstanceFacts{Problem: Yes("", ""), Address: "192.0.2.1", Zones: zones(1)}
+	one := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
+	facts.Zones = zones(MaxInstanceZones + 1)
+	many := Instance(one, facts, late)
+	if one.ZonesCount != 1 || len(one.Zones) != 1 || many.ZonesCount != MaxInstanceZones+1 || len(many.Zones) != MaxInstanceZones {
+		t.Errorf("%d of %d zones are listed, then %d of %d", len(one.Zones), one.ZonesCount, len(many.Zones), many.ZonesCount)
+	}
+	if first, second := many.Zones[0].LastReconciledAt, many.Zones[1].LastReconciledAt; !first.Time.Equal(early) || !second.Time.Equal(late) {
+		t.Errorf("the first zone came at %s, the second at %s", first, second)
+	}
+	if many.ServiceAddress != "192.0.2.1" {
+		t.Errorf("address %s", many.ServiceAddress)
+	}
+}
+
 func TestInstanceDeadline(t *testing.T) {
 	facts := InstanceFacts{Generation: 1, Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(false)), holding("a-1", pod(false))}}
 	var s v1beta1.Bind9InstanceStatus
