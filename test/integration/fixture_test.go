@@ -203,11 +203,11 @@ func ask(server, name string, rrtype uint16) ([]string, error) {
 	return rdata, nil
 }
 
-// key reads one of the cluster's TSIG keys.
+// key reads one of the cluster's TSIG keys: the one that every server accepts at this moment.
 func (f *fixture) key(role named.KeyRole) *wire.Key {
 	f.Helper()
 	secret := &corev1.Secret{}
-	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: named.KeySecretName("dns", role)}, secret); err != nil {
+	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: named.KeyringSecretName("dns", role)}, secret); err != nil {
 		f.Fatal(err)
 	}
 	key, err := named.KeyFromSecret(secret)
