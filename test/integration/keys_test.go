@@ -76,7 +76,7 @@ func TestKeyRotation(t *testing.T) {
 	cancel()
 	lines, updates := <-records, <-foreign
 	f.Logf("%d records were declared and %d updates sent meanwhile", len(lines), len(updates))
-	f.inLockstep(settle, both(has(lines...), has(updates...)))
+	f.inLockstep(bringUp, both(has(lines...), has(updates...)))
 	for _, m := range <-told {
 		if strings.Contains(m, "key") || strings.Contains(m, "BADKEY") || strings.Contains(m, "signature") || strings.Contains(m, "REFUSED") {
 			f.Errorf("meanwhile the zone said %q", m)
@@ -175,7 +175,7 @@ func (f *fixture) age(name string, by time.Duration) {
 // killControllerAmidst kills the controller once the ring has two keys, which it has for named.KeyGrace at least.
 func (f *fixture) killControllerAmidst(name string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, rotated, func(ctx context.Context) error {
 		secret := &corev1.Secret{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret); err != nil {
 			return err
