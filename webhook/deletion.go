@@ -2,11 +2,11 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -29,7 +29,7 @@ func (r deletionReview) review(ctx context.Context, req admission.Request) (stri
 		return "", nil
 	}
 	var head metav1.PartialObjectMetadata
-	if err := json.Unmarshal(req.OldObject.Raw, &head); err != nil {
+	if err := utiljson.Unmarshal(req.OldObject.Raw, &head); err != nil {
 		return "", fmt.Errorf("reading the object: %w", err)
 	}
 	if head.Annotations[v1beta1.AllowDeletionAnnotation] == "true" || head.DeletionTimestamp != nil || req.SubResource != "" {
@@ -57,13 +57,13 @@ func (r deletionReview) dependents(ctx context.Context, kind string, raw []byte,
 	switch kind {
 	case "DNSZone":
 		zone := &v1beta1.DNSZone{}
-		if err := json.Unmarshal(raw, zone); err != nil {
+		if err := utiljson.Unmarshal(raw, zone); err != nil {
 			return "", fmt.Errorf("reading the zone: %w", err)
 		}
 		return r.zone(ctx, zone)
 	case "Bind9Instance":
 		instance := &v1beta1.Bind9Instance{}
-		if err := json.Unmarshal(raw, instance); err != nil {
+		if err := utiljson.Unmarshal(raw, instance); err != nil {
 			return "", fmt.Errorf("reading the instance: %w", err)
 		}
 		return r.instance(ctx, instance)

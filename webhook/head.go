@@ -2,10 +2,12 @@ package webhook
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
@@ -20,16 +22,20 @@ type head struct {
 	names []string
 }
 
-// readHead reads the JSON of an object; names reads its specification.
+// readHead reads the JSON of an object; names reads its specification. Names of fields have to be as they are defined, as
+// everywhere in this package: encoding/json would take "Metadata" for metadata, kube-apiserver does not.
 func readHead(raw []byte, names func(spec []byte) []string) (*head, error) {
 	var object struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-		Spec     json.RawMessage   `json:"spec"`
+		Metadata *metav1.ObjectMeta `json:"metadata"`
+		Spec     json.RawMessage    `json:"spec"`
 	}
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := utiljson.Unmarshal(raw, &object); err != nil {
 		return nil, err
 	}
-	return &head{ObjectMeta: object.Metadata, names: names(object.Spec)}, nil
+	if object.Metadata == nil {
+		return nil, errors.New("it has no metadata")
+	}
+	return &head{ObjectMeta: *object.Metadata, names: names(object.Spec)}, nil
 }
 
 // recordNames reads the specifications of a record kind.
@@ -38,7 +44,7 @@ func recordNames(kind v1beta1.RecordKind) func(spec []byte) []string {
 		var named struct {
 			Name string `json:"name"`
 		}
-		if json.Unmarshal(spec, &named) != nil || named.Name == "" {
+		if utiljson.Unmarshal(spec, &named) != nil || named.Name == "" {
 			return nil
 		}
 		return []string{named.Name + "/" + kind.Type}
@@ -49,7 +55,7 @@ func recordNames(kind v1beta1.RecordKind) func(spec []byte) []string {
 // is a list.
 func endpointNames(spec []byte) []string {
 	var endpoints v1alpha1.DNSEndpoint
-	if json.Unmarshal(spec, &endpoints.Spec) != nil {
+	if utiljson.Unmarshal(spec, &endpoints.Spec) != nil {
 		return nil
 	}
 	keys := source.PublishedKeys(&endpoints, ".")

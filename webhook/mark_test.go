@@ -12,6 +12,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -31,7 +32,7 @@ type memory struct {
 func remembered(t testing.TB, object []byte) memory {
 	t.Helper()
 	var head metav1.PartialObjectMetadata
-	if err := json.Unmarshal(object, &head); err != nil {
+	if err := utiljson.Unmarshal(object, &head); err != nil {
 		t.Fatal(err)
 	}
 	m := memory{Finalizers: head.Finalizers}
@@ -413,6 +414,8 @@ func FuzzMarks(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"labels":{"zone":"example"}},"spec":{"name":"a"}}`), []byte(`{"metadata":{"finalizers":["bindy.firestoned.io/finalizer"]},"spec":{"name":"b"}}`))
 	f.Add([]byte(`{"metadata":{"annotations":null,"finalizers":[]}}`), []byte(`{"metadata":{"annotations":{"bindy.firestoned.io/former-names":",a/A, /,"},"finalizers":["bindy.firestoned.io/finalizer"]}}`))
 	f.Add([]byte(`{"metadata":{"annotations":{"bindy.firestoned.io/zone":""}}}`), []byte(nil))
+	f.Add([]byte(`{}`), []byte(`{"metAdAtA":{"finAliZers":["bindy.firestoned.io/finalizer"]}}`))
+	f.Add([]byte(`{}`), []byte(`{"metadata":{"finalizers":["bindy.firestoned.io/finalizer"]}}`))
 	m := newMarker(f)
 	f.Fuzz(func(t *testing.T, object, old []byte) {
 		req := request(t, `{kind: ARecord, metadata: {name: a, namespace: dns}}`, "")

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -53,7 +53,7 @@ func newReviewer(o objects) *reviewer {
 func reviewOf[T metav1.Object](empty func() T, judge func(ctx context.Context, obj, old T) (verdict, error)) review {
 	return func(ctx context.Context, req admission.Request) (verdict, error) {
 		obj := empty()
-		if err := json.Unmarshal(req.Object.Raw, obj); err != nil {
+		if err := utiljson.Unmarshal(req.Object.Raw, obj); err != nil {
 			return verdict{}, fmt.Errorf("reading the object: %w", err)
 		}
 		obj.SetNamespace(req.Namespace)
@@ -64,7 +64,7 @@ func reviewOf[T metav1.Object](empty func() T, judge func(ctx context.Context, o
 			return judge(ctx, obj, old)
 		}
 		old = empty()
-		if err := json.Unmarshal(req.OldObject.Raw, old); err != nil {
+		if err := utiljson.Unmarshal(req.OldObject.Raw, old); err != nil {
 			return verdict{}, fmt.Errorf("reading the stored object: %w", err)
 		}
 		return judge(ctx, obj, old)
@@ -109,7 +109,7 @@ func changes(req admission.Request) bool {
 		return false
 	}
 	var head metav1.PartialObjectMetadata
-	return json.Unmarshal(req.Object.Raw, &head) != nil || head.DeletionTimestamp == nil
+	return utiljson.Unmarshal(req.Object.Raw, &head) != nil || head.DeletionTimestamp == nil
 }
 
 // refused is the answer that kubectl shows as it shows violations of a schema: one line for each field.
