@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -20,14 +22,21 @@ type endpointReview struct {
 	objects objects
 }
 
-func (r endpointReview) judge(_ context.Context, obj, _ *v1alpha1.DNSEndpoint) (verdict, error) {
+func (r endpointReview) judge(ctx context.Context, obj, _ *v1alpha1.DNSEndpoint) (verdict, error) {
+	zonesNow := sync.OnceValue(func() []*v1beta1.DNSZone { return r.objects.zonesNow(ctx, "") })
+	zoneOf := func(dnsName string) *v1beta1.DNSZone {
+		if zone := r.objects.endpointZone(obj.Namespace, dnsName); zone != nil {
+			return zone
+		}
+		return source.EndpointZone(zonesNow(), obj.Namespace, dnsName)
+	}
 	var v verdict
 	for i, endpoint := range obj.Spec.Endpoints {
 		if endpoint == nil {
 			continue
 		}
 		path := field.NewPath("spec", "endpoints").Index(i)
-		problems, warning := r.judgeOne(path, obj.Namespace, endpoint)
+		problems, warning := judgeEndpoint(path, endpoint, obj.Namespace, zoneOf(endpoint.DNSName))
 		v.problems = append(v.problems, problems...)
 		if warning != "" {
 			v.warnings = append(v.warnings, warning)
@@ -39,9 +48,9 @@ func (r endpointReview) judge(_ context.Context, obj, _ *v1alpha1.DNSEndpoint) (
 	return v, nil
 }
 
-// judgeOne gives what is wrong with an endpoint, or why it is not published although nothing is.
-func (r endpointReview) judgeOne(path *field.Path, namespace string, endpoint *v1alpha1.Endpoint) (field.ErrorList, string) {
-	zone := r.objects.endpointZone(namespace, endpoint.DNSName)
+// judgeEndpoint gives what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that
+// takes it, nil when none does.
+func judgeEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace string, zone *v1beta1.DNSZone) (field.ErrorList, string) {
 	if zone == nil && endpoint.SetIdentifier != "" {
 		// Some other program answers for the name, and may well know what this means.
 		endpoint = endpoint.DeepCopy()

@@ -35,24 +35,25 @@ func watch(ctx context.Context, c cache.Cache) error {
 }
 
 func (o *cached) hasCluster(ctx context.Context, namespace, name string) (bool, error) {
-	if namespace != "" {
-		return o.has(ctx, &v1beta1.Bind9Cluster{}, namespace, name)
-	}
-	if known, err := o.has(ctx, &v1beta1.Bind9GlobalCluster{}, "", name); known || err != nil {
-		return known, err
-	}
-	return o.has(ctx, &v1beta1.ClusterBind9Provider{}, "", name)
+	return hasCluster(ctx, o.reader, namespace, name)
 }
 
-func (o *cached) has(ctx context.Context, kind client.Object, namespace, name string) (bool, error) {
-	err := o.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, kind)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+// hasCluster looks for a cluster in a namespace or, without one, among those of all namespaces.
+func hasCluster(ctx context.Context, reader client.Reader, namespace, name string) (bool, error) {
+	kinds := []client.Object{&v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}}
+	if namespace != "" {
+		kinds = []client.Object{&v1beta1.Bind9Cluster{}}
 	}
-	if err != nil {
-		return false, fmt.Errorf("looking for %T %s: %w", kind, name, err)
+	for _, kind := range kinds {
+		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, kind)
+		switch {
+		case err == nil && kind.GetDeletionTimestamp() == nil:
+			return true, nil
+		case client.IgnoreNotFound(err) != nil:
+			return false, fmt.Errorf("looking for %T %s: %w", kind, name, err)
+		}
 	}
-	return kind.GetDeletionTimestamp() == nil, nil
+	return false, nil
 }
 
 func (o *cached) terminating(ctx context.Context, name string) (bool, error) {

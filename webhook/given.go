@@ -15,6 +15,7 @@ import (
 // is filled.
 type given struct {
 	*zoneIndex
+	nothingLater
 	instanceList []*v1beta1.Bind9Instance
 	recordList   []v1beta1.Record
 	clusters     map[types.NamespacedName]bool

@@ -37,7 +37,11 @@ func filled(t testing.TB, objects map[string][]client.Object) *cached {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := newCached(c)
+	direct, err := client.New(&rest.Config{Host: server.URL}, client.Options{Scheme: scheme, Mapper: mapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := newCached(c, direct)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 // objects are the stored objects that a new one is compared with. What the methods give belongs to a cache: it must not be
 // changed.
 type objects interface {
+	latest
 	// zoneOf is the zone that takes the record, nil when none does.
 	zoneOf(record v1beta1.Record) *v1beta1.DNSZone
 	// endpointZone is the zone that takes a name in a DNSEndpoint of the namespace, nil when none does.
@@ -45,13 +46,14 @@ type objects interface {
 // cached reads objects from informer caches.
 type cached struct {
 	*zoneIndex
+	*stored
 	reader client.Reader
 	// zonesIndexed tells whether the index of zones holds what the cache held when it became full.
 	zonesIndexed toolscache.InformerSynced
 }
 
-// newCached starts a cache of every kind that is looked at, with its indexes.
-func newCached(c cache.Cache) (*cached, error) {
+// newCached starts a cache of every kind that is looked at, with its indexes. direct reads past the cache.
+func newCached(c cache.Cache, direct client.Reader) (*cached, error) {
 	ctx := context.Background()
 	zones, err := c.GetInformer(ctx, &v1beta1.DNSZone{})
 	if err != nil {
@@ -73,7 +75,15 @@ func newCached(c cache.Cache) (*cached, error) {
 	if err := watch(ctx, c); err != nil {
 		return nil, err
 	}
-	return &cached{zoneIndex: index, reader: c, zonesIndexed: handle.HasSynced}, nil
+	return &cached{zoneIndex: index, stored: newStored(direct), reader: c, zonesIndexed: handle.HasSynced}, nil
+}
+
+// zonesNow implements latest. Where there are many zones already, all of them are not to be read.
+func (o *cached) zonesNow(ctx context.Context, namespace string) []*v1beta1.DNSZone {
+	if o.zones(namespace) >= page {
+		return nil
+	}
+	return o.stored.zonesNow(ctx, namespace)
 }
 
 func (o *cached) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error) {
@@ -81,21 +91,17 @@ func (o *cached) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error
 	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing instances: %w", err)
 	}
-	instances := make([]*v1beta1.Bind9Instance, 0, len(list.Items))
-	for i := range list.Items {
-		instances = append(instances, &list.Items[i])
-	}
-	return instances, nil
+	return pointers(list.Items), nil
 }
 
 func (o *cached) recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
-	return o.list(ctx, kind, client.InNamespace(namespace), client.MatchingFields{nameIndex: key})
+	return listRecords(ctx, o.reader, kind, client.InNamespace(namespace), client.MatchingFields{nameIndex: key}, client.UnsafeDisableDeepCopy)
 }
 
 func (o *cached) recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error) {
 	var all []v1beta1.Record
 	for _, kind := range v1beta1.RecordKinds {
-		records, err := o.list(ctx, kind, client.InNamespace(namespace))
+		records, err := listRecords(ctx, o.reader, kind, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, err
 		}
@@ -104,13 +110,13 @@ func (o *cached) recordsOf(ctx context.Context, namespace string) ([]v1beta1.Rec
 	return all, nil
 }
 
-// list gives records of a kind.
-func (o *cached) list(ctx context.Context, kind v1beta1.RecordKind, options ...client.ListOption) ([]v1beta1.Record, error) {
+// listRecords gives records of a kind.
+func listRecords(ctx context.Context, reader client.Reader, kind v1beta1.RecordKind, options ...client.ListOption) ([]v1beta1.Record, error) {
 	list, ok := kind.NewList().(client.ObjectList)
 	if !ok {
 		return nil, fmt.Errorf("%s has no list", kind.Kind)
 	}
-	if err := o.reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := reader.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Resource, err)
 	}
 	var records []v1beta1.Record
@@ -128,11 +134,7 @@ func (o *cached) endpointsUnder(ctx context.Context, key string) ([]*v1alpha1.DN
 	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{nameIndex: key}); err != nil {
 		return nil, fmt.Errorf("listing DNSEndpoints: %w", err)
 	}
-	endpoints := make([]*v1alpha1.DNSEndpoint, 0, len(list.Items))
-	for i := range list.Items {
-		endpoints = append(endpoints, &list.Items[i])
-	}
-	return endpoints, nil
+	return pointers(list.Items), nil
 }
 
 // strip drops what no review looks at before an object enters a cache.

@@ -23,8 +23,12 @@ type recordReview struct {
 
 func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (verdict, error) {
 	zone := r.objects.zoneOf(record)
+	warn := zone == nil && r.objects.hasZones(record.GetNamespace())
+	if warn {
+		zone = source.ZoneOf(r.objects.zonesNow(ctx, record.GetNamespace()), record)
+	}
 	if zone == nil {
-		return outside(record, r.objects.hasZones(record.GetNamespace())), nil
+		return outside(record, warn), nil
 	}
 	var problems field.ErrorList
 	if _, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName); err != nil {
@@ -48,12 +52,12 @@ func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (ve
 const noZone = "invalid."
 
 // outside judges a record that no zone selects: its data, which depends on the zone in nothing but complete names. Where
-// there are zones, it warns: one of them was probably meant. Where there are none, they are probably still to come.
-func outside(record v1beta1.Record, zones bool) verdict {
+// there are zones, it is to warn: one of them was probably meant. Where there are none, they are probably still to come.
+func outside(record v1beta1.Record, warn bool) verdict {
 	if _, _, err := source.RecordData(record, noZone); err != nil {
 		return verdict{problems: problemsOf("spec", err)}
 	}
-	if !zones {
+	if !warn {
 		return verdict{}
 	}
 	return verdict{warnings: []string{fmt.Sprintf(

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -20,7 +21,7 @@ func (r zoneReview) references(ctx context.Context, zone *v1beta1.DNSZone) ([]st
 	if name := zone.Spec.ClusterProviderRef; name != "" {
 		if known, err := r.objects.hasCluster(ctx, "", name); err != nil {
 			return nil, err
-		} else if !known {
+		} else if !known && !r.objects.clusterNow(ctx, "", name) {
 			warnings = append(warnings, fmt.Sprintf("%s: there is no Bind9GlobalCluster or ClusterBind9Provider %s: the zone is on none of its servers until there is",
 				spec.Child("clusterProviderRef"), name))
 		}
@@ -32,7 +33,8 @@ func (r zoneReview) references(ctx context.Context, zone *v1beta1.DNSZone) ([]st
 	for i := range zone.Spec.Bind9InstancesFrom {
 		only := &v1beta1.DNSZone{ObjectMeta: zone.ObjectMeta}
 		only.Spec.Bind9InstancesFrom = zone.Spec.Bind9InstancesFrom[i : i+1]
-		if len(source.InstancesOf(only, instances)) == 0 {
+		if len(source.InstancesOf(only, instances)) == 0 &&
+			len(source.InstancesOf(only, r.objects.instancesNow(ctx, &only.Spec.Bind9InstancesFrom[0].Selector))) == 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: selects no Bind9Instance; one of another namespace needs annotation %s",
 				spec.Child("bind9InstancesFrom").Index(i).Child("selector"), v1beta1.AllowZoneNamespacesAnnotation))
 		}
@@ -45,10 +47,14 @@ func missingCluster(ctx context.Context, o objects, namespace, name, so string) 
 	if name == "" {
 		return nil, nil
 	}
-	for _, place := range []string{namespace, ""} {
+	places := []string{namespace, ""}
+	for _, place := range places {
 		if known, err := o.hasCluster(ctx, place, name); known || err != nil {
 			return nil, err
 		}
+	}
+	if slices.ContainsFunc(places, func(place string) bool { return o.clusterNow(ctx, place, name) }) {
+		return nil, nil
 	}
 	return []string{fmt.Sprintf("spec.clusterRef: there is no Bind9Cluster %s in namespace %s, and no Bind9GlobalCluster or ClusterBind9Provider of that name: %s until there is",
 		name, namespace, so)}, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +34,8 @@ type reviewer struct {
 	kinds map[schema.GroupKind]review
 	// deletions reviews deletions of every kind that others depend on.
 	deletions deletionReview
+	// patience bounds what a review waits for. Caches do not make it wait, the API server may (latest.go).
+	patience time.Duration
 }
 
 // newReviewer knows every kind.
@@ -41,7 +44,7 @@ func newReviewer(o objects) *reviewer {
 		v1beta1.Kind("DNSZone"):       reviewOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReview{o}.judge),
 		v1beta1.Kind("Bind9Instance"): reviewOf(func() *v1beta1.Bind9Instance { return &v1beta1.Bind9Instance{} }, instanceReview{o}.judge),
 		v1alpha1.Kind("DNSEndpoint"):  reviewOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, endpointReview{o}.judge),
-	}, deletions: deletionReview{o}}
+	}, deletions: deletionReview{o}, patience: patience}
 	for _, kind := range v1beta1.RecordKinds {
 		r.kinds[v1beta1.Kind(kind.Kind)] = reviewOf(kind.New, recordReview{o}.judge)
 	}
@@ -80,6 +83,8 @@ func (r *reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	if !known || !changes(req) {
 		return admission.Allowed("")
 	}
+	ctx, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
 	verdict, err := review(ctx, req)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)

@@ -24,7 +24,7 @@ func (r zoneReview) selection(ctx context.Context, zone, old *v1beta1.DNSZone) (
 	s := selected{zone: zone, old: old, objects: r.objects}
 	var v verdict
 	for i := range zone.Spec.RecordsFrom {
-		problem, warning := s.by(i, records)
+		problem, warning := s.by(ctx, i, records)
 		if problem != nil {
 			v.problems = append(v.problems, problem)
 		}
@@ -43,7 +43,7 @@ type selected struct {
 
 // by judges one selector: the records that other zones have are a problem when one of these is older, else worth a warning,
 // as is a selector without any.
-func (s selected) by(i int, records []v1beta1.Record) (*field.Error, string) {
+func (s selected) by(ctx context.Context, i int, records []v1beta1.Record) (*field.Error, string) {
 	only := *s.zone
 	only.Spec.RecordsFrom = s.zone.Spec.RecordsFrom[i : i+1]
 	path := field.NewPath("spec", "recordsFrom").Index(i).Child("selector")
@@ -69,8 +69,8 @@ func (s selected) by(i int, records []v1beta1.Record) (*field.Error, string) {
 			"a record belongs to one zone, the oldest; narrow the selector, or give the records other labels", kept.zone, kept.records())), ""
 	case taken.count > 0:
 		return nil, fmt.Sprintf("%s: takes %s from DNSZone %s, which is younger", path, taken.records(), taken.zone)
-	case matches == 0:
-		return nil, fmt.Sprintf("%s: selects none of the records in namespace %s", path, s.zone.Namespace)
+	case matches == 0 && !s.objects.recordsNow(ctx, s.zone.Namespace, &s.zone.Spec.RecordsFrom[i].Selector):
+		return nil, fmt.Sprintf("%s: selects none of the records in namespace %s so far", path, s.zone.Namespace)
 	}
 	return nil, ""
 }

@@ -69,7 +69,7 @@ func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, err
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	objects, err := newCached(mgr.GetCache())
+	objects, err := newCached(mgr.GetCache(), mgr.GetAPIReader())
 	if err != nil {
 		return nil, err
 	}

@@ -176,10 +176,16 @@ func (x *zoneIndex) endpointZone(namespace, dnsName string) *v1beta1.DNSZone {
 }
 
 // hasZones tells whether there is any zone in the namespace.
-func (x *zoneIndex) hasZones(namespace string) bool {
+func (x *zoneIndex) hasZones(namespace string) bool { return x.zones(namespace) > 0 }
+
+// zones is how many zones there are in the namespace or, without one, in all.
+func (x *zoneIndex) zones(namespace string) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.namespaces[namespace] > 0
+	if namespace == "" {
+		return len(x.known)
+	}
+	return x.namespaces[namespace]
 }
 
 // zonesNamed are the zones of all namespaces that have this DNS name, however it is written.
