@@ -353,45 +353,6 @@ func (f *fixture) duplicate(names ...string) (found string) {
 	return found
 }
 
-// While no webhook answers, specifications of our kinds cannot change, and everything else goes on: other kinds, status,
-// finalizers, deletion, namespaces.
-func TestAdmissionDownHoldsUpNothingElse(t *testing.T) {
-	f := newAdmission(t)
-	record := f.a("www", "www", "192.0.2.1")
-	record.Finalizers = []string{"example.com/held"}
-	f.create(record)
-	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-webhook", "--replicas=0")
-	t.Cleanup(func() {
-		kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-webhook", "--replicas=1")
-		kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=120s")
-	})
-	kube.Eventually(f, settle, func(ctx context.Context) error {
-		if err := f.client.Create(ctx, f.a("probe", "probe", "192.0.2.1"), client.DryRunAll); !apierrors.IsInternalError(err) {
-			return fmt.Errorf("a record was admitted without a webhook: %w", err)
-		}
-		return nil
-	})
-	f.create(&corev1.ConfigMap{ObjectMeta: f.meta("other", nil)})
-	for what, edit := range map[string]func(*v1beta1.ARecord){
-		"annotations": func(r *v1beta1.ARecord) { metav1.SetMetaDataAnnotation(&r.ObjectMeta, "note", "x") },
-		"finalizers":  func(r *v1beta1.ARecord) { controllerutil.AddFinalizer(r, "example.com/second") },
-	} {
-		t.Run(what, func(*testing.T) { change(f, record, edit) })
-	}
-	record.Status.Zone = "status.example"
-	if err := f.client.Status().Update(t.Context(), record); err != nil && !apierrors.IsConflict(err) {
-		t.Errorf("writing status: %v", err)
-	}
-	if err := f.client.Delete(t.Context(), record); err != nil {
-		t.Fatal(err)
-	}
-	change(f, record, func(r *v1beta1.ARecord) {
-		controllerutil.RemoveFinalizer(r, "example.com/held")
-		controllerutil.RemoveFinalizer(r, "example.com/second")
-	})
-	f.gone(record)
-}
-
 // Deleting the authority's Secret makes a new authority beside the old one, and no call fails meanwhile.
 func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
 	f := newAdmission(t)
