@@ -1,9 +1,11 @@
 package manifest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +95,16 @@ func TestReadFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for i, special := range []func(string) error{
+		func(name string) error { return syscall.Mkfifo(name, 0o644) }, // Nobody ever writes to it.
+		func(name string) error { return os.Symlink("/dev/zero", name) },
+		func(name string) error { return os.Symlink(dir, name) },
+	} {
+		name := filepath.Join(dir, fmt.Sprint("special-", i, ".yaml"))
+		if err := special(name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	objects, faults, err := Read(strings.NewReader("apiVersion: v1\nkind: H\n"), dir, Stdin)
 	if err != nil || len(faults) > 0 {
 		t.Fatal(err, faults)
@@ -106,6 +118,17 @@ func TestReadFolder(t *testing.T) {
 	}
 	if _, _, err := Read(nil, filepath.Join(dir, "nowhere")); err == nil {
 		t.Error("a file that does not exist is no error")
+	}
+}
+
+func TestReadBoundsFiles(t *testing.T) {
+	for text, good := range map[string]bool{"1234": true, "12345": false} {
+		if read, err := readAll(strings.NewReader(text), 4); (err == nil) != good || (good && string(read) != text) {
+			t.Errorf("%q: %q, %v", text, read, err)
+		}
+	}
+	if _, _, err := Read(nil, "/dev/zero"); err == nil || !strings.Contains(err.Error(), "split it") {
+		t.Errorf("a file without an end: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,15 +16,20 @@ const Stdin = "-"
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
+// MaxFile is how many bytes of a file are read: in memory they take more than ten times that. kube-apiserver takes no request
+// of more than 3 MiB.
+const MaxFile = 64 << 20
+
 // Read reads every object in the named files. A folder stands for all files in it and below that end in .yaml, .yml or
 // .json, in the order of their names, without those whose name begins with a dot; "-" for standard input. Documents that
-// are no Kubernetes objects are passed over, lists are taken apart. What is no YAML is a Fault; an error is one of I/O.
+// are no Kubernetes objects are passed over, lists are taken apart. What is no YAML is a Fault; an error is one of I/O, or a
+// file of more than MaxFile bytes.
 func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 	var objects []Object
 	var faults []Fault
 	for _, name := range names {
 		if name == Stdin {
-			text, err := io.ReadAll(stdin)
+			text, err := readAll(stdin, MaxFile)
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading standard input: %w", err)
 			}
@@ -36,7 +42,7 @@ func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 			return nil, nil, err
 		}
 		for _, file := range files {
-			text, err := os.ReadFile(file)
+			text, err := readFile(file)
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading manifests: %w", err)
 			}
@@ -47,7 +53,28 @@ func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 	return objects, faults, nil
 }
 
-// filesOf lists the manifests of a folder, or the file itself whatever its name.
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := readAll(file, MaxFile)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
+}
+
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		return nil, fmt.Errorf("more than %d bytes: split it", limit)
+	}
+	return text, err
+}
+
+// filesOf lists the manifests of a folder, or the file itself whatever its name and kind. In folders, pipes and devices are
+// passed over, and links to folders are not followed.
 func filesOf(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -65,8 +92,12 @@ func filesOf(name string) ([]string, error) {
 		switch {
 		case hidden && entry.IsDir():
 			return fs.SkipDir
-		case !hidden && !entry.IsDir() && slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
-			files = append(files, path)
+		case !hidden && slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
+			if info, err := os.Stat(path); err != nil {
+				return err
+			} else if info.Mode().IsRegular() {
+				files = append(files, path)
+			}
 		}
 		return nil
 	})

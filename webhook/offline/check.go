@@ -41,9 +41,16 @@ func NewChecker() (*Checker, error) {
 }
 
 // Check gives what is wrong or doubtful with the objects, by file and line, and how many objects are of our kinds. Those
-// of a namespaced kind that name no namespace are taken to be in the given one.
-func (c *Checker) Check(ctx context.Context, objects []manifest.Object, namespace string) (findings []Finding, checked int, err error) {
-	p := pass{Checker: c, seen: map[string]manifest.Object{}}
+// of a namespaced kind that name no namespace are taken to be in the given one. An object that is among those before is an
+// update of that one; what is only before is not looked at.
+func (c *Checker) Check(ctx context.Context, objects, before []manifest.Object, namespace string) (findings []Finding, checked int, err error) {
+	p := pass{Checker: c, seen: map[string]manifest.Object{}, before: map[string]manifest.Object{}}
+	for _, o := range before {
+		if kind, known := p.kinds[o.GroupVersionKind()]; known {
+			place(o, kind, namespace)
+			p.before[describe(o)] = o
+		}
+	}
 	for _, o := range objects {
 		if err := p.alone(ctx, o, namespace); err != nil {
 			return nil, 0, err
@@ -73,6 +80,8 @@ type pass struct {
 	findings []Finding
 	// seen are the objects by kind, namespace and name.
 	seen map[string]manifest.Object
+	// before are the objects as they were, by the same.
+	before map[string]manifest.Object
 	// typed are the objects that take part in the reviews, with where they are from and whether they are broken already.
 	typed   []client.Object
 	sources []manifest.Object
@@ -91,22 +100,48 @@ func (p *pass) alone(ctx context.Context, o manifest.Object, namespace string) e
 		return nil
 	}
 	p.checked++
+	place(o, kind, namespace)
+	count := len(p.findings)
+	p.twice(o)
+	p.problems(o, "metadata", validation.ValidateObjectMetaAccessor(&o.Unstructured, kind.Namespaced(), validation.NameIsDNSSubdomain, field.NewPath("metadata")))
+	delete(o.Object, "status") // A creation does not take it.
+	old, err := p.old(ctx, o, kind)
+	if err != nil {
+		return err
+	}
+	problems, err := kind.Admit(ctx, o.Object, old)
+	if err != nil {
+		return fmt.Errorf("checking %s: %w", describe(o), err)
+	}
+	p.problems(o, "schema", problems)
+	return p.take(o, len(p.findings) > count)
+}
+
+// old gives what an object was before, as it was stored: with defaults. It is nil when there was none that could be stored.
+func (p *pass) old(ctx context.Context, o manifest.Object, kind *schema.Kind) (map[string]any, error) {
+	before, found := p.before[describe(o)]
+	if !found {
+		return nil, nil
+	}
+	delete(before.Object, "status")
+	problems, err := kind.Admit(ctx, before.Object, nil)
+	if err != nil {
+		return nil, fmt.Errorf("checking what %s was: %w", describe(o), err)
+	}
+	if len(problems) > 0 {
+		return nil, nil
+	}
+	return before.Object, nil
+}
+
+// place puts an object into the namespace that it is in.
+func place(o manifest.Object, kind *schema.Kind, namespace string) {
 	switch {
 	case !kind.Namespaced():
 		o.SetNamespace("")
 	case o.GetNamespace() == "":
 		o.SetNamespace(namespace)
 	}
-	before := len(p.findings)
-	p.twice(o)
-	p.problems(o, "metadata", validation.ValidateObjectMetaAccessor(&o.Unstructured, kind.Namespaced(), validation.NameIsDNSSubdomain, field.NewPath("metadata")))
-	delete(o.Object, "status") // A creation does not take it.
-	problems, err := kind.Admit(ctx, o.Object, nil)
-	if err != nil {
-		return fmt.Errorf("checking %s: %w", describe(o), err)
-	}
-	p.problems(o, "schema", problems)
-	return p.take(o, len(p.findings) > before)
 }
 
 // take has an object take part in the reviews. A broken zone or server still does: what refers to it is not to blame. A

@@ -3,6 +3,9 @@ package offline
 import (
 	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/lockstep-dns/lockstep/pkg/manifest"
 )
@@ -55,7 +58,8 @@ func faultFindings(faults []manifest.Fault) []Finding {
 	return findings
 }
 
-// Text is the finding as a line that editors and CI understand: file:line: level: object: message.
+// Text is the finding as a line that editors and CI understand: file:line: level: object: message. It is one line whatever
+// the manifest holds: what a manifest says must not pass for another finding, or for a command to a CI system.
 func (f Finding) Text() string {
 	object := ""
 	if f.Kind != "" {
@@ -64,7 +68,20 @@ func (f Finding) Text() string {
 			object = f.Kind + " " + f.Namespace + "/" + f.Name + ": "
 		}
 	}
-	return fmt.Sprintf("%s:%d: %s: %s%s", f.File, f.Line, f.Level, object, f.Message)
+	return printable(fmt.Sprintf("%s:%d: %s: %s%s", f.File, f.Line, f.Level, object, f.Message))
+}
+
+// printable escapes control characters as Go does: a line feed becomes \n.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
 }
 
 // compareFindings keeps those of a line in the order in which they were found.

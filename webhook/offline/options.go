@@ -21,6 +21,8 @@ var ErrFindings = errors.New("the manifests are not good")
 type Options struct {
 	// Files are files and folders; "-" is standard input.
 	Files []string
+	// Against are files and folders with the objects as they were before.
+	Against []string
 	// Namespace is that of objects that name none.
 	Namespace string
 	// Output is text, json or sarif.
@@ -37,6 +39,7 @@ func NewOptions() *Options {
 // AddFlags registers the flags with their defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVarP(&o.Files, "filename", "f", o.Files, "file, or folder with all that is below it, or - for standard input; may be repeated")
+	fs.StringSliceVar(&o.Against, "against", o.Against, "file or folder with the manifests as they are applied now: what may not change is compared with them; may be repeated")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "namespace of objects that name none")
 	fs.StringVarP(&o.Output, "output", "o", o.Output, "how to report: text, json or sarif")
 	fs.BoolVar(&o.Strict, "strict", o.Strict, "exit with 1 for warnings too")
@@ -47,6 +50,9 @@ func (o *Options) Validate() error {
 	var errs []error
 	if len(o.Files) == 0 {
 		errs = append(errs, errors.New("nothing to check: name files or folders with -f"))
+	}
+	if slices.Contains(o.Against, manifest.Stdin) {
+		errs = append(errs, errors.New("--against=-: standard input is for what is to be checked"))
 	}
 	if formats[o.Output] == nil {
 		errs = append(errs, fmt.Errorf("--output=%q: must be one of %s", o.Output, strings.Join(slices.Sorted(maps.Keys(formats)), ", ")))
@@ -61,11 +67,15 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 	if err != nil {
 		return fmt.Errorf("reading the manifests: %w", err)
 	}
+	before, _, err := manifest.Read(in, o.Against...) // Faults of the past are nobody's now.
+	if err != nil {
+		return fmt.Errorf("reading the manifests of before: %w", err)
+	}
 	checker, err := NewChecker()
 	if err != nil {
 		return err
 	}
-	findings, checked, err := checker.Check(ctx, objects, o.Namespace)
+	findings, checked, err := checker.Check(ctx, objects, before, o.Namespace)
 	if err != nil {
 		return err
 	}

@@ -51,23 +51,31 @@ spec: {name: lost, ipv4Addresses: [192.0.2.1]}
 func TestRun(t *testing.T) {
 	tests := map[string]struct {
 		manifests map[string]string
+		against   string
 		strict    bool
 		refused   bool
 		want      []string // lines of the report, without the folder
 	}{
-		"good":              {manifests: map[string]string{"all.yaml": good}},
-		"conflict":          {manifests: map[string]string{"all.yaml": good + "---" + conflict}, refused: true, want: []string{"all.yaml:25: error: ARecord default/blog: spec.name: Invalid value: blog.example.com. is an alias, declared by CNAMERecord default/blog, which is older"}},
-		"across files":      {manifests: map[string]string{"a.yaml": conflict, "b.yaml": good}, refused: true, want: []string{"b.yaml:19: error: CNAMERecord default/blog: spec.name: Invalid value: blog.example.com. already has A data, declared by ARecord default/blog"}},
-		"in doubt":          {manifests: map[string]string{"all.yaml": good + "---" + doubt}, want: []string{"all.yaml:21: warning: ARecord default/lost: no DNSZone in namespace default selects"}},
-		"in doubt, strict":  {manifests: map[string]string{"all.yaml": good + "---" + doubt}, strict: true, refused: true, want: []string{"warning"}},
-		"twice":             {manifests: map[string]string{"a.yaml": good, "b.yaml": good}, refused: true, want: []string{"b.yaml:4: error: Bind9Cluster default/dns: metadata.name: ", "b.yaml:9: error", "b.yaml:18: error"}},
-		"bad name":          {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: Lost_}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/Lost_: metadata.name: Invalid value"}},
-		"unknown version":   {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "v1beta1", "v1", 1)}, refused: true, want: []string{"a.yaml:3: error: ARecord lost: kind: bindy.firestoned.io/v1 has no kind ARecord"}},
-		"other kinds":       {manifests: map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_}\n"}},
-		"not YAML":          {manifests: map[string]string{"a.yaml": good + "---\na: b: c\n"}, refused: true, want: []string{"a.yaml:21: error: not YAML: "}},
-		"missing field":     {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost, ipv4", "ipv4", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord default/lost: spec.name: Required value"}},
-		"broken zone":       {manifests: map[string]string{"a.yaml": strings.Replace(good, "zoneName: example.com", "zoneName: example.com.", 1)}, refused: true, want: []string{"a.yaml:11: error: DNSZone default/z: spec.zoneName: Invalid value"}},
-		"a list of objects": {manifests: map[string]string{"a.json": `{"apiVersion": "v1", "kind": "List", "items": [` + "\n" + `{"apiVersion": "bindy.firestoned.io/v1beta1", "kind": "Bind9Cluster", "metadata": {"name": "c"}, "spec": {"x": 1}}]}`}, refused: true, want: []string{"a.json:2: error: Bind9Cluster default/c: spec.x: Invalid value: unknown field"}},
+		"good":                {manifests: map[string]string{"all.yaml": good}},
+		"conflict":            {manifests: map[string]string{"all.yaml": good + "---" + conflict}, refused: true, want: []string{"all.yaml:25: error: ARecord default/blog: spec.name: Invalid value: blog.example.com. is an alias, declared by CNAMERecord default/blog, which is older"}},
+		"across files":        {manifests: map[string]string{"a.yaml": conflict, "b.yaml": good}, refused: true, want: []string{"b.yaml:19: error: CNAMERecord default/blog: spec.name: Invalid value: blog.example.com. already has A data, declared by ARecord default/blog"}},
+		"in doubt":            {manifests: map[string]string{"all.yaml": good + "---" + doubt}, want: []string{"all.yaml:21: warning: ARecord default/lost: no DNSZone in namespace default selects"}},
+		"in doubt, strict":    {manifests: map[string]string{"all.yaml": good + "---" + doubt}, strict: true, refused: true, want: []string{"warning"}},
+		"twice":               {manifests: map[string]string{"a.yaml": good, "b.yaml": good}, refused: true, want: []string{"b.yaml:4: error: Bind9Cluster default/dns: metadata.name: ", "b.yaml:9: error", "b.yaml:18: error"}},
+		"bad name":            {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", "name: Lost_}", 1)}, refused: true, want: []string{"a.yaml:4: error: ARecord default/Lost_: metadata.name: Invalid value"}},
+		"a name of two lines": {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost}", `name: "a\n::error::b\e[0m"}`, 1)}, refused: true, want: []string{`a.yaml:4: error: ARecord default/a\n::error::b\x1b[0m: metadata.name: Invalid value`}},
+		"unknown version":     {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "v1beta1", "v1", 1)}, refused: true, want: []string{"a.yaml:3: error: ARecord lost: kind: bindy.firestoned.io/v1 has no kind ARecord"}},
+		"other kinds":         {manifests: map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_}\n"}},
+		"not YAML":            {manifests: map[string]string{"a.yaml": good + "---\na: b: c\n"}, refused: true, want: []string{"a.yaml:21: error: not YAML: "}},
+		"missing field":       {manifests: map[string]string{"a.yaml": strings.Replace(doubt, "name: lost, ipv4", "ipv4", 1)}, refused: true, want: []string{"a.yaml:5: error: ARecord default/lost: spec.name: Required value"}},
+		"broken zone":         {manifests: map[string]string{"a.yaml": strings.Replace(good, "zoneName: example.com", "zoneName: example.com.", 1)}, refused: true, want: []string{"a.yaml:11: error: DNSZone default/z: spec.zoneName: Invalid value"}},
+		"unchanged":           {manifests: map[string]string{"all.yaml": good}, against: good},
+		"what may not change": {
+			manifests: map[string]string{"all.yaml": strings.Replace(good, "zoneName: example.com", "zoneName: example.net", 1)}, against: good, refused: true,
+			want: []string{"all.yaml:11: error: DNSZone default/z: spec.zoneName: Invalid value"},
+		},
+		"new, beside what was bad": {manifests: map[string]string{"all.yaml": good}, against: strings.Replace(good, "zoneName: example.com", "zoneName: example.com.", 1) + "---\na: b: c\n"},
+		"a list of objects":        {manifests: map[string]string{"a.json": `{"apiVersion": "v1", "kind": "List", "items": [` + "\n" + `{"apiVersion": "bindy.firestoned.io/v1beta1", "kind": "Bind9Cluster", "metadata": {"name": "c"}, "spec": {"x": 1}}]}`}, refused: true, want: []string{"a.json:2: error: Bind9Cluster default/c: spec.x: Invalid value: unknown field"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +87,12 @@ func TestRun(t *testing.T) {
 			}
 			o := NewOptions()
 			o.Files, o.Strict = []string{dir}, tc.strict
+			if tc.against != "" {
+				o.Against = []string{filepath.Join(t.TempDir(), "before.yaml")}
+				if err := os.WriteFile(o.Against[0], []byte(tc.against), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
 			var out, log strings.Builder
 			if err := o.Run(t.Context(), nil, &out, &log); errors.Is(err, ErrFindings) != tc.refused || (err != nil && !tc.refused) {
 				t.Errorf("%v, want refused = %v", err, tc.refused)
@@ -136,8 +150,8 @@ func TestOutput(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	o := NewOptions()
-	o.Output = "xml"
-	if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "nothing to check") || !strings.Contains(err.Error(), "json, sarif, text") {
+	o.Output, o.Against = "xml", []string{"-"}
+	if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "nothing to check") || !strings.Contains(err.Error(), "--against=-") || !strings.Contains(err.Error(), "json, sarif, text") {
 		t.Errorf("%v", err)
 	}
 	o = NewOptions()
