@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,9 +26,12 @@ type Checker struct {
 	scheme *runtime.Scheme
 }
 
+// definitions are read once, and the rules of each compiled once: that takes longer than checking many objects.
+var definitions = sync.OnceValues(func() (schema.Kinds, error) { return schema.Load(manifests.Definitions()) })
+
 // NewChecker reads the definitions.
 func NewChecker() (*Checker, error) {
-	kinds, err := schema.Load(manifests.Definitions())
+	kinds, err := definitions()
 	if err != nil {
 		return nil, fmt.Errorf("loading the definitions: %w", err)
 	}
