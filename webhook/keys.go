@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
@@ -14,9 +13,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// nameIndex is the field index of records and DNSEndpoints in the caches. Its keys are canonical names, which end in a
-// dot: the owner name as it is, and with a sign before them the names below which the owner is, the hosts that a
-// delegation names, and the zone. Keys of records that are in no zone yet begin with a slash.
+// nameIndex is the index of records and DNSEndpoints in the caches. Its keys are canonical names, which end in a dot: the
+// owner name as it is, and with a sign before them the names below which the owner is, the hosts that a delegation names,
+// and the zone. Keys of records that are in no zone yet begin with a slash. Keys of records are within their namespace.
 const nameIndex = "name"
 
 func below(name string) string  { return "<" + name }
@@ -32,15 +31,22 @@ func unstamped(name string) string {
 	return "/" + label
 }
 
+// within is a key of the records of a namespace.
+func within(namespace, key string) string { return namespace + "/" + key }
+
 // namesOf gives the keys of an object of a cache.
-func namesOf(o client.Object) []string {
+func namesOf(o any) ([]string, error) {
 	switch o := o.(type) {
 	case v1beta1.Record:
-		return recordKeys(o)
+		keys := recordKeys(o)
+		for i, key := range keys {
+			keys[i] = within(o.GetNamespace(), key)
+		}
+		return keys, nil
 	case *v1alpha1.DNSEndpoint:
-		return endpointKeys(o)
+		return endpointKeys(o), nil
 	}
-	return nil
+	return nil, nil
 }
 
 // recordKeys are those of a record in the zone that its stamp names. The stamp may lag behind for a moment, which

@@ -48,6 +48,9 @@ type cached struct {
 	*zoneIndex
 	*stored
 	reader client.Reader
+	// records of each kind, and endpoints, are found by their keys (keys.go).
+	records   map[string]toolscache.Indexer
+	endpoints toolscache.Indexer
 	// zonesIndexed tells whether the index of zones holds what the cache held when it became full.
 	zonesIndexed toolscache.InformerSynced
 }
@@ -64,18 +67,51 @@ func newCached(c cache.Cache, direct client.Reader) (*cached, error) {
 	if err != nil {
 		return nil, fmt.Errorf("indexing zones: %w", err)
 	}
+	o := &cached{zoneIndex: index, stored: newStored(direct), reader: c, records: map[string]toolscache.Indexer{}, zonesIndexed: handle.HasSynced}
 	for _, kind := range v1beta1.RecordKinds {
-		if err := c.IndexField(ctx, kind.New(), nameIndex, namesOf); err != nil {
+		if o.records[kind.Kind], err = indexed(ctx, c, kind.New()); err != nil {
 			return nil, fmt.Errorf("indexing %s: %w", kind.Resource, err)
 		}
 	}
-	if err := c.IndexField(ctx, &v1alpha1.DNSEndpoint{}, nameIndex, namesOf); err != nil {
+	if o.endpoints, err = indexed(ctx, c, &v1alpha1.DNSEndpoint{}); err != nil {
 		return nil, fmt.Errorf("indexing DNSEndpoints: %w", err)
 	}
 	if err := watch(ctx, c); err != nil {
 		return nil, err
 	}
-	return &cached{zoneIndex: index, stored: newStored(direct), reader: c, zonesIndexed: handle.HasSynced}, nil
+	return o, nil
+}
+
+// indexed starts a cache of a kind with an index of keys. A review asks two dozen times for what is under a key, mostly in
+// vain: the cache's own List would make a list of the kind each time, and copy into it what the indexer just has.
+func indexed(ctx context.Context, c cache.Cache, kind client.Object) (toolscache.Indexer, error) {
+	informer, err := c.GetInformer(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := informer.AddIndexers(toolscache.Indexers{nameIndex: namesOf}); err != nil {
+		return nil, err
+	}
+	shared, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("the informer, a %T, has no index", informer)
+	}
+	return shared.GetIndexer(), nil
+}
+
+// under gives what an indexer has under a key.
+func under[T any](indexer toolscache.Indexer, key string) ([]T, error) {
+	found, err := indexer.ByIndex(nameIndex, key)
+	if err != nil {
+		return nil, fmt.Errorf("looking up %q: %w", key, err)
+	}
+	var all []T
+	for _, o := range found {
+		if o, ok := o.(T); ok {
+			all = append(all, o)
+		}
+	}
+	return all, nil
 }
 
 // zonesNow implements latest. Where there are many zones already, all of them are not to be read.
@@ -94,8 +130,8 @@ func (o *cached) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error
 	return pointers(list.Items), nil
 }
 
-func (o *cached) recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
-	return listRecords(ctx, o.reader, kind, client.InNamespace(namespace), client.MatchingFields{nameIndex: key}, client.UnsafeDisableDeepCopy)
+func (o *cached) recordsUnder(_ context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
+	return under[v1beta1.Record](o.records[kind.Kind], within(namespace, key))
 }
 
 func (o *cached) recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error) {
@@ -129,12 +165,8 @@ func listRecords(ctx context.Context, reader client.Reader, kind v1beta1.RecordK
 	return records, err
 }
 
-func (o *cached) endpointsUnder(ctx context.Context, key string) ([]*v1alpha1.DNSEndpoint, error) {
-	var list v1alpha1.DNSEndpointList
-	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{nameIndex: key}); err != nil {
-		return nil, fmt.Errorf("listing DNSEndpoints: %w", err)
-	}
-	return pointers(list.Items), nil
+func (o *cached) endpointsUnder(_ context.Context, key string) ([]*v1alpha1.DNSEndpoint, error) {
+	return under[*v1alpha1.DNSEndpoint](o.endpoints, key)
 }
 
 // strip drops what no review looks at before an object enters a cache.
