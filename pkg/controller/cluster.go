@@ -309,7 +309,7 @@ func (r *clusterReconciler) report(ctx context.Context, c cluster, facts status.
 		next = status.GlobalCluster(*c.status, facts, r.now())
 	}
 	if !equality.Semantic.DeepEqual(*c.status, next) {
-		if wait := r.pace.wait(c.GetUID(), r.now()); wait > 0 {
+		if wait := r.pace.wait(c.GetUID(), r.now(), statusPause); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		if err := r.write(ctx, c, next); err != nil {

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,7 +30,7 @@ func (p *instancePass) report(ctx context.Context) (ctrl.Result, error) {
 	if equality.Semantic.DeepEqual(p.instance.Status, next) {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	if wait := p.pace.wait(p.instance.UID, now); wait > 0 {
+	if wait := p.pace.wait(p.instance.UID, now, pauseBefore(p.instance.Status, next)); wait > 0 {
 		return ctrl.Result{RequeueAfter: min(again, wait)}, nil
 	}
 	if err := syncevent.ApplyStatus(ctx, p.client, instanceKind, p.instance, &next); err != nil {
@@ -37,6 +38,16 @@ func (p *instancePass) report(ctx context.Context) (ctrl.Result, error) {
 	}
 	p.noteConfiguration(next)
 	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// pauseBefore is how long a write of the next status has to be after the last one. The list of zones alone can wait, the
+// longer the more zones there are.
+func pauseBefore(last, next v1beta1.Bind9InstanceStatus) time.Duration {
+	last.Zones, last.ZonesCount = next.Zones, next.ZonesCount
+	if !equality.Semantic.DeepEqual(last, next) {
+		return statusPause
+	}
+	return min(max(statusPause, time.Duration(len(next.Zones))*listPause/status.MaxInstanceZones), listPause)
 }
 
 // noteConfiguration tells by events that a configuration cannot be used, and that it was repaired.
