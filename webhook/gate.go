@@ -12,6 +12,10 @@ import (
 // largest of our kinds, a DNSEndpoint, reaches that only with many thousands of names.
 const maxBody = 4 << 20
 
+// bodyTime is how long a body may take to come in. kube-apiserver waits no longer for the answer; somebody else in the
+// cluster who sends half of a review must not keep its place.
+const bodyTime = 10 * time.Second
+
 // gate lets requests through to the handlers once the caches are full, so many at a time, until the end.
 //
 // It answers 503 itself, as HTTP: kube-apiserver counts that as a failed call and goes by the failure policy, whereas a
@@ -19,9 +23,12 @@ const maxBody = 4 << 20
 type gate struct {
 	full, closing atomic.Bool
 	inFlight      chan struct{}
+	bodyTime      time.Duration
 }
 
-func newGate(inFlight int) *gate { return &gate{inFlight: make(chan struct{}, inFlight)} }
+func newGate(inFlight int) *gate {
+	return &gate{inFlight: make(chan struct{}, inFlight), bodyTime: bodyTime}
+}
 
 // open is a manager's runnable: it is started when the caches are full.
 func (g *gate) open(context.Context) error {
@@ -65,6 +72,11 @@ func (g *gate) handler(next http.Handler) http.Handler {
 			defer func() { <-g.inFlight }()
 		default:
 			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
+			return
+		}
+		// The server sets another deadline before the next request of the connection.
+		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			http.Error(w, "the connection has no deadline", http.StatusInternalServerError)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

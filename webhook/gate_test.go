@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,30 @@ func TestGateCapsBodies(t *testing.T) {
 		}))
 		ask(t, h, make([]byte, size))
 	}
+}
+
+// A body that never ends gives its place back, and the next review is answered.
+func TestGateEndsWaitingForBodies(t *testing.T) {
+	g := newGate(1)
+	g.full.Store(true)
+	g.bodyTime = 10 * time.Millisecond
+	read := make(chan error, 1)
+	server := httptest.NewServer(g.handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		read <- err
+	})))
+	defer server.Close()
+	body, never := io.Pipe()
+	defer never.Close()
+	go func() {
+		if answer, err := http.Post(server.URL, "application/json", body); err == nil {
+			_ = answer.Body.Close()
+		}
+	}()
+	if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("reading half a body: %v", err)
+	}
+	g.inFlight <- struct{}{} // There is a place again.
 }
 
 func TestGateDrains(t *testing.T) {

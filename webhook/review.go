@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,9 +118,18 @@ func changes(req admission.Request) bool {
 	return utiljson.Unmarshal(req.Object.Raw, &head) != nil || head.DeletionTimestamp == nil
 }
 
+// maxProblems is how many problems a refusal lists: a DNSEndpoint can have thousands, and they go into logs too.
+const maxProblems = 20
+
 // refused is the answer that kubectl shows as it shows violations of a schema: one line for each field.
 func refused(req admission.Request, v verdict) admission.Response {
-	status := apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, v.problems).Status()
+	problems := v.problems
+	if more := len(problems) - maxProblems; more > 0 {
+		problems = append(slices.Clone(problems[:maxProblems]), &field.Error{
+			Type: field.ErrorTypeInvalid, Field: "spec", BadValue: field.OmitValueType{}, Detail: fmt.Sprintf("%d more problems", more),
+		})
+	}
+	status := apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, problems).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status, Warnings: v.warnings}}
 }
 

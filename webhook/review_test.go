@@ -145,6 +145,14 @@ func TestReview(t *testing.T) {
 	}
 }
 
+func TestReviewListsSomeOfManyProblems(t *testing.T) {
+	object := endpoint(strings.TrimSuffix(strings.Repeat(`{dnsName: a.example.com, recordType: A, targets: [x]},`, maxProblems+3), ","))
+	answer := newReviewer(example(t)).Handle(quick(t), request(t, object, ""))
+	if causes := answer.Result.Details.Causes; answer.Allowed || len(causes) != maxProblems+1 || !strings.Contains(causes[maxProblems].Message, "3 more problems") {
+		t.Errorf("allowed = %v, %d causes: %v", answer.Allowed, len(causes), causes)
+	}
+}
+
 func TestReviewWarns(t *testing.T) {
 	tests := map[string]struct {
 		namespace string
