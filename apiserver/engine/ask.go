@@ -172,6 +172,7 @@ func (t *tracker) take(a answer) {
 		}
 		w.release()
 	}
+	defer t.judgeLater(w)
 	if w.heard[i] && a.At.Before(w.answers[i].At) {
 		return // Overtaken by an answer to a later question.
 	}
@@ -187,6 +188,10 @@ func (t *tracker) take(a answer) {
 	if turned {
 		t.askLike(a.of.Addr, a.Observation)
 	}
+}
+
+// judgeLater marks a zone of which somebody is suspected.
+func (t *tracker) judgeLater(w *watched) {
 	if w.all || len(w.suspects) > 0 {
 		t.dirty[w] = struct{}{}
 	}

@@ -46,10 +46,12 @@ type watched struct {
 	told bool
 }
 
-// interest lists the objects that any watcher wants to know about; all is true when these are all of the namespace.
-func (t *tracker) interest() (named map[object]bool, all bool) {
+// takeNews gives what there is to look at, and the objects that any watcher wants to know about; all is true when these are all
+// of the namespace. Both are of one moment: a watch counts as looked at when what it brought with it is among the news.
+func (t *tracker) takeNews() (n news, named map[object]bool, all bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	n, t.news = t.news, noNews()
 	named = map[object]bool{}
 	add := func(q *Query) {
 		_, key, ok := q.named()
@@ -65,17 +67,13 @@ func (t *tracker) interest() (named map[object]bool, all bool) {
 		add(&s.query)
 		j.looked = true
 	}
-	return named, all
+	return n, named, all
 }
 
 // look takes over what has changed, asks the servers of zones where that matters, and judges what needs no server.
 func (t *tracker) look() {
-	t.mu.Lock()
-	n := t.news
-	t.news = noNews()
-	t.mu.Unlock()
+	n, named, everything := t.takeNews()
 	t.askNoticed(n.noticed)
-	named, everything := t.interest()
 	if n.all && (everything != t.everything || !everything) {
 		t.lookAtAll(named, everything)
 		return
@@ -220,9 +218,7 @@ func (t *tracker) refresh(zone zoneKey) {
 // adopt switches a zone to a view. Servers that are in both keep their answers.
 func (t *tracker) adopt(w *watched, v *view) {
 	was := w.view
-	if len(w.suspects) > 0 || w.all {
-		t.dirty[w] = struct{}{}
-	}
+	t.judgeLater(w)
 	if was == v {
 		return
 	}

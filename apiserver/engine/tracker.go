@@ -70,15 +70,20 @@ type joining struct {
 }
 
 func newTracker(ctx context.Context, e *Engine, namespace string) *tracker {
+	t := makeTracker(ctx, e, namespace)
+	go t.run()
+	return t
+}
+
+// makeTracker makes one that does nothing by itself.
+func makeTracker(ctx context.Context, e *Engine, namespace string) *tracker {
 	ctx, cancel := context.WithCancel(ctx)
-	t := &tracker{
+	return &tracker{
 		engine: e, namespace: namespace, ctx: ctx, cancel: cancel,
 		woken: make(chan struct{}, 1), answers: make(chan answer, 64), askedFleets: make(chan askedFleet, 64), fleetsAsked: time.Now(),
 		subs: map[*subscription]struct{}{}, joining: map[*subscription]*joining{}, news: noNews(),
 		zones: map[zoneKey]*watched{}, dirty: map[*watched]struct{}{}, known: map[object]*known{},
 	}
-	go t.run()
-	return t
 }
 
 // poke makes the tracker look at objects again.

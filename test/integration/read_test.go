@@ -158,7 +158,8 @@ func TestReadWatch(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "kubectl", "-n", f.namespace, "get", "syncstatus", "arecord.www", "-w", "--no-headers",
+	// By selector, as kubectl swallows the first event of a watch by name: what changes before the watch has begun is lost.
+	cmd := exec.CommandContext(ctx, "kubectl", "-n", f.namespace, "get", "syncstatus", "--field-selector", "metadata.name=arecord.www", "-w", "--no-headers",
 		"-o", "custom-columns=GENERATION:.objectRef.generation,PHASE:.status.phase,SERVERS:.summary.inSync")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
