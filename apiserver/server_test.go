@@ -198,15 +198,60 @@ func TestClientsThatPreferOtherEncodingsGetJSON(t *testing.T) {
 			t.Errorf("Accept %q: %s %.60s, want JSON", accept, got, body)
 		}
 	}
-	if code, _, _ := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", "application/vnd.kubernetes.protobuf"); code != http.StatusNotAcceptable {
-		t.Errorf("nothing but protobuf: %d, want 406", code)
+	for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/cbor", "text/csv"} {
+		if code, _, _ := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", accept); code != http.StatusNotAcceptable {
+			t.Errorf("nothing but %s: %d, want 406", accept, code)
+		}
 	}
 }
 
-func TestUnknownFieldSelectorSaysWhichThereAre(t *testing.T) {
-	code, _, body := ask(t, handler(t), "GET", group+"/syncstatuses?fieldSelector=spec.x%3D1", runtime.ContentTypeJSON)
-	if code != http.StatusBadRequest || !strings.Contains(body, "status.phase") {
-		t.Errorf("%d %s", code, body)
+func TestWhatCannotBeToldIsRefusedInPlainWords(t *testing.T) {
+	h := handler(t)
+	future := fmt.Sprint(uint64(time.Now().Add(time.Hour).UnixMicro()) << 10) //nolint:gosec // after 1970
+	for query, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"fieldSelector=spec.x%3D1":                                         {400, "status.phase, status.inSync"},
+		"fieldSelector=status.phase%3DInsync":                              {400, `status.phase is never \"Insync\": only InSync, Propagating`},
+		"fieldSelector=status.inSync!%3Dyes":                               {400, "only true, false"},
+		"labelSelector=%3D%3D":                                             {400, "expected:"},
+		"resourceVersion=x":                                                {400, "is not one of this API's"},
+		"resourceVersion=" + future:                                        {504, "Too large resource version"},
+		"resourceVersion=" + future + "&resourceVersionMatch=NotOlderThan": {504, "ResourceVersionTooLarge"},
+		"resourceVersion=7&resourceVersionMatch=Exact":                     {410, "the servers answer for the present"},
+		"resourceVersion=7&continue=x":                                     {400, "together with continue"},
+		"resourceVersionMatch=Exact":                                       {422, "unless resourceVersion is provided"},
+		"resourceVersion=7&resourceVersionMatch=Newest":                    {422, "NotOlderThan"},
+		"sendInitialEvents=true":                                           {422, "forbidden for list"},
+		"watch=1&sendInitialEvents=true":                                   {422, "requires setting resourceVersionMatch"},
+		"watch=1&resourceVersionMatch=NotOlderThan":                        {422, "unless sendInitialEvents is provided"},
+		"watch=1&fieldSelector=spec.x%3D1":                                 {400, "status.phase"},
+		"watch=1&resourceVersion=x":                                        {400, "is not one of this API's"},
+		"watch=1&allowWatchBookmarks=true&timeoutSeconds=x":                {400, "invalid syntax"},
+		"limit=x": {400, "invalid syntax"},
+	} {
+		for _, scope := range []string{"", "/namespaces/dns"} {
+			code, _, body := ask(t, h, "GET", group+scope+"/syncstatuses?"+query, runtime.ContentTypeJSON)
+			if code != want.code || !strings.Contains(body, want.says) {
+				t.Errorf("%s: %d %s, want %d with %q", query, code, body, want.code, want.says)
+			}
+		}
+	}
+	for _, path := range []string{"/namespaces/dns/syncstatuses/arecord.www", "/namespaces/dns/arecords/www/syncstatus"} {
+		if code, _, body := ask(t, h, "GET", group+path+"?resourceVersion=x", runtime.ContentTypeJSON); code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	// What can be told is not refused, only not known yet.
+	for _, query := range []string{
+		"", "limit=-1", "limit=9223372036854775807", "resourceVersion=0", "resourceVersion=7", "resourceVersion=7&resourceVersionMatch=NotOlderThan",
+		"fieldSelector=status.phase!%3DInSync,kind%3DARecord,zone%3DExample.COM.,metadata.name%3Da,metadata.namespace%3Db,status.failureReason!%3D,status.inSync%3Dfalse",
+		"watch=1&timeoutSeconds=-1", "watch=1&timeoutSeconds=9223372036854775807", "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+	} {
+		if code, _, body := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses?"+query, runtime.ContentTypeJSON); code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d %s", query, code, body)
+		}
 	}
 }
 

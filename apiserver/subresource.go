@@ -62,6 +62,9 @@ func (s *subresource) New() runtime.Object { return &v1alpha1.SyncStatus{} }
 func (s *subresource) Destroy() {}
 
 // Get implements rest.Getter: the name is that of the parent.
-func (s *subresource) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (s *subresource) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
+	if err := checkGet(s.engine, o); err != nil {
+		return nil, err
+	}
 	return s.engine.Get(ctx, s.kind, request.NamespaceValue(ctx), name)
 }

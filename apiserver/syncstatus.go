@@ -56,7 +56,10 @@ func (s *statuses) ShortNames() []string { return []string{"sync"} }
 func (s *statuses) Categories() []string { return []string{"dns"} }
 
 // Get implements rest.Getter.
-func (s *statuses) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (s *statuses) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
+	if err := checkGet(s.engine, o); err != nil {
+		return nil, err
+	}
 	kind, object, ok := syncstatus.ParseName(name)
 	if !ok {
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("syncstatuses"), name)
@@ -69,10 +72,29 @@ func (s *statuses) List(ctx context.Context, o *internalversion.ListOptions) (ru
 	if o == nil {
 		o = &internalversion.ListOptions{}
 	}
-	if o.ResourceVersionMatch == metav1.ResourceVersionMatchExact && o.Continue == "" {
-		return nil, apierrors.NewResourceExpired("the state at a past resourceVersion cannot be asked for: the servers answer for the present")
+	if err := s.check(o); err != nil {
+		return nil, err
 	}
 	return s.engine.List(ctx, query(ctx, o))
+}
+
+// check refuses what cannot be told. Everything that is told is of the present, and so not older than what anybody has
+// seen.
+func (s *statuses) check(o *internalversion.ListOptions) error {
+	switch {
+	case o.Continue != "" && o.ResourceVersion != "" && o.ResourceVersion != "0":
+		return apierrors.NewBadRequest("resourceVersion cannot be given together with continue, which holds its own")
+	case o.ResourceVersionMatch == metav1.ResourceVersionMatchExact:
+		return apierrors.NewResourceExpired("the state at a past resourceVersion cannot be asked for: the servers answer for the present")
+	}
+	return s.engine.CheckResourceVersion(o.ResourceVersion)
+}
+
+func checkGet(e *engine.Engine, o *metav1.GetOptions) error {
+	if o == nil {
+		return nil
+	}
+	return e.CheckResourceVersion(o.ResourceVersion)
 }
 
 // Watch implements rest.Watcher.

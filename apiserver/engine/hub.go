@@ -62,6 +62,10 @@ type WatchOptions struct {
 // Watch tells what becomes of the objects that a query selects. Errors are API errors.
 func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Interface, error) {
 	q.setDefaults()
+	from, foreign, synthetic, err := e.startOf(o)
+	if err != nil {
+		return nil, err
+	}
 	if err := e.ready(); err != nil {
 		return nil, err
 	}
@@ -70,14 +74,7 @@ func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Inte
 	stop := s.cancel
 	s.cancel = func() { stop(); cancel() }
 	s.bookmarks, s.announceEnd = o.Bookmarks, o.SendInitialEvents && o.Bookmarks
-	s.synthetic = o.SendInitialEvents || o.ResourceVersion == "" || o.ResourceVersion == "0"
-	if !s.synthetic {
-		var err error
-		if s.from, s.foreign, err = e.startOf(o.ResourceVersion); err != nil {
-			s.cancel()
-			return nil, err
-		}
-	}
+	s.from, s.foreign, s.synthetic = from, foreign, synthetic
 	if kind, key, ok := q.named(); ok {
 		if err := e.freshen(ctx, kind, key); err != nil {
 			s.cancel()
@@ -88,19 +85,23 @@ func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Inte
 	return s, nil
 }
 
-// startOf checks a revision that a watch wants to begin at, and tells whether it is another replica's.
-func (e *Engine) startOf(resourceVersion string) (rev uint64, foreign bool, err error) {
-	rev, err = parseRevision(resourceVersion)
+// startOf finds the revision at which a watch begins, and tells whether it is another replica's. A synthetic one begins with
+// everything there is instead.
+func (e *Engine) startOf(o WatchOptions) (rev uint64, foreign, synthetic bool, err error) {
+	if o.SendInitialEvents || o.ResourceVersion == "" || o.ResourceVersion == "0" {
+		return 0, false, true, e.CheckResourceVersion(o.ResourceVersion)
+	}
+	rev, err = parseRevision(o.ResourceVersion)
 	if err != nil {
-		return 0, false, apierrors.NewBadRequest(err.Error())
+		return 0, false, false, apierrors.NewBadRequest(err.Error())
 	}
 	if foreign = !e.revisions.mine(rev); foreign {
 		rev -= min(rev, uint64(clockSlack.Microseconds())<<replicaBits)
 	}
-	if !e.memory.remembers(rev) || timeOf(rev).After(time.Now().Add(time.Minute)) {
-		return 0, foreign, apierrors.NewResourceExpired("the resourceVersion is not one that this server remembers: list again")
+	if !e.memory.remembers(rev) || e.revisions.fromFuture(rev) {
+		return 0, foreign, false, apierrors.NewResourceExpired("the resourceVersion is not one that this server remembers: list again")
 	}
-	return rev, foreign, nil
+	return rev, foreign, false, nil
 }
 
 // subscribe starts a watch; it ends with ctx.

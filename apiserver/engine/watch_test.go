@@ -48,6 +48,21 @@ func (w watching) next() (watch.EventType, *syncv1.SyncStatus) {
 	}
 }
 
+// bookmark is the next bookmark.
+func (w watching) bookmark() *syncv1.SyncStatus {
+	w.Helper()
+	for {
+		select {
+		case e := <-w.ResultChan():
+			if e.Type == watch.Bookmark {
+				return e.Object.(*syncv1.SyncStatus)
+			}
+		case <-time.After(30 * time.Second):
+			w.Fatal("no bookmark")
+		}
+	}
+}
+
 // until reads events about one object until it is in the wanted state.
 func (w watching) until(name, want string) *syncv1.SyncStatus {
 	w.Helper()
@@ -210,6 +225,46 @@ func TestWatchBySelector(t *testing.T) {
 		if kind, s := out.next(); kind == watch.Deleted && s.Name == "arecord.www" {
 			break
 		}
+	}
+}
+
+// A watch goes on at another replica, and whatever has been told at one can be begun from at the other.
+func TestWatchGoesOnAtAnotherReplica(t *testing.T) {
+	w := newWorld(t)
+	lagging(t, w, bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7\ngone A 192.0.2.7"})
+	z := zone("example.test", "primary", "secondary")
+	r, gone := w.record(z, "www", "192.0.2.7"), w.record(z, "gone", "192.0.2.7")
+	w.apply(z)
+	w.apply(r)
+	w.apply(gone)
+	w.eventually("all is in step", func() bool { return w.get("arecord.www").Status.InSync && w.get("arecord.gone").Status.InSync })
+	other := w.replica()
+	w.aged()
+	other.aged()
+	records := Query{Namespace: ns, Fields: fields.ParseSelectorOrDie("kind=ARecord")}
+	first := w.list(records)
+	other.eventually("the other replica has seen everything", func() bool { return len(other.list(records).Items) == 2 })
+	if second := other.list(records); second.ResourceVersion == first.ResourceVersion || len(second.ResourceVersion) < len(first.ResourceVersion) ||
+		len(second.ResourceVersion) == len(first.ResourceVersion) && second.ResourceVersion < first.ResourceVersion {
+		t.Errorf("a later list has resourceVersion %s, want one after %s", second.ResourceVersion, first.ResourceVersion)
+	}
+
+	r.Generation, r.Spec.IPv4Addresses = 2, []string{"192.0.2.8"}
+	w.apply(r)
+	w.remove(gone)
+	other.eventually("the other replica knows of the deletion", func() bool { return len(other.engine.memory.gone(0)) > 0 })
+	events := other.watch(records, WatchOptions{ResourceVersion: first.ResourceVersion, Bookmarks: true})
+	events.until("arecord.www", "Propagating primary-0=Stale secondary-0=Stale")
+	again := other.watch(records, WatchOptions{ResourceVersion: first.ResourceVersion})
+	again.until("arecord.gone", "gone")
+
+	// A bookmark, too, is a place to go on from, here and there.
+	other.engine.hub.bookmark(events.Interface.(*subscription))
+	at := events.bookmark().ResourceVersion
+	w.programmed(z, r)
+	w.apply(r)
+	for _, replica := range []*world{w, other} {
+		replica.watch(records, WatchOptions{ResourceVersion: at}).until("arecord.www", "OutOfSync primary-0=Divergent secondary-0=Divergent")
 	}
 }
 

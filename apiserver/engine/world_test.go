@@ -39,7 +39,7 @@ type world struct {
 	ctx    context.Context
 
 	sources map[string]*framework.FakeControllerSource
-	mu      sync.Mutex
+	mu      *sync.Mutex // of this world and its replicas
 	objects map[object]metav1.Object
 	addrs   map[string]netip.AddrPort // by pod
 	key     wire.Key
@@ -48,15 +48,38 @@ type world struct {
 func newWorld(t testing.TB, change ...func(*Options)) *world {
 	t.Helper()
 	w := &world{
-		TB: t, sources: map[string]*framework.FakeControllerSource{}, objects: map[object]metav1.Object{},
+		TB: t, mu: &sync.Mutex{}, sources: map[string]*framework.FakeControllerSource{}, objects: map[object]metav1.Object{},
 		addrs: map[string]netip.AddrPort{}, key: bind.NewKey("transfer."),
 	}
+	w.start(change...)
+	return w
+}
+
+// replica is another engine between the same objects and servers.
+func (w *world) replica(change ...func(*Options)) *world {
+	w.Helper()
+	r := &world{TB: w.TB, mu: w.mu, sources: w.sources, objects: w.objects, addrs: w.addrs, key: w.key}
+	r.start(change...)
+	return r
+}
+
+// aged makes the engine one that has run for long.
+func (w *world) aged() {
+	w.engine.memory.mu.Lock()
+	defer w.engine.memory.mu.Unlock()
+	w.engine.memory.since = 0
+}
+
+func (w *world) start(change ...func(*Options)) {
+	w.Helper()
 	inf, err := newInformers("home", func(resource string) cache.ListerWatcher {
-		w.sources[resource] = framework.NewFakeControllerSource()
+		if w.sources[resource] == nil {
+			w.sources[resource] = framework.NewFakeControllerSource()
+		}
 		return w.sources[resource]
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	inf.live = w.live
 	o := Options{MaxAge: 0, Deadline: 2 * time.Second, WatchInterval: 50 * time.Millisecond}
@@ -65,15 +88,14 @@ func newWorld(t testing.TB, change ...func(*Options)) *world {
 	}
 	w.engine, err = newEngine(inf, func(context.Context, types.NamespacedName) (*wire.Key, error) { return &w.key, nil }, o)
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	w.engine.index.serversOf = w.servers
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithCancel(context.Background())
-	t.Cleanup(cancel)
+	w.Cleanup(cancel)
 	go w.engine.Run(w.ctx)
 	w.eventually("the caches are filled", inf.HasSynced)
-	return w
 }
 
 func (w *world) live(_ context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {

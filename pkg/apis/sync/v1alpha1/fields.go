@@ -32,7 +32,19 @@ func convertFieldLabel(label, value string) (string, string, error) {
 	if label == FieldZone {
 		value = strings.ToLower(strings.TrimSuffix(value, "."))
 	}
+	// A mistyped value would select nothing, and a script would take that for good news.
+	if known := fieldValues[label]; known != nil && !slices.Contains(known, value) {
+		return "", "", fmt.Errorf("%s is never %q: only %s", label, value, strings.Join(known, ", "))
+	}
 	return label, value, nil
+}
+
+// fieldValues are those of fields that have few.
+var fieldValues = map[string][]string{
+	FieldInSync: {"true", "false"},
+	FieldPhase: {
+		string(PhaseInSync), string(PhasePropagating), string(PhaseOutOfSync), string(PhaseFailed), string(PhaseUnknown),
+	},
 }
 
 // Fields gives the values that field selectors are matched against.
