@@ -47,6 +47,15 @@ func TestGlobalClusterIsWhereItsInstancesAre(t *testing.T) {
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("another namespace has %d objects: %v", len(list.Items), err)
 	}
+
+	// Nor is it remembered, and watched for, anywhere else.
+	s, err := w.engine.Get(w.ctx, syncstatus.GlobalClusterKind, "home", "all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := objectOf(s), (object{Kind: "Bind9GlobalCluster", Namespace: "home", Name: "all"}); got != want || w.engine.memory.digestOf(want) == 0 {
+		t.Errorf("it is known as %v, want %v", got, want)
+	}
 }
 
 // An instance's row tells what its server serves now, to those who ask and to those who watch.

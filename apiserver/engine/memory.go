@@ -59,8 +59,10 @@ func newMemory(r *revisions) *memory {
 	return &memory{revisions: r, seed: maphash.MakeSeed(), entries: map[object]*entry{}, since: r.current()}
 }
 
+// objectOf is the object that a SyncStatus is about, in the namespace where it is told: that of a cluster-scoped one is
+// where its instances are.
 func objectOf(s *syncv1.SyncStatus) object {
-	return object{Kind: s.ObjectRef.Kind, Namespace: s.ObjectRef.Namespace, Name: s.ObjectRef.Name}
+	return object{Kind: s.ObjectRef.Kind, Namespace: s.Namespace, Name: s.ObjectRef.Name}
 }
 
 // stamp completes a SyncStatus by what is remembered and remembers it. It returns its digest, and whether it differs
