@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/server"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/kube-openapi/pkg/common"
 
 	"github.com/lockstep-dns/lockstep/apiserver/engine"
@@ -70,6 +71,9 @@ func install(generic *server.GenericAPIServer, e *engine.Engine) error {
 
 // Run serves until the context ends, then lets requests in flight finish.
 func (s *Server) Run(ctx context.Context) error {
+	if err := s.Engine.RegisterMetrics(legacyregistry.Register, legacyregistry.CustomRegister); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
 	// The caches outlive the signal to end: requests are still answered until the server has drained.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -61,6 +61,7 @@ type Engine struct {
 	verified  verified
 	late      late
 	fleet     fleetAnswers
+	meter     *meter
 	// sidecars asks sidecars how they are; nil where there are none.
 	sidecars *bindcar.Client
 }
@@ -79,10 +80,11 @@ func New(config *rest.Config, options Options) (*Engine, error) {
 }
 
 func newEngine(informers *Informers, key func(context.Context, types.NamespacedName) (*wire.Key, error), options Options) (*Engine, error) {
-	revisions := newRevisions(time.Now)
+	revisions, meter := newRevisions(time.Now), newMeter(time.Now)
 	e := &Engine{
+		meter:   meter,
 		options: options, informers: informers, index: newIndex(informers), revisions: revisions,
-		observer: observe.New(observe.Options{Timeout: options.Deadline}),
+		observer: observe.New(observe.Options{Timeout: options.Deadline, Meter: meter}),
 		keys:     newKeys(key), memory: newMemory(revisions),
 		listeners: &listeners{open: options.Notices, streams: map[Peer]*stream{}},
 	}
@@ -258,6 +260,7 @@ func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, since t
 	if e.verified.due(s.Addr, zone, e.options.VerifyInterval) {
 		e.observer.Invalidate(s.Addr, zone)
 	}
+	e.meter.meet(s)
 	o := e.observer.Observe(ctx, s.Addr, zone, key, since)
 	e.fleet.keepZone(zoneAt{s.Addr, strings.TrimSuffix(zone, ".")}, o)
 	var we *wire.Error

@@ -112,6 +112,7 @@ func (e *Engine) askFleet(ctx context.Context, o metav1.Object, since time.Time,
 		if !s.Addr.IsValid() {
 			continue
 		}
+		e.meter.meet(s)
 		for _, zone := range f.zones[instanceOf(s)] {
 			wanted[zoneAt{s.Addr, zone}] = true
 			for _, primary := range f.primaries[zone] {

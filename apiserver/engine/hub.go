@@ -73,6 +73,7 @@ func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Inte
 	s, ctx := newSubscription(ctx, q)
 	stop := s.cancel
 	s.cancel = func() { stop(); cancel() }
+	s.count = func(t watch.EventType) { e.meter.events.WithLabelValues(string(t)).Inc() }
 	s.bookmarks, s.announceEnd = o.Bookmarks, o.SendInitialEvents && o.Bookmarks
 	s.from, s.foreign, s.synthetic = from, foreign, synthetic
 	if kind, key, ok := q.named(); ok {
@@ -230,6 +231,13 @@ func (h *hub) pokeFleet() {
 	for _, t := range h.trackers {
 		t.pokeFleet()
 	}
+}
+
+// sizes counts the watches and the namespaces that are watched.
+func (h *hub) sizes() (watches, namespaces int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subs), len(h.trackers)
 }
 
 // deliver tells all watchers of a namespace what has become of an object; now is nil when it is gone.

@@ -27,6 +27,8 @@ type subscription struct {
 	// announceEnd asks for a bookmark after the initial events.
 	announceEnd bool
 
+	// count is told of each event that is handed over.
+	count  func(watch.EventType)
 	cancel context.CancelFunc
 	result chan watch.Event
 
@@ -61,6 +63,7 @@ func (s *subscription) pump(ctx context.Context, bookmark func()) {
 		for _, e := range s.take() {
 			select {
 			case s.result <- *e:
+				s.count(e.Type)
 			case <-ctx.Done():
 				return
 			}

@@ -63,6 +63,7 @@ func (o *Observer) drop(t target) {
 type server struct {
 	users                int // guarded by Observer.mu
 	questions, transfers gate
+	meter                Meter
 
 	mu sync.Mutex
 	// silent is the last SOA question that was not answered.
@@ -78,7 +79,7 @@ func (o *Observer) holdServer(addr netip.AddrPort) *server {
 func (o *Observer) holdLocked(addr netip.AddrPort) *server {
 	s := o.servers[addr]
 	if s == nil {
-		s = &server{questions: make(gate, o.options.Questions), transfers: make(gate, o.options.Transfers)}
+		s = &server{meter: o.options.Meter, questions: make(gate, o.options.Questions), transfers: make(gate, o.options.Transfers)}
 		o.servers[addr] = s
 	}
 	s.users++
@@ -114,6 +115,7 @@ func (s *server) ask(ctx context.Context, addr netip.AddrPort, name string, want
 	at := time.Now()
 	reply, err := wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout), wire.WithExpire())
 	obs := observed(addr, at, name, reply, err)
+	s.meter.Asked(addr, obs.Rcode != NoReply, time.Since(at))
 	if obs.Rcode == NoReply && ctx.Err() == nil {
 		s.mu.Lock()
 		s.silent = obs

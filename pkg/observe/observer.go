@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -19,6 +20,8 @@ type Options struct {
 	Questions, Transfers int
 	// IdleAfter is how long a zone's content is kept after it was last asked for. Default: ten minutes.
 	IdleAfter time.Duration
+	// Meter is told what is done. Default: nobody is.
+	Meter Meter
 }
 
 func (o *Options) setDefaults() {
@@ -27,6 +30,9 @@ func (o *Options) setDefaults() {
 	o.Questions = orDefault(o.Questions, 32)
 	o.Transfers = orDefault(o.Transfers, 4)
 	o.IdleAfter = orDefault(o.IdleAfter, 10*time.Minute)
+	if o.Meter == nil {
+		o.Meter = noMeter{}
+	}
 }
 
 func orDefault[T ~int | ~int64](v, def T) T {
@@ -61,10 +67,17 @@ func New(options Options) *Observer {
 // for as any resolver does. When ctx ends before the server has answered, Err says so and Rcode is NoReply; the work
 // goes on and serves the next caller.
 func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, since time.Time) Observation {
+	from := FromMemory
+	defer func() { o.options.Meter.Observed(from) }()
 	for {
-		last, done := o.lastOrFlight(ctx, target{server, zone}, key, since)
-		if done == nil {
+		last, done, started := o.lastOrFlight(ctx, target{server, zone}, key, since)
+		switch {
+		case done == nil:
 			return last
+		case started:
+			from = FromServer
+		case from == FromMemory:
+			from = FromOthers
 		}
 		select {
 		case <-done:
@@ -106,22 +119,22 @@ func (o *Observer) Forget(server netip.AddrPort, zone string) {
 }
 
 // lastOrFlight returns the last observation when it began at since or later. Else it returns a channel that is closed
-// when the observation under way has ended; it starts one when there is none.
-func (o *Observer) lastOrFlight(ctx context.Context, t target, key *wire.Key, since time.Time) (Observation, <-chan struct{}) {
+// when the observation under way has ended; it starts one when there is none, and tells so.
+func (o *Observer) lastOrFlight(ctx context.Context, t target, key *wire.Key, since time.Time) (last Observation, done <-chan struct{}, started bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	z := o.zone(t)
 	if z.last != nil && !z.last.At.Before(since) {
-		return *z.last, nil
+		return *z.last, nil, false
 	}
-	if z.flight == nil {
+	if started = z.flight == nil; started {
 		z.flight = make(chan struct{})
 		if key != nil {
 			key = new(*key) // The caller's may change before the flight has ended.
 		}
 		go o.fly(context.WithoutCancel(ctx), t, z, key, z.flight)
 	}
-	return Observation{}, z.flight
+	return Observation{}, z.flight, started
 }
 
 // fly makes one observation.
@@ -172,7 +185,7 @@ func (o *Observer) withContent(ctx context.Context, t target, z *zone, key *wire
 // transfer fetches the changes since known, or everything when there is nothing known or the changes do not fit it.
 func (o *Observer) transfer(ctx context.Context, t target, key *wire.Key, known *Mirror, obs Observation) (*Mirror, error) {
 	if known != nil && known.SOA.Serial != obs.Serial {
-		result, err := wire.Transfer(ctx, t.server, t.zone, &known.SOA, key)
+		result, err := o.fetch(ctx, t, &known.SOA, key)
 		if err != nil {
 			return nil, err
 		}
@@ -183,11 +196,18 @@ func (o *Observer) transfer(ctx context.Context, t target, key *wire.Key, known 
 			return next, nil
 		}
 	}
-	result, err := wire.Transfer(ctx, t.server, t.zone, nil, key)
+	result, err := o.fetch(ctx, t, nil, key)
 	if err != nil {
 		return nil, err
 	}
 	return fromRecords(t.zone, result, o.elder(t)), nil
+}
+
+// fetch makes one transfer: the changes since a version of the zone, if the server has them, else everything.
+func (o *Observer) fetch(ctx context.Context, t target, since *rrset.SOA, key *wire.Key) (wire.TransferResult, error) {
+	result, err := wire.Transfer(ctx, t.server, t.zone, since, key)
+	o.options.Meter.Transferred(err == nil && result.Full || err != nil && since == nil, err)
+	return result, err
 }
 
 // elder finds a mirror of the same zone on the server with the least address below the given one, to share memory with.
