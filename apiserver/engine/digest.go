@@ -29,6 +29,12 @@ func (m *memory) digest(s *syncv1.SyncStatus) uint64 {
 	for i := range s.Servers {
 		d.server(&s.Servers[i], isZone)
 	}
+	for _, n := range s.NameServers {
+		d.text(n.Name, string(n.LeadsTo), n.Message)
+		d.text(n.Addresses...)
+		d.text(n.Instances...)
+		d.text(n.MissingOn...)
+	}
 	d.number(int64(s.Summary.Records))
 	d.number(int64(s.Summary.RecordsOutOfSync))
 	return d.Sum64()

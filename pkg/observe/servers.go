@@ -28,6 +28,8 @@ type Server struct {
 	Role                     Role
 	// Addr is where the pod answers DNS; not valid while it has no address of its own.
 	Addr netip.AddrPort
+	// Service is the address of the instance's Service; not valid while it has none.
+	Service netip.Addr
 	// PodPhase is empty when the pod does not exist.
 	PodPhase corev1.PodPhase
 	PodReady bool
@@ -49,6 +51,7 @@ func Servers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []Server {
 	for _, i := range slices.SortedFunc(slices.Values(instances), compareInstances) {
 		for n := range replicas(i) {
 			s := Server{Namespace: i.Namespace, Instance: i.Name, Pod: fmt.Sprintf("%s-%d", i.Name, n), Role: roleOf(i)}
+			s.Service, _ = netip.ParseAddr(i.Status.ServiceAddress) // it may be a host name
 			if p := found[[2]string{s.Namespace, s.Pod}]; p != nil && p.Labels[named.LabelInstance] == i.Name {
 				s.describe(p)
 			}

@@ -33,12 +33,17 @@ func TestServers(t *testing.T) {
 	deleted := pod("c-secondary-2", "c-secondary-2-0", corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.4", Conditions: ready})
 	deleted.DeletionTimestamp = ptr.To(metav1.Now())
 
+	served := instance("c-secondary-2", "secondary", "2", nil)
+	served.Status.ServiceAddress = "10.96.0.7"
+	hosted := instance("c-primary-1", "primary", "1", ptr.To[int32](1))
+	hosted.Status.ServiceAddress = "lb.example.net"
+
 	got := observe.Servers(
 		[]*v1beta1.Bind9Instance{
 			instance("c-secondary-10", "SECONDARY", "10", nil),
-			instance("c-secondary-2", "secondary", "2", nil),
+			served,
 			instance("c-primary-0", "Primary", "0", ptr.To[int32](3)),
-			instance("c-primary-1", "primary", "1", ptr.To[int32](0)),
+			hosted,
 		},
 		[]*corev1.Pod{
 			pod("c-primary-0", "c-primary-0-0", corev1.PodStatus{
@@ -64,12 +69,14 @@ func TestServers(t *testing.T) {
 		{Namespace: "dns", Instance: "c-primary-0", Pod: "c-primary-0-1", Role: observe.Primary, Addr: netip.MustParseAddrPort("[fd00::2]:5353"),
 			PodPhase: corev1.PodRunning, Message: "container named: CrashLoopBackOff: back-off 10s"},
 		{Namespace: "dns", Instance: "c-primary-0", Pod: "c-primary-0-2", Role: observe.Primary},
+		{Namespace: "dns", Instance: "c-primary-1", Pod: "c-primary-1-0", Role: observe.Primary},
 		{Namespace: "dns", Instance: "c-secondary-2", Pod: "c-secondary-2-0", Role: observe.Secondary, Addr: netip.MustParseAddrPort("10.0.0.4:5353"),
-			PodPhase: corev1.PodRunning, PodReady: true, Message: "the pod is being deleted"},
+			Service: netip.MustParseAddr("10.96.0.7"), PodPhase: corev1.PodRunning, PodReady: true, Message: "the pod is being deleted"},
 		{Namespace: "dns", Instance: "c-secondary-10", Pod: "c-secondary-10-0", Role: observe.Secondary,
 			PodPhase: corev1.PodFailed, Message: "Evicted: low on memory"},
 	}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }),
+		cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -37,6 +37,7 @@ type Judgement struct {
 type server struct {
 	id        serverID
 	namespace string            // of the instance
+	service   netip.Addr        // of the instance
 	row       sync.ServerStatus // State is set when mirror is nil
 	mirror    *observe.Mirror   // nil unless the server can be judged by its data
 	// lag is the serial distance to the newest: positive when behind, negative when ahead.
@@ -109,7 +110,7 @@ func (e *server) measure(newest *uint32) {
 
 // read turns an answer into a row, with its State when that needs no look at the data.
 func (d *Declared) read(s observe.Server, o observe.Observation) server {
-	e := server{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, row: sync.ServerStatus{
+	e := server{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, service: s.Service, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
 	if s.Namespace != d.zone.Namespace {

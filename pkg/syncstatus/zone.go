@@ -30,7 +30,7 @@ func (j *Judgement) ZoneStatus() *sync.SyncStatus {
 	for i, e := range j.servers {
 		v.rows, v.waiting = append(v.rows, j.zoneRow(e, all[i])), append(v.waiting, e.waiting)
 	}
-	out.Servers, out.Summary = v.rows, summarize(v.rows)
+	out.Servers, out.Summary, out.NameServers = v.rows, summarize(v.rows), j.nameServers()
 	if j.desired != nil {
 		out.Summary.Records = int32(j.desired.Len()) //nolint:gosec // bounded by memory
 	}

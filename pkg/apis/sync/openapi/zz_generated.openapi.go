@@ -16,6 +16,7 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		v1alpha1.NameServer{}.OpenAPIModelName():          schema_pkg_apis_sync_v1alpha1_NameServer(ref),
 		v1alpha1.ObjectReference{}.OpenAPIModelName():     schema_pkg_apis_sync_v1alpha1_ObjectReference(ref),
 		v1alpha1.RRset{}.OpenAPIModelName():               schema_pkg_apis_sync_v1alpha1_RRset(ref),
 		v1alpha1.RecordCounts{}.OpenAPIModelName():        schema_pkg_apis_sync_v1alpha1_RecordCounts(ref),
@@ -81,6 +82,101 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.TypeMeta{}.OpenAPIModelName():             schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
 		runtime.Unknown{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 		version.Info{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_pkg_apis_sync_v1alpha1_NameServer(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NameServer is one name in the NS records of a zone.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Host name, absolute and in lower case, with the final dot.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"addresses": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Its addresses, as far as the zone itself holds them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"leadsTo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the addresses lead to. Server: one of them is that of a pod, or of an instance's Service, that serves this zone. Nowhere: the name is inside the zone and has no address. Unknown: neither can be said, for example of a name outside the zone or of a load balancer's address.\n\nPossible enum values:\n - `\"Nowhere\"` means a name inside the zone that has no address.\n - `\"Server\"` means a server of this zone.\n - `\"Unknown\"` means that neither can be said.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Nowhere", "Server", "Unknown"},
+						},
+					},
+					"instances": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The instances whose pods or Services have one of the addresses; <namespace>/<name> for one that is not in the zone's namespace.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"missingOn": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The pods whose NS records lack the name, while others' have it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What to know about it, in a sentence. Empty when it leads to a server and no server lacks it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "leadsTo"},
+			},
+		},
 	}
 }
 
@@ -673,6 +769,24 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 					},
+					"nameServers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "For a zone: its name servers as the NS records on its servers publish them, and what is known of where they lead. No verdict follows from it. At most 20 are shown.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.NameServer{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"summary": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The rows of servers, counted.",
@@ -697,7 +811,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.ServerStatus{}.OpenAPIModelName(), v1alpha1.Summary{}.OpenAPIModelName(), v1alpha1.SyncStatusStatus{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.NameServer{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.ServerStatus{}.OpenAPIModelName(), v1alpha1.Summary{}.OpenAPIModelName(), v1alpha1.SyncStatusStatus{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 

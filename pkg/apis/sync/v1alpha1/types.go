@@ -40,6 +40,11 @@ type SyncStatus struct {
 	// +optional
 	// +listType=atomic
 	Servers []ServerStatus `json:"servers,omitempty"`
+	// For a zone: its name servers as the NS records on its servers publish them, and what is known of where they lead. No
+	// verdict follows from it. At most 20 are shown.
+	// +optional
+	// +listType=atomic
+	NameServers []NameServer `json:"nameServers,omitempty"`
 	// The rows of servers, counted.
 	// +optional
 	Summary Summary `json:"summary,omitempty"`
@@ -291,6 +296,45 @@ type RecordCounts struct {
 	// +optional
 	Undeclared int32 `json:"undeclared,omitempty"`
 }
+
+// NameServer is one name in the NS records of a zone.
+type NameServer struct {
+	// Host name, absolute and in lower case, with the final dot.
+	Name string `json:"name"`
+	// Its addresses, as far as the zone itself holds them.
+	// +optional
+	// +listType=atomic
+	Addresses []string `json:"addresses,omitempty"`
+	// What the addresses lead to. Server: one of them is that of a pod, or of an instance's Service, that serves this zone.
+	// Nowhere: the name is inside the zone and has no address. Unknown: neither can be said, for example of a name
+	// outside the zone or of a load balancer's address.
+	LeadsTo NameServerTarget `json:"leadsTo"`
+	// The instances whose pods or Services have one of the addresses; <namespace>/<name> for one that is not in the zone's
+	// namespace.
+	// +optional
+	// +listType=atomic
+	Instances []string `json:"instances,omitempty"`
+	// The pods whose NS records lack the name, while others' have it.
+	// +optional
+	// +listType=atomic
+	MissingOn []string `json:"missingOn,omitempty"`
+	// What to know about it, in a sentence. Empty when it leads to a server and no server lacks it.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// NameServerTarget is what the addresses of a name server lead to.
+// +enum
+type NameServerTarget string
+
+const (
+	// TargetServer means a server of this zone.
+	TargetServer NameServerTarget = "Server"
+	// TargetNowhere means a name inside the zone that has no address.
+	TargetNowhere NameServerTarget = "Nowhere"
+	// TargetUnknown means that neither can be said.
+	TargetUnknown NameServerTarget = "Unknown"
+)
 
 // Summary counts servers by what they showed.
 type Summary struct {

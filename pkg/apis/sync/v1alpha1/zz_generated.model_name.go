@@ -6,6 +6,11 @@
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NameServer) OpenAPIModelName() string {
+	return "io.firestoned.bindy.sync.v1alpha1.NameServer"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ObjectReference) OpenAPIModelName() string {
 	return "io.firestoned.bindy.sync.v1alpha1.ObjectReference"
 }

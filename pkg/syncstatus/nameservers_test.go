@@ -1,0 +1,119 @@
+package syncstatus
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+func TestNameServers(t *testing.T) {
+	const zone = "example.com."
+	soa := rrset.SOA{MName: "ns1.example.com.", Serial: 7}
+	set := func(name string, rrtype uint16, data ...string) rrset.RRset {
+		return rrset.New(rrset.Key{Name: name, Type: rrtype}, 300, data...)
+	}
+	mirror := func(sets ...rrset.RRset) *observe.Mirror { return observe.NewMirror(zone, soa, sets...) }
+	ns := func(names ...string) rrset.RRset { return set(zone, dns.TypeNS, names...) }
+	known := func(name, address string, instances ...string) sync.NameServer {
+		return sync.NameServer{Name: name, Addresses: []string{address}, LeadsTo: sync.TargetServer, Instances: instances}
+	}
+	for name, tc := range map[string]struct {
+		mirrors [2]*observe.Mirror // of the primary and the secondary
+		want    []sync.NameServer
+	}{
+		"nobody has answered": {},
+		"the Service of an instance": {
+			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "10.96.0.1")), nil},
+			[]sync.NameServer{known("ns1.example.com.", "10.96.0.1", "primary-0")},
+		},
+		"a pod": {
+			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "10.244.0.2")), nil},
+			[]sync.NameServer{known("ns1.example.com.", "10.244.0.2", "elsewhere/secondary-0")},
+		},
+		"IPv6, however it is written": {
+			[2]*observe.Mirror{nil, mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeAAAA, "fd00:0:0::3"))},
+			[]sync.NameServer{known("ns1.example.com.", "fd00:0:0::3", "elsewhere/secondary-0")},
+		},
+		"one name for two servers": {
+			[2]*observe.Mirror{mirror(ns("ns.example.com."), set("ns.example.com.", dns.TypeA, "10.96.0.1", "10.244.0.2")), nil},
+			[]sync.NameServer{{
+				Name: "ns.example.com.", Addresses: []string{"10.244.0.2", "10.96.0.1"}, LeadsTo: sync.TargetServer,
+				Instances: []string{"primary-0", "elsewhere/secondary-0"},
+			}},
+		},
+		"somebody else's address": {
+			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "192.0.2.53")), nil},
+			[]sync.NameServer{{
+				Name: "ns1.example.com.", Addresses: []string{"192.0.2.53"}, LeadsTo: sync.TargetUnknown,
+				Message: "no address is that of a pod or Service of this zone: it may be a load balancer's or another server's",
+			}},
+		},
+		"outside the zone": {
+			[2]*observe.Mirror{mirror(ns("ns1.example.org.")), nil},
+			[]sync.NameServer{{
+				Name: "ns1.example.org.", LeadsTo: sync.TargetUnknown, Message: "the name is outside the zone: where it leads is not known here",
+			}},
+		},
+		"no address": {
+			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("other.example.com.", dns.TypeA, "10.96.0.1")), nil},
+			[]sync.NameServer{{
+				Name: "ns1.example.com.", LeadsTo: sync.TargetNowhere, Message: "the name is inside the zone and has no address: nobody can follow it",
+			}},
+		},
+		"below a delegation, and under a wildcard": {
+			[2]*observe.Mirror{mirror(ns("a.team.example.com.", "deep.wild.example.com."),
+				set("team.example.com.", dns.TypeNS, "ns.team.example.org."), set("*.wild.example.com.", dns.TypeA, "10.96.0.1")), nil},
+			[]sync.NameServer{
+				{Name: "a.team.example.com.", LeadsTo: sync.TargetUnknown, Message: "the zone itself does not tell the addresses: a delegation or a wildcard stands over the name"},
+				{Name: "deep.wild.example.com.", LeadsTo: sync.TargetUnknown, Message: "the zone itself does not tell the addresses: a delegation or a wildcard stands over the name"},
+			},
+		},
+		"the servers disagree": {
+			[2]*observe.Mirror{
+				mirror(ns("ns1.example.com.", "ns2.example.com."), set("ns1.example.com.", dns.TypeA, "10.96.0.1"), set("ns2.example.com.", dns.TypeA, "10.244.0.2")),
+				mirror(ns("ns1.example.com.", "rogue.example.net."), set("ns1.example.com.", dns.TypeA, "10.96.0.1")),
+			},
+			[]sync.NameServer{
+				known("ns1.example.com.", "10.96.0.1", "primary-0"),
+				{
+					Name: "ns2.example.com.", Addresses: []string{"10.244.0.2"}, LeadsTo: sync.TargetServer, Instances: []string{"elsewhere/secondary-0"},
+					MissingOn: []string{"secondary-0-0"}, Message: "not published by secondary-0-0",
+				},
+				{
+					Name: "rogue.example.net.", LeadsTo: sync.TargetUnknown, MissingOn: []string{"primary-0-0"},
+					Message: "the name is outside the zone: where it leads is not known here; not published by primary-0-0",
+				},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			z := &v1beta1.DNSZone{}
+			z.Namespace, z.Spec.ZoneName = "dns", "example.com"
+			servers := []observe.Server{
+				{Namespace: "dns", Instance: "primary-0", Pod: "primary-0-0", Role: observe.Primary,
+					Addr: netip.MustParseAddrPort("10.244.0.1:53"), Service: netip.MustParseAddr("10.96.0.1")},
+				{Namespace: "elsewhere", Instance: "secondary-0", Pod: "secondary-0-0", Role: observe.Secondary,
+					Addr: netip.MustParseAddrPort("10.244.0.2:53"), Service: netip.MustParseAddr("fd00::3")},
+			}
+			answers := make([]observe.Observation, len(servers))
+			for i, m := range tc.mirrors {
+				answers[i] = observe.Observation{At: asked, Rcode: observe.NoReply}
+				if m != nil {
+					answers[i] = observe.Observation{At: asked, Authoritative: true, Serial: 7, SOA: soa, Mirror: m}
+				}
+			}
+			got := Judge(Declare(z, nil, nil, nil), servers, answers, asked, nil).ZoneStatus().NameServers
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
