@@ -94,17 +94,20 @@ func (o *Options) Validate() error {
 		}
 	}
 	for _, f := range []struct {
-		flag       string
-		value, min time.Duration
+		flag            string
+		value, min, max time.Duration
 	}{
-		{"--max-age", o.Engine.MaxAge, 0},
-		{"--deadline", o.Engine.Deadline, 50 * time.Millisecond},
-		{"--watch-interval", o.Engine.WatchInterval, 50 * time.Millisecond},
-		{"--verify-interval", o.Engine.VerifyInterval, 0},
+		{"--max-age", o.Engine.MaxAge, 0, time.Minute},
+		{"--deadline", o.Engine.Deadline, 50 * time.Millisecond, 30 * time.Second}, // requests end after a minute
+		{"--watch-interval", o.Engine.WatchInterval, 50 * time.Millisecond, time.Minute},
+		{"--verify-interval", o.Engine.VerifyInterval, 0, 24 * time.Hour},
 	} {
-		if f.value < f.min {
-			errs = append(errs, fmt.Errorf("%s=%s: must be at least %s", f.flag, f.value, f.min))
+		if f.value < f.min || f.value > f.max {
+			errs = append(errs, fmt.Errorf("%s=%s: must be from %s to %s", f.flag, f.value, f.min, f.max))
 		}
+	}
+	if v := o.Engine.VerifyInterval; v > 0 && v < time.Second {
+		errs = append(errs, fmt.Errorf("--verify-interval=%s: must be 0 or at least 1s", v))
 	}
 	for _, group := range [][]error{
 		o.ServerRun.Validate(), o.SecureServing.Validate(), o.Authentication.Validate(), o.Authorization.Validate(),

@@ -210,6 +210,15 @@ func TestListSelectsAndPages(t *testing.T) {
 	}
 }
 
+func TestLimitIsClamped(t *testing.T) {
+	for limit, want := range map[int64]int64{-1: 0, 0: 0, 1: 1, MaxLimit: MaxLimit, MaxLimit + 1: MaxLimit, 1<<63 - 1: MaxLimit, -1 << 63: 0} {
+		q := Query{Limit: limit}
+		if q.setDefaults(); q.Limit != want {
+			t.Errorf("limit %d becomes %d, want %d", limit, q.Limit, want)
+		}
+	}
+}
+
 func TestDuplicateZoneElsewhereIsNotNamed(t *testing.T) {
 	w := newWorld(t)
 	old := zone("example.test")
