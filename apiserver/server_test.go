@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/lockstep-dns/lockstep/apiserver/engine"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
@@ -26,6 +28,14 @@ import (
 // handler is the server's own, without authentication, while kube-apiserver is out of reach: whatever answers here
 // waits for nobody.
 func handler(t *testing.T) http.Handler {
+	t.Helper()
+	s := lonely(t)
+	s.Generic.PrepareRun()
+	return s.Generic.Handler
+}
+
+// lonely is that server.
+func lonely(t *testing.T) *Server {
 	t.Helper()
 	generic := server.NewRecommendedConfig(codecs)
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -37,8 +47,26 @@ func handler(t *testing.T) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Generic.PrepareRun()
-	return s.Generic.Handler
+	return s
+}
+
+// metered is the one server of the process whose metrics are registered: all share the registry of Kubernetes' libraries.
+var metered sync.Once
+
+func TestMetricsAreServedBesideKubernetesOwn(t *testing.T) {
+	metered.Do(func() {
+		if err := lonely(t).Engine.RegisterMetrics(legacyregistry.Register, legacyregistry.CustomRegister); err != nil {
+			t.Fatal(err)
+		}
+	})
+	h := handler(t)
+	ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON)
+	_, _, body := ask(t, h, "GET", "/metrics", "*/*")
+	for _, want := range []string{"\nlockstep_syncstatus_mirrors 0\n", "\nlockstep_syncstatus_watches 0\n", `apiserver_request_total{code="503"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not among the metrics", want)
+		}
+	}
 }
 
 func ask(t *testing.T, h http.Handler, method, path, accept string) (int, http.Header, string) {
