@@ -2,9 +2,9 @@
 
 # Each benchmark ends in lines: RESULT <name> ratio=<x> ours=<value unit> reference=<value unit> (<what that is>).
 # ARGS are flags of one benchmark: make bench-zones ARGS='-zones 10000'. test/bench/README.md has them all.
-BENCHMARKS := burst single steady zones
+BENCHMARKS := burst single steady zones read
 
-.PHONY: bench bench-install bench-admission $(addprefix bench-,$(BENCHMARKS))
+.PHONY: bench bench-install bench-admission bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
 
 bench: $(addprefix bench-,$(BENCHMARKS)) bench-admission ## Every benchmark, on the cluster
 
@@ -22,8 +22,14 @@ bench-single: bench-install ## One changed record in a zone of 100,000 until all
 bench-steady: bench-install ## What 10,000 records cost in which nothing changes, beside the zone without them
 	$(BENCH)/steady $(ARGS)
 
-bench-zones: bench-install ## 1,000 zones on three servers until all serve them, beside BIND alone
+bench-zones: bench-install ## 1,000 zones on three servers until all serve them, beside BIND alone; LIST of their SyncStatus, beside bare DNS
 	$(BENCH)/zones $(ARGS)
+
+bench-read: bench-install ## GET, LIST and watch of SyncStatus with 10,000 records, and their memory, beside kube-apiserver and bare DNS
+	$(BENCH)/read $(ARGS)
+
+bench-get bench-list bench-watch bench-memory: bench-install ## One of the four that bench-read measures
+	$(BENCH)/read -only $(@:bench-%=%) $(ARGS)
 
 bench-admission: ## Reviews with 10,000 zones and 100,000 records in the caches, beside the bare round trip and CEL; no cluster
 	go test -run '^$$' -bench '^BenchmarkAdmission$$' -benchtime 1x $(ARGS) ./webhook

@@ -134,13 +134,17 @@ func (r *Rig) Restarted(ctx context.Context, zones int, limit time.Duration) (c 
 }
 
 func get(ctx context.Context, url string) ([]byte, error) {
+	return getWith(ctx, http.DefaultClient, url)
+}
+
+func getWith(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}

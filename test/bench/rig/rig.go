@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"time"
 
@@ -37,6 +38,7 @@ type Rig struct {
 
 	name    string
 	config  *rest.Config
+	http    *http.Client
 	pods    []corev1.Pod
 	results []string
 	// began is when the controller that a run goes by was started.
@@ -57,7 +59,11 @@ func connect(name string) (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rig{Client: c, Namespace: "bench-" + name, name: name, config: config}, nil
+	plain, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Rig{Client: c, Namespace: "bench-" + name, name: name, config: config, http: plain}, nil
 }
 
 func (r *Rig) makeNamespace(ctx context.Context) error {

@@ -1,9 +1,9 @@
 // Command zones measures many zones with one record each: how long they take until the primary and both secondaries serve
-// all of them, counted from the API server's answer to the last object, what the controller needs for them, how long one
-// change takes among them, and how long a controller that was started anew needs until it has been over all of them.
+// all of them, counted from the API server's answer to the last object, what the controller needs for them, how long it takes to
+// list their SyncStatus, how long one change takes among them, and how long a controller that was started anew needs until it has been over all of them.
 //
 // The reference, in the same run, is BIND itself: as many zones on three servers of the same configuration on this
-// machine, added over control connections that are kept open.
+// machine, added over control connections that are kept open; for the list, bare questions to the same servers.
 package main
 
 import (
@@ -24,6 +24,7 @@ const address = "192.0.2.1"
 
 var (
 	count   = flag.Int("zones", 1000, "zones, of one record each")
+	lists   = flag.Int("lists", 20, "questions about all zones, once all are served")
 	changes = flag.Int("changes", 50, "changes to measure afterwards")
 	limit   = flag.Duration("limit", 30*time.Minute, "when to give up")
 )
@@ -47,6 +48,9 @@ func run(ctx context.Context, r *rig.Rig) error {
 	}
 	r.Result("zones", ours.Seconds(), bare.Seconds(), "s",
 		fmt.Sprintf("BIND's own addzone on three servers until all serve %d zones", *count))
+	if err := list(ctx, r, names); err != nil {
+		return err
+	}
 	if err := change(ctx, r, names); err != nil {
 		return err
 	}
@@ -100,6 +104,45 @@ func through(ctx context.Context, r *rig.Rig, names []string, wanted []rig.Addre
 		(time.Since(at) - 5*time.Second).Seconds(), after.CPU-before.CPU, rig.MiB(before.Resident), rig.MiB(peak()), rig.MiB(after.Resident),
 		(after.Resident-before.Resident)/1024/float64(len(names)))
 	return ours, err
+}
+
+// list asks for the SyncStatus of all zones, beside bare questions for their serials at the same servers. Answers that are
+// not older than a second are not asked for again: that long is waited in between.
+func list(ctx context.Context, r *rig.Rig, names []string) error {
+	path := r.SyncStatuses("") + "?fieldSelector=kind%3DDNSZone"
+	err := rig.Within(ctx, time.Minute, time.Second, func() error {
+		_, _, err := r.InSync(ctx, path, len(names))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	absolute := make([]string, len(names))
+	for i, name := range names {
+		absolute[i] = name + "."
+	}
+	var ours, hop, round rig.Times
+	for range *lists {
+		time.Sleep(1200 * time.Millisecond)
+		_, took, err := r.Read(ctx, path)
+		if err != nil {
+			return err
+		}
+		ours = append(ours, took)
+		if took, err = r.Hop(ctx); err != nil {
+			return err
+		}
+		hop = append(hop, took)
+		if took, err = r.Serials(ctx, absolute...); err != nil {
+			return err
+		}
+		round = append(round, took)
+	}
+	fmt.Printf("LIST of %d zones on three servers: %s\n", len(names), ours)
+	fmt.Println("the same bare questions for serials: ", round)
+	r.Result("list-zones", rig.Ms(ours.Quantile(.5)), rig.Ms(hop.Quantile(.5)+round.Quantile(.5)), "ms",
+		fmt.Sprintf("%d bare parallel SOA questions and the hop to an aggregated API; medians", len(names)*len(r.Servers)))
+	return nil
 }
 
 func object(i int) string { return fmt.Sprintf("z-%d", i) }

@@ -1,0 +1,166 @@
+// Command read measures what it costs to ask: the SyncStatus of one record, of all records of a large zone, a change on
+// its way to many watchers, and the memory that our API server needs for the records. All are asked of kube-apiserver, as
+// users do, and each beside what the same way costs without the work that only we do.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/test/bench/rig"
+)
+
+const (
+	object = "read"
+	zone   = "read.example"
+	apex   = zone + "."
+)
+
+// rest is how long nothing happens before a request that is measured alone.
+const rest = 20 * time.Millisecond
+
+// parts are what can be measured, in this order: memory begins before the records are there.
+var parts = []string{"memory", "get", "list", "watch"}
+
+var (
+	records  = flag.Int("records", 10_000, "ARecords of one zone")
+	only     = flag.String("only", strings.Join(parts, ","), "what to measure, separated by commas")
+	gets     = flag.Int("gets", 500, "questions about one record")
+	lists    = flag.Int("lists", 20, "questions about all of them")
+	watchers = flag.Int("watchers", 1000, "watches of the namespace")
+	changes  = flag.Int("changes", 30, "changes that the watches are told of")
+)
+
+func main() { rig.Main("read", run) }
+
+func run(ctx context.Context, r *rig.Rig) error {
+	b := &bench{Rig: r, measured: strings.Split(*only, ",")}
+	for _, part := range b.measured {
+		if !slices.Contains(parts, part) {
+			return fmt.Errorf("-only: %q is none of %s", part, strings.Join(parts, ", "))
+		}
+	}
+	if err := r.MakeZone(ctx, object, zone); err != nil {
+		return err
+	}
+	steps := []struct {
+		part string
+		run  func(context.Context) error
+	}{{"memory", b.memoryBefore}, {"", b.fill}, {"memory", b.memoryAfter}, {"get", b.get}, {"list", b.list}, {"watch", b.watch}}
+	for _, s := range steps {
+		if s.part != "" && !slices.Contains(b.measured, s.part) {
+			continue
+		}
+		if err := s.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type bench struct {
+	*rig.Rig
+	measured []string
+	// size is how long the SyncStatus of a record is in a list, in bytes.
+	size int
+	// empty is the memory of our API server without the records.
+	empty float64
+}
+
+// recordsOnly are the SyncStatus objects of the records.
+func (b *bench) recordsOnly() string { return b.SyncStatuses("") + "?fieldSelector=kind%3DARecord" }
+
+// fill makes the records and waits until each is served and says so.
+func (b *bench) fill(ctx context.Context) error {
+	wanted := rig.Objects.Wanted(zone, *records)
+	creation, err := b.Create(ctx, b.Declare(rig.Objects, object, zone, wanted))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("a zone of %d records: %s\n", *records, creation)
+	f, err := b.Follow(ctx, zone, wanted)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Served(ctx, 10*time.Minute); err != nil {
+		return err
+	}
+	if err := b.Quiet(ctx, 5*time.Second); err != nil {
+		return err
+	}
+	var size int
+	err = rig.Within(ctx, time.Minute, time.Second, func() error {
+		_, size, err = b.InSync(ctx, b.recordsOnly(), *records)
+		return err
+	})
+	b.size = size / *records
+	fmt.Printf("all in step; a SyncStatus has %d bytes\n", b.size)
+	return err
+}
+
+// get asks about one record at rest. In turn with what it is compared with, so that whatever else the machine does weighs
+// on all.
+func (b *bench) get(ctx context.Context) error {
+	var ours, hop, round, stored rig.Times
+	for i := range *gets {
+		time.Sleep(rest)
+		name := fmt.Sprintf("%s-%d", object, i**records / *gets)
+		var failed []error
+		note := func(times *rig.Times, took time.Duration, err error) {
+			*times, failed = append(*times, took), append(failed, err)
+		}
+		_, took, err := b.Read(ctx, b.SyncStatuses("arecord."+name))
+		note(&ours, took, err)
+		took, err = b.Hop(ctx)
+		note(&hop, took, err)
+		took, err = b.Serials(ctx, apex)
+		note(&round, took, err)
+		_, took, err = b.Read(ctx, b.ARecord(name))
+		note(&stored, took, err)
+		if err := errors.Join(failed...); err != nil {
+			return err
+		}
+	}
+	fmt.Println("GET of one SyncStatus:   ", ours)
+	fmt.Println("hop through kube-apiserver:", hop)
+	fmt.Println("SOA of three servers:    ", round)
+	fmt.Println("GET of the ARecord:      ", stored)
+	for _, q := range []struct {
+		name, what string
+		at         float64
+	}{{"get-p99", "99th percentiles of", .99}, {"get", "medians of", .5}} {
+		b.Result(q.name, rig.Ms(ours.Quantile(q.at)), rig.Ms(hop.Quantile(q.at)+round.Quantile(q.at)), "ms",
+			fmt.Sprintf("%s the hop to an aggregated API and of one parallel round of SOA questions; %d records", q.what, *records))
+	}
+	return nil
+}
+
+// list asks about all records, beside as many ConfigMaps of the same size.
+func (b *bench) list(ctx context.Context) error {
+	if err := b.makeConfigMaps(ctx); err != nil {
+		return err
+	}
+	var ours, reference rig.Times
+	var size, sizeOf int
+	for range *lists {
+		body, took, err := b.Read(ctx, b.recordsOnly())
+		if err != nil {
+			return err
+		}
+		ours, size = append(ours, took), len(body)
+		if body, took, err = b.Read(ctx, b.ConfigMaps("")+"?labelSelector="+filler); err != nil {
+			return err
+		}
+		reference, sizeOf = append(reference, took), len(body)
+	}
+	fmt.Printf("LIST of %d SyncStatus, %.1f MiB:  %s\n", *records, rig.MiB(float64(size)), ours)
+	fmt.Printf("LIST of %d ConfigMaps, %.1f MiB:  %s\n", *records, rig.MiB(float64(sizeOf)), reference)
+	b.Result("list", rig.Ms(ours.Quantile(.5)), rig.Ms(reference.Quantile(.5)), "ms",
+		fmt.Sprintf("kube-apiserver's LIST of as many ConfigMaps of the same size; medians, %d records on three servers", *records))
+	return nil
+}

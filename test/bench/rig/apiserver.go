@@ -1,0 +1,128 @@
+package rig
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// apiserverPort is our API server's.
+const apiserverPort = 8443
+
+// apiserverPods select the pods of our API server.
+var apiserverPods = client.MatchingLabels{"app.kubernetes.io/component": "apiserver"}
+
+// RestartAPIServer replaces our API server's pods and waits until the new ones answer: their memory holds then what they
+// need, and nothing of before.
+func (r *Rig) RestartAPIServer(ctx context.Context) error {
+	old := map[string]bool{}
+	pods, err := r.apiservers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		old[p.Name] = true
+	}
+	if err := r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(system), apiserverPods); err != nil {
+		return err
+	}
+	return Within(ctx, 3*time.Minute, 250*time.Millisecond, func() error {
+		pods, err := r.apiservers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			if old[p.Name] || !ready(&p) {
+				return fmt.Errorf("pod %s is not a new one that is ready", p.Name)
+			}
+		}
+		if len(pods) != len(old) {
+			return fmt.Errorf("%d of %d pods of our API server have started", len(pods), len(old))
+		}
+		_, _, err = r.Read(ctx, r.SyncStatuses("")+"?limit=1")
+		return err
+	})
+}
+
+func (r *Rig) apiservers(ctx context.Context) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(system), apiserverPods)
+	return pods.Items, err
+}
+
+// APIServerResident is the memory of our API server's process, in bytes; of several replicas that of the largest.
+func (r *Rig) APIServerResident(ctx context.Context) (float64, error) {
+	pods, err := r.apiservers(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var most float64
+	for _, p := range pods {
+		resident, err := r.residentOf(ctx, p.Status.PodIP)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, resident)
+	}
+	if most == 0 {
+		return 0, errors.New("our API server does not tell its memory")
+	}
+	return most, nil
+}
+
+// residentOf reads the metrics of one replica, past kube-apiserver, as the user of the kubeconfig.
+func (r *Rig) residentOf(ctx context.Context, address string) (float64, error) {
+	direct, err := r.directly(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c, err := rest.HTTPClientFor(direct)
+	if err != nil {
+		return 0, err
+	}
+	page, err := getWith(ctx, c, fmt.Sprintf("https://%s:%d/metrics", address, apiserverPort))
+	return sum(parseMetrics(page), "process_resident_memory_bytes", nil), err
+}
+
+// directly is a configuration for our API server's own port: its certificate is checked as kube-apiserver does.
+func (r *Rig) directly(ctx context.Context) (*rest.Config, error) {
+	service := &unstructured.Unstructured{}
+	service.SetAPIVersion("apiregistration.k8s.io/v1")
+	service.SetKind("APIService")
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: "v1alpha1.sync.bindy.firestoned.io"}, service); err != nil {
+		return nil, err
+	}
+	bundle, _, _ := unstructured.NestedString(service.Object, "spec", "caBundle")
+	ca, err := base64.StdEncoding.DecodeString(bundle)
+	if err != nil {
+		return nil, fmt.Errorf("caBundle of APIService %s: %w", service.GetName(), err)
+	}
+	config := rest.CopyConfig(r.config)
+	config.CAFile, config.CAData = "", ca
+	config.ServerName = "lockstep-apiserver." + system + ".svc"
+	return config, nil
+}
+
+// ZoneBytes is the data of a zone on all servers, as long as it is in transfers.
+func (r *Rig) ZoneBytes(ctx context.Context, apex string) (int, error) {
+	total := 0
+	for _, server := range r.Servers {
+		zone, err := wire.Transfer(ctx, server, apex, nil, r.Transfer)
+		if err != nil {
+			return 0, err
+		}
+		for _, rr := range zone.Records {
+			total += len(rr.Name) + len(rr.Rdata)
+		}
+	}
+	return total, nil
+}
