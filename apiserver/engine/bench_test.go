@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -171,7 +170,7 @@ func BenchmarkWatch100000(b *testing.B) {
 		r.Labels["turn"] = strconv.Itoa(i)
 		w.apply(r)
 		for e := range events.ResultChan() {
-			if s := e.Object.(*syncv1.SyncStatus); s.Name == "arecord.r77" && s.Labels["turn"] == r.Labels["turn"] {
+			if s := e.Object.(*shared); s.Name == "arecord.r77" && s.Labels["turn"] == r.Labels["turn"] {
 				break
 			}
 		}

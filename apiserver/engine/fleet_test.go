@@ -88,7 +88,7 @@ func TestInstanceFollowsItsServer(t *testing.T) {
 	defer events.Stop()
 	var seen []string
 	for e := range events.ResultChan() {
-		phase := e.Object.(*syncv1.SyncStatus).Status.Phase
+		phase := e.Object.(*shared).Status.Phase
 		seen = append(seen, string(e.Type)+" "+string(phase))
 		if phase == syncv1.PhaseInSync {
 			break

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -255,8 +256,9 @@ func (h *hub) deliver(subs []*subscription, old, now *syncv1.SyncStatus) {
 		ended.ResourceVersion = formatRevision(h.engine.revisions.next())
 		old = &ended
 	}
+	said := share(cmp.Or(now, old))
 	for _, s := range subs {
-		s.offer(old, now)
+		s.offer(old, now, said)
 	}
 }
 

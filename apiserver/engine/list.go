@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -171,10 +170,10 @@ func (e *Engine) fill(ctx context.Context, q Query, keys []object, since time.Ti
 		if n == 0 {
 			break
 		}
-		for _, s := range e.compute(ctx, keys[:n], since) {
-			if q.matches(s) {
-				out.Items = append(out.Items, *s)
-			}
+		found := slices.DeleteFunc(e.compute(ctx, keys[:n], since), func(s *syncv1.SyncStatus) bool { return !q.matches(s) })
+		out.Items = slices.Grow(out.Items, len(found))
+		for _, s := range found {
+			out.Items = append(out.Items, *s)
 		}
 		keys = keys[n:]
 	}
@@ -247,7 +246,13 @@ func (e *Engine) candidates(q Query) []object {
 
 // compareObjects is list order: namespace, then the SyncStatus's name.
 func compareObjects(a, b object) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(strings.ToLower(a.Kind), strings.ToLower(b.Kind)), strings.Compare(a.Name, b.Name))
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	if a.Kind != b.Kind {
+		return strings.Compare(strings.ToLower(a.Kind), strings.ToLower(b.Kind))
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 // after cuts off what earlier pages have had.

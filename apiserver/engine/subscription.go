@@ -95,25 +95,22 @@ func (s *subscription) take() []*watch.Event {
 }
 
 // offer queues what has become of an object: old is the state before, nil when there was none; now is nil when it is
-// gone, and then old carries the revision of its end.
-func (s *subscription) offer(old, now *syncv1.SyncStatus) {
+// gone, and then old carries the revision of its end. said is now, or else old, for all who watch.
+func (s *subscription) offer(old, now *syncv1.SyncStatus, said *shared) {
 	was, is := s.query.matches(old), s.query.matches(now)
 	switch {
 	case was && is:
-		s.push(watch.Modified, now)
+		s.push(watch.Modified, said)
 	case is:
-		s.push(watch.Added, now)
-	case was && now != nil:
-		s.push(watch.Deleted, now)
+		s.push(watch.Added, said)
 	case was:
-		s.push(watch.Deleted, old)
+		s.push(watch.Deleted, said)
 	}
 }
 
-// push queues one event. The object is copied as far as encoding it writes to it.
-func (s *subscription) push(t watch.EventType, o *syncv1.SyncStatus) {
-	copied := *o
-	key := objectOf(o)
+// push queues one event.
+func (s *subscription) push(t watch.EventType, o *shared) {
+	key := objectOf(o.SyncStatus)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i, waiting := s.pending[key]; waiting && t != watch.Bookmark {
@@ -122,7 +119,7 @@ func (s *subscription) push(t watch.EventType, o *syncv1.SyncStatus) {
 		}
 		s.queue[i] = nil
 	}
-	s.queue = append(s.queue, &watch.Event{Type: t, Object: &copied})
+	s.queue = append(s.queue, &watch.Event{Type: t, Object: o})
 	if t != watch.Bookmark {
 		s.pending[key] = len(s.queue) - 1
 	}
@@ -139,7 +136,7 @@ func (s *subscription) bookmark(rev uint64, endOfInitial bool) {
 	if endOfInitial {
 		b.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
-	s.push(watch.Bookmark, b)
+	s.push(watch.Bookmark, share(b))
 }
 
 // initialDone notes that a namespace's initial events are queued, and tells whether they were the last.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,13 +140,20 @@ func (t *tracker) begin(s *subscription) {
 	h := t.engine.hub
 	h.delivering.Lock()
 	defer h.delivering.Unlock()
-	for _, key := range slices.SortedFunc(maps.Keys(t.known), compareObjects) {
+	var news []object
+	for key, k := range t.known {
+		if k.isTold && (s.synthetic || k.revision > s.from) {
+			news = append(news, key)
+		}
+	}
+	slices.SortFunc(news, compareObjects)
+	for _, key := range news {
 		t.beginWith(s, t.known[key])
 	}
 	if !s.synthetic {
 		for _, b := range t.engine.memory.gone(s.from) {
 			if b.Namespace == t.namespace && !t.engine.exists(b.object) && s.query.matches(b.last) {
-				s.push(watch.Deleted, b.last)
+				s.push(watch.Deleted, share(b.last))
 			}
 		}
 	}
@@ -157,21 +163,18 @@ func (t *tracker) begin(s *subscription) {
 }
 
 func (t *tracker) beginWith(s *subscription, k *known) {
-	if !k.isTold {
-		return
-	}
 	last := k.status()
 	matches := s.query.matches(last)
 	switch {
 	case s.synthetic && matches:
 		t.pushAgain(s, watch.Added, k)
-	case s.synthetic || k.revision <= s.from:
+	case s.synthetic:
 	case matches && k.created.After(timeOf(s.from)):
 		t.pushAgain(s, watch.Added, k)
 	case matches:
 		t.pushAgain(s, watch.Modified, k)
 	case s.query.mayHaveMatched(last) && (s.foreign || t.engine.memory.toldBy(k.key, s.from)):
-		s.push(watch.Deleted, last)
+		s.push(watch.Deleted, share(last))
 	}
 }
 
@@ -180,9 +183,9 @@ func (t *tracker) pushAgain(s *subscription, kind watch.EventType, k *known) {
 	o := t.statusOf(k)
 	if o == nil || t.engine.memory.digest(o) != k.digest {
 		k.digest = 0 // Whatever comes next is news.
-		s.push(kind, k.status())
+		s.push(kind, share(k.status()))
 		return
 	}
 	t.engine.memory.again(o, k.revision)
-	s.push(kind, o)
+	s.push(kind, share(o))
 }

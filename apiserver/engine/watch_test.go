@@ -40,7 +40,7 @@ func (w watching) next() (watch.EventType, *syncv1.SyncStatus) {
 				w.Fatal("the watch has ended")
 			}
 			if e.Type != watch.Bookmark {
-				return e.Type, e.Object.(*syncv1.SyncStatus)
+				return e.Type, e.Object.(*shared).SyncStatus
 			}
 		case <-time.After(time.Minute):
 			w.Fatal("no event")
@@ -155,7 +155,7 @@ func TestWatchBegins(t *testing.T) {
 				if e.Type != watch.Bookmark {
 					continue
 				}
-				b := e.Object.(*syncv1.SyncStatus)
+				b := e.Object.(*shared)
 				if b.Annotations[metav1.InitialEventsAnnotationKey] != "true" || b.ResourceVersion == "" {
 					t.Errorf("namespace %q: bookmark %+v does not mark the end", space, b)
 				}

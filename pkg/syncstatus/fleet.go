@@ -16,13 +16,13 @@ import (
 // Instance gives the SyncStatus of an instance from its pods and from what these answered: seen gives the answers of one,
 // and is nil when nobody was asked.
 func Instance(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
-	return fleet(about(i, v1beta1.GroupVersion.String(), InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
+	return fleet(about(i, objectVersion, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
 }
 
 // Cluster gives the SyncStatus of a cluster of the given kind from the pods of its instances and their answers. One that is
 // cluster-scoped has in namespace where its instances are.
 func Cluster(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
-	out := about(c, v1beta1.GroupVersion.String(), kind.Kind)
+	out := about(c, objectVersion, kind.Kind)
 	if kind != ClusterKind {
 		out.ObjectRef.Namespace = ""
 	}

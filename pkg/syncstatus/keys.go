@@ -56,20 +56,20 @@ func (d *Declared) declarations(o source.Object) []source.Declaration {
 // withoutSpec is what an object says about where its data may be, its spec apart; nil when it says no more than own.
 func withoutSpec(o source.Object, own []rrset.Key) source.Object {
 	former := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]
-	annotations := map[string]string{v1beta1.FormerNamesAnnotation: former}
 	switch o := o.(type) {
 	case v1beta1.Record:
 		st := o.GetRecordStatus()
 		if moved := st.PublishedName != "" && (len(own) == 0 || absolute(st.PublishedName) != own[0].Name); moved || former != "" {
 			past := v1beta1.KindOf(o).New()
-			past.SetAnnotations(annotations)
+			past.SetAnnotations(map[string]string{v1beta1.FormerNamesAnnotation: former})
 			*past.GetRecordStatus() = v1beta1.RecordStatus{PublishedName: st.PublishedName, Zone: st.Zone}
 			return past
 		}
 	case *v1alpha1.DNSEndpoint:
 		if former != "" || len(o.Status.Zones) > 0 {
 			return &v1alpha1.DNSEndpoint{
-				ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Status: v1alpha1.DNSEndpointStatus{Zones: o.Status.Zones},
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.FormerNamesAnnotation: former}},
+				Status:     v1alpha1.DNSEndpointStatus{Zones: o.Status.Zones},
 			}
 		}
 	}

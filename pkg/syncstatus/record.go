@@ -16,7 +16,7 @@ import (
 
 // Record gives the SyncStatus of a record that belongs to the zone, as it was when the zone was declared.
 func (j *Judgement) Record(r v1beta1.Record) *sync.SyncStatus {
-	out := about(r, v1beta1.GroupVersion.String(), v1beta1.KindOf(r).Kind)
+	out := about(r, objectVersion, v1beta1.KindOf(r).Kind)
 	out.Zone = j.shortName()
 	v := verdict{
 		accepted: j.accepted(r), stalled: stalled(r), stored: conditionsOf(r),
@@ -37,7 +37,7 @@ func (j *Judgement) shortName() string { return strings.TrimSuffix(j.ZoneName(),
 
 // Unselected gives the SyncStatus of a record that no zone has. now is the time of asking.
 func Unselected(r v1beta1.Record, now time.Time) *sync.SyncStatus {
-	out := about(r, v1beta1.GroupVersion.String(), v1beta1.KindOf(r).Kind)
+	out := about(r, objectVersion, v1beta1.KindOf(r).Kind)
 	v := verdict{
 		accepted:   status.No(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"),
 		generation: r.GetGeneration(), at: now, stored: conditionsOf(r),
@@ -79,7 +79,10 @@ func (j *Judgement) partOf(o source.Object) part {
 }
 
 func (p part) rrsets() []sync.RRset {
-	var all []sync.RRset
+	if len(p.keys) == 0 {
+		return nil
+	}
+	all := make([]sync.RRset, 0, len(p.keys))
 	for _, k := range p.keys {
 		all = append(all, render(k, p.want(k)))
 	}
@@ -91,6 +94,7 @@ func (p part) rows() (rows []sync.ServerStatus, waiting []bool) {
 	if len(p.keys) == 0 {
 		return nil, nil
 	}
+	rows, waiting = make([]sync.ServerStatus, 0, len(p.servers)), make([]bool, 0, len(p.servers))
 	for _, e := range p.servers {
 		rows, waiting = append(rows, p.compare(e, p.keys)), append(waiting, e.waiting)
 	}
@@ -133,10 +137,13 @@ func expiry(at time.Time) *metav1.Time {
 	return new(metav1.NewTime(at))
 }
 
+// The API versions of what is told, and of what it is told about.
+var ownVersion, objectVersion = sync.SchemeGroupVersion.String(), v1beta1.GroupVersion.String()
+
 // about starts the SyncStatus of an object.
 func about(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
 	return &sync.SyncStatus{
-		TypeMeta: metav1.TypeMeta{APIVersion: sync.SchemeGroupVersion.String(), Kind: "SyncStatus"},
+		TypeMeta: metav1.TypeMeta{APIVersion: ownVersion, Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(kind, o.GetName()), Namespace: o.GetNamespace(), UID: o.GetUID(), Labels: o.GetLabels(),
 			Generation: o.GetGeneration(), CreationTimestamp: o.GetCreationTimestamp(),
@@ -149,8 +156,8 @@ func about(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
 }
 
 func observedAt(at time.Time, rows []sync.ServerStatus) *metav1.MicroTime {
-	for _, r := range rows {
-		if r.ObservedAt != nil {
+	for i := range rows {
+		if rows[i].ObservedAt != nil {
 			return new(metav1.NewMicroTime(at))
 		}
 	}

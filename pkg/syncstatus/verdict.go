@@ -88,8 +88,8 @@ func (v verdict) phase() sync.Phase {
 	case v.stalled != nil:
 		return sync.PhaseFailed
 	}
-	for i, r := range v.rows {
-		switch r.State {
+	for i := range v.rows {
+		switch v.rows[i].State {
 		case sync.StateInSync, sync.StateStale:
 		case sync.StateNotLoaded, sync.StateRefused, sync.StateMissing:
 			if !v.waiting[i] {
@@ -104,9 +104,9 @@ func (v verdict) phase() sync.Phase {
 
 func (v verdict) programmed() status.Verdict {
 	var primaries []sync.ServerStatus
-	for _, r := range v.rows {
-		if r.Role == primaryRole {
-			primaries = append(primaries, r)
+	for i := range v.rows {
+		if v.rows[i].Role == primaryRole {
+			primaries = append(primaries, v.rows[i])
 		}
 	}
 	switch {
@@ -172,8 +172,8 @@ func worstOf(rows []sync.ServerStatus) (sync.ServerState, []string) {
 
 func count(rows []sync.ServerStatus, state sync.ServerState) int {
 	n := 0
-	for _, r := range rows {
-		if r.State == state {
+	for i := range rows {
+		if rows[i].State == state {
 			n++
 		}
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -14,7 +13,7 @@ import (
 
 // ZoneStatus gives the SyncStatus of the zone itself: every RRset of the zone on every server, counted.
 func (j *Judgement) ZoneStatus() *sync.SyncStatus {
-	out := about(j.zone, v1beta1.GroupVersion.String(), ZoneKind.Kind)
+	out := about(j.zone, objectVersion, ZoneKind.Kind)
 	out.Zone = j.shortName()
 	v := verdict{
 		accepted: status.Yes("Accepted", "the zone is valid"), stored: j.zone.Status.Conditions,

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -66,8 +67,8 @@ func run(ctx context.Context, r *rig.Rig) error {
 type bench struct {
 	*rig.Rig
 	measured []string
-	// size is how long the SyncStatus of a record is in a list, in bytes.
-	size int
+	// texts are the SyncStatus of the records, as JSON.
+	texts []json.RawMessage
 	// empty is the memory of our API server without the records.
 	empty float64
 }
@@ -93,13 +94,20 @@ func (b *bench) fill(ctx context.Context) error {
 	if err := b.Quiet(ctx, 5*time.Second); err != nil {
 		return err
 	}
-	var size int
 	err = rig.Within(ctx, time.Minute, time.Second, func() error {
-		_, size, err = b.InSync(ctx, b.recordsOnly(), *records)
+		_, err := b.InSync(ctx, b.recordsOnly(), *records)
 		return err
 	})
-	b.size = size / *records
-	fmt.Printf("all in step; a SyncStatus has %d bytes\n", b.size)
+	if err != nil {
+		return err
+	}
+	body, _, err := b.Read(ctx, b.recordsOnly())
+	if err != nil {
+		return err
+	}
+	var list struct{ Items []json.RawMessage }
+	err = json.Unmarshal(body, &list)
+	b.texts = list.Items
 	return err
 }
 

@@ -28,7 +28,7 @@ func (b *bench) memoryAfter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := b.InSync(ctx, b.recordsOnly(), *records); err != nil {
+	if _, err := b.InSync(ctx, b.recordsOnly(), *records); err != nil {
 		return err
 	}
 	listed, err := b.APIServerResident(ctx)

@@ -21,10 +21,10 @@ const within = 30 * time.Second
 // watch measures how long after a change is served everywhere the last of many watchers of the namespace knows that it is,
 // beside as many watchers of the namespace's ConfigMaps from kube-apiserver's answer to a change of one.
 func (b *bench) watch(ctx context.Context) error {
-	if err := b.Client.Create(ctx, b.configMap("watched")); err != nil {
+	if err := b.Client.Create(ctx, b.configMap("watched", 0)); err != nil {
 		return err
 	}
-	list, _, err := b.InSync(ctx, b.recordsOnly(), *records)
+	list, err := b.InSync(ctx, b.recordsOnly(), *records)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (b *bench) touch(ctx context.Context, c *crowd, i int) (time.Duration, erro
 	mark := fmt.Sprintf("turn-%d", i)
 	all := c.await(`"` + mark + `"`)
 	patch := fmt.Appendf(nil, `{"data":{"turn":%q}}`, mark)
-	if err := b.Client.Patch(ctx, b.configMap("watched"), client.RawPatch("application/merge-patch+json", patch)); err != nil {
+	if err := b.Client.Patch(ctx, b.configMap("watched", 0), client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		return 0, err
 	}
 	return c.since(ctx, time.Now(), all)

@@ -124,22 +124,22 @@ func (r *Rig) serials(ctx context.Context, server netip.AddrPort, zones []string
 }
 
 // InSync reads a list of SyncStatus objects and fails unless there are so many, all of them in step on three servers.
-func (r *Rig) InSync(ctx context.Context, path string, count int) (list *syncv1.SyncStatusList, size int, err error) {
+func (r *Rig) InSync(ctx context.Context, path string, count int) (*syncv1.SyncStatusList, error) {
 	body, _, err := r.Read(ctx, path)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	list = &syncv1.SyncStatusList{}
+	list := &syncv1.SyncStatusList{}
 	if err := json.Unmarshal(body, list); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if len(list.Items) != count {
-		return nil, 0, fmt.Errorf("%s has %d objects, want %d", path, len(list.Items), count)
+		return nil, fmt.Errorf("%s has %d objects, want %d", path, len(list.Items), count)
 	}
 	for i := range list.Items {
 		if s := &list.Items[i]; !s.Status.InSync || len(s.Servers) != len(r.Servers) {
-			return nil, 0, fmt.Errorf("%s is %s on %d servers", s.Name, s.Status.Phase, len(s.Servers))
+			return nil, fmt.Errorf("%s is %s on %d servers", s.Name, s.Status.Phase, len(s.Servers))
 		}
 	}
-	return list, len(body), nil
+	return list, nil
 }

@@ -111,7 +111,7 @@ func through(ctx context.Context, r *rig.Rig, names []string, wanted []rig.Addre
 func list(ctx context.Context, r *rig.Rig, names []string) error {
 	path := r.SyncStatuses("") + "?fieldSelector=kind%3DDNSZone"
 	err := rig.Within(ctx, time.Minute, time.Second, func() error {
-		_, _, err := r.InSync(ctx, path, len(names))
+		_, err := r.InSync(ctx, path, len(names))
 		return err
 	})
 	if err != nil {
