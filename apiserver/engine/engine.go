@@ -182,11 +182,11 @@ func (e *Engine) compute(ctx context.Context, keys []object, since time.Time) []
 	wg.Wait()
 	out := make([]*syncv1.SyncStatus, len(keys))
 	all := func() {
-		for i, s := range subjects {
-			if exists[i] {
+		onAllProcessors(len(subjects), func(i int) {
+			if s := subjects[i]; exists[i] {
 				out[i] = e.statusOf(s, func(i int) *syncstatus.Judgement { return judged[s.views[i]] })
 			}
-		}
+		})
 	}
 	all()
 	again := map[*view]*syncstatus.Judgement{}

@@ -3,12 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -24,16 +25,12 @@ func (b *bench) watch(ctx context.Context) error {
 	if err := b.Client.Create(ctx, b.configMap("watched", 0)); err != nil {
 		return err
 	}
-	list, err := b.InSync(ctx, b.recordsOnly(), *records)
-	if err != nil {
-		return err
-	}
-	ours, err := b.crowd(ctx, b.SyncStatuses("")+"?watch=1&resourceVersion="+list.ResourceVersion)
+	ours, err := b.crowd(ctx, b.SyncStatuses(""))
 	if err != nil {
 		return err
 	}
 	defer ours.disperse()
-	peers, err := b.crowd(ctx, b.ConfigMaps("")+"?watch=1")
+	peers, err := b.crowd(ctx, b.ConfigMaps(""))
 	if err != nil {
 		return err
 	}
@@ -101,8 +98,17 @@ type crowd struct {
 	all     chan struct{}
 }
 
-// crowd begins the watches and returns when each has been answered.
-func (b *bench) crowd(ctx context.Context, path string) (*crowd, error) {
+// crowd begins the watches, of what comes after a list, and returns when each has been answered.
+func (b *bench) crowd(ctx context.Context, resource string) (*crowd, error) {
+	body, _, err := b.Read(ctx, resource)
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	if err := json.Unmarshal(body, list); err != nil {
+		return nil, err
+	}
+	path := resource + "?watch=1&resourceVersion=" + list.ResourceVersion
 	ctx, cancel := context.WithCancel(ctx)
 	c := &crowd{disperse: cancel, failed: make(chan error, *watchers)}
 	began := time.Now()
@@ -123,11 +129,9 @@ func (b *bench) crowd(ctx context.Context, path string) (*crowd, error) {
 			}
 		})
 	}
-	err := begin.Wait()
-	if err != nil {
+	if err = begin.Wait(); err != nil {
 		cancel()
 	}
-	resource, _, _ := strings.Cut(path, "?")
 	fmt.Printf("%d watches of %s begun in %.1f s\n", *watchers, resource, time.Since(began).Seconds())
 	return c, err
 }
