@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 
-	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -34,7 +33,7 @@ func TestOvertakenAnswerEndsTheWaiting(t *testing.T) {
 	}
 	tracker.judge()
 	tracker.join()
-	if e := sub.take(); len(e) != 1 || e[0].Type != watch.Added || !e[0].Object.(*syncv1.SyncStatus).Status.InSync {
+	if e := sub.take(); len(e) != 1 || e[0].Type != watch.Added || !e[0].Object.(*shared).Status.InSync {
 		t.Fatalf("the watch begins with %+v", e)
 	}
 

@@ -55,7 +55,7 @@ func (w watching) bookmark() *syncv1.SyncStatus {
 		select {
 		case e := <-w.ResultChan():
 			if e.Type == watch.Bookmark {
-				return e.Object.(*syncv1.SyncStatus)
+				return e.Object.(*shared).SyncStatus
 			}
 		case <-time.After(30 * time.Second):
 			w.Fatal("no bookmark")
