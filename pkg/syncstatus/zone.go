@@ -3,6 +3,8 @@ package syncstatus
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/miekg/dns"
 
@@ -29,6 +31,7 @@ func (j *Judgement) ZoneStatus() *sync.SyncStatus {
 	for i, e := range j.servers {
 		v.rows, v.waiting = append(v.rows, j.zoneRow(e, all[i])), append(v.waiting, e.waiting)
 	}
+	out.RRsets = j.disputed(all)
 	out.Servers, out.Summary, out.NameServers = v.rows, summarize(v.rows), j.nameServers()
 	if j.desired != nil {
 		out.Summary.Records = int32(j.desired.Len()) //nolint:gosec // bounded by memory
@@ -80,11 +83,37 @@ func (j *Judgement) zoneRow(e server, c *comparison) sync.ServerStatus {
 	return row
 }
 
+// disputed are the RRsets that some server's row shows, as they should be.
+func (j *Judgement) disputed(all []*comparison) []sync.RRset {
+	keys := map[rrset.Key]struct{}{}
+	soa := false
+	for i, c := range all {
+		if c == nil {
+			continue
+		}
+		for _, k := range c.shown {
+			keys[k] = struct{}{}
+		}
+		soa = soa || !j.desired.SOA.SameData(j.servers[i].mirror.SOA)
+	}
+	var out []sync.RRset
+	for _, k := range slices.SortedFunc(maps.Keys(keys), rrset.Key.Compare) {
+		out = append(out, render(k, j.want(k)))
+	}
+	if soa {
+		want := j.desired.SOA
+		if j.newest != nil {
+			want.Serial = *j.newest // No particular one is declared.
+		}
+		out = append(out, j.renderSOA(want))
+	}
+	return out
+}
+
 func (j *Judgement) renderSOA(soa rrset.SOA) sync.RRset {
 	return render(rrset.Key{Name: j.ZoneName(), Type: dns.TypeSOA}, rrset.RRset{
-		TTL: soa.TTL,
-		Rdata: []string{fmt.Sprintf("%s %s %d %d %d %d %d",
-			soa.MName, soa.RName, soa.Serial, soa.Refresh, soa.Retry, soa.Expire, soa.Minimum)},
+		TTL:   soa.TTL,
+		Rdata: []string{soa.Rdata()},
 	})
 }
 

@@ -152,6 +152,35 @@ func TestZoneStatus(t *testing.T) {
 	}
 }
 
+// Beside what a server has of an RRset that differs, a zone tells what it should have; the SOA by any serial.
+func TestZoneTellsWhatIsDeclared(t *testing.T) {
+	z := testZone()
+	r := testRecord(z)
+	desired := build(t, z, r)
+	lost := holds(desired, 7, rrset.RRset{Key: wwwA})
+	other := holds(desired, 7)
+	soa := other.SOA
+	soa.Minimum++
+	other.Mirror = observe.NewMirror(desired.Name, soa, apexNS(desired),
+		rrset.RRset{Key: wwwA, TTL: 60, Rdata: []string{"192.0.2.9"}})
+	s := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{lost, other}, asked, nil).ZoneStatus()
+	a, _ := desired.Get(wwwA)
+	declared := desired.SOA
+	declared.Serial = 7
+	want := []sync.RRset{
+		{Name: "www.example.com.", Type: "A", TTL: new(int64(a.TTL)), Rdata: a.Rdata},
+		{Name: "example.com.", Type: "SOA", TTL: new(int64(declared.TTL)), Rdata: []string{declared.Rdata()}},
+	}
+	if diff := cmp.Diff(want, s.RRsets); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	steady := holds(desired, 7)
+	s = Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{steady, steady}, asked, nil).ZoneStatus()
+	if len(s.RRsets) != 0 {
+		t.Errorf("in step, and shows %v", s.RRsets)
+	}
+}
+
 func apexNS(d *source.Zone) rrset.RRset {
 	s, _ := d.Get(rrset.Key{Name: d.Name, Type: dns.TypeNS})
 	return s

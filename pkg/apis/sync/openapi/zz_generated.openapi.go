@@ -740,7 +740,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "What the servers should serve: the complete RRset at each name and type that the object declares, values of other objects at the same name and type included. An entry without data is one that must not exist, for example that of an object being deleted. A zone shows no RRsets, but counts; see servers.records.",
+							Description: "What the servers should serve: the complete RRset at each name and type that the object declares, values of other objects at the same name and type included. An entry without data is one that must not exist, for example that of an object being deleted. A zone shows those that are in servers.observed, and counts the others; see servers.records.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -31,7 +31,8 @@ type SyncStatus struct {
 	Status SyncStatusStatus `json:"status,omitempty"`
 	// What the servers should serve: the complete RRset at each name and type that the object declares, values of
 	// other objects at the same name and type included. An entry without data is one that must not exist, for example
-	// that of an object being deleted. A zone shows no RRsets, but counts; see servers.records.
+	// that of an object being deleted. A zone shows those that are in servers.observed, and counts the others; see
+	// servers.records.
 	// +optional
 	// +listType=atomic
 	RRsets []RRset `json:"rrsets,omitempty"`
