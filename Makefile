@@ -28,8 +28,9 @@ demo-down: ## Remove what the demo installed; the cluster stays
 ##@ Build
 
 .PHONY: build
-build: ## Build the lockstep binary for this machine into _output/bin
-	CGO_ENABLED=0 go build -trimpath -o $(OUTPUT)/bin/lockstep ./cmd/lockstep
+build: ## Build lockstep and its kubectl plugin for this machine into _output/bin
+	go build -o $(OUTPUT)/bin/ ./cmd/lockstep ./cmd/kubectl-lockstep
+	install cmd/kubectl-lockstep/kubectl_complete-lockstep $(OUTPUT)/bin/
 
 ##@ Test
 

@@ -154,12 +154,9 @@ func driftPruned(f *fixture) {
 	f.foreign("three.pruned.example. A")
 }
 
-// A paused zone is watched and not touched; afterwards it catches up.
-func driftPaused(f *fixture) {
-	record, leaving := f.a("paused-www", "www", "192.0.2.1"), f.a("paused-leaving", "leaving", "192.0.2.2")
-	f.create(record, leaving)
-	f.ready(record, leaving)
-	before := f.inLockstep(settle, has("www.paused.example. 3600 A 192.0.2.1"))
+// pause pauses the zone and waits until the controller says that it is.
+func (f *fixture) pause() {
+	f.Helper()
 	f.annotate(v1beta1.PausedAnnotation, "true")
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
 	kube.Eventually(f, soon, func(ctx context.Context) error {
@@ -173,6 +170,15 @@ func driftPaused(f *fixture) {
 		}
 		return fmt.Errorf("the zone does not say that it is paused: %+v", zone.Status.Conditions)
 	})
+}
+
+// A paused zone is watched and not touched; afterwards it catches up.
+func driftPaused(f *fixture) {
+	record, leaving := f.a("paused-www", "www", "192.0.2.1"), f.a("paused-leaving", "leaving", "192.0.2.2")
+	f.create(record, leaving)
+	f.ready(record, leaving)
+	before := f.inLockstep(settle, has("www.paused.example. 3600 A 192.0.2.1"))
+	f.pause()
 
 	added := f.a("paused-added", "added", "192.0.2.3")
 	f.create(added)

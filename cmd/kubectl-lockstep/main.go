@@ -1,0 +1,19 @@
+// Command kubectl-lockstep is a plugin for kubectl: `kubectl lockstep` tells people and scripts whether every DNS server
+// serves what is declared.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/lockstep-dns/lockstep/pkg/plugin"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := plugin.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

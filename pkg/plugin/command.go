@@ -1,0 +1,78 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+)
+
+// Exit codes. diff has the same meanings for its own question.
+const (
+	exitOK       = 0
+	exitNot      = 1 // not in step; different
+	exitTroubled = 2 // the question could not be answered
+)
+
+// errNot ends a command with exitNot. It is no failure, and has been told already.
+var errNot = errors.New("not in step")
+
+// Run runs the plugin with the arguments that follow its name, and gives the exit code of the process.
+func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	// What client-go would log comes back as an error, too, and is told in our words.
+	klog.SetLogger(logr.Discard())
+	root := newCommand()
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errNot):
+		return exitNot
+	}
+	fmt.Fprintln(errOut, "error:", err)
+	return exitTroubled
+}
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:         "kubectl-lockstep",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lockstep"},
+		Short:       "Does every DNS server serve what I declared?",
+		Long: `Does every authoritative DNS server, right now, serve what I declared?
+
+The answers come from the SyncStatus API: they are computed when you ask, from what each server says. kubectl's other
+flags for how to connect work as well (--token, --as-group, --certificate-authority and so on).`,
+		Example: `  # Everything in the namespace as a tree: clusters with their pods, zones with their records and servers
+  kubectl lockstep tree
+
+  # Publish, and go on when every server has it
+  kubectl apply -f www.yaml && kubectl lockstep status arecord/www --wait
+
+  # What the servers serve that is not declared, and the other way round
+  kubectl lockstep diff dnszone/example-com`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version.Get().GitVersion,
+		Args:          cobra.NoArgs, // else a mistyped command would end well
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	// Shells complete plugins by way of kubectl: see the script kubectl_complete-lockstep.
+	root.CompletionOptions.DisableDefaultCmd = true
+	o := newOptions()
+	o.addFlags(root.PersistentFlags())
+	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o))
+	return root
+}
+
+const aboutObjects = `
+
+Objects are named as for kubectl (KIND/NAME, or KIND and then names), or as their SyncStatus is (arecord.www). Every kind
+that has a SyncStatus will do: zones, records, DNSEndpoints, instances and clusters.`

@@ -1,0 +1,38 @@
+package plugin
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// complete offers kinds, and after a kind the names of its objects.
+func (o *options) complete(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	word, _, slash := strings.Cut(begun, "/")
+	if !slash {
+		var kinds []string
+		for _, k := range syncstatus.Kinds() {
+			kinds = append(kinds, k.Singular+"/")
+		}
+		return kinds, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	}
+	kind, err := parseKind(word)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, err := o.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	items, err := c.list(cmd.Context(), o.selection([]target{{kind: kind}})...)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, s := range items {
+		names = append(names, word+"/"+s.ObjectRef.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,103 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+// event is what one who follows objects is told. One field is set.
+type event struct {
+	// is an object that is there now, or has changed.
+	is *v1alpha1.SyncStatus
+	// gone is one that is there no more, as it was last seen.
+	gone *v1alpha1.SyncStatus
+	// complete comes once: all that is there has been told.
+	complete bool
+	// lost is why there is no connection. It is tried again, until connected.
+	lost      error
+	connected bool
+}
+
+// follow lists what any of the queries selects and tells what changes from then on, until the context ends.
+func (c *client) follow(ctx context.Context, queries ...query) <-chan event {
+	events := make(chan event)
+	tell := func(e event) {
+		select {
+		case events <- e:
+		case <-ctx.Done():
+		}
+	}
+	var complete []cache.InformerSynced
+	for _, q := range queries {
+		complete = append(complete, c.inform(ctx, q, tell))
+	}
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), complete...) {
+			tell(event{complete: true})
+		}
+	}()
+	return events
+}
+
+// inform follows one query. What it returns tells whether all that was there at first has been told.
+func (c *client) inform(ctx context.Context, q query, tell func(event)) cache.InformerSynced {
+	informer := cache.NewSharedIndexInformer(c.listWatch(q, tell), &v1alpha1.SyncStatus{}, 0, cache.Indexers{})
+	// This one could only fail if the informer had been started, as could the next.
+	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // listWatch tells
+	registered, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { tell(event{is: o.(*v1alpha1.SyncStatus)}) },
+		UpdateFunc: func(old, o any) {
+			if now := o.(*v1alpha1.SyncStatus); now.ResourceVersion != old.(*v1alpha1.SyncStatus).ResourceVersion {
+				tell(event{is: now})
+			}
+		},
+		DeleteFunc: func(o any) {
+			if unseen, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = unseen.Obj
+			}
+			tell(event{gone: o.(*v1alpha1.SyncStatus)})
+		},
+	})
+	go informer.RunWithContext(ctx)
+	return registered.HasSynced
+}
+
+// listWatch asks what an informer wants to know. It tells of each connection, and why there is none: informers keep to
+// themselves that nobody listens at an address.
+func (c *client) listWatch(q query, tell func(event)) *cache.ListWatch {
+	outcome := func(err error) {
+		switch {
+		case err == nil:
+			tell(event{connected: true})
+		case !ordinary(err):
+			tell(event{lost: c.explain(err, target{})})
+		}
+	}
+	lw := cache.NewFilteredListWatchFromClient(c.rest, resource, c.namespace, q.into)
+	list, follow := lw.ListWithContextFunc, lw.WatchFuncWithContext
+	lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		all, err := list(ctx, o)
+		outcome(err)
+		return all, err
+	}
+	lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		w, err := follow(ctx, o)
+		outcome(err)
+		return w, err
+	}
+	return lw
+}
+
+// ordinary is how watches end every few minutes, and how a server says that it does not stream its first list.
+func ordinary(err error) bool {
+	return errors.Is(err, context.Canceled) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsInvalid(err)
+}

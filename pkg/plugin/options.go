@@ -1,0 +1,81 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
+)
+
+// options are common to all commands.
+type options struct {
+	loading   *clientcmd.ClientConfigLoadingRules
+	overrides clientcmd.ConfigOverrides
+	// everywhere is --all-namespaces.
+	everywhere bool
+	selector   string
+	colour     string
+}
+
+func newOptions() *options {
+	return &options{loading: clientcmd.NewDefaultClientConfigLoadingRules(), colour: "auto"}
+}
+
+// shownFlags are those of kubectl's connection flags that help tells about. The others are for few.
+var shownFlags = []string{clientcmd.FlagContext, clientcmd.FlagNamespace, clientcmd.FlagImpersonate, clientcmd.FlagTimeout}
+
+// addFlags takes the names of kubectl's flags.
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	names.Timeout.Description = "How long one request may take, for example 10s; 0 is without end"
+	clientcmd.BindOverrideFlags(&o.overrides, flags, names)
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags, f.Name) })
+	flags.StringVar(&o.loading.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Look into all namespaces")
+	flags.StringVarP(&o.selector, "selector", "l", "", "Only objects with these labels, as for kubectl get")
+	flags.StringVar(&o.colour, "color", o.colour, "auto: colours on a terminal, unless NO_COLOR is set; always; never")
+}
+
+// validate names the flag that is wrong.
+func (o *options) validate(targets []target) error {
+	switch o.colour {
+	case "auto", "always", "never":
+	default:
+		return fmt.Errorf("--color=%s: it is one of auto, always and never", o.colour)
+	}
+	for _, t := range targets {
+		switch {
+		case t.name == "":
+		case o.everywhere:
+			return errors.New("--all-namespaces goes without names: a name is that of an object in one namespace")
+		case o.selector != "":
+			return errors.New("--selector goes without names")
+		}
+	}
+	return nil
+}
+
+// palette decides on colours for what is written to out.
+func (o *options) palette(out io.Writer) render.Palette {
+	switch o.colour {
+	case "always":
+		return render.Palette{On: true}
+	case "never":
+		return render.Palette{}
+	}
+	// https://no-color.org
+	return render.Palette{On: isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor
+}

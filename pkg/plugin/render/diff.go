@@ -1,0 +1,168 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+// Comparison is what the servers of one object serve, set against what is declared.
+type Comparison struct {
+	// Text has the form of a unified diff: what a server serves and should not begins with "-", what it should serve and
+	// does not with "+". Empty when there is nothing to show.
+	Text string
+	// Differs is true when a server serves something else than what is declared.
+	Differs bool
+	// Untold says, in a sentence each, what could not be compared.
+	Untold []string
+}
+
+// Diff compares the servers of one object with what it declares.
+func Diff(s *v1alpha1.SyncStatus, p Palette) Comparison {
+	d := differ{about: s, palette: p}
+	if s.Status.FailureReason != "" {
+		d.untold("%s: %s", s.Status.FailureReason, s.Status.FailureMessage)
+	} else if len(s.Servers) == 0 && !s.Status.InSync {
+		d.untold("%s", "there is no server to compare with")
+	}
+	for i := range s.Servers {
+		d.server(&s.Servers[i])
+	}
+	d.out.Text = d.text.String()
+	return d.out
+}
+
+type differ struct {
+	about   *v1alpha1.SyncStatus
+	palette Palette
+	text    strings.Builder
+	out     Comparison
+}
+
+func (d *differ) server(row *v1alpha1.ServerStatus) {
+	switch row.State {
+	case v1alpha1.StateInSync:
+		return
+	case v1alpha1.StateStale, v1alpha1.StateMissing, v1alpha1.StateDivergent:
+	default:
+		d.untold("%s is %s: %s", row.Pod, row.State, serverNote(*row))
+		return
+	}
+	d.out.Differs = true
+	d.line(bold, "--- %s", origin(row))
+	d.line(bold, "+++ %s", d.declaration())
+	if len(row.Observed) == 0 {
+		d.line(faint, "# %s", row.Message)
+	}
+	for _, have := range row.Observed {
+		d.rrset(have)
+	}
+	if more := unshown(row); more != "" {
+		d.line(faint, "# %s", more)
+	}
+}
+
+// origin names a server, and how it is, in the place where a diff names a file.
+func origin(row *v1alpha1.ServerStatus) string {
+	facts := []string{row.Role, string(row.State)}
+	if row.Zone != "" {
+		facts = append(facts, "zone "+row.Zone)
+	}
+	if row.Serial != nil {
+		facts = append(facts, "serial "+number(row.Serial))
+	}
+	if lag := row.SerialLag; lag != nil && *lag > 0 {
+		facts = append(facts, fmt.Sprintf("%d behind", *lag))
+	} else if lag != nil && *lag < 0 {
+		facts = append(facts, fmt.Sprintf("%d ahead", -*lag))
+	}
+	return row.Pod + " (" + joined(facts...) + ")"
+}
+
+func (d *differ) declaration() string {
+	ref := d.about.ObjectRef
+	return fmt.Sprintf("%s %s/%s (generation %d)", ref.Kind, d.about.Namespace, ref.Name, ref.Generation)
+}
+
+// rrset shows one RRset as a hunk: all that is served, then what is missing.
+func (d *differ) rrset(have v1alpha1.RRset) {
+	d.line(cyan, "@@ %s %s @@", have.Name, have.Type)
+	served := lines(have)
+	i := slices.IndexFunc(d.about.RRsets, func(s v1alpha1.RRset) bool { return s.Name == have.Name && s.Type == have.Type })
+	if i < 0 {
+		d.line(faint, "# what is declared here is not told")
+		for _, l := range served {
+			d.line(plain, " %s", l)
+		}
+		return
+	}
+	wanted := lines(sameSerial(d.about.RRsets[i], have))
+	for _, l := range served {
+		if slices.Contains(wanted, l) {
+			d.line(plain, " %s", l)
+		} else {
+			d.line(red, "-%s", l)
+		}
+	}
+	for _, l := range wanted {
+		if !slices.Contains(served, l) {
+			d.line(green, "+%s", l)
+		}
+	}
+}
+
+// sameSerial gives a declared SOA the serial of the one that is served: which it is, is not declared.
+func sameSerial(want, have v1alpha1.RRset) v1alpha1.RRset {
+	const serial = 2 // of the fields of RFC 1035 section 3.3.13
+	if want.Type != "SOA" || len(want.Rdata) != 1 || len(have.Rdata) != 1 {
+		return want
+	}
+	w, h := strings.Fields(want.Rdata[0]), strings.Fields(have.Rdata[0])
+	if len(w) > serial && len(h) > serial {
+		w[serial] = h[serial]
+	}
+	want.Rdata = []string{strings.Join(w, " ")}
+	return want
+}
+
+// lines are an RRset's records as a zone file has them.
+func lines(s v1alpha1.RRset) []string {
+	var out []string
+	for _, data := range s.Rdata {
+		var ttl int64
+		if s.TTL != nil {
+			ttl = *s.TTL
+		}
+		out = append(out, fmt.Sprintf("%s %d IN %s %s", s.Name, ttl, s.Type, data))
+	}
+	return out
+}
+
+// maxObserved is how many differing RRsets a server's row shows at most.
+const maxObserved = 20
+
+func unshown(row *v1alpha1.ServerStatus) string {
+	shown := 0
+	for _, s := range row.Observed {
+		if s.Type != "SOA" { // is not counted
+			shown++
+		}
+	}
+	switch {
+	case row.Records != nil && int(row.Records.OutOfSync) > shown:
+		return fmt.Sprintf("and %s more", counted(row.Records.OutOfSync-int32(shown), "RRset")) //nolint:gosec // at most 20
+	case row.Records == nil && shown >= maxObserved:
+		return fmt.Sprintf("no more than %d RRsets are shown", maxObserved)
+	}
+	return ""
+}
+
+func (d *differ) line(c colour, format string, args ...any) {
+	d.text.WriteString(d.palette.paint(c, oneLine(fmt.Sprintf(format, args...))) + "\n")
+}
+
+func (d *differ) untold(format string, args ...any) {
+	d.out.Untold = append(d.out.Untold, oneLine(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,85 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+// Verdicts gives a line for each object: what it is called, the verdict, how many servers are in step, and why not all. The
+// namespace is told when spaces is true.
+func Verdicts(items []v1alpha1.SyncStatus, spaces bool, now time.Time, p Palette) string {
+	if len(items) == 0 {
+		return ""
+	}
+	rows := [][]cell{{{"NAMESPACE", bold}, {"NAME", bold}, {"ZONE", bold}, {"PHASE", bold}, {"SERVERS", bold}, {"MESSAGE", bold}}}
+	for i := range items {
+		s := &items[i]
+		namespace := ""
+		if spaces {
+			namespace = s.Namespace
+		}
+		rows = append(rows, []cell{
+			{text: namespace}, {text: s.Name}, {text: s.Zone}, {string(s.Status.Phase), ofPhase(s.Status.Phase)}, {text: servers(s)},
+			{text: message(s, now)},
+		})
+	}
+	return p.table(rows)
+}
+
+// Summary counts, for the end of a report.
+func Summary(items []v1alpha1.SyncStatus, p Palette) string {
+	in := 0
+	for i := range items {
+		if items[i].Status.InSync {
+			in++
+		}
+	}
+	if in == len(items) {
+		return p.paint(green, fmt.Sprintf("%d of %d in step", in, len(items)))
+	}
+	return p.paint(red, fmt.Sprintf("%d of %d not in step", len(items)-in, len(items)))
+}
+
+// Change is the line of a log that tells of one object; Gone is that of an object that is no more.
+func Change(s *v1alpha1.SyncStatus, at time.Time, p Palette) string {
+	phase := p.paint(ofPhase(s.Status.Phase), string(s.Status.Phase))
+	return strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", stamp(at), path(s), phase, servers(s), oneLine(message(s, at))), " ") + "\n"
+}
+
+// Gone is the line of a log that tells that an object is no more.
+func Gone(s *v1alpha1.SyncStatus, at time.Time, p Palette) string {
+	return fmt.Sprintf("%s %s %s\n", stamp(at), path(s), p.paint(faint, "gone"))
+}
+
+func stamp(at time.Time) string { return at.Format(time.TimeOnly) }
+
+func path(s *v1alpha1.SyncStatus) string { return s.Namespace + "/" + s.Name }
+
+// servers is how many are in step; nothing while it is not known which there are.
+func servers(s *v1alpha1.SyncStatus) string {
+	if s.Summary.Servers == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", s.Summary.InSync, s.Summary.Servers)
+}
+
+// message is why an object is not in step, and of one that is, for how long resolvers may still have what was before.
+func message(s *v1alpha1.SyncStatus, now time.Time) string {
+	if s.Status.FailureReason != "" {
+		return s.Status.FailureReason + ": " + s.Status.FailureMessage
+	}
+	if n := len(s.Status.Conditions); n > 0 && !s.Status.InSync {
+		return s.Status.Conditions[n-1].Message // the phase follows from the last
+	}
+	return caches(s, now)
+}
+
+func caches(s *v1alpha1.SyncStatus, now time.Time) string {
+	if s.CachesExpireAt == nil || !s.CachesExpireAt.After(now) {
+		return ""
+	}
+	return "resolvers may have the old data cached for " + s.CachesExpireAt.Sub(now).Round(time.Second).String()
+}

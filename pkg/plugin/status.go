@@ -1,0 +1,115 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
+)
+
+func statusCommand(o *options) *cobra.Command {
+	var wait, quiet bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "status [KIND/NAME...]",
+		Short: "Tell in a line each what is in step, and by the exit code whether all is",
+		Long: `Tell in a line each what is in step. Without names it is about all that the namespace has, and shows only what is not in
+step.
+
+Exit code 0: all of it is in step. 1: something is not. 2: trouble, also when there is nothing to judge.
+
+With --wait the command ends as soon as all is in step, or after --timeout. What is named is judged as it is in the cluster
+at that moment, so a change that you have just applied is never overlooked.` + aboutObjects,
+		Example: `  # What is not in step in the namespace
+  kubectl lockstep status
+
+  # In a pipeline: go on when the name is really live
+  kubectl apply -f www.yaml && kubectl lockstep status arecord/www --wait --timeout=2m
+
+  # All zones of the cluster
+  kubectl lockstep status dnszones -A`,
+		ValidArgsFunction: o.complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			targets, err := o.targets(args)
+			if err != nil {
+				return err
+			}
+			c, err := o.connect()
+			if err != nil {
+				return err
+			}
+			items, err := c.find(cmd.Context(), o, targets)
+			if err == nil && wait && len(behind(items)) > 0 {
+				items, err = c.await(cmd.Context(), o, targets, items, timeout)
+			}
+			switch {
+			case err != nil:
+				return err
+			case len(items) == 0:
+				return errors.New(c.nothing())
+			}
+			if !quiet {
+				o.report(cmd, items, len(targets) > 0)
+			}
+			if len(behind(items)) > 0 {
+				return errNot
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until all is in step")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "How long to wait with --wait; 0 is without end")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "Print nothing: the exit code tells")
+	return cmd
+}
+
+// report prints verdicts: all, or only those that are not in step.
+func (o *options) report(cmd *cobra.Command, items []v1alpha1.SyncStatus, all bool) {
+	shown, out := items, cmd.OutOrStdout()
+	if !all {
+		shown = behind(items)
+	}
+	p := o.palette(out)
+	fmt.Fprint(out, render.Verdicts(shown, o.everywhere, time.Now(), p))
+	fmt.Fprintln(out, render.Summary(items, p))
+}
+
+// await follows the targets until all are in step, or the time is over, and gives what was seen last: at least what they were.
+func (c *client) await(ctx context.Context, o *options, targets []target, were []v1alpha1.SyncStatus, timeout time.Duration) ([]v1alpha1.SyncStatus, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var over <-chan time.Time
+	if timeout > 0 {
+		over = time.After(timeout)
+	}
+	events, seen, begun := c.follow(ctx, o.selection(targets)...), world{}, false
+	var lost error
+	for {
+		select {
+		case e := <-events:
+			seen.apply(e)
+			begun = begun || e.complete
+			if e.lost != nil || e.connected {
+				lost = e.lost
+			}
+			switch {
+			case lost != nil && !begun:
+				return nil, lost
+			case begun && len(behind(seen.items())) == 0:
+				return seen.items(), nil
+			}
+		case <-over:
+			if !begun {
+				return were, nil
+			}
+			return seen.items(), lost
+		case <-ctx.Done():
+			return nil, errors.New("interrupted")
+		}
+	}
+}

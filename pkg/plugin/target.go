@@ -1,0 +1,93 @@
+package plugin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// target is an object, or all of a kind when it has no name.
+type target struct {
+	kind syncstatus.Kind
+	name string
+}
+
+// String is how people name it.
+func (t target) String() string { return t.kind.Kind + "/" + t.name }
+
+// status is the name of its SyncStatus.
+func (t target) status() string { return syncstatus.Name(t.kind.Kind, t.name) }
+
+// short names of kinds, as kubectl knows them.
+var short = map[string]string{
+	"a": "ARecord", "aaaa": "AAAARecord", "cname": "CNAMERecord", "ns": "NSRecord", "txt": "TXTRecord", "mx": "MXRecord",
+	"srv": "SRVRecord", "caa": "CAARecord", "zone": "DNSZone", "zones": "DNSZone", "dz": "DNSZone", "dzs": "DNSZone",
+	"b9": "Bind9Instance", "b9s": "Bind9Instance", "b9c": "Bind9Cluster", "b9cs": "Bind9Cluster", "b9gc": "Bind9GlobalCluster",
+	"cb9p": "ClusterBind9Provider", "cb9ps": "ClusterBind9Provider",
+}
+
+// parseTargets reads KIND/NAME, kind.name, KIND, and KIND NAME...
+func parseTargets(args []string) ([]target, error) {
+	var targets []target
+	if len(args) > 1 && !strings.ContainsAny(args[0], "/.") {
+		kind, err := parseKind(args[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range args[1:] {
+			if strings.Contains(name, "/") {
+				return nil, fmt.Errorf("%s %s: after a kind by itself there are names", args[0], name)
+			}
+			targets = append(targets, target{kind, name})
+		}
+		return targets, nil
+	}
+	for _, arg := range args {
+		t, err := parseTarget(arg)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, t)
+	}
+	return targets, nil
+}
+
+func parseTarget(arg string) (target, error) {
+	word, name, slash := strings.Cut(arg, "/")
+	if resource, _, _ := strings.Cut(word, "."); slash && slices.Contains([]string{"syncstatus", "syncstatuses", "sync"}, strings.ToLower(resource)) {
+		arg, slash = name, false // as kubectl get syncstatus -o name has it
+	}
+	if !slash {
+		if kind, object, ok := syncstatus.ParseName(arg); ok {
+			return target{kind, object}, nil
+		}
+		kind, err := parseKind(arg)
+		return target{kind: kind}, err
+	}
+	kind, err := parseKind(word)
+	if err == nil && (name == "" || strings.Contains(name, "/")) {
+		err = fmt.Errorf("%q is not KIND/NAME", arg)
+	}
+	return target{kind, name}, err
+}
+
+// parseKind finds a kind by any name that kubectl takes: kind, plural, singular, short, each with the group or without.
+func parseKind(word string) (syncstatus.Kind, error) {
+	resource, _, _ := strings.Cut(strings.ToLower(word), ".")
+	for _, k := range syncstatus.Kinds() {
+		if resource == k.Singular || resource == k.Resource || short[resource] == k.Kind {
+			return k, nil
+		}
+	}
+	return syncstatus.Kind{}, fmt.Errorf("there is no SyncStatus of %q: an object is KIND/NAME, with one of the kinds %s", word, kindNames())
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range syncstatus.Kinds() {
+		names = append(names, k.Singular)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,111 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
+)
+
+func treeCommand(o *options) *cobra.Command {
+	var watch, outOfStep bool
+	cmd := &cobra.Command{
+		Use:   "tree [KIND/NAME...]",
+		Short: "Show clusters down to their pods, and zones down to what each server has of each record",
+		Long: `Show clusters down to their pods, and zones down to what each server has of each record: state, serial, and how far it is
+behind. Without names it is all that the namespace has. A zone is shown with its records, a cluster with its instances.
+
+With --watch every change is shown as it happens: on a terminal the tree is drawn anew, elsewhere a line is added for each
+object that has changed. Exit code 0, or 2 when there is trouble.` + aboutObjects,
+		Example: `  # All of the namespace, or of all that you may see
+  kubectl lockstep tree -n team-dns
+  kubectl lockstep tree -A
+
+  # One zone with its records, while a roll-out is under way
+  kubectl lockstep tree dnszone/example-com --watch
+
+  # Only what is not in step
+  kubectl lockstep tree --out-of-step`,
+		ValidArgsFunction: o.complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			targets, err := o.targets(args)
+			if err != nil {
+				return err
+			}
+			c, err := o.connect()
+			if err != nil {
+				return err
+			}
+			b, err := c.branches(cmd.Context(), o, targets)
+			if err != nil {
+				return err
+			}
+			v := treeView{branches: b, client: c, cmd: cmd, options: render.TreeOptions{
+				Namespaces: o.everywhere, OutOfStep: outOfStep, Palette: o.palette(cmd.OutOrStdout()),
+			}}
+			if watch {
+				return v.watch(cmd.Context())
+			}
+			return v.once(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show changes as they happen, until interrupted")
+	cmd.Flags().BoolVar(&outOfStep, "out-of-step", false, "Only what is not in step, and what that is part of")
+	return cmd
+}
+
+// targets reads arguments and checks them against the flags.
+func (o *options) targets(args []string) ([]target, error) {
+	targets, err := parseTargets(args)
+	if err != nil {
+		return nil, err
+	}
+	return targets, o.validate(targets)
+}
+
+// treeView shows some branches of the tree.
+type treeView struct {
+	branches
+	client  *client
+	cmd     *cobra.Command
+	options render.TreeOptions
+}
+
+func (v *treeView) once(ctx context.Context) error {
+	items, err := v.client.list(ctx, v.queries...)
+	if err != nil {
+		return err
+	}
+	found := world{}
+	for i := range items {
+		found.put(&items[i])
+	}
+	fmt.Fprint(v.cmd.OutOrStdout(), v.draw(found, time.Now()))
+	if len(found) == 0 {
+		fmt.Fprintln(v.cmd.ErrOrStderr(), v.client.nothing())
+	}
+	return nil
+}
+
+// draw gives the tree, or a line that says that nothing of it is to be shown.
+func (v *treeView) draw(w world, now time.Time) string {
+	o := v.options
+	o.Now = now
+	items := v.wanted(w)
+	text := render.Tree(items, o)
+	if text == "" && len(items) > 0 {
+		return render.Summary(items, o.Palette) + "\n"
+	}
+	return text
+}
+
+// nothing says that nothing was found.
+func (c *client) nothing() string {
+	if c.namespace == "" {
+		return "Nothing that has a SyncStatus was found."
+	}
+	return fmt.Sprintf("Nothing that has a SyncStatus was found in namespace %s.", c.namespace)
+}
