@@ -101,10 +101,18 @@ func TestSelection(t *testing.T) {
 func TestApply(t *testing.T) {
 	www, mail := object("dns", "ARecord", "www", ""), object("dns", "MXRecord", "mail", "")
 	off := www
-	off.Status.InSync = false
+	off.ResourceVersion, off.Status.InSync = "2", false
 	w := worldOf(mail)
-	for _, e := range []event{{is: &www}, {complete: true}, {is: &off}, {gone: &mail}} {
-		w.apply(e)
+	for i, tc := range []struct {
+		event
+		news bool
+	}{
+		{event{is: &www}, true}, {event{is: &www}, false}, {event{complete: true}, false}, {event{is: &off}, true},
+		{event{gone: &mail}, true}, {event{gone: &mail}, false},
+	} {
+		if news := w.apply(tc.event); news != tc.news {
+			t.Errorf("event %d: news is %v", i, news)
+		}
 	}
 	if got := names(w.items()); got != "dns/arecord.www" || len(behind(w.items())) != 1 {
 		t.Errorf("%s, %d of them behind", got, len(behind(w.items())))

@@ -33,7 +33,10 @@ func (v *treeView) watch(ctx context.Context) error {
 	out := v.cmd.OutOrStdout()
 	var d display = &log{treeView: v, out: out, errOut: v.cmd.ErrOrStderr()}
 	if isTerminal(out) {
-		d = &screen{treeView: v, out: out.(*os.File)}
+		d = &screen{treeView: v, out: out, height: func() int {
+			_, height, _ := term.GetSize(int(out.(*os.File).Fd())) //nolint:gosec // a file descriptor
+			return height
+		}}
 	}
 	events, seen, begun := v.client.follow(ctx, v.queries...), world{}, false
 	ticker := time.NewTicker(time.Second)
@@ -46,7 +49,7 @@ func (v *treeView) watch(ctx context.Context) error {
 			}
 			return nil
 		case e := <-events:
-			seen.apply(e)
+			news := seen.apply(e)
 			switch {
 			case e.lost != nil && !begun:
 				return e.lost
@@ -55,7 +58,7 @@ func (v *treeView) watch(ctx context.Context) error {
 				d.begin(seen)
 			case begun && (e.lost != nil || e.connected):
 				d.connection(seen, e.lost)
-			case begun:
+			case begun && news:
 				d.change(seen, e)
 			}
 		case <-ticker.C:
@@ -63,15 +66,6 @@ func (v *treeView) watch(ctx context.Context) error {
 				d.tick(seen)
 			}
 		}
-	}
-}
-
-func (w world) apply(e event) {
-	if e.is != nil {
-		w.put(e.is)
-	}
-	if e.gone != nil {
-		delete(w, keyOf(e.gone))
 	}
 }
 
@@ -114,7 +108,9 @@ func (l *log) end(world)  {}
 // screen draws the tree over and over, on the terminal's second screen: what was on the first comes back at the end.
 type screen struct {
 	*treeView
-	out *os.File
+	out io.Writer
+	// height is the terminal's at the moment, in lines; 0 when it is not known.
+	height func() int
 	// stale is true when there is something new to draw.
 	stale bool
 	// drawn is when it was last drawn.
@@ -164,11 +160,7 @@ func (s *screen) end(w world) {
 
 func (s *screen) paint(w world) {
 	now := time.Now()
-	text := s.draw(w, now)
-	_, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // a file descriptor
-	if err == nil {
-		text = firstLines(text, height-2)
-	}
+	text := firstLines(s.draw(w, now), s.height()-2)
 	head := fmt.Sprintf("%s  %s\n", now.Format(time.TimeOnly), render.Summary(s.wanted(w), s.options.Palette))
 	if s.lost != nil {
 		head = fmt.Sprintf("%s  %s %v\n", now.Format(time.TimeOnly), lost, s.lost)

@@ -17,6 +17,20 @@ func keyOf(s *v1alpha1.SyncStatus) key { return key{s.Namespace, s.Name} }
 
 func (w world) put(s *v1alpha1.SyncStatus) { w[keyOf(s)] = s }
 
+// apply takes in what an event tells, and tells whether that is news: an object that two queries select is told of twice.
+func (w world) apply(e event) (news bool) {
+	switch {
+	case e.is != nil:
+		before := w[keyOf(e.is)]
+		w.put(e.is)
+		return before == nil || before.ResourceVersion != e.is.ResourceVersion
+	case e.gone != nil:
+		_, news = w[keyOf(e.gone)]
+		delete(w, keyOf(e.gone))
+	}
+	return news
+}
+
 // items are the objects by namespace and name.
 func (w world) items() []v1alpha1.SyncStatus {
 	out := make([]v1alpha1.SyncStatus, 0, len(w))

@@ -1,0 +1,86 @@
+package plugin
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+// expect compares what a display has written since the last call with parts that it must have, in this order, and leaves
+// nothing.
+func expect(t *testing.T, out *bytes.Buffer, parts ...string) {
+	t.Helper()
+	rest := out.String()
+	for _, p := range parts {
+		_, after, found := strings.Cut(rest, p)
+		if !found {
+			t.Errorf("%q lacks %q, or not in this order", out, p)
+			return
+		}
+		rest = after
+	}
+	if len(parts) == 0 && rest != "" {
+		t.Errorf("wrote %q, want nothing", rest)
+	}
+	out.Reset()
+}
+
+func offStep(s v1alpha1.SyncStatus) *v1alpha1.SyncStatus {
+	s.Status.Phase, s.Status.InSync = v1alpha1.PhaseOutOfSync, false
+	return &s
+}
+
+// Where no terminal is, a tree is followed by a line for each change of what it shows, and trouble is told once.
+func TestLog(t *testing.T) {
+	www, mail := object("dns", "ARecord", "www", "example.com"), object("dns", "MXRecord", "mail", "example.com")
+	var out, errOut bytes.Buffer
+	l := &log{treeView: &treeView{branches: branches{roots: []*v1alpha1.SyncStatus{&www}}}, out: &out, errOut: &errOut}
+	w := worldOf(www, mail)
+	l.begin(w)
+	expect(t, &out, "NAME ", "└─ ARecord/www     InSync\n")
+	l.change(w, event{is: offStep(mail)})
+	l.tick(w)
+	expect(t, &out)
+	l.change(w, event{is: offStep(www)})
+	expect(t, &out, " dns/arecord.www OutOfSync\n")
+	l.change(w, event{gone: &www})
+	expect(t, &out, " dns/arecord.www gone\n")
+	for range 2 {
+		l.connection(w, errors.New("refused"))
+		l.connection(w, errors.New("refused"))
+		expect(t, &errOut, "connection lost, trying again: refused\n")
+		l.connection(w, nil)
+	}
+	l.end(w)
+	expect(t, &out)
+	expect(t, &errOut)
+}
+
+// A terminal shows the tree as it is, cut to its height, and gets back what it had before, with the last tree below.
+func TestScreen(t *testing.T) {
+	www, mail := object("dns", "ARecord", "www", "example.com"), object("dns", "MXRecord", "mail", "example.com")
+	var out bytes.Buffer
+	height := 24
+	s := &screen{treeView: &treeView{}, out: &out, height: func() int { return height }}
+	w := worldOf(www, mail)
+	s.begin(w)
+	expect(t, &out, enterScreen, home, "  2 of 2 in step"+clearLine+"\n", "└─ ARecord/www", "InSync"+clearLine+"\n", clearBelow)
+	s.tick(w)
+	expect(t, &out)
+	w.put(offStep(www))
+	s.change(w, event{is: offStep(www)})
+	s.tick(w) // makes up for a change that came too soon after the last
+	expect(t, &out, home, "  1 of 2 not in step"+clearLine+"\n", "└─ ARecord/www", "OutOfSync"+clearLine+"\n", clearBelow)
+	s.connection(w, errors.New("refused"))
+	expect(t, &out, home, "  connection lost, trying again: refused"+clearLine+"\n", clearBelow)
+	s.connection(w, nil)
+	expect(t, &out, home, "  1 of 2 not in step")
+	height = 4
+	s.tick(w)
+	expect(t, &out, home, "NAME ", "\n… 3 more lines", clearBelow)
+	s.end(w)
+	expect(t, &out, leaveScreen, "└─ ARecord/www")
+}
