@@ -68,7 +68,7 @@ func TestExplain(t *testing.T) {
 		"no API, for a name": {nowhere, www, "does not serve SyncStatus (sync.bindy.firestoned.io/v1alpha1): is Lockstep installed?"},
 		"no API, for a list": {nowhere, target{}, "is Lockstep installed?"},
 		"the API is down":    {apierrors.NewServiceUnavailable("no endpoints"), target{}, "does not answer (no endpoints): see kubectl get apiservice v1alpha1.sync.bindy.firestoned.io"},
-		"not allowed":        {apierrors.NewForbidden(v1alpha1.Resource(resource), "", errors.New("no")), target{}, "the role view of the namespace would do"},
+		"not allowed":        {apierrors.NewForbidden(v1alpha1.Resource(resource), "", errors.New("no")), target{}, "the role view would do"},
 		"something else":     {errors.New("x509: unknown authority"), target{}, "x509: unknown authority"},
 	} {
 		if got := c.explain(tc.err, tc.of); !strings.Contains(got.Error(), tc.want) {

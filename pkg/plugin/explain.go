@@ -24,7 +24,7 @@ func (c *client) explain(err error, t target) error {
 	case apierrors.IsServiceUnavailable(err):
 		return fmt.Errorf("the API server of Lockstep does not answer (%w): see kubectl get apiservice %s.%s", err, api.Version, api.Group)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: the role view of the namespace would do", err)
+		return fmt.Errorf("%w: the role view would do", err)
 	}
 	return err
 }
