@@ -43,6 +43,36 @@ func checkDeletions(t *testing.T, webhook admissionregistrationv1.ValidatingWebh
 	}
 }
 
+// Nothing in the cluster waits for the webhook but records and zones, and it is called for our kinds alone.
+func TestConfigurationsTouchNothingElse(t *testing.T) {
+	mutating, validating := configurations(t)
+	rules := map[string][]admissionregistrationv1.RuleWithOperations{}
+	var closed []string
+	for _, webhook := range mutating.Webhooks {
+		rules[webhook.Name] = webhook.Rules
+	}
+	for _, webhook := range validating.Webhooks {
+		rules[webhook.Name] = webhook.Rules
+		if *webhook.FailurePolicy == admissionregistrationv1.Fail {
+			closed = append(closed, webhook.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"records.bindy.firestoned.io", "zones.bindy.firestoned.io"}, closed); diff != "" {
+		t.Errorf("webhooks that fail closed (-want +got):\n%s", diff)
+	}
+	for name, all := range rules {
+		for _, rule := range all {
+			groups := []string{"bindy.firestoned.io"}
+			if slices.Contains(rule.Resources, "dnsendpoints") {
+				groups = []string{"externaldns.k8s.io"}
+			}
+			if !slices.Equal(rule.APIGroups, groups) || slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.ContainsAny(r, "*/") }) {
+				t.Errorf("%s is called for %v of %v", name, rule.Resources, rule.APIGroups)
+			}
+		}
+	}
+}
+
 // The configuration sends every kind that has a reviewer, to the paths that are served, and cannot hold up the cluster.
 func TestConfigurationsFitTheHandlers(t *testing.T) {
 	mutating, validating := configurations(t)
