@@ -23,8 +23,10 @@ type Config struct {
 	Generic *server.RecommendedConfig
 	// Engine says how DNS servers are asked.
 	Engine engine.Options
-	// Serving is the serving certificate; nil when it comes from files.
-	Serving *certs.Serving
+	// Authority is Lockstep's own; it verifies sidecars, and mints the serving certificate unless that comes from files.
+	Authority *certs.Serving
+	// Minted says that the serving certificate is the Authority's.
+	Minted bool
 }
 
 // Config turns flags into a configuration. It opens the port.
@@ -43,8 +45,8 @@ func (o *Options) Config() (*Config, error) {
 	if err := o.serveWith(c); err != nil {
 		return nil, err
 	}
-	if o.BindcarTokenFile != "" && c.Serving != nil {
-		c.Engine.Notices = sidecars{bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Serving.Roots})}.notices
+	if o.BindcarTokenFile != "" {
+		c.Engine.Notices = sidecars{bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Authority.Roots})}.notices
 	}
 	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
 	if err := o.applyTo(generic); err != nil {
@@ -63,16 +65,16 @@ func (s sidecars) notices(ctx context.Context, server engine.Peer, fn func(bindc
 
 // serveWith chooses the certificate: the files that were named, else one that is minted in memory.
 func (o *Options) serveWith(c *Config) error {
-	if files := o.SecureServing.ServerCert.CertKey; files.CertFile != "" || files.KeyFile != "" {
-		return nil
-	}
 	client, err := kubernetes.NewForConfig(c.Generic.ClientConfig)
 	if err != nil {
 		return fmt.Errorf("making a client for the certificate authority: %w", err)
 	}
-	c.Serving = certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
-	c.Engine.Roots = c.Serving.Roots
-	o.SecureServing.ServerCert.GeneratedCert = c.Serving
+	c.Authority = certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
+	c.Engine.Roots = c.Authority.Roots
+	files := o.SecureServing.ServerCert.CertKey
+	if c.Minted = files.CertFile == "" && files.KeyFile == ""; c.Minted {
+		o.SecureServing.ServerCert.GeneratedCert = c.Authority
+	}
 	return nil
 }
 
@@ -113,12 +115,14 @@ func openAPIConfigs() (v2 *openapiV2, v3 *openapiV3) {
 
 // Completed is a configuration with nothing left to fill in.
 type Completed struct {
-	generic server.CompletedConfig
-	config  *Config
+	generic   server.CompletedConfig
+	config    *Config
+	departure *departure
 }
 
 // Complete fills in what can be derived.
 func (c *Config) Complete() Completed {
-	c.Generic.BuildHandlerChainFunc = handlerChain
-	return Completed{generic: c.Generic.Complete(), config: c}
+	d := &departure{delay: c.Generic.ShutdownDelayDuration}
+	c.Generic.BuildHandlerChainFunc = d.handlerChain
+	return Completed{generic: c.Generic.Complete(), config: c, departure: d}
 }

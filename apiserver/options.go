@@ -29,7 +29,7 @@ type Options struct {
 	Logging        *logs.Options
 
 	// BindcarTokenFile holds the token that is shown to sidecars, which tell of new serials; empty to do without. Their
-	// certificates are verified with the authority in the Secret, which is not read when the serving certificate is a file.
+	// certificates are verified with the authority in the Secret, also when the serving certificate comes from files.
 	BindcarTokenFile string
 	// Engine says how servers are asked.
 	Engine engine.Options
@@ -59,9 +59,10 @@ func NewOptions() *Options {
 	o.SecureServing.HTTP2MaxStreamsPerConnection = 1000
 	// Certificates live in memory; nothing is written to disk.
 	o.SecureServing.ServerCert.CertDirectory, o.SecureServing.ServerCert.PairName = "", ""
-	// Clients are kept apart by kube-apiserver already.
+	// kube-apiserver has sorted every request already: docs/decisions/2026-11-21-priority-and-fairness.md.
 	o.Features.EnablePriorityAndFairness = false
-	o.ServerRun.ShutdownDelayDuration = 5 * time.Second
+	// Time for Services to forget this replica, and then for its clients to move on: see departure.
+	o.ServerRun.ShutdownDelayDuration = 10 * time.Second
 	o.ServerRun.ShutdownWatchTerminationGracePeriod = 2 * time.Second
 	return o
 }

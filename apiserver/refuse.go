@@ -7,18 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/server"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
 const readOnly = "SyncStatus is read-only: it is computed from the DNS servers' answers and never stored. " +
 	"Change the object that it is about, in group bindy.firestoned.io"
-
-// handlerChain is the usual chain with a plain word for those who try to write.
-func handlerChain(api http.Handler, c *server.Config) http.Handler {
-	return server.DefaultBuildHandlerChain(refuseWrites(api), c)
-}
 
 // refuseWrites answers requests to write to our group with 405 and the reason.
 func refuseWrites(next http.Handler) http.Handler {

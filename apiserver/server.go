@@ -23,9 +23,11 @@ type (
 
 // Server is the aggregated API server, ready to run.
 type Server struct {
-	Generic *server.GenericAPIServer
-	Engine  *engine.Engine
-	serving *certs.Serving
+	Generic   *server.GenericAPIServer
+	Engine    *engine.Engine
+	authority *certs.Serving // nil to verify no sidecar
+	minted    bool
+	departure *departure
 }
 
 // New builds the server. It talks to nobody yet.
@@ -41,12 +43,12 @@ func (c Completed) New() (*Server, error) {
 	if err := install(generic, e); err != nil {
 		return nil, err
 	}
-	s := &Server{Generic: generic, Engine: e, serving: c.config.Serving}
+	s := &Server{Generic: generic, Engine: e, authority: c.config.Authority, minted: c.config.Minted, departure: c.departure}
 	if err := generic.AddReadyzChecks(e.Informers()); err != nil {
 		return nil, fmt.Errorf("adding a readiness check: %w", err)
 	}
-	if s.serving != nil {
-		if err := generic.AddReadyzChecks(s.serving); err != nil {
+	if s.minted {
+		if err := generic.AddReadyzChecks(s.authority); err != nil {
 			return nil, fmt.Errorf("adding a readiness check: %w", err)
 		}
 	}
@@ -78,10 +80,13 @@ func (s *Server) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go s.Engine.Run(running)
-	if s.serving != nil {
-		go s.serving.Run(running)
+	if s.authority != nil {
+		go s.authority.Run(running)
+	}
+	if s.minted {
 		s.awaitCertificate(ctx)
 	}
+	go s.departure.follow(ctx, running, s.Engine.EndWatches)
 	return s.Generic.PrepareRun().RunWithContext(ctx)
 }
 
@@ -94,7 +99,7 @@ func (s *Server) awaitCertificate(ctx context.Context) {
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for s.serving.Ready() != nil {
+	for s.authority.Ready() != nil {
 		select {
 		case <-ctx.Done():
 			return

@@ -111,6 +111,14 @@ func TestDiscoveryWaitsForNobody(t *testing.T) {
 			t.Errorf("%s: %s, want a kind of its own and no verbs", r, got[r])
 		}
 	}
+	for path, accept := range map[string]string{
+		"/apis":       "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+		"/openapi/v3": runtime.ContentTypeJSON,
+	} {
+		if code, _, body := ask(t, h, "GET", path, accept); code != http.StatusOK || !strings.Contains(body, v1alpha1.GroupName) {
+			t.Errorf("%s: %d %s, want our group in it", path, code, body)
+		}
+	}
 	if code, _, body := ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON); code != http.StatusServiceUnavailable {
 		t.Errorf("a list before the caches are filled: %d %s, want 503 rather than an empty list", code, body)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -19,6 +20,9 @@ type Options struct {
 	// ControllerServiceAccount is the name of the controller's ServiceAccount in Namespace. It alone, beside the one for
 	// uninstalling, may take finalizers, zone annotations and former names away.
 	ControllerServiceAccount string
+	// CertFile and KeyFile hold the serving certificate; it is read again when they change. Without them one is minted in
+	// memory.
+	CertFile, KeyFile string
 	// Port of the webhook itself (HTTPS).
 	Port int
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics, both plain HTTP.
@@ -43,7 +47,7 @@ func NewOptions() *Options {
 		HealthAddress:            ":8081",
 		MetricsAddress:           ":8080",
 		InFlight:                 64,
-		ShutdownDelay:            3 * time.Second,
+		ShutdownDelay:            10 * time.Second,
 	}
 }
 
@@ -52,6 +56,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the certificate authority's Secret")
 	fs.StringVar(&o.Service, "service", o.Service, "name of the Service in front of the webhook")
 	fs.StringVar(&o.ControllerServiceAccount, "controller-service-account", o.ControllerServiceAccount, "name of the controller's ServiceAccount, which may change what is remembered on records")
+	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "file with the serving certificate; without one it is minted in memory, from the authority's Secret")
+	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "file with the key of --tls-cert-file, in the same folder")
 	fs.IntVar(&o.Port, "port", o.Port, "port of the webhook (HTTPS)")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "address of /healthz and /readyz")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, "0" for none`)
@@ -69,6 +75,9 @@ func (o *Options) Validate() error {
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.ControllerServiceAccount) {
 		errs = append(errs, fmt.Errorf("--controller-service-account=%q: %s", o.ControllerServiceAccount, problem))
+	}
+	if (o.CertFile == "") != (o.KeyFile == "") || filepath.Dir(o.CertFile) != filepath.Dir(o.KeyFile) {
+		errs = append(errs, fmt.Errorf("--tls-cert-file=%q and --tls-private-key-file=%q: must be two files of one folder", o.CertFile, o.KeyFile))
 	}
 	if o.Port < 1 || o.Port > 65535 {
 		errs = append(errs, fmt.Errorf("--port=%d: must be between 1 and 65535", o.Port))

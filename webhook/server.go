@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -55,13 +56,12 @@ func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, err
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	serving := certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
-	secure := func(c *tls.Config) {
-		c.MinVersion = tls.VersionTLS13
-		c.GetCertificate = serving.GetCertificate
+	if o.CertFile != "" {
+		serving = nil
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
-		WebhookServer:          crwebhook.NewServer(crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){secure}}),
+		WebhookServer:          crwebhook.NewServer(o.server(serving)),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
 		Cache:                  cache.Options{DefaultTransform: strip},
@@ -79,10 +79,25 @@ func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, err
 	return mgr, probes(mgr, gate, objects, serving)
 }
 
+// server is how the webhook listens: with the certificate that is minted in memory, or with that of the files.
+func (o *Options) server(minted *certs.Serving) crwebhook.Options {
+	options := crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}}
+	if minted == nil {
+		options.CertDir, options.CertName, options.KeyName = filepath.Dir(o.CertFile), filepath.Base(o.CertFile), filepath.Base(o.KeyFile)
+		return options
+	}
+	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = minted.GetCertificate })
+	return options
+}
+
 // probes makes readiness depend on the certificate, on full caches and on not being about to end.
-func probes(mgr manager.Manager, gate *gate, objects *cached, serving *certs.Serving) error {
-	if err := mgr.Add(serving); err != nil {
-		return fmt.Errorf("adding the serving certificate: %w", err)
+func probes(mgr manager.Manager, gate *gate, objects *cached, minted *certs.Serving) error {
+	checks := map[string]healthz.Checker{"caches": gate.check, "server": mgr.GetWebhookServer().StartedChecker()}
+	if minted != nil {
+		checks[minted.Name()] = minted.Check
+		if err := mgr.Add(minted); err != nil {
+			return fmt.Errorf("adding the serving certificate: %w", err)
+		}
 	}
 	// Plain runnables start once every cache is full; the index is filled from them.
 	opener := func(ctx context.Context) error {
@@ -97,11 +112,7 @@ func probes(mgr manager.Manager, gate *gate, objects *cached, serving *certs.Ser
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness probe: %w", err)
 	}
-	for name, check := range map[string]healthz.Checker{
-		"caches":       gate.check,
-		serving.Name(): serving.Check,
-		"server":       mgr.GetWebhookServer().StartedChecker(),
-	} {
+	for name, check := range checks {
 		if err := mgr.AddReadyzCheck(name, check); err != nil {
 			return fmt.Errorf("adding the readiness probe %s: %w", name, err)
 		}

@@ -13,9 +13,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// Bounds of the wait for a cache to show what the caller may just have written.
+// Bounds of the wait for a cache to show what the caller may just have written. It has nothing to do with how long DNS
+// servers are waited for: a cluster that is slow for a moment is no reason to refuse an answer.
 const (
-	freshWithin = 2 * time.Second
+	freshWithin = 10 * time.Second
 	freshEvery  = 2 * time.Millisecond
 )
 

@@ -38,6 +38,8 @@ type subscription struct {
 	wake    chan struct{}
 	// initial holds the namespaces whose initial events are still to come.
 	initial map[string]bool
+	// ending says that nothing comes after the queue.
+	ending bool
 }
 
 func newSubscription(ctx context.Context, q Query) (*subscription, context.Context) {
@@ -60,13 +62,17 @@ func (s *subscription) pump(ctx context.Context, bookmark func()) {
 	ticker := time.NewTicker(bookmarkEvery)
 	defer ticker.Stop()
 	for {
-		for _, e := range s.take() {
+		events, last := s.take()
+		for _, e := range events {
 			select {
 			case s.result <- *e:
 				s.count(e.Type)
 			case <-ctx.Done():
 				return
 			}
+		}
+		if last {
+			return
 		}
 		select {
 		case <-ctx.Done():
@@ -80,7 +86,8 @@ func (s *subscription) pump(ctx context.Context, bookmark func()) {
 	}
 }
 
-func (s *subscription) take() []*watch.Event {
+// take gives what is queued, and whether nothing will follow it.
+func (s *subscription) take() (queued []*watch.Event, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := make([]*watch.Event, 0, len(s.pending))
@@ -91,7 +98,7 @@ func (s *subscription) take() []*watch.Event {
 	}
 	s.queue = nil
 	clear(s.pending)
-	return events
+	return events, s.ending
 }
 
 // offer queues what has become of an object: old is the state before, nil when there was none; now is nil when it is
@@ -113,6 +120,9 @@ func (s *subscription) push(t watch.EventType, o *shared) {
 	key := objectOf(o.SyncStatus)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ending {
+		return
+	}
 	if i, waiting := s.pending[key]; waiting && t != watch.Bookmark {
 		if s.queue[i].Type == watch.Added && t == watch.Modified {
 			t = watch.Added

@@ -33,7 +33,7 @@ func TestOvertakenAnswerEndsTheWaiting(t *testing.T) {
 	}
 	tracker.judge()
 	tracker.join()
-	if e := sub.take(); len(e) != 1 || e[0].Type != watch.Added || !e[0].Object.(*shared).Status.InSync {
+	if e, _ := sub.take(); len(e) != 1 || e[0].Type != watch.Added || !e[0].Object.(*shared).Status.InSync {
 		t.Fatalf("the watch begins with %+v", e)
 	}
 

@@ -50,7 +50,9 @@ type Options struct {
 	MetricsAddress    string
 	ProbeAddress      string
 	LeaderElect       bool
-	Timeouts          Timeouts
+	// InjectCABundle publishes the certificate authority to kube-apiserver; somebody else does it when it is false.
+	InjectCABundle bool
+	Timeouts       Timeouts
 }
 
 // NewOptions returns the defaults.
@@ -65,6 +67,7 @@ func NewOptions() *Options {
 		MetricsAddress:    ":8080",
 		ProbeAddress:      ":8081",
 		LeaderElect:       true,
+		InjectCABundle:    true,
 		Timeouts:          Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout, Zone: status.ZoneTimeout},
 	}
 }
@@ -80,6 +83,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "address of /metrics; 0 turns it off")
 	fs.StringVar(&o.ProbeAddress, "health-probe-bind-address", o.ProbeAddress, "address of /healthz and /readyz")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "work only while holding the lease lockstep-controller, so that several replicas are safe")
+	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIService and of the webhook configurations; false when these servers have certificates of another authority")
 	fs.DurationVar(&o.Timeouts.Instance, "instance-timeout", o.Timeouts.Instance, "how long an instance or cluster may go without progress before it is Failed with ProgressDeadlineExceeded")
 	fs.DurationVar(&o.Timeouts.Key, "key-timeout", o.Timeouts.Key, "how long an instance or cluster may wait for a Secret before it is Failed with ProgressDeadlineExceeded")
 	fs.DurationVar(&o.Timeouts.Zone, "zone-timeout", o.Timeouts.Zone, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
@@ -156,6 +160,16 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
+// verifiers hold the authority by which kube-apiserver verifies the other two faces.
+func (o *Options) verifiers() []certs.Target {
+	if !o.InjectCABundle {
+		return nil
+	}
+	return []certs.Target{
+		certs.APIService(APIServiceName), certs.MutatingWebhook(MutatingWebhookName), certs.ValidatingWebhook(ValidatingWebhookName),
+	}
+}
+
 func (o *Options) setup(mgr ctrl.Manager) error {
 	authority := &authority{reader: mgr.GetAPIReader(), secret: certs.SecretKey(o.Namespace)}
 	deps := Deps{
@@ -171,8 +185,7 @@ func (o *Options) setup(mgr ctrl.Manager) error {
 		authority:         authority,
 		Provisioned:       make(chan event.GenericEvent, 1024),
 	}
-	keeper, err := certs.NewKeeper(mgr.GetConfig(), mgr.GetLogger(), certs.SecretKey(o.Namespace),
-		certs.APIService(APIServiceName), certs.MutatingWebhook(MutatingWebhookName), certs.ValidatingWebhook(ValidatingWebhookName))
+	keeper, err := certs.NewKeeper(mgr.GetConfig(), mgr.GetLogger(), certs.SecretKey(o.Namespace), o.verifiers()...)
 	if err != nil {
 		return err
 	}

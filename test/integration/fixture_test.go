@@ -1,5 +1,5 @@
 // Package integration tests Lockstep, installed in a real cluster, through the objects that users write and the answers
-// that BIND gives. Files are named for areas: write, fleet, read, admission.
+// that BIND gives. Files are named for areas: write, fleet, read, admission, serve.
 package integration
 
 import (

@@ -1,0 +1,221 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// clients are those who ask kube-apiserver without pause, and without trying again: what fails once has failed.
+type clients struct {
+	*testing.T
+	host    string
+	http    *http.Client
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	asked    map[string]int
+	failures []string
+}
+
+func newClients(t *testing.T) *clients {
+	t.Helper()
+	config := rest.CopyConfig(kube.Config(t))
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &clients{T: t, host: config.Host, http: client, asked: map[string]int{}}
+}
+
+// every repeats one kind of request until ctx ends. A request that is under way then still counts.
+func (l *clients) every(ctx context.Context, what string, pause time.Duration, do func() error) {
+	l.running.Go(func() {
+		for ctx.Err() == nil {
+			l.note(what, do())
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+	})
+}
+
+func (l *clients) note(what string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked[what]++
+	if err != nil {
+		l.failures = append(l.failures, fmt.Sprintf("%s %s: %v", time.Now().Format("15:04:05.000"), what, err))
+	}
+}
+
+// judge waits for the clients, whose context has ended, and fails the test for each request that failed.
+func (l *clients) judge() {
+	l.Helper()
+	l.running.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, failure := range l.failures {
+		l.Error(failure)
+	}
+	l.Logf("requests: %v", l.asked)
+}
+
+// get asks once and throws the answer away.
+func (l *clients) get(path string) func() error {
+	return func() error { return l.send(http.MethodGet, path, nil, http.StatusOK) }
+}
+
+// create sends an object; with ?dryRun=All it is judged by admission and not stored.
+func (l *clients) create(path string, object any) func() error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return func() error { return l.send(http.MethodPost, path, body, http.StatusCreated) }
+}
+
+func (l *clients) send(method, path string, body []byte, want int) error {
+	request, err := http.NewRequest(method, l.host+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	reply, err := l.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reply.Body.Close() }()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	if reply.StatusCode != want {
+		return fmt.Errorf("%s: %.300s", reply.Status, text)
+	}
+	return nil
+}
+
+// watcher follows a watch across its ends, as an informer does: from the last revision that it was told.
+type watcher struct {
+	*clients
+	path     string
+	revision string
+	// begun counts the requests that it took.
+	begun atomic.Int32
+	// seen gets the name and generation of each object that it was told of in step.
+	seen func(name string, generation int64)
+}
+
+// watched is what a watcher reads of an event.
+type watched struct {
+	Type   string
+	Object json.RawMessage
+}
+
+// errGone says that a server has not been there for long enough to know what happened since the revision.
+var errGone = errors.New("the revision is gone")
+
+// follow watches until ctx ends. A watch may end, but only as one that was finished, and never with an error. That a
+// revision is gone is not one: whoever watches lists again then.
+func (w *watcher) follow(ctx context.Context) {
+	w.running.Go(func() {
+		for ctx.Err() == nil {
+			w.begun.Add(1)
+			err := w.once(ctx)
+			switch {
+			case ctx.Err() != nil:
+			case errors.Is(err, errGone):
+				w.note("list again", w.list())
+			default:
+				w.note("watch", err)
+			}
+		}
+	})
+}
+
+func (w *watcher) list() error {
+	reply, err := w.http.Get(w.host + w.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reply.Body.Close() }()
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+		Items    []json.RawMessage
+	}
+	if err := json.NewDecoder(reply.Body).Decode(&list); err != nil {
+		return err
+	}
+	for _, o := range list.Items {
+		if err := w.take(watched{Type: "ADDED", Object: o}); err != nil {
+			return err
+		}
+	}
+	w.revision = list.Metadata.ResourceVersion
+	return nil
+}
+
+func (w *watcher) once(ctx context.Context) error {
+	path := w.host + w.path + "?watch=true&allowWatchBookmarks=true&resourceVersion=" + w.revision
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	reply, err := w.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reply.Body.Close() }()
+	switch reply.StatusCode {
+	case http.StatusOK:
+	case http.StatusGone:
+		return errGone
+	default:
+		text, _ := io.ReadAll(reply.Body)
+		return fmt.Errorf("%s: %.300s", reply.Status, text)
+	}
+	for events := json.NewDecoder(reply.Body); ; {
+		var e watched
+		if err := events.Decode(&e); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("the watch broke off: %w", err)
+		}
+		if err := w.take(e); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *watcher) take(e watched) error {
+	var o struct {
+		Metadata  struct{ Name, ResourceVersion string }
+		ObjectRef struct{ Generation int64 }
+		Status    struct{ InSync bool }
+	}
+	if err := json.Unmarshal(e.Object, &o); err != nil {
+		return err
+	}
+	if e.Type == "ERROR" {
+		return fmt.Errorf("told of an error: %s", e.Object)
+	}
+	w.revision = o.Metadata.ResourceVersion
+	if o.Status.InSync {
+		w.seen(o.Metadata.Name, o.ObjectRef.Generation)
+	}
+	return nil
+}

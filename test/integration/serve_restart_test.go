@@ -1,0 +1,151 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+const budgets = "manifests/components/high-availability/disruption-budgets.yaml"
+
+// Replicas come and go, by an upgrade and by evictions, while clients ask and watch: no request fails, and a watch goes on
+// where it was.
+func TestServeRestart(t *testing.T) {
+	f := newFixture(t, "restart.example", 1, 0)
+	record := f.a("www", "www", "192.0.2.1")
+	f.create(record)
+	f.inStep("arecord.www", 1)
+	defer f.oneReplica()
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	l, w, seen := f.askAll(ctx)
+	defer func() {
+		stop()
+		l.judge()
+	}()
+	for _, step := range []func(){f.twoReplicas, f.restart, f.evict} {
+		step()
+		change(f, record, func(r *v1beta1.ARecord) { r.Spec.TTL = new(int64(300 + record.Generation)) })
+		kube.Eventually(t, settle, func(context.Context) error {
+			if got := seen.Load(); got < record.Generation {
+				return fmt.Errorf("the watch has told of generation %d, not yet of %d", got, record.Generation)
+			}
+			return nil
+		})
+	}
+	if n := w.begun.Load(); n < 2 {
+		t.Errorf("the watch was begun %d times: the replica that it was on cannot have gone", n)
+	}
+}
+
+// askAll starts clients of every kind. seen is the latest generation of the record www that the watch has told of in step.
+func (f *fixture) askAll(ctx context.Context) (l *clients, w *watcher, seen *atomic.Int64) {
+	f.Helper()
+	l, seen = newClients(f.T), &atomic.Int64{}
+	group := "/apis/" + syncv1.SchemeGroupVersion.String()
+	objects := group + "/namespaces/" + f.namespace + "/syncstatuses"
+	l.every(ctx, "get", 20*time.Millisecond, l.get(objects+"/arecord.www"))
+	l.every(ctx, "list", 20*time.Millisecond, l.get(objects))
+	l.every(ctx, "discovery", 50*time.Millisecond, l.get(group))
+	probe := f.a("probe", "probe", "192.0.2.9")
+	probe.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "ARecord"}
+	l.every(ctx, "admission", 50*time.Millisecond,
+		l.create("/apis/"+v1beta1.SchemeGroupVersion.String()+"/namespaces/"+f.namespace+"/arecords?dryRun=All", probe))
+
+	var list syncv1.SyncStatusList
+	if err := f.client.List(ctx, &list, client.InNamespace(f.namespace)); err != nil {
+		f.Fatal(err)
+	}
+	w = &watcher{clients: l, path: objects, revision: list.ResourceVersion, seen: func(name string, generation int64) {
+		if name == "arecord.www" {
+			seen.Store(generation)
+		}
+	}}
+	w.follow(ctx)
+	return l, w, seen
+}
+
+// faces are those that kube-apiserver calls.
+var faces = []string{"apiserver", "webhook"}
+
+// twoReplicas makes the two faces highly available, as the component does.
+func (f *fixture) twoReplicas() {
+	f.Helper()
+	kube.Kubectl(f, "", "apply", "-k", "manifests/overlays/ha", "--dry-run=server")
+	kube.Kubectl(f, "", "apply", "-f", budgets)
+	f.scale(2)
+	f.rolloutDone()
+}
+
+// oneReplica leaves the installation as the other tests expect it.
+func (f *fixture) oneReplica() {
+	f.Helper()
+	kube.Kubectl(f, "", "delete", "-f", budgets)
+	f.scale(1)
+}
+
+func (f *fixture) scale(replicas int) {
+	f.Helper()
+	for _, face := range faces {
+		kube.Kubectl(f, "", "-n", system, "scale", "deployment/lockstep-"+face, fmt.Sprint("--replicas=", replicas))
+	}
+}
+
+func (f *fixture) restart() {
+	f.Helper()
+	for _, face := range faces {
+		kube.Kubectl(f, "", "-n", system, "rollout", "restart", "deployment/lockstep-"+face)
+	}
+	f.rolloutDone()
+}
+
+// evict has a pod of each face go as it does when its node is drained, and waits for its end: the budgets allow it.
+func (f *fixture) evict() {
+	f.Helper()
+	for _, face := range faces {
+		pods := slices.DeleteFunc(f.podsOf(f.Context(), face), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+		kube.Eventually(f, 2*settle, func(ctx context.Context) error { // refused while the budget is not known to be met
+			return client.IgnoreNotFound(f.client.SubResource("eviction").Create(ctx, &pods[0], &policyv1.Eviction{}))
+		})
+	}
+	kube.Eventually(f, 2*settle, func(ctx context.Context) error {
+		for _, face := range faces {
+			if pods := f.podsOf(ctx, face); len(pods) != 2 {
+				return fmt.Errorf("%d pods of %s, want 2", len(pods), face)
+			}
+		}
+		return nil
+	})
+	f.rolloutDone()
+}
+
+// rolloutDone waits until all replicas are ready that there should be. Those that they replace may still be ending.
+func (f *fixture) rolloutDone() {
+	f.Helper()
+	for _, face := range faces {
+		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-"+face, "--timeout=120s")
+	}
+}
+
+// podsOf are a face's pods, also those that are about to end.
+func (f *fixture) podsOf(ctx context.Context, face string) []corev1.Pod {
+	f.Helper()
+	var pods corev1.PodList
+	if err := f.client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": face}); err != nil {
+		f.Fatal(err)
+	}
+	return pods.Items
+}
