@@ -57,7 +57,7 @@ patches:
 		}
 	}
 	for _, document := range strings.Split(rendered, "\n---\n") {
-		if strings.Contains(document, "kind: MutatingWebhookConfiguration") || strings.Contains(document, "kind: ValidatingWebhookConfiguration") {
+		if strings.Contains(document, "WebhookConfiguration\n") || strings.Contains(document, "apiVersion: flowcontrol") {
 			kube.Kubectl(t, document, "apply", "--dry-run=server", "-f", "-")
 		}
 	}

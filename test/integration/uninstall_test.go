@@ -83,7 +83,7 @@ func (f *fixture) alone() {
 func (f *fixture) nothingLeft() {
 	f.Helper()
 	kube.Eventually(f, settle, func(context.Context) error {
-		out, err := kube.TryKubectl(f, "", "get", "namespaces,crd,clusterroles,clusterrolebindings,apiservices,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
+		out, err := kube.TryKubectl(f, "", "get", "namespaces,crd,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations,apiservices,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
