@@ -1,0 +1,199 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// The authority's Secret is deleted, spoilt, and rolled over while clients ask through the APIService and the webhooks: no
+// request fails. Bundles that somebody changes come back.
+func TestServeCertificates(t *testing.T) {
+	f := newFixture(t, "certificates.example", 1, 0)
+	f.create(f.a("www", "www", "192.0.2.1"))
+	f.inStep("arecord.www", 1)
+
+	ctx, stop := context.WithCancel(t.Context())
+	l, _, _ := f.askAll(ctx)
+	first := f.authoritySecret(t.Context())
+	f.sub("a deleted Secret is made again", func(f *fixture) {
+		if err := f.client.Delete(f.Context(), first.DeepCopy()); err != nil {
+			f.Fatal(err)
+		}
+		f.healed(first)
+	})
+	f.sub("a spoilt one as well", func(f *fixture) {
+		f.patchSecret(`{"data":{"ca.key":"` + base64.StdEncoding.EncodeToString([]byte("garbage")) + `"}}`)
+		f.healed(first)
+	})
+	var successor []byte
+	f.sub("a successor is trusted before it signs, and then signs", func(f *fixture) { successor = f.rollOver() })
+	stop()
+	l.judge()
+
+	if successor == nil {
+		return
+	}
+	f.sub("a bundle that somebody changed comes back", func(f *fixture) {
+		want := f.authoritySecret(f.Context()).Data["bundle.crt"]
+		kube.Kubectl(f, "", "patch", "apiservice", apiService, "--type=merge", "-p", `{"spec":{"caBundle":"`+base64.StdEncoding.EncodeToString(successor)+`"}}`)
+		for _, hooks := range []string{"mutating", "validating"} {
+			kube.Kubectl(f, "", "patch", hooks+"webhookconfiguration", "lockstep-webhook", "--type=json", "-p",
+				`[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"`+base64.StdEncoding.EncodeToString(successor)+`"}]`)
+		}
+		f.published(want)
+	})
+}
+
+const apiService = "v1alpha1.sync.bindy.firestoned.io"
+
+// authoritySecret is the Secret with the certificate authority.
+func (f *fixture) authoritySecret(ctx context.Context) *corev1.Secret {
+	f.Helper()
+	secret := &corev1.Secret{}
+	if err := f.client.Get(ctx, certs.SecretKey(system), secret); err != nil {
+		f.Fatal(err)
+	}
+	return secret
+}
+
+func (f *fixture) patchSecret(patch string) {
+	f.Helper()
+	if err := f.client.Patch(f.Context(), f.authoritySecret(f.Context()), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// healed waits until the Secret is whole: with the authority that it had, and a successor, all of them published.
+func (f *fixture) healed(had *corev1.Secret) {
+	f.Helper()
+	var now corev1.Secret
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, certs.SecretKey(system), &now); err != nil {
+			return err
+		}
+		if _, err := certs.ReadSecret(&now); err != nil {
+			return err
+		}
+		if !bytes.Equal(now.Data["ca.crt"], had.Data["ca.crt"]) || len(now.Data["next.crt"]) == 0 {
+			return errors.New("not the authority of before with a successor")
+		}
+		return nil
+	})
+	f.published(now.Data["bundle.crt"])
+}
+
+// published waits until every verifier has the bundle.
+func (f *fixture) published(bundle []byte) {
+	f.Helper()
+	want := base64.StdEncoding.EncodeToString(bundle)
+	kube.Eventually(f, settle, func(context.Context) error {
+		for _, of := range [][]string{
+			{"apiservice", apiService, "-o", "jsonpath={.spec.caBundle}"},
+			{"mutatingwebhookconfiguration", "lockstep-webhook", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}"},
+			{"validatingwebhookconfiguration", "lockstep-webhook", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}"},
+		} {
+			out, err := kube.TryKubectl(f, "", append([]string{"get"}, of...)...)
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			for i, have := range strings.Fields(out) {
+				if have != want {
+					return fmt.Errorf("%s: caBundle %d is not the one of the Secret", of[0], i)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// rollOver gives the authority a successor whose time to be trusted without signing is all but over, and waits until the
+// servers have certificates of it. It returns the successor's certificate.
+func (f *fixture) rollOver() []byte {
+	f.Helper()
+	cert, key := newAuthority(f.T, time.Now().Add(10*time.Second-certs.DefaultPolicy.Overlap))
+	secret := f.authoritySecret(f.Context())
+	secret.Data["next.crt"], secret.Data["next.key"] = cert, key
+	secret.Data["bundle.crt"] = append(bytes.Clone(secret.Data["ca.crt"]), cert...)
+	if err := f.client.Update(f.Context(), secret); err != nil {
+		f.Fatal(err)
+	}
+	f.published(secret.Data["bundle.crt"])
+	kube.Eventually(f, 2*settle, func(ctx context.Context) error {
+		now := f.authoritySecret(ctx)
+		if bytes.Equal(now.Data["ca.crt"], cert) {
+			return nil
+		}
+		// The keeper looks at the clock once a minute, and whenever something changes.
+		f.patchSecret(fmt.Sprintf(`{"metadata":{"annotations":{"test.lockstep/look":"%d"}}}`, time.Now().Unix()))
+		return errors.New("the successor does not sign yet")
+	})
+	f.published(append(bytes.Clone(cert), secret.Data["ca.crt"]...))
+	for face, port := range map[string]string{"apiserver": "8443", "webhook": "9443"} {
+		f.presents(face, port, cert)
+	}
+	return cert
+}
+
+// presents waits until every replica of a face shows a certificate that this authority signed.
+func (f *fixture) presents(face, port string, authority []byte) {
+	f.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		for _, pod := range f.podsOf(ctx, face) {
+			dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "lockstep-" + face + "." + system + ".svc"}}
+			conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, port))
+			if err != nil {
+				return fmt.Errorf("%s: %w", pod.Name, err)
+			}
+			_ = conn.Close()
+		}
+		return nil
+	})
+}
+
+// newAuthority makes one of the kind that the controller makes, as if at another time. Certificates begin an hour early.
+func newAuthority(t *testing.T, made time.Time) (certPEM, keyPEM []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(made.UnixNano()),
+		Subject:      pkix.Name{CommonName: "lockstep-ca", SerialNumber: fmt.Sprint(made.UnixNano())},
+		NotBefore:    made.Add(-time.Hour), NotAfter: made.Add(certs.DefaultPolicy.CALife),
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+}
