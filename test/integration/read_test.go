@@ -116,6 +116,7 @@ func TestReadStatus(t *testing.T) {
 	t.Run("wait by jsonpath", func(t *testing.T) {
 		f.kubectl("wait", "--for=jsonpath={.status.phase}=InSync", "syncstatus/dnszone.main", "--timeout=120s")
 	})
+	f.testAPI()
 	t.Run("gone with the object", func(t *testing.T) {
 		f.kubectl("delete", "arecord", "www")
 		f.kubectl("wait", "--for=delete", "syncstatus/arecord.www", "--timeout=120s")
@@ -244,7 +245,10 @@ func TestReadByPersona(t *testing.T) {
 		{"get", "syncstatus", "arecord.www"},
 		{"get", "syncstatus", "--field-selector", "metadata.name=arecord.www"},
 		{"get", "syncstatus", "--watch", "--request-timeout=2s"},
+		{"get", "syncstatus", "bind9cluster.dns"},
+		{"get", "syncstatus", "--field-selector", "zone=persona.example"},
 		{"get", "dnszones.sync.bindy.firestoned.io", "main", "--subresource=syncstatus"},
+		{"get", "bind9clusters.sync.bindy.firestoned.io", "dns", "--subresource=syncstatus"},
 		{"get", "arecords.sync.bindy.firestoned.io", "www", "--subresource=syncstatus"},
 	} {
 		if err := as("viewer", append([]string{"-n", f.namespace}, args...)...); errors.Is(err, errForbidden) {
