@@ -45,13 +45,15 @@ func TestMainJobUninstall(t *testing.T) {
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=120s")
 }
 
-// Without a controller the deletion waits for the command of docs/uninstall.md, and a namespace with it.
+// Without a controller the deletion waits for the command of docs/uninstall.md, and a namespace with it. That the API server is
+// away as well changes nothing.
 func TestMainJobUninstallWithoutController(t *testing.T) {
 	f := newFixture(t, "uninstall.example", 1, 0)
 	f.alone()
 	defer reinstall(t)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.served("www.uninstall.example.", "A", "192.0.2.1")
+	f.scaleAPIServer(0)
 	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=0")
 	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=120s")
 	kube.Kubectl(t, "", "delete", "-k", overlay, "--wait=false")

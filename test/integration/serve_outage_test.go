@@ -1,0 +1,143 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// While no replica of the API server runs, everything is as docs/outages.md says. That Lockstep can be uninstalled meanwhile
+// is shown by TestMainJobUninstallWithoutController.
+func TestServeOutage(t *testing.T) {
+	f := newFixture(t, "outage.example", 1, 0)
+	defer func() {
+		kube.Kubectl(t, "", "apply", "-k", overlay)
+		f.scaleAPIServer(1)
+	}()
+	f.create(f.a("www", "www", "192.0.2.1"))
+	f.inStep("arecord.www", 1)
+	f.scaleAPIServer(0)
+
+	f.sub("others are not disturbed", func(f *fixture) {
+		for _, args := range []string{"get pods", "get all", "get arecords", "get dnszones", "explain configmap", "api-resources --api-group=bindy.firestoned.io"} {
+			f.kubectl(strings.Fields(args)...)
+		}
+		f.create(f.a("new", "new", "192.0.2.2"))
+		f.served("new.outage.example.", "A", "192.0.2.2")
+	})
+	out, err := kube.TryKubectl(f, "", "-n", f.namespace, "get", "syncstatus")
+	if err == nil || !strings.Contains(out, "the server is currently unable to handle the request") {
+		f.Errorf("kubectl get syncstatus: %v %s", err, out)
+	}
+	f.sub("a namespace is emptied and waits for the APIService to go", func(f *fixture) {
+		f.stale()
+		name := f.endless()
+		kube.Kubectl(f, "", "delete", "apiservice", apiService)
+		f.ends(name)
+		kube.Kubectl(f, "", "apply", "-f", "manifests/base/apiservice.yaml")
+		kube.Kubectl(f, "", "wait", "--for=condition=Available=False", "apiservice/"+apiService, "--timeout=60s")
+	})
+	f.sub("or for the API server to come back", func(f *fixture) {
+		f.stale()
+		name := f.endless()
+		f.scaleAPIServer(1)
+		f.ends(name)
+	})
+}
+
+// stale waits until kube-apiserver has noticed that it cannot tell any more what the API holds. It looks once a minute.
+func (f *fixture) stale() {
+	f.Helper()
+	l := newClients(f.T)
+	kube.Eventually(f, 4*settle, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.host+"/apis", nil)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		reply, err := l.http.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = reply.Body.Close() }()
+		var list apidiscoveryv2.APIGroupDiscoveryList
+		if err := json.NewDecoder(reply.Body).Decode(&list); err != nil {
+			return err
+		}
+		for _, group := range list.Items {
+			if group.Name == syncv1.GroupName && group.Versions[0].Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
+				return nil
+			}
+		}
+		return errors.New("discovery is not stale yet")
+	})
+}
+
+// scaleAPIServer sets the number of replicas, and waits until kube-apiserver knows what that means for the API.
+func (f *fixture) scaleAPIServer(replicas int) {
+	f.Helper()
+	kube.Kubectl(f, "", "-n", system, "scale", "deployment/lockstep-apiserver", fmt.Sprint("--replicas=", replicas))
+	kube.Kubectl(f, "", "wait", fmt.Sprint("--for=condition=Available=", replicas > 0), "apiservice/"+apiService, "--timeout=60s")
+}
+
+// endless makes a namespace with something in it and deletes it, while the API is away: it loses its content and stays, and
+// says why.
+func (f *fixture) endless() (name string) {
+	f.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "it-endless-"}}
+	f.create(ns)
+	content := []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "content"}},
+		&v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "content"}, Spec: v1beta1.ARecordSpec{
+			RecordCommon: v1beta1.RecordCommon{Name: "www"}, IPv4Addresses: []string{"192.0.2.1"},
+		}},
+	}
+	f.create(content...)
+	if err := f.client.Delete(f.Context(), ns); err != nil {
+		f.Fatal(err)
+	}
+	kube.Eventually(f, 2*settle, func(ctx context.Context) error {
+		for _, o := range content {
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%T is still there: %v", o, err)
+			}
+		}
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(ns), ns); err != nil {
+			return err
+		}
+		for _, c := range ns.Status.Conditions {
+			if c.Type == corev1.NamespaceDeletionDiscoveryFailure && c.Status == corev1.ConditionTrue {
+				if !strings.Contains(c.Message, "sync.bindy.firestoned.io") {
+					return fmt.Errorf("the condition does not name the API: %s", c.Message)
+				}
+				f.Log(c.Message)
+				return nil
+			}
+		}
+		return errors.New("the namespace does not say why it stays")
+	})
+	return ns.Name
+}
+
+// ends waits until the namespace is gone.
+func (f *fixture) ends(namespace string) {
+	f.Helper()
+	began := time.Now()
+	kube.Kubectl(f, "", "wait", "--for=delete", "namespace/"+namespace, "--timeout=120s")
+	f.Logf("gone after another %s", time.Since(began).Round(100*time.Millisecond))
+}
