@@ -134,7 +134,7 @@ func (f *fixture) testAPI() {
 	})
 	f.sub("describe and sort", func(f *fixture) {
 		for args, want := range map[string][]string{
-			"describe syncstatus arecord.www":                        {"Propagated", "dns-secondary-0-0", "192.0.2.1"},
+			"describe syncstatus arecord.www":                        {"192.0.2.1", "dns-secondary-0-0", "Propagated"},
 			"get syncstatus -o name --sort-by=.objectRef.kind":       {"arecord.www", "dnszone.main"},
 			"get syncstatus arecord.www -o jsonpath={.status.phase}": {"InSync"},
 			"get sync,arecords -o name":                              {"syncstatus.sync.bindy.firestoned.io/arecord.www", "arecord.bindy.firestoned.io/www"},

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,7 +158,7 @@ func TestReadWatch(t *testing.T) {
 	f.create(record)
 	f.inStep("arecord.www", 2)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	// By selector, as kubectl swallows the first event of a watch by name: what changes before the watch has begun is lost.
 	cmd := exec.CommandContext(ctx, "kubectl", "-n", f.namespace, "get", "syncstatus", "--field-selector", "metadata.name=arecord.www", "-w", "--no-headers",
@@ -179,7 +180,7 @@ func TestReadWatch(t *testing.T) {
 	// await reads lines until one is wanted, and tells whether one with part came before; none may have bad.
 	await := func(want, part, bad string) (seen bool) {
 		t.Helper()
-		timeout := time.After(60 * time.Second)
+		timeout := time.After(2 * time.Minute)
 		for {
 			select {
 			case line, ok := <-lines:
@@ -207,11 +208,32 @@ func TestReadWatch(t *testing.T) {
 	if !left {
 		t.Error("ten changes went by and the record was never seen on its way")
 	}
-	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "stop")
+	up := f.keepStopping("dns-secondary-0-0")
 	await(fmt.Sprintf("%d OutOfSync 1", record.Generation), "", "Failed")
-	await(fmt.Sprintf("%d InSync 2", record.Generation), "", "Failed") // the kubelet starts it again
+	up()
+	await(fmt.Sprintf("%d InSync 2", record.Generation), "", "Failed")
 	cancel()
 	_ = cmd.Wait() // killed by the context
+}
+
+// keepStopping stops the server of a pod as often as the kubelet starts it, with longer pauses each time, until the returned
+// function is called.
+func (f *fixture) keepStopping(pod string) (end func()) {
+	ctx, cancel := context.WithCancel(f.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = kube.TryKubectl(f, "", "-n", f.namespace, "exec", pod, "-c", "bindcar", "--", "/lockstep", "rndc", "stop")
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // Only who may read the namespace is told anything about it.
