@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -87,7 +88,24 @@ func (s *Server) Run(ctx context.Context) error {
 		s.awaitCertificate(ctx)
 	}
 	go s.departure.follow(ctx, running, s.Engine.EndWatches)
-	return s.Generic.PrepareRun().RunWithContext(ctx)
+	return s.prepare().RunWithContext(ctx)
+}
+
+type prepared interface {
+	RunWithContext(ctx context.Context) error
+}
+
+// prepare installs what documents the API and tells of the server's health. Of what every API server has, such as the list
+// of groups and the version, nothing is documented: kube-apiserver has the same under the same names, hands requests for
+// them to any server that lists them too, and fails them when that one has other words.
+func (s *Server) prepare() prepared {
+	p := s.Generic.PrepareRun()
+	for _, service := range s.Generic.Handler.GoRestfulContainer.RegisteredWebServices() {
+		if path := strings.TrimPrefix(service.RootPath(), "/"); !strings.Contains(path, v1alpha1.GroupName) {
+			s.Generic.OpenAPIV3VersionedService.DeleteGroupVersion(path)
+		}
+	}
+	return p
 }
 
 // certificateWithin is how long the port stays closed for want of a certificate. Then it opens, and handshakes fail until

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -30,7 +31,7 @@ import (
 func handler(t *testing.T) http.Handler {
 	t.Helper()
 	s := lonely(t)
-	s.Generic.PrepareRun()
+	s.prepare()
 	return s.Generic.Handler
 }
 
@@ -156,6 +157,19 @@ func TestEveryOpenAPIReferenceResolves(t *testing.T) {
 				t.Error("a definition is named after a Go package")
 			}
 		})
+	}
+}
+
+// kube-apiserver hands requests for a document to any server that lists one under its path.
+func TestOnlyOurOpenAPIIsListed(t *testing.T) {
+	_, _, body := ask(t, handler(t), "GET", "/openapi/v3", runtime.ContentTypeJSON)
+	var index struct{ Paths map[string]any }
+	if err := json.Unmarshal([]byte(body), &index); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"apis/" + v1alpha1.GroupName, strings.TrimPrefix(group, "/")}
+	if got := slices.Sorted(maps.Keys(index.Paths)); !slices.Equal(got, want) {
+		t.Errorf("documents of %q, want %q", got, want)
 	}
 }
 
