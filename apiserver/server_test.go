@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/engine"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/test/openapi"
 )
 
 // handler is the server's own, without authentication, while kube-apiserver is out of reach: whatever answers here
@@ -137,20 +137,20 @@ func TestEveryOpenAPIReferenceResolves(t *testing.T) {
 			if err := json.Unmarshal([]byte(body), &document); err != nil {
 				t.Fatal(err)
 			}
-			refs := regexp.MustCompile(`"\$ref":\s*"([^"]*)"`).FindAllStringSubmatch(body, -1)
+			refs := openapi.References(document)
 			if len(refs) < 20 {
 				t.Fatalf("only %d references: not the document that was expected", len(refs))
 			}
-			for _, r := range refs {
-				if !resolves(document, r[1]) {
-					t.Errorf("%s leads nowhere", r[1])
+			for _, ref := range refs {
+				if !openapi.Resolves(document, ref) {
+					t.Errorf("%s leads nowhere", ref)
 				}
 			}
 			ours := "#/components/schemas/"
 			if path == "/openapi/v2" {
 				ours = "#/definitions/"
 			}
-			if !resolves(document, ours+"io.firestoned.bindy.sync.v1alpha1.SyncStatus") {
+			if !openapi.Resolves(document, ours+"io.firestoned.bindy.sync.v1alpha1.SyncStatus") {
 				t.Error("SyncStatus is not defined")
 			}
 			if strings.Contains(body, "lockstep-dns") {
@@ -171,21 +171,6 @@ func TestOnlyOurOpenAPIIsListed(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(index.Paths)); !slices.Equal(got, want) {
 		t.Errorf("documents of %q, want %q", got, want)
 	}
-}
-
-// resolves follows a reference inside a document (RFC 6901).
-func resolves(document any, ref string) bool {
-	path, local := strings.CutPrefix(ref, "#/")
-	for step := range strings.SplitSeq(path, "/") {
-		node, ok := document.(map[string]any)
-		if !ok {
-			return false
-		}
-		if document = node[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]; document == nil {
-			return false
-		}
-	}
-	return local
 }
 
 func TestEveryFieldIsDescribed(t *testing.T) {

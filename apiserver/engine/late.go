@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -36,22 +37,20 @@ func (l *late) note(server netip.AddrPort, zone string, behind bool, at time.Tim
 		seen.first = at
 	}
 	seen.last = at
+	if l.since == nil {
+		l.since = map[zoneOn]lateness{}
+	}
 	l.since[key] = seen
 	return seen.first
 }
 
 // sweep forgets what nobody has asked about for long. l.mu is held.
 func (l *late) sweep(now time.Time) {
-	if l.since != nil && now.Sub(l.swept) < rememberedFor {
+	if now.Sub(l.swept) < rememberedFor {
 		return
 	}
-	kept := map[zoneOn]lateness{}
-	for k, seen := range l.since {
-		if now.Sub(seen.last) < rememberedFor {
-			kept[k] = seen
-		}
-	}
-	l.since, l.swept = kept, now
+	l.swept = now
+	maps.DeleteFunc(l.since, func(_ zoneOn, seen lateness) bool { return now.Sub(seen.last) >= rememberedFor })
 }
 
 // judged sets a view against the answers of its servers.

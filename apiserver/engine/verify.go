@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -44,6 +45,9 @@ func (v *verified) due(server netip.AddrPort, zone string, interval time.Duratio
 		return false
 	}
 	v.sweep(now, 4*max(interval, time.Minute))
+	if v.of == nil {
+		v.of = map[zoneOn]verification{}
+	}
 	v.of[key] = verification{at: now}
 	return known
 }
@@ -64,16 +68,11 @@ func (v *verified) doubt(server netip.AddrPort, zone string) bool {
 
 // sweep forgets servers and zones that nobody asks about any more. v.mu is held.
 func (v *verified) sweep(now time.Time, after time.Duration) {
-	if v.of != nil && now.Sub(v.swept) < after {
+	if now.Sub(v.swept) < after {
 		return
 	}
-	kept := map[zoneOn]verification{}
-	for k, one := range v.of {
-		if now.Sub(one.at) < after {
-			kept[k] = one
-		}
-	}
-	v.of, v.swept = kept, now
+	v.swept = now
+	maps.DeleteFunc(v.of, func(_ zoneOn, last verification) bool { return now.Sub(last.at) >= after })
 }
 
 // doubtful tells whether a row of a SyncStatus says that a server has other data of a zone than it should, on the right

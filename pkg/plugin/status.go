@@ -35,11 +35,7 @@ at that moment, so a change that you have just applied is never overlooked.` + a
   kubectl lockstep status dnszones -A`,
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, err := o.targets(args)
-			if err != nil {
-				return err
-			}
-			c, err := o.connect()
+			targets, c, err := o.begin(args)
 			if err != nil {
 				return err
 			}

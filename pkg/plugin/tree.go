@@ -31,11 +31,7 @@ object that has changed. Exit code 0, or 2 when there is trouble.` + aboutObject
   kubectl lockstep tree --out-of-step`,
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, err := o.targets(args)
-			if err != nil {
-				return err
-			}
-			c, err := o.connect()
+			targets, c, err := o.begin(args)
 			if err != nil {
 				return err
 			}
@@ -64,6 +60,16 @@ func (o *options) targets(args []string) ([]target, error) {
 		return nil, err
 	}
 	return targets, o.validate(targets)
+}
+
+// begin reads arguments and connects to the cluster.
+func (o *options) begin(args []string) ([]target, *client, error) {
+	targets, err := o.targets(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := o.connect()
+	return targets, c, err
 }
 
 // treeView shows some branches of the tree.

@@ -17,6 +17,7 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/openapi"
 )
 
 // While a DNS server answers nobody, what it serves is told at the deadline; what the API looks like is told at once.
@@ -130,12 +131,12 @@ func everyReferenceResolves(t *testing.T, l *clients) {
 	for _, path := range paths {
 		var document map[string]any
 		l.read(path, &document)
-		for _, ref := range references(document) {
+		for _, ref := range openapi.References(document) {
 			checked++
 			if strings.Contains(ref, "io.firestoned.bindy.sync.") {
 				ours++
 			}
-			if !resolves(document, ref) {
+			if !openapi.Resolves(document, ref) {
 				t.Errorf("%s: %s leads nowhere", path, ref)
 			}
 		}
@@ -157,38 +158,4 @@ func (l *clients) read(path string, into any) {
 	if err := json.NewDecoder(reply.Body).Decode(into); err != nil {
 		l.Fatalf("%s: %s: %v", path, reply.Status, err)
 	}
-}
-
-// references collects every $ref below a node.
-func references(node any) (refs []string) {
-	switch node := node.(type) {
-	case map[string]any:
-		for key, child := range node {
-			if ref, ok := child.(string); ok && key == "$ref" {
-				refs = append(refs, ref)
-			} else {
-				refs = append(refs, references(child)...)
-			}
-		}
-	case []any:
-		for _, child := range node {
-			refs = append(refs, references(child)...)
-		}
-	}
-	return refs
-}
-
-// resolves follows a reference inside a document (RFC 6901).
-func resolves(document any, ref string) bool {
-	path, local := strings.CutPrefix(ref, "#/")
-	for step := range strings.SplitSeq(path, "/") {
-		node, ok := document.(map[string]any)
-		if !ok {
-			return false
-		}
-		if document = node[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]; document == nil {
-			return false
-		}
-	}
-	return local
 }
