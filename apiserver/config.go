@@ -102,6 +102,7 @@ func (o *Options) applyTo(generic *server.RecommendedConfig) error {
 			return fmt.Errorf("configuring %s: %w", step.what, err)
 		}
 	}
+	generic.Authorization.Authorizer = allFirst(generic.Authorization.Authorizer)
 	return nil
 }
 

@@ -247,6 +247,17 @@ func TestReadByPersona(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "viewer"}},
 	})
+	// A right may also be to one object alone.
+	f.create(&rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "one"},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{syncv1.GroupName}, Resources: []string{"syncstatuses"}, ResourceNames: []string{"arecord.www"}, Verbs: []string{"get"},
+		}},
+	}, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "one"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "one"},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "one"}},
+	})
 	as := func(user string, args ...string) error {
 		out, err := kube.TryKubectl(t, "", append([]string{"--as", user}, args...)...)
 		switch {
@@ -283,6 +294,14 @@ func TestReadByPersona(t *testing.T) {
 		}
 		if err := as("viewer", append([]string{"-n", other}, args...)...); !errors.Is(err, errForbidden) {
 			t.Errorf("viewer may %v in another namespace: %v", args, err)
+		}
+	}
+	kube.Eventually(t, settle, func(context.Context) error {
+		return as("one", "-n", f.namespace, "get", "syncstatus", "arecord.www")
+	})
+	for _, args := range [][]string{{"dnszone.main"}, {}, {"--field-selector", "metadata.name=arecord.www"}} {
+		if err := as("one", append([]string{"-n", f.namespace, "get", "syncstatus"}, args...)...); !errors.Is(err, errForbidden) {
+			t.Errorf("who may see one object may get %v: %v", args, err)
 		}
 	}
 	if err := as("viewer", "get", "syncstatus", "-A"); !errors.Is(err, errForbidden) {
