@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -42,7 +43,7 @@ type Informers struct {
 	byKind map[string]cache.SharedIndexInformer
 	// handled tell whether all that was in a cache when it was first filled has been handled.
 	handled []cache.InformerSynced
-	// live reads one object past the caches.
+	// live reads the metadata of one object past the caches.
 	live func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error)
 }
 
@@ -76,23 +77,22 @@ func NewInformers(config *rest.Config, home string) (*Informers, error) {
 	if err != nil {
 		return nil, err
 	}
+	heads, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for metadata: %w", err)
+	}
 	inf.live = func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
-		clusterScoped := kind == syncstatus.GlobalClusterKind || kind == syncstatus.ProviderKind
-		raw, err := clientOf(kind.Resource).Get().NamespaceIfScoped(namespace, !clusterScoped).Resource(kind.Resource).Name(name).DoRaw(ctx)
-		if err != nil {
-			return nil, err
+		if len(path.IsValidPathSegmentName(name)) > 0 {
+			return nil, apierrors.NewNotFound(v1beta1.Resource(kind.Resource), name) // such as "..", which leads elsewhere
 		}
-		o := &struct {
-			metav1.PartialObjectMetadata
-			Spec struct{ Namespace string }
-		}{}
-		if err := json.Unmarshal(raw, o); err != nil {
-			return nil, err
+		group := v1beta1.GroupVersion
+		if kind == syncstatus.EndpointKind {
+			group = v1alpha1.GroupVersion
 		}
-		if clusterScoped && orHome(o.Spec.Namespace, home) != namespace {
-			return nil, apierrors.NewNotFound(v1beta1.Resource(kind.Resource), name)
+		if kind == syncstatus.GlobalClusterKind || kind == syncstatus.ProviderKind {
+			namespace = ""
 		}
-		return o, nil
+		return heads.Resource(group.WithResource(kind.Resource)).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
 	return inf, nil
 }
