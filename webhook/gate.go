@@ -21,9 +21,9 @@ const bodyTime = 10 * time.Second
 // It answers 503 itself, as HTTP: kube-apiserver counts that as a failed call and goes by the failure policy, whereas a
 // refusal inside a review would be final even for the stamp, which must never hold up anything.
 type gate struct {
-	full, closing atomic.Bool
-	inFlight      chan struct{}
-	bodyTime      time.Duration
+	full, closing, leaving atomic.Bool
+	inFlight               chan struct{}
+	bodyTime               time.Duration
 }
 
 func newGate(inFlight int) *gate {
@@ -37,13 +37,17 @@ func (g *gate) open(context.Context) error {
 }
 
 // drain gives a context that ends the delay after the parent. In between the gate lets requests through but says that it
-// is not ready, so that nobody calls any more when the server goes away.
+// is not ready, so that nobody connects any more when the server goes away. kube-apiserver goes on using the connections
+// that it has: in the second half of the delay each answer closes its own, for a review that is sent while the server
+// closes the connection is lost.
 func (g *gate) drain(parent context.Context, delay time.Duration) context.Context {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	go func() {
 		<-parent.Done()
 		g.closing.Store(true)
-		time.Sleep(delay)
+		time.Sleep(delay / 2)
+		g.leaving.Store(true)
+		time.Sleep(delay / 2)
 		cancel()
 	}()
 	return ctx
@@ -63,6 +67,9 @@ func (g *gate) check(*http.Request) error {
 // handler guards a handler with the gate.
 func (g *gate) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
 		if !g.full.Load() {
 			http.Error(w, "the caches are not full yet", http.StatusServiceUnavailable)
 			return

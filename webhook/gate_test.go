@@ -99,13 +99,25 @@ func TestGateDrains(t *testing.T) {
 		g := newGate(1)
 		g.full.Store(true)
 		parent, stop := context.WithCancel(t.Context())
-		ctx := g.drain(parent, 3*time.Second)
-		stop()
-		time.Sleep(2 * time.Second)
-		if g.check(nil) == nil || ctx.Err() != nil {
-			t.Errorf("while draining: ready = %v, ended = %v", g.check(nil) == nil, ctx.Err() != nil)
+		ctx := g.drain(parent, 4*time.Second)
+		h := g.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		connection := func() string {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest("POST", ValidatePath, nil))
+			return w.Header().Get("Connection")
 		}
-		time.Sleep(2 * time.Second)
+		stop()
+		for _, want := range []string{"", "close"} {
+			time.Sleep(time.Second)
+			if g.check(nil) == nil || ctx.Err() != nil {
+				t.Errorf("while draining: ready = %v, ended = %v", g.check(nil) == nil, ctx.Err() != nil)
+			}
+			if got := connection(); got != want {
+				t.Errorf("Connection: %q, want %q", got, want)
+			}
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
 		if ctx.Err() == nil {
 			t.Error("not ended after the delay")
 		}
