@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -38,7 +40,7 @@ func (r deletionReview) review(ctx context.Context, req admission.Request) (stri
 	if going, err := r.objects.terminating(ctx, req.Namespace); going || err != nil {
 		return "", err
 	}
-	why, err := r.dependents(ctx, req.Kind.Kind, req.OldObject.Raw, head.ObjectMeta)
+	why, err := r.staying(ctx, req.Kind.Kind, req.OldObject.Raw, head.ObjectMeta)
 	if why == "" || err != nil {
 		return "", err
 	}
@@ -52,70 +54,91 @@ func namespaced(namespace, name string) string {
 	return "-n " + namespace + " " + name
 }
 
-// dependents names one of the objects that depend on the one of a kind.
-func (r deletionReview) dependents(ctx context.Context, kind string, raw []byte, meta metav1.ObjectMeta) (string, error) {
+// again is how soon the caches are looked at again of which it is known that they lag.
+const again = 10 * time.Millisecond
+
+// staying names one of the objects that depend on the one of a kind and are not about to go themselves: one command may
+// delete them all, faster than the caches learn of it.
+func (r deletionReview) staying(ctx context.Context, kind string, raw []byte, meta metav1.ObjectMeta) (string, error) {
+	for {
+		dependent, why, err := r.dependent(ctx, kind, raw, meta)
+		if dependent == nil || err != nil || !r.objects.leavesNow(ctx, dependent) {
+			return why, err
+		}
+		select {
+		case <-ctx.Done():
+			return why, nil
+		case <-time.After(again):
+		}
+	}
+}
+
+// dependent finds one of the objects that depend on the one of a kind, nil when the caches hold none, and says how.
+func (r deletionReview) dependent(ctx context.Context, kind string, raw []byte, meta metav1.ObjectMeta) (client.Object, string, error) {
 	switch kind {
 	case "DNSZone":
 		zone := &v1beta1.DNSZone{}
 		if err := utiljson.Unmarshal(raw, zone); err != nil {
-			return "", fmt.Errorf("reading the zone: %w", err)
+			return nil, "", fmt.Errorf("reading the zone: %w", err)
 		}
 		return r.zone(ctx, zone)
 	case "Bind9Instance":
 		instance := &v1beta1.Bind9Instance{}
 		if err := utiljson.Unmarshal(raw, instance); err != nil {
-			return "", fmt.Errorf("reading the instance: %w", err)
+			return nil, "", fmt.Errorf("reading the instance: %w", err)
 		}
 		return r.instance(ctx, instance)
 	}
 	return r.cluster(ctx, kind, meta)
 }
 
-// zone names one of the records and endpoints that the zone publishes.
-func (r deletionReview) zone(ctx context.Context, zone *v1beta1.DNSZone) (string, error) {
+// zone finds one of the records and endpoints that the zone publishes.
+func (r deletionReview) zone(ctx context.Context, zone *v1beta1.DNSZone) (client.Object, string, error) {
 	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
 	if err != nil {
-		return "", nil // It can have none.
+		return nil, "", nil // It can have none.
 	}
 	for _, kind := range v1beta1.RecordKinds {
 		records, err := r.objects.recordsUnder(ctx, kind, zone.Namespace, inZone(apex))
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		for _, record := range records {
 			if record.GetDeletionTimestamp() == nil && isZone(r.objects.zoneOf(record), zone) {
-				return fmt.Sprintf("zone %s still has records, such as %s, which would leave DNS with it", zone.Spec.ZoneName, source.KeyOf(record)), nil
+				return record, fmt.Sprintf("zone %s still has records, such as %s, which would leave DNS with it", zone.Spec.ZoneName, source.KeyOf(record)), nil
 			}
 		}
 	}
 	for _, key := range []string{apex, below(apex)} {
 		endpoints, err := r.objects.endpointsUnder(ctx, key)
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		for _, e := range endpoints {
 			for _, endpoint := range e.Spec.Endpoints {
 				if endpoint != nil && e.DeletionTimestamp == nil && isZone(r.objects.endpointZone(e.Namespace, endpoint.DNSName), zone) {
-					return fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
+					return e, fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
 				}
 			}
 		}
 	}
-	return "", nil
+	return nil, "", nil
 }
 
-// cluster names one of the zones that are on servers of the cluster.
-func (r deletionReview) cluster(ctx context.Context, kind string, meta metav1.ObjectMeta) (string, error) {
+// cluster finds one of the zones that are on servers of the cluster.
+func (r deletionReview) cluster(ctx context.Context, kind string, meta metav1.ObjectMeta) (client.Object, string, error) {
 	instances, err := r.objects.instances(ctx)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !belongs(i, kind, meta) })
-	zone := r.objects.zoneWhere(func(zone *v1beta1.DNSZone) bool { return len(source.InstancesOf(zone, own)) > 0 })
+	zone := r.objects.zoneWhere(func(zone *v1beta1.DNSZone) bool {
+		return zone.DeletionTimestamp == nil && len(source.InstancesOf(zone, own)) > 0
+	})
 	if zone == nil {
-		return "", nil
+		return nil, "", nil
 	}
-	return fmt.Sprintf("%s %s still serves zones, such as %s of DNSZone %s", kind, meta.Name, zone.Spec.ZoneName, keyOf(zone)), nil
+	return zone, fmt.Sprintf("%s %s still serves zones, such as %s of DNSZone %s", kind, meta.Name, zone.Spec.ZoneName, keyOf(zone)), nil
 }
 
 // belongs tells whether an instance is one of a cluster's.
@@ -126,23 +149,23 @@ func belongs(i *v1beta1.Bind9Instance, kind string, cluster metav1.ObjectMeta) b
 	return slices.ContainsFunc(i.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
 }
 
-// instance names a zone of which the instance is the only primary.
-func (r deletionReview) instance(ctx context.Context, instance *v1beta1.Bind9Instance) (string, error) {
+// instance finds a zone of which the instance is the only primary.
+func (r deletionReview) instance(ctx context.Context, instance *v1beta1.Bind9Instance) (client.Object, string, error) {
 	if instance.Spec.Role.Normalize() != v1beta1.RolePrimary {
-		return "", nil
+		return nil, "", nil
 	}
 	instances, err := r.objects.instances(ctx)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool {
 		return (i.Namespace == instance.Namespace && i.Name == instance.Name) || i.DeletionTimestamp != nil || i.Spec.Role.Normalize() != v1beta1.RolePrimary
 	})
 	zone := r.objects.zoneWhere(func(zone *v1beta1.DNSZone) bool {
-		return len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{instance})) > 0 && len(source.InstancesOf(zone, others)) == 0
+		return zone.DeletionTimestamp == nil && len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{instance})) > 0 && len(source.InstancesOf(zone, others)) == 0
 	})
 	if zone == nil {
-		return "", nil
+		return nil, "", nil
 	}
-	return fmt.Sprintf("instance %s is the last primary of zones, such as %s of DNSZone %s", instance.Name, zone.Spec.ZoneName, keyOf(zone)), nil
+	return zone, fmt.Sprintf("instance %s is the last primary of zones, such as %s of DNSZone %s", instance.Name, zone.Spec.ZoneName, keyOf(zone)), nil
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
@@ -46,10 +49,21 @@ func fleet(t *testing.T) objects {
 	} {
 		all = append(all, zoneOf(t, text))
 	}
+	left := zoneOf(t, zone("left", `zoneName: left.test, clusterRef: f`))
+	left.DeletionTimestamp = &metav1.Time{}
+	all = append(all, left, server("dns", "f-primary-0", "f", "primary"))
 	all = append(all, recordOf(t, strings.Replace(www, "zone: example", "zone: main", 1)),
 		recordOf(t, strings.Replace(blog, `zone: example`, `zone: main`, 1)))
 	all = append(all, exampleEndpoint("shop.external.test"))
 	return newGiven(all...)
+}
+
+// deletionOf is a request to delete an object.
+func deletionOf(t *testing.T, object string) admission.Request {
+	t.Helper()
+	req := request(t, object, "")
+	req.Operation, req.OldObject, req.Object.Raw = admissionv1.Delete, req.Object, nil
+	return req
 }
 
 func TestDeletions(t *testing.T) {
@@ -78,6 +92,8 @@ func TestDeletions(t *testing.T) {
 		"cluster of another namespace":   {object: "{kind: Bind9Cluster, metadata: {name: d, namespace: other}}"},
 		"global cluster with zones":      {object: "{kind: Bind9GlobalCluster, metadata: {name: g, uid: g1}}", want: []string{"Bind9GlobalCluster g still serves zones, such as global.test", "annotate", " g bindy"}},
 		"global cluster without zones":   {object: "{kind: ClusterBind9Provider, metadata: {name: g, uid: g2}}"},
+		"cluster whose zone leaves":      {object: "{kind: Bind9Cluster, metadata: {name: f, namespace: dns}}"},
+		"primary whose zone leaves":      {object: instance("f-primary-0", "f", "primary")},
 		"last primary":                   {object: instance("c-primary-0", "c", "primary"), want: []string{"instance c-primary-0 is the last primary of zones, such as main.test of DNSZone dns/main"}},
 		"last primary, allowed":          {object: annotated(instance("c-primary-0", "c", "primary"), "true")},
 		"one of two primaries":           {object: instance("d-primary-0", "d", "Primary")},
@@ -88,9 +104,7 @@ func TestDeletions(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			req := request(t, tc.object, "")
-			req.Operation, req.OldObject, req.Object.Raw = admissionv1.Delete, req.Object, nil
-			answer := newReviewer(ending{fleet(t), tc.ending}).Handle(quick(t), req)
+			answer := newReviewer(ending{fleet(t), tc.ending}).Handle(quick(t), deletionOf(t, tc.object))
 			if answer.Allowed != (len(tc.want) == 0) {
 				t.Fatalf("allowed = %v: %v", answer.Allowed, answer.Result)
 			}
@@ -100,5 +114,66 @@ func TestDeletions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// catchingUp are caches that lag behind the deletion of a record until somebody asks what is stored.
+type catchingUp struct {
+	lagging
+	current *bool
+}
+
+func (c catchingUp) leavesNow(ctx context.Context, o client.Object) bool {
+	leaves := c.lagging.leavesNow(ctx, o)
+	*c.current = leaves
+	return leaves
+}
+
+func (c catchingUp) recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
+	if *c.current {
+		return nil, nil
+	}
+	return c.lagging.recordsUnder(ctx, kind, namespace, key)
+}
+
+// One command deletes a zone's records and the zone: what the caches still hold of them is no reason to refuse it.
+func TestDeletionsLookAtWhatIsStored(t *testing.T) {
+	const main = `zoneName: main.test, clusterRef: c, recordsFrom: [{selector: {matchLabels: {zone: main}}}]`
+	record := recordOf(t, strings.Replace(www, "zone: example", "zone: main", 1))
+	leaving := recordOf(t, strings.Replace(www, "zone: example", "zone: main", 1))
+	leaving.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	for name, tc := range map[string]struct {
+		stored  []client.Object
+		budget  flowcontrol.PassiveRateLimiter
+		allowed bool
+	}{
+		"gone":                {allowed: true},
+		"about to go":         {stored: []client.Object{leaving}, allowed: true},
+		"there":               {stored: []client.Object{record}},
+		"nobody can be asked": {budget: never{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := storedIn(t, answers(tc.stored))
+			if tc.budget != nil {
+				now.budget = tc.budget
+			}
+			given := newGiven(zoneOf(t, zone("main", main)), record)
+			reviewer := newReviewer(catchingUp{lagging{given, now}, new(bool)})
+			reviewer.patience = time.Minute
+			if answer := reviewer.Handle(t.Context(), deletionOf(t, zone("main", main))); answer.Allowed != tc.allowed {
+				t.Errorf("allowed = %v, want %v: %v", answer.Allowed, tc.allowed, answer.Result)
+			}
+		})
+	}
+}
+
+// Caches that do not catch up end the wait, not the guard.
+func TestDeletionsWaitSoLong(t *testing.T) {
+	const main = `zoneName: main.test, clusterRef: c, recordsFrom: [{selector: {matchLabels: {zone: main}}}]`
+	given := newGiven(zoneOf(t, zone("main", main)), recordOf(t, strings.Replace(www, "zone: example", "zone: main", 1)))
+	reviewer := newReviewer(lagging{given, storedIn(t, answers(nil))})
+	reviewer.patience = 50 * time.Millisecond
+	if answer := reviewer.Handle(t.Context(), deletionOf(t, zone("main", main))); answer.Allowed {
+		t.Error("allowed, although the caches hold a record")
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// latest looks at what is stored at this moment. It is asked only where the caches hold nothing and a user is about to be
-// warned: what is missing may have been applied a moment before, by the same command. It answers with nothing when it
-// cannot tell, and then the word of the caches stands.
+// latest looks at what is stored at this moment. It is asked only where a user is about to be warned or refused by what the
+// caches hold or lack: what is missing may have been applied a moment before, and what is in the way deleted, by the same
+// command. It answers with nothing when it cannot tell, and then the word of the caches stands.
 type latest interface {
 	// clusterNow tells of a cluster as objects.hasCluster does.
 	clusterNow(ctx context.Context, namespace, name string) bool
@@ -28,6 +28,8 @@ type latest interface {
 	instancesNow(ctx context.Context, selector *metav1.LabelSelector) []*v1beta1.Bind9Instance
 	// recordsNow tells whether a selector matches any record of a namespace.
 	recordsNow(ctx context.Context, namespace string, selector *metav1.LabelSelector) bool
+	// leavesNow tells whether an object that a cache holds is gone, or going.
+	leavesNow(ctx context.Context, o client.Object) bool
 }
 
 // nothingLater is the latest of objects that never change.
@@ -43,8 +45,10 @@ func (nothingLater) instancesNow(context.Context, *metav1.LabelSelector) []*v1be
 
 func (nothingLater) recordsNow(context.Context, string, *metav1.LabelSelector) bool { return false }
 
+func (nothingLater) leavesNow(context.Context, client.Object) bool { return false }
+
 const (
-	// patience is how long a review waits for the API server's words in place of warnings: it has a few seconds in all, and
+	// patience is how long a review waits for the API server's words and for caches: it has a few seconds in all, and
 	// without an answer an object may be refused. pause is how long nobody asks again when there was no word.
 	patience, pause = time.Second, 10 * time.Second
 	// reads that a second may have in the long run, and at once. Thousands of records outside of all zones are no reason to
@@ -115,6 +119,19 @@ func (s *stored) recordsNow(ctx context.Context, namespace string, selector *met
 	return any
 }
 
+func (s *stored) leavesNow(ctx context.Context, o client.Object) (leaves bool) {
+	s.ask(ctx, func(ctx context.Context) error {
+		now, ok := o.DeepCopyObject().(client.Object)
+		if !ok {
+			return nil
+		}
+		err := s.Get(ctx, client.ObjectKeyFromObject(o), now)
+		leaves = apierrors.IsNotFound(err) || err == nil && now.GetDeletionTimestamp() != nil
+		return client.IgnoreNotFound(err)
+	})
+	return leaves
+}
+
 // errTooMany says that the budget is used up.
 var errTooMany = errors.New("too many reads at once")
 
@@ -128,7 +145,7 @@ func (s *stored) ask(ctx context.Context, read func(context.Context) error) {
 		return
 	}
 	s.resume.Store(time.Now().Add(s.pause).UnixNano())
-	klog.FromContext(ctx).Info("The API server does not answer: warnings go by the caches for a while", "reason", err, "while", s.pause)
+	klog.FromContext(ctx).Info("The API server does not answer: reviews go by the caches for a while", "reason", err, "while", s.pause)
 }
 
 // Get implements client.Reader.

@@ -77,6 +77,8 @@ func reviewOf[T metav1.Object](empty func() T, judge func(ctx context.Context, o
 
 // Handle implements admission.Handler.
 func (r *reviewer) Handle(ctx context.Context, req admission.Request) admission.Response {
+	ctx, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
 	if req.Operation == admissionv1.Delete {
 		return r.handleDeletion(ctx, req)
 	}
@@ -84,8 +86,6 @@ func (r *reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	if !known || !changes(req) {
 		return admission.Allowed("")
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.patience)
-	defer cancel()
 	verdict, err := review(ctx, req)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
