@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,7 +82,7 @@ func NewInformers(config *rest.Config, home string) (*Informers, error) {
 		return nil, fmt.Errorf("making a client for metadata: %w", err)
 	}
 	inf.live = func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
-		if len(path.IsValidPathSegmentName(name)) > 0 {
+		if len(content.IsPathSegmentName(name)) > 0 {
 			return nil, apierrors.NewNotFound(v1beta1.Resource(kind.Resource), name) // such as "..", which leads elsewhere
 		}
 		group := v1beta1.GroupVersion
