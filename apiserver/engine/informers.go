@@ -82,7 +82,7 @@ func NewInformers(config *rest.Config, home string) (*Informers, error) {
 		return nil, fmt.Errorf("making a client for metadata: %w", err)
 	}
 	inf.live = func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
-		if len(content.IsPathSegmentName(name)) > 0 {
+		if name == "" || len(content.IsPathSegmentName(name)) > 0 {
 			return nil, apierrors.NewNotFound(v1beta1.Resource(kind.Resource), name) // such as "..", which leads elsewhere
 		}
 		group := v1beta1.GroupVersion
