@@ -201,7 +201,7 @@ func (t *tracker) judgeLater(w *watched) {
 func (w *watched) compare(i int, now observe.Observation) {
 	was := w.answers[i]
 	switch {
-	case !w.heard[i] || was.Rcode != now.Rcode || was.Authoritative != now.Authoritative || was.Message() != now.Message() ||
+	case !w.heard[i] || was.Rcode != now.Rcode || was.AA != now.AA || was.Authoritative != now.Authoritative || was.Message() != now.Message() ||
 		(was.Mirror == nil) != (now.Mirror == nil):
 		w.suspectAll()
 	case was.Serial != now.Serial || was.Mirror != now.Mirror:

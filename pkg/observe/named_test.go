@@ -52,24 +52,25 @@ func TestWhatServersAnswer(t *testing.T) {
 		reason        string
 		rcode         int
 		authoritative bool
+		aa            bool
 		message       string
 	}{
-		"served":            {primary, zone, &primary.Transfer, "", dns.RcodeSuccess, true, ""},
-		"not served":        {primary, "other.test.", &primary.Transfer, observe.ReasonRefused, dns.RcodeRefused, false, "the server refuses to answer for the zone: it does not serve it"},
-		"delegated":         {primary, "child.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, "the server is not authoritative for the zone: it does not serve it"},
-		"parent served":     {primary, "none.parent.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeNameError, false, "the server answers NXDOMAIN: the zone is not loaded"},
-		"no data":           {primary, "ns1.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, "the server is not authoritative for the zone: it does not serve it"},
-		"never transferred": {orphan, "nowhere.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeServerFailure, false, "the server answers SERVFAIL: the zone is not loaded"},
-		"stopped":           {down, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, "connection refused"},
-		"silent":            {silent, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, "no answer in time"},
-		"unknown key":       {primary, zone, &unknown, observe.ReasonTransferFailed, dns.RcodeSuccess, true, "the zone's content could not be transferred: BADKEY: the server does not know the key"},
-		"no key":            {primary, zone, nil, observe.ReasonTransferFailed, dns.RcodeSuccess, true, "the zone's content could not be transferred: answered REFUSED"},
+		"served":            {primary, zone, &primary.Transfer, "", dns.RcodeSuccess, true, true, ""},
+		"not served":        {primary, "other.test.", &primary.Transfer, observe.ReasonRefused, dns.RcodeRefused, false, false, "the server refuses to answer for the zone: it does not serve it"},
+		"delegated":         {primary, "child.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, false, "the server is not authoritative for the zone: it does not serve it"},
+		"parent served":     {primary, "none.parent.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeNameError, true, false, "the server answers NXDOMAIN: the zone is not loaded"},
+		"no data":           {primary, "ns1.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, true, false, "the server is not authoritative for the zone: it does not serve it"},
+		"never transferred": {orphan, "nowhere.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeServerFailure, false, false, "the server answers SERVFAIL: the zone is not loaded"},
+		"stopped":           {down, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, false, "connection refused"},
+		"silent":            {silent, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, false, "no answer in time"},
+		"unknown key":       {primary, zone, &unknown, observe.ReasonTransferFailed, dns.RcodeSuccess, true, true, "the zone's content could not be transferred: BADKEY: the server does not know the key"},
+		"no key":            {primary, zone, nil, observe.ReasonTransferFailed, dns.RcodeSuccess, true, true, "the zone's content could not be transferred: answered REFUSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observe.New(observe.Options{Timeout: 2 * time.Second})
 			obs := o.Observe(t.Context(), tc.server.Addr, tc.zone, tc.key, time.Now())
-			if obs.Reason() != tc.reason || obs.Rcode != tc.rcode || obs.Authoritative != tc.authoritative || obs.Message() != tc.message {
-				t.Errorf("%q, rcode %d, authoritative %t, %q", obs.Reason(), obs.Rcode, obs.Authoritative, obs.Message())
+			if obs.Reason() != tc.reason || obs.Rcode != tc.rcode || obs.AA != tc.aa || obs.Authoritative != tc.authoritative || obs.Message() != tc.message {
+				t.Errorf("%q, rcode %d, AA %t, authoritative %t, %q", obs.Reason(), obs.Rcode, obs.AA, obs.Authoritative, obs.Message())
 			}
 			if (obs.Mirror != nil) != (tc.reason == "") || (obs.Err != nil) != (tc.rcode == observe.NoReply || tc.reason == observe.ReasonTransferFailed) {
 				t.Errorf("mirror %v, error %v", obs.Mirror, obs.Err)

@@ -24,6 +24,8 @@ type Observation struct {
 	RTT time.Duration
 	// Rcode of the answer to the SOA question; NoReply when there was none.
 	Rcode int
+	// AA is true when the answer had the AA bit. A server that serves a parent zone has it, too.
+	AA bool
 	// Authoritative is true when the answer had the AA bit and the zone's SOA in it: the server serves the zone.
 	Authoritative bool
 	// Serial and SOA are those served; zero unless Authoritative.
@@ -106,8 +108,8 @@ func observed(server netip.AddrPort, at time.Time, zone string, reply wire.Reply
 	if err != nil {
 		return o
 	}
-	o.Rcode = reply.Msg.Rcode
-	if o.Rcode != dns.RcodeSuccess || !reply.Msg.Authoritative {
+	o.Rcode, o.AA = reply.Msg.Rcode, reply.Msg.Authoritative
+	if o.Rcode != dns.RcodeSuccess || !o.AA {
 		return o
 	}
 	for _, rr := range reply.Msg.Answer {

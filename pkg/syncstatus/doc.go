@@ -9,7 +9,7 @@
 //	no answer, or no address to ask                                   Unreachable
 //	SERVFAIL, NOTAUTH                                                 NotLoaded
 //	REFUSED, a TSIG error, a refused transfer                         Refused
-//	an answer without the AA bit, or an apex that does not exist      Lame
+//	an answer without the AA bit, or without an SOA at the apex       Lame
 //	the data is as declared, whatever the serial                      InSync
 //	other data, serial behind the primaries' newest                   Stale
 //	other data, but the controller has not programmed this yet        Stale

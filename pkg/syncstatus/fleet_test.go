@@ -36,9 +36,11 @@ func TestFleetAnswers(t *testing.T) {
 		"level":                     {observe.Secondary, answering(7), sync.StateInSync, sync.PhaseInSync, ""},
 		"behind":                    {observe.Secondary, answering(5), sync.StateStale, sync.PhasePropagating, "1 of 2 zones are not in step; b.example: serial 5 is 2 behind the primaries' 7"},
 		"ahead":                     {observe.Secondary, answering(9), sync.StateDivergent, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: serial 9 is ahead of the primaries' 7: no transfer will repair it"},
-		"not loaded":                {observe.Secondary, failing(dns.RcodeServerFailure), sync.StateNotLoaded, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: the server answers SERVFAIL: the zone is not loaded"},
+		"not loaded":                {observe.Secondary, failing(dns.RcodeServerFailure), sync.StateNotLoaded, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: answers SERVFAIL: the zone is configured but has no data, or has expired"},
 		"a primary is no yardstick": {observe.Primary, answering(5), sync.StateInSync, sync.PhaseInSync, ""},
-		"refused":                   {observe.Primary, failing(dns.RcodeRefused), sync.StateRefused, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: the server refuses to answer for the zone: it does not serve it"},
+		"only a parent is served":   {observe.Secondary, observe.Observation{Rcode: dns.RcodeNameError, AA: true}, sync.StateLame, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
+		"silent":                    {observe.Secondary, failing(observe.NoReply), sync.StateUnreachable, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: no answer"},
+		"refused":                   {observe.Primary, failing(dns.RcodeRefused), sync.StateRefused, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: answers REFUSED: the zone is not configured on this server, or it does not answer us"},
 	} {
 		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "i"}}
 		seen := Seen{At: asked, Version: "9.18", Sidecar: "Ready", Zones: []SeenZone{{"a.example", answering(7), &newest}, {"b.example", c.answer, &newest}}}

@@ -65,20 +65,11 @@ func gravity(s sync.ServerState) int {
 // zoneOn judges one zone. Primaries are not measured by each other: whether they hold what is declared is told by the
 // zone's own SyncStatus.
 func zoneOn(role observe.Role, z SeenZone) sync.ServerZone {
-	row := sync.ServerZone{Zone: z.Zone, State: sync.StateInSync, Message: z.Observation.Message()}
-	switch z.Reason() {
-	case observe.ReasonUnreachable:
-		row.State = sync.StateUnreachable
-	case observe.ReasonRefused:
-		row.State = sync.StateRefused
-	case observe.ReasonNotLoaded:
-		row.State = sync.StateNotLoaded
-	case observe.ReasonLame:
-		row.State = sync.StateLame
-	}
-	if !z.Authoritative {
+	row := sync.ServerZone{Zone: z.Zone}
+	if row.State, row.Message = answerState(z.Observation); row.State != "" {
 		return row
 	}
+	row.State = sync.StateInSync
 	row.Serial = new(int64(z.Serial))
 	if z.Newest == nil {
 		return row

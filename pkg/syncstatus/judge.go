@@ -29,6 +29,8 @@ type Judgement struct {
 	servers []server
 	// newest is the serial that the others are measured by; nil when nobody told one.
 	newest *uint32
+	// fromPrimary is true when a primary told it.
+	fromPrimary bool
 	// at is when the oldest of the answers came in.
 	at time.Time
 }
@@ -66,7 +68,7 @@ func Judge(d *Declared, servers []observe.Server, answers []observe.Observation,
 		j.servers = append(j.servers, e)
 	}
 	j.newest = newestOf(primaries)
-	if j.newest == nil {
+	if j.fromPrimary = j.newest != nil; !j.fromPrimary {
 		j.newest = newestOf(all)
 	}
 	for i := range j.servers {
@@ -129,7 +131,7 @@ func (d *Declared) read(s observe.Server, o observe.Observation) server {
 	if o.RTT > 0 {
 		e.row.RTT = &metav1.Duration{Duration: o.RTT}
 	}
-	e.row.Authoritative = o.Authoritative
+	e.row.Authoritative = o.AA
 	if o.Rcode != observe.NoReply {
 		e.row.Rcode = rcodeText(o.Rcode)
 	}
@@ -164,12 +166,15 @@ func stateOf(o observe.Observation) (sync.ServerState, string) {
 		return sync.StateNotLoaded, "answers NOTAUTH: the zone is not loaded"
 	case o.Rcode == dns.RcodeRefused:
 		return sync.StateRefused, "answers REFUSED: the zone is not configured on this server, or it does not answer us"
-	case o.Rcode == dns.RcodeNameError:
+	case o.Rcode == dns.RcodeNameError && o.AA:
 		return sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"
 	case o.Rcode != dns.RcodeSuccess:
 		return sync.StateRefused, "answers " + rcodeText(o.Rcode)
 	case !o.Authoritative:
-		return sync.StateLame, "answers without authority for the zone"
+	state, message := answerState(o)
+	switch {
+	case state != "":
+		return state, message
 	case o.Err != nil:
 		return transferState(o)
 	case o.Mirror == nil:
@@ -178,10 +183,21 @@ func stateOf(o observe.Observation) (sync.ServerState, string) {
 	return "", ""
 }
 
+// answerState gives the state that the answer to the question for the SOA shows; none when the server serves the zone.
+func answerState(o observe.Observation) (sync.ServerState, string) {
+		return sync.StateLame, "answers without authority for the zone"
+	}
+	return "", ""
+}
+
 // transferState is the state of a server that answers for the zone but did not hand over its data: whether that is as
 // declared is not known.
+	case o.Rcode == dns.RcodeNameError:
+		return sync.StateLame, "answers NXDOMAIN without authority for the zone"
 func transferState(o observe.Observation) (sync.ServerState, string) {
 	var we *wire.Error
+	case !o.Authoritative && o.AA:
+		return sync.StateLame, "answers that the zone's own name has no SOA: it serves a parent zone but not this one"
 	if errors.As(o.Err, &we) && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {
 		return sync.StateRefused, "answers questions, but its data cannot be compared: the zone transfer " + we.Detail()
 	}
@@ -240,7 +256,7 @@ func (j *Judgement) differs(e server, differing, missing int, pending bool) (syn
 	case differing == 0:
 		return sync.StateInSync, ""
 	case e.lag > 0:
-		return sync.StateStale, fmt.Sprintf("serial %d is %d behind the primaries' %d", *e.row.Serial, e.lag, *j.newest)
+		return sync.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, j.reference())
 	case pending:
 		return sync.StateStale, "the change has not been programmed yet"
 	case e.lag < 0:
@@ -265,6 +281,14 @@ func render(k rrset.Key, s rrset.RRset) sync.RRset {
 	}
 	if len(s.Rdata) > 0 {
 		out.TTL, out.Rdata = new(int64(s.TTL)), s.Rdata
+// reference is the newest serial in words.
+func (j *Judgement) reference() string {
+	if j.fromPrimary {
+		return fmt.Sprintf("the primaries' %d", *j.newest)
+	}
+	return fmt.Sprintf("%d, the newest of any server: no primary tells one", *j.newest)
+}
+
 	}
 	return out
 }

@@ -91,7 +91,7 @@ func serves(serial uint32, addresses ...string) observe.Observation {
 		sets = append(sets, rrset.RRset{Key: wwwA, TTL: 3600, Rdata: addresses})
 	}
 	return observe.Observation{
-		At: asked, RTT: time.Millisecond, Authoritative: true, Serial: serial, SOA: soa, Mirror: observe.NewMirror("example.com.", soa, sets...),
+		At: asked, RTT: time.Millisecond, AA: true, Authoritative: true, Serial: serial, SOA: soa, Mirror: observe.NewMirror("example.com.", soa, sets...),
 	}
 }
 
@@ -168,6 +168,27 @@ func TestRecord(t *testing.T) {
 		"serials wrap around": {
 			answers: []observe.Observation{serves(2, "192.0.2.1"), serves(4294967295, "192.0.2.9")},
 			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 3}, accepted, "True InSync", "False Stale", ""},
+		},
+		"serials wrap around, and the secondary is ahead": {
+			answers: []observe.Observation{serves(4294967295, "192.0.2.1"), serves(2, "192.0.2.9")},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -3}, accepted, "True InSync", "False Divergent", ""},
+		},
+		"the greatest distance that has an order": {
+			answers: []observe.Observation{serves(7+1<<31-1, "192.0.2.1"), serves(7, "192.0.2.9")},
+			want:    outcome{sync.PhasePropagating, states("InSync", "Stale"), []int64{0, 1<<31 - 1}, accepted, "True InSync", "False Stale", ""},
+		},
+		"half of all serials away there is no order, and no transfer": {
+			answers: []observe.Observation{serves(7+1<<31, "192.0.2.1"), serves(7, "192.0.2.9")},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -1 << 31}, accepted, "True InSync", "False Divergent", ""},
+		},
+		"the same data at a serial ahead is in step": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(9, "192.0.2.1")},
+			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, -2}, accepted, "True InSync", "True InSync", ""},
+		},
+		"primaries at different serials are measured by the newest": {
+			servers: func(s []observe.Server) []observe.Server { s[1].Role = observe.Primary; return s },
+			answers: []observe.Observation{serves(6, "192.0.2.9"), serves(7, "192.0.2.1")},
+			want:    outcome{sync.PhasePropagating, states("Stale", "InSync"), []int64{1, 0}, accepted, "False Stale", "False Stale", ""},
 		},
 		"not programmed yet": {
 			record:  unprogrammed,

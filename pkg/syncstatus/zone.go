@@ -125,14 +125,15 @@ func countsText(r *sync.RecordCounts, soaOff bool) string {
 	return out
 }
 
-// leaving is the row of a server that has to stop serving the zone.
+// leaving is the row of a server that has to stop serving the zone. One that knows it no more answers REFUSED, or for a
+// parent zone that it serves as well.
 func leaving(e server) sync.ServerStatus {
 	row := e.row
 	switch {
-	case row.State == sync.StateRefused:
-		row.State, row.Message = sync.StateInSync, "serves the zone no more"
-	case row.State == "":
+	case row.Serial != nil:
 		row.State, row.Message = sync.StateStale, "still serves the zone"
+	case row.Rcode == rcodeText(dns.RcodeRefused), row.State == sync.StateLame:
+		row.State, row.Message = sync.StateInSync, "serves the zone no more"
 	}
 	return row
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
 // holds is the answer of a server that holds exactly what is desired, but for the changes.
@@ -33,7 +34,7 @@ func holds(desired *source.Zone, serial uint32, changes ...rrset.RRset) observe.
 			sets = append(sets, s)
 		}
 	}
-	return observe.Observation{At: asked, Authoritative: true, Serial: serial, SOA: soa, Mirror: observe.NewMirror(desired.Name, soa, sets...)}
+	return observe.Observation{At: asked, AA: true, Authoritative: true, Serial: serial, SOA: soa, Mirror: observe.NewMirror(desired.Name, soa, sets...)}
 }
 
 type zoneOutcome struct {
@@ -125,6 +126,27 @@ func TestZoneStatus(t *testing.T) {
 			},
 			want: zoneOutcome{sync.PhasePropagating, states("InSync", "Stale"), nil,
 				sync.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
+		},
+		"being deleted, and one does not hand it over": {
+			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeRefused}), untransferred(&wire.Error{Op: "transfer"})}
+			},
+			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), nil, sync.Summary{Servers: 2, Records: 2}, ""},
+		},
+		"being deleted, and its parent is served": {
+			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{answers(dns.RcodeNameError), answers(dns.RcodeSuccess)}
+			},
+			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), nil, sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
+		},
+		"being deleted, and it cannot be known": {
+			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{answers(dns.RcodeServerFailure), silent()}
+			},
+			want: zoneOutcome{sync.PhaseOutOfSync, states("NotLoaded", "Unreachable"), nil, sync.Summary{Servers: 2, Unreachable: 1, Records: 2}, ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
