@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -60,6 +61,7 @@ type Engine struct {
 	listeners *listeners
 	verified  verified
 	late      late
+	former    former
 	fleet     fleetAnswers
 	meter     *meter
 	// sidecars asks sidecars how they are; nil where there are none.
@@ -84,10 +86,12 @@ func newEngine(informers *Informers, key func(context.Context, types.NamespacedN
 	e := &Engine{
 		meter:   meter,
 		options: options, informers: informers, index: newIndex(informers), revisions: revisions,
-		observer: observe.New(observe.Options{Timeout: options.Deadline, Meter: meter}),
-		keys:     newKeys(key), memory: newMemory(revisions),
+		keys: newKeys(key), memory: newMemory(revisions),
 		listeners: &listeners{open: options.Notices, streams: map[Peer]*stream{}},
 	}
+	e.observer = observe.New(observe.Options{Timeout: options.Deadline, Meter: meter, Replaced: func(server netip.AddrPort, was, is *observe.Mirror) {
+		e.former.note(server, was, is, time.Now())
+	}})
 	if options.Roots != nil {
 		e.sidecars = bindcar.NewClient(bindcar.ClientOptions{Roots: options.Roots, Timeout: options.Deadline})
 	}

@@ -206,7 +206,7 @@ func statuses(t *testing.T, x *Index, answers map[string][]observe.Observation) 
 			}
 			got := e.statusOf(s, func(i int) *syncstatus.Judgement {
 				v := s.views[i]
-				return syncstatus.Judge(v.declared, v.servers, answers[v.declared.ZoneName()], observed, nil)
+				return syncstatus.Judge(v.declared, v.servers, answers[v.declared.ZoneName()], observed, syncstatus.Past{})
 			})
 			for i := range got.Status.Conditions {
 				got.Status.Conditions[i].LastTransitionTime = metav1.Time{} // Of what nobody serves it is the present.

@@ -56,7 +56,10 @@ func (l *late) sweep(now time.Time) {
 // judged sets a view against the answers of its servers.
 func (e *Engine) judged(v *view, answers []observe.Observation) *syncstatus.Judgement {
 	zone := v.declared.ZoneName()
-	return syncstatus.Judge(v.declared, v.servers, answers, time.Now(), func(server netip.AddrPort, behind bool, at time.Time) time.Time {
-		return e.late.note(server, zone, behind, at)
+	return syncstatus.Judge(v.declared, v.servers, answers, time.Now(), syncstatus.Past{
+		Late: func(server netip.AddrPort, behind bool, at time.Time) time.Time {
+			return e.late.note(server, zone, behind, at)
+		},
+		Caches: e.former.of(zone, v.servers),
 	})
 }

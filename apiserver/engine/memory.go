@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,8 @@ type entry struct {
 	born       uint64
 	conditions [3]since // by position: a SyncStatus has at most three, always in the same order
 	expire     time.Time
+	// held is for how long caches keep what a server had when it was last seen out of step; 0 when none is.
+	held time.Duration
 }
 
 // since is a condition's status and when it began to hold.
@@ -95,11 +98,28 @@ func (m *memory) complete(s *syncv1.SyncStatus, e *entry) {
 		}
 		c.LastTransitionTime = e.conditions[i].at
 	}
-	if s.CachesExpireAt != nil && s.CachesExpireAt.After(e.expire) {
-		e.expire = s.CachesExpireAt.Time
+	e.cached(s, m.revisions.now())
+}
+
+// cached fills in until when caches may hold an older answer. What a server was last seen to have may have been served
+// until now.
+func (e *entry) cached(s *syncv1.SyncStatus, now time.Time) {
+	if served := now.Add(e.held); e.held > 0 && served.After(e.expire) {
+		e.expire = served
+	}
+	if s.Status.InSync || len(s.Servers) == 0 {
+		e.held = 0
+	}
+	if at := s.CachesExpireAt; at != nil {
+		if at.After(e.expire) {
+			e.expire = at.Time
+		}
+		if differs := func(r syncv1.ServerStatus) bool { return len(r.Observed) > 0 }; slices.ContainsFunc(s.Servers, differs) {
+			e.held = max(e.held, at.Sub(s.ObservedAt.Time))
+		}
 	}
 	s.CachesExpireAt = nil
-	if e.expire.After(m.revisions.now()) {
+	if e.expire.After(now) {
 		s.CachesExpireAt = new(metav1.NewTime(e.expire))
 	}
 }

@@ -19,6 +19,8 @@ type zone struct {
 	last *Observation
 	// mirror is the newest known content, also while the server is out of reach.
 	mirror *Mirror
+	// was is the content that the server was last found to have, whether or not it may be built on.
+	was *Mirror
 	// flight is closed when the observation under way has ended; nil when there is none.
 	flight chan struct{}
 	// generation counts invalidations: an observation that began before one is not kept.

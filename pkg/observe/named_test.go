@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -51,8 +52,8 @@ func TestWhatServersAnswer(t *testing.T) {
 		key           *wire.Key
 		reason        string
 		rcode         int
-		authoritative bool
 		aa            bool
+		authoritative bool
 		message       string
 	}{
 		"served":            {primary, zone, &primary.Transfer, "", dns.RcodeSuccess, true, true, ""},
@@ -217,6 +218,34 @@ func TestMaxAgeAndInvalidate(t *testing.T) {
 	o.Forget(s.Addr, zone)
 	if obs := look(time.Minute); !obs.At.After(second.At) || obs.Mirror == nil {
 		t.Errorf("%+v", obs)
+	}
+}
+
+// TestReplaced: whoever wants to know what a server had before is told, also when it was not built on.
+func TestReplaced(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
+	var told []string
+	o := observe.New(observe.Options{Replaced: func(server netip.AddrPort, was, is *observe.Mirror) {
+		told = append(told, fmt.Sprint(server == s.Addr, was.SOA.Serial, was.Len(), is.SOA.Serial, is.Len()))
+	}})
+	look := func() observe.Observation { return o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now()) }
+	first := look()
+	look()
+	if len(told) > 0 {
+		t.Errorf("nothing has changed, and told of %q", told)
+	}
+	w := newWriter(t, s, first.SOA)
+	w.create("one")
+	look()
+	w.create("two")
+	o.Invalidate(s.Addr, zone)
+	last := look()
+	want := []string{
+		fmt.Sprint(true, first.Serial, 2, first.Serial+1, 3),
+		fmt.Sprint(true, first.Serial+1, 3, last.Serial, 4),
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -22,6 +22,9 @@ type Options struct {
 	IdleAfter time.Duration
 	// Meter is told what is done. Default: nobody is.
 	Meter Meter
+	// Replaced is told when a zone's content on a server was transferred again, in whole or in part, with what the server was
+	// last found to have. It is called before anybody learns of the new content, and by many at once. Default: nobody is told.
+	Replaced func(server netip.AddrPort, was, is *Mirror)
 }
 
 func (o *Options) setDefaults() {
@@ -32,6 +35,9 @@ func (o *Options) setDefaults() {
 	o.IdleAfter = orDefault(o.IdleAfter, 10*time.Minute)
 	if o.Meter == nil {
 		o.Meter = noMeter{}
+	}
+	if o.Replaced == nil {
+		o.Replaced = func(netip.AddrPort, *Mirror, *Mirror) {}
 	}
 }
 
@@ -140,12 +146,15 @@ func (o *Observer) lastOrFlight(ctx context.Context, t target, key *wire.Key, si
 // fly makes one observation.
 func (o *Observer) fly(ctx context.Context, t target, z *zone, key *wire.Key, done chan struct{}) {
 	o.mu.Lock()
-	generation, mirror := z.generation, z.mirror
+	generation, mirror, was := z.generation, z.mirror, z.was
 	o.mu.Unlock()
 
 	result := z.server.ask(ctx, t.server, t.zone, time.Now(), o.options.Timeout)
 	if result.Authoritative {
 		result = o.withContent(ctx, t, z, key, result, mirror)
+	}
+	if result.Mirror != nil && was != nil && result.Mirror != was {
+		o.options.Replaced(t.server, was, result.Mirror)
 	}
 
 	o.mu.Lock()
@@ -154,7 +163,7 @@ func (o *Observer) fly(ctx context.Context, t target, z *zone, key *wire.Key, do
 	if z.generation == generation {
 		z.last = &result
 		if result.Mirror != nil {
-			z.mirror = result.Mirror
+			z.mirror, z.was = result.Mirror, result.Mirror
 		}
 	}
 	close(done)

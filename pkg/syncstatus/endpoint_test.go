@@ -184,7 +184,7 @@ func TestEndpoint(t *testing.T) {
 						tc.change(i, s, &answers[s])
 					}
 				}
-				in = append(in, Judge(d, servers(), answers, asked, nil))
+				in = append(in, Judge(d, servers(), answers, asked, Past{}))
 			}
 			s := Endpoint(e, in, tc.unplaced, asked)
 			if diff := cmp.Diff(tc.want, outcomeOf(s)); diff != "" {
@@ -260,7 +260,7 @@ func TestPausedZoneSaysSo(t *testing.T) {
 	z := testZone(func(z *v1beta1.DNSZone) { z.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"} })
 	r := testRecord(z)
 	desired := build(t, z, r)
-	j := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7)}, asked, nil)
+	j := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7)}, asked, Past{})
 	for _, s := range []*sync.SyncStatus{j.ZoneStatus(), j.Record(r)} {
 		if s.Status.Phase != sync.PhaseInSync {
 			t.Errorf("%s is %s, want it judged as ever", s.Name, s.Status.Phase)

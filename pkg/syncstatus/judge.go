@@ -32,7 +32,8 @@ type Judgement struct {
 	// fromPrimary is true when a primary told it.
 	fromPrimary bool
 	// at is when the oldest of the answers came in.
-	at time.Time
+	at   time.Time
+	past Past
 }
 
 // server is what one server's answer means, before any RRset is looked at.
@@ -49,9 +50,9 @@ type server struct {
 }
 
 // Judge sets a zone against the answers of its servers. answers[i] is that of servers[i]; a server without an
-// address needs none. now is when the round ended. late is told of each server with a serial whether it is behind.
-func Judge(d *Declared, servers []observe.Server, answers []observe.Observation, now time.Time, late Late) *Judgement {
-	j := &Judgement{Declared: d, at: now}
+// address needs none. now is when the round ended.
+func Judge(d *Declared, servers []observe.Server, answers []observe.Observation, now time.Time, past Past) *Judgement {
+	j := &Judgement{Declared: d, at: now, past: past}
 	var primaries, all []uint32
 	for i, s := range servers {
 		e := d.read(s, answers[i])
@@ -73,20 +74,33 @@ func Judge(d *Declared, servers []observe.Server, answers []observe.Observation,
 	}
 	for i := range j.servers {
 		j.servers[i].measure(j.newest)
-		j.servers[i].date(late, answers[i].At)
+		j.servers[i].date(past, answers[i].At)
 	}
 	return j
 }
 
-// Late tells since when a server has been behind the newest serial, as far as is known, from whether it is at a time; zero
-// when it is not. Nil knows nothing of the past.
-type Late func(server netip.AddrPort, behind bool, at time.Time) time.Time
+// Past is what was seen of a zone's servers before. The zero Past is that nothing was.
+type Past struct {
+	// Late is told of each server with a serial whether it is behind the newest at a time, and tells since when it has been;
+	// zero when it is not.
+	Late func(server netip.AddrPort, behind bool, at time.Time) time.Time
+	// Caches tells until when resolvers may keep what a server held before, and holds no more, at a name and type; zero when
+	// nothing is known.
+	Caches func(server netip.AddrPort, k rrset.Key) time.Time
+}
 
-func (e *server) date(late Late, at time.Time) {
-	if late == nil || e.row.Serial == nil {
+func (p Past) caches(server netip.AddrPort, k rrset.Key) time.Time {
+	if p.Caches == nil {
+		return time.Time{}
+	}
+	return p.Caches(server, k)
+}
+
+func (e *server) date(past Past, at time.Time) {
+	if past.Late == nil || e.row.Serial == nil {
 		return
 	}
-	if since := late(e.id.addr, e.lag > 0, at); !since.IsZero() {
+	if since := past.Late(e.id.addr, e.lag > 0, at); !since.IsZero() {
 		e.row.BehindSince = new(metav1.NewMicroTime(since))
 	}
 }
@@ -157,20 +171,6 @@ func (d *Declared) read(s observe.Server, o observe.Observation) server {
 
 // stateOf gives the state that an answer shows by itself; none when the server's data decides.
 func stateOf(o observe.Observation) (sync.ServerState, string) {
-	switch {
-	case o.Rcode == observe.NoReply:
-		return sync.StateUnreachable, o.Message()
-	case o.Rcode == dns.RcodeServerFailure:
-		return sync.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"
-	case o.Rcode == dns.RcodeNotAuth:
-		return sync.StateNotLoaded, "answers NOTAUTH: the zone is not loaded"
-	case o.Rcode == dns.RcodeRefused:
-		return sync.StateRefused, "answers REFUSED: the zone is not configured on this server, or it does not answer us"
-	case o.Rcode == dns.RcodeNameError && o.AA:
-		return sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"
-	case o.Rcode != dns.RcodeSuccess:
-		return sync.StateRefused, "answers " + rcodeText(o.Rcode)
-	case !o.Authoritative:
 	state, message := answerState(o)
 	switch {
 	case state != "":
@@ -185,6 +185,24 @@ func stateOf(o observe.Observation) (sync.ServerState, string) {
 
 // answerState gives the state that the answer to the question for the SOA shows; none when the server serves the zone.
 func answerState(o observe.Observation) (sync.ServerState, string) {
+	switch {
+	case o.Rcode == observe.NoReply:
+		return sync.StateUnreachable, o.Message()
+	case o.Rcode == dns.RcodeServerFailure:
+		return sync.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"
+	case o.Rcode == dns.RcodeNotAuth:
+		return sync.StateNotLoaded, "answers NOTAUTH: the zone is not loaded"
+	case o.Rcode == dns.RcodeRefused:
+		return sync.StateRefused, "answers REFUSED: the zone is not configured on this server, or it does not answer us"
+	case o.Rcode == dns.RcodeNameError && o.AA:
+		return sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"
+	case o.Rcode == dns.RcodeNameError:
+		return sync.StateLame, "answers NXDOMAIN without authority for the zone"
+	case o.Rcode != dns.RcodeSuccess:
+		return sync.StateRefused, "answers " + rcodeText(o.Rcode)
+	case !o.Authoritative && o.AA:
+		return sync.StateLame, "answers that the zone's own name has no SOA: it serves a parent zone but not this one"
+	case !o.Authoritative:
 		return sync.StateLame, "answers without authority for the zone"
 	}
 	return "", ""
@@ -192,12 +210,8 @@ func answerState(o observe.Observation) (sync.ServerState, string) {
 
 // transferState is the state of a server that answers for the zone but did not hand over its data: whether that is as
 // declared is not known.
-	case o.Rcode == dns.RcodeNameError:
-		return sync.StateLame, "answers NXDOMAIN without authority for the zone"
 func transferState(o observe.Observation) (sync.ServerState, string) {
 	var we *wire.Error
-	case !o.Authoritative && o.AA:
-		return sync.StateLame, "answers that the zone's own name has no SOA: it serves a parent zone but not this one"
 	if errors.As(o.Err, &we) && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {
 		return sync.StateRefused, "answers questions, but its data cannot be compared: the zone transfer " + we.Detail()
 	}
@@ -267,6 +281,14 @@ func (j *Judgement) differs(e server, differing, missing int, pending bool) (syn
 	return sync.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
 }
 
+// reference is the newest serial in words.
+func (j *Judgement) reference() string {
+	if j.fromPrimary {
+		return fmt.Sprintf("the primaries' %d", *j.newest)
+	}
+	return fmt.Sprintf("%d, the newest of any server: no primary tells one", *j.newest)
+}
+
 func same(want, have rrset.RRset) bool {
 	if len(want.Rdata) == 0 {
 		return len(have.Rdata) == 0
@@ -281,14 +303,6 @@ func render(k rrset.Key, s rrset.RRset) sync.RRset {
 	}
 	if len(s.Rdata) > 0 {
 		out.TTL, out.Rdata = new(int64(s.TTL)), s.Rdata
-// reference is the newest serial in words.
-func (j *Judgement) reference() string {
-	if j.fromPrimary {
-		return fmt.Sprintf("the primaries' %d", *j.newest)
-	}
-	return fmt.Sprintf("%d, the newest of any server: no primary tells one", *j.newest)
-}
-
 	}
 	return out
 }

@@ -101,35 +101,6 @@ func (p part) rows() (rows []sync.ServerStatus, waiting []bool) {
 	return rows, waiting
 }
 
-// cachesExpireAt is when resolvers that asked a server just before this round must have dropped what it answered
-// then, for the servers whose answer is not as declared: its TTL, or the zone's negative TTL (RFC 2308 section 5)
-// when there was no data. Zero when all data is as declared.
-func (p part) cachesExpireAt() time.Time {
-	var ttl uint32
-	stale := false
-	for _, e := range p.servers {
-		if e.mirror == nil {
-			continue
-		}
-		for _, k := range p.keys {
-			have, _ := e.mirror.Get(k)
-			if same(p.want(k), have) {
-				continue
-			}
-			stale = true
-			if len(have.Rdata) > 0 {
-				ttl = max(ttl, have.TTL)
-			} else {
-				ttl = max(ttl, min(e.mirror.SOA.Minimum, e.mirror.SOA.TTL))
-			}
-		}
-	}
-	if !stale {
-		return time.Time{}
-	}
-	return p.at.Add(time.Duration(ttl) * time.Second).Truncate(time.Second)
-}
-
 func expiry(at time.Time) *metav1.Time {
 	if at.IsZero() {
 		return nil

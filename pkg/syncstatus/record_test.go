@@ -335,7 +335,7 @@ func TestRecord(t *testing.T) {
 			if tc.servers != nil {
 				s = tc.servers(s)
 			}
-			j := Judge(Declare(z, build(t, z, r), []source.Object{r}, tc.problem), s, tc.answers, asked.Add(time.Second), nil)
+			j := Judge(Declare(z, build(t, z, r), []source.Object{r}, tc.problem), s, tc.answers, asked.Add(time.Second), Past{})
 			if diff := cmp.Diff(tc.want, outcomeOf(j.Record(r))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -363,7 +363,7 @@ func TestRecordEvidence(t *testing.T) {
 	programmedAt := metav1.NewTime(asked.Add(-time.Hour))
 	r.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: metav1.ConditionTrue, LastTransitionTime: programmedAt}}
 	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(),
-		[]observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, asked.Add(time.Second), nil)
+		[]observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, asked.Add(time.Second), Past{})
 	got := j.Record(r)
 	at := metav1.NewMicroTime(asked)
 	ms := &metav1.Duration{Duration: time.Millisecond}
@@ -401,13 +401,59 @@ func TestRecordEvidence(t *testing.T) {
 	}
 }
 
-func TestCachesExpireAfterNegativeTTL(t *testing.T) {
+// Without a primary's answer the newest serial of any server is the reference, and the message does not say otherwise.
+func TestReferenceWithoutPrimaries(t *testing.T) {
 	z := testZone()
 	r := testRecord(z)
-	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(),
-		[]observe.Observation{serves(7, "192.0.2.1"), serves(6)}, asked, nil)
-	if got, want := j.Record(r).CachesExpireAt, metav1.NewTime(asked.Add(time.Minute)); got == nil || !got.Equal(&want) {
-		t.Errorf("caches expire at %v, want %v: the SOA's minimum after the question", got, want)
+	s := servers()
+	third := s[1]
+	third.Pod, third.Addr = "secondary-0-1", netip.MustParseAddrPort("10.0.0.3:5353")
+	s = append(s, third)
+	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), s, []observe.Observation{silent(), serves(6, "192.0.2.9"), serves(7, "192.0.2.1")}, asked, Past{})
+	row := j.Record(r).Servers[1]
+	if want := "serial 6 is 1 behind 7, the newest of any server: no primary tells one"; row.State != sync.StateStale || row.Message != want {
+		t.Errorf("%s: %q, want %q", row.State, row.Message, want)
+	}
+}
+
+// What the answer to the question for the SOA shows is told as it was.
+func TestEvidenceOfTheAnswer(t *testing.T) {
+	z := testZone()
+	r := testRecord(z)
+	of := func(rcode int, aa bool) observe.Observation {
+		return observe.Observation{At: asked, RTT: time.Millisecond, Rcode: rcode, AA: aa}
+	}
+	for name, tc := range map[string]struct {
+		answer  observe.Observation
+		state   sync.ServerState
+		message string
+	}{
+		"NXDOMAIN of a parent zone":     {of(dns.RcodeNameError, true), sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
+		"NXDOMAIN out of a cache":       {of(dns.RcodeNameError, false), sync.StateLame, "answers NXDOMAIN without authority for the zone"},
+		"a parent zone without the SOA": {of(dns.RcodeSuccess, true), sync.StateLame, "answers that the zone's own name has no SOA: it serves a parent zone but not this one"},
+		"a referral":                    {of(dns.RcodeSuccess, false), sync.StateLame, "answers without authority for the zone"},
+		"SERVFAIL":                      {of(dns.RcodeServerFailure, false), sync.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"},
+		"another error":                 {of(dns.RcodeFormatError, false), sync.StateRefused, "answers FORMERR"},
+		"an error without a name":       {of(3841, false), sync.StateRefused, "answers RCODE3841"},
+	} {
+		j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(), []observe.Observation{serves(7, "192.0.2.1"), tc.answer}, asked, Past{})
+		row := j.Record(r).Servers[1]
+		if row.State != tc.state || row.Message != tc.message || row.Authoritative != tc.answer.AA || row.Rcode == "" || row.Serial != nil {
+			t.Errorf("%s: %+v", name, row)
+		}
+	}
+}
+
+// Only a secondary has a time at which it gives the zone up.
+func TestExpiryOfSecondaries(t *testing.T) {
+	z := testZone()
+	r := testRecord(z)
+	told := serves(7, "192.0.2.1")
+	told.ExpiresIn = time.Hour
+	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(), []observe.Observation{told, told}, asked.Add(time.Minute), Past{})
+	rows := j.Record(r).Servers
+	if want := metav1.NewTime(asked.Add(time.Hour)); rows[0].ExpiresAt != nil || rows[1].ExpiresAt == nil || !rows[1].ExpiresAt.Equal(&want) {
+		t.Errorf("the primary expires at %v, the secondary at %v, want %v", rows[0].ExpiresAt, rows[1].ExpiresAt, want)
 	}
 }
 

@@ -159,7 +159,7 @@ func TestZoneStatus(t *testing.T) {
 				tc.record(r)
 			}
 			desired := build(t, z, r)
-			s := Judge(Declare(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), nil).ZoneStatus()
+			s := Judge(Declare(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), Past{}).ZoneStatus()
 			got := zoneOutcome{Phase: s.Status.Phase, Summary: s.Summary, Failure: s.Status.FailureReason}
 			for _, row := range s.Servers {
 				got.States = append(got.States, row.State)
@@ -185,7 +185,7 @@ func TestZoneTellsWhatIsDeclared(t *testing.T) {
 	soa.Minimum++
 	other.Mirror = observe.NewMirror(desired.Name, soa, apexNS(desired),
 		rrset.RRset{Key: wwwA, TTL: 60, Rdata: []string{"192.0.2.9"}})
-	s := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{lost, other}, asked, nil).ZoneStatus()
+	s := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{lost, other}, asked, Past{}).ZoneStatus()
 	a, _ := desired.Get(wwwA)
 	declared := desired.SOA
 	declared.Serial = 7
@@ -197,7 +197,7 @@ func TestZoneTellsWhatIsDeclared(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	steady := holds(desired, 7)
-	s = Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{steady, steady}, asked, nil).ZoneStatus()
+	s = Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{steady, steady}, asked, Past{}).ZoneStatus()
 	if len(s.RRsets) != 0 {
 		t.Errorf("in step, and shows %v", s.RRsets)
 	}

@@ -1,0 +1,85 @@
+package syncstatus
+
+import (
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+// Kept is for how long a resolver keeps what a server with this content answers at a name and type: data for its TTL, an
+// alias for that of the alias, the news that there is nothing for the negative TTL (RFC 2308 section 5), or what a wildcard
+// or a delegation says in its place. Where the content alone does not tell which of them it is, the longest counts.
+func Kept(m *observe.Mirror, k rrset.Key) time.Duration {
+	if s, ok := m.Get(k); ok {
+		return seconds(s.TTL)
+	}
+	if alias, ok := m.Get(rrset.Key{Name: k.Name, Type: dns.TypeCNAME}); ok {
+		return seconds(alias.TTL)
+	}
+	kept, exists := min(m.SOA.Minimum, m.SOA.TTL), false
+	for s := range m.At(k.Name) {
+		exists = true
+		if k.Type == dns.TypeCNAME { // An alias is the answer to questions for all types.
+			kept = max(kept, s.TTL)
+		}
+	}
+	for name := k.Name; name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.Parent(name) {
+		if cut, ok := m.Get(rrset.Key{Name: name, Type: dns.TypeNS}); ok {
+			kept = max(kept, cut.TTL)
+		}
+		if !exists {
+			kept = max(kept, wildcard(m, rrset.Parent(name), k.Type))
+			exists = hasName(m, rrset.Parent(name)) // The closest encloser: no wildcard further up counts (RFC 4592 section 2.2.1).
+		}
+	}
+	return seconds(kept)
+}
+
+// wildcard is the longest TTL of what the wildcard below a name answers to questions for a type; 0 when there is none.
+func wildcard(m *observe.Mirror, above string, rrtype uint16) uint32 {
+	var ttl uint32
+	for s := range m.At("*." + above) {
+		if s.Type == rrtype || s.Type == dns.TypeCNAME || rrtype == dns.TypeCNAME {
+			ttl = max(ttl, s.TTL)
+		}
+	}
+	return ttl
+}
+
+func hasName(m *observe.Mirror, name string) bool {
+	for range m.At(name) {
+		return true
+	}
+	return false
+}
+
+func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }
+
+// cachesExpireAt is when resolvers must have dropped what servers answered before they came in step: what was seen of them
+// earlier, and, for a server whose answer is not as declared, what it has now. Zero when neither is known.
+func (p part) cachesExpireAt() time.Time {
+	var until time.Time
+	for _, e := range p.servers {
+		for _, k := range p.keys {
+			if at := p.past.caches(e.id.addr, k); at.After(until) {
+				until = at
+			}
+			if e.mirror == nil {
+				continue
+			}
+			if have, _ := e.mirror.Get(k); same(p.want(k), have) {
+				continue
+			}
+			if at := p.at.Add(Kept(e.mirror, k)); at.After(until) {
+				until = at
+			}
+		}
+	}
+	if whole := until.Truncate(time.Second); !whole.Equal(until) {
+		return whole.Add(time.Second) // Never too early.
+	}
+	return until
+}
