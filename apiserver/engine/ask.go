@@ -210,6 +210,10 @@ func (w *watched) compare(i int, now observe.Observation) {
 			return
 		}
 		for name := range now.Mirror.ChangedNames(was.Mirror) {
+			if w.view.declared.HidesOthers(name, was.Mirror, now.Mirror) {
+				w.suspectAll()
+				return
+			}
 			for k := range w.view.declared.ObjectsAt(name) {
 				w.suspect(k)
 			}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	gosync "sync"
 
+	"github.com/miekg/dns"
+
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/snapshot"
@@ -24,6 +26,8 @@ type comparison struct {
 	counts
 	// shown are the first of off.
 	shown []rrset.Key
+	// cuts counts the delegations on the server that nobody declares.
+	cuts int
 }
 
 // counts are RRsets of a server, or changes of them: declared of those in off are declared, missing are not there at all,
@@ -40,6 +44,13 @@ func (c *counts) add(o counts, sign int) {
 // compareAll makes a comparison from scratch.
 func compareAll(d *Declared, m *observe.Mirror) *comparison {
 	c := &comparison{desired: d.desired, pending: d.pending, mirror: m}
+	for have := range m.All() {
+		if have.Type == dns.TypeNS {
+			if _, found := foreignCut(d.desired, m, have.Name); found {
+				c.cuts++
+			}
+		}
+	}
 	e := snapshot.New[rrset.Key, struct{}](byName).Edit()
 	for want := range d.desired.All() {
 		if c.isOff(want.Key) {
@@ -65,7 +76,7 @@ func compareAll(d *Declared, m *observe.Mirror) *comparison {
 
 // next is the comparison with what is declared, and what the server holds, by now.
 func (c *comparison) next(d *Declared, m *observe.Mirror) *comparison {
-	n := &comparison{desired: d.desired, pending: d.pending, mirror: m, counts: c.counts}
+	n := &comparison{desired: d.desired, pending: d.pending, mirror: m, counts: c.counts, cuts: c.cuts}
 	e := c.off.Edit()
 	done := map[string]bool{}
 	for name := range n.changedNames(c) {
@@ -73,6 +84,10 @@ func (c *comparison) next(d *Declared, m *observe.Mirror) *comparison {
 			continue
 		}
 		done[name] = true
+		before, _ := foreignCut(c.desired, c.mirror, name)
+		if now, _ := foreignCut(d.desired, m, name); !slices.Equal(before.Rdata, now.Rdata) {
+			return compareAll(d, m) // It matters to all that is below.
+		}
 		was, _ := c.at(name)
 		n.add(was, -1)
 		for k := range c.off.Near(rrset.Key{Name: name}) {
@@ -109,7 +124,7 @@ func (c *comparison) changedNames(old *comparison) iter.Seq[string] {
 
 // at compares one owner name.
 func (c *comparison) at(name string) (counts, []rrset.Key) {
-	here := comparison{desired: c.desired, pending: c.pending, mirror: c.mirror}
+	here := comparison{desired: c.desired, pending: c.pending, mirror: c.mirror, cuts: c.cuts}
 	var off []rrset.Key
 	add := func(k rrset.Key) {
 		switch {
@@ -136,14 +151,20 @@ func (c *comparison) isForeign(k rrset.Key) bool {
 	return !wanted && !waits && !rrset.Maintained(k.Type)
 }
 
-// isOff tells whether the server holds something else than it should.
+// isOff tells whether the server holds something else than it should, or hides it.
 func (c *comparison) isOff(k rrset.Key) bool {
 	want, wanted := c.desired.Get(k)
 	if !wanted && rrset.Maintained(k.Type) {
 		return false
 	}
-	have, _ := c.mirror.Get(k)
-	return !same(want, have)
+	if have, _ := c.mirror.Get(k); !same(want, have) {
+		return true
+	}
+	if !wanted || c.cuts == 0 {
+		return false
+	}
+	_, hidden := hiding(c.desired, c.mirror, k)
+	return hidden
 }
 
 // count counts an RRset in off.

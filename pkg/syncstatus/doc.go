@@ -16,6 +16,8 @@
 //	no data at the newest serial                                      Missing
 //	other data at the newest serial, or a serial ahead of it          Divergent
 //
+// Data below a delegation that nobody declares counts as other data: the server holds it and answers with a referral.
+//
 // The primaries' newest serial is the reference (RFC 1982 arithmetic); when no primary answers, the newest serial of
 // any server is. Serials ahead of the primaries' are never transferred, so such a server stays wrong until somebody
 // acts, while one that is behind catches up by itself.

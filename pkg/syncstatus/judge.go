@@ -244,11 +244,12 @@ func (j *Judgement) compare(e server, keys []rrset.Key) sync.ServerStatus {
 		return row
 	}
 	var differing, missing int
+	var hidden cuts
 	waiting := true
 	for _, k := range keys {
 		want := j.want(k)
 		have, _ := e.mirror.Get(k)
-		if same(want, have) {
+		if same(want, have) && !hidden.add(j.desired, e.mirror, want) {
 			continue
 		}
 		differing++
@@ -256,11 +257,12 @@ func (j *Judgement) compare(e server, keys []rrset.Key) sync.ServerStatus {
 		if len(have.Rdata) == 0 {
 			missing++
 		}
-		if len(row.Observed) < maxObserved {
+		if len(row.Observed) < maxObserved && !same(want, have) {
 			row.Observed = append(row.Observed, render(k, have))
 		}
 	}
 	row.State, row.Message = j.differs(e, differing, missing, waiting)
+	hidden.tell(&row)
 	return row
 }
 

@@ -65,9 +65,12 @@ func (j *Judgement) zoneRow(e server, c *comparison) sync.ServerStatus {
 		OutOfSync:  int32(c.off.Len()),                  //nolint:gosec // bounded by memory
 		Undeclared: int32(c.foreign),                    //nolint:gosec // bounded by memory
 	}
+	var hidden cuts
 	for _, k := range c.shown {
-		have, _ := e.mirror.Get(k)
-		row.Observed = append(row.Observed, render(k, have))
+		want := j.want(k)
+		if have, _ := e.mirror.Get(k); !same(want, have) || !hidden.add(j.desired, e.mirror, want) {
+			row.Observed = append(row.Observed, render(k, have))
+		}
 	}
 	differing, pending := c.off.Len(), c.waiting == c.off.Len() || j.zonePending()
 	soaOff := !j.desired.SOA.SameData(e.mirror.SOA)
@@ -80,6 +83,7 @@ func (j *Judgement) zoneRow(e server, c *comparison) sync.ServerStatus {
 	if row.State != sync.StateInSync {
 		row.Message = fmt.Sprintf("%s (%s)", row.Message, countsText(row.Records, soaOff))
 	}
+	hidden.tell(&row)
 	return row
 }
 
