@@ -107,7 +107,7 @@ func (o *Observer) releaseLocked(addr netip.AddrPort) {
 func (s *server) ask(ctx context.Context, addr netip.AddrPort, name string, wanted time.Time, timeout time.Duration) Observation {
 	release, err := s.questions.enter(ctx)
 	if err != nil {
-		return gaveUp(ctx, addr, name)
+		return GaveUp(ctx, addr, name)
 	}
 	defer release()
 	if silent, ok := s.silentSince(wanted); ok {

@@ -88,13 +88,13 @@ func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone stri
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return gaveUp(ctx, server, zone)
+			return GaveUp(ctx, server, zone)
 		}
 	}
 }
 
-// gaveUp is the observation of a caller whose context ended.
-func gaveUp(ctx context.Context, server netip.AddrPort, zone string) Observation {
+// GaveUp is the observation of a caller whose context ended.
+func GaveUp(ctx context.Context, server netip.AddrPort, zone string) Observation {
 	err := &wire.Error{Op: "query", Server: server.String(), Zone: zone, Err: context.Cause(ctx)}
 	return Observation{Server: server, At: time.Now(), Rcode: NoReply, Err: err}
 }
@@ -178,11 +178,12 @@ func (o *Observer) withContent(ctx context.Context, t target, z *zone, key *wire
 	ctx, cancel := context.WithTimeout(ctx, o.options.TransferTimeout)
 	defer cancel()
 	release, err := z.server.transfers.enter(ctx)
-	if err == nil {
-		defer release()
-		obs.Mirror, err = o.transfer(ctx, t, key, known, obs)
-	}
 	if err != nil {
+		obs.Err = &wire.Error{Op: "transfer", Server: t.server.String(), Zone: t.zone, Err: err}
+		return obs
+	}
+	defer release()
+	if obs.Mirror, err = o.transfer(ctx, t, key, known, obs); err != nil {
 		obs.Err = err
 		return obs
 	}

@@ -184,3 +184,24 @@ func TestClocks(t *testing.T) {
 		}
 	})
 }
+
+// TestEndlessTransfer: a server that sends and sends does not fill our memory.
+func TestEndlessTransfer(t *testing.T) {
+	var many strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, "h%d TXT %q\n", i, strings.Repeat("x", 50))
+	}
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Records: many.String()}}})
+	p := named.StartProxy(t, s.Addr)
+	size := 0
+	p.Filter(func(_ string, reply []byte) ([]byte, error) { size += len(reply); return reply, nil })
+	if _, err := wire.Transfer(t.Context(), p.Addr, zone, nil, &s.Transfer); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int]error{size: nil, size - 1: wire.ErrTooLarge} {
+		wire.LimitTransfers(t, limit)
+		if _, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer); !errors.Is(err, want) {
+			t.Errorf("%d bytes, limit %d: %v", size, limit, err)
+		}
+	}
+}

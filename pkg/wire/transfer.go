@@ -19,6 +19,13 @@ const (
 	messageTimeout  = 10 * time.Second
 )
 
+// maxTransfer bounds what a transfer may bring, in bytes: some ten times a zone of 100,000 records. A server that never comes
+// to an end must not take all memory before its time is up.
+var maxTransfer = 128 << 20
+
+// ErrTooLarge means that a transfer was given up because there was no end to it.
+var ErrTooLarge = errors.New("the transfer is larger than 128 MiB")
+
 // Record is one resource record of class IN in canonical form.
 type Record struct {
 	rrset.Key
@@ -96,10 +103,14 @@ func transfer(ctx context.Context, server netip.AddrPort, m *dns.Msg, key *Key) 
 	if err := writeStream(nc, req.raw); err != nil {
 		return TransferResult{}, cause(ctx, err)
 	}
-	a := newAssembler(m)
+	a, left := newAssembler(m), maxTransfer
 	for !a.complete {
-		if err := nextMessage(ctx, nc, req, a); err != nil {
+		n, err := nextMessage(ctx, nc, req, a)
+		if err != nil {
 			return TransferResult{}, cause(ctx, err)
+		}
+		if left -= n; left < 0 {
+			return TransferResult{}, ErrTooLarge
 		}
 	}
 	if req.verifier != nil && !req.verifier.complete() {
@@ -108,24 +119,25 @@ func transfer(ctx context.Context, server netip.AddrPort, m *dns.Msg, key *Key) 
 	return a.result, nil
 }
 
-func nextMessage(ctx context.Context, nc net.Conn, req *request, a *assembler) error {
+// nextMessage adds one message and returns its size.
+func nextMessage(ctx context.Context, nc net.Conn, req *request, a *assembler) (size int, err error) {
 	deadline, _ := ctx.Deadline()
 	if soon := time.Now().Add(messageTimeout); soon.Before(deadline) {
 		deadline = soon
 	}
 	_ = nc.SetDeadline(deadline)
 	if ctx.Err() != nil { // bind's deadline may have been overwritten just now.
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 	raw, err := readStream(nc)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	reply, err := req.verdict(raw)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return a.add(reply)
+	return len(raw), a.add(reply)
 }
 
 func dialTCP(ctx context.Context, server netip.AddrPort) (net.Conn, error) {
