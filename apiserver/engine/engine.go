@@ -176,11 +176,19 @@ func (e *Engine) compute(ctx context.Context, keys []object, since time.Time) []
 		subjects[i], exists[i] = e.index.resolve(k)
 	}
 	judged := judgements(subjects...)
-	var wg sync.WaitGroup
+	var fleets []metav1.Object
 	for i, s := range subjects {
 		if exists[i] && isFleet(s.key.Kind) {
-			wg.Go(func() { e.askFleet(ctx, s.object, since, nil) })
+			fleets = append(fleets, s.object)
 		}
+	}
+	var wg sync.WaitGroup
+	if len(fleets) > 0 {
+		followed := map[zoneAt]bool{}
+		for v := range judged {
+			v.addQuestions(followed)
+		}
+		wg.Go(func() { e.askFleets(ctx, since, followed, fleets...) })
 	}
 	e.judgeAll(ctx, judged, since)
 	wg.Wait()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,37 +100,50 @@ func instanceOf(s observe.Server) object {
 	return object{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
 }
 
-// askFleet asks all servers of a fleet, and the primaries of their zones, unless they were asked at since or later. About
-// followed zones, by DNS name, somebody else asks: only what was never answered is asked for. It returns the number of
-// questions that the fleet is worth.
-func (e *Engine) askFleet(ctx context.Context, o metav1.Object, since time.Time, followed map[string]bool) (questions int) {
+// askFleets asks all servers of some instances and clusters, and the primaries of their zones, each once, unless they were
+// asked at since or later. About what is followed somebody else asks: only what was never answered is asked for. It returns
+// the number of questions that they are worth.
+func (e *Engine) askFleets(ctx context.Context, since time.Time, followed map[zoneAt]bool, fleets ...metav1.Object) (questions int) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
 	defer cancel()
-	f := e.index.fleetOfObject(o)
-	var wg sync.WaitGroup
-	wanted := map[zoneAt]bool{}
-	for _, s := range f.servers {
-		if !s.Addr.IsValid() {
-			continue
-		}
-		e.meter.meet(s)
-		for _, zone := range f.zones[instanceOf(s)] {
-			wanted[zoneAt{s.Addr, zone}] = true
-			for _, primary := range f.primaries[zone] {
-				wanted[zoneAt{primary, zone}] = true
+	pods, wanted := map[netip.AddrPort]observe.Server{}, map[zoneAt]bool{}
+	for _, o := range fleets {
+		f := e.index.fleetOfObject(o)
+		for _, s := range f.servers {
+			if !s.Addr.IsValid() {
+				continue
+			}
+			pods[s.Addr] = s
+			for _, zone := range f.zones[instanceOf(s)] {
+				wanted[zoneAt{s.Addr, zone}] = true
+				for _, primary := range f.primaries[zone] {
+					wanted[zoneAt{primary, zone}] = true
+				}
 			}
 		}
-		if e.fleet.pod(s.Addr).at.Before(since) {
+	}
+	var wg sync.WaitGroup
+	for addr, s := range pods {
+		e.meter.meet(s)
+		if e.fleet.pod(addr).at.Before(since) {
 			wg.Go(func() { e.askPod(ctx, s) })
 		}
 	}
 	for at := range wanted {
-		if last := e.fleet.zone(at).At; last.IsZero() || last.Before(since) && !followed[at.zone] {
+		if last := e.fleet.zone(at).At; last.IsZero() || last.Before(since) && !followed[at] {
 			wg.Go(func() { e.fleet.keepZone(at, e.observer.Serial(ctx, at.server, at.zone+".")) })
 		}
 	}
 	wg.Wait()
-	return len(f.servers) + len(wanted)
+	return len(pods) + len(wanted)
+}
+
+// addQuestions adds what is asked when the zone is judged.
+func (v *view) addQuestions(to map[zoneAt]bool) {
+	zone := strings.TrimSuffix(v.declared.ZoneName(), ".")
+	for _, s := range v.servers {
+		to[zoneAt{s.Addr, zone}] = true
+	}
 }
 
 // askPod asks one server for its version, unless it is known, and its sidecar whether it and named answer.

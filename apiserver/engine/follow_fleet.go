@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"time"
-
-	"github.com/lockstep-dns/lockstep/pkg/source"
-)
+import "time"
 
 // fleetPace is how many times longer than a watched zone's a watched instance or cluster waits for the next questions.
 const fleetPace = 4
@@ -24,12 +20,12 @@ func (t *tracker) askFleet(k *known) {
 	}
 	k.asking = true
 	key, o, since := k.key, k.object, time.Now().Add(-t.engine.options.WatchInterval/2)
-	followed := map[string]bool{}
+	followed := map[zoneAt]bool{}
 	for _, w := range t.zones {
-		followed[source.DNSName(w.view.zone)] = true
+		w.view.addQuestions(followed)
 	}
 	go func() {
-		a := askedFleet{key, t.engine.askFleet(t.ctx, o, since, followed)}
+		a := askedFleet{key, t.engine.askFleets(t.ctx, since, followed, o)}
 		select {
 		case t.askedFleets <- a:
 		case <-t.ctx.Done():
