@@ -267,7 +267,9 @@ func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, since t
 	var key *wire.Key
 	if instance != nil {
 		secret = types.NamespacedName{Namespace: s.Namespace, Name: named.TransferKeySecretName(instance)}
-		key = e.keys.get(ctx, secret)
+		if key = e.keys.get(ctx, secret); key == nil && ctx.Err() != nil {
+			return observe.GaveUp(ctx, s.Addr, zone) // Others would share what is asked without a key.
+		}
 	}
 	if e.verified.due(s.Addr, zone, e.options.VerifyInterval) {
 		e.observer.Invalidate(s.Addr, zone)

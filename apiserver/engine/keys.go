@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -57,6 +58,8 @@ func (k *keys) get(ctx context.Context, secret types.NamespacedName) *wire.Key {
 	k.mu.Lock()
 	kept := k.kept[secret]
 	if kept == nil || kept.expired(k.now()) {
+		now := k.now()
+		maps.DeleteFunc(k.kept, func(_ types.NamespacedName, other *keptKey) bool { return other.expired(now) })
 		kept = &keptKey{ready: make(chan struct{})}
 		k.kept[secret] = kept
 		go k.fetch(context.WithoutCancel(ctx), secret, kept)
