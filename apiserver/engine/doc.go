@@ -19,4 +19,8 @@
 // revision sends what has changed since, by comparing; one from a revision of another replica goes back two seconds
 // further, so that a difference of clocks loses nothing. A watch from a revision older than this process, or than what
 // it remembers of deleted objects, is told that the revision is gone (410), and the client lists again.
+//
+// A reader may see a verdict, and so give it a revision, before the watches are told of it. Meanwhile these are handed
+// later revisions, by bookmarks and by events about other objects. What is told after that gets a revision later still
+// (heard.go), so that a watch which breaks off in between and goes on from what it was handed is told, too.
 package engine

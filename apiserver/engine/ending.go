@@ -31,7 +31,9 @@ func (e *Engine) EndWatches(ctx context.Context, within time.Duration) {
 func (h *hub) end(s *subscription) {
 	h.delivering.Lock()
 	defer h.delivering.Unlock()
-	s.end(h.engine.revisions.next())
+	rev := h.engine.revisions.next()
+	h.hear(s, rev)
+	s.end(rev)
 }
 
 // end lets nothing follow what is queued but a bookmark of the revision, for a watch that takes bookmarks and has begun.
@@ -45,8 +47,5 @@ func (s *subscription) end(heard uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ending = true
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.rouse()
 }

@@ -36,6 +36,7 @@ type hub struct {
 
 	// delivering makes taking a revision and queueing the event one step, so that every queue is in revision order.
 	delivering sync.Mutex
+	heard      heard
 }
 
 func newHub(e *Engine) *hub {
@@ -116,7 +117,9 @@ func (h *hub) subscribe(ctx context.Context, s *subscription) {
 		s.initial[ns] = true
 	}
 	if len(spaces) == 0 && s.announceEnd {
-		s.bookmark(h.engine.revisions.current(), true)
+		h.delivering.Lock()
+		h.mark(s, h.engine.revisions.current(), true)
+		h.delivering.Unlock()
 	}
 	for _, ns := range spaces {
 		h.tracker(ns).attach(s)
@@ -241,25 +244,45 @@ func (h *hub) sizes() (watches, namespaces int) {
 	return len(h.subs), len(h.trackers)
 }
 
-// deliver tells all watchers of a namespace what has become of an object; now is nil when it is gone.
-func (h *hub) deliver(subs []*subscription, old, now *syncv1.SyncStatus) {
+// deliver tells all watchers of a namespace what has become of an object, now with its digest, or nil when it is gone.
+func (h *hub) deliver(subs []*subscription, old, now *syncv1.SyncStatus, digest uint64) {
 	subs = slices.DeleteFunc(subs, func(s *subscription) bool { return !s.query.matches(old) && !s.query.matches(now) })
-	if len(subs) == 0 {
-		return // a new revision would make it news to watches that begin later
-	}
 	h.delivering.Lock()
 	defer h.delivering.Unlock()
+	// Where nobody is told, a new revision would make it news to watches that begin later.
+	anybody, heard := len(subs) > 0, h.heard.of(cmp.Or(now, old).Namespace)
 	if now != nil {
-		h.engine.memory.bump(now)
+		h.engine.memory.tell(now, digest, anybody, heard)
 	} else {
 		ended := *old
-		ended.ResourceVersion = formatRevision(h.engine.revisions.next())
+		ended.ResourceVersion = formatRevision(h.engine.memory.tellEnd(objectOf(old), anybody, heard))
 		old = &ended
 	}
+	if !anybody {
+		return
+	}
 	said := share(cmp.Or(now, old))
+	rev, _ := parseRevision(said.ResourceVersion) // our own
 	for _, s := range subs {
+		h.hear(s, rev)
 		s.offer(old, now, said)
 	}
+}
+
+// mark queues a bookmark. h.delivering is held.
+func (h *hub) mark(s *subscription, rev uint64, endOfInitial bool) {
+	h.hear(s, rev)
+	s.bookmark(rev, endOfInitial)
+}
+
+// hear takes down what a watch is handed. h.delivering is held.
+func (h *hub) hear(s *subscription, rev uint64) {
+	if !s.single {
+		h.heard.note(s.query.Namespace, rev)
+		return
+	}
+	_, key, _ := s.query.named()
+	h.engine.memory.hear(key, rev)
 }
 
 // bookmark sends a bookmark, once the watch has begun everywhere.
@@ -270,6 +293,6 @@ func (h *hub) bookmark(s *subscription) {
 	begun := len(s.initial) == 0
 	s.mu.Unlock()
 	if begun {
-		s.bookmark(h.engine.revisions.current(), false)
+		h.mark(s, h.engine.revisions.current(), false)
 	}
 }

@@ -28,7 +28,8 @@ type memory struct {
 
 	mu      sync.Mutex
 	entries map[object]*entry
-	buried  []burial // oldest first
+	buried  []*burial          // oldest first
+	graves  map[object]*burial // the last of each object among buried
 	// since is the revision from which on burials are known.
 	since uint64
 }
@@ -37,6 +38,9 @@ type entry struct {
 	uid      types.UID
 	digest   uint64
 	revision uint64
+	// told is the digest of what watches know, 0 when none was ever told; heard is the newest revision that those of this
+	// object alone were handed.
+	told, heard uint64
 	// born is the first revision: nobody was told about the object before it.
 	born       uint64
 	conditions [3]since // by position: a SyncStatus has at most three, always in the same order
@@ -56,10 +60,13 @@ type burial struct {
 	object
 	revision uint64
 	last     *syncv1.SyncStatus // name and labels only
+	// told is set when no watch goes on from revision or later without knowing; heard is the entry's.
+	told  bool
+	heard uint64
 }
 
 func newMemory(r *revisions) *memory {
-	return &memory{revisions: r, seed: maphash.MakeSeed(), entries: map[object]*entry{}, since: r.current()}
+	return &memory{revisions: r, seed: maphash.MakeSeed(), entries: map[object]*entry{}, graves: map[object]*burial{}, since: r.current()}
 }
 
 // objectOf is the object that a SyncStatus is about, in the namespace where it is told: that of a cluster-scoped one is
@@ -134,15 +141,24 @@ func (m *memory) again(s *syncv1.SyncStatus, rev uint64) {
 	s.ResourceVersion = formatRevision(rev)
 }
 
-// bump gives an object a revision newer than any handed out before.
-func (m *memory) bump(s *syncv1.SyncStatus) {
+// tell notes that watches know what a SyncStatus of the digest says. It gets a new revision when some of them are told now,
+// and when somebody else saw it first, at a revision not after one that a watch has heard: who goes on from there would
+// never be told.
+func (m *memory) tell(s *syncv1.SyncStatus, digest uint64, now bool, heard uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rev := m.revisions.next()
-	if e := m.entries[objectOf(s)]; e != nil {
-		e.revision = rev
+	e := m.entries[objectOf(s)]
+	seen, _ := parseRevision(s.ResourceVersion) // our own
+	if now || e != nil && e.told != digest && seen <= max(heard, e.heard) {
+		rev := m.revisions.next()
+		s.ResourceVersion = formatRevision(rev)
+		if e != nil {
+			e.revision = rev
+		}
 	}
-	s.ResourceVersion = formatRevision(rev)
+	if e != nil {
+		e.told = digest
+	}
 }
 
 // digestOf is what was last seen of an object; 0 when nothing was.
@@ -153,6 +169,31 @@ func (m *memory) digestOf(key object) uint64 {
 		return e.digest
 	}
 	return 0
+}
+
+// hear takes down what a watch of this object alone is handed.
+func (m *memory) hear(key object, rev uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[key]; e != nil {
+		e.heard = max(e.heard, rev)
+	} else if b := m.graves[key]; b != nil {
+		b.heard = max(b.heard, rev)
+	}
+}
+
+// renew gives an object's revision, a new one when watches have heard of later ones.
+func (m *memory) renew(key object, rev, heard uint64) uint64 {
+	if rev > heard {
+		return rev
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rev = m.revisions.next()
+	if e := m.entries[key]; e != nil {
+		e.revision = rev
+	}
+	return rev
 }
 
 // toldBy tells whether anybody can have been told about an object at a revision of this replica.
@@ -167,15 +208,58 @@ func (m *memory) toldBy(key object, rev uint64) bool {
 func (m *memory) bury(key object, o metav1.Object, last *syncv1.SyncStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.entries, key)
 	last.Name, last.Namespace, last.Labels, last.UID = nameOf(key), key.Namespace, o.GetLabels(), o.GetUID()
 	last.ObjectRef = syncv1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: o.GetUID()}
-	b := burial{key, m.revisions.next(), last}
+	b := &burial{object: key, revision: m.revisions.next(), last: last}
+	if e := m.entries[key]; e != nil {
+		b.heard = e.heard
+		delete(m.entries, key)
+	}
 	last.ResourceVersion = formatRevision(b.revision)
 	m.buried = append(m.buried, b)
+	m.graves[key] = b
 	for len(m.buried) > buriedMost || len(m.buried) > 0 && m.revisions.now().Sub(timeOf(m.buried[0].revision)) > buriedFor {
-		m.since = m.buried[0].revision
+		oldest := m.buried[0]
+		m.since = max(m.since, oldest.revision)
 		m.buried = m.buried[1:]
+		if m.graves[oldest.object] == oldest {
+			delete(m.graves, oldest.object)
+		}
+		if e := m.entries[oldest.object]; e != nil && e.uid == oldest.last.UID {
+			delete(m.entries, oldest.object) // Somebody was still computing it when it ended.
+		}
+	}
+}
+
+// tellEnd is tell for an object that is gone: it gives the revision of its end.
+func (m *memory) tellEnd(key object, now bool, heard uint64) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.graves[key]
+	if b == nil {
+		return m.revisions.next()
+	}
+	return m.tellBurial(b, now, heard)
+}
+
+// tellBurial is tellEnd. m.mu is held.
+func (m *memory) tellBurial(b *burial, now bool, heard uint64) uint64 {
+	if now || !b.told && b.revision <= max(heard, b.heard) {
+		b.revision = m.revisions.next()
+		b.last.ResourceVersion = formatRevision(b.revision)
+	}
+	b.told = true
+	return b.revision
+}
+
+// settle does so for the objects of a namespace of which no watch is still to be told.
+func (m *memory) settle(namespace string, heard uint64, awaited func(object) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range m.buried {
+		if b.Namespace == namespace && !b.told && !awaited(b.object) {
+			m.tellBurial(b, false, heard)
+		}
 	}
 }
 
@@ -186,7 +270,7 @@ func (m *memory) gone(after uint64) []burial {
 	var out []burial
 	for _, b := range m.buried {
 		if b.revision > after {
-			out = append(out, b)
+			out = append(out, *b)
 		}
 	}
 	return out

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,10 +16,15 @@ import (
 // bookmarkEvery is how often a watcher that wants bookmarks gets one.
 const bookmarkEvery = 30 * time.Second
 
+// gaps is how many a queue may have, beside as many as events.
+const gaps = 64
+
 // subscription is one watch. Events wait in a queue that holds at most one for each object: a watcher that is too slow
 // misses states in between, never the last one, and never costs more memory than one list.
 type subscription struct {
-	query     Query
+	query Query
+	// single is true when the query names one object.
+	single    bool
 	bookmarks bool
 	// from is the revision to start at; synthetic says to begin with everything there is instead.
 	from      uint64
@@ -40,12 +47,15 @@ type subscription struct {
 	initial map[string]bool
 	// ending says that nothing comes after the queue.
 	ending bool
+	// begun is set once the first events were handed over.
+	begun bool
 }
 
 func newSubscription(ctx context.Context, q Query) (*subscription, context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
+	_, _, single := q.named()
 	return &subscription{
-		query: q, cancel: cancel, result: make(chan watch.Event), pending: map[object]int{}, wake: make(chan struct{}, 1),
+		query: q, single: single, cancel: cancel, result: make(chan watch.Event), pending: map[object]int{}, wake: make(chan struct{}, 1),
 		initial: map[string]bool{},
 	}, ctx
 }
@@ -86,10 +96,15 @@ func (s *subscription) pump(ctx context.Context, bookmark func()) {
 	}
 }
 
-// take gives what is queued, and whether nothing will follow it.
+// take gives what is queued, and whether nothing will follow it. A watch that goes on from a revision is handed what
+// happened since in the order of revisions, and nothing before all is known: wherever it breaks off, it has missed nothing
+// before the last that it has.
 func (s *subscription) take() (queued []*watch.Event, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if goesOn := !s.synthetic && len(s.initial) > 0; goesOn {
+		return nil, s.ending
+	}
 	events := make([]*watch.Event, 0, len(s.pending))
 	for _, e := range s.queue {
 		if e != nil {
@@ -98,7 +113,23 @@ func (s *subscription) take() (queued []*watch.Event, last bool) {
 	}
 	s.queue = nil
 	clear(s.pending)
+	if !s.synthetic && !s.begun {
+		slices.SortStableFunc(events, func(a, b *watch.Event) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
+	}
+	s.begun = true
 	return events, s.ending
+}
+
+func revisionOf(e *watch.Event) uint64 {
+	rev, _ := parseRevision(e.Object.(*shared).ResourceVersion) // our own
+	return rev
+}
+
+// begins tells whether a namespace's initial events are still to come.
+func (s *subscription) begins(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.initial[namespace]
 }
 
 // offer queues what has become of an object: old is the state before, nil when there was none; now is nil when it is
@@ -129,10 +160,28 @@ func (s *subscription) push(t watch.EventType, o *shared) {
 		}
 		s.queue[i] = nil
 	}
+	if len(s.queue) > 2*len(s.pending)+gaps {
+		s.compact()
+	}
 	s.queue = append(s.queue, &watch.Event{Type: t, Object: o})
 	if t != watch.Bookmark {
 		s.pending[key] = len(s.queue) - 1
 	}
+	s.rouse()
+}
+
+// compact closes the gaps that newer events have left in the queue of a watcher who takes nothing. s.mu is held.
+func (s *subscription) compact() {
+	s.queue = slices.DeleteFunc(s.queue, func(e *watch.Event) bool { return e == nil })
+	for i, e := range s.queue {
+		if e.Type != watch.Bookmark {
+			s.pending[objectOf(e.Object.(*shared).SyncStatus)] = i
+		}
+	}
+}
+
+// rouse has the pump look at the queue.
+func (s *subscription) rouse() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -157,5 +206,9 @@ func (s *subscription) initialDone(namespace string) bool {
 		return false
 	}
 	delete(s.initial, namespace)
-	return len(s.initial) == 0
+	if len(s.initial) > 0 {
+		return false
+	}
+	s.rouse()
+	return true
 }

@@ -104,9 +104,8 @@ func (t *tracker) tell(k *known, s *syncv1.SyncStatus) {
 	if k.isTold {
 		was = k.status()
 	}
-	news := was == nil || k.digest != digest || changed
-	if subs := t.joined(); news && len(subs) > 0 {
-		t.engine.hub.deliver(subs, was, s)
+	if was == nil || k.digest != digest || changed {
+		t.engine.hub.deliver(t.joined(), was, s, digest)
 	}
 	k.remember(s, digest)
 	for _, zone := range k.zones {
@@ -130,8 +129,8 @@ func (t *tracker) end(key object) {
 	for _, zone := range k.zones {
 		t.leave(zone, key)
 	}
-	if subs := t.joined(); k.isTold && len(subs) > 0 && !t.engine.exists(key) {
-		t.engine.hub.deliver(subs, k.status(), nil)
+	if k.isTold && !t.engine.exists(key) {
+		t.engine.hub.deliver(t.joined(), k.status(), nil, 0)
 	}
 }
 
@@ -140,6 +139,8 @@ func (t *tracker) begin(s *subscription) {
 	h := t.engine.hub
 	h.delivering.Lock()
 	defer h.delivering.Unlock()
+	heard := h.heard.of(t.namespace)
+	t.engine.memory.settle(t.namespace, heard, t.tells)
 	var news []object
 	for key, k := range t.known {
 		if k.isTold && (s.synthetic || k.revision > s.from) {
@@ -148,18 +149,30 @@ func (t *tracker) begin(s *subscription) {
 	}
 	slices.SortFunc(news, compareObjects)
 	for _, key := range news {
-		t.beginWith(s, t.known[key])
+		k := t.known[key]
+		if !s.begins(t.namespace) {
+			k.revision = t.engine.memory.renew(key, k.revision, heard)
+		}
+		t.beginWith(s, k)
+		h.hear(s, k.revision)
 	}
 	if !s.synthetic {
 		for _, b := range t.engine.memory.gone(s.from) {
-			if b.Namespace == t.namespace && !t.engine.exists(b.object) && s.query.matches(b.last) {
+			if b.Namespace == t.namespace && !t.tells(b.object) && !t.engine.exists(b.object) && s.query.matches(b.last) {
 				s.push(watch.Deleted, share(b.last))
+				h.hear(s, b.revision)
 			}
 		}
 	}
 	if s.initialDone(t.namespace) && s.announceEnd {
-		s.bookmark(t.engine.revisions.current(), true)
+		h.mark(s, t.engine.revisions.current(), true)
 	}
+}
+
+// tells is true for an object whose end watchers will be told of, once the tracker looks.
+func (t *tracker) tells(key object) bool {
+	k := t.known[key]
+	return k != nil && k.isTold
 }
 
 func (t *tracker) beginWith(s *subscription, k *known) {
