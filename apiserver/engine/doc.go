@@ -16,8 +16,8 @@
 // A revision is the time in microseconds, made strictly increasing, with the replica's number in the lowest ten bits.
 // An object's resourceVersion is the revision at which this replica first saw its present verdict, so it changes when,
 // and only when, the verdict or its evidence does. A list's is the revision at which it was complete. A watch from a
-// revision sends what has changed since, by comparing; one from a revision of another replica goes back two seconds
-// further, so that a difference of clocks loses nothing. A watch from a revision older than this process, or than what
+// revision sends what has changed since, by comparing; one from a revision of another replica goes back some
+// seconds further, so that nothing is lost by a difference of clocks, or because this replica was the first to see it. A watch from a revision older than this process, or than what
 // it remembers of deleted objects, is told that the revision is gone (410), and the client lists again.
 //
 // A reader may see a verdict, and so give it a revision, before the watches are told of it. Meanwhile these are handed

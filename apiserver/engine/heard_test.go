@@ -299,3 +299,23 @@ func TestTheDeadAreForgotten(t *testing.T) {
 		t.Errorf("%d entries, %d graves, %d burials", len(m.entries), len(m.graves), len(m.buried))
 	}
 }
+
+// What this replica has seen some seconds before another one handed a watch its revision, that watch may not have been told.
+func TestAnotherReplicaMayHaveBeenSlower(t *testing.T) {
+	w := newWorld(t)
+	w.aged()
+	now, r := time.Now(), w.engine.revisions
+	r.mu.Lock()
+	r.now, r.last = func() time.Time { return now.Add(-clockSlack - time.Second) }, 0
+	r.mu.Unlock()
+	primary, _ := lagging(t, w, bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
+	z := zone("example.test", "primary", "secondary")
+	w.apply(z)
+	w.apply(w.record(z, "www", "192.0.2.7"))
+	w.eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	update(t, primary, "example.test.", "www.example.test.", "192.0.2.9")
+	const become = "OutOfSync primary-0=Divergent secondary-0=InSync"
+	w.eventually("it is seen", func() bool { return states(w.get("arecord.www")) == become })
+	elsewhere := revisionAt(now) | (r.replica ^ 1)
+	w.watch(Query{Namespace: ns}, WatchOptions{ResourceVersion: formatRevision(elsewhere)}).until("arecord.www", become)
+}
