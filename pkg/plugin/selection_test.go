@@ -98,6 +98,31 @@ func TestSelection(t *testing.T) {
 	}
 }
 
+// Who waits for what was deleted meanwhile is told, and not that the rest is in step.
+func TestMissing(t *testing.T) {
+	c, w := &client{namespace: "dns"}, worldOf(object("dns", "ARecord", "www", ""), object("far", "MXRecord", "mail", ""))
+	for args, want := range map[string]string{
+		"":                      "",
+		"arecords":              "",
+		"mxrecords":             "",
+		"arecord/www":           "",
+		"arecord/www mx/mail":   "there is no MXRecord mail in namespace dns any more",
+		"arecord/gone arecords": "there is no ARecord gone in namespace dns any more",
+	} {
+		targets, err := parseTargets(strings.Fields(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := c.missing(w, targets); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", args, got, want)
+		}
+	}
+}
+
 func TestApply(t *testing.T) {
 	www, mail := object("dns", "ARecord", "www", ""), object("dns", "MXRecord", "mail", "")
 	off := www

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,7 @@ func (o *options) report(cmd *cobra.Command, items []v1alpha1.SyncStatus, all bo
 }
 
 // await follows the targets until all are in step, or the time is over, and gives what was seen last: at least what they were.
+// What was named and is no more is an error.
 func (c *client) await(ctx context.Context, o *options, targets []target, were []v1alpha1.SyncStatus, timeout time.Duration) ([]v1alpha1.SyncStatus, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -97,15 +99,25 @@ func (c *client) await(ctx context.Context, o *options, targets []target, were [
 			case lost != nil && !begun:
 				return nil, lost
 			case begun && len(behind(seen.items())) == 0:
-				return seen.items(), nil
+				return seen.items(), c.missing(seen, targets)
 			}
 		case <-over:
 			if !begun {
 				return were, nil
 			}
-			return seen.items(), lost
+			return seen.items(), cmp.Or(lost, c.missing(seen, targets))
 		case <-ctx.Done():
 			return nil, errors.New("interrupted")
 		}
 	}
+}
+
+// missing is an error that tells which of the targets that have names is not there.
+func (c *client) missing(w world, targets []target) error {
+	for _, t := range targets {
+		if t.name != "" && w[key{c.namespace, t.status()}] == nil {
+			return fmt.Errorf("there is no %s %s in namespace %s any more", t.kind.Kind, t.name, c.namespace)
+		}
+	}
+	return nil
 }
