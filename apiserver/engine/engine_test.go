@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,10 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -176,6 +180,7 @@ func TestListSelectsAndPages(t *testing.T) {
 		"a kind":          {Query{Namespace: ns, Fields: selector("kind=DNSZone")}, all[6:]},
 		"a zone":          {Query{Namespace: ns, Fields: selector("zone=example.test")}, []string{"arecord.a", "arecord.b", "arecord.c", "dnszone.example.test"}},
 		"out of step":     {Query{Namespace: ns, Fields: selector("status.inSync=false,kind=ARecord")}, []string{"arecord.c"}},
+		"no zone":         {Query{Namespace: ns, Fields: selector("zone=")}, all[3:6]},
 		"a phase":         {Query{Namespace: ns, Fields: selector("status.phase=OutOfSync")}, []string{"arecord.c", "dnszone.example.test"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,6 +212,39 @@ func TestListSelectsAndPages(t *testing.T) {
 	}
 	if _, err := w.engine.List(w.ctx, Query{Continue: "nonsense"}); !apierrors.IsBadRequest(err) {
 		t.Errorf("a bad continue token: %v, want a bad request", err)
+	}
+}
+
+// What is deleted while its page is made is missing there, and hides nothing of what is to come.
+func TestPageThatLosesItsObjects(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Deadline = time.Minute })
+	lagging(t, w, bind.Zone{Name: "example.test.", Records: "a A 192.0.2.7\nb A 192.0.2.7"})
+	z := zone("example.test", "primary", "secondary")
+	a := w.record(z, "a", "192.0.2.7")
+	w.apply(z)
+	w.apply(a)
+	w.apply(w.record(z, "b", "192.0.2.7"))
+	q := Query{Namespace: ns, Labels: labels.SelectorFromSet(labels.Set{"zone": "example.test"}), Limit: 1}
+	q.setDefaults()
+	w.eventually("both records are in the caches", func() bool { return len(w.engine.candidates(q)) == 2 })
+	// Keys are read when it has been settled what the page is about.
+	var once sync.Once
+	w.engine.keys = newKeys(func(context.Context, types.NamespacedName) (*wire.Key, error) {
+		once.Do(func() {
+			w.remove(a)
+			for len(w.engine.memory.gone(0)) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		})
+		return &w.key, nil
+	})
+	first := w.list(q)
+	if len(first.Items) != 0 || first.Continue == "" {
+		t.Fatalf("the first page has %v and goes on at %q, want nothing and more", names(first), first.Continue)
+	}
+	q.Continue = first.Continue
+	if second := w.list(q); len(second.Items) != 1 || second.Items[0].Name != "arecord.b" || second.Continue != "" {
+		t.Errorf("the second page has %v and goes on at %q, want arecord.b and no more", names(second), second.Continue)
 	}
 }
 

@@ -145,16 +145,16 @@ func (e *Engine) List(ctx context.Context, q Query) (*syncv1.SyncStatusList, err
 		p, _ := parsePage(q.Continue) // after has parsed it
 		out.ResourceVersion = formatRevision(p.Revision)
 	}
-	if len(rest) > 0 && len(out.Items) > 0 {
-		e.more(out, q, rest)
+	if len(rest) > 0 {
+		e.more(out, q, keys[len(keys)-len(rest)-1], rest)
 	}
 	return out, nil
 }
 
-func (e *Engine) more(out *syncv1.SyncStatusList, q Query, rest []object) {
-	last := &out.Items[len(out.Items)-1]
+// more says that rest is to come after last. Whether last is in the page is not told: it may have been deleted meanwhile.
+func (e *Engine) more(out *syncv1.SyncStatusList, q Query, last object, rest []object) {
 	rev, _ := parseRevision(out.ResourceVersion) // our own
-	out.Continue = page{rev, last.Namespace, last.Name}.token()
+	out.Continue = page{rev, last.Namespace, nameOf(last)}.token()
 	if q.Fields.Empty() {
 		out.RemainingItemCount = new(int64(len(rest)))
 	}
@@ -228,6 +228,7 @@ func (e *Engine) candidates(q Query) []object {
 	}
 	kindIs, byKind := q.Fields.RequiresExactMatch(syncv1.FieldKind)
 	zone, byZone := q.Fields.RequiresExactMatch(syncv1.FieldZone)
+	byZone = byZone && zone != "" // what no zone has is found by what is computed
 	var keys []object
 	for kind, inf := range e.informers.byKind {
 		if byKind && kind != kindIs {
