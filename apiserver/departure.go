@@ -37,7 +37,7 @@ func (d *departure) follow(ctx, running context.Context, endWatches func(context
 
 // handlerChain is the usual chain with a plain word for those who try to write, and for those who should move on.
 func (d *departure) handlerChain(api http.Handler, c *server.Config) http.Handler {
-	return d.sendAway(server.DefaultBuildHandlerChain(refuseWrites(api), c))
+	return d.sendAway(server.DefaultBuildHandlerChain(refuseWrites(clampTimeout(api)), c))
 }
 
 // sendAway closes connections while the replica is leaving.

@@ -250,6 +250,8 @@ func TestWhatCannotBeToldIsRefusedInPlainWords(t *testing.T) {
 		"fieldSelector=spec.x%3D1":                                         {400, "status.phase, status.inSync"},
 		"fieldSelector=status.phase%3DInsync":                              {400, `status.phase is never \"Insync\": only InSync, Propagating`},
 		"fieldSelector=status.inSync!%3Dyes":                               {400, "only true, false"},
+		"fieldSelector=kind%3Darecord":                                     {400, `kind is never \"arecord\": only DNSZone, `},
+		"watch=1&fieldSelector=kind!%3DPod":                                {400, `kind is never \"Pod\": only DNSZone, `},
 		"labelSelector=%3D%3D":                                             {400, "expected:"},
 		"resourceVersion=x":                                                {400, "is not one of this API's"},
 		"resourceVersion=" + future:                                        {504, "Too large resource version"},

@@ -2,10 +2,14 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -62,7 +66,9 @@ func (s *statuses) Get(ctx context.Context, name string, o *metav1.GetOptions) (
 	}
 	kind, object, ok := syncstatus.ParseName(name)
 	if !ok {
-		return nil, apierrors.NewNotFound(v1alpha1.Resource("syncstatuses"), name)
+		err := apierrors.NewNotFound(v1alpha1.Resource("syncstatuses"), name)
+		err.ErrStatus.Message += ": a SyncStatus is called by its object's kind in lower case, a dot and the object's name, for example arecord.www"
+		return nil, err
 	}
 	return s.engine.Get(ctx, kind, request.NamespaceValue(ctx), object)
 }
@@ -73,6 +79,9 @@ func (s *statuses) List(ctx context.Context, o *internalversion.ListOptions) (ru
 		o = &internalversion.ListOptions{}
 	}
 	if err := s.check(o); err != nil {
+		return nil, err
+	}
+	if err := checkKind(o.FieldSelector); err != nil {
 		return nil, err
 	}
 	return s.engine.List(ctx, query(ctx, o))
@@ -97,11 +106,34 @@ func checkGet(e *engine.Engine, o *metav1.GetOptions) error {
 	return e.CheckResourceVersion(o.ResourceVersion)
 }
 
+// checkKind refuses a kind that nothing has: a mistyped one would select nothing, and a script would take that for good news.
+func checkKind(s fields.Selector) error {
+	if s == nil {
+		return nil
+	}
+	for _, r := range s.Requirements() {
+		if r.Field != v1alpha1.FieldKind {
+			continue
+		}
+		var known []string
+		for _, k := range syncstatus.Kinds() {
+			known = append(known, k.Kind)
+		}
+		if !slices.Contains(known, r.Value) {
+			return apierrors.NewBadRequest(fmt.Sprintf("%s is never %q: only %s", r.Field, r.Value, strings.Join(known, ", ")))
+		}
+	}
+	return nil
+}
+
 // Watch implements rest.Watcher.
 func (s *statuses) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
+	if err := checkKind(o.FieldSelector); err != nil {
+		return nil, err
+	}
 	return s.engine.Watch(ctx, query(ctx, o), engine.WatchOptions{
 		ResourceVersion:   o.ResourceVersion,
-		SendInitialEvents: o.SendInitialEvents != nil && *o.SendInitialEvents,
+		SendInitialEvents: o.SendInitialEvents,
 		Bookmarks:         o.AllowWatchBookmarks,
 	})
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// longestWatch bounds a watch, whatever its client asks for.
-	longestWatch = 2 * time.Hour
+	// LongestWatch bounds a watch, whatever its client asks for.
+	LongestWatch = 2 * time.Hour
 	// clockSlack is how much two replicas' clocks may differ.
 	clockSlack = 2 * time.Second
 )
@@ -54,10 +55,10 @@ func (h *hub) start(ctx context.Context) {
 
 // WatchOptions say how a watch begins.
 type WatchOptions struct {
-	// ResourceVersion to begin at; "" and "0" begin with everything there is.
+	// ResourceVersion to begin at; "" and "0" begin with everything there is, unless SendInitialEvents says otherwise.
 	ResourceVersion string
-	// SendInitialEvents begins with everything there is and marks its end by a bookmark.
-	SendInitialEvents bool
+	// SendInitialEvents begins with everything there is and marks its end by a bookmark; false begins with none of it.
+	SendInitialEvents *bool
 	Bookmarks         bool
 }
 
@@ -71,12 +72,12 @@ func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Inte
 	if err := e.ready(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, longestWatch)
+	ctx, cancel := context.WithTimeout(ctx, LongestWatch)
 	s, ctx := newSubscription(ctx, q)
 	stop := s.cancel
 	s.cancel = func() { stop(); cancel() }
 	s.count = func(t watch.EventType) { e.meter.events.WithLabelValues(string(t)).Inc() }
-	s.bookmarks, s.announceEnd = o.Bookmarks, o.SendInitialEvents && o.Bookmarks
+	s.bookmarks, s.announceEnd = o.Bookmarks, o.Bookmarks && o.SendInitialEvents != nil && *o.SendInitialEvents
 	s.from, s.foreign, s.synthetic = from, foreign, synthetic
 	if kind, key, ok := q.named(); ok {
 		if err := e.freshen(ctx, kind, key); err != nil {
@@ -91,8 +92,12 @@ func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Inte
 // startOf finds the revision at which a watch begins, and tells whether it is another replica's. A synthetic one begins with
 // everything there is instead.
 func (e *Engine) startOf(o WatchOptions) (rev uint64, foreign, synthetic bool, err error) {
-	if o.SendInitialEvents || o.ResourceVersion == "" || o.ResourceVersion == "0" {
+	anywhere := o.ResourceVersion == "" || o.ResourceVersion == "0"
+	switch all := o.SendInitialEvents; {
+	case all == nil && anywhere, all != nil && *all:
 		return 0, false, true, e.CheckResourceVersion(o.ResourceVersion)
+	case anywhere:
+		return math.MaxUint64, false, false, nil // Nothing of what has been told by the time it begins.
 	}
 	rev, err = parseRevision(o.ResourceVersion)
 	if err != nil {

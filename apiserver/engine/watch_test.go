@@ -149,7 +149,7 @@ func TestWatchBegins(t *testing.T) {
 	})
 	t.Run("with a bookmark after what there is", func(t *testing.T) {
 		for _, space := range []string{ns, "", "empty"} {
-			events := w.watch(Query{Namespace: space, Fields: zones}, WatchOptions{SendInitialEvents: true, Bookmarks: true})
+			events := w.watch(Query{Namespace: space, Fields: zones}, WatchOptions{SendInitialEvents: new(true), Bookmarks: true})
 			for {
 				e := <-events.ResultChan()
 				if e.Type != watch.Bookmark {
@@ -204,6 +204,33 @@ func TestWatchBegins(t *testing.T) {
 			return len(w.engine.hub.subs) <= subs
 		})
 	})
+}
+
+// A watch that wants no initial events is told of nothing but what happens from then on.
+func TestWatchBeginsNow(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Deadline = time.Minute })
+	lagging(t, w, bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
+	z := zone("example.test", "primary", "secondary")
+	w.apply(z)
+	w.apply(w.record(z, "www", "192.0.2.7"))
+	w.eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	for _, rv := range []string{"", "0"} {
+		events := w.watch(Query{Namespace: ns}, WatchOptions{ResourceVersion: rv, SendInitialEvents: new(false)})
+		w.eventually("it has begun", func() bool {
+			s := events.Interface.(*subscription)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.initial) == 0
+		})
+		later := w.record(z, "later"+rv, "192.0.2.7")
+		w.apply(later)
+		for came := false; !came; {
+			kind, s := events.next()
+			if came = s.Name == "arecord.later"+rv; kind == watch.Added != came {
+				t.Errorf("resourceVersion %q: %s %s", rv, kind, s.Name)
+			}
+		}
+	}
 }
 
 func TestWatchBySelector(t *testing.T) {
