@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/component-base/version"
 
 	"github.com/lockstep-dns/lockstep/apiserver"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
@@ -30,7 +30,7 @@ func newCommand() *cobra.Command {
 		Short:         "Authoritative DNS on Kubernetes, with every server provably in step",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       version.Get().GitVersion,
+		Version:       builtAs(),
 	}
 	sidecar := faceCommand("bindcar", "Serve the sidecar's HTTP API beside one named", bindcar.NewOptions())
 	sidecar.AddCommand(faceCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", bindcar.NewInitOptions()))
@@ -43,6 +43,14 @@ func newCommand() *cobra.Command {
 		validateCommand(),
 	)
 	return root
+}
+
+// builtAs is the version of the module that this was built from: that of a release, or (devel) in a checkout.
+func builtAs() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }
 
 func faceCommand(name, short string, f face) *cobra.Command {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 )
 
@@ -60,7 +60,7 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
   kubectl lockstep diff dnszone/example-com`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       version.Get().GitVersion,
+		Version:       builtAs(),
 		Args:          cobra.NoArgs, // else a mistyped command would end well
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -70,6 +70,14 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	o.addFlags(root.PersistentFlags())
 	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o))
 	return root
+}
+
+// builtAs is the version of the module that this was built from: that of a release, or (devel) in a checkout.
+func builtAs() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }
 
 const aboutObjects = `
