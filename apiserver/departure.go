@@ -35,9 +35,9 @@ func (d *departure) follow(ctx, running context.Context, endWatches func(context
 	endWatches(running, d.delay/4)
 }
 
-// handlerChain is the usual chain with a plain word for those who try to write, and for those who should move on.
+// handlerChain is the usual chain with a plain word for those who ask for what there is not, and for those who should move on.
 func (d *departure) handlerChain(api http.Handler, c *server.Config) http.Handler {
-	return d.sendAway(server.DefaultBuildHandlerChain(refuseWrites(clampTimeout(api)), c))
+	return d.sendAway(server.DefaultBuildHandlerChain(refuse(clampTimeout(api)), c))
 }
 
 // sendAway closes connections while the replica is leaving.

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -8,26 +9,69 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-const readOnly = "SyncStatus is read-only: it is computed from the DNS servers' answers and never stored. " +
-	"Change the object that it is about, in group bindy.firestoned.io"
-
-// refuseWrites answers requests to write to our group with 405 and the reason.
-func refuseWrites(next http.Handler) http.Handler {
+// refuse answers with 405, and the reason, what our group is not there for: requests to write, and to read the objects that
+// SyncStatuses are about.
+func refuse(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
-		if !ok || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName || reads(info.Verb) {
+		if !ok || !info.IsResourceRequest || info.APIGroup != sync.GroupName {
 			next.ServeHTTP(w, r)
 			return
 		}
-		err := apierrors.NewMethodNotSupported(v1alpha1.Resource(info.Resource), info.Verb)
-		err.ErrStatus.Message = readOnly
+		kind, name, isParent := about(info)
+		message, allowed := "", "GET, HEAD"
+		switch reads := info.Verb == "get" || info.Verb == "list" || info.Verb == "watch"; {
+		case !reads:
+			message = readOnly(kind, name)
+		case isParent && info.Subresource == "":
+			message, allowed = onlySubresource(kind), ""
+		default:
+			next.ServeHTTP(w, r)
+			return
+		}
+		err := apierrors.NewMethodNotSupported(sync.Resource(info.Resource), info.Verb)
+		err.ErrStatus.Message = message
 		err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed
-		w.Header().Set("Allow", "GET, HEAD")
-		responsewriters.ErrorNegotiated(err, codecs, v1alpha1.SchemeGroupVersion, w, r)
+		w.Header().Set("Allow", allowed)
+		responsewriters.ErrorNegotiated(err, codecs, sync.SchemeGroupVersion, w, r)
 	})
 }
 
-func reads(verb string) bool { return verb == "get" || verb == "list" || verb == "watch" }
+// about is what a request is about: the kind and name of an object, as far as they are told, and whether the resource is
+// that of the object itself.
+func about(info *request.RequestInfo) (kind syncstatus.Kind, name string, isParent bool) {
+	for _, k := range syncstatus.Kinds() {
+		if k.Resource == info.Resource {
+			return k, info.Name, true
+		}
+	}
+	kind, name, _ = syncstatus.ParseName(info.Name)
+	return kind, name, false
+}
+
+func readOnly(kind syncstatus.Kind, name string) string {
+	said := "SyncStatus is read-only: it is computed from the DNS servers' answers and never stored. "
+	if name == "" {
+		return said + fmt.Sprintf("Change the object that it is about, in group %s or %s", v1beta1.GroupName, v1alpha1.GroupVersion.Group)
+	}
+	return said + fmt.Sprintf("Change %s %s, in group %s", kind.Kind, name, groupOf(kind))
+}
+
+func onlySubresource(kind syncstatus.Kind) string {
+	return fmt.Sprintf("group %s has of %s only the subresource syncstatus of one object by its name; the objects themselves are in group %s",
+		sync.GroupName, kind.Resource, groupOf(kind))
+}
+
+// groupOf is the group in which objects of a kind are stored.
+func groupOf(kind syncstatus.Kind) string {
+	if kind == syncstatus.EndpointKind {
+		return v1alpha1.GroupVersion.Group
+	}
+	return v1beta1.GroupVersion.Group
+}

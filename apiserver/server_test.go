@@ -204,21 +204,27 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 
 func TestWritesAreRefusedInPlainWords(t *testing.T) {
 	h := handler(t)
-	for _, tc := range []struct{ method, path string }{
-		{"POST", "/namespaces/dns/syncstatuses"},
-		{"PUT", "/namespaces/dns/syncstatuses/arecord.www"},
-		{"PATCH", "/namespaces/dns/syncstatuses/arecord.www"},
-		{"DELETE", "/namespaces/dns/syncstatuses/arecord.www"},
-		{"DELETE", "/namespaces/dns/syncstatuses"},
-		{"PUT", "/namespaces/dns/arecords/www/syncstatus"},
+	const readOnly = "SyncStatus is read-only: it is computed from the DNS servers' answers and never stored. Change "
+	for request, want := range map[string]string{
+		"POST /namespaces/dns/syncstatuses":                           readOnly + "the object that it is about, in group bindy.firestoned.io or externaldns.k8s.io",
+		"PUT /namespaces/dns/syncstatuses/arecord.www":                readOnly + "ARecord www, in group bindy.firestoned.io",
+		"PATCH /namespaces/dns/syncstatuses/dnsendpoint.shop.example": readOnly + "DNSEndpoint shop.example, in group externaldns.k8s.io",
+		"DELETE /namespaces/dns/syncstatuses/nonsense":                readOnly + "the object that it is about, in group bindy.firestoned.io or externaldns.k8s.io",
+		"DELETE /namespaces/dns/syncstatuses":                         readOnly + "the object that it is about, in group bindy.firestoned.io or externaldns.k8s.io",
+		"PUT /namespaces/dns/arecords/www/syncstatus":                 readOnly + "ARecord www, in group bindy.firestoned.io",
+		"DELETE /namespaces/dns/bind9instances/a":                     readOnly + "Bind9Instance a, in group bindy.firestoned.io",
+		"GET /namespaces/dns/mxrecords/mail":                          "group sync.bindy.firestoned.io has of mxrecords only the subresource syncstatus of one object by its name; the objects themselves are in group bindy.firestoned.io",
+		"GET /namespaces/dns/dnsendpoints":                            "group sync.bindy.firestoned.io has of dnsendpoints only the subresource syncstatus of one object by its name; the objects themselves are in group externaldns.k8s.io",
+		"GET /dnszones?watch=1":                                       "group sync.bindy.firestoned.io has of dnszones only the subresource syncstatus of one object by its name; the objects themselves are in group bindy.firestoned.io",
 	} {
-		code, header, body := ask(t, h, tc.method, group+tc.path, runtime.ContentTypeJSON)
+		method, path, _ := strings.Cut(request, " ")
+		code, header, body := ask(t, h, method, group+path, runtime.ContentTypeJSON)
 		var status metav1.Status
 		if err := json.Unmarshal([]byte(body), &status); err != nil {
-			t.Errorf("%s %s: %v in %s", tc.method, tc.path, err, body)
+			t.Errorf("%s: %v in %s", request, err, body)
 		}
-		if code != http.StatusMethodNotAllowed || status.Message != readOnly || header.Get("Allow") == "" {
-			t.Errorf("%s %s: %d %+v", tc.method, tc.path, code, status)
+		if _, told := header["Allow"]; code != http.StatusMethodNotAllowed || status.Message != want || !told {
+			t.Errorf("%s: %d %+v", request, code, status)
 		}
 	}
 }

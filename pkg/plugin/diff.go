@@ -39,7 +39,7 @@ that does not answer, is told on standard error, and the rest is compared all th
 			}
 			for _, t := range targets {
 				if slices.Contains(syncstatus.FleetKinds, t.kind) {
-					return fmt.Errorf("%s has no data of its own: compare its zones", t)
+					return fmt.Errorf("%s has no data of its own: compare its zones", strings.TrimSuffix(t.String(), "/"))
 				}
 			}
 			c, err := o.connect()
