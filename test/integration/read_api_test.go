@@ -121,10 +121,12 @@ func (f *fixture) testAPI() {
 		for args, want := range map[string]string{
 			"get syncstatus --field-selector spec.zone=x":          "not a known field selector: only metadata.name",
 			"get syncstatus --field-selector status.phase=Insync":  "only InSync, Propagating",
-			"label syncstatus arecord.www a=b":                     "read-only",
+			"get syncstatus --field-selector kind=arecord":         "only DNSZone, DNSEndpoint",
+			"get arecords.sync.bindy.firestoned.io www":            "only the subresource syncstatus",
+			"label syncstatus arecord.www a=b":                     "Change ARecord www, in group bindy.firestoned.io",
 			"annotate syncstatus arecord.www a=b --dry-run=server": "read-only",
 			"delete syncstatus --all":                              "read-only",
-			"get syncstatus nonsense":                              "not found",
+			"get syncstatus nonsense":                              "not found: a SyncStatus is called by its object's kind",
 		} {
 			out, err := kube.TryKubectl(f, "", append([]string{"-n", f.namespace}, strings.Fields(args)...)...)
 			if err == nil || !strings.Contains(out, want) {
