@@ -25,7 +25,7 @@ func refuse(next http.Handler) http.Handler {
 			return
 		}
 		kind, name, isParent := about(info)
-		message, allowed := "", "GET, HEAD"
+		message, allowed := "", "GET"
 		switch reads := info.Verb == "get" || info.Verb == "list" || info.Verb == "watch"; {
 		case !reads:
 			message = readOnly(kind, name)

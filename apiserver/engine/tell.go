@@ -21,6 +21,7 @@ type told struct {
 	generation       int64
 	zone, failure    string
 	phase            syncv1.Phase
+	summary          syncv1.Summary
 }
 
 // status is what was told.
@@ -31,7 +32,7 @@ func (k *known) status() *syncv1.SyncStatus {
 	s.ObjectRef = syncv1.ObjectReference{
 		Kind: k.key.Kind, Namespace: k.key.Namespace, Name: k.key.Name, UID: k.uid, Generation: k.generation,
 	}
-	s.Zone = k.zone
+	s.Zone, s.Summary = k.zone, k.summary
 	s.Status = syncv1.SyncStatusStatus{Phase: k.phase, InSync: k.phase == syncv1.PhaseInSync, FailureReason: k.failure}
 	return s
 }
@@ -40,7 +41,7 @@ func (k *known) remember(s *syncv1.SyncStatus, digest uint64) {
 	rev, _ := parseRevision(s.ResourceVersion) // our own
 	k.isTold, k.told = true, told{
 		digest: digest, revision: rev, uid: s.UID, labels: s.Labels, created: s.CreationTimestamp, generation: s.Generation,
-		zone: s.Zone, failure: s.Status.FailureReason, phase: s.Status.Phase,
+		zone: s.Zone, failure: s.Status.FailureReason, phase: s.Status.Phase, summary: s.Summary,
 	}
 }
 

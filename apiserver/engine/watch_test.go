@@ -125,7 +125,9 @@ func TestWatchTellsWhatServersDo(t *testing.T) {
 	again.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")
 
 	w.remove(r)
-	again.until("arecord.www", "gone")
+	if s := again.until("arecord.www", "gone"); s.Zone != "example.test" || s.Summary.Servers != 2 {
+		t.Errorf("the end of a record of zone %q on %d servers is told, want it as it was last", s.Zone, s.Summary.Servers)
+	}
 	events.until("arecord.www", "gone")
 }
 
