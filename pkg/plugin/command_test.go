@@ -34,6 +34,7 @@ func TestRun(t *testing.T) {
 		"__complete tree dnsz":                {0, "dnszone/"},
 		"nonsense":                            {2, `error: unknown command "nonsense" for "kubectl lockstep"`},
 		"status --nonsense":                   {2, "error: unknown flag: --nonsense"},
+		"status --timeout=-1s":                {2, "error: --timeout=-1s: it cannot be below 0"},
 		"status pod/x":                        {2, `error: there is no SyncStatus of "pod"`},
 		"tree --color=sometimes":              {2, "error: --color=sometimes"},
 		"status -A arecord/www":               {2, "error: --all-namespaces goes without names"},

@@ -36,6 +36,9 @@ at that moment, so a change that you have just applied is never overlooked.` + a
   kubectl lockstep status dnszones -A`,
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return fmt.Errorf("--timeout=%s: it cannot be below 0", timeout)
+			}
 			targets, c, err := o.begin(args)
 			if err != nil {
 				return err
