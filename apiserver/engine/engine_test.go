@@ -175,6 +175,7 @@ func TestListSelectsAndPages(t *testing.T) {
 		"none":            {Query{Namespace: "nowhere"}, nil},
 		"a label":         {Query{Namespace: ns, Labels: labels.SelectorFromSet(labels.Set{"zone": "example.test"})}, all[:3]},
 		"a name":          {Query{Namespace: ns, Fields: selector("metadata.name=arecord.b")}, all[1:2]},
+		"a name anywhere": {Query{Fields: selector("metadata.name=arecord.b")}, all[1:2]},
 		"a name not here": {Query{Namespace: "elsewhere", Fields: selector("metadata.name=arecord.b")}, nil},
 		"no such name":    {Query{Namespace: ns, Fields: selector("metadata.name=nonsense")}, nil},
 		"a kind":          {Query{Namespace: ns, Fields: selector("kind=DNSZone")}, all[6:]},
@@ -188,6 +189,12 @@ func TestListSelectsAndPages(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+
+	everywhere := Query{Fields: selector("metadata.name=arecord.b")}
+	everywhere.setDefaults()
+	if got := w.engine.candidates(everywhere); len(got) != 1 {
+		t.Errorf("for one name in all namespaces %v are asked about", got)
 	}
 
 	var paged []string

@@ -227,6 +227,7 @@ func (e *Engine) candidates(q Query) []object {
 		return nil
 	}
 	kindIs, byKind := q.Fields.RequiresExactMatch(syncv1.FieldKind)
+	name, byName := q.Fields.RequiresExactMatch(syncv1.FieldName)
 	zone, byZone := q.Fields.RequiresExactMatch(syncv1.FieldZone)
 	byZone = byZone && zone != "" // what no zone has is found by what is computed
 	var keys []object
@@ -236,7 +237,7 @@ func (e *Engine) candidates(q Query) []object {
 		}
 		for _, o := range inNamespace[metav1.Object](inf, q.Namespace) {
 			k := object{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-			if q.Labels.Matches(labels.Set(o.GetLabels())) && (!byZone || slices.Contains(e.index.zoneNames(k), zone)) {
+			if q.Labels.Matches(labels.Set(o.GetLabels())) && (!byName || nameOf(k) == name) && (!byZone || slices.Contains(e.index.zoneNames(k), zone)) {
 				keys = append(keys, k)
 			}
 		}
