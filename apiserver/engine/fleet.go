@@ -125,17 +125,28 @@ func (e *Engine) askFleets(ctx context.Context, since time.Time, followed map[zo
 	var wg sync.WaitGroup
 	for addr, s := range pods {
 		e.meter.meet(s)
-		if e.fleet.pod(addr).at.Before(since) {
-			wg.Go(func() { e.askPod(ctx, s) })
+		asked := func() bool { return !e.fleet.pod(addr).at.Before(since) }
+		if !asked() {
+			wg.Go(func() { e.fleet.askingPods.until(ctx, addr, asked, func(ctx context.Context) { e.askPod(ctx, s) }) })
 		}
 	}
 	for at := range wanted {
-		if last := e.fleet.zone(at).At; last.IsZero() || last.Before(since) && !followed[at] {
-			wg.Go(func() { e.fleet.keepZone(at, e.observer.Serial(ctx, at.server, at.zone+".")) })
+		asked := func() bool {
+			last := e.fleet.zone(at).At
+			return !last.IsZero() && (followed[at] || !last.Before(since))
+		}
+		if !asked() {
+			wg.Go(func() { e.fleet.askingZones.until(ctx, at, asked, func(ctx context.Context) { e.askSerial(ctx, at) }) })
 		}
 	}
 	wg.Wait()
 	return len(pods) + len(wanted)
+}
+
+func (e *Engine) askSerial(ctx context.Context, at zoneAt) {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
+	defer cancel()
+	e.fleet.keepZone(at, e.observer.Serial(ctx, at.server, at.zone+"."))
 }
 
 // addQuestions adds what is asked when the zone is judged.
@@ -148,6 +159,8 @@ func (v *view) addQuestions(to map[zoneAt]bool) {
 
 // askPod asks one server for its version, unless it is known, and its sidecar whether it and named answer.
 func (e *Engine) askPod(ctx context.Context, s observe.Server) {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
+	defer cancel()
 	a := podAnswer{at: time.Now(), restarts: s.Restarts}
 	var wg sync.WaitGroup
 	if last := e.fleet.pod(s.Addr); last.version != "" && last.restarts == s.Restarts && time.Since(last.versionAt) < versionKept {

@@ -14,6 +14,9 @@ const fleetKept = time.Minute
 
 // fleetAnswers are what servers answered about themselves and their zones.
 type fleetAnswers struct {
+	askingPods  flights[netip.AddrPort]
+	askingZones flights[zoneAt]
+
 	mu    sync.Mutex
 	pods  map[netip.AddrPort]podAnswer
 	zones map[zoneAt]observe.Observation
