@@ -37,7 +37,7 @@ func hosts(n int) string {
 func TestWhatServersAnswer(t *testing.T) {
 	primary := named.Start(t, named.Options{Zones: []named.Zone{
 		{Name: zone, Serial: 7},
-		{Name: "parent.test.", Records: "child NS ns.child\nns.child A 192.0.2.1"},
+		{Name: "parent.test.", Records: "child NS ns.child\nns.child A 192.0.2.1\nalias CNAME parent.test."},
 	}})
 	down := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
 	orphan := named.Start(t, named.Options{Role: named.Secondary, Primary: down, NoWait: true, Zones: []named.Zone{{Name: "nowhere.test."}}})
@@ -45,6 +45,18 @@ func TestWhatServersAnswer(t *testing.T) {
 	silent.Pause()
 	down.Stop()
 	unknown := named.NewKey("unknown.")
+	// A cache answers with the SOA, and without the AA bit.
+	proxy := named.StartProxy(t, primary.Addr)
+	proxy.Filter(func(_ string, reply []byte) ([]byte, error) {
+		m := new(dns.Msg)
+		if err := m.Unpack(reply); err != nil {
+			return nil, err
+		}
+		m.Authoritative = false
+		return m.Pack()
+	})
+	cache := *primary
+	cache.Addr = proxy.Addr
 
 	for name, tc := range map[string]struct {
 		server        *named.Server
@@ -61,6 +73,8 @@ func TestWhatServersAnswer(t *testing.T) {
 		"delegated":         {primary, "child.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, false, "the server is not authoritative for the zone: it does not serve it"},
 		"parent served":     {primary, "none.parent.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeNameError, true, false, "the server answers NXDOMAIN: the zone is not loaded"},
 		"no data":           {primary, "ns1.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, true, false, "the server is not authoritative for the zone: it does not serve it"},
+		"from a cache":      {&cache, zone, &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, false, "the server is not authoritative for the zone: it does not serve it"},
+		"an alias":          {primary, "alias.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, true, false, "the server is not authoritative for the zone: it does not serve it"},
 		"never transferred": {orphan, "nowhere.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeServerFailure, false, false, "the server answers SERVFAIL: the zone is not loaded"},
 		"stopped":           {down, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, false, "connection refused"},
 		"silent":            {silent, zone, &primary.Transfer, observe.ReasonUnreachable, observe.NoReply, false, false, "no answer in time"},

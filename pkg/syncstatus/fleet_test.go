@@ -58,6 +58,17 @@ func TestFleetAnswers(t *testing.T) {
 	}
 }
 
+// Serials wrap around (RFC 1982).
+func TestFleetSerialsWrap(t *testing.T) {
+	newest := uint32(2)
+	for serial, want := range map[uint32]sync.ServerState{2: sync.StateInSync, 4294967295: sync.StateStale, 5: sync.StateDivergent} {
+		row := zoneOn(observe.Secondary, SeenZone{"a.example", answering(serial), &newest})
+		if row.State != want || *row.SerialLag != int64(int32(newest-serial)) {
+			t.Errorf("serial %d: %s, %d behind, want %s", serial, row.State, *row.SerialLag, want)
+		}
+	}
+}
+
 // A thousand zones are counted, and the worst twenty shown.
 func TestFleetShowsTheWorst(t *testing.T) {
 	newest := uint32(7)

@@ -1,6 +1,7 @@
 package syncstatus
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -101,6 +102,26 @@ func answers(rcode int) observe.Observation {
 
 func silent() observe.Observation {
 	return observe.Observation{At: asked, Rcode: observe.NoReply, Err: &wire.Error{Op: "query", Server: "10.0.0.2:5353"}}
+}
+
+func withTTL(ttl uint32, o observe.Observation) observe.Observation {
+	www, _ := o.Mirror.Get(wwwA)
+	www.TTL = ttl
+	o.Mirror = observe.NewMirror(o.Mirror.Zone, o.SOA, www)
+	return o
+}
+
+func withoutMirror(o observe.Observation) observe.Observation {
+	o.Mirror = nil
+	return o
+}
+
+// claimed says that the zone is still to be configured on every instance.
+func claimed(on []v1beta1.ZoneInstance) []v1beta1.ZoneInstance {
+	for i := range on {
+		on[i].Status = v1beta1.ZoneClaimed
+	}
+	return on
 }
 
 func untransferred(err *wire.Error) observe.Observation {
@@ -220,6 +241,37 @@ func TestRecord(t *testing.T) {
 		"a serial ahead of the primary's is never transferred": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(9, "192.0.2.9")},
 			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -2}, accepted, "True InSync", "False Divergent", ""},
+		},
+		"gone at a serial ahead is Divergent: no transfer brings it": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(9)},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -2}, accepted, "True InSync", "False Divergent", ""},
+		},
+		"another TTL is other data": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), withTTL(60, serves(7, "192.0.2.1"))},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
+		},
+		"programmed by a controller that has not seen the zone as it is": {
+			zone:    func(z *v1beta1.DNSZone) { z.Generation = 2 },
+			answers: []observe.Observation{serves(7, "192.0.2.9"), serves(7, "192.0.2.9")},
+			want:    outcome{sync.PhasePropagating, states("Stale", "Stale"), []int64{0, 0}, accepted, "False Stale", "False Stale", ""},
+		},
+		"missing and not loaded while the zone is being configured there": {
+			zone:    func(z *v1beta1.DNSZone) { z.Status.Bind9Instances = claimed(z.Status.Bind9Instances) },
+			answers: []observe.Observation{serves(7), answers(dns.RcodeServerFailure)},
+			want:    outcome{sync.PhasePropagating, states("Missing", "NotLoaded"), []int64{0}, accepted, "False Missing", "False Missing", ""},
+		},
+		"other data is no matter of configuring": {
+			zone:    func(z *v1beta1.DNSZone) { z.Status.Bind9Instances = claimed(z.Status.Bind9Instances) },
+			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.9")},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, 0}, accepted, "True InSync", "False Divergent", ""},
+		},
+		"a clock that is off": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", TSIGError: dns.RcodeBadTime})},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
+		},
+		"a serial without the data": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), withoutMirror(serves(7))},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0, 0}, accepted, "True InSync", "Unknown Unreachable", ""},
 		},
 		"SERVFAIL": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), answers(dns.RcodeServerFailure)},
@@ -441,6 +493,71 @@ func TestEvidenceOfTheAnswer(t *testing.T) {
 		if row.State != tc.state || row.Message != tc.message || row.Authoritative != tc.answer.AA || row.Rcode == "" || row.Serial != nil {
 			t.Errorf("%s: %+v", name, row)
 		}
+	}
+}
+
+// A row says what else is known of a server that does not serve.
+func TestWhatRowsSay(t *testing.T) {
+	r := testRecord(testZone())
+	refused := answers(dns.RcodeRefused)
+	const says = "answers REFUSED: the zone is not configured on this server, or it does not answer us"
+	for name, tc := range map[string]struct {
+		zone   func(*v1beta1.DNSZone)
+		server func(*observe.Server)
+		answer observe.Observation
+		want   string
+	}{
+		"refused": {answer: refused, want: says},
+		"refused, unconfigured": {
+			zone:   func(z *v1beta1.DNSZone) { z.Status.Bind9Instances = nil },
+			answer: refused, want: says + "; the zone is still to be configured on this instance",
+		},
+		"refused, and the controller knows why": {
+			zone: func(z *v1beta1.DNSZone) {
+				z.Status.Bind9Instances[1].Status, z.Status.Bind9Instances[1].Message = v1beta1.ZoneFailed, "the sidecar answers 500"
+			},
+			answer: refused, want: says + "; the sidecar answers 500",
+		},
+		"silent, and Kubernetes knows why": {
+			server: func(s *observe.Server) { s.Message = "container named: CrashLoopBackOff" },
+			answer: silent(), want: "failed; container named: CrashLoopBackOff",
+		},
+		"no pod":      {server: func(s *observe.Server) { s.Addr, s.PodPhase = netip.AddrPort{}, "" }, want: "the pod does not exist"},
+		"a new pod":   {server: func(s *observe.Server) { s.Addr, s.PodPhase = netip.AddrPort{}, corev1.PodPending }, want: "the pod has no address yet"},
+		"an old pod":  {server: func(s *observe.Server) { s.Addr, s.PodPhase = netip.AddrPort{}, corev1.PodFailed }, want: "the pod has no address (Failed)"},
+		"a stuck pod": {server: func(s *observe.Server) { s.Addr, s.Message = netip.AddrPort{}, "Unschedulable" }, want: "Unschedulable"},
+	} {
+		z := testZone()
+		if tc.zone != nil {
+			tc.zone(z)
+		}
+		s := servers()
+		if tc.server != nil {
+			tc.server(&s[1])
+		}
+		got := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), s, []observe.Observation{serves(7, "192.0.2.1"), tc.answer}, asked.Add(time.Second), Past{}).Record(r)
+		if row := got.Servers[1]; row.Message != tc.want {
+			t.Errorf("%s: %q, want %q", name, row.Message, tc.want)
+		}
+		if !got.ObservedAt.Time.Equal(asked) {
+			t.Errorf("%s: observed at %v, want when the oldest answer came", name, got.ObservedAt)
+		}
+	}
+}
+
+func TestRowsAreBounded(t *testing.T) {
+	z := testZone()
+	r := testRecord(z)
+	desired := build(t, z, r)
+	var left []rrset.RRset
+	var keys []rrset.Key
+	for i := range maxObserved + 5 {
+		k := rrset.Key{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeTXT}
+		keys, left = append(keys, k), append(left, rrset.RRset{Key: k, TTL: 60, Rdata: []string{`"x"`}})
+	}
+	j := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7, left...), holds(desired, 7)}, asked, Past{})
+	if row := j.compare(j.servers[0], keys); len(row.Observed) != maxObserved || row.State != sync.StateDivergent {
+		t.Errorf("%s with %d RRsets, want %d", row.State, len(row.Observed), maxObserved)
 	}
 }
 

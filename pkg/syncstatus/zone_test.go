@@ -113,6 +113,21 @@ func TestZoneStatus(t *testing.T) {
 			want: zoneOutcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []sync.RecordCounts{all, all},
 				sync.Summary{Servers: 2, InSync: 1, Records: 2}, ""},
 		},
+		"one lost and one changed is no loss alone": {
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7), holds(d, 7, absent, rrset.RRset{Key: apexNS(d).Key, TTL: 60, Rdata: []string{"rogue.example.net."}})}
+			},
+			want: zoneOutcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []sync.RecordCounts{all, {OutOfSync: 2}},
+				sync.Summary{Servers: 2, InSync: 1, Records: 2, RecordsOutOfSync: 2}, ""},
+		},
+		"the zone is not programmed yet": {
+			zone: func(z *v1beta1.DNSZone) { z.Generation = 2 },
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
+			},
+			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
+				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
+		},
 		"a duplicate": {
 			problem: &Problem{"DuplicateZone", "declared twice"},
 			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), silent()} },
