@@ -163,30 +163,45 @@ func (t *tracker) joins() bool {
 	return len(t.joining) > 0
 }
 
-// What there is in a namespace that a watch of all namespaces comes to later is told at revisions that it has not heard.
+// What comes to be in a namespace of which there was nothing when a watch of all namespaces began is told, at revisions that
+// the watch has not heard.
 func TestNewNamespaceIsToldAtNewRevisions(t *testing.T) {
-	w := newWorld(t)
-	r := w.record(zone("example.test"), "www", "192.0.2.7")
-	w.apply(r)
-	w.eventually("the record is there", func() bool { return len(w.list(Query{}).Items) == 1 })
-	events := w.watch(Query{}, WatchOptions{ResourceVersion: w.list(Query{}).ResourceVersion, Bookmarks: true})
-	sub := events.Interface.(*subscription)
-	w.eventually("the watch has begun", func() bool { return !sub.begins(ns) })
+	for name, begin := range map[string]func(*world) WatchOptions{
+		"from a list":         func(w *world) WatchOptions { return WatchOptions{ResourceVersion: w.list(Query{}).ResourceVersion} },
+		"with all there is":   func(*world) WatchOptions { return WatchOptions{} },
+		"with nothing":        func(*world) WatchOptions { return WatchOptions{SendInitialEvents: new(false)} },
+		"with nothing, empty": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.record(zone("example.test"), "www", "192.0.2.7")
+			o := WatchOptions{SendInitialEvents: new(false)}
+			if begin != nil {
+				w.apply(r)
+				w.eventually("the record is there", func() bool { return len(w.list(Query{}).Items) == 1 })
+				o = begin(w)
+			}
+			o.Bookmarks = true
+			events := w.watch(Query{}, o)
+			sub := events.Interface.(*subscription)
+			w.eventually("the watch has begun", func() bool { return !sub.begins(ns) })
 
-	tracker := w.still("elsewhere")
-	r.Namespace = "elsewhere"
-	w.apply(r)
-	w.eventually("the watch comes to the namespace", func() bool { return tracker.has(sub) })
-	w.eventually("it is looked at", func() bool {
-		tracker.look()
-		return len(tracker.known) == 1
-	})
-	w.engine.hub.bookmark(sub)
-	heard, _ := parseRevision(events.bookmark().ResourceVersion)
-	w.steps(tracker, func() bool { return len(tracker.joined()) == 1 })
-	kind, s := events.next()
-	if rev, _ := parseRevision(s.ResourceVersion); kind != watch.Added || s.Namespace != "elsewhere" || rev <= heard {
-		t.Errorf("%s %s/%s at %d after a bookmark at %d", kind, s.Namespace, s.Name, rev, heard)
+			tracker := w.still("elsewhere")
+			r.Namespace = "elsewhere"
+			w.apply(r)
+			w.eventually("the watch comes to the namespace", func() bool { return tracker.has(sub) })
+			w.eventually("it is looked at", func() bool {
+				tracker.look()
+				return len(tracker.known) == 1
+			})
+			w.engine.hub.bookmark(sub)
+			heard, _ := parseRevision(events.bookmark().ResourceVersion)
+			w.steps(tracker, func() bool { return len(tracker.joined()) == 1 })
+			kind, s := events.next()
+			if rev, _ := parseRevision(s.ResourceVersion); kind != watch.Added || s.Namespace != "elsewhere" || rev <= heard {
+				t.Errorf("%s %s/%s at %d after a bookmark at %d", kind, s.Namespace, s.Name, rev, heard)
+			}
+		})
 	}
 }
 

@@ -123,9 +123,9 @@ func (h *hub) subscribe(ctx context.Context, s *subscription) {
 	for _, ns := range spaces {
 		s.initial[ns] = true
 	}
-	if len(spaces) == 0 && s.announceEnd {
+	if len(spaces) == 0 {
 		h.delivering.Lock()
-		h.mark(s, h.engine.revisions.current(), true)
+		h.begun(s)
 		h.delivering.Unlock()
 	}
 	for _, ns := range spaces {
@@ -273,6 +273,15 @@ func (h *hub) deliver(subs []*subscription, old, now *syncv1.SyncStatus, digest 
 	for _, s := range subs {
 		h.hear(s, rev)
 		s.offer(old, now, said)
+	}
+}
+
+// begun ends a watch's beginning. Of namespaces that come later it is told everything since then. h.delivering is held.
+func (h *hub) begun(s *subscription) {
+	now := h.engine.revisions.current()
+	s.from = min(s.from, now)
+	if s.announceEnd {
+		h.mark(s, now, true)
 	}
 }
 

@@ -165,8 +165,8 @@ func (t *tracker) begin(s *subscription) {
 			}
 		}
 	}
-	if s.initialDone(t.namespace) && s.announceEnd {
-		h.mark(s, t.engine.revisions.current(), true)
+	if s.initialDone(t.namespace) {
+		h.begun(s)
 	}
 }
 
