@@ -72,10 +72,7 @@ func (e *Engine) Watch(ctx context.Context, q Query, o WatchOptions) (watch.Inte
 	if err := e.ready(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, LongestWatch)
 	s, ctx := newSubscription(ctx, q)
-	stop := s.cancel
-	s.cancel = func() { stop(); cancel() }
 	s.count = func(t watch.EventType) { e.meter.events.WithLabelValues(string(t)).Inc() }
 	s.bookmarks, s.announceEnd = o.Bookmarks, o.Bookmarks && o.SendInitialEvents != nil && *o.SendInitialEvents
 	s.from, s.foreign, s.synthetic = from, foreign, synthetic

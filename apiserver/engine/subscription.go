@@ -51,8 +51,9 @@ type subscription struct {
 	begun bool
 }
 
+// newSubscription prepares a watch; it ends with the context that it gives.
 func newSubscription(ctx context.Context, q Query) (*subscription, context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, LongestWatch)
 	_, _, single := q.named()
 	return &subscription{
 		query: q, single: single, cancel: cancel, result: make(chan watch.Event), pending: map[object]int{}, wake: make(chan struct{}, 1),
