@@ -68,6 +68,12 @@ func (s *Serving) Run(ctx context.Context) {
 		return
 	}
 	go informer.RunWithContext(ctx)
+	s.keepFresh(ctx)
+}
+
+// keepFresh renews the certificate in time, until the context ends: k8s.io/apiserver asks for one only when it is told of
+// another.
+func (s *Serving) keepFresh(ctx context.Context) {
 	ticker := time.NewTicker(clockTick)
 	defer ticker.Stop()
 	for {

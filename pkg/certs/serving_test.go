@@ -1,11 +1,14 @@
 package certs
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,6 +100,50 @@ func TestServingRenews(t *testing.T) {
 			if (told > 0) != tc.want {
 				t.Errorf("listeners told %d times", told)
 			}
+		})
+	}
+}
+
+// Whoever does not ask at each handshake, as the API server, is given another certificate within a minute of the present
+// one's becoming due, also when it does so because the clock is set.
+func TestServingLooksAtTheClock(t *testing.T) {
+	tests := map[string]struct {
+		pass, jump time.Duration
+		want       bool
+	}{
+		"young":       {pass: 84 * time.Hour},
+		"two thirds":  {pass: 112 * time.Hour, want: true},
+		"set forward": {jump: 30 * 24 * time.Hour, want: true},
+		"set back":    {jump: -24 * time.Hour, want: true},
+		"a bit back":  {jump: -30 * time.Minute},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				authority := settle(t, State{}, time.Now())
+				time.Sleep(48 * time.Hour)
+				var jump atomic.Int64
+				s := NewServing(nil, SecretKey("ns"), ServiceNames("a", "b")...)
+				s.now = func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+				useSecret(t, s, authority)
+				var told countingListener
+				s.AddListener(&told)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go s.keepFresh(ctx)
+
+				time.Sleep(tc.pass)
+				jump.Store(int64(tc.jump))
+				time.Sleep(clockTick)
+				synctest.Wait()
+				if (told > 0) != tc.want {
+					t.Errorf("told of %d new certificates", told)
+				}
+				content, _ := s.CurrentCertKeyContent()
+				if present, err := parseCerts(content); err != nil || due(present[0], s.now()) {
+					t.Errorf("the present certificate is due: %v", err)
+				}
+			})
 		})
 	}
 }
