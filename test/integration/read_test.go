@@ -3,7 +3,6 @@ package integration
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -235,84 +234,6 @@ func (f *fixture) keepStopping(pod string) (end func()) {
 		wg.Wait()
 	}
 }
-
-// Only who may read the namespace is told anything about it.
-func TestReadByPersona(t *testing.T) {
-	f := newFixture(t, "persona.example", 1, 0)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.inStep("arecord.www", 1)
-	other := kube.Namespace(t, "it")
-	f.create(&rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "viewer"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "viewer"}},
-	})
-	// A right may also be to one object alone.
-	f.create(&rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "one"},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{syncv1.GroupName}, Resources: []string{"syncstatuses"}, ResourceNames: []string{"arecord.www"}, Verbs: []string{"get"},
-		}},
-	}, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "one"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "one"},
-		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "one"}},
-	})
-	as := func(user string, args ...string) error {
-		out, err := kube.TryKubectl(t, "", append([]string{"--as", user}, args...)...)
-		switch {
-		case strings.Contains(out, "Forbidden") || strings.Contains(out, "forbidden"):
-			if strings.Contains(out, "persona.example") {
-				t.Errorf("%s learns about the zone from: %s", user, out)
-			}
-			return errForbidden
-		case err != nil:
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	}
-	// The binding takes effect a moment after it was written.
-	kube.Eventually(t, settle, func(context.Context) error { return as("viewer", "-n", f.namespace, "get", "syncstatus") })
-	for _, args := range [][]string{
-		{"get", "syncstatus"},
-		{"get", "syncstatus", "arecord.www"},
-		{"get", "syncstatus", "--field-selector", "metadata.name=arecord.www"},
-		{"get", "syncstatus", "--watch", "--request-timeout=2s"},
-		{"get", "syncstatus", "bind9cluster.dns"},
-		{"get", "syncstatus", "--field-selector", "zone=persona.example"},
-		{"get", "dnszones.sync.bindy.firestoned.io", "main", "--subresource=syncstatus"},
-		{"get", "bind9clusters.sync.bindy.firestoned.io", "dns", "--subresource=syncstatus"},
-		{"get", "arecords.sync.bindy.firestoned.io", "www", "--subresource=syncstatus"},
-	} {
-		if err := as("viewer", append([]string{"-n", f.namespace}, args...)...); errors.Is(err, errForbidden) {
-			t.Errorf("viewer may not %v", args)
-		}
-		for _, space := range []string{f.namespace, other} {
-			if err := as("nobody", append([]string{"-n", space}, args...)...); !errors.Is(err, errForbidden) {
-				t.Errorf("nobody may %v in %s: %v", args, space, err)
-			}
-		}
-		if err := as("viewer", append([]string{"-n", other}, args...)...); !errors.Is(err, errForbidden) {
-			t.Errorf("viewer may %v in another namespace: %v", args, err)
-		}
-	}
-	kube.Eventually(t, settle, func(context.Context) error {
-		return as("one", "-n", f.namespace, "get", "syncstatus", "arecord.www")
-	})
-	for _, args := range [][]string{{"dnszone.main"}, {}, {"--field-selector", "metadata.name=arecord.www"}} {
-		if err := as("one", append([]string{"-n", f.namespace, "get", "syncstatus"}, args...)...); !errors.Is(err, errForbidden) {
-			t.Errorf("who may see one object may get %v: %v", args, err)
-		}
-	}
-	if err := as("viewer", "get", "syncstatus", "-A"); !errors.Is(err, errForbidden) {
-		t.Errorf("viewer may list all namespaces: %v", err)
-	}
-	if err := as("viewer", "-n", f.namespace, "delete", "syncstatus", "arecord.www"); err == nil {
-		t.Error("viewer may delete")
-	}
-}
-
-var errForbidden = errors.New("forbidden")
 
 // A DNSEndpoint publishes in a zone of another namespace that lets it in, and each side is told of the other what it has
 // to know: names and servers.

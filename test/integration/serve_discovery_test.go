@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,9 @@ func TestServeDiscovery(t *testing.T) {
 		for _, path := range []string{group, "/apis/" + syncv1.GroupName, "/apis", "/openapi/v3" + group, "/openapi/v3", "/openapi/v2"} {
 			l.note("discovery", discovering.of(l.get(path))())
 		}
+	}
+	if code, said, err := f.directly()(ctx, "/readyz?verbose", nil); err != nil || code != http.StatusOK || !strings.Contains(said, "[+]informers-synced ok") {
+		t.Errorf("the API server is not ready for want of a DNS server: %d %s %v", code, said, err)
 	}
 	kube.Eventually(t, settle, func(context.Context) error {
 		if asking.count() < 8 {
