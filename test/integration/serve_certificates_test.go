@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,9 @@ func TestServeCertificates(t *testing.T) {
 		}
 		f.published(want)
 	})
+	for name, made := range map[string]time.Duration{"set forward": -certs.DefaultPolicy.CALife - time.Hour, "set back": 48 * time.Hour} {
+		f.sub("a clock that is "+name+" costs the authority its place", func(f *fixture) { f.otherTime(time.Now().Add(made)) })
+	}
 }
 
 const apiService = "v1alpha1.sync.bindy.firestoned.io"
@@ -154,6 +158,41 @@ func (f *fixture) rollOver() []byte {
 		f.presents(face, port, cert)
 	}
 	return cert
+}
+
+// otherTime has the authority be one that was made at another time and is not valid now, as it is for a clock that was set, and
+// waits until everything works with its successor.
+func (f *fixture) otherTime(made time.Time) {
+	f.Helper()
+	cert, key := newAuthority(f.T, made)
+	kube.Eventually(f, settle, func(ctx context.Context) error { // until the keeper does not write in between
+		secret := f.authoritySecret(ctx)
+		secret.Data = map[string][]byte{"ca.crt": cert, "ca.key": key, "bundle.crt": append(bytes.Clone(cert), secret.Data["ca.crt"]...)}
+		return f.client.Update(ctx, secret)
+	})
+	var now *corev1.Secret
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		now = f.authoritySecret(ctx)
+		state, err := certs.ReadSecret(now)
+		if err != nil {
+			return err
+		}
+		over := func(c *x509.Certificate) bool { return c.NotAfter.Before(time.Now()) }
+		if bytes.Equal(now.Data["ca.crt"], cert) || state.Next != nil || slices.ContainsFunc(state.Retired, over) {
+			return errors.New("the keeper has not done yet")
+		}
+		return nil
+	})
+	f.published(now.Data["bundle.crt"])
+	for face, port := range map[string]string{"apiserver": "8443", "webhook": "9443"} {
+		f.presents(face, port, now.Data["ca.crt"])
+	}
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		if _, err := f.status(ctx, "arecord.www"); err != nil {
+			return err
+		}
+		return f.client.Create(ctx, f.a("probe", "probe", "192.0.2.9"), client.DryRunAll)
+	})
 }
 
 // presents waits until every replica of a face shows a certificate that this authority signed.
