@@ -20,8 +20,8 @@ import (
 
 const budgets = "manifests/components/high-availability/disruption-budgets.yaml"
 
-// Replicas come and go, by an upgrade and by evictions, while clients ask and watch: no request fails, and a watch goes on
-// where it was.
+// Replicas come and go, by upgrades and by evictions, while clients ask and watch: no request fails, and a watch goes on
+// where it was. A single replica that is replaced is no exception.
 func TestServeRestart(t *testing.T) {
 	f := newFixture(t, "restart.example", 1, 0)
 	record := f.a("www", "www", "192.0.2.1")
@@ -36,7 +36,7 @@ func TestServeRestart(t *testing.T) {
 		stop()
 		l.judge()
 	}()
-	for _, step := range []func(){f.twoReplicas, f.restart, f.evict} {
+	for _, step := range []func(){f.restart, f.twoReplicas, f.restart, f.evict} {
 		step()
 		change(f, record, func(r *v1beta1.ARecord) { r.Spec.TTL = new(int64(300 + record.Generation)) })
 		kube.Eventually(t, settle, func(context.Context) error {
@@ -112,10 +112,12 @@ func (f *fixture) restart() {
 	f.rolloutDone()
 }
 
-// evict has a pod of each face go as it does when its node is drained, and waits for its end: the budgets allow it.
+// evict has a pod of each face go as it does when its node is drained, and waits for its end: the budgets, of which each knows
+// the pods of its face, allow that one goes.
 func (f *fixture) evict() {
 	f.Helper()
 	for _, face := range faces {
+		kube.Kubectl(f, "", "-n", system, "wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "poddisruptionbudget/lockstep-"+face, "--timeout=60s")
 		pods := slices.DeleteFunc(f.podsOf(f.Context(), face), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 		kube.Eventually(f, 2*settle, func(ctx context.Context) error { // refused while the budget is not known to be met
 			return client.IgnoreNotFound(f.client.SubResource("eviction").Create(ctx, &pods[0], &policyv1.Eviction{}))
