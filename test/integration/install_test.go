@@ -44,13 +44,14 @@ patches:
 		t.Errorf("something still names %s:\n%s", system, around(rendered, system))
 	}
 	for what, want := range map[string]int{
-		`["dns-controller"`:                      4, // conditions
-		`"system:serviceaccount:team-dns:"`:      4,
-		"serviceAccountName: dns-controller\n":   1,
-		"value: dns-controller\n":                1, // what the webhook is told
-		"- kube-system\n      - team-dns\n":      7, // one for each webhook
-		"resourceNames:\n  - team-dns\n":         1,
-		"kind: ServiceAccount\n  name: dns-cont": 2, // the subjects of the bindings
+		`["dns-controller"`:                                 4, // conditions
+		`"system:serviceaccount:team-dns:"`:                 4,
+		"serviceAccountName: dns-controller\n":              1,
+		"value: dns-controller\n":                           1, // what the webhook is told
+		"- kube-system\n      - team-dns\n":                 7, // one for each webhook
+		"resourceNames:\n  - team-dns\n":                    1,
+		"kind: ServiceAccount\n  name: dns-cont":            2, // the subjects of the bindings
+		"authentication-reader\n  namespace: kube-system\n": 1,
 	} {
 		if got := strings.Count(rendered, what); got != want {
 			t.Errorf("%d times %q, want %d", got, what, want)
