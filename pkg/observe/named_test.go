@@ -235,6 +235,45 @@ func TestMaxAgeAndInvalidate(t *testing.T) {
 	}
 }
 
+// TestZoneMovesOnWhileItIsLookedAt: what is told is of one moment, that of the transfer.
+func TestZoneMovesOnWhileItIsLookedAt(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
+	w := newWriter(t, s, observe.New(observe.Options{}).Serial(t.Context(), s.Addr, zone).SOA)
+	proxy := named.StartProxy(t, s.Addr)
+	var once sync.Once
+	proxy.Filter(func(network string, reply []byte) ([]byte, error) {
+		if network == "udp" {
+			once.Do(func() { w.create("new") })
+		}
+		return reply, nil
+	})
+	obs := observe.New(observe.Options{Timeout: time.Minute}).Observe(t.Context(), proxy.Addr, zone, &s.Transfer, time.Now())
+	if obs.Mirror == nil || obs.SOA != w.soa || obs.Serial != w.soa.Serial || obs.Mirror.SOA != w.soa || obs.Mirror.Len() != 3 {
+		t.Errorf("%+v, want serial %d with the new name", obs, w.soa.Serial)
+	}
+}
+
+// TestSOAChangesOnItsSerial: another SOA is another content, whatever the serial.
+func TestSOAChangesOnItsSerial(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
+	o := observe.New(observe.Options{})
+	look := func() observe.Observation { return o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now()) }
+	first := look()
+	file := filepath.Join(s.Dir, "example.test.zone")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	if err := os.WriteFile(file, []byte(strings.Replace(string(content), " 86400 60", " 86400 30", 1)+"extra A 192.0.2.77\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+	if obs := look(); obs.Serial != first.Serial || obs.SOA.Minimum != 30 || obs.Mirror == nil || obs.Mirror.SOA != obs.SOA || obs.Mirror.Len() != first.Mirror.Len()+1 {
+		t.Errorf("%+v after %+v", obs, first)
+	}
+}
+
 // TestReplaced: whoever wants to know what a server had before is told, also when it was not built on.
 func TestReplaced(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
