@@ -47,8 +47,10 @@ func (k *known) remember(s *syncv1.SyncStatus, digest uint64) {
 
 // judge computes what has changed. A zone is first judged when all its servers have been heard, or when a new watcher has
 // waited for them long enough. While answers to a new declaration are awaited, it is told of objects only that they are on
-// their way: that they are not programmed yet needs no answer, anything else does.
+// their way: that they are not programmed yet needs no answer, anything else does. Of what is put off its zone keeps the
+// suspicion.
 func (t *tracker) judge() {
+	wait := t.recall()
 	if len(t.dirty) == 0 {
 		return
 	}
@@ -62,7 +64,7 @@ func (t *tracker) judge() {
 	}
 	for _, w := range now {
 		holding := w.holding()
-		suspects := w.suspects
+		suspects, early := w.suspects, []object(nil)
 		if w.all {
 			suspects = w.members
 		}
@@ -73,6 +75,8 @@ func (t *tracker) judge() {
 			case s == nil || holding && s.Status.Phase != syncv1.PhasePropagating:
 			case t.verify(w, s):
 				w.unverified[key] = struct{}{}
+			case t.putOff(k, s, wait):
+				early = append(early, key)
 			default:
 				t.tell(k, s)
 			}
@@ -81,6 +85,9 @@ func (t *tracker) judge() {
 			w.all = false
 			clear(w.suspects)
 			delete(t.dirty, w)
+			for _, key := range early {
+				w.suspect(key)
+			}
 		}
 	}
 }

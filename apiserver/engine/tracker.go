@@ -24,7 +24,7 @@ const (
 // again. One goroutine owns all fields but those under mu.
 //
 // tracker.go holds its life, follow.go and follow_fleet.go what it follows, ask.go the servers, listen.go what these tell
-// unasked, tell.go the verdicts.
+// unasked, tell.go the verdicts, pace.go when it is too soon for one.
 type tracker struct {
 	engine    *Engine
 	namespace string
@@ -46,6 +46,8 @@ type tracker struct {
 	zones map[zoneKey]*watched
 	// dirty are the zones of which something is to be judged again.
 	dirty map[*watched]struct{}
+	// due is when watchers are told of what has been put off; zero when nothing has been.
+	due   time.Time
 	known map[object]*known
 	// everything is true when all objects of the namespace are followed, not only those that watches name.
 	everything bool

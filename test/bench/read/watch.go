@@ -36,6 +36,7 @@ func (b *bench) watch(ctx context.Context) error {
 	}
 	defer peers.disperse()
 	time.Sleep(3 * time.Second) // until all have begun, whatever came with that
+	ours.count()
 	var fromServed, fromChanged rig.Times
 	for i := range *changes {
 		took, err := b.change(ctx, ours, i)
@@ -48,6 +49,7 @@ func (b *bench) watch(ctx context.Context) error {
 		}
 		fromChanged = append(fromChanged, took)
 	}
+	fmt.Printf("a watcher of all kinds is told %.1f times of a change\n", float64(ours.count())/float64(*watchers**changes))
 	fmt.Printf("from served everywhere to all %d watchers:         %s\n", *watchers, fromServed)
 	fmt.Printf("from a ConfigMap's change to all its %d watchers: %s\n", *watchers, fromChanged)
 	b.Result("watch", rig.Ms(fromServed.Quantile(.5)), rig.Ms(fromChanged.Quantile(.5)), "ms",
@@ -96,6 +98,8 @@ type crowd struct {
 	told    map[int]bool
 	last    time.Time
 	all     chan struct{}
+	// lines counts what all of them have read.
+	lines int
 }
 
 // crowd begins the watches, of what comes after a list, and returns when each has been answered.
@@ -148,6 +152,7 @@ func (c *crowd) hear(watcher int, line []byte) {
 	at := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.lines++
 	if c.awaited == nil || c.told[watcher] {
 		return
 	}
@@ -161,6 +166,15 @@ func (c *crowd) hear(watcher int, line []byte) {
 		c.awaited = nil
 		close(c.all)
 	}
+}
+
+// count gives how many lines have come since it was last asked.
+func (c *crowd) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.lines
+	c.lines = 0
+	return n
 }
 
 // since waits until everybody was told, and measures until then.
