@@ -34,8 +34,10 @@ func TestServeOutage(t *testing.T) {
 	f.scaleAPIServer(0)
 
 	f.sub("others are not disturbed", func(f *fixture) {
-		for _, args := range []string{"get pods", "get all", "get arecords", "get dnszones", "explain configmap", "api-resources --api-group=bindy.firestoned.io"} {
-			f.kubectl(strings.Fields(args)...)
+		f.undisturbed()
+		out, err := kube.TryKubectl(f, "", "-n", f.namespace, "get", "dns", "--cache-dir="+f.TempDir())
+		if !strings.Contains(out, "arecord.bindy.firestoned.io/www") || err != nil && !strings.Contains(out, "(get syncstatuses.sync.bindy.firestoned.io)") {
+			f.Errorf("kubectl get dns: %v\n%s", err, out)
 		}
 		f.create(f.a("new", "new", "192.0.2.2"))
 		f.served("new.outage.example.", "A", "192.0.2.2")
@@ -46,6 +48,8 @@ func TestServeOutage(t *testing.T) {
 	}
 	f.sub("a namespace is emptied and waits for the APIService to go", func(f *fixture) {
 		f.stale()
+		f.undisturbed()
+		f.kubectl("get", "dns", "--cache-dir="+f.TempDir())
 		name := f.endless()
 		kube.Kubectl(f, "", "delete", "apiservice", apiService)
 		f.ends(name)
@@ -58,6 +62,24 @@ func TestServeOutage(t *testing.T) {
 		f.scaleAPIServer(1)
 		f.ends(name)
 	})
+}
+
+// undisturbed looks at what has nothing to do with the API, as somebody does whose kubectl remembers nothing of the cluster.
+func (f *fixture) undisturbed() {
+	f.Helper()
+	for _, args := range []string{"get pods", "get all", "get arecords", "get dnszones", "explain configmap"} {
+		f.kubectl(append(strings.Fields(args), "--cache-dir="+f.TempDir())...)
+	}
+	// It lists everything else, and may end with an error that names what it cannot.
+	out, err := kube.TryKubectl(f, "", "api-resources", "--cache-dir="+f.TempDir())
+	for _, want := range []string{"deployments", "flowschemas", "arecords", "dnsendpoints"} {
+		if !strings.Contains(out, want) {
+			f.Errorf("kubectl api-resources lacks %s: %v\n%s", want, err, out)
+		}
+	}
+	if err != nil && !strings.Contains(out, "sync.bindy.firestoned.io") {
+		f.Errorf("kubectl api-resources: %v\n%s", err, out)
+	}
 }
 
 // stale waits until kube-apiserver has noticed that it cannot tell any more what the API holds. It looks once a minute.
