@@ -307,7 +307,7 @@ func TestReplaced(t *testing.T) {
 func TestDeadServer(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
 	s.Pause()
-	o := observe.New(observe.Options{Timeout: 200 * time.Millisecond, Questions: 8})
+	o := observe.New(observe.Options{Timeout: time.Second, Questions: 8})
 	ask := func(ctx context.Context, n int) time.Duration {
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -324,7 +324,7 @@ func TestDeadServer(t *testing.T) {
 		wg.Wait()
 		return time.Since(start)
 	}
-	if took := ask(t.Context(), 1000); took > 12*time.Second {
+	if took := ask(t.Context(), 1000); took > time.Minute {
 		t.Errorf("took %s", took)
 	}
 	s.Resume()
@@ -332,7 +332,7 @@ func TestDeadServer(t *testing.T) {
 	s.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if took := ask(ctx, 100); took > 2*time.Second {
+	if took := ask(ctx, 100); took > 8*time.Second {
 		t.Errorf("took %s with a deadline of 50 ms", took)
 	}
 }
