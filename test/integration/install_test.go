@@ -7,39 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
 // Kustomize alone installs into another namespace and with another account of the controller: nothing of what it gives
-// names the usual ones, and kube-apiserver takes the conditions.
+// names the usual ones, and kube-apiserver takes the conditions. TestMainJobUninstall shows that it works.
 func TestInstallElsewhere(t *testing.T) {
 	kube.Install(t)
-	manifests := filepath.Join(kube.Root(t), "manifests")
-	overlay, err := os.MkdirTemp(filepath.Join(manifests, "overlays"), "elsewhere-") // Kustomize takes relative paths alone.
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(overlay); err != nil {
-			t.Error(err)
-		}
-	})
-	text := `apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-namespace: team-dns
-resources: [../../base]
-components: [../../components/high-availability, ../../components/network-policy]
-transformers: [../../references]
-patches:
-- target: {kind: ServiceAccount, name: lockstep-controller}
-  options: {allowNameChange: true}
-  patch: |-
-    - {op: replace, path: /metadata/name, value: dns-controller}
-`
-	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	rendered := kube.Kubectl(t, "", "kustomize", overlay)
+	rendered := kube.Kubectl(t, "", "kustomize", elsewhere(t, "../../base", "../../components/high-availability", "../../components/network-policy"))
 	if strings.Contains(rendered, system) {
 		t.Errorf("something still names %s:\n%s", system, around(rendered, system))
 	}
@@ -62,6 +40,58 @@ patches:
 			kube.Kubectl(t, document, "apply", "--dry-run=server", "-f", "-")
 		}
 	}
+}
+
+// elsewhere makes an overlay, as docs/install.md describes it, that installs into the namespace team-dns and calls the
+// controller's account dns-controller.
+func elsewhere(t *testing.T, resource string, components ...string) (overlay string) {
+	t.Helper()
+	overlay, err := os.MkdirTemp(filepath.Join(kube.Root(t), "manifests", "overlays"), "elsewhere-") // Kustomize takes relative paths alone.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(overlay); err != nil {
+			t.Error(err)
+		}
+	})
+	text := `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: team-dns
+resources: [` + resource + `]
+components: [` + strings.Join(components, ", ") + `]
+transformers: [../../references]
+patches:
+- target: {kind: ServiceAccount, name: lockstep-controller}
+  options: {allowNameChange: true}
+  patch: |-
+    - {op: replace, path: /metadata/name, value: dns-controller}
+`
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// worksElsewhere installs into another namespace, with another account of the controller, has zones and records go through
+// all faces there, and uninstalls again.
+func worksElsewhere(t *testing.T) {
+	overlay := elsewhere(t, "../default")
+	defer kube.Kubectl(t, "", "delete", "-k", overlay, "--ignore-not-found", "--timeout=150s")
+	kube.InstallOverlay(t, overlay, "team-dns")
+	f := newFixture(t, "elsewhere.example", 1, 1)
+	www := f.a("www", "www", "192.0.2.1")
+	f.create(www)
+	f.inStep("arecord.www", 2)
+	if err := f.client.Create(t.Context(), f.a("other", "www", "192.0.2.300"), client.DryRunAll); !apierrors.IsInvalid(err) {
+		t.Errorf("a bad record: %v", err)
+	}
+	// Admission lets nobody but the controller take the finalizer away, and knows it by its account.
+	if err := f.client.Delete(t.Context(), www); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(www)
+	f.served("www.elsewhere.example.", "A")
 }
 
 // around gives the lines that hold a word, with their numbers.

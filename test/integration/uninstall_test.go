@@ -43,6 +43,8 @@ func TestMainJobUninstall(t *testing.T) {
 		return nil
 	})
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=120s")
+	t.Run("and comes back in another namespace", worksElsewhere)
+	f.nothingLeft()
 }
 
 // Without a controller the deletion waits for the command of docs/uninstall.md, and a namespace with it. That the API server is

@@ -170,10 +170,18 @@ func Reinstall(t testing.TB) {
 	}
 }
 
-func runInstall(t testing.TB) error {
+// InstallOverlay installs Lockstep from another overlay than usual, which sets the namespace.
+func InstallOverlay(t testing.TB, overlay, namespace string) {
+	t.Helper()
+	if err := runInstall(t, "OVERLAY="+overlay, "NAMESPACE="+namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runInstall(t testing.TB, env ...string) error {
 	t.Helper()
 	Config(t)
-	if out, err := run(Root(t), nil, "test/install"); err != nil {
+	if out, err := run(Root(t), nil, "env", append(env, "test/install")...); err != nil {
 		return fmt.Errorf("installing Lockstep: %w\n%s", err, out)
 	}
 	return nil
