@@ -127,7 +127,7 @@ func (f *fixture) askedDirectly(other string) {
 		paths  []string
 	}{
 		"reader": {reader, http.StatusForbidden, []string{
-			group + "/syncstatuses", group + "/syncstatuses?fieldSelector=metadata.namespace%3D" + f.namespace, there + "/syncstatuses?watch=true",
+			group + "/syncstatuses", group + "/syncstatuses?fieldSelector=metadata.namespace%3D" + f.namespace, there + "/syncstatuses?watch=true&timeoutSeconds=1",
 			there + "/syncstatuses?fieldSelector=metadata.namespace%3D" + f.namespace, there + "/syncstatuses/arecord.www", "/metrics", "/debug/pprof/",
 		}},
 		"nobody":              {nil, http.StatusForbidden, []string{here + "/syncstatuses", here + "/syncstatuses/arecord.www", here + "/syncstatuses/arecord.none", here + "/arecords/www/syncstatus", "/metrics"}},
