@@ -80,9 +80,11 @@ func (t *tracker) askAgain(w *watched, i int) {
 	t.askOne(w, i)
 }
 
-// verify has the content of servers that look wrong by a SyncStatus transferred anew, and tells whether that is awaited.
-func (t *tracker) verify(w *watched, s *syncv1.SyncStatus) (awaited bool) {
+// verify has the content of servers that look wrong by a SyncStatus transferred anew, and what it is about looked up, unless
+// watchers know already. It tells whether that is awaited.
+func (t *tracker) verify(w *watched, k *known, s *syncv1.SyncStatus) (awaited bool) {
 	zone := w.view.declared.ZoneName()
+	var found time.Time
 	for r := range s.Servers {
 		row := &s.Servers[r]
 		if !doubtful(row, zone) {
@@ -92,13 +94,17 @@ func (t *tracker) verify(w *watched, s *syncv1.SyncStatus) (awaited bool) {
 		if i < 0 {
 			continue
 		}
+		if w.answers[i].At.After(found) {
+			found = w.answers[i].At
+		}
 		if t.engine.verified.doubt(w.view.servers[i].Addr, zone) && !w.verifying[i] {
 			w.verifying[i] = true
 			t.askAgain(w, i)
 		}
 		awaited = awaited || w.verifying[i]
 	}
-	return awaited
+	news := !k.isTold || k.digest != t.engine.memory.digest(s)
+	return news && !found.IsZero() && t.confirm(k, found) || awaited
 }
 
 // release has the members judged that waited for content to be transferred anew, once none is.

@@ -14,6 +14,8 @@ type known struct {
 	subject
 	told
 	isTold bool
+	// confirmed is since when it is surely as declared now.
+	confirmed time.Time
 	// asking is true while the servers of an instance or a cluster are being asked, again when they are to be once more.
 	asking, again bool
 }
@@ -73,6 +75,7 @@ func (t *tracker) takeNews() (n news, named map[object]bool, all bool) {
 // look takes over what has changed, asks the servers of zones where that matters, and judges what needs no server.
 func (t *tracker) look() {
 	n, named, everything := t.takeNews()
+	defer t.takeConfirmed(n.confirmed)
 	t.askNoticed(n.noticed)
 	if n.all && (everything != t.everything || !everything) {
 		t.lookAtAll(named, everything)

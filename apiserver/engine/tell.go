@@ -68,12 +68,12 @@ func (t *tracker) judge() {
 		if w.all {
 			suspects = w.members
 		}
-		for key := range suspects {
+		for _, key := range zoneLast(w, suspects) {
 			k := t.known[key]
 			s := t.statusOf(k)
 			switch {
 			case s == nil || holding && s.Status.Phase != syncv1.PhasePropagating:
-			case t.verify(w, s):
+			case t.verify(w, k, s):
 				w.unverified[key] = struct{}{}
 			case t.putOff(k, s, wait):
 				early = append(early, key)
@@ -90,6 +90,20 @@ func (t *tracker) judge() {
 			}
 		}
 	}
+}
+
+// zoneLast puts a zone behind its objects, for which it waits.
+func zoneLast(w *watched, suspects map[object]struct{}) []object {
+	keys, self := make([]object, 0, len(suspects)), zoneObject(w.key)
+	for key := range suspects {
+		if key != self {
+			keys = append(keys, key)
+		}
+	}
+	if _, among := suspects[self]; among {
+		keys = append(keys, self)
+	}
+	return keys
 }
 
 // statusOf is an object's SyncStatus by the last judgements; nil while one of its zones has none, or knows nothing of it.

@@ -24,7 +24,7 @@ const (
 // again. One goroutine owns all fields but those under mu.
 //
 // tracker.go holds its life, follow.go and follow_fleet.go what it follows, ask.go the servers, listen.go what these tell
-// unasked, tell.go the verdicts, pace.go when it is too soon for one.
+// unasked, tell.go the verdicts, pace.go when it is too soon for one, confirm.go when it may be about what is no more.
 type tracker struct {
 	engine    *Engine
 	namespace string
@@ -49,19 +49,24 @@ type tracker struct {
 	// due is when watchers are told of what has been put off; zero when nothing has been.
 	due   time.Time
 	known map[object]*known
+	// confirming are the objects that are being read past the caches.
+	confirming map[object]struct{}
 	// everything is true when all objects of the namespace are followed, not only those that watches name.
 	everything bool
 }
 
-// news is what a tracker has to look at: the objects that changed, instances and pods, or all that there is; and what
-// servers have told.
+// news is what a tracker has to look at: the objects that changed, instances and pods, or all that there is; what
+// servers have told; and which objects have been looked up, and since when.
 type news struct {
 	touched    map[object]struct{}
 	noticed    map[notice]struct{}
+	confirmed  map[object]time.Time
 	fleet, all bool
 }
 
-func noNews() news { return news{touched: map[object]struct{}{}, noticed: map[notice]struct{}{}} }
+func noNews() news {
+	return news{touched: map[object]struct{}{}, noticed: map[notice]struct{}{}, confirmed: map[object]time.Time{}}
+}
 
 // joining is a watch that has not begun yet.
 type joining struct {
@@ -84,7 +89,7 @@ func makeTracker(ctx context.Context, e *Engine, namespace string) *tracker {
 		engine: e, namespace: namespace, ctx: ctx, cancel: cancel,
 		woken: make(chan struct{}, 1), answers: make(chan answer, 64), askedFleets: make(chan askedFleet, 64), fleetsAsked: time.Now(),
 		subs: map[*subscription]struct{}{}, joining: map[*subscription]*joining{}, news: noNews(),
-		zones: map[zoneKey]*watched{}, dirty: map[*watched]struct{}{}, known: map[object]*known{},
+		zones: map[zoneKey]*watched{}, dirty: map[*watched]struct{}{}, known: map[object]*known{}, confirming: map[object]struct{}{},
 	}
 }
 
