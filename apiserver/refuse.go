@@ -60,18 +60,10 @@ func readOnly(kind syncstatus.Kind, name string) string {
 	if name == "" {
 		return said + fmt.Sprintf("Change the object that it is about, in group %s or %s", v1beta1.GroupName, v1alpha1.GroupVersion.Group)
 	}
-	return said + fmt.Sprintf("Change %s %s, in group %s", kind.Kind, name, groupOf(kind))
+	return said + fmt.Sprintf("Change %s %s, in group %s", kind.Kind, name, kind.GroupVersion().Group)
 }
 
 func onlySubresource(kind syncstatus.Kind) string {
 	return fmt.Sprintf("group %s has of %s only the subresource syncstatus of one object by its name; the objects themselves are in group %s",
-		sync.GroupName, kind.Resource, groupOf(kind))
-}
-
-// groupOf is the group in which objects of a kind are stored.
-func groupOf(kind syncstatus.Kind) string {
-	if kind == syncstatus.EndpointKind {
-		return v1alpha1.GroupVersion.Group
-	}
-	return v1beta1.GroupVersion.Group
+		sync.GroupName, kind.Resource, kind.GroupVersion().Group)
 }

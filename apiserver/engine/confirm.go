@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -18,11 +17,11 @@ func (t *tracker) confirm(k *known, found time.Time) (awaited bool) {
 	if _, underWay := t.confirming[k.key]; underWay {
 		return true
 	}
-	kind := slices.IndexFunc(syncstatus.Kinds(), func(kind syncstatus.Kind) bool { return kind.Kind == k.key.Kind })
+	kind, _, _ := syncstatus.ParseName(nameOf(k.key))
 	switch {
-	case k.key.Kind == syncstatus.ZoneKind.Kind:
+	case kind == syncstatus.ZoneKind:
 		return len(t.confirming) > 0
-	case kind < 0, !k.confirmed.Before(found), len(t.confirming) >= confirmMost:
+	case !k.confirmed.Before(found), len(t.confirming) >= confirmMost:
 		return false
 	}
 	t.confirming[k.key] = struct{}{}
@@ -31,7 +30,7 @@ func (t *tracker) confirm(k *known, found time.Time) (awaited bool) {
 		ctx, cancel := context.WithTimeout(t.ctx, t.engine.options.Deadline)
 		defer cancel()
 		// Without an answer the caches are believed.
-		_ = t.engine.freshen(ctx, syncstatus.Kinds()[kind], key)
+		_ = t.engine.freshen(ctx, kind, key)
 		t.mu.Lock()
 		t.touched[key], t.confirmed[key] = struct{}{}, began
 		t.mu.Unlock()

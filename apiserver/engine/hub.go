@@ -290,12 +290,11 @@ func (h *hub) mark(s *subscription, rev uint64, endOfInitial bool) {
 
 // hear takes down what a watch is handed. h.delivering is held.
 func (h *hub) hear(s *subscription, rev uint64) {
-	if !s.single {
+	if s.single {
+		h.engine.memory.hear(s.only, rev)
+	} else {
 		h.heard.note(s.query.Namespace, rev)
-		return
 	}
-	_, key, _ := s.query.named()
-	h.engine.memory.hear(key, rev)
 }
 
 // bookmark sends a bookmark, once the watch has begun everywhere.

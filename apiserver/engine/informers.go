@@ -82,17 +82,14 @@ func NewInformers(config *rest.Config, home string) (*Informers, error) {
 		return nil, fmt.Errorf("making a client for metadata: %w", err)
 	}
 	inf.live = func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
+		resource := kind.GroupVersion().WithResource(kind.Resource)
 		if name == "" || len(content.IsPathSegmentName(name)) > 0 {
-			return nil, apierrors.NewNotFound(v1beta1.Resource(kind.Resource), name) // such as "..", which leads elsewhere
-		}
-		group := v1beta1.GroupVersion
-		if kind == syncstatus.EndpointKind {
-			group = v1alpha1.GroupVersion
+			return nil, apierrors.NewNotFound(resource.GroupResource(), name) // such as "..", which leads elsewhere
 		}
 		if kind == syncstatus.GlobalClusterKind || kind == syncstatus.ProviderKind {
 			namespace = ""
 		}
-		return heads.Resource(group.WithResource(kind.Resource)).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		return heads.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
 	return inf, nil
 }

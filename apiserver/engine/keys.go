@@ -57,8 +57,7 @@ func secrets(client kubernetes.Interface) func(context.Context, types.Namespaced
 func (k *keys) get(ctx context.Context, secret types.NamespacedName) *wire.Key {
 	k.mu.Lock()
 	kept := k.kept[secret]
-	if kept == nil || kept.expired(k.now()) {
-		now := k.now()
+	if now := k.now(); kept == nil || kept.expired(now) {
 		maps.DeleteFunc(k.kept, func(_ types.NamespacedName, other *keptKey) bool { return other.expired(now) })
 		kept = &keptKey{ready: make(chan struct{})}
 		k.kept[secret] = kept

@@ -23,8 +23,9 @@ const gaps = 64
 // misses states in between, never the last one, and never costs more memory than one list.
 type subscription struct {
 	query Query
-	// single is true when the query names one object.
+	// single is true when the query names one object, only.
 	single    bool
+	only      object
 	bookmarks bool
 	// from is the revision to start at; synthetic says to begin with everything there is instead.
 	from      uint64
@@ -54,9 +55,9 @@ type subscription struct {
 // newSubscription prepares a watch; it ends with the context that it gives.
 func newSubscription(ctx context.Context, q Query) (*subscription, context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, LongestWatch)
-	_, _, single := q.named()
+	_, only, single := q.named()
 	return &subscription{
-		query: q, single: single, cancel: cancel, result: make(chan watch.Event), pending: map[object]int{}, wake: make(chan struct{}, 1),
+		query: q, single: single, only: only, cancel: cancel, result: make(chan watch.Event), pending: map[object]int{}, wake: make(chan struct{}, 1),
 		initial: map[string]bool{},
 	}, ctx
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"iter"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,7 +69,7 @@ func (t *tracker) judge() {
 		if w.all {
 			suspects = w.members
 		}
-		for _, key := range zoneLast(w, suspects) {
+		for key := range zoneLast(w, suspects) {
 			k := t.known[key]
 			s := t.statusOf(k)
 			switch {
@@ -93,17 +94,18 @@ func (t *tracker) judge() {
 }
 
 // zoneLast puts a zone behind its objects, for which it waits.
-func zoneLast(w *watched, suspects map[object]struct{}) []object {
-	keys, self := make([]object, 0, len(suspects)), zoneObject(w.key)
-	for key := range suspects {
-		if key != self {
-			keys = append(keys, key)
+func zoneLast(w *watched, suspects map[object]struct{}) iter.Seq[object] {
+	return func(yield func(object) bool) {
+		self := zoneObject(w.key)
+		for key := range suspects {
+			if key != self && !yield(key) {
+				return
+			}
+		}
+		if _, among := suspects[self]; among {
+			yield(self)
 		}
 	}
-	if _, among := suspects[self]; among {
-		keys = append(keys, self)
-	}
-	return keys
 }
 
 // statusOf is an object's SyncStatus by the last judgements; nil while one of its zones has none, or knows nothing of it.

@@ -84,8 +84,7 @@ func (c *comparison) next(d *Declared, m *observe.Mirror) *comparison {
 			continue
 		}
 		done[name] = true
-		before, _ := foreignCut(c.desired, c.mirror, name)
-		if now, _ := foreignCut(d.desired, m, name); !slices.Equal(before.Rdata, now.Rdata) {
+		if cutChanged(name, c.desired, c.mirror, d.desired, m) {
 			return compareAll(d, m) // It matters to all that is below.
 		}
 		was, _ := c.at(name)

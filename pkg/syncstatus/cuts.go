@@ -43,8 +43,13 @@ func (d *Declared) HidesOthers(name string, was, is *observe.Mirror) bool {
 	if d.desired == nil || was == nil || is == nil {
 		return false
 	}
-	before, _ := foreignCut(d.desired, was, name)
-	now, _ := foreignCut(d.desired, is, name)
+	return cutChanged(name, d.desired, was, d.desired, is)
+}
+
+// cutChanged tells whether the foreign delegation at a name is another one now, by what was and is declared and held.
+func cutChanged(name string, wasDesired *source.Zone, was *observe.Mirror, isDesired *source.Zone, is *observe.Mirror) bool {
+	before, _ := foreignCut(wasDesired, was, name)
+	now, _ := foreignCut(isDesired, is, name)
 	return !slices.Equal(before.Rdata, now.Rdata)
 }
 

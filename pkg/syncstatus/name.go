@@ -3,7 +3,10 @@ package syncstatus
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -11,6 +14,14 @@ import (
 type Kind struct {
 	// Kind is the Kubernetes kind, Resource its plural and Singular the kind in lower case.
 	Kind, Resource, Singular string
+}
+
+// GroupVersion is where the objects themselves are stored.
+func (k Kind) GroupVersion() schema.GroupVersion {
+	if k == EndpointKind {
+		return v1alpha1.GroupVersion
+	}
+	return v1beta1.GroupVersion
 }
 
 // Kinds that are not records.
