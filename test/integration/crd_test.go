@@ -19,26 +19,30 @@ func applySchemas(t *testing.T) {
 	})
 }
 
-// NSRecord has the short name ns, which goes on meaning namespaces.
+// NSRecord has no short name: `kubectl get ns` means namespaces, and says so without a warning.
 func TestAdmissionSchemaShortNames(t *testing.T) {
 	applySchemas(t)
 	tests := map[string]struct {
 		args []string
 		want string
 	}{
-		"ns is a namespace":           {[]string{"get", "ns", "kube-system", "-o", "name"}, "namespace/kube-system"},
-		"ns with a group is a record": {[]string{"get", "nsrecords.bindy.firestoned.io", "-A", "-o", "name"}, ""},
-		"zones":                       {[]string{"get", "zones", "-n", "default", "-o", "name"}, ""},
-		"dz":                          {[]string{"get", "dz", "-n", "default", "-o", "name"}, ""},
-		"a":                           {[]string{"get", "a", "-n", "default", "-o", "name"}, ""},
-		"b9c":                         {[]string{"get", "b9c", "-n", "default", "-o", "name"}, ""},
-		"b9gc":                        {[]string{"get", "b9gc", "-o", "name"}, ""},
-		"cb9p":                        {[]string{"get", "cb9p", "-o", "name"}, ""},
+		"ns is a namespace":          {[]string{"get", "ns", "kube-system", "-o", "name"}, "namespace/kube-system"},
+		"NS records by their plural": {[]string{"get", "nsrecords", "-A", "-o", "name"}, ""},
+		"zones":                      {[]string{"get", "zones", "-n", "default", "-o", "name"}, ""},
+		"dz":                         {[]string{"get", "dz", "-n", "default", "-o", "name"}, ""},
+		"a":                          {[]string{"get", "a", "-n", "default", "-o", "name"}, ""},
+		"b9c":                        {[]string{"get", "b9c", "-n", "default", "-o", "name"}, ""},
+		"b9gc":                       {[]string{"get", "b9gc", "-o", "name"}, ""},
+		"cb9p":                       {[]string{"get", "cb9p", "-o", "name"}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := kube.Kubectl(t, "", test.args...); !strings.Contains(got, test.want) {
+			got := kube.Kubectl(t, "", test.args...)
+			if !strings.Contains(got, test.want) {
 				t.Errorf("kubectl %s gives\n%s\nwant %q in it", strings.Join(test.args, " "), got, test.want)
+			}
+			if strings.Contains(got, "Warning") {
+				t.Errorf("kubectl %s warns:\n%s", strings.Join(test.args, " "), got)
 			}
 		})
 	}

@@ -163,7 +163,7 @@ func TestNames(t *testing.T) {
 		"ARecord":              {"arecords", "a", "Namespaced", record("Addresses ")},
 		"AAAARecord":           {"aaaarecords", "aaaa", "Namespaced", record("Addresses ")},
 		"CNAMERecord":          {"cnamerecords", "cname", "Namespaced", record("Target ")},
-		"NSRecord":             {"nsrecords", "ns", "Namespaced", record("Nameserver ")},
+		"NSRecord":             {"nsrecords", "", "Namespaced", record("Nameserver ")},
 		"TXTRecord":            {"txtrecords", "txt", "Namespaced", record("")},
 		"MXRecord":             {"mxrecords", "mx", "Namespaced", record("Priority Mail Server ")},
 		"SRVRecord":            {"srvrecords", "srv", "Namespaced", record("Target Port ")},

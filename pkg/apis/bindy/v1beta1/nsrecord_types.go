@@ -10,7 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=ns,categories=dns
+// +kubebuilder:resource:categories=dns
 // +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
 // +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
 // +kubebuilder:printcolumn:name="Nameserver",type=string,JSONPath=`.spec.nameserver`
