@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -54,7 +55,7 @@ type Engine struct {
 	informers *Informers
 	index     *Index
 	observer  *observe.Observer
-	keys      *keys
+	keys      *tsigkey.Cache
 	revisions *revisions
 	memory    *memory
 	hub       *hub
@@ -78,15 +79,15 @@ func New(config *rest.Config, options Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for transfer keys: %w", err)
 	}
-	return newEngine(informers, secrets(client), options)
+	return newEngine(informers, transferKeys(client), options)
 }
 
-func newEngine(informers *Informers, key func(context.Context, types.NamespacedName) (*wire.Key, error), options Options) (*Engine, error) {
+func newEngine(informers *Informers, key tsigkey.ReadFunc, options Options) (*Engine, error) {
 	revisions, meter := newRevisions(time.Now), newMeter(time.Now)
 	e := &Engine{
 		meter:   meter,
 		options: options, informers: informers, index: newIndex(informers), revisions: revisions,
-		keys: newKeys(key), memory: newMemory(revisions),
+		keys: tsigkey.NewCache(key, keyMaxAge), memory: newMemory(revisions),
 		listeners: &listeners{open: options.Notices, streams: map[Peer]*stream{}},
 	}
 	e.observer = observe.New(observe.Options{Timeout: options.Deadline, Meter: meter, Replaced: func(server netip.AddrPort, was, is *observe.Mirror) {
@@ -267,7 +268,7 @@ func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, since t
 	var key *wire.Key
 	if instance != nil {
 		secret = types.NamespacedName{Namespace: s.Namespace, Name: named.TransferKeySecretName(instance)}
-		if key = e.keys.get(ctx, secret); key == nil && ctx.Err() != nil {
+		if key, _ = e.keys.Get(ctx, secret); key == nil && ctx.Err() != nil {
 			return observe.GaveUp(ctx, s.Addr, zone) // Others would share what is asked without a key.
 		}
 	}
@@ -279,7 +280,7 @@ func (e *Engine) observe(ctx context.Context, v *view, s observe.Server, since t
 	e.fleet.keepZone(zoneAt{s.Addr, strings.TrimSuffix(zone, ".")}, o)
 	var we *wire.Error
 	if errors.As(o.Err, &we) && we.TSIGError != 0 {
-		e.keys.doubt(secret, key)
+		e.keys.Invalidate(secret, key)
 	}
 	return o
 }

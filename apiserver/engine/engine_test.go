@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -236,7 +237,7 @@ func TestPageThatLosesItsObjects(t *testing.T) {
 	w.eventually("both records are in the caches", func() bool { return len(w.engine.candidates(q)) == 2 })
 	// Keys are read when it has been settled what the page is about.
 	var once sync.Once
-	w.engine.keys = newKeys(func(context.Context, types.NamespacedName) (*wire.Key, error) {
+	w.engine.keys = tsigkey.NewCache(func(context.Context, types.NamespacedName) (*wire.Key, error) {
 		once.Do(func() {
 			w.remove(a)
 			for len(w.engine.memory.gone(0)) == 0 {
@@ -244,7 +245,7 @@ func TestPageThatLosesItsObjects(t *testing.T) {
 			}
 		})
 		return &w.key, nil
-	})
+	}, time.Hour)
 	first := w.list(q)
 	if len(first.Items) != 0 || first.Continue == "" {
 		t.Fatalf("the first page has %v and goes on at %q, want nothing and more", names(first), first.Continue)

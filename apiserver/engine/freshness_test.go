@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -54,14 +55,12 @@ func TestRefusedKeyIsReadAgain(t *testing.T) {
 	lagging(t, w, bind.Zone{Name: "example.test.", Records: "www A 192.0.2.7"})
 	var renewed atomic.Bool
 	old := bind.NewKey(w.key.Name)
-	w.engine.keys = newKeys(func(context.Context, types.NamespacedName) (*wire.Key, error) {
+	w.engine.keys = tsigkey.NewCache(func(context.Context, types.NamespacedName) (*wire.Key, error) {
 		if renewed.Load() {
 			return &w.key, nil
 		}
 		return &old, nil
-	})
-	began := time.Now()
-	w.engine.keys.now = func() time.Time { return began } // None is read again for being old.
+	}, time.Hour) // None is read again for being old.
 	z := zone("example.test", "primary", "secondary")
 	w.apply(z)
 	w.apply(w.record(z, "www", "192.0.2.7"))

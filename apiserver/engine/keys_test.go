@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,33 +10,15 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
 // TestKeysAreReadInTime: a transfer that begins with a key ends before the servers drop it, however late it was read.
 func TestKeysAreReadInTime(t *testing.T) {
-	if keyFor+30*time.Second > named.KeyGrace {
-		t.Errorf("a key is used for %s and accepted for %s more", keyFor, named.KeyGrace)
-	}
-}
-
-// Keys of servers that are no more are not kept.
-func TestKeysAreForgotten(t *testing.T) {
-	now := time.Now()
-	k := newKeys(func(_ context.Context, name types.NamespacedName) (*wire.Key, error) {
-		if name.Name == "none" {
-			return nil, errors.New("not found")
-		}
-		return &wire.Key{Name: name.Name}, nil
-	})
-	k.now = func() time.Time { return now }
-	for _, name := range []string{"a", "b", "none"} {
-		k.get(t.Context(), types.NamespacedName{Namespace: ns, Name: name})
-	}
-	now = now.Add(keyFor + time.Second)
-	if got := k.get(t.Context(), types.NamespacedName{Namespace: ns, Name: "a"}); got == nil || got.Name != "a" || len(k.kept) != 1 {
-		t.Errorf("%v, %d keys kept", got, len(k.kept))
+	if keyMaxAge+30*time.Second > named.KeyGrace {
+		t.Errorf("a key is used for %s and accepted for %s more", keyMaxAge, named.KeyGrace)
 	}
 }
 
@@ -45,11 +26,9 @@ func TestKeysAreForgotten(t *testing.T) {
 // matter of course.
 func TestReplacedKeyIsReadAtOnce(t *testing.T) {
 	w := newWorld(t)
-	began := time.Now()
-	w.engine.keys.now = func() time.Time { return began }
 	var secret atomic.Pointer[wire.Key]
 	secret.Store(new(w.key))
-	w.engine.keys.read = func(context.Context, types.NamespacedName) (*wire.Key, error) { return secret.Load(), nil }
+	w.engine.keys = tsigkey.NewCache(func(context.Context, types.NamespacedName) (*wire.Key, error) { return secret.Load(), nil }, time.Hour)
 	zones := []bind.Zone{{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"}}
 	primary := bind.Start(t, bind.Options{Zones: zones, Transfer: w.key})
 	w.server("primary", v1beta1.RolePrimary, primary.Addr)
@@ -76,11 +55,11 @@ func TestSlowKeyIsNoKey(t *testing.T) {
 	w.server("primary", v1beta1.RolePrimary, primary.Addr)
 	w.apply(zone("example.test", "primary"))
 	w.eventually("the zone is there", func() bool { return len(w.engine.candidates(everythingIn(ns))) == 2 })
-	read, readable := w.engine.keys.read, make(chan struct{})
-	w.engine.keys.read = func(ctx context.Context, name types.NamespacedName) (*wire.Key, error) {
+	readable := make(chan struct{})
+	w.engine.keys = tsigkey.NewCache(func(context.Context, types.NamespacedName) (*wire.Key, error) {
 		<-readable
-		return read(ctx, name)
-	}
+		return &w.key, nil
+	}, time.Hour)
 	zones := Query{Namespace: ns, Fields: everyZone}
 	for _, s := range w.list(zones).Items {
 		if got, want := states(&s), "Unknown primary-0=Unreachable"; got != want {

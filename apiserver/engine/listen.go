@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/klog/v2"
 
@@ -25,12 +24,6 @@ type Peer struct {
 }
 
 func peerOf(s observe.Server) Peer { return Peer{s.Addr, s.Namespace, s.Instance} }
-
-// A stream that ends is opened again, at first soon.
-const (
-	firstReopen = 200 * time.Millisecond
-	lastReopen  = 10 * time.Second
-)
 
 // listeners hold one stream of notices to each server of which a tracker follows a zone, for all trackers together and for
 // as long as one does.
@@ -61,7 +54,8 @@ func (l *listeners) join(t *tracker, server Peer) {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.ctx))
 		s = &stream{cancel: cancel, trackers: map[*tracker]struct{}{}}
 		l.streams[server] = s
-		go l.follow(ctx, server, s)
+		open := func(ctx context.Context, fn func(bindcar.Notice)) error { return l.open(ctx, server, fn) }
+		go bindcar.FollowNotifications(ctx, open, follower{l, server, s})
 	}
 	s.trackers[t] = struct{}{}
 }
@@ -92,26 +86,24 @@ func (l *listeners) live() map[Peer]bool {
 	return live
 }
 
-// follow listens to a server until nobody wants to know any more. While it cannot, the server is asked for each zone in
-// turn: a stream's end is no error worth more than a line for whoever looks into it.
-func (l *listeners) follow(ctx context.Context, server Peer, s *stream) {
-	for pause := firstReopen; ctx.Err() == nil; pause = min(2*pause, lastReopen) {
-		opened := time.Now()
-		err := l.open(ctx, server, func(n bindcar.Notice) { l.tell(server, s, n, true) })
-		if ctx.Err() != nil {
-			return
-		}
-		// What ended the stream may be news in itself.
-		l.tell(server, s, bindcar.Notice{Lost: true}, false)
-		klog.FromContext(ctx).V(2).Info("no notices for a moment", "server", server.Addr, "reason", err.Error())
-		if time.Since(opened) > lastReopen {
-			pause = firstReopen
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
+// follower handles the notifications of one server.
+type follower struct {
+	*listeners
+	server Peer
+	stream *stream
+}
+
+// HandleNotification implements bindcar.NotificationHandler.
+func (f follower) HandleNotification(_ context.Context, n bindcar.Notice) {
+	f.tell(f.server, f.stream, n, true)
+}
+
+// HandleStreamClosed implements bindcar.NotificationHandler. Until the next stream the server is asked for each zone in
+// turn: the end of one is no error worth more than a line for whoever looks into it.
+func (f follower) HandleStreamClosed(ctx context.Context, err error) {
+	// What ended the stream may be news in itself.
+	f.tell(f.server, f.stream, bindcar.Notice{Lost: true}, false)
+	klog.FromContext(ctx).V(2).Info("notification stream closed; reconnecting", "server", f.server.Addr, "reason", err.Error())
 }
 
 func (l *listeners) tell(server Peer, s *stream, n bindcar.Notice, live bool) {

@@ -173,7 +173,7 @@ func (o *Options) verifiers() []certs.Target {
 func (o *Options) setup(mgr ctrl.Manager) error {
 	authority := &authority{reader: mgr.GetAPIReader(), secret: certs.SecretKey(o.Namespace)}
 	deps := Deps{
-		keys:              &keyring{reader: mgr.GetAPIReader()},
+		keys:              newKeyring(mgr.GetAPIReader()),
 		Namespace:         o.Namespace,
 		ControllerAccount: o.ControllerAccount,
 		APIServerAccount:  o.APIServerAccount,

@@ -26,7 +26,7 @@ func TestKeyringIsTheOwners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, name := &keyring{}, client.ObjectKey{Namespace: "dns", Name: "x-update-keyring"}
+	k, name := newKeyring(nil), client.ObjectKey{Namespace: "dns", Name: "x-update-keyring"}
 	k.put(name, "cluster", ring)
 	if _, ok := k.ring(name, "instance"); ok {
 		t.Error("somebody else's ring is taken for one's own")
@@ -34,7 +34,7 @@ func TestKeyringIsTheOwners(t *testing.T) {
 	if got, ok := k.ring(name, "cluster"); !ok || got.Revision != ring.Revision {
 		t.Error("one's own ring is not found")
 	}
-	if got, err := k.get(t.Context(), name); err != nil || *got != *key {
+	if got, err := k.Get(t.Context(), name); err != nil || *got != *key {
 		t.Errorf("the key to sign with is %v, %v", got, err)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -26,6 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -54,7 +54,7 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *r
 			Provisioned: make(chan event.GenericEvent, 16),
 		},
 		world: newWorld(), provider: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
-		keys:    &keyring{keys: map[client.ObjectKey]readKey{}},
+		keys:    &keyring{Cache: tsigkey.NewCache(nil, time.Hour)},
 		silence: &silence{observer: observer, wake: func(z zoneKey) { r.woken <- z }}, now: time.Now,
 	}
 	zone.Name = rigZone
@@ -95,9 +95,8 @@ func (r *rig) join(role v1beta1.ServerRole, n int, s *bind.Server) {
 		server.Role = observe.Secondary
 	}
 	r.around.servers = append(r.around.servers, server)
-	later := time.Now().Add(time.Hour)
-	r.keys.keys[client.ObjectKey{Namespace: "dns", Name: named.UpdateKeySecretName(i)}] = readKey{&s.Update, later}
-	r.keys.keys[client.ObjectKey{Namespace: "dns", Name: named.TransferKeySecretName(i)}] = readKey{&s.Transfer, later}
+	r.keys.Set(updateKeySecret(i), &s.Update)
+	r.keys.Set(transferKeySecret(i), &s.Transfer)
 }
 
 func (r *rig) pass() *pass {
@@ -411,7 +410,7 @@ func TestPassSendsARefusedRRsetOnce(t *testing.T) {
 func TestPassSaysWhatToDoAboutAKeyThatTheServerDoesNotKnow(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
 	stranger := bind.NewKey("stranger.")
-	r.keys.keys[client.ObjectKey{Namespace: "dns", Name: named.UpdateKeySecretName(r.around.instances[0])}] = readKey{&stranger, time.Now().Add(time.Hour)}
+	r.keys.Set(updateKeySecret(r.around.instances[0]), &stranger)
 	r.world.setObject(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
 	for _, part := range []string{"BADKEY", "dns/" + named.UpdateKeySecretName(r.around.instances[0]), "every minute"} {

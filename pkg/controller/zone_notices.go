@@ -18,9 +18,6 @@ import (
 const (
 	// rollCall is how often the servers are counted.
 	rollCall = time.Second
-	// A stream of notices that ends is opened again, at first soon.
-	firstReopen = 200 * time.Millisecond
-	lastReopen  = 10 * time.Second
 	// surveyEvery is how often a server that tells nothing by itself is asked for the serials of its zones, with so many
 	// questions at once, and tellAgain after how long it is asked whether it has learned to.
 	surveyEvery     = 5 * time.Second
@@ -84,42 +81,47 @@ func (s *sentries) call(ctx context.Context) error {
 		if s.posts[at] == nil {
 			own, withdraw := context.WithCancel(ctx)
 			s.posts[at] = withdraw
-			go s.watch(own, at)
+			go bindcar.FollowNotifications(own, s.streamOf(at), listener{s, at})
 		}
 	}
 	return nil
 }
 
-// watch listens to one server until it is withdrawn.
-func (s *sentries) watch(ctx context.Context, at post) {
+// streamOf opens the notification stream of a server.
+func (s *sentries) streamOf(at post) func(context.Context, func(bindcar.Notice)) error {
 	sidecar := sidecarOf(observe.Server{Addr: at.addr, Namespace: at.namespace, Instance: at.instance})
-	for pause := firstReopen; ctx.Err() == nil; {
-		opened := time.Now()
-		err := s.deps.Bindcar.Notices(ctx, sidecar, func(n bindcar.Notice) { s.hear(ctx, at, n) })
-		if bindcar.IsNotSupported(err) {
-			s.surveyFor(ctx, at, tellAgain)
-			continue
-		}
-		if time.Since(opened) > lastReopen {
-			pause = firstReopen
-		}
-		log.FromContext(ctx).V(1).Info("no notices for a moment", "server", at.name, "reason", err.Error())
-		rest(ctx, jitter(pause))
-		pause = min(2*pause, lastReopen)
+	return func(ctx context.Context, fn func(bindcar.Notice)) error {
+		return s.deps.Bindcar.Notices(ctx, sidecar, fn)
 	}
 }
 
-func (s *sentries) hear(ctx context.Context, at post, n bindcar.Notice) {
+// listener handles the notifications of one server.
+type listener struct {
+	*sentries
+	at post
+}
+
+// HandleNotification implements bindcar.NotificationHandler.
+func (l listener) HandleNotification(ctx context.Context, n bindcar.Notice) {
 	switch {
 	case n.Lost:
-		s.survey(ctx, at)
+		l.survey(ctx, l.at)
 	case n.Zone != "":
-		for _, zone := range s.zonesAt(ctx, at, s.world.named(n.Zone)) {
-			if !s.serials.expected(keyOfZone(zone), n.Serial) {
-				s.world.wake(keyOfZone(zone))
+		for _, zone := range l.zonesAt(ctx, l.at, l.world.named(n.Zone)) {
+			if !l.serials.expected(keyOfZone(zone), n.Serial) {
+				l.world.wake(keyOfZone(zone))
 			}
 		}
 	}
+}
+
+// HandleStreamClosed implements bindcar.NotificationHandler.
+func (l listener) HandleStreamClosed(ctx context.Context, err error) {
+	if bindcar.IsNotSupported(err) {
+		l.surveyFor(ctx, l.at, tellAgain)
+		return
+	}
+	log.FromContext(ctx).V(1).Info("notification stream closed; reconnecting", "server", l.at.name, "reason", err.Error())
 }
 
 // surveyFor asks a server that has no notices now and then.

@@ -129,7 +129,9 @@ func (p *pass) look(ctx context.Context, q *primary) {
 func (p *pass) distrustKeys(q *primary) {
 	var failure *wire.Error
 	if errors.As(q.err, &failure) && (failure.TSIGError != 0 || failure.Rcode == dns.RcodeNotAuth || failure.Rcode == dns.RcodeRefused) {
-		p.keys.forget(p.instanceOf(q.server))
+		instance := p.instanceOf(q.server)
+		p.keys.Invalidate(updateKeySecret(instance), q.update)
+		p.keys.Invalidate(transferKeySecret(instance), q.transfer)
 	}
 }
 
