@@ -5,14 +5,14 @@ STORED_API := bindy/v1beta1 externaldns/v1alpha1
 
 .PHONY: generate
 generate: ## Regenerate deepcopy functions and CustomResourceDefinitions
-	go tool controller-gen object $(foreach api,$(STORED_API),paths=./pkg/apis/$(api))
+	go tool -modfile=tools.mod controller-gen object $(foreach api,$(STORED_API),paths=./pkg/apis/$(api))
 	go run ./pkg/apis/internal/crdgen -out manifests/crds
 
 .PHONY: verify-generated
 verify-generated: ## Prove that what `make generate` writes is what is checked in
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	for api in $(STORED_API); do \
-	  go tool controller-gen object paths=./pkg/apis/$$api output:object:dir=$$tmp/$$api; \
+	  go tool -modfile=tools.mod controller-gen object paths=./pkg/apis/$$api output:object:dir=$$tmp/$$api; \
 	  diff -u pkg/apis/$$api/zz_generated.deepcopy.go $$tmp/$$api/zz_generated.deepcopy.go \
 	    || { echo "pkg/apis/$$api is stale: run make generate"; exit 1; }; \
 	done; \

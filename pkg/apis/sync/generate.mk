@@ -5,7 +5,7 @@ SYNC_OPENAPI := pkg/apis/sync/openapi
 
 .PHONY: generate-sync
 generate-sync: ## Generate deepcopy and OpenAPI of the served API
-	go tool controller-gen object paths=$(SYNC_API)
+	go tool -modfile=tools.mod controller-gen object paths=$(SYNC_API)
 	go tool openapi-gen --output-dir $(SYNC_OPENAPI) --output-file zz_generated.openapi.go \
 	  --output-pkg github.com/lockstep-dns/lockstep/$(SYNC_OPENAPI) --output-model-name-file zz_generated.model_name.go \
 	  --go-header-file /dev/null --report-filename /dev/null \

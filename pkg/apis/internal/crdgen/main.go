@@ -35,7 +35,7 @@ func run(out string) error {
 		return err
 	}
 	defer os.RemoveAll(raw)
-	cmd := exec.Command("go", "tool", "controller-gen", "crd",
+	cmd := exec.Command("go", "tool", "-modfile=tools.mod", "controller-gen", "crd",
 		"paths=./pkg/apis/bindy/...;./pkg/apis/externaldns/...", "output:crd:dir="+raw)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
