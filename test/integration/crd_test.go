@@ -91,7 +91,7 @@ spec:
 	kube.Kubectl(t, "", "patch", "arecord", "www-test", "-n", ns, "--subresource=status", "--type=merge", "-p",
 		`{"status":{"addresses":"192.0.2.2","zone":"test.example.com","conditions":[{"type":"Ready","status":"True","reason":"ReconcileSucceeded","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 	if out, err := kube.TryKubectl(t, "", "patch", "arecord", "www-test", "-n", ns, "--type=merge", "-p", `{"spec":{"ipv4Address":"2001:db8::1"}}`); err == nil ||
-		!strings.Contains(out, "belongs into an AAAARecord") {
+		!strings.Contains(out, "use an AAAARecord") {
 		t.Errorf("an IPv6 address is not refused as it should be: %v\n%s", err, out)
 	}
 	got := kube.Kubectl(t, "", "get", "a", "www-test", "-n", ns)

@@ -6,7 +6,7 @@ import (
 
 // AAAARecord publishes IPv6 addresses for a name.
 //
-// A DNSZone in the same namespace takes the record in when one of its recordsFrom selectors matches the record's labels.
+// It belongs to a DNSZone of its namespace if one of the zone's recordsFrom selectors matches its labels.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,8 +24,7 @@ type AAAARecord struct {
 	// Spec is the record to publish.
 	Spec AAAARecordSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
-	// SyncStatus instead.
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
@@ -37,21 +36,22 @@ type AAAARecord struct {
 type AAAARecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// IPv6Addresses are the addresses to publish, one AAAA record each (RFC 3596). Values of several objects with
-	// one name are published together.
+	// IPv6Addresses are the addresses to publish, one AAAA record each (RFC 3596). Addresses that several objects
+	// declare for one name are published together.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=45
-	// +kubebuilder:validation:items:XValidation:rule="isIP(self) && ip(self).family() == 6",message="spec.ipv6Addresses takes IPv6 addresses such as 2001:db8::1; an IPv4 address belongs into an ARecord"
+	// +kubebuilder:validation:items:XValidation:rule="isIP(self) && ip(self).family() == 6",message="spec.ipv6Addresses takes IPv6 addresses such as 2001:db8::1; use an ARecord for IPv4 addresses"
 	IPv6Addresses []string `json:"ipv6Addresses,omitempty"`
 
-	// IPv6Address is the older form of ipv6Addresses, for one address. When both are set, all of them are published.
+	// IPv6Address is the older form of ipv6Addresses, with a single address. If both are set, all addresses are
+	// published.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 6",message="spec.ipv6Address takes IPv6 addresses such as 2001:db8::1; an IPv4 address belongs into an ARecord"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 6",message="spec.ipv6Address takes IPv6 addresses such as 2001:db8::1; use an ARecord for IPv4 addresses"
 	IPv6Address string `json:"ipv6Address,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 
 // ARecord publishes IPv4 addresses for a name.
 //
-// A DNSZone in the same namespace takes the record in when one of its recordsFrom selectors matches the record's labels.
+// It belongs to a DNSZone of its namespace if one of the zone's recordsFrom selectors matches its labels.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,8 +24,7 @@ type ARecord struct {
 	// Spec is the record to publish.
 	Spec ARecordSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
-	// SyncStatus instead.
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
@@ -37,21 +36,22 @@ type ARecord struct {
 type ARecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// IPv4Addresses are the addresses to publish, one A record each (RFC 1035, section 3.4.1). Values of several objects with
-	// one name are published together.
+	// IPv4Addresses are the addresses to publish, one A record each (RFC 1035, section 3.4.1). Addresses that several
+	// objects declare for one name are published together.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=45
-	// +kubebuilder:validation:items:XValidation:rule="isIP(self) && ip(self).family() == 4",message="spec.ipv4Addresses takes IPv4 addresses such as 192.0.2.1; an IPv6 address belongs into an AAAARecord"
+	// +kubebuilder:validation:items:XValidation:rule="isIP(self) && ip(self).family() == 4",message="spec.ipv4Addresses takes IPv4 addresses such as 192.0.2.1; use an AAAARecord for IPv6 addresses"
 	IPv4Addresses []string `json:"ipv4Addresses,omitempty"`
 
-	// IPv4Address is the older form of ipv4Addresses, for one address. When both are set, all of them are published.
+	// IPv4Address is the older form of ipv4Addresses, with a single address. If both are set, all addresses are
+	// published.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",message="spec.ipv4Address takes IPv4 addresses such as 192.0.2.1; an IPv6 address belongs into an AAAARecord"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",message="spec.ipv4Address takes IPv4 addresses such as 192.0.2.1; use an AAAARecord for IPv6 addresses"
 	IPv4Address string `json:"ipv4Address,omitempty"`
 }
 

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bind9Cluster is a set of primaries and secondaries in one namespace, made as Bind9Instances named
+// Bind9Cluster is a set of primaries and secondaries in one namespace. They are created as Bind9Instances named
 // <cluster>-primary-<i> and <cluster>-secondary-<i>.
 //
 // +kubebuilder:object:root=true
@@ -23,7 +23,7 @@ type Bind9Cluster struct {
 	// Spec is the cluster to run.
 	Spec Bind9ClusterSpec `json:"spec"`
 
-	// Status is what the controller has observed.
+	// Status is what the controller observed last.
 	//
 	// +optional
 	Status Bind9ClusterStatus `json:"status,omitempty"`
@@ -38,16 +38,16 @@ type Bind9ClusterSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]*$')",message="spec.version must be a release of BIND such as 9.18"
 	Version string `json:"version,omitempty"`
-	// Primary configures the primaries that are made. None are when it is absent; instances made by hand may belong to
-	// the cluster all the same.
+	// Primary configures the primaries to create. If it is absent, none are created. Instances that you create yourself
+	// can belong to the cluster as well.
 	//
 	// +optional
 	Primary *RoleConfig `json:"primary,omitempty"`
-	// Secondary configures the secondaries that are made. None are when it is absent.
+	// Secondary configures the secondaries to create. If it is absent, none are created.
 	//
 	// +optional
 	Secondary *RoleConfig `json:"secondary,omitempty"`
-	// Image to run.
+	// Image is the BIND image to run.
 	//
 	// +optional
 	Image *ImageConfig `json:"image,omitempty"`
@@ -55,18 +55,18 @@ type Bind9ClusterSpec struct {
 	//
 	// +optional
 	ConfigMapRefs *ConfigMapRefs `json:"configMapRefs,omitempty"`
-	// Global are options of named for every instance.
+	// Global holds options of named for every instance.
 	//
 	// +optional
 	Global *Bind9Config `json:"global,omitempty"`
-	// RNDCSecretRefs name Secrets with keys for transfers. Without effect: the controller makes the transfer key. To let
-	// others transfer zones use allowTransfer.
+	// RNDCSecretRefs names Secrets with keys for transfers. It has no effect, because the controller creates the transfer
+	// key. Use allowTransfer to let others transfer zones.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	RNDCSecretRefs []RNDCSecretRef `json:"rndcSecretRefs,omitempty"`
-	// ACLs are address match lists by name, to be used by that name in allowQuery and the like.
+	// ACLs defines named address match lists. Lists such as allowQuery refer to them by name.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
@@ -93,36 +93,36 @@ type RoleConfig struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Labels are added to the instances, where a DNSZone's bind9InstancesFrom can select them.
+	// Labels are added to the instances. A DNSZone's bind9InstancesFrom can select instances by them.
 	//
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Service adjusts the Services of the instances.
+	// Service customizes the Services of the instances.
 	//
 	// +optional
 	Service *ServiceConfig `json:"service,omitempty"`
-	// AllowTransfer lists who may transfer zones from servers of the role, in place of global.allowTransfer.
+	// AllowTransfer lists who may transfer zones from servers of the role. It replaces global.allowTransfer.
 	//
 	// +optional
 	AllowTransfer AddressMatchList `json:"allowTransfer,omitempty"`
-	// RNDCKey says how the rndc keys are made.
+	// RNDCKey configures the rndc and TSIG keys.
 	//
 	// +optional
 	RNDCKey *RNDCKeyConfig `json:"rndcKey,omitempty"`
-	// RNDCKeys is another spelling of rndcKey, which goes before it.
+	// RNDCKeys is an alias of rndcKey, which takes precedence.
 	//
 	// +optional
 	RNDCKeys *RNDCKeyConfig `json:"rndcKeys,omitempty"`
-	// RNDCSecretRef is the older form of rndcKey.secretRef, which goes before it.
+	// RNDCSecretRef is the older form of rndcKey.secretRef. rndcKey takes precedence.
 	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
 }
 
-// Bind9ClusterStatus is what the controller has observed about a cluster.
+// Bind9ClusterStatus is what the controller observed about a cluster.
 type Bind9ClusterStatus struct {
-	// Conditions of the cluster. Ready: all instances are; and, for a Bind9Cluster, one condition Bind9Instance-<i> for
-	// each instance.
+	// Conditions of the cluster. Ready is True when all instances are ready. A Bind9Cluster also has one condition
+	// Bind9Instance-<i> for each instance.
 	//
 	// +optional
 	// +listType=map

@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// AddressMatchList is a list of elements as named's options take them: addresses, prefixes, names of ACLs, "any",
-// "none", "localhost", "localnets" and "key NAME", each optionally after "!". "acl:NAME" is understood as NAME.
+// AddressMatchList is an address match list of named: addresses, prefixes, names of ACLs, "any",
+// "none", "localhost", "localnets" and "key NAME", each optionally preceded by "!". "acl:NAME" is the same as NAME.
 //
 // +listType=atomic
 // +kubebuilder:validation:MaxItems=64
@@ -13,7 +13,7 @@ import (
 // +kubebuilder:validation:items:XValidation:rule="self.matches('^!? ?(key )?[A-Za-z0-9_.:/-]+$')",message="an address match list holds addresses, prefixes, names of ACLs, any, none, localhost, localnets or \"key NAME\", each optionally after \"!\""
 type AddressMatchList []string
 
-// ImageConfig says which image to run and how to pull it.
+// ImageConfig selects an image and how to pull it.
 type ImageConfig struct {
 	// Image reference of the BIND container, for example "registry.example.com/bind9:9.18".
 	//
@@ -25,7 +25,7 @@ type ImageConfig struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
-	// ImagePullSecrets are names of Secrets in the pods' namespace.
+	// ImagePullSecrets names Secrets in the pods' namespace.
 	//
 	// +optional
 	// +listType=atomic
@@ -33,7 +33,7 @@ type ImageConfig struct {
 }
 
 // ConfigMapRefs names ConfigMaps that replace generated configuration files of named. Each holds the file under the
-// file's own name.
+// name of that file.
 type ConfigMapRefs struct {
 	// NamedConf is the ConfigMap that holds named.conf.
 	//
@@ -43,27 +43,28 @@ type ConfigMapRefs struct {
 	//
 	// +optional
 	NamedConfOptions string `json:"namedConfOptions,omitempty"`
-	// NamedConfZones is the ConfigMap that holds named.conf.zones: zones that are served beside those of DNSZone objects.
+	// NamedConfZones is the ConfigMap that holds named.conf.zones, which declares zones in addition to those of DNSZone
+	// objects.
 	//
 	// +optional
 	NamedConfZones string `json:"namedConfZones,omitempty"`
 }
 
-// Bind9Config are options of named.
+// Bind9Config holds options of named.
 type Bind9Config struct {
-	// Recursion says whether the server also resolves names of other people's zones. False when absent.
+	// Recursion makes the server resolve names outside its own zones. Defaults to false.
 	//
 	// +optional
 	Recursion *bool `json:"recursion,omitempty"`
-	// AllowQuery lists who may ask. Everybody when absent.
+	// AllowQuery lists who may query the server. Defaults to everybody.
 	//
 	// +optional
 	AllowQuery AddressMatchList `json:"allowQuery,omitempty"`
-	// AllowTransfer lists who may transfer zones, beside the holders of the transfer key, who always may.
+	// AllowTransfer lists who may transfer zones. Holders of the transfer key always may.
 	//
 	// +optional
 	AllowTransfer AddressMatchList `json:"allowTransfer,omitempty"`
-	// Forwarders are addresses of resolvers to which a server with recursion forwards its questions.
+	// Forwarders are addresses of resolvers to which a server with recursion forwards queries.
 	//
 	// +optional
 	// +listType=atomic
@@ -71,11 +72,11 @@ type Bind9Config struct {
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:items:XValidation:rule="isIP(self) || self.matches('^[0-9A-Fa-f.:]+ port [0-9]{1,5}$')",message="forwarders holds IP addresses such as 192.0.2.53, each optionally followed by \" port NUMBER\""
 	Forwarders []string `json:"forwarders,omitempty"`
-	// ListenOn lists IPv4 addresses to listen on. All when absent.
+	// ListenOn lists IPv4 addresses to listen on. Defaults to all.
 	//
 	// +optional
 	ListenOn AddressMatchList `json:"listenOn,omitempty"`
-	// ListenOnV6 lists IPv6 addresses to listen on. All when absent.
+	// ListenOnV6 lists IPv6 addresses to listen on. Defaults to all.
 	//
 	// +optional
 	ListenOnV6 AddressMatchList `json:"listenOnV6,omitempty"`
@@ -87,7 +88,7 @@ type Bind9Config struct {
 	//
 	// +optional
 	BindcarConfig *BindcarConfig `json:"bindcarConfig,omitempty"`
-	// RNDCSecretRef names a Secret with the key to update zones with, where no rndcKey.secretRef does.
+	// RNDCSecretRef names a Secret with the update key. rndcKey.secretRef takes precedence.
 	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
@@ -95,15 +96,15 @@ type Bind9Config struct {
 
 // DNSSECConfig configures validation and signing.
 type DNSSECConfig struct {
-	// Enabled is the older form of signing.enabled, for when there is no signing.
+	// Enabled is the older form of signing.enabled. It is used only if signing is absent.
 	//
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-	// Validation says whether a server with recursion validates the answers it gets. False when absent.
+	// Validation makes a server with recursion validate the answers that it receives. Defaults to false.
 	//
 	// +optional
 	Validation *bool `json:"validation,omitempty"`
-	// Signing configures how zones are signed that have no dnssecPolicy of their own.
+	// Signing configures how zones without a dnssecPolicy of their own are signed.
 	//
 	// +optional
 	Signing *DNSSECSigningConfig `json:"signing,omitempty"`
@@ -116,71 +117,72 @@ type DNSSECSigningConfig struct {
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled"`
-	// Policy names the dnssec-policy that algorithm, lifetimes and nsec3 define. "signing" when absent; named's own
-	// "default" when these are absent too.
+	// Policy is the name of the dnssec-policy that algorithm, lifetimes and nsec3 define. Defaults to "signing", or to
+	// named's own "default" if none of these are set.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]*$')",message="policy must be the name of a dnssec-policy: letters, digits, \".\", \"_\" and \"-\""
 	Policy string `json:"policy,omitempty"`
-	// Algorithm mnemonic of the keys. ECDSAP256SHA256 when absent.
+	// Algorithm mnemonic of the keys. Defaults to ECDSAP256SHA256.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]*$')",message="algorithm must be a DNSSEC algorithm such as ECDSAP256SHA256, ECDSAP384SHA384 or RSASHA256"
 	Algorithm string `json:"algorithm,omitempty"`
-	// KSKLifetime is after how long the key-signing key is rolled: "365d", "1y", "8760h", at least 14d. Never when absent.
-	// Without kskLifetime and zskLifetime one key signs everything.
+	// KSKLifetime is the age at which the key-signing key is rolled: "365d", "1y", "8760h", at least 14d. If it is absent,
+	// the key is never rolled. Without kskLifetime and zskLifetime, a single key signs everything.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[A-Za-z]|unlimited)$')",message="kskLifetime must be a number and a unit, such as 365d, 1y or 8760h, or unlimited"
 	KSKLifetime string `json:"kskLifetime,omitempty"`
-	// ZSKLifetime is after how long the zone-signing key is rolled: "90d", "3m" (of 30 days), "2160h", at least 14d.
-	// Never when absent.
+	// ZSKLifetime is the age at which the zone-signing key is rolled: "90d", "3m" (months of 30 days), "2160h", at least
+	// 14d. If it is absent, the key is never rolled.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[A-Za-z]|unlimited)$')",message="zskLifetime must be a number and a unit, such as 90d, 3m or 2160h, or unlimited"
 	ZSKLifetime string `json:"zskLifetime,omitempty"`
-	// NSEC3 hashes names in proofs of non-existence (RFC 5155). False when absent.
+	// NSEC3 hashes names in proofs of non-existence (RFC 5155). Defaults to false.
 	//
 	// +optional
 	NSEC3 *bool `json:"nsec3,omitempty"`
-	// NSEC3Salt is as long as the salt, which named makes itself. None when absent (RFC 9276).
+	// NSEC3Salt sets the length of the salt; named generates the salt itself. Defaults to no salt (RFC 9276).
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=510
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Fa-f]{2})*$')",message="nsec3Salt must be hexadecimal digits in pairs, such as AABBCCDD"
 	NSEC3Salt string `json:"nsec3Salt,omitempty"`
-	// NSEC3Iterations is the number of additional hash iterations. 0 when absent, which is what RFC 9276 asks for.
+	// NSEC3Iterations is the number of additional hash iterations. Defaults to 0, as RFC 9276 requires.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=150
 	NSEC3Iterations *int32 `json:"nsec3Iterations,omitempty"`
-	// KeysFrom says where the keys come from. Without effect: keys that the zone's Secret of keys has are used.
+	// KeysFrom selects the source of the keys. It has no effect: named uses the keys in the zone's Secret of signing keys.
 	//
 	// +optional
 	KeysFrom *DNSSECKeySource `json:"keysFrom,omitempty"`
-	// AutoGenerate lets named make the keys. Without effect: it makes those that the zone's Secret of keys lacks.
+	// AutoGenerate lets named create the keys. It has no effect: named creates those that the zone's Secret lacks.
 	//
 	// +optional
 	AutoGenerate *bool `json:"autoGenerate,omitempty"`
-	// ExportToSecret keeps a copy of the keys that named has made in a Secret, from which a new pod is given them. True
-	// when absent.
+	// ExportToSecret keeps a copy of the keys that named created in a Secret, so that a new pod can use them. Defaults to
+	// true.
 	//
 	// +optional
 	ExportToSecret *bool `json:"exportToSecret,omitempty"`
 }
 
-// DNSSECKeySource says where DNSSEC keys come from.
+// DNSSECKeySource is a source of DNSSEC keys.
 type DNSSECKeySource struct {
-	// SecretRef names a Secret that holds key files as named names them: "Kexample.com.+013+12345.key" and ".private".
+	// SecretRef names a Secret that holds key files under the names that named uses: "Kexample.com.+013+12345.key" and
+	// ".private".
 	//
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
-	// PersistentVolume describes a claim on which named keeps its keys.
+	// PersistentVolume describes a claim for a volume on which named keeps its keys.
 	//
 	// +optional
 	PersistentVolume *corev1.PersistentVolumeClaimSpec `json:"persistentVolume,omitempty"`
@@ -190,7 +192,7 @@ type DNSSECKeySource struct {
 type SecretReference struct {
 	// Name of the Secret.
 	Name string `json:"name"`
-	// Namespace of the Secret; that of the referring object when absent.
+	// Namespace of the Secret. Defaults to that of the referring object.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -211,8 +213,8 @@ const (
 	HMACSHA512 RNDCAlgorithm = "hmac-sha512"
 )
 
-// RNDCSecretRef names a Secret with an rndc key, and the entries in it. An entry "rndc.key" with a complete key
-// statement of named may stand in place of the single entries.
+// RNDCSecretRef names a Secret with a key, and the entries in it. An entry "rndc.key" with a complete key statement of
+// named can replace the single entries.
 type RNDCSecretRef struct {
 	// Name of the Secret, in the namespace of the instance.
 	//
@@ -235,16 +237,16 @@ type RNDCSecretRef struct {
 	SecretKey string `json:"secretKey,omitempty"`
 }
 
-// RNDCKeyConfig says how keys are made. Each pod makes its own rndc key as it starts, which never leaves the pod: algorithm is
-// about that one. The other fields are about the TSIG keys of updates and transfers, which live in Secrets.
+// RNDCKeyConfig configures keys. Each pod creates its own rndc key when it starts, and that key never leaves the pod:
+// algorithm applies to it. The other fields apply to the TSIG keys for updates and transfers, which are stored in Secrets.
 type RNDCKeyConfig struct {
-	// Algorithm of a key that is made: hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512.
+	// Algorithm of a generated key: hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512.
 	//
 	// +optional
 	// +kubebuilder:default="hmac-sha256"
 	Algorithm RNDCAlgorithm `json:"algorithm,omitempty"`
-	// AutoRotate asks for the TSIG keys that the controller made to be replaced whenever they have become rotateAfter old. A
-	// cluster's are rotated as its primaries' rndcKey says.
+	// AutoRotate replaces the TSIG keys that the controller created when they are rotateAfter old. The keys of a cluster
+	// follow the rndcKey of its primaries.
 	//
 	// +optional
 	// +kubebuilder:default=false
@@ -257,22 +259,22 @@ type RNDCKeyConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,5}[hdw]$')",message="rotateAfter must be a number and a unit, h, d or w, such as 720h, 30d or 4w"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,5}[hdw]$') || (int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : self.endsWith('d') ? 24 : 168) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : self.endsWith('d') ? 24 : 168) <= 8760)",message="rotateAfter must be from 1h to 8760h (365d)"
 	RotateAfter string `json:"rotateAfter,omitempty"`
-	// SecretRef names a Secret with the key to update zones with, of a cluster's primaries or an instance without a cluster. It
-	// is followed when it changes, and never written to.
+	// SecretRef names a Secret with the update key of a cluster's primaries, or of an instance without a cluster. The
+	// controller follows its changes and never writes to it.
 	//
 	// +optional
 	SecretRef *RNDCSecretRef `json:"secretRef,omitempty"`
-	// Secret describes a Secret to keep the key in. Without effect: keys are made in Secrets with names of their own.
+	// Secret describes a Secret for the key. It has no effect: keys are created in Secrets with fixed names.
 	//
 	// +optional
 	Secret *RNDCSecretTemplate `json:"secret,omitempty"`
 }
 
-// RNDCSecretTemplate describes a Secret to make for an rndc key.
+// RNDCSecretTemplate describes a Secret to create for an rndc key.
 type RNDCSecretTemplate struct {
 	// Metadata of the Secret.
 	Metadata RNDCSecretMetadata `json:"metadata"`
-	// Type of the Secret. Opaque when absent.
+	// Type of the Secret. Defaults to Opaque.
 	//
 	// +optional
 	Type corev1.SecretType `json:"type,omitempty"`
@@ -286,7 +288,7 @@ type RNDCSecretTemplate struct {
 	Data map[string]string `json:"data,omitempty"`
 }
 
-// RNDCSecretMetadata is the metadata of a Secret to make.
+// RNDCSecretMetadata is the metadata of a Secret to create.
 type RNDCSecretMetadata struct {
 	// Name of the Secret.
 	//
@@ -319,7 +321,7 @@ type BindcarConfig struct {
 	// +optional
 	// +kubebuilder:validation:Enum=error;warn;info;debug;trace
 	LogLevel string `json:"logLevel,omitempty"`
-	// Port of the sidecar's HTTP API in the pod, 1 to 65535. 8080 when absent.
+	// Port of the sidecar's HTTP API in the pod, 1 to 65535. Defaults to 8080.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -334,7 +336,7 @@ type BindcarConfig struct {
 	// +optional
 	// +listType=atomic
 	EnvVars []corev1.EnvVar `json:"envVars,omitempty"`
-	// ServiceSpec is merged into the spec of the Service in front of the sidecar.
+	// ServiceSpec is merged into the spec of the instance's Service.
 	//
 	// +optional
 	ServiceSpec *corev1.ServiceSpec `json:"serviceSpec,omitempty"`
@@ -350,7 +352,7 @@ type BindcarConfig struct {
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 }
 
-// ServiceConfig adjusts the Service in front of an instance.
+// ServiceConfig customizes the Service of an instance.
 type ServiceConfig struct {
 	// Annotations of the Service.
 	//
@@ -362,12 +364,12 @@ type ServiceConfig struct {
 	Spec *corev1.ServiceSpec `json:"spec,omitempty"`
 }
 
-// StorageType says where zone files are kept.
+// StorageType selects where zone files are kept.
 //
 // +kubebuilder:validation:Enum=emptyDir;persistentVolumeClaim
 type StorageType string
 
-// Where zone files are kept.
+// The storage types.
 const (
 	// StorageEmptyDir keeps zone files for the life of the pod.
 	StorageEmptyDir StorageType = "emptyDir"
@@ -375,7 +377,7 @@ const (
 	StoragePersistentVolumeClaim StorageType = "persistentVolumeClaim"
 )
 
-// StorageConfig says where zone files are kept.
+// StorageConfig configures where zone files are kept.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.storageType) || self.storageType != 'persistentVolumeClaim' || (has(self.persistentVolumeClaim) && (has(self.persistentVolumeClaim.size) || has(self.persistentVolumeClaim.claimName)))",message="storage.persistentVolumeClaim.size is required with storageType persistentVolumeClaim, for example 1Gi, unless claimName names an existing claim"
 type StorageConfig struct {
@@ -384,11 +386,11 @@ type StorageConfig struct {
 	// +optional
 	// +kubebuilder:default=emptyDir
 	StorageType StorageType `json:"storageType,omitempty"`
-	// EmptyDir configures the volume when storageType is emptyDir.
+	// EmptyDir configures the volume if storageType is emptyDir.
 	//
 	// +optional
 	EmptyDir *corev1.EmptyDirVolumeSource `json:"emptyDir,omitempty"`
-	// PersistentVolumeClaim describes the claim when storageType is persistentVolumeClaim.
+	// PersistentVolumeClaim describes the claim if storageType is persistentVolumeClaim.
 	//
 	// +optional
 	PersistentVolumeClaim *PersistentVolumeClaimConfig `json:"persistentVolumeClaim,omitempty"`
@@ -400,17 +402,17 @@ type PersistentVolumeClaimConfig struct {
 	//
 	// +optional
 	ClaimName string `json:"claimName,omitempty"`
-	// StorageClassName of claims to make, one for each pod. The cluster's default when absent.
+	// StorageClassName of the claims to create, one for each pod. Defaults to the Kubernetes cluster's default class.
 	//
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// Size of claims to make, for example "1Gi".
+	// Size of the claims to create, for example "1Gi".
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="size must be a quantity such as 500Mi or 1Gi"
 	Size string `json:"size,omitempty"`
-	// AccessModes of claims to make. ReadWriteOnce when absent.
+	// AccessModes of the claims to create. Defaults to ReadWriteOnce.
 	//
 	// +optional
 	// +listType=atomic

@@ -4,9 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GlobalClusterSpec is a Bind9ClusterSpec and the namespace that its instances live in.
+// GlobalClusterSpec is a Bind9ClusterSpec with the namespace of its instances.
 type GlobalClusterSpec struct {
-	// Namespace in which the instances are made. The controller's own when absent.
+	// Namespace of the instances. Defaults to the controller's own.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -15,8 +15,8 @@ type GlobalClusterSpec struct {
 	Bind9ClusterSpec `json:",inline"`
 }
 
-// Bind9GlobalCluster is a cluster of BIND servers that zones of every namespace may name in their clusterRef.
-// ClusterBind9Provider is the same under another name.
+// Bind9GlobalCluster is a cluster of BIND servers that zones of every namespace may use by their clusterRef.
+// ClusterBind9Provider is the same kind under another name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -33,7 +33,7 @@ type Bind9GlobalCluster struct {
 	// Spec is the cluster to run.
 	Spec GlobalClusterSpec `json:"spec"`
 
-	// Status is what the controller has observed.
+	// Status is what the controller observed last.
 	//
 	// +optional
 	Status Bind9ClusterStatus `json:"status,omitempty"`
@@ -49,8 +49,8 @@ type Bind9GlobalClusterList struct {
 	Items []Bind9GlobalCluster `json:"items"`
 }
 
-// ClusterBind9Provider is a cluster of BIND servers that zones of every namespace may name in their clusterRef.
-// Bind9GlobalCluster is the same under another name.
+// ClusterBind9Provider is a cluster of BIND servers that zones of every namespace may use by their clusterRef.
+// Bind9GlobalCluster is the same kind under another name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -67,7 +67,7 @@ type ClusterBind9Provider struct {
 	// Spec is the cluster to run.
 	Spec GlobalClusterSpec `json:"spec"`
 
-	// Status is what the controller has observed.
+	// Status is what the controller observed last.
 	//
 	// +optional
 	Status Bind9ClusterStatus `json:"status,omitempty"`

@@ -7,8 +7,8 @@ import (
 
 // Bind9Instance is a BIND server in Kubernetes: its pods, configuration, keys and Service.
 //
-// Most instances are made for a Bind9Cluster. One made by hand may belong to a cluster, whose settings it inherits, or
-// stand alone.
+// Most instances are created for a Bind9Cluster. One that you create yourself can belong to a cluster and inherit its
+// settings, or stand alone.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,13 +26,13 @@ type Bind9Instance struct {
 	// Spec is the server to run.
 	Spec Bind9InstanceSpec `json:"spec"`
 
-	// Status is what the controller has observed.
+	// Status is what the controller observed last.
 	//
 	// +optional
 	Status Bind9InstanceStatus `json:"status,omitempty"`
 }
 
-// ServerRole is what an instance does for its zones. Users may write it in any letter case: compare with Normalize.
+// ServerRole is the role of an instance for its zones. Users may write it in any letter case: compare with Normalize.
 //
 // +kubebuilder:validation:MaxLength=16
 // +kubebuilder:validation:XValidation:rule="self.lowerAscii() in ['primary', 'secondary']",message="spec.role must be primary or secondary"
@@ -46,7 +46,7 @@ const (
 	RoleSecondary ServerRole = "secondary"
 )
 
-// Bind9InstanceSpec is the desired server. What it leaves out comes from its cluster.
+// Bind9InstanceSpec is the desired server. Settings that it omits come from its cluster.
 type Bind9InstanceSpec struct {
 	// ClusterRef names the cluster that the instance belongs to: a Bind9Cluster of its namespace, or else a
 	// Bind9GlobalCluster or ClusterBind9Provider. Empty for an instance that stands alone.
@@ -63,26 +63,26 @@ type Bind9InstanceSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Version of BIND. The cluster's when absent, and 9.18 when that has none.
+	// Version of BIND. Defaults to the cluster's, or to 9.18.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]*$')",message="spec.version must be a release of BIND such as 9.18"
 	Version string `json:"version,omitempty"`
-	// Image to run, in place of the cluster's.
+	// Image to run. It replaces the cluster's.
 	//
 	// +optional
 	Image *ImageConfig `json:"image,omitempty"`
-	// ConfigMapRefs replace generated configuration files, in place of the cluster's.
+	// ConfigMapRefs replace generated configuration files. They replace the cluster's configMapRefs.
 	//
 	// +optional
 	ConfigMapRefs *ConfigMapRefs `json:"configMapRefs,omitempty"`
-	// Config are options of named; each that is set goes before the cluster's.
+	// Config holds options of named. Each option that is set takes precedence over the cluster's.
 	//
 	// +optional
 	Config *Bind9Config `json:"config,omitempty"`
-	// PrimaryServers are addresses or host names of primaries. Without effect: a secondary transfers each zone from the
-	// primaries of that zone, which it knows without being told.
+	// PrimaryServers are addresses or host names of primaries. It has no effect: a secondary transfers each zone from the
+	// primaries of that zone.
 	//
 	// +optional
 	// +listType=atomic
@@ -90,46 +90,46 @@ type Bind9InstanceSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[A-Za-z0-9_.:-]+$') || self.matches('^[[][0-9A-Fa-f.:]+[]](:[0-9]{1,5})?$')",message="spec.primaryServers holds IP addresses or host names, each optionally followed by a port: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:5353"
 	PrimaryServers []string `json:"primaryServers,omitempty"`
-	// Volumes are added to the pods, in place of the cluster's.
+	// Volumes are added to the pods. They replace the cluster's.
 	//
 	// +optional
 	// +listType=atomic
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
-	// VolumeMounts are added to the BIND container, in place of the cluster's.
+	// VolumeMounts are added to the BIND container. They replace the cluster's.
 	//
 	// +optional
 	// +listType=atomic
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
-	// Storage says where zone files are kept.
+	// Storage configures where zone files are kept.
 	//
 	// +optional
 	Storage *StorageConfig `json:"storage,omitempty"`
-	// RNDCKey says how the rndc key is made, in place of the role's.
+	// RNDCKey configures the rndc and TSIG keys. It replaces the role's.
 	//
 	// +optional
 	RNDCKey *RNDCKeyConfig `json:"rndcKey,omitempty"`
-	// RNDCKeys is another spelling of rndcKey, which goes before it.
+	// RNDCKeys is an alias of rndcKey, which takes precedence.
 	//
 	// +optional
 	RNDCKeys *RNDCKeyConfig `json:"rndcKeys,omitempty"`
-	// RNDCSecretRef is the older form of rndcKey.secretRef, which goes before it.
+	// RNDCSecretRef is the older form of rndcKey.secretRef. rndcKey takes precedence.
 	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
-	// BindcarConfig configures the sidecar; each setting goes before the cluster's.
+	// BindcarConfig configures the sidecar. Each setting takes precedence over the cluster's.
 	//
 	// +optional
 	BindcarConfig *BindcarConfig `json:"bindcarConfig,omitempty"`
 }
 
-// Phase tells where an object is in its life.
+// Phase is the stage of an object's life cycle.
 //
 // +kubebuilder:validation:Enum=Creating;Ready;Failed;Deleting
 type Phase string
 
-// The phases of an object's life.
+// The phases of an object's life cycle.
 const (
-	// PhaseCreating: being brought up.
+	// PhaseCreating: starting.
 	PhaseCreating Phase = "Creating"
 	// PhaseReady: works as declared.
 	PhaseReady Phase = "Ready"
@@ -139,9 +139,9 @@ const (
 	PhaseDeleting Phase = "Deleting"
 )
 
-// Bind9InstanceStatus is what the controller has observed about an instance.
+// Bind9InstanceStatus is what the controller observed about an instance.
 type Bind9InstanceStatus struct {
-	// Conditions of the instance. Ready: all pods are; and one condition Pod-<i> for each replica.
+	// Conditions of the instance. Ready is True when all pods are ready. There is also one condition Pod-<i> for each replica.
 	//
 	// +optional
 	// +listType=map
@@ -159,15 +159,15 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// ServiceAddress is the address, or else the host name, of the instance's Service.
+	// ServiceAddress is the IP address, or else the host name, of the instance's Service.
 	//
 	// +optional
 	ServiceAddress string `json:"serviceAddress,omitempty"`
-	// ClusterRef points to the cluster that spec.clusterRef has been found to mean.
+	// ClusterRef is the cluster that spec.clusterRef resolves to.
 	//
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
-	// Zones that have the instance.
+	// Zones that the instance serves or is to serve.
 	//
 	// +optional
 	// +listType=atomic
@@ -176,7 +176,7 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ZonesCount int32 `json:"zonesCount"`
-	// RNDCKeyRotation tells when the TSIG key of the instance's role, update or transfer, came into use and when it changes.
+	// RNDCKeyRotation shows when the TSIG key of the instance's role (update or transfer) was created and when it is rotated.
 	//
 	// +optional
 	RNDCKeyRotation *RNDCKeyRotationStatus `json:"rndcKeyRotation,omitempty"`
@@ -184,7 +184,7 @@ type Bind9InstanceStatus struct {
 	LifecycleStatus `json:",inline"`
 }
 
-// LifecycleStatus is the part of a status that tells where an object is in its life and whether a person has to act.
+// LifecycleStatus is the part of a status that shows the phase of an object and whether a person has to act.
 type LifecycleStatus struct {
 	// Ready is true when the object works as declared.
 	//
@@ -194,23 +194,23 @@ type LifecycleStatus struct {
 	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// PhaseSince is since when the object is ready or, if it is not, since when it has come no nearer to it: the time that
-	// it may take is counted from here, and anew when the spec changes or one more part becomes ready.
+	// PhaseSince is when the object became ready or, if it is not ready, when it last made progress. The progress deadline
+	// counts from here and starts again when the spec changes or another part becomes ready.
 	//
 	// +optional
 	PhaseSince *metav1.Time `json:"phaseSince,omitempty"`
-	// FailureReason is set when a person has to act, and stays until the spec or a Secret it refers to changes.
-	// Interruptions that pass by themselves never set it.
+	// FailureReason is set when a person has to act. It stays until the spec, or a Secret that it refers to, changes.
+	// Transient failures never set it.
 	//
 	// +optional
 	FailureReason string `json:"failureReason,omitempty"`
-	// FailureMessage tells, in words, what failureReason is about.
+	// FailureMessage describes the failure.
 	//
 	// +optional
 	FailureMessage string `json:"failureMessage,omitempty"`
 }
 
-// ClusterReference points from an instance to its cluster.
+// ClusterReference refers from an instance to its cluster.
 type ClusterReference struct {
 	// APIVersion of the cluster.
 	APIVersion string `json:"apiVersion"`
@@ -218,27 +218,27 @@ type ClusterReference struct {
 	Kind string `json:"kind"`
 	// Name of the cluster.
 	Name string `json:"name"`
-	// Namespace of the cluster; empty for a cluster-scoped one.
+	// Namespace of the cluster. Empty for a cluster-scoped cluster.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// RNDCKeyRotationStatus tells when a TSIG key came into use and when it changes.
+// RNDCKeyRotationStatus shows when a TSIG key was created and when it is rotated.
 type RNDCKeyRotationStatus struct {
-	// CreatedAt is when the present key was made (RFC 3339).
+	// CreatedAt is when the current key was created (RFC 3339).
 	//
 	// +optional
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
-	// RotateAt is when it is due to be replaced; absent without autoRotate.
+	// RotateAt is when the key is due for rotation. Absent without autoRotate.
 	//
 	// +optional
 	RotateAt *metav1.Time `json:"rotateAt,omitempty"`
-	// LastRotatedAt is when the key before it was replaced.
+	// LastRotatedAt is when the previous key was replaced.
 	//
 	// +optional
 	LastRotatedAt *metav1.Time `json:"lastRotatedAt,omitempty"`
-	// RotationCount is how often a key was replaced.
+	// RotationCount is the number of rotations.
 	//
 	// +optional
 	RotationCount int64 `json:"rotationCount"`

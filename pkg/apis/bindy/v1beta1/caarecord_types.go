@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CAARecord says which certificate authorities may issue certificates for a name (RFC 8659).
+// CAARecord restricts which certificate authorities may issue certificates for a name (RFC 8659).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,8 +23,7 @@ type CAARecord struct {
 	// Spec is the record to publish.
 	Spec CAARecordSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
-	// SyncStatus instead.
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
@@ -36,7 +35,8 @@ type CAARecord struct {
 type CAARecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Flags, 0 to 255. 128 marks the property critical: an authority that does not know it must not issue. 0 otherwise.
+	// Flags, 0 to 255. 128 marks the property as critical: an authority that does not understand it must not issue. Use 0
+	// otherwise.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=255
@@ -48,8 +48,8 @@ type CAARecordSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]{1,15}$')",message="spec.tag must be 1 to 15 letters and digits (RFC 8659, section 4.1), for example issue, issuewild or iodef"
 	Tag string `json:"tag"`
 
-	// Value of the property. For issue and issuewild the authority's domain name, such as "letsencrypt.org", or ";" for
-	// none; for iodef the URL to report to.
+	// Value of the property. For issue and issuewild it is the authority's domain name, such as "letsencrypt.org", or ";"
+	// for none. For iodef it is the URL for reports.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`

@@ -6,7 +6,7 @@ import (
 
 // CNAMERecord makes a name an alias of another (RFC 1034, section 3.6.2).
 //
-// A name that has a CNAME can have no other record; the older object wins, and the younger tells the conflict.
+// A name with a CNAME cannot have other records. The older object wins, and the younger one reports the conflict.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,8 +24,7 @@ type CNAMERecord struct {
 	// Spec is the record to publish.
 	Spec CNAMERecordSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
-	// SyncStatus instead.
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
@@ -37,8 +36,8 @@ type CNAMERecord struct {
 type CNAMERecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Target is the canonical name: complete with a dot at its end, "www.example.com."; relative to the zone without one,
-	// "www"; or "@" for the zone itself.
+	// Target is the canonical name: absolute with a trailing dot, as in "www.example.com."; relative to the zone without
+	// one, as in "www"; or "@" for the zone apex.
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.target must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"

@@ -4,12 +4,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DNSZone is an authoritative DNS zone: its SOA, its name servers, which BIND instances serve it and which records it
-// holds.
+// DNSZone is an authoritative DNS zone: its SOA, its name servers, the BIND instances that serve it and the records that
+// it holds.
 //
-// The instances of a zone are those of its clusterRef together with those that any bind9InstancesFrom selects. Its
-// records are those of its own namespace that any recordsFrom selects. Where two objects claim one zone name on the same
-// servers the older wins, and the younger has Ready=False with reason DuplicateZone.
+// The instances of a zone are those of its clusterRef and those that any bind9InstancesFrom selects. Its records are
+// those of its own namespace that any recordsFrom selects. If two objects declare the same zone name on the same servers,
+// the older one wins, and the younger one has Ready=False with reason DuplicateZone.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,8 +28,7 @@ type DNSZone struct {
 	// Spec is the zone to serve.
 	Spec DNSZoneSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the zone's SyncStatus
-	// instead.
+	// Status is what the controller observed last. The zone's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status DNSZoneStatus `json:"status,omitempty"`
@@ -50,7 +49,7 @@ type DNSZoneSpec struct {
 	// SOARecord holds the values of the zone's SOA record.
 	SOARecord SOARecord `json:"soaRecord"`
 
-	// TTL, in seconds, of every record of the zone that has none of its own, 0 to 2147483647. 3600 when absent.
+	// TTL, in seconds, of every record in the zone without one of its own, 0 to 2147483647. Defaults to 3600.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -64,15 +63,15 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	ClusterRef string `json:"clusterRef,omitempty"`
 
-	// ClusterProviderRef is the older form of clusterRef for a Bind9GlobalCluster or ClusterBind9Provider. When both are
+	// ClusterProviderRef is the older form of clusterRef for a Bind9GlobalCluster or ClusterBind9Provider. If both are
 	// set, the instances of both clusters serve the zone.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClusterProviderRef string `json:"clusterProviderRef,omitempty"`
 
-	// Bind9InstancesFrom selects, by label, Bind9Instances that serve the zone beside those of clusterRef; an instance
-	// needs to match one selector. An instance of another namespace is selected only when its annotation
+	// Bind9InstancesFrom selects, by label, Bind9Instances that serve the zone in addition to those of clusterRef. An
+	// instance has to match one selector. An instance of another namespace is selected only if its annotation
 	// bindy.firestoned.io/allow-zone-namespaces lists the zone's namespace or is "*".
 	//
 	// +optional
@@ -80,7 +79,7 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Bind9InstancesFrom []InstanceSource `json:"bind9InstancesFrom,omitempty"`
 
-	// RecordsFrom selects, by label, the records of the zone; a record needs to match one selector. Only records of the
+	// RecordsFrom selects, by label, the records of the zone. A record has to match one selector. Only records of the
 	// zone's own namespace are considered.
 	//
 	// +optional
@@ -88,7 +87,7 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	RecordsFrom []RecordSource `json:"recordsFrom,omitempty"`
 
-	// NameServers are published as NS records of the zone, beside soaRecord.primaryNs, which always is.
+	// NameServers are published as NS records of the zone, in addition to soaRecord.primaryNs.
 	//
 	// +optional
 	// +listType=atomic
@@ -102,8 +101,8 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, isIP(self[k]))",message="spec.nameServerIps maps host names to IP addresses, for example \"ns1.example.com.\": \"192.0.2.53\"; nameServers is its newer form"
 	NameServerIPs map[string]string `json:"nameServerIps,omitempty"`
 
-	// DNSSECPolicy names the dnssec-policy of named that signs the zone, in place of the cluster's: "default", or one that
-	// its dnssec.signing defines. "none" is for no signing. A zone that was signed stays signed until this is "insecure":
+	// DNSSECPolicy names the dnssec-policy of named that signs the zone. It replaces the cluster's: "default", or one that
+	// its dnssec.signing defines. "none" turns signing off. A zone that was signed stays signed until this is "insecure":
 	// set that once the parent zone has had no DS records for longer than their TTL.
 	//
 	// +optional
@@ -114,8 +113,8 @@ type DNSZoneSpec struct {
 
 // SOARecord holds the fields of an SOA record (RFC 1035, section 3.3.13).
 type SOARecord struct {
-	// PrimaryNS is the host name of the zone's primary server (MNAME), ending with a dot: "ns1.example.com.". It is
-	// published as an NS record too.
+	// PrimaryNS is the host name of the zone's primary server (MNAME), ending with a dot: "ns1.example.com.". It is also
+	// published as an NS record.
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="self.endsWith('.')",message="spec.soaRecord.primaryNs must end with a dot, which says that the name is complete: ns1.example.com."
@@ -123,7 +122,7 @@ type SOARecord struct {
 	// +kubebuilder:validation:XValidation:rule="!isIP(self.endsWith('.') ? self.substring(0, size(self) - 1) : self)",message="spec.soaRecord.primaryNs must be a host name such as ns1.example.com., not an IP address"
 	PrimaryNS string `json:"primaryNs"`
 
-	// AdminEmail is the mail address of the person responsible (RNAME): "hostmaster.example.com." as DNS writes it, or
+	// AdminEmail is the mail address of the person responsible (RNAME): "hostmaster.example.com." in DNS notation, or
 	// "hostmaster@example.com", which is converted.
 	//
 	// +kubebuilder:validation:MaxLength=254
@@ -131,15 +130,15 @@ type SOARecord struct {
 	// +kubebuilder:validation:XValidation:rule="self.contains('@') ? self.matches('^[A-Za-z0-9.!#$%&*+/=?^_{|}~-]{1,63}@[A-Za-z0-9_-]{1,63}([.][A-Za-z0-9_-]{1,63})*[.]?$') : self.matches(r'^(([A-Za-z0-9_/+-]|[\\\\].){1,127}[.])*([A-Za-z0-9_/+-]|[\\\\].){1,127}[.]?$')",message="spec.soaRecord.adminEmail must be a mail address such as hostmaster@example.com or hostmaster.example.com."
 	AdminEmail string `json:"adminEmail"`
 
-	// Serial is the least serial the zone may have, 0 to 4294967295. Serials are assigned from it upwards (RFC 1982) and
-	// need not be counted by hand. 0 or absent leaves the choice free.
+	// Serial is the lowest serial that the zone may have, 0 to 4294967295. Serials are assigned automatically from it
+	// upwards (RFC 1982). If it is 0 or absent, there is no lower limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
 	Serial int64 `json:"serial,omitempty"`
 
-	// Refresh is how often, in seconds, a secondary that hears nothing asks for a new serial, 1 to 2147483647.
+	// Refresh is how often, in seconds, a secondary that receives no NOTIFY checks for a new serial, 1 to 2147483647.
 	//
 	// +optional
 	// +kubebuilder:default=3600
@@ -155,7 +154,7 @@ type SOARecord struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Retry int64 `json:"retry,omitempty"`
 
-	// Expire is after how long, in seconds, a secondary that cannot refresh stops answering for the zone, 1 to 2147483647.
+	// Expire is how long, in seconds, a secondary that cannot refresh continues to answer for the zone, 1 to 2147483647.
 	//
 	// +optional
 	// +kubebuilder:default=604800
@@ -163,7 +162,7 @@ type SOARecord struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Expire int64 `json:"expire,omitempty"`
 
-	// NegativeTTL is how long, in seconds, a resolver may remember that a name does not exist, 0 to 2147483647 (RFC 2308).
+	// NegativeTTL is how long, in seconds, a resolver may cache that a name does not exist, 0 to 2147483647 (RFC 2308).
 	//
 	// +optional
 	// +kubebuilder:default=86400
@@ -194,14 +193,14 @@ type NameServer struct {
 	// +kubebuilder:validation:XValidation:rule="!isIP(self.endsWith('.') ? self.substring(0, size(self) - 1) : self)",message="hostname must be a host name such as ns2.example.com., not an IP address"
 	Hostname string `json:"hostname"`
 
-	// IPv4Address of the server, published as an A record when its name lies in the zone.
+	// IPv4Address of the server, published as an A record if its name is in the zone.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
 	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",message="ipv4Address must be an IPv4 address such as 192.0.2.53; ipv6Address takes IPv6"
 	IPv4Address string `json:"ipv4Address,omitempty"`
 
-	// IPv6Address of the server, published as an AAAA record when its name lies in the zone.
+	// IPv6Address of the server, published as an AAAA record if its name is in the zone.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
@@ -209,11 +208,11 @@ type NameServer struct {
 	IPv6Address string `json:"ipv6Address,omitempty"`
 }
 
-// DNSZoneStatus is what the controller has observed about a zone.
+// DNSZoneStatus is what the controller observed about a zone.
 type DNSZoneStatus struct {
 	// Conditions of the zone. Ready: every instance is configured with it; the reason is ReconcileSucceeded,
-	// PartialReconciliation, DuplicateZone, ReconcileDegraded or PrimaryFailed. Progressing: a change is on its way.
-	// Degraded: it is served, but not as declared.
+	// PartialReconciliation, DuplicateZone, ReconcileDegraded or PrimaryFailed. Progressing: a change is being applied.
+	// Degraded: the zone is served, but not as declared.
 	//
 	// +optional
 	// +listType=map
@@ -226,7 +225,7 @@ type DNSZoneStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Records are the records that the zone selects and that are Ready, and the endpoints of DNSEndpoints that every
-	// primary serves. A large zone lists 1000 of them, and as far as possible always the same.
+	// primary serves. A large zone lists 1000 of them, and the selection changes as little as possible.
 	//
 	// +optional
 	// +listType=atomic
@@ -238,7 +237,7 @@ type DNSZoneStatus struct {
 	// +optional
 	RecordsCount int32 `json:"recordsCount"`
 
-	// Bind9Instances are the instances of the zone, and how far it is configured on each.
+	// Bind9Instances are the instances of the zone, with the state of the zone on each.
 	//
 	// +optional
 	// +listType=atomic
@@ -249,32 +248,32 @@ type DNSZoneStatus struct {
 	// +optional
 	Bind9InstancesCount int32 `json:"bind9InstancesCount"`
 
-	// Serial is the SOA serial that was last written to the primaries.
+	// Serial is the SOA serial last written to the primaries.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
 	Serial *int64 `json:"serial,omitempty"`
 
-	// ForeignRRsetsCount is the number of RRsets in the zone that no object declares. They are left alone, unless the
+	// ForeignRRsetsCount is the number of RRsets in the zone that no object declares. They are kept unless the
 	// zone's annotation bindy.firestoned.io/prune is "true".
 	//
 	// +optional
 	ForeignRRsetsCount int32 `json:"foreignRRsetsCount,omitempty"`
 
-	// ForeignRRsets are those RRsets, at most 100 of them, each as its owner name and type: "www.example.com. A".
+	// ForeignRRsets lists up to 100 of those RRsets by owner name and type: "www.example.com. A".
 	//
 	// +optional
 	// +listType=atomic
 	ForeignRRsets []string `json:"foreignRRsets,omitempty"`
 
-	// DNSSEC tells how the zone is signed; absent when it is not.
+	// DNSSEC describes how the zone is signed. Absent if it is not.
 	//
 	// +optional
 	DNSSEC *DNSSECStatus `json:"dnssec,omitempty"`
 }
 
-// RecordReference points from a zone to one of its records.
+// RecordReference refers from a zone to one of its records.
 type RecordReference struct {
 	// APIVersion of the record.
 	APIVersion string `json:"apiVersion"`
@@ -294,24 +293,24 @@ type RecordReference struct {
 	LastReconciledAt *metav1.Time `json:"lastReconciledAt,omitempty"`
 }
 
-// ZoneInstanceStatus tells how far a zone is configured on an instance.
+// ZoneInstanceStatus is the state of a zone on an instance.
 //
 // +kubebuilder:validation:Enum=Claimed;Configured;Failed;Unclaimed
 type ZoneInstanceStatus string
 
-// How far a zone is configured on an instance.
+// The states of a zone on an instance.
 const (
 	// ZoneClaimed: the zone selects the instance and has not been configured on it yet.
 	ZoneClaimed ZoneInstanceStatus = "Claimed"
 	// ZoneConfigured: the instance serves the zone.
 	ZoneConfigured ZoneInstanceStatus = "Configured"
-	// ZoneFailed: configuring the zone on the instance failed; the message tells why.
+	// ZoneFailed: configuring the zone on the instance failed; see the message.
 	ZoneFailed ZoneInstanceStatus = "Failed"
-	// ZoneUnclaimed: the zone no longer selects the instance and is yet to be taken off it.
+	// ZoneUnclaimed: the zone no longer selects the instance and has to be removed from it.
 	ZoneUnclaimed ZoneInstanceStatus = "Unclaimed"
 )
 
-// ZoneInstance points from a zone to one of its instances.
+// ZoneInstance refers from a zone to one of its instances.
 type ZoneInstance struct {
 	// APIVersion of the instance.
 	APIVersion string `json:"apiVersion"`
@@ -324,7 +323,7 @@ type ZoneInstance struct {
 	// Status is Claimed (selected, not configured yet), Configured, Failed (see message), or Unclaimed (no longer
 	// selected, to be removed).
 	Status ZoneInstanceStatus `json:"status"`
-	// LastReconciledAt is since when the instance has the zone, or is without it (RFC 3339).
+	// LastReconciledAt is when the instance got the zone, or since when it lacks it (RFC 3339).
 	//
 	// +optional
 	LastReconciledAt *metav1.Time `json:"lastReconciledAt,omitempty"`
@@ -334,15 +333,15 @@ type ZoneInstance struct {
 	Message string `json:"message,omitempty"`
 }
 
-// DNSSECStatus tells how a zone is signed.
+// DNSSECStatus describes how a zone is signed.
 type DNSSECStatus struct {
-	// Signed is true once all of the zone is signed. It is said of the server that signs; the others follow it.
+	// Signed is true once the whole zone is signed on the server that signs. The other servers follow it.
 	Signed bool `json:"signed"`
 	// Policy is the dnssec-policy that the zone is signed with.
 	//
 	// +optional
 	Policy string `json:"policy,omitempty"`
-	// DSRecords are to be published in the parent zone, in presentation format, with digests of SHA-256: one for each
+	// DSRecords are the records to publish in the parent zone, in presentation format, with SHA-256 digests: one for each
 	// key-signing key that is served.
 	//
 	// +optional
@@ -356,12 +355,12 @@ type DNSSECStatus struct {
 	//
 	// +optional
 	Algorithm string `json:"algorithm,omitempty"`
-	// LastKeyRollover is when keys were last rolled. Not told: BIND rolls keys by itself, and its "rndc dnssec -status"
-	// tells when.
+	// LastKeyRollover is when keys were last rolled. It is always empty: BIND rolls keys by itself, and
+	// "rndc dnssec -status" shows when.
 	//
 	// +optional
 	LastKeyRollover *metav1.Time `json:"lastKeyRollover,omitempty"`
-	// NextKeyRollover is when keys are next due to be rolled. Not told, as above.
+	// NextKeyRollover is when keys are next due to be rolled. It is always empty, as above.
 	//
 	// +optional
 	NextKeyRollover *metav1.Time `json:"nextKeyRollover,omitempty"`

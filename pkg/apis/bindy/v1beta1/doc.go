@@ -1,10 +1,9 @@
-// Package v1beta1 holds the stored API of group bindy.firestoned.io: zones, the eight kinds of record, and the fleet of
-// BIND servers that serve them.
+// Package v1beta1 holds the stored API of group bindy.firestoned.io: zones, the eight record kinds, and the BIND servers
+// that serve them.
 //
-// The types here and the CustomResourceDefinitions in manifests/crds are one source: the markers in this package are
-// what the schemas are generated from (see generate.mk beside it). What one object shows by itself is validated there,
-// by schema and CEL; rules that need a second object belong to the webhook. The package depends on apimachinery alone
-// and does no I/O.
+// The CustomResourceDefinitions in manifests/crds are generated from the types and markers in this package (make
+// generate). Schema and CEL rules validate what a single object shows; rules that need a second object belong to the
+// webhook. The package depends only on apimachinery and does no I/O.
 //
 // +kubebuilder:object:generate=true
 // +groupName=bindy.firestoned.io

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Normalize gives the role in lower case, as RolePrimary or RoleSecondary.
+// Normalize returns the role in lower case: RolePrimary or RoleSecondary.
 func (r ServerRole) Normalize() ServerRole { return ServerRole(strings.ToLower(string(r))) }
 
-// EffectiveRNDCKey is the role's rndc key in whichever of its spellings it was given: rndcKey, then rndcKeys, then
-// rndcSecretRef. Nil means that the role leaves the choice to others.
+// EffectiveRNDCKey returns the first of rndcKey, rndcKeys and rndcSecretRef that the role sets, or nil if it sets none.
 func (c *RoleConfig) EffectiveRNDCKey() *RNDCKeyConfig {
 	if c == nil {
 		return nil
@@ -19,8 +18,8 @@ func (c *RoleConfig) EffectiveRNDCKey() *RNDCKeyConfig {
 	return firstRNDCKey(c.RNDCKey, c.RNDCKeys, c.RNDCSecretRef)
 }
 
-// EffectiveRNDCKey is the instance's rndc key in whichever of its spellings it was given: rndcKey, then rndcKeys, then
-// rndcSecretRef. Nil means that the instance leaves the choice to its cluster.
+// EffectiveRNDCKey returns the first of rndcKey, rndcKeys and rndcSecretRef that the instance sets. Nil means that the
+// cluster's applies.
 func (s *Bind9InstanceSpec) EffectiveRNDCKey() *RNDCKeyConfig {
 	return firstRNDCKey(s.RNDCKey, s.RNDCKeys, s.RNDCSecretRef)
 }
@@ -37,7 +36,7 @@ func firstRNDCKey(key, keys *RNDCKeyConfig, ref *RNDCSecretRef) *RNDCKeyConfig {
 	return nil
 }
 
-// Interval is rotateAfter as a duration; 30 days when it is empty.
+// Interval returns rotateAfter as a duration, or 30 days if it is empty.
 func (c *RNDCKeyConfig) Interval() (time.Duration, error) {
 	if c.RotateAfter == "" {
 		return 30 * 24 * time.Hour, nil

@@ -23,8 +23,7 @@ type MXRecord struct {
 	// Spec is the record to publish.
 	Spec MXRecordSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
-	// SyncStatus instead.
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
@@ -36,14 +35,15 @@ type MXRecord struct {
 type MXRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Priority of the server, 0 to 65535: senders try the lowest first.
+	// Priority of the server, 0 to 65535. Senders try the lowest first.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Priority int32 `json:"priority"`
 
-	// MailServer is the host name of the mail server; an address is not allowed. It is complete with a
-	// dot at its end, "mail.example.com.", and relative to the zone without one, "mail". "." alone, with priority 0, says that the name takes no mail (RFC 7505).
+	// MailServer is the host name of the mail server, not an address: absolute with a trailing dot, as in
+	// "mail.example.com.", or relative to the zone without one, as in "mail". A single ".", with priority 0, declares
+	// that the name accepts no mail (RFC 7505).
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.mailServer must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"

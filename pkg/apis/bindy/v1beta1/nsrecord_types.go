@@ -6,7 +6,7 @@ import (
 
 // NSRecord delegates a name to a name server (RFC 1035, section 3.3.11).
 //
-// With name "@" it adds a name server to the zone itself, beside those in the DNSZone's nameServers.
+// With name "@" it adds a name server to the zone itself, in addition to the DNSZone's nameServers.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,8 +24,7 @@ type NSRecord struct {
 	// Spec is the record to publish.
 	Spec NSRecordSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
-	// SyncStatus instead.
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
@@ -35,8 +34,8 @@ type NSRecord struct {
 type NSRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Nameserver is the host name of the server; an address is not allowed. It is complete with a dot at
-	// its end, "ns1.example.net.", and relative to the zone without one, "ns1".
+	// Nameserver is the host name of the server, not an address: absolute with a trailing dot, as in "ns1.example.net.",
+	// or relative to the zone without one, as in "ns1".
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.nameserver must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"

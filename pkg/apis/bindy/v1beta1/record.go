@@ -6,18 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Record is any of the eight record kinds. It satisfies controller-runtime's client.Object.
+// Record is an object of any of the eight record kinds. It satisfies controller-runtime's client.Object.
 //
 // +kubebuilder:object:generate=false
 type Record interface {
 	metav1.Object
 	runtime.Object
 
-	// RecordName is spec.name: the owner name relative to the zone, "@" for the apex.
+	// RecordName returns spec.name: the owner name relative to the zone, "@" for the apex.
 	RecordName() string
-	// RecordTTL is spec.ttl in seconds, or nil when the zone's TTL applies.
+	// RecordTTL returns spec.ttl in seconds, or nil if the zone's TTL applies.
 	RecordTTL() *int64
-	// GetRecordStatus points to the object's status, so that it can be changed in place.
+	// GetRecordStatus returns a pointer to the object's status, so that it can be changed in place.
 	GetRecordStatus() *RecordStatus
 }
 
@@ -29,7 +29,7 @@ type ObjectList interface {
 	runtime.Object
 }
 
-// RecordKind describes one of the eight record kinds, so that code which treats them alike is written once.
+// RecordKind describes one of the eight record kinds, so that code for all of them is written once.
 //
 // +kubebuilder:object:generate=false
 type RecordKind struct {
@@ -49,17 +49,17 @@ type RecordKind struct {
 	NewList func() ObjectList
 }
 
-// GroupVersionKind is the kind's full name.
+// GroupVersionKind returns the kind with its group and version.
 func (k RecordKind) GroupVersionKind() schema.GroupVersionKind {
 	return GroupVersion.WithKind(k.Kind)
 }
 
-// GroupVersionResource is the full name of the kind's resource.
+// GroupVersionResource returns the kind's resource with its group and version.
 func (k RecordKind) GroupVersionResource() schema.GroupVersionResource {
 	return GroupVersion.WithResource(k.Resource)
 }
 
-// RecordKinds are the eight record kinds, in the order in which they are presented to people.
+// RecordKinds are the eight record kinds in display order.
 var RecordKinds = []RecordKind{
 	{"ARecord", "arecords", "arecord", "A", 1,
 		func() Record { return &ARecord{} }, func() ObjectList { return &ARecordList{} }},
@@ -79,18 +79,18 @@ var RecordKinds = []RecordKind{
 		func() Record { return &CAARecord{} }, func() ObjectList { return &CAARecordList{} }},
 }
 
-// RecordKindOf finds a record kind by its Kubernetes kind, for example "ARecord".
+// RecordKindOf returns the record kind with the given Kubernetes kind, for example "ARecord".
 func RecordKindOf(kind string) (RecordKind, bool) {
 	return findRecordKind(func(k RecordKind) bool { return k.Kind == kind })
 }
 
-// RecordKindOfType finds a record kind by its DNS type number.
+// RecordKindOfType returns the record kind with the given DNS type number.
 func RecordKindOfType(rrtype uint16) (RecordKind, bool) {
 	return findRecordKind(func(k RecordKind) bool { return k.RRType == rrtype })
 }
 
-// KindOf describes the kind of a record by its Go type, so it works for objects whose TypeMeta a client has cleared.
-// The result is the zero value when r is none of the eight kinds.
+// KindOf returns the kind of a record. It goes by the Go type, because clients clear TypeMeta. The result is the zero
+// value if r is none of the eight kinds.
 func KindOf(r Record) RecordKind {
 	var kind string
 	switch r.(type) {

@@ -4,20 +4,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RecordCommon is what the specs of all record kinds share.
+// RecordCommon holds the fields that the specs of all record kinds share.
 type RecordCommon struct {
 	// Name is the owner name of the record, relative to the zone: "www" in zone example.com is www.example.com. "@" is
-	// the zone itself. The first label may be "*" (RFC 4592). Service labels such as "_sip._tcp" and deeper names such
-	// as "a.b.c" are fine.
+	// the zone apex. The first label may be "*" (RFC 4592). Service labels such as "_sip._tcp" and deeper names such as
+	// "a.b.c" are allowed.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.')",message="spec.name is relative to the zone and takes no trailing dot: write \"www\" for www.example.com in zone example.com, or \"@\" for the zone itself"
 	// +kubebuilder:validation:XValidation:rule="self.endsWith('.') || self == '@' || self.matches('^([*]|[A-Za-z0-9_/-]{1,63})([.][A-Za-z0-9_/-]{1,63})*$')",message="spec.name must be \"@\" for the zone itself, or labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, where only the first may be \"*\""
 	Name string `json:"name"`
 
-	// TTL is how long, in seconds, a resolver may keep the record, 0 to 2147483647 (RFC 2181, section 8). When it is
-	// absent the zone's ttl applies, and 3600 when the zone has none. All records of one name and type share one TTL;
-	// where objects differ, the smallest applies.
+	// TTL is how long, in seconds, a resolver may cache the record, 0 to 2147483647 (RFC 2181, section 8). If it is
+	// absent, the zone's ttl applies, or 3600 if the zone has none. All records of one name and type share one TTL: if
+	// objects differ, the smallest applies.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -25,10 +25,10 @@ type RecordCommon struct {
 	TTL *int64 `json:"ttl,omitempty"`
 }
 
-// RecordStatus is what the controller has observed about a record. All record kinds share it.
+// RecordStatus is what the controller observed about a record. All record kinds share it.
 type RecordStatus struct {
-	// Conditions of the record. Accepted: it is part of its zone's data. Programmed: the primaries were asked and
-	// answered with it. Ready: both, for the present generation; the reason is ReconcileSucceeded, NotSelected,
+	// Conditions of the record. Accepted: it is part of its zone's data. Programmed: every primary was queried and
+	// answered with it. Ready: both, for the current generation; the reason is ReconcileSucceeded, NotSelected,
 	// ZoneNotFound, ZoneNotConfigured, NoPrimaryInstances or ReconcileFailed.
 	//
 	// +optional
@@ -41,18 +41,18 @@ type RecordStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Zone is the name of the DNS zone that the record belongs to; empty while no DNSZone selects it.
+	// Zone is the name of the DNS zone that the record belongs to. Empty while no DNSZone selects it.
 	//
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
-	// ZoneRef points to the DNSZone object that selected the record.
+	// ZoneRef refers to the DNSZone that selected the record.
 	//
 	// +optional
 	ZoneRef *ZoneReference `json:"zoneRef,omitempty"`
 
-	// RecordHash is the SHA-256, in hexadecimal, of everything in the record that affects DNS data. It changes when, and
-	// only when, servers have to be told something.
+	// RecordHash is the SHA-256, in hexadecimal, of everything in the record that affects DNS data. It changes if
+	// and only if the servers have to be updated.
 	//
 	// +optional
 	RecordHash string `json:"recordHash,omitempty"`
@@ -67,14 +67,14 @@ type RecordStatus struct {
 	// +optional
 	Addresses string `json:"addresses,omitempty"`
 
-	// PublishedName is the full owner name under which the record stands in DNS now. After spec.name has changed it still
-	// holds the old name until that has been removed.
+	// PublishedName is the full owner name under which the record is published now. After a change of spec.name it holds
+	// the old name until that has been removed from DNS.
 	//
 	// +optional
 	PublishedName string `json:"publishedName,omitempty"`
 }
 
-// ZoneReference points from a record, or from an instance, to a zone.
+// ZoneReference refers from a record or an instance to a zone.
 type ZoneReference struct {
 	// APIVersion of the zone object.
 	APIVersion string `json:"apiVersion"`

@@ -22,12 +22,12 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Kind qualifies a kind of this group.
+// Kind returns the kind qualified with this package's group.
 func Kind(kind string) schema.GroupKind {
 	return GroupVersion.WithKind(kind).GroupKind()
 }
 
-// Resource qualifies a plural resource name of this group.
+// Resource returns the plural resource name qualified with this package's group.
 func Resource(resource string) schema.GroupResource {
 	return GroupVersion.WithResource(resource).GroupResource()
 }

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SRVRecord tells which host and port provide a service (RFC 2782). Its name has the form "_service._protocol".
+// SRVRecord publishes the host and port of a service (RFC 2782). Its name has the form "_service._protocol".
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,8 +23,7 @@ type SRVRecord struct {
 	// Spec is the record to publish.
 	Spec SRVRecordSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
-	// SyncStatus instead.
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
@@ -34,13 +33,13 @@ type SRVRecord struct {
 type SRVRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Priority of the target, 0 to 65535: clients try the lowest first.
+	// Priority of the target, 0 to 65535. Clients try the lowest first.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Priority int32 `json:"priority"`
 
-	// Weight shares clients out among targets of one priority, in proportion, 0 to 65535.
+	// Weight distributes clients among targets of the same priority, in proportion, 0 to 65535.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
@@ -52,8 +51,9 @@ type SRVRecordSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// Target is the host that provides the service; an address is not allowed. It is complete
-	// with a dot at its end, "sip1.example.com.", and relative to the zone without one, "sip1". "." alone says that the service is not to be had.
+	// Target is the name of the host that provides the service, not an address: absolute with a trailing dot, as in
+	// "sip1.example.com.", or relative to the zone without one, as in "sip1". A single "." declares that the service is
+	// not available.
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.target must be a host name, not an IP address: publish the address with an ARecord or AAAARecord and name that here"

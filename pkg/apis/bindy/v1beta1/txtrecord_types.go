@@ -21,8 +21,7 @@ type TXTRecord struct {
 	// Spec is the record to publish.
 	Spec TXTRecordSpec `json:"spec"`
 
-	// Status is what the controller has observed. What the servers answer at this moment is told by the record's
-	// SyncStatus instead.
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
@@ -32,8 +31,8 @@ type TXTRecord struct {
 type TXTRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Text are the character strings of one TXT record, in order; readers join them without anything between. A string of
-	// more than 255 bytes is split for you.
+	// Text holds the character strings of one TXT record, in order. Readers concatenate them without a separator. A string
+	// of more than 255 bytes is split automatically.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

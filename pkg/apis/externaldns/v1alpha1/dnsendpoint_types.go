@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DNSEndpoint hands over DNS names to publish. Programs write it; a person would rather use a record kind such as
-// ARecord. Each endpoint goes to the zone with the longest name that holds its dnsName.
+// DNSEndpoint holds DNS names that another program wants to publish. People use a record kind such as ARecord instead.
+// Each endpoint belongs to the zone with the longest name that contains its dnsName.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,7 +23,7 @@ type DNSEndpoint struct {
 	// +optional
 	Spec DNSEndpointSpec `json:"spec,omitempty"`
 
-	// Status is what the controller has observed.
+	// Status is what the controller observed last.
 	//
 	// +optional
 	Status DNSEndpointStatus `json:"status,omitempty"`
@@ -40,7 +40,7 @@ type DNSEndpointSpec struct {
 
 // Endpoint is one RRset.
 type Endpoint struct {
-	// DNSName is the full owner name, with or without a dot at its end.
+	// DNSName is the full owner name, with or without a trailing dot.
 	//
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
@@ -57,12 +57,12 @@ type Endpoint struct {
 	// +optional
 	RecordType string `json:"recordType,omitempty"`
 
-	// RecordTTL is how long, in seconds, a resolver may keep the RRset. The zone's TTL when it is 0 or absent.
+	// RecordTTL is how long, in seconds, a resolver may cache the RRset. If it is 0 or absent, the zone's TTL applies.
 	//
 	// +optional
 	RecordTTL int64 `json:"recordTTL,omitempty"`
 
-	// SetIdentifier tells apart several endpoints of one name and type.
+	// SetIdentifier distinguishes several endpoints of one name and type.
 	//
 	// +optional
 	SetIdentifier string `json:"setIdentifier,omitempty"`
@@ -72,14 +72,14 @@ type Endpoint struct {
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// ProviderSpecific are settings that only some DNS providers know.
+	// ProviderSpecific holds settings that only some DNS providers support.
 	//
 	// +optional
 	// +listType=atomic
 	ProviderSpecific []ProviderSpecificProperty `json:"providerSpecific,omitempty"`
 }
 
-// ProviderSpecificProperty is a setting that only some DNS providers know.
+// ProviderSpecificProperty is a setting that only some DNS providers support.
 type ProviderSpecificProperty struct {
 	// Name of the setting.
 	//
@@ -92,15 +92,15 @@ type ProviderSpecificProperty struct {
 	Value string `json:"value,omitempty"`
 }
 
-// DNSEndpointStatus is what the controller has observed.
+// DNSEndpointStatus is what the controller observed last.
 type DNSEndpointStatus struct {
 	// ObservedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions of the endpoints. Accepted: they are part of a plan, or False with reason Invalid, NoMatchingZone or
-	// Conflict. Programmed: the servers took them.
+	// Conditions of the endpoints. Accepted: they are part of their zones' data; False with reason Invalid, NoMatchingZone
+	// or Conflict. Programmed: every primary was queried and answered with them.
 	//
 	// +optional
 	// +listType=map
@@ -116,16 +116,16 @@ type DNSEndpointStatus struct {
 	Zones []EndpointZone `json:"zones,omitempty"`
 }
 
-// EndpointZone is what a zone holds of a DNSEndpoint.
+// EndpointZone is the data of a DNSEndpoint in one zone.
 type EndpointZone struct {
 	// Namespace of the DNSZone.
 	Namespace string `json:"namespace"`
 	// Name of the DNSZone.
 	Name string `json:"name"`
-	// ZoneName is its DNS name.
+	// ZoneName is the DNS name of the zone.
 	ZoneName string `json:"zoneName"`
 
-	// RRsets that the zone's servers were seen to hold, each as its owner name and type: "www.example.com./A".
+	// RRsets that the zone's servers were observed to hold, each as its owner name and type: "www.example.com./A".
 	//
 	// +optional
 	// +listType=atomic

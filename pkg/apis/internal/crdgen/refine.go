@@ -7,10 +7,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// refine adds to a schema, at every depth, what markers on the Go types cannot say, and makes its descriptions read well
-// in kubectl explain.
-func refine(s *apiextensionsv1.JSONSchemaProps) {
-	s.Description = unwrap(s.Description)
+// refineSchema adds to a schema, at every depth, what markers on the Go types cannot express, and adapts its descriptions
+// to kubectl explain.
+func refineSchema(s *apiextensionsv1.JSONSchemaProps) {
+	s.Description = joinLines(s.Description)
 	if isSelector(s) {
 		limitSelector(s)
 		return
@@ -26,21 +26,21 @@ func refine(s *apiextensionsv1.JSONSchemaProps) {
 		case "nameServerIps":
 			p.AdditionalProperties.Schema.MaxLength = new(int64(45))
 		default:
-			refine(&p)
+			refineSchema(&p)
 		}
 		p.Description = startWith(name, p.Description)
 		s.Properties[name] = p
 	}
 	if s.Items != nil {
-		refine(s.Items.Schema)
+		refineSchema(s.Items.Schema)
 	}
 	if s.AdditionalProperties != nil {
-		refine(s.AdditionalProperties.Schema)
+		refineSchema(s.AdditionalProperties.Schema)
 	}
 }
 
-// unwrap joins the lines of each paragraph: kubectl explain breaks lines by itself.
-func unwrap(text string) string {
+// joinLines joins the lines of each paragraph, because kubectl explain wraps text itself.
+func joinLines(text string) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
 		paragraphs[i] = strings.Join(strings.Fields(p), " ")
@@ -48,7 +48,7 @@ func unwrap(text string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// startWith lets a description begin with the field's own name where it begins with the Go field's.
+// startWith replaces the Go field's name at the start of a description with the name of the JSON field.
 func startWith(name, description string) string {
 	if first, rest, ok := strings.Cut(description, " "); ok && strings.EqualFold(first, name) {
 		return name + " " + rest
@@ -56,7 +56,7 @@ func startWith(name, description string) string {
 	return description
 }
 
-// stripDescriptions removes descriptions below s, and that of s itself unless it is the topmost.
+// stripDescriptions removes the descriptions below s, and that of s itself unless it is the top one.
 func stripDescriptions(s *apiextensionsv1.JSONSchemaProps, top bool) {
 	if !top {
 		s.Description = ""
@@ -80,19 +80,19 @@ func isSelector(s *apiextensionsv1.JSONSchemaProps) bool {
 }
 
 const (
-	// Label keys and values as Kubernetes has them: an optional DNS prefix, then a name of at most 63 characters.
+	// Label keys and values as in Kubernetes: an optional DNS prefix, then a name of at most 63 characters.
 	namePart = `([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]`
 	keyRule  = `^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?` + namePart + `$`
 	valRule  = `^(` + namePart + `)?$`
 )
 
-// limitSelector gives a LabelSelector's lists their limits, and rules that tell a selector which can never work.
+// limitSelector adds limits to the lists of a LabelSelector, and rules that refuse a selector that can never match.
 func limitSelector(s *apiextensionsv1.JSONSchemaProps) {
 	labels := s.Properties["matchLabels"]
 	labels.MaxProperties = new(int64(32))
 	labels.AdditionalProperties.Schema.MaxLength = new(int64(63))
-	labels.Description = "matchLabels are labels that must be there with the given values; all of them."
-	labels.XValidations = rules(
+	labels.Description = "matchLabels are labels that must all be present with the given values."
+	labels.XValidations = validationRules(
 		`self.all(k, size(k) <= 317 && k.matches('`+keyRule+`'))`,
 		`the keys of matchLabels must be label keys: a name of at most 63 letters, digits, "-", "_" and ".", optionally after a DNS prefix and "/"`,
 		`self.all(k, self[k].matches('`+valRule+`'))`,
@@ -108,7 +108,7 @@ func limitSelector(s *apiextensionsv1.JSONSchemaProps) {
 
 func limitRequirement(r *apiextensionsv1.JSONSchemaProps) {
 	r.Description = "A requirement on one label."
-	r.XValidations = rules(
+	r.XValidations = validationRules(
 		`!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)`,
 		`operators In and NotIn need at least one entry in values`,
 		`!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0`,
@@ -117,7 +117,7 @@ func limitRequirement(r *apiextensionsv1.JSONSchemaProps) {
 	key := r.Properties["key"]
 	key.Description = "key of the label."
 	key.MaxLength = new(int64(317))
-	key.XValidations = rules(`self.matches('`+keyRule+`')`,
+	key.XValidations = validationRules(`self.matches('`+keyRule+`')`,
 		`key must be a label key: a name of at most 63 letters, digits, "-", "_" and ".", optionally after a DNS prefix and "/"`)
 	r.Properties["key"] = key
 
@@ -133,13 +133,13 @@ func limitRequirement(r *apiextensionsv1.JSONSchemaProps) {
 	values.Description = "values of the label that In and NotIn compare with."
 	values.MaxItems = new(int64(50))
 	values.Items.Schema.MaxLength = new(int64(63))
-	values.Items.Schema.XValidations = rules(`self.matches('`+valRule+`')`,
+	values.Items.Schema.XValidations = validationRules(`self.matches('`+valRule+`')`,
 		`values must be label values: at most 63 letters, digits, "-", "_" and "."`)
 	r.Properties["values"] = values
 }
 
-// rules makes validation rules of expressions and messages in turn.
-func rules(pairs ...string) apiextensionsv1.ValidationRules {
+// validationRules returns rules from alternating expressions and messages.
+func validationRules(pairs ...string) apiextensionsv1.ValidationRules {
 	var out apiextensionsv1.ValidationRules
 	for i := 0; i+1 < len(pairs); i += 2 {
 		out = append(out, apiextensionsv1.ValidationRule{Rule: pairs[i], Message: pairs[i+1]})

@@ -107,7 +107,7 @@ func schema_pkg_apis_sync_v1alpha1_NameServer(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Its addresses, as far as the zone itself holds them.",
+							Description: "Its addresses, if the zone itself holds them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -121,7 +121,7 @@ func schema_pkg_apis_sync_v1alpha1_NameServer(ref common.ReferenceCallback) comm
 					},
 					"leadsTo": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the addresses lead to. Server: one of them is that of a pod, or of an instance's Service, that serves this zone. Nowhere: the name is inside the zone and has no address. Unknown: neither can be said, for example of a name outside the zone or of a load balancer's address.\n\nPossible enum values:\n - `\"Nowhere\"` means a name inside the zone that has no address.\n - `\"Server\"` means a server of this zone.\n - `\"Unknown\"` means that neither can be said.",
+							Description: "Where the addresses lead. Server: one of them belongs to a pod, or to an instance's Service, that serves this zone. Nowhere: the name is inside the zone and has no address. Unknown: cannot be determined, for example for a name outside the zone or for the address of a load balancer.\n\nPossible enum values:\n - `\"Nowhere\"` means a name inside the zone that has no address.\n - `\"Server\"` means a server of this zone.\n - `\"Unknown\"` means that it cannot be determined.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -135,7 +135,7 @@ func schema_pkg_apis_sync_v1alpha1_NameServer(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The instances whose pods or Services have one of the addresses; <namespace>/<name> for one that is not in the zone's namespace.",
+							Description: "The instances whose pods or Services have one of the addresses; <namespace>/<name> for an instance outside the zone's namespace.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -154,7 +154,7 @@ func schema_pkg_apis_sync_v1alpha1_NameServer(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The pods whose NS records lack the name, while others' have it.",
+							Description: "The pods whose NS records lack the name although other pods have it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -168,7 +168,7 @@ func schema_pkg_apis_sync_v1alpha1_NameServer(ref common.ReferenceCallback) comm
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to know about it, in a sentence. Empty when it leads to a server and no server lacks it.",
+							Description: "Explanation in a sentence. Empty if the name leads to a server and no server lacks it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -184,7 +184,7 @@ func schema_pkg_apis_sync_v1alpha1_ObjectReference(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ObjectReference names the object that a SyncStatus is about, and the version of it that was judged.",
+				Description: "ObjectReference identifies the object that a SyncStatus is about, and the generation of it that was evaluated.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"apiVersion": {
@@ -229,7 +229,7 @@ func schema_pkg_apis_sync_v1alpha1_ObjectReference(ref common.ReferenceCallback)
 					},
 					"generation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Generation of the object's spec that was judged.",
+							Description: "Generation of the object's spec that was evaluated.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -266,7 +266,7 @@ func schema_pkg_apis_sync_v1alpha1_RRset(ref common.ReferenceCallback) common.Op
 					},
 					"ttl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Time to live in seconds. Not set when there is no data.",
+							Description: "Time to live in seconds. Not set if there is no data.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -278,7 +278,7 @@ func schema_pkg_apis_sync_v1alpha1_RRset(ref common.ReferenceCallback) common.Op
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Data in canonical presentation form, sorted. Empty when the RRset does not exist, or must not.",
+							Description: "Data in canonical presentation form, sorted. Empty if the RRset does not exist or must not exist.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -314,7 +314,7 @@ func schema_pkg_apis_sync_v1alpha1_RecordCounts(ref common.ReferenceCallback) co
 					},
 					"outOfSync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RRsets that it serves otherwise, or not at all.",
+							Description: "RRsets that it serves with other data, or not at all.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -322,7 +322,7 @@ func schema_pkg_apis_sync_v1alpha1_RecordCounts(ref common.ReferenceCallback) co
 					},
 					"undeclared": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RRsets on the server that nobody declares (SOA and DNSSEC's own not counted).",
+							Description: "RRsets on the server that no object declares, without the SOA and DNSSEC's own records.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -351,7 +351,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace of the Bind9Instance, when it is not that of the object.",
+							Description: "Namespace of the Bind9Instance, if it is not that of the object.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -373,7 +373,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"address": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Address and port that was asked. Empty while the pod has no address.",
+							Description: "Address and port that were queried. Empty while the pod has no address.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -388,7 +388,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"podPhase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Phase of the pod. Empty when the pod does not exist.",
+							Description: "Phase of the pod. Empty if the pod does not exist.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -403,7 +403,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the answers show. InSync: serves what is declared. Stale: an older serial, or a change that has not been programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which a transfer will never repair. NotLoaded: knows the zone but has no data for it (SERVFAIL): never transferred, expired or broken. Lame: answers without authority. Refused: does not serve the zone to us. Unreachable: no answer.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the server knows the zone but has no data for it (SERVFAIL).\n - `\"Refused\"` means that the server does not serve the zone to us, or refuses to transfer it.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Description: "What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not been programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. NotLoaded: the zone is configured but has no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority. Refused: the server refuses the query. Unreachable: no answer.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -412,27 +412,27 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"serial": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Serial of the zone on this server. Not set when the server did not tell.",
+							Description: "Serial of the zone on this server. Not set if it is unknown.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"serialLag": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How many serials this server is behind the primaries' newest (RFC 1982). 0 is level. Negative is ahead.",
+							Description: "How many serials this server is behind the newest of the primaries (RFC 1982). Negative if it is ahead.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"behindSince": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Since when this server has been behind, as far as this API server has seen. Only set while it is.",
+							Description: "When this API server first saw this server behind. Only set while it is behind.",
 							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
 						},
 					},
 					"expiresAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For a secondary: when it stops to answer for the zone if it does not reach a primary before, by its own word (EDNS EXPIRE, RFC 7314). Each contact with a primary puts it off.",
+							Description: "For a secondary: when it will stop answering for the zone unless it reaches a primary, according to the server itself (EDNS EXPIRE, RFC 7314). Each contact with a primary postpones it.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -458,7 +458,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The RRsets on this server that differ from what is declared, as they are there; without data when missing. At most 20 are shown.",
+							Description: "The RRsets that differ from what is declared, as this server has them; without data if they are missing. At most 20 are shown.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -471,40 +471,40 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"records": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For a zone: how many RRsets this server serves as declared, and how many not.",
+							Description: "For a zone: how many RRsets this server serves as declared, and how many it does not.",
 							Ref:         ref(v1alpha1.RecordCounts{}.OpenAPIModelName()),
 						},
 					},
 					"zones": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For an instance or a cluster: how the zones of this server are.",
+							Description: "For an instance or a cluster: the state of the zones of this server.",
 							Ref:         ref(v1alpha1.ServerZones{}.OpenAPIModelName()),
 						},
 					},
 					"restarts": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For an instance or a cluster: how often containers of the pod were started again.",
+							Description: "For an instance or a cluster: how often containers of the pod were restarted.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"version": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For an instance or a cluster: version of BIND, as the server tells it. Empty when it does not.",
+							Description: "For an instance or a cluster: version of BIND as the server reports it. Empty if it does not.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"sidecar": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For an instance or a cluster: Ready when the pod's sidecar and its named answer, else the reason why not, for example BindcarUnreachable. Empty when the sidecar was not asked.",
+							Description: "For an instance or a cluster: Ready if the pod's sidecar and its named answer, otherwise the reason why not, for example BindcarUnreachable. Empty if the sidecar was not queried.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"rtt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Round trip of the question, for example 412µs.",
+							Description: "Round-trip time of the query, for example 412µs.",
 							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -516,7 +516,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to know about this row, in a sentence. Empty when in step.",
+							Description: "Explanation of this row in a sentence. Empty if the server is in sync.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -547,7 +547,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerZone(ref common.ReferenceCallback) comm
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the server's answer shows; see servers.state. Content is not compared here: that is what the SyncStatus of the zone is for.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the server knows the zone but has no data for it (SERVFAIL).\n - `\"Refused\"` means that the server does not serve the zone to us, or refuses to transfer it.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Description: "What the server's answer shows; see servers.state. Content is not compared here; see the SyncStatus of the zone.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -556,21 +556,21 @@ func schema_pkg_apis_sync_v1alpha1_ServerZone(ref common.ReferenceCallback) comm
 					},
 					"serial": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Serial of the zone on this server. Not set when the server did not tell.",
+							Description: "Serial of the zone on this server. Not set if it is unknown.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"serialLag": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How many serials this server is behind the newest of any primary (RFC 1982). Not set when one of them is unknown.",
+							Description: "How many serials this server is behind the newest of any primary (RFC 1982). Not set if either is unknown.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to know about it, in a sentence. Empty when in step.",
+							Description: "Explanation in a sentence. Empty if the zone is in sync.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -586,12 +586,12 @@ func schema_pkg_apis_sync_v1alpha1_ServerZones(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServerZones is how the zones of one server are.",
+				Description: "ServerZones is the state of the zones of one server.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"inSync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Zones that the server serves, secondaries at the serial of the primaries.",
+							Description: "Zones that the server serves; for a secondary, at the serial of the primaries.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -599,7 +599,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerZones(ref common.ReferenceCallback) com
 					},
 					"outOfSync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Zones that it does not serve, or at another serial.",
+							Description: "Zones that it does not serve, or serves at another serial.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -612,7 +612,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerZones(ref common.ReferenceCallback) com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The zones, the worst first. At most 20 are shown.",
+							Description: "The zones, worst first. At most 20 are shown.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -636,12 +636,12 @@ func schema_pkg_apis_sync_v1alpha1_Summary(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Summary counts servers by what they showed.",
+				Description: "Summary counts servers by state.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"servers": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Authoritative servers of the zone; for an instance or cluster its expected pods.",
+							Description: "Authoritative servers of the zone; for an instance or cluster, its expected pods.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -649,7 +649,7 @@ func schema_pkg_apis_sync_v1alpha1_Summary(ref common.ReferenceCallback) common.
 					},
 					"inSync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Servers in step; for an instance or cluster the ready pods whose zones are.",
+							Description: "Servers in sync; for an instance or cluster, the ready pods whose zones are in sync.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -657,7 +657,7 @@ func schema_pkg_apis_sync_v1alpha1_Summary(ref common.ReferenceCallback) common.
 					},
 					"unreachable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Servers that gave no answer.",
+							Description: "Servers that did not answer.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -688,7 +688,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There is one for each DNSZone, each record, each DNSEndpoint, each Bind9Instance and each cluster of any kind; its name is the object's kind in lower case, a dot and the object's name: arecord.www. That of a cluster-scoped cluster is in the namespace of its instances. It is computed from the servers' own answers and never stored.",
+				Description: "SyncStatus reports whether every authoritative server serves, at the time of the request, what an object declares. There is one for each DNSZone, record, DNSEndpoint, Bind9Instance and cluster of any kind. Its name is the object's kind in lower case, a dot and the object's name, for example arecord.www. The SyncStatus of a cluster-scoped cluster is in the namespace of its instances. It is computed from the servers' own answers and never stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -707,7 +707,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object metadata. Labels, generation and creation time are those of the object that this is about. The resourceVersion changes when the verdict or its evidence changes; times, serials and round trips of an unchanged verdict are refreshed without a new one.",
+							Description: "Standard object metadata. Labels, generation and creation time are those of the object that this is about. The resourceVersion changes when the verdict or its evidence changes. Times, serials and round trips of an unchanged verdict are refreshed without a new resourceVersion.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -721,7 +721,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 					},
 					"zone": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DNS name of the zone that the object belongs to, without the final dot; for a DNSEndpoint with names in several zones all of them, separated by commas. Empty for a record that no zone selects, and for instances and clusters.",
+							Description: "DNS name of the zone that the object belongs to, without the final dot; for a DNSEndpoint with names in several zones, all of them separated by commas. Empty for a record that no zone selects, and for instances and clusters.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -740,7 +740,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "What the servers should serve: the complete RRset at each name and type that the object declares, values of other objects at the same name and type included. An entry without data is one that must not exist, for example that of an object being deleted. A zone shows those that are in servers.observed, and counts the others; see servers.records.",
+							Description: "What the servers should serve: the complete RRset at each name and type that the object declares, including values of other objects at the same name and type. An entry without data must not exist, for example because its object is being deleted. A zone shows only the RRsets that appear in servers.observed and counts the others; see servers.records.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -758,7 +758,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "One row for each authoritative server of the zone, of each zone for a DNSEndpoint: primaries first. An expected pod that does not exist, or that does not answer, has a row that says so.",
+							Description: "One row for each authoritative server of the zone (of each zone for a DNSEndpoint), primaries first. An expected pod that does not exist or does not answer has a row that says so.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -776,7 +776,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "For a zone: its name servers as the NS records on its servers publish them, and what is known of where they lead. No verdict follows from it. At most 20 are shown.",
+							Description: "For a zone: its name servers according to the NS records on its servers, and where they lead as far as is known. They do not affect the verdict. At most 20 are shown.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -789,20 +789,20 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 					},
 					"summary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The rows of servers, counted.",
+							Description: "Counts over the rows of servers.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.Summary{}.OpenAPIModelName()),
 						},
 					},
 					"observedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When the servers were asked: the oldest of the answers that the verdict rests on.",
+							Description: "When the servers were queried: the time of the oldest answer on which the verdict is based.",
 							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
 						},
 					},
 					"cachesExpireAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When the last resolver that cached the previous answer must have dropped it. Until then clients can see the previous data although every server is in step. Only set when it lies ahead and is known.",
+							Description: "When the last resolver that cached the previous answer must have dropped it. Until then clients can see the previous data although every server is in sync. Only set if it is known and in the future.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -874,7 +874,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The verdict in one word. InSync: every server serves what is declared. Propagating: on its way, waiting helps. OutOfSync: a server does not serve it and time alone will not change that. Failed: a person has to act on the object, see failureReason. Unknown: no server could be asked.\n\nPossible enum values:\n - `\"Failed\"` means that a person has to act on the object.\n - `\"InSync\"` means that every authoritative server serves what is declared.\n - `\"OutOfSync\"` means that a server does not serve what is declared and time alone will not change that.\n - `\"Propagating\"` means that the declaration is on its way: waiting helps.\n - `\"Unknown\"` means that no server could be asked.",
+							Description: "The verdict in one word. InSync: every server serves what is declared. Propagating: the change is on its way; wait. OutOfSync: a server does not serve it, and waiting will not help. Failed: a person has to act on the object; see failureReason. Unknown: no server could be queried.\n\nPossible enum values:\n - `\"Failed\"` means that a person has to act on the object.\n - `\"InSync\"` means that every authoritative server serves what is declared.\n - `\"OutOfSync\"` means that a server does not serve what is declared, and waiting will not help.\n - `\"Propagating\"` means that the declaration is on its way to the servers.\n - `\"Unknown\"` means that no server could be queried.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -883,7 +883,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 					},
 					"inSync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "True when, and only when, phase is InSync.",
+							Description: "True if and only if phase is InSync.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -891,14 +891,14 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 					},
 					"failureReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Set when a person has to act on the object: why, in one CamelCase word.",
+							Description: "Set when a person has to act on the object: the reason as one CamelCase word.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"failureMessage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Set with failureReason: what is wrong, in a sentence.",
+							Description: "Set with failureReason: the problem in a sentence.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -913,7 +913,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were asked and serve it. Propagated: every authoritative server was asked and serves it. For instances and clusters Ready: every expected pod is ready; and Propagated: each serves its zones, at the serials of their primaries.",
+							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -937,7 +937,7 @@ func schema_pkg_apis_sync_v1alpha1_TrackedObject(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TrackedObject stands in the API for an object of another group, the parent of the subresource syncstatus. It is never served itself: the object is in group bindy.firestoned.io or externaldns.k8s.io.",
+				Description: "TrackedObject represents an object of another group as the parent of the subresource syncstatus. It is never served itself: the object is in group bindy.firestoned.io or externaldns.k8s.io.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {

@@ -1,9 +1,9 @@
-// Package v1alpha1 holds the served API of group sync.bindy.firestoned.io: SyncStatus, the live answer to the question
-// whether every authoritative server serves what an object declares.
+// Package v1alpha1 holds the served API of group sync.bindy.firestoned.io: SyncStatus, which reports live whether every
+// authoritative server serves what an object declares.
 //
-// Nothing of it is ever stored. The aggregated API server (package apiserver) computes a SyncStatus when it is asked
-// for, and the field comments here are what `kubectl explain syncstatus` prints. The verdict is under status, where
-// `kubectl wait` and GitOps tools look for conditions; the evidence that it rests on is at the top level.
+// A SyncStatus is never stored in etcd: the aggregated API server (package apiserver) computes it on request. `kubectl
+// explain syncstatus` prints the field comments in this package. The verdict is under status, where `kubectl wait` and
+// GitOps tools look for conditions. The evidence for it is at the top level.
 //
 // +kubebuilder:object:generate=true
 // +k8s:openapi-gen=true

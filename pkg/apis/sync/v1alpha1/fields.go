@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// Fields that a list or watch of syncstatuses can be selected by (--field-selector).
+// Fields by which a list or watch of syncstatuses can be selected (--field-selector).
 const (
 	FieldName          = "metadata.name"
 	FieldNamespace     = "metadata.namespace"
@@ -20,7 +20,7 @@ const (
 	FieldFailureReason = "status.failureReason"
 )
 
-// SelectableFields lists every field that a selector may name.
+// SelectableFields lists every field that a selector may use.
 var SelectableFields = []string{
 	FieldName, FieldNamespace, FieldKind, FieldZone, FieldPhase, FieldInSync, FieldFailureReason,
 }
@@ -32,14 +32,14 @@ func convertFieldLabel(label, value string) (string, string, error) {
 	if label == FieldZone {
 		value = strings.ToLower(strings.TrimSuffix(value, "."))
 	}
-	// A mistyped value would select nothing, and a script would take that for good news.
+	// A mistyped value would select nothing, which a script could mistake for success.
 	if known := fieldValues[label]; known != nil && !slices.Contains(known, value) {
 		return "", "", fmt.Errorf("%s is never %q: only %s", label, value, strings.Join(known, ", "))
 	}
 	return label, value, nil
 }
 
-// fieldValues are those of fields that have few.
+// fieldValues holds the possible values of enumerated fields.
 var fieldValues = map[string][]string{
 	FieldInSync: {"true", "false"},
 	FieldPhase: {
@@ -47,7 +47,7 @@ var fieldValues = map[string][]string{
 	},
 }
 
-// Fields gives the values that field selectors are matched against.
+// Fields returns the values against which field selectors are matched.
 func (s *SyncStatus) Fields() fields.Set {
 	return fields.Set{
 		FieldName:          s.Name,

@@ -15,11 +15,11 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 var (
 	// SchemeBuilder collects the functions that add this package's kinds to a scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-	// AddToScheme adds this package's kinds, and the field labels that lists can be selected by, to a scheme.
+	// AddToScheme adds this package's kinds, and their selectable fields, to a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Resource qualifies a plural resource name of this group.
+// Resource returns the plural resource name qualified with this package's group.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }

@@ -6,54 +6,54 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SyncStatus tells, at the moment of asking, whether every authoritative server serves what an object declares. There
-// is one for each DNSZone, each record, each DNSEndpoint, each Bind9Instance and each cluster of any kind; its name is the object's
-// kind in lower case, a dot and the object's name: arecord.www. That of a cluster-scoped cluster is in the namespace of its
-// instances. It is computed from the servers' own answers and never stored.
+// SyncStatus reports whether every authoritative server serves, at the time of the request, what an object declares.
+// There is one for each DNSZone, record, DNSEndpoint, Bind9Instance and cluster of any kind. Its name is the object's kind
+// in lower case, a dot and the object's name, for example arecord.www. The SyncStatus of a cluster-scoped cluster is in the
+// namespace of its instances. It is computed from the servers' own answers and never stored.
 //
 // +kubebuilder:object:root=true
 type SyncStatus struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata. Labels, generation and creation time are those of the object that this is about. The
-	// resourceVersion changes when the verdict or its evidence changes; times, serials and round trips of an unchanged
-	// verdict are refreshed without a new one.
+	// resourceVersion changes when the verdict or its evidence changes. Times, serials and round trips of an unchanged
+	// verdict are refreshed without a new resourceVersion.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// The object that this is about.
 	ObjectRef ObjectReference `json:"objectRef"`
 	// DNS name of the zone that the object belongs to, without the final dot; for a DNSEndpoint with names in several
-	// zones all of them, separated by commas. Empty for a record that no zone selects, and for instances and clusters.
+	// zones, all of them separated by commas. Empty for a record that no zone selects, and for instances and clusters.
 	// +optional
 	Zone string `json:"zone,omitempty"`
 	// The verdict. Everything else is the evidence for it.
 	// +optional
 	Status SyncStatusStatus `json:"status,omitempty"`
-	// What the servers should serve: the complete RRset at each name and type that the object declares, values of
-	// other objects at the same name and type included. An entry without data is one that must not exist, for example
-	// that of an object being deleted. A zone shows those that are in servers.observed, and counts the others; see
+	// What the servers should serve: the complete RRset at each name and type that the object declares, including
+	// values of other objects at the same name and type. An entry without data must not exist, for example because its
+	// object is being deleted. A zone shows only the RRsets that appear in servers.observed and counts the others; see
 	// servers.records.
 	// +optional
 	// +listType=atomic
 	RRsets []RRset `json:"rrsets,omitempty"`
-	// One row for each authoritative server of the zone, of each zone for a DNSEndpoint: primaries first. An expected pod that does not exist, or
-	// that does not answer, has a row that says so.
+	// One row for each authoritative server of the zone (of each zone for a DNSEndpoint), primaries first. An expected pod
+	// that does not exist or does not answer has a row that says so.
 	// +optional
 	// +listType=atomic
 	Servers []ServerStatus `json:"servers,omitempty"`
-	// For a zone: its name servers as the NS records on its servers publish them, and what is known of where they lead. No
-	// verdict follows from it. At most 20 are shown.
+	// For a zone: its name servers according to the NS records on its servers, and where they lead as far as is known. They
+	// do not affect the verdict. At most 20 are shown.
 	// +optional
 	// +listType=atomic
 	NameServers []NameServer `json:"nameServers,omitempty"`
-	// The rows of servers, counted.
+	// Counts over the rows of servers.
 	// +optional
 	Summary Summary `json:"summary,omitempty"`
-	// When the servers were asked: the oldest of the answers that the verdict rests on.
+	// When the servers were queried: the time of the oldest answer on which the verdict is based.
 	// +optional
 	ObservedAt *metav1.MicroTime `json:"observedAt,omitempty"`
 	// When the last resolver that cached the previous answer must have dropped it. Until then clients can see the
-	// previous data although every server is in step. Only set when it lies ahead and is known.
+	// previous data although every server is in sync. Only set if it is known and in the future.
 	// +optional
 	CachesExpireAt *metav1.Time `json:"cachesExpireAt,omitempty"`
 }
@@ -70,7 +70,7 @@ type SyncStatusList struct {
 	Items []SyncStatus `json:"items"`
 }
 
-// ObjectReference names the object that a SyncStatus is about, and the version of it that was judged.
+// ObjectReference identifies the object that a SyncStatus is about, and the generation of it that was evaluated.
 type ObjectReference struct {
 	// API version of the object: bindy.firestoned.io/v1beta1, or externaldns.k8s.io/v1alpha1.
 	APIVersion string `json:"apiVersion"`
@@ -82,28 +82,28 @@ type ObjectReference struct {
 	Name string `json:"name"`
 	// UID of the object.
 	UID types.UID `json:"uid"`
-	// Generation of the object's spec that was judged.
+	// Generation of the object's spec that was evaluated.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 }
 
 // SyncStatusStatus is the verdict.
 type SyncStatusStatus struct {
-	// The verdict in one word. InSync: every server serves what is declared. Propagating: on its way, waiting helps.
-	// OutOfSync: a server does not serve it and time alone will not change that. Failed: a person has to act on the
-	// object, see failureReason. Unknown: no server could be asked.
+	// The verdict in one word. InSync: every server serves what is declared. Propagating: the change is on its way; wait.
+	// OutOfSync: a server does not serve it, and waiting will not help. Failed: a person has to act on the object; see
+	// failureReason. Unknown: no server could be queried.
 	Phase Phase `json:"phase"`
-	// True when, and only when, phase is InSync.
+	// True if and only if phase is InSync.
 	InSync bool `json:"inSync"`
-	// Set when a person has to act on the object: why, in one CamelCase word.
+	// Set when a person has to act on the object: the reason as one CamelCase word.
 	// +optional
 	FailureReason string `json:"failureReason,omitempty"`
-	// Set with failureReason: what is wrong, in a sentence.
+	// Set with failureReason: the problem in a sentence.
 	// +optional
 	FailureMessage string `json:"failureMessage,omitempty"`
-	// Accepted: the declaration is valid and part of its zone. Programmed: the primaries were asked and serve it.
-	// Propagated: every authoritative server was asked and serves it. For instances and clusters Ready: every expected pod
-	// is ready; and Propagated: each serves its zones, at the serials of their primaries.
+	// Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it.
+	// Propagated: every authoritative server was queried and serves it. For instances and clusters there are Ready (every
+	// expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -117,25 +117,25 @@ type Phase string
 const (
 	// PhaseInSync means that every authoritative server serves what is declared.
 	PhaseInSync Phase = "InSync"
-	// PhasePropagating means that the declaration is on its way: waiting helps.
+	// PhasePropagating means that the declaration is on its way to the servers.
 	PhasePropagating Phase = "Propagating"
-	// PhaseOutOfSync means that a server does not serve what is declared and time alone will not change that.
+	// PhaseOutOfSync means that a server does not serve what is declared, and waiting will not help.
 	PhaseOutOfSync Phase = "OutOfSync"
 	// PhaseFailed means that a person has to act on the object.
 	PhaseFailed Phase = "Failed"
-	// PhaseUnknown means that no server could be asked.
+	// PhaseUnknown means that no server could be queried.
 	PhaseUnknown Phase = "Unknown"
 )
 
 // Condition types of a SyncStatus.
 const (
-	// ConditionAccepted tells whether the declaration is valid and part of its zone.
+	// ConditionAccepted: the declaration is valid and part of its zone.
 	ConditionAccepted = "Accepted"
-	// ConditionProgrammed tells whether the primaries were asked and serve the declaration.
+	// ConditionProgrammed: the primaries were queried and serve the declaration.
 	ConditionProgrammed = "Programmed"
-	// ConditionPropagated tells whether every authoritative server was asked and serves the declaration.
+	// ConditionPropagated: every authoritative server was queried and serves the declaration.
 	ConditionPropagated = "Propagated"
-	// ConditionReady is for instances and clusters: every expected pod is ready.
+	// ConditionReady, for instances and clusters: every expected pod is ready.
 	ConditionReady = "Ready"
 )
 
@@ -145,10 +145,10 @@ type RRset struct {
 	Name string `json:"name"`
 	// DNS type, for example A.
 	Type string `json:"type"`
-	// Time to live in seconds. Not set when there is no data.
+	// Time to live in seconds. Not set if there is no data.
 	// +optional
 	TTL *int64 `json:"ttl,omitempty"`
-	// Data in canonical presentation form, sorted. Empty when the RRset does not exist, or must not.
+	// Data in canonical presentation form, sorted. Empty if the RRset does not exist or must not exist.
 	// +optional
 	// +listType=atomic
 	Rdata []string `json:"rdata,omitempty"`
@@ -158,7 +158,7 @@ type RRset struct {
 type ServerStatus struct {
 	// Name of the Bind9Instance.
 	Instance string `json:"instance"`
-	// Namespace of the Bind9Instance, when it is not that of the object.
+	// Namespace of the Bind9Instance, if it is not that of the object.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Name of the pod.
@@ -167,34 +167,34 @@ type ServerStatus struct {
 	// final dot.
 	// +optional
 	Zone string `json:"zone,omitempty"`
-	// Address and port that was asked. Empty while the pod has no address.
+	// Address and port that were queried. Empty while the pod has no address.
 	// +optional
 	Address string `json:"address,omitempty"`
 	// Primary or Secondary, as the instance is declared. In a signed zone, primaries that follow the one that signs are
 	// Primary as well.
 	Role string `json:"role"`
-	// Phase of the pod. Empty when the pod does not exist.
+	// Phase of the pod. Empty if the pod does not exist.
 	// +optional
 	PodPhase corev1.PodPhase `json:"podPhase,omitempty"`
 	// Whether the pod is ready.
 	PodReady bool `json:"podReady"`
-	// What the answers show. InSync: serves what is declared. Stale: an older serial, or a change that has not been
-	// programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other
-	// data, or a serial ahead of the primaries', which a transfer will never repair. NotLoaded: knows the zone but has
-	// no data for it (SERVFAIL): never transferred, expired or broken. Lame: answers without authority. Refused: does
-	// not serve the zone to us. Unreachable: no answer.
+	// What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not
+	// been programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other
+	// data, or a serial ahead of the primaries', which no transfer will repair. NotLoaded: the zone is configured but has
+	// no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority.
+	// Refused: the server refuses the query. Unreachable: no answer.
 	State ServerState `json:"state"`
-	// Serial of the zone on this server. Not set when the server did not tell.
+	// Serial of the zone on this server. Not set if it is unknown.
 	// +optional
 	Serial *int64 `json:"serial,omitempty"`
-	// How many serials this server is behind the primaries' newest (RFC 1982). 0 is level. Negative is ahead.
+	// How many serials this server is behind the newest of the primaries (RFC 1982). Negative if it is ahead.
 	// +optional
 	SerialLag *int64 `json:"serialLag,omitempty"`
-	// Since when this server has been behind, as far as this API server has seen. Only set while it is.
+	// When this API server first saw this server behind. Only set while it is behind.
 	// +optional
 	BehindSince *metav1.MicroTime `json:"behindSince,omitempty"`
-	// For a secondary: when it stops to answer for the zone if it does not reach a primary before, by its own word (EDNS
-	// EXPIRE, RFC 7314). Each contact with a primary puts it off.
+	// For a secondary: when it will stop answering for the zone unless it reaches a primary, according to the server itself
+	// (EDNS EXPIRE, RFC 7314). Each contact with a primary postpones it.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 	// Response code of the answer, for example NOERROR. Empty when there was none.
@@ -202,45 +202,45 @@ type ServerStatus struct {
 	Rcode string `json:"rcode,omitempty"`
 	// Whether the answer had the AA bit.
 	Authoritative bool `json:"authoritative"`
-	// The RRsets on this server that differ from what is declared, as they are there; without data when missing.
+	// The RRsets that differ from what is declared, as this server has them; without data if they are missing.
 	// At most 20 are shown.
 	// +optional
 	// +listType=atomic
 	Observed []RRset `json:"observed,omitempty"`
-	// For a zone: how many RRsets this server serves as declared, and how many not.
+	// For a zone: how many RRsets this server serves as declared, and how many it does not.
 	// +optional
 	Records *RecordCounts `json:"records,omitempty"`
-	// For an instance or a cluster: how the zones of this server are.
+	// For an instance or a cluster: the state of the zones of this server.
 	// +optional
 	Zones *ServerZones `json:"zones,omitempty"`
-	// For an instance or a cluster: how often containers of the pod were started again.
+	// For an instance or a cluster: how often containers of the pod were restarted.
 	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
-	// For an instance or a cluster: version of BIND, as the server tells it. Empty when it does not.
+	// For an instance or a cluster: version of BIND as the server reports it. Empty if it does not.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// For an instance or a cluster: Ready when the pod's sidecar and its named answer, else the reason why not, for
-	// example BindcarUnreachable. Empty when the sidecar was not asked.
+	// For an instance or a cluster: Ready if the pod's sidecar and its named answer, otherwise the reason why not, for
+	// example BindcarUnreachable. Empty if the sidecar was not queried.
 	// +optional
 	Sidecar string `json:"sidecar,omitempty"`
-	// Round trip of the question, for example 412µs.
+	// Round-trip time of the query, for example 412µs.
 	// +optional
 	RTT *metav1.Duration `json:"rtt,omitempty"`
 	// When this server answered.
 	// +optional
 	ObservedAt *metav1.MicroTime `json:"observedAt,omitempty"`
-	// What to know about this row, in a sentence. Empty when in step.
+	// Explanation of this row in a sentence. Empty if the server is in sync.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ServerZones is how the zones of one server are.
+// ServerZones is the state of the zones of one server.
 type ServerZones struct {
-	// Zones that the server serves, secondaries at the serial of the primaries.
+	// Zones that the server serves; for a secondary, at the serial of the primaries.
 	InSync int32 `json:"inSync"`
-	// Zones that it does not serve, or at another serial.
+	// Zones that it does not serve, or serves at another serial.
 	OutOfSync int32 `json:"outOfSync"`
-	// The zones, the worst first. At most 20 are shown.
+	// The zones, worst first. At most 20 are shown.
 	// +optional
 	// +listType=atomic
 	Worst []ServerZone `json:"worst,omitempty"`
@@ -250,21 +250,20 @@ type ServerZones struct {
 type ServerZone struct {
 	// DNS name of the zone, without the final dot.
 	Zone string `json:"zone"`
-	// What the server's answer shows; see servers.state. Content is not compared here: that is what the SyncStatus of
-	// the zone is for.
+	// What the server's answer shows; see servers.state. Content is not compared here; see the SyncStatus of the zone.
 	State ServerState `json:"state"`
-	// Serial of the zone on this server. Not set when the server did not tell.
+	// Serial of the zone on this server. Not set if it is unknown.
 	// +optional
 	Serial *int64 `json:"serial,omitempty"`
-	// How many serials this server is behind the newest of any primary (RFC 1982). Not set when one of them is unknown.
+	// How many serials this server is behind the newest of any primary (RFC 1982). Not set if either is unknown.
 	// +optional
 	SerialLag *int64 `json:"serialLag,omitempty"`
-	// What to know about it, in a sentence. Empty when in step.
+	// Explanation in a sentence. Empty if the zone is in sync.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ServerState is what a server's answers show.
+// ServerState is the state of a server as its answers show it.
 // +enum
 type ServerState string
 
@@ -277,11 +276,11 @@ const (
 	StateMissing ServerState = "Missing"
 	// StateDivergent means other data at the current serial, or a serial ahead of the primaries'.
 	StateDivergent ServerState = "Divergent"
-	// StateNotLoaded means that the server knows the zone but has no data for it (SERVFAIL).
+	// StateNotLoaded means that the zone is configured on the server but has no data (SERVFAIL).
 	StateNotLoaded ServerState = "NotLoaded"
 	// StateLame means an answer without authority for the zone.
 	StateLame ServerState = "Lame"
-	// StateRefused means that the server does not serve the zone to us, or refuses to transfer it.
+	// StateRefused means that the server refuses to answer for the zone or to transfer it.
 	StateRefused ServerState = "Refused"
 	// StateUnreachable means no answer.
 	StateUnreachable ServerState = "Unreachable"
@@ -291,9 +290,9 @@ const (
 type RecordCounts struct {
 	// RRsets that the server serves as declared.
 	InSync int32 `json:"inSync"`
-	// RRsets that it serves otherwise, or not at all.
+	// RRsets that it serves with other data, or not at all.
 	OutOfSync int32 `json:"outOfSync"`
-	// RRsets on the server that nobody declares (SOA and DNSSEC's own not counted).
+	// RRsets on the server that no object declares, without the SOA and DNSSEC's own records.
 	// +optional
 	Undeclared int32 `json:"undeclared,omitempty"`
 }
@@ -302,29 +301,29 @@ type RecordCounts struct {
 type NameServer struct {
 	// Host name, absolute and in lower case, with the final dot.
 	Name string `json:"name"`
-	// Its addresses, as far as the zone itself holds them.
+	// Its addresses, if the zone itself holds them.
 	// +optional
 	// +listType=atomic
 	Addresses []string `json:"addresses,omitempty"`
-	// What the addresses lead to. Server: one of them is that of a pod, or of an instance's Service, that serves this zone.
-	// Nowhere: the name is inside the zone and has no address. Unknown: neither can be said, for example of a name
-	// outside the zone or of a load balancer's address.
+	// Where the addresses lead. Server: one of them belongs to a pod, or to an instance's Service, that serves this zone.
+	// Nowhere: the name is inside the zone and has no address. Unknown: cannot be determined, for example for a name
+	// outside the zone or for the address of a load balancer.
 	LeadsTo NameServerTarget `json:"leadsTo"`
-	// The instances whose pods or Services have one of the addresses; <namespace>/<name> for one that is not in the zone's
+	// The instances whose pods or Services have one of the addresses; <namespace>/<name> for an instance outside the zone's
 	// namespace.
 	// +optional
 	// +listType=atomic
 	Instances []string `json:"instances,omitempty"`
-	// The pods whose NS records lack the name, while others' have it.
+	// The pods whose NS records lack the name although other pods have it.
 	// +optional
 	// +listType=atomic
 	MissingOn []string `json:"missingOn,omitempty"`
-	// What to know about it, in a sentence. Empty when it leads to a server and no server lacks it.
+	// Explanation in a sentence. Empty if the name leads to a server and no server lacks it.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// NameServerTarget is what the addresses of a name server lead to.
+// NameServerTarget is where the addresses of a name server lead.
 // +enum
 type NameServerTarget string
 
@@ -333,17 +332,17 @@ const (
 	TargetServer NameServerTarget = "Server"
 	// TargetNowhere means a name inside the zone that has no address.
 	TargetNowhere NameServerTarget = "Nowhere"
-	// TargetUnknown means that neither can be said.
+	// TargetUnknown means that it cannot be determined.
 	TargetUnknown NameServerTarget = "Unknown"
 )
 
-// Summary counts servers by what they showed.
+// Summary counts servers by state.
 type Summary struct {
-	// Authoritative servers of the zone; for an instance or cluster its expected pods.
+	// Authoritative servers of the zone; for an instance or cluster, its expected pods.
 	Servers int32 `json:"servers"`
-	// Servers in step; for an instance or cluster the ready pods whose zones are.
+	// Servers in sync; for an instance or cluster, the ready pods whose zones are in sync.
 	InSync int32 `json:"inSync"`
-	// Servers that gave no answer.
+	// Servers that did not answer.
 	Unreachable int32 `json:"unreachable"`
 	// For a zone: RRsets declared.
 	// +optional
@@ -353,8 +352,8 @@ type Summary struct {
 	RecordsOutOfSync int32 `json:"recordsOutOfSync,omitempty"`
 }
 
-// TrackedObject stands in the API for an object of another group, the parent of the subresource syncstatus. It is never
-// served itself: the object is in group bindy.firestoned.io or externaldns.k8s.io.
+// TrackedObject represents an object of another group as the parent of the subresource syncstatus. It is never served
+// itself: the object is in group bindy.firestoned.io or externaldns.k8s.io.
 //
 // +kubebuilder:object:root=true
 type TrackedObject struct {
