@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -104,7 +105,7 @@ func (r deletionReview) zone(ctx context.Context, zone *v1beta1.DNSZone) (client
 			return nil, "", err
 		}
 		for _, record := range records {
-			if record.GetDeletionTimestamp() == nil && isZone(r.objects.zoneOf(record), zone) {
+			if record.GetDeletionTimestamp() == nil && isZone(r.objects.zones().ZoneOfRecord(record), zone) {
 				return record, fmt.Sprintf("zone %s still has records, such as %s, which would leave DNS with it", zone.Spec.ZoneName, source.KeyOf(record)), nil
 			}
 		}
@@ -116,7 +117,7 @@ func (r deletionReview) zone(ctx context.Context, zone *v1beta1.DNSZone) (client
 		}
 		for _, e := range endpoints {
 			for _, endpoint := range e.Spec.Endpoints {
-				if endpoint != nil && e.DeletionTimestamp == nil && isZone(r.objects.endpointZone(e.Namespace, endpoint.DNSName), zone) {
+				if endpoint != nil && e.DeletionTimestamp == nil && isZone(r.objects.zones().ZoneOfEndpoint(e.Namespace, endpoint.DNSName), zone) {
 					return e, fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
 				}
 			}
@@ -132,13 +133,11 @@ func (r deletionReview) cluster(ctx context.Context, kind string, meta metav1.Ob
 		return nil, "", err
 	}
 	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !belongs(i, kind, meta) })
-	zone := r.objects.zoneWhere(func(zone *v1beta1.DNSZone) bool {
-		return zone.DeletionTimestamp == nil && len(source.InstancesOf(zone, own)) > 0
-	})
+	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool { return servedByAny(zone, own) })
 	if zone == nil {
 		return nil, "", nil
 	}
-	return zone, fmt.Sprintf("%s %s still serves zones, such as %s of DNSZone %s", kind, meta.Name, zone.Spec.ZoneName, keyOf(zone)), nil
+	return zone, fmt.Sprintf("%s %s still serves zones, such as %s of DNSZone %s", kind, meta.Name, zone.Spec.ZoneName, membership.KeyOfZone(zone)), nil
 }
 
 // belongs tells whether an instance is one of a cluster's.
@@ -161,11 +160,25 @@ func (r deletionReview) instance(ctx context.Context, instance *v1beta1.Bind9Ins
 	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool {
 		return (i.Namespace == instance.Namespace && i.Name == instance.Name) || i.DeletionTimestamp != nil || i.Spec.Role.Normalize() != v1beta1.RolePrimary
 	})
-	zone := r.objects.zoneWhere(func(zone *v1beta1.DNSZone) bool {
-		return zone.DeletionTimestamp == nil && len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{instance})) > 0 && len(source.InstancesOf(zone, others)) == 0
+	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool {
+		return membership.Serves(instance, zone) && !servedByAny(zone, others)
 	})
 	if zone == nil {
 		return nil, "", nil
 	}
-	return zone, fmt.Sprintf("instance %s is the last primary of zones, such as %s of DNSZone %s", instance.Name, zone.Spec.ZoneName, keyOf(zone)), nil
+	return zone, fmt.Sprintf("instance %s is the last primary of zones, such as %s of DNSZone %s", instance.Name, zone.Spec.ZoneName, membership.KeyOfZone(zone)), nil
+}
+
+// zoneWhere returns any zone that is there to stay and of which something is true, nil when there is none.
+func (r deletionReview) zoneWhere(is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
+	for _, zone := range r.objects.zones().Zones() {
+		if zone.DeletionTimestamp == nil && is(zone) {
+			return zone
+		}
+	}
+	return nil
+}
+
+func servedByAny(zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) bool {
+	return slices.ContainsFunc(instances, func(i *v1beta1.Bind9Instance) bool { return membership.Serves(i, zone) })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -23,12 +24,12 @@ type endpointReview struct {
 }
 
 func (r endpointReview) judge(ctx context.Context, obj, _ *v1alpha1.DNSEndpoint) (verdict, error) {
-	zonesNow := sync.OnceValue(func() []*v1beta1.DNSZone { return r.objects.zonesNow(ctx, "") })
+	zonesNow := sync.OnceValue(func() *membership.Cache { return membership.NewCache(r.objects.zonesNow(ctx, "")...) })
 	zoneOf := func(dnsName string) *v1beta1.DNSZone {
-		if zone := r.objects.endpointZone(obj.Namespace, dnsName); zone != nil {
+		if zone := r.objects.zones().ZoneOfEndpoint(obj.Namespace, dnsName); zone != nil {
 			return zone
 		}
-		return source.EndpointZone(zonesNow(), obj.Namespace, dnsName)
+		return zonesNow().ZoneOfEndpoint(obj.Namespace, dnsName)
 	}
 	var v verdict
 	for i, endpoint := range obj.Spec.Endpoints {

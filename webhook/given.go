@@ -9,13 +9,14 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // given are objects that are all there is: those of a folder of manifests. It is no cache, and nothing changes in it once it
 // is filled.
 type given struct {
-	*zoneIndex
 	nothingLater
+	members      *membership.Cache
 	instanceList []*v1beta1.Bind9Instance
 	recordList   []v1beta1.Record
 	clusters     map[types.NamespacedName]bool
@@ -28,11 +29,11 @@ type recordPlace struct{ kind, namespace, key string }
 
 // newGiven takes objects of our kinds, in any order; others are passed over.
 func newGiven(all ...client.Object) *given {
-	g := &given{zoneIndex: newZoneIndex(), clusters: map[types.NamespacedName]bool{}, records: map[recordPlace][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
+	g := &given{members: membership.NewCache(), clusters: map[types.NamespacedName]bool{}, records: map[recordPlace][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
 	for _, o := range all {
 		switch o := o.(type) {
 		case *v1beta1.DNSZone:
-			g.OnAdd(o, false)
+			g.members.SetZone(o)
 		case *v1beta1.Bind9Instance:
 			g.instanceList = append(g.instanceList, o)
 		case v1beta1.Record:
@@ -51,7 +52,7 @@ func (g *given) place(o client.Object) {
 	switch o := o.(type) {
 	case v1beta1.Record:
 		keys := []string{unstamped(o.RecordName())}
-		if zone := g.zoneOf(o); zone != nil {
+		if zone := g.members.ZoneOfRecord(o); zone != nil {
 			keys = keysIn(o, zone.Spec.ZoneName)
 		}
 		for _, key := range keys {
@@ -64,6 +65,8 @@ func (g *given) place(o client.Object) {
 		}
 	}
 }
+
+func (g *given) zones() *membership.Cache { return g.members }
 
 func (g *given) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
 	return g.instanceList, nil

@@ -84,7 +84,7 @@ func takenRecord(kind v1beta1.RecordKind) func(objects, *head) (string, bool) {
 		record.SetNamespace(h.Namespace)
 		record.SetName(h.Name)
 		record.SetLabels(h.Labels)
-		zone := o.zoneOf(record)
+		zone := o.zones().ZoneOfRecord(record)
 		if zone == nil {
 			return "", false
 		}
@@ -95,7 +95,7 @@ func takenRecord(kind v1beta1.RecordKind) func(objects, *head) (string, bool) {
 // takenEndpoint tells whether a zone takes at least one of the endpoints.
 func takenEndpoint(o objects, h *head) (string, bool) {
 	return "", slices.ContainsFunc(h.names, func(entry string) bool {
-		return o.endpointZone(h.Namespace, entry[:strings.LastIndexByte(entry, '/')]) != nil
+		return o.zones().ZoneOfEndpoint(h.Namespace, entry[:strings.LastIndexByte(entry, '/')]) != nil
 	})
 }
 

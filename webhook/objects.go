@@ -12,22 +12,15 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // objects are the stored objects that a new one is compared with. What the methods give belongs to a cache: it must not be
 // changed.
 type objects interface {
 	latest
-	// zoneOf is the zone that takes the record, nil when none does.
-	zoneOf(record v1beta1.Record) *v1beta1.DNSZone
-	// endpointZone is the zone that takes a name in a DNSEndpoint of the namespace, nil when none does.
-	endpointZone(namespace, dnsName string) *v1beta1.DNSZone
-	// hasZones tells whether there is any zone in the namespace.
-	hasZones(namespace string) bool
-	// zonesNamed are the zones of all namespaces that have this DNS name.
-	zonesNamed(zoneName string) []*v1beta1.DNSZone
-	// zoneWhere is any zone of which something is true, nil when there is none. It looks at all of them.
-	zoneWhere(is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone
+	// zones returns the zones, and which of them takes a record or an endpoint.
+	zones() *membership.Cache
 	// recordsOf are all records of a namespace.
 	recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error)
 	// hasCluster tells whether there is a cluster of the name in a namespace or, without one, among those of all namespaces.
@@ -45,9 +38,9 @@ type objects interface {
 
 // cached reads objects from informer caches.
 type cached struct {
-	*zoneIndex
 	*stored
-	reader client.Reader
+	members *membership.Cache
+	reader  client.Reader
 	// records of each kind, and endpoints, are found by their keys (keys.go).
 	records   map[string]toolscache.Indexer
 	endpoints toolscache.Indexer
@@ -62,12 +55,12 @@ func newCached(c cache.Cache, direct client.Reader) (*cached, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching zones: %w", err)
 	}
-	index := newZoneIndex()
-	handle, err := zones.AddEventHandler(index)
+	members := membership.NewCache()
+	handle, err := zones.AddEventHandler(members.ZoneHandler())
 	if err != nil {
 		return nil, fmt.Errorf("indexing zones: %w", err)
 	}
-	o := &cached{zoneIndex: index, stored: newStored(direct), reader: c, records: map[string]toolscache.Indexer{}, zonesIndexed: handle.HasSynced}
+	o := &cached{members: members, stored: newStored(direct), reader: c, records: map[string]toolscache.Indexer{}, zonesIndexed: handle.HasSynced}
 	for _, kind := range v1beta1.RecordKinds {
 		if o.records[kind.Kind], err = indexed(ctx, c, kind.New()); err != nil {
 			return nil, fmt.Errorf("indexing %s: %w", kind.Resource, err)
@@ -114,9 +107,11 @@ func under[T any](indexer toolscache.Indexer, key string) ([]T, error) {
 	return all, nil
 }
 
+func (o *cached) zones() *membership.Cache { return o.members }
+
 // zonesNow implements latest. Where there are many zones already, all of them are not to be read.
 func (o *cached) zonesNow(ctx context.Context, namespace string) []*v1beta1.DNSZone {
-	if o.zones(namespace) >= page {
+	if o.members.CountZones(namespace) >= page {
 		return nil
 	}
 	return o.stored.zonesNow(ctx, namespace)

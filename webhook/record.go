@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -22,10 +23,10 @@ type recordReview struct {
 }
 
 func (r recordReview) judge(ctx context.Context, record, old v1beta1.Record) (verdict, error) {
-	zone := r.objects.zoneOf(record)
-	warn := zone == nil && r.objects.hasZones(record.GetNamespace())
+	zone := r.objects.zones().ZoneOfRecord(record)
+	warn := zone == nil && r.objects.zones().CountZones(record.GetNamespace()) > 0
 	if warn {
-		zone = source.ZoneOf(r.objects.zonesNow(ctx, record.GetNamespace()), record)
+		zone = membership.NewCache(r.objects.zonesNow(ctx, record.GetNamespace())...).ZoneOfRecord(record)
 	}
 	if zone == nil {
 		return outside(record, warn), nil

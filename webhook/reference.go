@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // references warns about servers that a zone names and that are not there. They may be still to come.
@@ -33,8 +33,8 @@ func (r zoneReview) references(ctx context.Context, zone *v1beta1.DNSZone) ([]st
 	for i := range zone.Spec.Bind9InstancesFrom {
 		only := &v1beta1.DNSZone{ObjectMeta: zone.ObjectMeta}
 		only.Spec.Bind9InstancesFrom = zone.Spec.Bind9InstancesFrom[i : i+1]
-		if len(source.InstancesOf(only, instances)) == 0 &&
-			len(source.InstancesOf(only, r.objects.instancesNow(ctx, &only.Spec.Bind9InstancesFrom[0].Selector))) == 0 {
+		if len(membership.InstancesOf(only, instances)) == 0 &&
+			len(membership.InstancesOf(only, r.objects.instancesNow(ctx, &only.Spec.Bind9InstancesFrom[0].Selector))) == 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: selects no Bind9Instance; one of another namespace needs annotation %s",
 				spec.Child("bind9InstancesFrom").Index(i).Child("selector"), v1beta1.AllowZoneNamespacesAnnotation))
 		}

@@ -18,6 +18,7 @@ import (
 type related struct {
 	objects objects
 	zone    *v1beta1.DNSZone
+	apex    string // canonical name of the zone
 	// itself is the record, as a stored one has it.
 	itself  source.ObjectKey
 	records map[source.ObjectKey]v1beta1.Record
@@ -32,23 +33,23 @@ func relatedTo(ctx context.Context, o objects, zone *v1beta1.DNSZone, record v1b
 	if err != nil {
 		return nil, fmt.Errorf("naming the record: %w", err)
 	}
+	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
+	if err != nil {
+		return nil, fmt.Errorf("naming the zone: %w", err)
+	}
 	r := &related{
-		objects: o, zone: zone, itself: source.KeyOf(record), records: map[source.ObjectKey]v1beta1.Record{},
+		objects: o, zone: zone, apex: apex, itself: source.KeyOf(record), records: map[source.ObjectKey]v1beta1.Record{},
 		endpoints: map[source.ObjectKey]map[int]*v1alpha1.Endpoint{}, found: map[source.ObjectKey]*v1alpha1.DNSEndpoint{},
 	}
 	if err := r.at(ctx, owner); err != nil {
 		return nil, err
-	}
-	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
-	if err != nil {
-		return nil, fmt.Errorf("naming the zone: %w", err)
 	}
 	for name := range above(owner, apex) {
 		if err := r.at(ctx, name, dns.TypeNS); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.byType(ctx, record, owner, apex); err != nil {
+	if err := r.byType(ctx, record, owner); err != nil {
 		return nil, err
 	}
 	return r.all(), nil
@@ -56,13 +57,13 @@ func relatedTo(ctx context.Context, o objects, zone *v1beta1.DNSZone, record v1b
 
 // byType collects what only matters to some types: the data that a delegation would hide, and aliases that a name server
 // of the zone would be.
-func (r *related) byType(ctx context.Context, record v1beta1.Record, owner, apex string) error {
+func (r *related) byType(ctx context.Context, record v1beta1.Record, owner string) error {
 	switch rrtype := v1beta1.KindOf(record).RRType; {
 	case rrtype == dns.TypeCNAME:
-		return r.at(ctx, apex, dns.TypeNS)
+		return r.at(ctx, r.apex, dns.TypeNS)
 	case rrtype == dns.TypeA || rrtype == dns.TypeAAAA:
 		return r.under(ctx, naming(owner), dns.TypeNS)
-	case rrtype == dns.TypeNS && owner == apex:
+	case rrtype == dns.TypeNS && owner == r.apex:
 		_, hosts, err := source.RecordData(record, r.zone.Spec.ZoneName)
 		if err != nil {
 			return fmt.Errorf("reading the record: %w", err)
@@ -99,7 +100,7 @@ func (r *related) glue(ctx context.Context) error {
 // at collects what is declared at a name, of all types or of one.
 func (r *related) at(ctx context.Context, name string, types ...uint16) error {
 	keys := []string{name, unstamped(name)}
-	if dnsName(name) == source.DNSName(r.zone) {
+	if name == r.apex {
 		keys = append(keys, unstamped("@"))
 	}
 	for _, key := range keys {
@@ -121,7 +122,7 @@ func (r *related) under(ctx context.Context, key string, types ...uint16) error 
 			return err
 		}
 		for _, record := range records {
-			if id := source.KeyOf(record); id != r.itself && isZone(r.objects.zoneOf(record), r.zone) {
+			if id := source.KeyOf(record); id != r.itself && isZone(r.objects.zones().ZoneOfRecord(record), r.zone) {
 				r.records[id] = record
 			}
 		}
@@ -140,7 +141,7 @@ func (r *related) under(ctx context.Context, key string, types ...uint16) error 
 func (r *related) take(e *v1alpha1.DNSEndpoint, key string) {
 	id := source.KeyOf(e)
 	for i, endpoint := range e.Spec.Endpoints {
-		if endpoint == nil || !slices.Contains(keysOfEndpoint(endpoint), key) || !isZone(r.objects.endpointZone(e.Namespace, endpoint.DNSName), r.zone) {
+		if endpoint == nil || !slices.Contains(keysOfEndpoint(endpoint), key) || !isZone(r.objects.zones().ZoneOfEndpoint(e.Namespace, endpoint.DNSName), r.zone) {
 			continue
 		}
 		if r.found[id] = e; r.endpoints[id] == nil {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -49,15 +50,15 @@ func (s selected) by(ctx context.Context, i int, records []v1beta1.Record) (*fie
 	path := field.NewPath("spec", "recordsFrom").Index(i).Child("selector")
 	matches, taken, kept := 0, others{}, others{}
 	for _, record := range records {
-		if ok, _ := source.Selects(&only, record); !ok {
+		if ok, _ := membership.SelectsRecord(&only, record); !ok {
 			continue
 		}
 		matches++
-		holder := s.objects.zoneOf(record)
+		holder := s.objects.zones().ZoneOfRecord(record)
 		if holder == nil || isZone(holder, s.zone) || s.before(record) {
 			continue
 		}
-		if source.ZoneOf([]*v1beta1.DNSZone{holder, s.zone}, record) == holder {
+		if membership.NewCache(holder, s.zone).ZoneOfRecord(record) == holder {
 			kept.add(holder, record)
 		} else {
 			taken.add(holder, record)
@@ -80,7 +81,7 @@ func (s selected) before(record v1beta1.Record) bool {
 	if s.old == nil {
 		return false
 	}
-	ok, _ := source.Selects(s.old, record)
+	ok, _ := membership.SelectsRecord(s.old, record)
 	return ok
 }
 
@@ -92,7 +93,7 @@ type others struct {
 
 func (o *others) add(holder *v1beta1.DNSZone, record v1beta1.Record) {
 	if o.count++; o.count == 1 {
-		o.zone, o.first = keyOf(holder).String(), source.KeyOf(record).String()
+		o.zone, o.first = membership.KeyOfZone(holder).String(), source.KeyOf(record).String()
 	}
 }
 

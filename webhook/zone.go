@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -83,10 +84,10 @@ func (r zoneReview) duplicate(ctx context.Context, zone *v1beta1.DNSZone) (verdi
 		return verdict{}, err
 	}
 	// What the cache still has under the zone's own name was deleted: there is no other way to this review.
-	others := slices.DeleteFunc(slices.Clone(r.objects.zonesNamed(zone.Spec.ZoneName)), func(other *v1beta1.DNSZone) bool {
+	others := slices.DeleteFunc(slices.Clone(r.objects.zones().ZonesNamed(zone.Spec.ZoneName)), func(other *v1beta1.DNSZone) bool {
 		return other.Namespace == zone.Namespace && other.Name == zone.Name
 	})
-	older := source.Duplicate(zone, others, instances)
+	older := membership.DuplicateOf(zone, others, instances)
 	if older == nil {
 		return verdict{}, nil
 	}

@@ -2,7 +2,7 @@
 // (pkg/observe) when somebody wants to know, and lets pkg/syncstatus judge. It stores nothing outside of memory, and
 // talks to no server while nobody asks or watches.
 //
-// Index holds the desired side: who belongs to which zone (source.Members) follows every event, and what a zone should
+// Index holds the desired side: who belongs to which zone (membership.Cache) follows every event, and what a zone should
 // serve is brought up to date when somebody asks, at the cost of what changed since. It gives views, immutable snapshots
 // of one zone each. List and Get observe the zones that they need, all servers at once, and return the partial truth when
 // the deadline has passed. A watch is served by a tracker for each namespace, which lives as long as somebody watches

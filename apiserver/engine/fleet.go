@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -38,16 +39,10 @@ func isFleet(kind string) bool {
 
 // fleetInstances are those of an instance, itself, or of a cluster.
 func (x *Index) fleetInstances(o metav1.Object) []*v1beta1.Bind9Instance {
-	switch o := o.(type) {
-	case *v1beta1.Bind9Instance:
-		return []*v1beta1.Bind9Instance{o}
-	case *v1beta1.Bind9Cluster:
-		return slices.DeleteFunc(x.liveInstances(o.Namespace), func(i *v1beta1.Bind9Instance) bool { return i.Spec.ClusterRef != o.Name })
+	if i, ok := o.(*v1beta1.Bind9Instance); ok {
+		return []*v1beta1.Bind9Instance{i}
 	}
-	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool {
-		owner := metav1.GetControllerOf(i)
-		return owner == nil || owner.UID != o.GetUID()
-	})
+	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool { return !membership.BelongsTo(i, o) })
 }
 
 // fleetOfObject is a fleet with the zones that its servers should serve.
@@ -63,11 +58,11 @@ func (x *Index) fleetOfObject(o metav1.Object) fleetOf {
 	}
 	all := x.liveInstances("")
 	for _, zone := range inNamespace[*v1beta1.DNSZone](x.informers.zones, "") {
-		if zone.DeletionTimestamp != nil || !servable(zone) {
+		if zone.DeletionTimestamp != nil || !membership.Servable(zone) {
 			continue
 		}
 		name := source.DNSName(zone)
-		serving := source.InstancesOf(zone, all)
+		serving := membership.InstancesOf(zone, all)
 		concerned := false
 		for _, i := range serving {
 			if k := (object{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}); own[k] {
@@ -84,16 +79,6 @@ func (x *Index) fleetOfObject(o metav1.Object) fleetOf {
 		}
 	}
 	return f
-}
-
-// servable is false for a zone that its own declaration keeps from every server.
-func servable(zone *v1beta1.DNSZone) bool {
-	for _, c := range zone.Status.Conditions {
-		if c.Type == status.Ready {
-			return c.Reason != status.DuplicateZone && c.Reason != status.ReconcileFailed
-		}
-	}
-	return true
 }
 
 func instanceOf(s observe.Server) object {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
@@ -154,7 +155,7 @@ func (t *tracker) lookAt(key object) {
 	}
 	k.subject = s
 	for _, v := range views {
-		w := t.follow(keyOfZone(v.zone))
+		w := t.follow(membership.KeyOfZone(v.zone))
 		w.members[key] = struct{}{}
 		w.suspect(key)
 		t.adopt(w, v)

@@ -7,10 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -20,7 +19,7 @@ import (
 type object = source.ObjectKey
 
 // zoneKey names a DNSZone object.
-type zoneKey = types.NamespacedName
+type zoneKey = membership.ZoneKey
 
 // Index is the desired side: which object belongs to which zones, and what each zone should serve. Who belongs where
 // follows every event; what a zone should serve is brought up to date when somebody asks, at the cost of what changed.
@@ -34,13 +33,13 @@ type Index struct {
 	fleet atomic.Uint64
 
 	mu      sync.Mutex
-	members *source.Members
+	members *membership.Cache
 	sides   map[zoneKey]*side
 	swept   time.Time
 }
 
 func newIndex(inf *Informers) *Index {
-	return &Index{informers: inf, serversOf: observe.Servers, members: source.NewMembers(), sides: map[zoneKey]*side{}, swept: time.Now()}
+	return &Index{informers: inf, serversOf: observe.Servers, members: membership.NewCache(), sides: map[zoneKey]*side{}, swept: time.Now()}
 }
 
 // apply takes over what the caches hold of an object now. It gives the objects elsewhere whose SyncStatus may follow, a
@@ -60,7 +59,7 @@ func (x *Index) apply(key object) []object {
 // applyObject does so for a record or DNSEndpoint. x.mu is held.
 func (x *Index) applyObject(key object) []object {
 	now, exists := get[source.Object](x.informers.sources[key.Kind], key.Namespace, key.Name)
-	known := x.known(key)
+	known := x.members.Object(key)
 	if known == nil && !exists || exists && known == now {
 		return nil
 	}
@@ -78,20 +77,11 @@ func (x *Index) applyObject(key object) []object {
 	return concerned
 }
 
-// known is an object as the index has it; nil when it has none. x.mu is held.
-func (x *Index) known(key object) source.Object {
-	for zone := range x.members.Roles(key) {
-		o, _ := x.members.Role(keyOfZone(zone), key)
-		return o
-	}
-	return x.members.Orphan(key)
-}
-
 // zonesOf are the zones in which an object has a role. x.mu is held.
 func (x *Index) zonesOf(key object) []zoneKey {
 	var zones []zoneKey
-	for zone := range x.members.Roles(key) {
-		zones = append(zones, keyOfZone(zone))
+	for _, r := range x.members.Roles(key) {
+		zones = append(zones, membership.KeyOfZone(r.Zone))
 	}
 	return zones
 }
@@ -111,7 +101,7 @@ func (x *Index) applyZone(key object) []object {
 	if known == nil && !exists || exists && known == now {
 		return nil
 	}
-	var affected []source.Affected
+	var affected []membership.Affected
 	if exists {
 		affected = x.members.SetZone(now)
 	} else {
@@ -148,10 +138,10 @@ func (x *Index) namesakes(zones ...*v1beta1.DNSZone) []object {
 			if other.UID == zone.UID {
 				continue
 			}
-			if s := x.sides[keyOfZone(other)]; s != nil {
+			if s := x.sides[membership.KeyOfZone(other)]; s != nil {
 				s.stale = true
 			}
-			all = append(all, zoneObject(keyOfZone(other)))
+			all = append(all, zoneObject(membership.KeyOfZone(other)))
 		}
 	}
 	return all
@@ -179,25 +169,13 @@ func (x *Index) zoneNames(key object) []string {
 // the zone that it moves to; one that no zone selects any more is nobody's, although its data may be somewhere still.
 // x.mu is held.
 func (x *Index) place(key object) (source.Object, []zoneKey) {
-	var o source.Object
+	o := x.members.Object(key)
+	_, isRecord := o.(v1beta1.Record)
 	var zones []zoneKey
-	for zone, role := range x.members.Roles(key) {
-		at := keyOfZone(zone)
-		if o == nil {
-			o, _ = x.members.Role(at, key)
+	for _, r := range x.members.Roles(key) {
+		if r.Role.Declares() || r.Role == membership.Leaving && (!isRecord || o.GetDeletionTimestamp() != nil) {
+			zones = append(zones, membership.KeyOfZone(r.Zone))
 		}
-		_, isRecord := o.(v1beta1.Record)
-		switch role {
-		case source.Selected, source.Contested:
-			zones = append(zones, at)
-		case source.Leaving:
-			if !isRecord || o.GetDeletionTimestamp() != nil {
-				zones = append(zones, at)
-			}
-		}
-	}
-	if o == nil {
-		o = x.members.Orphan(key)
 	}
 	return o, zones
 }
@@ -242,7 +220,7 @@ func (x *Index) resolve(key object) (s subject, ok bool) {
 func (x *Index) tryResolve(s *subject) bool {
 	x.mu.Lock()
 	o, zones := x.place(s.key)
-	s.unplaced = x.unplaced(o)
+	s.unplaced = x.members.UnplacedEndpoints(o)
 	x.mu.Unlock()
 	s.object, s.zones, s.views = nil, zones, s.views[:0]
 	for _, zone := range zones {
@@ -257,23 +235,6 @@ func (x *Index) tryResolve(s *subject) bool {
 	}
 	return true
 }
-
-// unplaced are the indexes of endpoints that no zone takes. x.mu is held.
-func (x *Index) unplaced(o source.Object) []int {
-	e, ok := o.(*v1alpha1.DNSEndpoint)
-	if !ok {
-		return nil
-	}
-	var all []int
-	for i, endpoint := range e.Spec.Endpoints {
-		if endpoint != nil && x.members.EndpointZone(e.Namespace, endpoint.DNSName) == nil {
-			all = append(all, i)
-		}
-	}
-	return all
-}
-
-func keyOfZone(z *v1beta1.DNSZone) zoneKey { return zoneKey{Namespace: z.Namespace, Name: z.Name} }
 
 func zoneObject(key zoneKey) object {
 	return object{Kind: syncstatus.ZoneKind.Kind, Namespace: key.Namespace, Name: key.Name}

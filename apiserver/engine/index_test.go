@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -296,7 +297,7 @@ func touchedBy(was, is *view, all map[object]*syncv1.SyncStatus) []object {
 	var touched []object
 	if was != nil {
 		if some, everybody := is.declared.Touched(was.declared); !everybody {
-			return append(slices.Collect(some), zoneObject(keyOfZone(is.zone)))
+			return append(slices.Collect(some), zoneObject(membership.KeyOfZone(is.zone)))
 		}
 	}
 	for k := range all {
@@ -343,7 +344,7 @@ func TestEndpointsOfOtherNamespacesSeeOnlyTheZone(t *testing.T) {
 		t.Errorf("%s %s, want Conflict", s.Status.FailureReason, s.Status.FailureMessage)
 	}
 	reveals(t, all[source.KeyOf(r)], "hidden-", "tenant-a")
-	reveals(t, all[zoneObject(keyOfZone(z))], "hidden-", "tenant-a")
+	reveals(t, all[zoneObject(membership.KeyOfZone(z))], "hidden-", "tenant-a")
 }
 
 // reveals checks that a SyncStatus says nothing that it must not.

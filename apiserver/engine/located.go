@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // located gives cluster-scoped clusters the namespace of their instances, so that everything here finds them like objects
@@ -37,15 +38,8 @@ func located(from cache.ListerWatcher, home string) cache.ListerWatcher {
 func locate(o runtime.Object, home string) {
 	switch c := o.(type) {
 	case *v1beta1.Bind9GlobalCluster:
-		c.Namespace = orHome(c.Spec.Namespace, home)
+		c.Namespace = membership.InstanceNamespace(c, home)
 	case *v1beta1.ClusterBind9Provider:
-		c.Namespace = orHome(c.Spec.Namespace, home)
+		c.Namespace = membership.InstanceNamespace(c, home)
 	}
-}
-
-func orHome(namespace, home string) string {
-	if namespace == "" {
-		return home
-	}
-	return namespace
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -131,7 +132,7 @@ func (x *Index) renew(s *side) *view {
 	fresh := s.of == nil || s.of.UID != zone.UID || s.of.Generation != zone.Generation || !slices.Equal(s.with, v.addresses)
 	if fresh {
 		s.of, s.with, s.book = zone, v.addresses, syncstatus.NewBook()
-		s.builder, s.err = source.NewBuilder(zone, source.Options{ServerAddresses: v.addresses, Owns: x.owns(s.key)})
+		s.builder, s.err = source.NewBuilder(zone, source.Options{ServerAddresses: v.addresses, Owns: x.members.OwnsEndpoints(s.key)})
 	}
 	changed := x.take(s, fresh)
 	same := last != nil && !fresh && len(changed) == 0 && last.zone == zone && last.duplicate == v.duplicate
@@ -146,28 +147,16 @@ func (x *Index) renew(s *side) *view {
 	return v
 }
 
-// owns tells which names in DNSEndpoints are those of a zone.
-func (x *Index) owns(key zoneKey) func(namespace, dnsName string) bool {
-	return func(namespace, dnsName string) bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		zone := x.members.EndpointZone(namespace, dnsName)
-		return zone != nil && keyOfZone(zone) == key
-	}
-}
-
 // take gives the objects that the side has to look at: those that changed, or all of them. Nobody else gets them.
-func (x *Index) take(s *side, all bool) []syncstatus.Member {
+func (x *Index) take(s *side, all bool) []membership.Member {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var changed []syncstatus.Member
+	var changed []membership.Member
 	if all {
-		for o, role := range x.members.Of(s.key) {
-			changed = append(changed, syncstatus.Member{Key: source.KeyOf(o), Object: o, Role: role})
-		}
+		changed = x.members.Members(s.key)
 	} else {
 		for key := range s.dirty {
-			changed = append(changed, x.member(s.key, key))
+			changed = append(changed, x.members.Member(s.key, key))
 		}
 	}
 	clear(s.dirty)
@@ -175,14 +164,8 @@ func (x *Index) take(s *side, all bool) []syncstatus.Member {
 	return changed
 }
 
-// member is an object with its role in a zone. x.mu is held.
-func (x *Index) member(zone zoneKey, key object) syncstatus.Member {
-	o, role := x.members.Role(zone, key)
-	return syncstatus.Member{Key: key, Object: o, Role: role}
-}
-
 // declare brings the desired side up to date. Objects that leave the zone are judged, but no longer declare anything.
-func (x *Index) declare(s *side, v, last *view, changed []syncstatus.Member) {
+func (x *Index) declare(s *side, v, last *view, changed []membership.Member) {
 	var problem *syncstatus.Problem
 	if v.duplicate != nil {
 		problem = &syncstatus.Problem{Reason: status.DuplicateZone, Message: "the zone is already declared by DNSZone " +
@@ -194,7 +177,7 @@ func (x *Index) declare(s *side, v, last *view, changed []syncstatus.Member) {
 		return
 	}
 	for _, m := range changed {
-		if m.Role == source.Selected || m.Role == source.Contested {
+		if m.Role.Declares() {
 			s.builder.Set(m.Object)
 		} else {
 			s.builder.Remove(m.Key)
@@ -206,8 +189,8 @@ func (x *Index) declare(s *side, v, last *view, changed []syncstatus.Member) {
 }
 
 // concerned yields the objects that changed and those that the change of others concerns.
-func (x *Index) concerned(zone zoneKey, v, last *view, changed []syncstatus.Member) iter.Seq[syncstatus.Member] {
-	return func(yield func(syncstatus.Member) bool) {
+func (x *Index) concerned(zone zoneKey, v, last *view, changed []membership.Member) iter.Seq[membership.Member] {
+	return func(yield func(membership.Member) bool) {
 		for _, m := range changed {
 			if !yield(m) {
 				return
@@ -217,10 +200,7 @@ func (x *Index) concerned(zone zoneKey, v, last *view, changed []syncstatus.Memb
 			return
 		}
 		for key := range v.desired.ChangedObjects(last.desired) {
-			x.mu.Lock()
-			m := x.member(zone, key)
-			x.mu.Unlock()
-			if !yield(m) {
+			if !yield(x.members.Member(zone, key)) {
 				return
 			}
 		}
@@ -231,22 +211,20 @@ func (x *Index) concerned(zone zoneKey, v, last *view, changed []syncstatus.Memb
 func (x *Index) fleetOf(zone *v1beta1.DNSZone) fleet {
 	f := fleet{instances: map[object]*v1beta1.Bind9Instance{}}
 	all := x.liveInstances("")
-	instances := source.InstancesOf(zone, all)
+	instances := membership.InstancesOf(zone, all)
 	f.servers = x.serversOf(instances, x.podsOf(instances))
 	for _, i := range instances {
 		f.instances[object{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}] = i
 	}
-	f.addresses = source.ServiceAddresses(instances, v1beta1.RolePrimary)
+	f.addresses = membership.ServiceAddresses(instances, v1beta1.RolePrimary)
 	if namesakes := x.informers.named(source.DNSName(zone)); len(namesakes) > 1 {
-		f.duplicate = source.Duplicate(zone, namesakes, all)
+		f.duplicate = membership.DuplicateOf(zone, namesakes, all)
 	}
 	return f
 }
 
 func (x *Index) liveInstances(namespace string) []*v1beta1.Bind9Instance {
-	return slices.DeleteFunc(inNamespace[*v1beta1.Bind9Instance](x.informers.instances, namespace), func(i *v1beta1.Bind9Instance) bool {
-		return i.DeletionTimestamp != nil
-	})
+	return membership.LiveInstances(inNamespace[*v1beta1.Bind9Instance](x.informers.instances, namespace))
 }
 
 func (x *Index) podsOf(instances []*v1beta1.Bind9Instance) []*corev1.Pod {

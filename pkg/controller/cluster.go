@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
@@ -42,22 +43,16 @@ type cluster struct {
 
 // asCluster sees an object of one of the three kinds as a cluster. Cluster-scoped ones without a namespace use home.
 func asCluster(o client.Object, home string) cluster {
+	namespace := membership.InstanceNamespace(o, home)
 	switch o := o.(type) {
 	case *v1beta1.Bind9Cluster:
-		return cluster{o, v1beta1.GroupVersion.WithKind("Bind9Cluster"), o.Namespace, &o.Spec, &o.Status}
+		return cluster{o, v1beta1.GroupVersion.WithKind("Bind9Cluster"), namespace, &o.Spec, &o.Status}
 	case *v1beta1.Bind9GlobalCluster:
-		return cluster{o, v1beta1.GroupVersion.WithKind("Bind9GlobalCluster"), orHome(o.Spec.Namespace, home), &o.Spec.Bind9ClusterSpec, &o.Status}
+		return cluster{o, v1beta1.GroupVersion.WithKind("Bind9GlobalCluster"), namespace, &o.Spec.Bind9ClusterSpec, &o.Status}
 	case *v1beta1.ClusterBind9Provider:
-		return cluster{o, v1beta1.GroupVersion.WithKind("ClusterBind9Provider"), orHome(o.Spec.Namespace, home), &o.Spec.Bind9ClusterSpec, &o.Status}
+		return cluster{o, v1beta1.GroupVersion.WithKind("ClusterBind9Provider"), namespace, &o.Spec.Bind9ClusterSpec, &o.Status}
 	}
 	panic(fmt.Sprintf("%T is no cluster", o))
-}
-
-func orHome(namespace, home string) string {
-	if namespace == "" {
-		return home
-	}
-	return namespace
 }
 
 // keyOwner is the cluster as the owner of its instances' keys.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -130,18 +131,13 @@ func (p *instancePass) findCluster(ctx context.Context) (cluster, error) {
 		p.facts.Cluster = nil
 		return cluster{}, nil
 	}
-	for _, empty := range clusterKinds {
-		o := empty()
-		key := client.ObjectKey{Name: name}
-		if _, namespaced := o.(*v1beta1.Bind9Cluster); namespaced {
-			key.Namespace = p.instance.Namespace
-		}
-		if err := p.client.Get(ctx, key, o); apierrors.IsNotFound(err) {
+	for _, candidate := range membership.ClusterCandidates(p.instance.Namespace, name) {
+		if err := p.client.Get(ctx, candidate.Key, candidate.Object); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return cluster{}, err
 		}
-		if c := asCluster(o, p.deps.Namespace); c.namespace == p.instance.Namespace {
+		if c := asCluster(candidate.Object, p.deps.Namespace); c.namespace == p.instance.Namespace {
 			p.facts.Cluster = &v1beta1.ClusterReference{APIVersion: c.kind.GroupVersion().String(), Kind: c.kind.Kind, Name: name, Namespace: c.GetNamespace()}
 			return c, nil
 		}
@@ -290,7 +286,7 @@ func (p *instancePass) zones(ctx context.Context) (live []*v1beta1.DNSZone, name
 	}
 	names = map[string]bool{}
 	for _, zone := range pointers(list.Items) {
-		if len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{p.instance})) == 0 {
+		if !membership.Serves(p.instance, zone) {
 			continue
 		}
 		names[source.DNSName(zone)] = true

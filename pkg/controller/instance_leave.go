@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -118,7 +119,7 @@ func (h homes) arrived(name string) (serving, of int) {
 		for _, i := range zone.Status.Bind9Instances {
 			configured[client.ObjectKey{Namespace: i.Namespace, Name: i.Name}] = i.Status == v1beta1.ZoneConfigured
 		}
-		for _, i := range source.InstancesOf(zone, h.instances) {
+		for _, i := range membership.InstancesOf(zone, h.instances) {
 			of++
 			if configured[client.ObjectKeyFromObject(i)] {
 				serving++

@@ -10,11 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -31,7 +31,7 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 		p.facts.Zones = append(p.facts.Zones, v1beta1.ZoneReference{
 			APIVersion: v1beta1.GroupVersion.String(), Kind: "DNSZone", Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.Spec.ZoneName,
 		})
-		if servable(zone) {
+		if membership.Servable(zone) {
 			required = append(required, source.DNSName(zone))
 		}
 	}
@@ -71,12 +71,6 @@ func (p *instancePass) lookAtPods(ctx context.Context) error {
 		p.lookAgain(leavingPause)
 	}
 	return errors.Join(problems...)
-}
-
-// servable is false for a zone that its own declaration keeps from every server: no pod waits for it.
-func servable(zone *v1beta1.DNSZone) bool {
-	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
-	return ready == nil || ready.Reason != status.DuplicateZone && ready.Reason != status.ReconcileFailed
 }
 
 func (p *instancePass) pods(ctx context.Context) (map[string]*corev1.Pod, error) {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
@@ -121,10 +121,10 @@ func (p *instancePass) siblings(ctx context.Context) ([]client.ObjectKey, error)
 		}
 	}
 	for _, zone := range pointers(zones.Items) {
-		if len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{p.instance})) == 0 {
+		if !membership.Serves(p.instance, zone) {
 			continue
 		}
-		for _, i := range source.InstancesOf(zone, instances) {
+		for _, i := range membership.InstancesOf(zone, instances) {
 			found[client.ObjectKeyFromObject(i)] = true
 		}
 	}

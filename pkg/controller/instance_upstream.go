@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -41,12 +42,12 @@ func (p *instancePass) blameUpstream(ctx context.Context, zones []*v1beta1.DNSZo
 func orphaned(zones []*v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) *v1beta1.DNSZone {
 	for _, zone := range zones {
 		primaries, ready := 0, int32(0)
-		for _, i := range source.InstancesOf(zone, instances) {
+		for _, i := range membership.InstancesOf(zone, instances) {
 			if i.Spec.Role.Normalize() == v1beta1.RolePrimary {
 				primaries, ready = primaries+1, ready+i.Status.ReadyReplicas
 			}
 		}
-		if primaries > 0 && ready == 0 && servable(zone) {
+		if primaries > 0 && ready == 0 && membership.Servable(zone) {
 			return zone
 		}
 	}

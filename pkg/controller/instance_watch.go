@@ -20,8 +20,8 @@ import (
 	sources "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
 // SetupInstance adds the reconciler of instances. It runs when an instance or its cluster is changed by a user, when
@@ -89,7 +89,7 @@ func (r *instanceReconciler) instancesOfZone(ctx context.Context, o client.Objec
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, i := range source.InstancesOf(o.(*v1beta1.DNSZone), pointers(list.Items)) {
+	for _, i := range membership.InstancesOf(o.(*v1beta1.DNSZone), pointers(list.Items)) {
 		requests = append(requests, requestFor(i))
 	}
 	return requests

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
-	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
@@ -102,8 +102,8 @@ func (r *zoneReconciler) surroundings(ctx context.Context, zone *v1beta1.DNSZone
 	if err != nil {
 		return s, err
 	}
-	s.instances = source.InstancesOf(zone, all)
-	s.duplicateOf = source.Duplicate(zone, namesakes, all)
+	s.instances = membership.InstancesOf(zone, all)
+	s.duplicateOf = membership.DuplicateOf(zone, namesakes, all)
 	if s.signing, err = r.signingOf(ctx, zone, s.instances); err != nil {
 		return s, err
 	}
@@ -118,13 +118,7 @@ func listInstances(ctx context.Context, c client.Reader) ([]*v1beta1.Bind9Instan
 	if err := c.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	live := make([]*v1beta1.Bind9Instance, 0, len(list.Items))
-	for _, i := range pointers(list.Items) {
-		if i.DeletionTimestamp.IsZero() {
-			live = append(live, i)
-		}
-	}
-	return live, nil
+	return membership.LiveInstances(pointers(list.Items)), nil
 }
 
 func (r *zoneReconciler) listServers(ctx context.Context, instances []*v1beta1.Bind9Instance) ([]observe.Server, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -38,12 +39,12 @@ func (r *zoneReconciler) finalize(ctx context.Context, zone *v1beta1.DNSZone, s 
 		}
 	}
 	var leaving []source.Object
-	for _, m := range r.world.take(keyOfZone(zone), true) {
-		if m.role == source.Leaving {
-			leaving = append(leaving, m.object)
+	for _, m := range r.world.take(membership.KeyOfZone(zone), true) {
+		if m.Role == membership.Leaving {
+			leaving = append(leaving, m.Object)
 		}
 	}
-	r.writer.Release(keyOfZone(zone), leaving...)
+	r.writer.Release(membership.KeyOfZone(zone), leaving...)
 	return ctrl.Result{}, syncevent.UpdateMetadata(ctx, r.client, zone, removeFinalizer)
 }
 

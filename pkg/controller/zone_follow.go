@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -52,6 +53,6 @@ func (p *pass) reinstate(ctx context.Context, server observe.Server) error {
 		return err
 	}
 	delete(p.state.following, podOf(server))
-	p.world.wake(keyOfZone(p.zone))
+	p.world.wake(membership.KeyOfZone(p.zone))
 	return nil
 }

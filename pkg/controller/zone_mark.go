@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
@@ -32,26 +33,26 @@ func (r *zoneReconciler) markZone(ctx context.Context, zone *v1beta1.DNSZone) er
 // mark puts our finalizer on the selected objects that lack it, and the zone's name on the records, before anything of them
 // goes out: whatever happens later, an object whose data may be in DNS cannot vanish before that data does. Admission did
 // it already, unless it was away. An object that could not get the finalizer is left out; the error asks for another pass.
-func (p *pass) mark(ctx context.Context, changed []membership) (marked []membership, err error) {
+func (p *pass) mark(ctx context.Context, changed []membership.Member) (marked []membership.Member, err error) {
 	var mu sync.Mutex
 	var group errgroup.Group
 	var errs []error
 	group.SetLimit(marks)
 	for _, m := range changed {
-		if m.role != source.Selected || p.isMarked(m.object) {
+		if m.Role != membership.Selected || p.isMarked(m.Object) {
 			marked = append(marked, m)
 			continue
 		}
 		group.Go(func() error {
-			err := syncevent.UpdateMetadata(ctx, p.client, m.object.(client.Object), p.marks)
+			err := syncevent.UpdateMetadata(ctx, p.client, m.Object.(client.Object), p.marks)
 			mu.Lock()
 			defer mu.Unlock()
-			if err == nil || controllerutil.ContainsFinalizer(m.object.(client.Object), v1beta1.Finalizer) {
+			if err == nil || controllerutil.ContainsFinalizer(m.Object.(client.Object), v1beta1.Finalizer) {
 				marked = append(marked, m)
 			}
 			if err != nil {
-				errs = append(errs, fmt.Errorf("marking %s: %w", m.key, err))
-				p.world.putBack(keyOfZone(p.zone), m.key)
+				errs = append(errs, fmt.Errorf("marking %s: %w", m.Key, err))
+				p.world.putBack(membership.KeyOfZone(p.zone), m.Key)
 			}
 			return nil
 		})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
@@ -101,7 +102,7 @@ func (r *rig) join(role v1beta1.ServerRole, n int, s *bind.Server) {
 
 func (r *rig) pass() *pass {
 	r.t.Helper()
-	return r.passOver(keyOfZone(r.zone))
+	return r.passOver(membership.KeyOfZone(r.zone))
 }
 
 func (r *rig) passOver(key zoneKey) *pass {
@@ -209,7 +210,7 @@ func BenchmarkZones(b *testing.B) {
 		record.Labels, record.Annotations = map[string]string{"zone": zone.Name}, map[string]string{v1beta1.ZoneAnnotation: zone.Spec.ZoneName}
 		record.Spec.Name = "www"
 		r.world.setObject(record)
-		keys = append(keys, keyOfZone(zone))
+		keys = append(keys, membership.KeyOfZone(zone))
 	}
 	overAll := func() (rested int) {
 		var group errgroup.Group

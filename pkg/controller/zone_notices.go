@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -107,9 +108,9 @@ func (l listener) HandleNotification(ctx context.Context, n bindcar.Notice) {
 	case n.Lost:
 		l.survey(ctx, l.at)
 	case n.Zone != "":
-		for _, zone := range l.zonesAt(ctx, l.at, l.world.named(n.Zone)) {
-			if !l.serials.expected(keyOfZone(zone), n.Serial) {
-				l.world.wake(keyOfZone(zone))
+		for _, zone := range l.zonesAt(ctx, l.at, l.world.members.ZonesNamed(n.Zone)) {
+			if key := membership.KeyOfZone(zone); !l.serials.expected(key, n.Serial) {
+				l.world.wake(key)
 			}
 		}
 	}
@@ -136,8 +137,8 @@ func (s *sentries) surveyFor(ctx context.Context, at post, long time.Duration) {
 func (s *sentries) survey(ctx context.Context, at post) {
 	var group errgroup.Group
 	group.SetLimit(surveyQuestions)
-	for _, zone := range s.zonesAt(ctx, at, s.world.zones()) {
-		key := keyOfZone(zone)
+	for _, zone := range s.zonesAt(ctx, at, s.world.members.Zones()) {
+		key := membership.KeyOfZone(zone)
 		name, err := source.ZoneName(zone.Spec.ZoneName)
 		if err != nil || ctx.Err() != nil || s.silence.is(at.addr) {
 			continue
@@ -162,7 +163,7 @@ func (s *sentries) zonesAt(ctx context.Context, at post, zones []*v1beta1.DNSZon
 	}
 	var served []*v1beta1.DNSZone
 	for _, zone := range zones {
-		if len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{instance})) > 0 {
+		if membership.Serves(instance, zone) {
 			served = append(served, zone)
 		}
 	}

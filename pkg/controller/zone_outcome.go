@@ -10,6 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -50,7 +51,7 @@ func (p *pass) conclude() {
 			q.known.pardon(p.stuck)
 		}
 	}
-	p.serials.expect(keyOfZone(p.zone), p.event.Serial)
+	p.serials.expect(membership.KeyOfZone(p.zone), p.event.Serial)
 	p.tellSigning()
 	p.countDrift()
 	if !p.event.Paused {
@@ -65,7 +66,7 @@ func (p *pass) conclude() {
 	p.release()
 	p.state.forget(p.gone)
 	if p.state.settled(p.primaries) {
-		p.world.wake(keyOfZone(p.zone))
+		p.world.wake(membership.KeyOfZone(p.zone))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -68,23 +69,23 @@ func (p *pass) steps(ctx context.Context) error {
 func (p *pass) declare(ctx context.Context) (ready bool, err error) {
 	s := p.state
 	s.prune = annotated(p.zone, v1beta1.PruneAnnotation)
-	addresses := source.ServiceAddresses(p.instances, v1beta1.RolePrimary)
+	addresses := membership.ServiceAddresses(p.instances, v1beta1.RolePrimary)
 	whole := !s.fits(p.zone, addresses)
 	if whole {
-		opts := source.Options{ServerAddresses: addresses, Owns: p.world.owns(keyOfZone(p.zone))}
+		opts := source.Options{ServerAddresses: addresses, Owns: p.world.members.OwnsEndpoints(membership.KeyOfZone(p.zone))}
 		if err := s.begin(p.zone, opts); err != nil {
 			p.problem(status.ReconcileFailed, "%v", err)
 			return false, nil
 		}
 	}
-	changed := p.world.take(keyOfZone(p.zone), whole)
+	changed := p.world.take(membership.KeyOfZone(p.zone), whole)
 	if p.duplicateOf == nil {
 		changed, err = p.mark(ctx, changed)
 	}
 	for _, m := range changed {
 		s.set(m)
 		if !whole {
-			p.event.Touched = append(p.event.Touched, m.key)
+			p.event.Touched = append(p.event.Touched, m.Key)
 		}
 	}
 	s.refresh(changed)
@@ -112,7 +113,7 @@ func (p *pass) releaseAll() {
 
 // services are where the Services of the zone's instances with a role serve DNS, as "IP:port".
 func (p *pass) services(role v1beta1.ServerRole) []string {
-	addresses := source.ServiceAddresses(p.instances, role)
+	addresses := membership.ServiceAddresses(p.instances, role)
 	if p.signing.on() {
 		addresses = p.signing.addresses(p.instances, role)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
@@ -63,7 +64,7 @@ func (p *pass) syncPrimaries(ctx context.Context) {
 	if p.event.Paused {
 		return
 	}
-	p.serials.expect(keyOfZone(p.zone), p.target.soa.Serial)
+	p.serials.expect(membership.KeyOfZone(p.zone), p.target.soa.Serial)
 	p.eachPrimary(func(q *primary) { p.settle(ctx, q) })
 }
 

@@ -9,9 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -87,18 +87,13 @@ func (r *zoneReconciler) clusterOf(ctx context.Context, i *v1beta1.Bind9Instance
 	if i.Spec.ClusterRef == "" {
 		return cluster{}, nil
 	}
-	for _, empty := range clusterKinds {
-		o := empty()
-		key := client.ObjectKey{Name: i.Spec.ClusterRef}
-		if _, namespaced := o.(*v1beta1.Bind9Cluster); namespaced {
-			key.Namespace = i.Namespace
-		}
-		if err := r.client.Get(ctx, key, o); apierrors.IsNotFound(err) {
+	for _, candidate := range membership.ClusterCandidates(i.Namespace, i.Spec.ClusterRef) {
+		if err := r.client.Get(ctx, candidate.Key, candidate.Object); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return cluster{}, err
 		}
-		if c := asCluster(o, r.deps.Namespace); c.namespace == i.Namespace {
+		if c := asCluster(candidate.Object, r.deps.Namespace); c.namespace == i.Namespace {
 			return c, nil
 		}
 	}
@@ -121,10 +116,10 @@ func (s *surroundings) follow() {
 // addresses are the Services of the servers that have a role in the signed zone.
 func (s signing) addresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRole) []netip.Addr {
 	if role == v1beta1.RolePrimary {
-		return source.ServiceAddresses([]*v1beta1.Bind9Instance{s.signer}, role)
+		return membership.ServiceAddresses([]*v1beta1.Bind9Instance{s.signer}, role)
 	}
 	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return i == s.signer })
-	return slices.Concat(source.ServiceAddresses(others, role), source.ServiceAddresses(others, v1beta1.RolePrimary))
+	return slices.Concat(membership.ServiceAddresses(others, role), membership.ServiceAddresses(others, v1beta1.RolePrimary))
 }
 
 func (s *surroundings) signs(server observe.Server) bool {

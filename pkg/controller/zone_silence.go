@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
@@ -136,7 +137,7 @@ func (p *pass) observe(ctx context.Context, server observe.Server, key *wire.Key
 }
 
 func (p *pass) ask(ctx context.Context, server observe.Server, question func(zone string) observe.Observation) observe.Observation {
-	key, name := keyOfZone(p.zone), p.state.desired.Name
+	key, name := membership.KeyOfZone(p.zone), p.state.desired.Name
 	if seen, ok := p.silence.known(server.Addr, key, name); ok {
 		return seen
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -80,7 +81,7 @@ type states struct {
 func (s *states) of(zone *v1beta1.DNSZone) *zoneState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := keyOfZone(zone)
+	key := membership.KeyOfZone(zone)
 	if known := s.byZone[key]; known != nil && known.uid == zone.UID {
 		return known
 	}
@@ -119,26 +120,26 @@ func (s *zoneState) begin(zone *v1beta1.DNSZone, opts source.Options) error {
 }
 
 // set takes over what an object is to the zone now.
-func (s *zoneState) set(m membership) {
-	delete(s.leaving, m.key)
-	delete(s.also, m.key)
-	if m.role != source.Selected {
-		s.builder.Remove(m.key)
+func (s *zoneState) set(m membership.Member) {
+	delete(s.leaving, m.Key)
+	delete(s.also, m.Key)
+	if m.Role != membership.Selected {
+		s.builder.Remove(m.Key)
 	}
-	switch m.role {
-	case source.Selected:
-		s.builder.Set(m.object)
-	case source.Leaving:
-		s.leaving[m.key] = m.object
-	case source.AlsoSelected:
-		s.also[m.key] = m.object
-	case source.NoRole, source.Contested:
+	switch m.Role {
+	case membership.Selected:
+		s.builder.Set(m.Object)
+	case membership.Leaving:
+		s.leaving[m.Key] = m.Object
+	case membership.AlsoSelected:
+		s.also[m.Key] = m.Object
+	case membership.NoRole, membership.Contested:
 	}
 }
 
 // refresh makes the desired zone after objects were set. What was desired and is no more is retired, and so is what these
 // objects have, or may have, in DNS.
-func (s *zoneState) refresh(changed []membership) {
+func (s *zoneState) refresh(changed []membership.Member) {
 	next := s.builder.Zone()
 	last := s.desired
 	s.desired = next
@@ -150,8 +151,8 @@ func (s *zoneState) refresh(changed []membership) {
 		}
 	}
 	for _, m := range changed {
-		if m.role == source.Selected || m.role == source.Leaving {
-			for _, key := range s.keysOf(m.object) {
+		if m.Role == membership.Selected || m.Role == membership.Leaving {
+			for _, key := range s.keysOf(m.Object) {
 				s.retire(key)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -55,11 +56,11 @@ func newCopies(t testing.TB) *copies {
 func (c *copies) declare() {
 	whole := !c.state.fits(c.zone, nil)
 	if whole {
-		if err := c.state.begin(c.zone, source.Options{Owns: c.world.owns(keyOfZone(c.zone))}); err != nil {
+		if err := c.state.begin(c.zone, source.Options{Owns: c.world.members.OwnsEndpoints(membership.KeyOfZone(c.zone))}); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	changed := c.world.take(keyOfZone(c.zone), whole)
+	changed := c.world.take(membership.KeyOfZone(c.zone), whole)
 	for _, m := range changed {
 		c.state.set(m)
 	}

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
-	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
@@ -118,8 +118,8 @@ func (r *zoneReconciler) zonesOfPod(ctx context.Context, o client.Object) []reco
 // zonesServedBy are the zones that an instance serves, and those whose status says that it did.
 func (r *zoneReconciler) zonesServedBy(instance *v1beta1.Bind9Instance) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, zone := range r.world.zones() {
-		served := len(source.InstancesOf(zone, []*v1beta1.Bind9Instance{instance})) > 0
+	for _, zone := range r.world.members.Zones() {
+		served := membership.Serves(instance, zone)
 		told := slices.ContainsFunc(zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
 			return i.Namespace == instance.Namespace && i.Name == instance.Name
 		})

@@ -5,22 +5,22 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
 // zoneKey names a DNSZone object.
-type zoneKey = types.NamespacedName
+type zoneKey = membership.ZoneKey
 
 // world is what informers have told about zones and the objects that declare their data, and what of it no pass has
 // taken yet. It is safe for concurrent use.
 type world struct {
 	mu      sync.Mutex
-	members *source.Members
+	members *membership.Cache
 	// dirty holds for each zone the objects that changed since its last pass.
 	dirty map[zoneKey]map[source.ObjectKey]struct{}
 	// orphans holds for each namespace objects that are in no zone and have not been told so.
@@ -31,16 +31,9 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		members: source.NewMembers(), dirty: map[zoneKey]map[source.ObjectKey]struct{}{},
+		members: membership.NewCache(), dirty: map[zoneKey]map[source.ObjectKey]struct{}{},
 		orphans: map[string]map[source.ObjectKey]struct{}{},
 	}
-}
-
-// membership is an object with its role in a zone. The object is nil when it does not exist any more.
-type membership struct {
-	key    source.ObjectKey
-	object source.Object
-	role   source.Role
 }
 
 // setZone and the three below take note of a change and give the requests to which it leads. What changes status alone
@@ -48,7 +41,7 @@ type membership struct {
 func (w *world) setZone(zone *v1beta1.DNSZone) []ctrl.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := keyOfZone(zone)
+	key := membership.KeyOfZone(zone)
 	old := w.members.Zone(key)
 	requests := w.note(w.members.SetZone(zone))
 	if old != nil && sameZone(old, zone) {
@@ -60,7 +53,7 @@ func (w *world) setZone(zone *v1beta1.DNSZone) []ctrl.Request {
 func (w *world) removeZone(zone *v1beta1.DNSZone) []ctrl.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := keyOfZone(zone)
+	key := membership.KeyOfZone(zone)
 	requests := append(w.namesakes(zone), w.note(w.members.RemoveZone(key))...)
 	delete(w.dirty, key)
 	return requests
@@ -79,7 +72,7 @@ func (w *world) removeObject(last source.Object) []ctrl.Request {
 }
 
 // note keeps what changed for the next pass over each zone concerned. w.mu is held.
-func (w *world) note(affected []source.Affected) []ctrl.Request {
+func (w *world) note(affected []membership.Affected) []ctrl.Request {
 	woken := map[ctrl.Request]struct{}{}
 	for _, a := range affected {
 		if a.Zone.Name == "" {
@@ -112,7 +105,7 @@ func (w *world) wake(zone zoneKey) {
 // namesakes are the zones of a DNS name, one of which may follow a duplicate that is gone. w.mu is held.
 func (w *world) namesakes(zone *v1beta1.DNSZone) []ctrl.Request {
 	requests := []ctrl.Request{requestFor(zone)}
-	for _, other := range w.members.Named(zone.Spec.ZoneName) {
+	for _, other := range w.members.ZonesNamed(zone.Spec.ZoneName) {
 		if other.UID != zone.UID {
 			requests = append(requests, requestFor(other))
 		}
@@ -122,41 +115,22 @@ func (w *world) namesakes(zone *v1beta1.DNSZone) []ctrl.Request {
 
 // zone is a zone with those that have its DNS name; nil when it does not exist.
 func (w *world) zone(key zoneKey) (zone *v1beta1.DNSZone, namesakes []*v1beta1.DNSZone) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if zone = w.members.Zone(key); zone != nil {
-		namesakes = w.members.Named(zone.Spec.ZoneName)
+		namesakes = w.members.ZonesNamed(zone.Spec.ZoneName)
 	}
 	return zone, namesakes
 }
 
-// named are the zones with a DNS name, in all namespaces.
-func (w *world) named(name string) []*v1beta1.DNSZone {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.members.Named(name)
-}
-
-// zones are all zones.
-func (w *world) zones() []*v1beta1.DNSZone {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.members.Zones()
-}
-
 // take hands out the objects of a zone that changed since the last call; with whole all that have a role in it.
-func (w *world) take(zone zoneKey, whole bool) []membership {
+func (w *world) take(zone zoneKey, whole bool) []membership.Member {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all []membership
+	var all []membership.Member
 	if whole {
-		for o, role := range w.members.Of(zone) {
-			all = append(all, membership{source.KeyOf(o), o, role})
-		}
+		all = w.members.Members(zone)
 	} else {
 		for key := range w.dirty[zone] {
-			o, role := w.members.Role(zone, key)
-			all = append(all, membership{key, o, role})
+			all = append(all, w.members.Member(zone, key))
 		}
 	}
 	delete(w.dirty, zone)
@@ -178,7 +152,7 @@ func (w *world) takeOrphans(namespace string) []source.Object {
 	defer w.mu.Unlock()
 	var all []source.Object
 	for key := range w.orphans[namespace] {
-		if o := w.members.Orphan(key); o != nil {
+		if o := w.members.Object(key); o != nil && len(w.members.Roles(key)) == 0 {
 			all = append(all, o)
 		}
 	}
@@ -192,32 +166,13 @@ func (w *world) zonesOf(keys []source.ObjectKey) []string {
 	defer w.mu.Unlock()
 	var names []string
 	for _, key := range keys[:min(len(keys), 1000)] {
-		for zone, role := range w.members.Roles(key) {
-			if (role == source.Selected || role == source.Contested) && !slices.Contains(names, zone.Name) {
-				names = append(names, zone.Name)
+		for _, at := range w.members.Roles(key) {
+			if at.Role.Declares() && !slices.Contains(names, at.Zone.Name) {
+				names = append(names, at.Zone.Name)
 			}
 		}
 	}
 	return names
-}
-
-// endpointZone is the zone that a name in a DNSEndpoint belongs to.
-func (w *world) endpointZone(namespace, dnsName string) *v1beta1.DNSZone {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.members.EndpointZone(namespace, dnsName)
-}
-
-// owns gives the function that tells which names in DNSEndpoints are a zone's.
-func (w *world) owns(zone zoneKey) func(namespace, dnsName string) bool {
-	return func(namespace, dnsName string) bool {
-		owner := w.endpointZone(namespace, dnsName)
-		return owner != nil && keyOfZone(owner) == zone
-	}
-}
-
-func keyOfZone(zone *v1beta1.DNSZone) zoneKey {
-	return zoneKey{Namespace: zone.Namespace, Name: zone.Name}
 }
 
 // orphansOf asks for the objects of a namespace that are in no zone.

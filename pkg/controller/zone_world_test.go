@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 func worldZone(name, zoneName string, labels map[string]string) *v1beta1.DNSZone {
@@ -71,18 +71,18 @@ func TestEventsAskForPassesWhereTheyMatter(t *testing.T) {
 	if got := w.takeOrphans("dns"); len(got) != 0 {
 		t.Errorf("orphans that have found a zone: %v", got)
 	}
-	roles := map[string]source.Role{}
-	for _, m := range w.take(keyOfZone(main), false) {
-		roles[m.key.Name] = m.role
+	roles := map[string]membership.Role{}
+	for _, m := range w.take(membership.KeyOfZone(main), false) {
+		roles[m.Key.Name] = m.Role
 	}
-	if diff := cmp.Diff(map[string]source.Role{record.Name: source.Leaving, "e": source.Selected}, roles); diff != "" {
+	if diff := cmp.Diff(map[string]membership.Role{record.Name: membership.Leaving, "e": membership.Selected}, roles); diff != "" {
 		t.Errorf("dirty objects (-want +got):\n%s", diff)
 	}
-	if again := w.take(keyOfZone(main), false); len(again) > 0 {
+	if again := w.take(membership.KeyOfZone(main), false); len(again) > 0 {
 		t.Errorf("handed out twice: %v", again)
 	}
 	at := w.place(endpoints)
-	if diff := cmp.Diff([]types.NamespacedName{keyOfZone(main)}, at.Taken); diff != "" || !slices.Equal(at.Unplaced, []int{2}) {
+	if diff := cmp.Diff([]types.NamespacedName{membership.KeyOfZone(main)}, at.Taken); diff != "" || !slices.Equal(at.Unplaced, []int{2}) {
 		t.Errorf("unplaced %v, taken (-want +got):\n%s", at.Unplaced, diff)
 	}
 }

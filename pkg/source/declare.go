@@ -67,7 +67,7 @@ func declarations(o Object) int {
 
 // takes tells whether an endpoint belongs to the zone.
 func (b *Builder) takes(namespace, dnsName string) bool {
-	name, _ := endpointName(dnsName)
+	name, _ := EndpointName(dnsName)
 	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(namespace, dnsName))
 }
 

@@ -22,7 +22,7 @@ var endpointTypes = []uint16{
 // name and type cannot be read is left empty. The error joins everything that is wrong with the endpoint, recordTTL
 // included; each part begins with the name of the field ("targets[1]: ") and says what to write.
 func EndpointData(e *v1alpha1.Endpoint) (rrset.Key, []string, error) {
-	name, nameErr := endpointName(e.DNSName)
+	name, nameErr := EndpointName(e.DNSName)
 	rrtype, typeErr := endpointType(e.RecordType)
 	key := rrset.Key{Name: name, Type: rrtype}
 	if nameErr != nil {
@@ -50,9 +50,9 @@ func EndpointData(e *v1alpha1.Endpoint) (rrset.Key, []string, error) {
 	return key, values.rdata, nil
 }
 
-// endpointName gives the owner name of an endpoint. One that is no DNS name is an error and gives, all the same, a name
-// that ends as the written one does, by which it can be told to a zone.
-func endpointName(dnsName string) (string, error) {
+// EndpointName returns the canonical owner name of an endpoint. For one that is no DNS name it returns an error and, all
+// the same, a name that ends as the written one does, by which its zone can be found.
+func EndpointName(dnsName string) (string, error) {
 	name, err := rrset.CanonicalName(dnsName)
 	if err == nil {
 		err = checkWildcard(dnsName, name)

@@ -250,54 +250,6 @@ func TestEndpointTTLAndNotes(t *testing.T) {
 	}
 }
 
-func TestEndpointZone(t *testing.T) {
-	zone := func(namespace, name, zoneName string, age int, admits string) *v1beta1.DNSZone {
-		z := &v1beta1.DNSZone{ObjectMeta: object(name, age), Spec: v1beta1.DNSZoneSpec{ZoneName: zoneName}}
-		z.Namespace = namespace
-		if admits != "" {
-			z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: admits}
-		}
-		return z
-	}
-	zones := []*v1beta1.DNSZone{
-		zone("app", "own", "Example.com", 1, ""), zone("infra", "shared", "example.com", 9, "*"), zone("infra", "older", "shared.org", 9, "app, web"),
-		zone("web", "younger", "shared.org", 1, "*"), zone("infra", "deep", "prod.example.com", 1, "app"), zone("infra", "closed", "closed.example.com", 1, ""),
-		zone("app", "bad", "a..b", 1, ""), zone("app", "reverse", "2.0.192.in-addr.arpa", 1, ""),
-	}
-	for name, test := range map[string]struct{ namespace, dnsName, want string }{
-		"own before shared":             {"app", "www.example.com", "own"},
-		"the apex, with dot, any case":  {"app", "EXAMPLE.com.", "own"},
-		"shared with everybody":         {"other", "www.example.com", "shared"},
-		"the longest":                   {"app", "www.prod.example.com", "deep"},
-		"the longest does not admit":    {"other", "www.prod.example.com", "shared"},
-		"one that admits nobody else":   {"app", "www.closed.example.com", "own"},
-		"its own namespace":             {"infra", "www.closed.example.com", "closed"},
-		"the older of two":              {"app", "shared.org", "older"},
-		"own of two, though younger":    {"web", "a.shared.org", "younger"},
-		"not in the list":               {"other", "a.shared.org", "younger"},
-		"no label boundary":             {"app", "badexample.com", ""},
-		"escaped dot is none":           {"app", `www\.example.com`, ""},
-		"none":                          {"app", "example.net", ""},
-		"above":                         {"app", "com", ""},
-		"a bad name":                    {"app", "a..b.prod.example.com", "deep"},
-		"a name in another script":      {"app", "bücher.example.com", "own"},
-		"reverse":                       {"app", "7.2.0.192.in-addr.arpa", "reverse"},
-		"empty":                         {"app", "", ""},
-		"a wildcard belongs as well":    {"app", "*.prod.example.com", "deep"},
-		"the whole name is one's label": {"app", "xprod.example.com", "own"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := ""
-			if z := EndpointZone(zones, test.namespace, test.dnsName); z != nil {
-				got = z.Name
-			}
-			if got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
 func TestPublishedKeys(t *testing.T) {
 	annotated := func(names string) metav1.ObjectMeta {
 		o := object("o", 1)

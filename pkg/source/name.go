@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -98,4 +99,10 @@ func addressKind(a netip.Addr) string {
 		return "ARecord"
 	}
 	return "AAAARecord"
+}
+
+// DNSName returns a zone's DNS name in lower case and without the final dot: what zones of the same name have in common,
+// however it is written.
+func DNSName(zone *v1beta1.DNSZone) string {
+	return strings.ToLower(strings.TrimSuffix(zone.Spec.ZoneName, "."))
 }

@@ -60,7 +60,7 @@ func (p *published) record(r v1beta1.Record) {
 		p.complete(st.PublishedName, rrtype)
 	}
 	p.relative(r.RecordName(), rrtype)
-	for name, rrtype := range formerNames(r) {
+	for name, rrtype := range FormerNames(r) {
 		p.relative(name, rrtype)
 	}
 }
@@ -79,7 +79,7 @@ func (p *published) endpoints(e *v1alpha1.DNSEndpoint) {
 			p.complete(endpoint.DNSName, publishedType(endpoint.RecordType))
 		}
 	}
-	for name, rrtype := range formerNames(e) {
+	for name, rrtype := range FormerNames(e) {
 		p.complete(name, rrtype)
 	}
 }
@@ -89,8 +89,8 @@ func (p *published) isZone(name string) bool {
 	return err == nil && name == p.zone
 }
 
-// formerNames yields the entries of the annotation of former names that can be read.
-func formerNames(o Object) func(yield func(name string, rrtype uint16) bool) {
+// FormerNames yields the entries of an object's annotation of former names that can be read, as written.
+func FormerNames(o Object) func(yield func(name string, rrtype uint16) bool) {
 	return func(yield func(string, uint16) bool) {
 		list := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]
 		for list != "" {

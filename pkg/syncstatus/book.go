@@ -7,18 +7,12 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/snapshot"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
-
-// Member is an object that has to do with a zone; Object is nil when it does not exist any more.
-type Member struct {
-	Key    source.ObjectKey
-	Object source.Object
-	Role   source.Role
-}
 
 // Book keeps the desired side of one zone up to date: Update is what Declare would give, at the cost of what changed. It is
 // not safe for concurrent use; the Declareds that it gives are.
@@ -41,7 +35,7 @@ func NewBook() *Book {
 
 // Update takes the zone as it is now; desired and problem are as in Declare. changed yields the objects that were not the
 // same at the last Update: they themselves, their roles, or what became of their declarations (source.Zone.ChangedObjects).
-func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Problem, changed iter.Seq[Member]) *Declared {
+func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Problem, changed iter.Seq[membership.Member]) *Declared {
 	last := b.declared
 	d := &Declared{zone: zone, desired: desired, problem: problem, pending: last.pending, compared: last.compared}
 	switch {
@@ -52,7 +46,7 @@ func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Prob
 	}
 	edit, objects := edit{last.pending.Edit()}, last.objects.Edit()
 	for m := range changed {
-		if m.Object != nil && m.Role != source.NoRole {
+		if m.Object != nil && m.Role != membership.NoRole {
 			objects.Put(m.Key, m.Object)
 		} else {
 			objects.Delete(m.Key)

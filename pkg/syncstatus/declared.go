@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/snapshot"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -43,11 +44,11 @@ func byName(k rrset.Key) uint64 { return snapshot.String(k.Name) }
 // that have to do with the zone, those being deleted included. With a problem nothing of the zone is served, and desired
 // may be nil.
 func Declare(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Object, problem *Problem) *Declared {
-	return NewBook().Update(zone, desired, problem, func(yield func(Member) bool) {
+	return NewBook().Update(zone, desired, problem, func(yield func(membership.Member) bool) {
 		for _, o := range objects {
-			m := Member{source.KeyOf(o), o, source.Selected}
+			m := membership.Member{Key: source.KeyOf(o), Object: o, Role: membership.Selected}
 			if o.GetDeletionTimestamp() != nil {
-				m.Role = source.Leaving
+				m.Role = membership.Leaving
 			}
 			if !yield(m) {
 				return

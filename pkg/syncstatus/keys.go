@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -78,15 +79,15 @@ func withoutSpec(o source.Object, own []rrset.Key) source.Object {
 
 // pendingKeys are the RRsets that the controller has yet to bring to what an object declares. What it gave up on is not
 // pending: waiting does not help it.
-func (d *Declared) pendingKeys(m Member) []rrset.Key {
+func (d *Declared) pendingKeys(m membership.Member) []rrset.Key {
 	if m.Object == nil {
 		return nil
 	}
-	own, left := d.keysOf(m.Object, m.Role == source.Leaving)
+	own, left := d.keysOf(m.Object, m.Role == membership.Leaving)
 	switch m.Role {
-	case source.Leaving:
+	case membership.Leaving:
 		return left
-	case source.Selected, source.Contested:
+	case membership.Selected, membership.Contested:
 	default:
 		return nil
 	}

@@ -1,4 +1,4 @@
-package source
+package membership
 
 import (
 	"fmt"
@@ -14,22 +14,19 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
 // cluster is what Members are compared with: all objects, and every question answered by a look at all of them.
 type cluster struct {
-	zones   map[types.NamespacedName]*v1beta1.DNSZone
-	objects map[ObjectKey]Object
+	zones   map[ZoneKey]*v1beta1.DNSZone
+	objects map[source.ObjectKey]source.Object
 	serial  int
 }
 
 type place struct {
-	zone   types.NamespacedName
-	object ObjectKey
-}
-
-func keyOfZone(z *v1beta1.DNSZone) types.NamespacedName {
-	return types.NamespacedName{Namespace: z.Namespace, Name: z.Name}
+	zone   ZoneKey
+	object source.ObjectKey
 }
 
 func (c *cluster) roles() map[place]Role {
@@ -43,71 +40,71 @@ func (c *cluster) roles() map[place]Role {
 	return all
 }
 
-func (c *cluster) rolesOf(o Object, zones []*v1beta1.DNSZone) map[types.NamespacedName]Role {
-	roles := map[types.NamespacedName]Role{}
+func (c *cluster) rolesOf(o source.Object, zones []*v1beta1.DNSZone) map[ZoneKey]Role {
+	roles := map[ZoneKey]Role{}
 	deleted := o.GetDeletionTimestamp() != nil
 	switch o := o.(type) {
 	case v1beta1.Record:
-		selecting, holder := ZonesFor(zones, o), HolderOf(zones, o)
+		selecting, holder := zonesSelecting(zones, o), holderOf(zones, o)
 		for i, z := range selecting {
 			switch {
 			case deleted && i == 0 && holder == nil && hasFinalizer(o):
-				roles[keyOfZone(z)] = Leaving
+				roles[KeyOfZone(z)] = Leaving
 			case deleted:
 			case i > 0:
-				roles[keyOfZone(z)] = AlsoSelected
+				roles[KeyOfZone(z)] = AlsoSelected
 			case holder == nil || holder == z:
-				roles[keyOfZone(z)] = Selected
+				roles[KeyOfZone(z)] = Selected
 			default:
-				roles[keyOfZone(z)] = Contested
+				roles[KeyOfZone(z)] = Contested
 			}
 		}
-		if holder != nil && roles[keyOfZone(holder)] != Selected {
-			roles[keyOfZone(holder)] = Leaving
+		if holder != nil && roles[KeyOfZone(holder)] != Selected {
+			roles[KeyOfZone(holder)] = Leaving
 		}
 	case *v1alpha1.DNSEndpoint:
 		var left []*v1beta1.DNSZone
 		for _, ref := range o.Status.Zones {
-			left = append(left, c.zones[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}])
+			left = append(left, c.zones[ZoneKey{Namespace: ref.Namespace, Name: ref.Name}])
 		}
 		if hasFinalizer(o) {
-			for name := range formerNames(o) {
-				left = append(left, EndpointZone(zones, o.Namespace, name))
+			for name := range source.FormerNames(o) {
+				left = append(left, zoneOfEndpoint(zones, o.Namespace, name))
 			}
 		}
 		for _, e := range o.Spec.Endpoints {
-			z := EndpointZone(zones, o.Namespace, e.DNSName)
+			z := zoneOfEndpoint(zones, o.Namespace, e.DNSName)
 			switch {
 			case z != nil && !deleted:
-				roles[keyOfZone(z)] = Selected
+				roles[KeyOfZone(z)] = Selected
 			case hasFinalizer(o):
 				left = append(left, z)
 			}
 		}
 		for _, z := range left {
-			if z != nil && roles[keyOfZone(z)] == NoRole {
-				roles[keyOfZone(z)] = Leaving
+			if z != nil && roles[KeyOfZone(z)] == NoRole {
+				roles[KeyOfZone(z)] = Leaving
 			}
 		}
 	}
 	return roles
 }
 
-func (m *Members) all() map[place]Role {
+func (m *Cache) all() map[place]Role {
 	all := map[place]Role{}
 	for zone := range m.zones {
-		for o, role := range m.Of(zone) {
-			all[place{zone, KeyOf(o)}] = role
+		for _, member := range m.Members(zone) {
+			all[place{zone, member.Key}] = member.Role
 		}
 	}
 	return all
 }
 
 var (
-	memberNamespaces = []string{"a", "b"}
-	memberNames      = []string{"example.com", "sub.example.com", "deep.sub.example.com", "example.org"}
-	memberLabels     = []map[string]string{nil, {"zone": "x"}, {"zone": "y"}, {"zone": "x", "tier": "web"}}
-	memberSelectors  = []metav1.LabelSelector{
+	randomNamespaces = []string{"a", "b"}
+	randomZoneNames  = []string{"example.com", "sub.example.com", "deep.sub.example.com", "example.org"}
+	randomLabels     = []map[string]string{nil, {"zone": "x"}, {"zone": "y"}, {"zone": "x", "tier": "web"}}
+	randomSelectors  = []metav1.LabelSelector{
 		{}, {MatchLabels: map[string]string{"zone": "x"}}, {MatchLabels: map[string]string{"zone": "y"}},
 		{MatchLabels: map[string]string{"zone": "x", "tier": "web"}},
 		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}},
@@ -123,9 +120,9 @@ func maybe(r *rand.Rand) bool { return r.IntN(3) == 0 }
 func (c *cluster) meta(r *rand.Rand, name string) metav1.ObjectMeta {
 	c.serial++
 	o := metav1.ObjectMeta{
-		Namespace: pick(r, memberNamespaces), Name: name, Generation: int64(c.serial),
+		Namespace: pick(r, randomNamespaces), Name: name, Generation: int64(c.serial),
 		CreationTimestamp: metav1.NewTime(time.Unix(int64(r.IntN(3)), 0)),
-		Labels:            pick(r, memberLabels),
+		Labels:            pick(r, randomLabels),
 	}
 	o.UID = types.UID(fmt.Sprintf("%s/%s/%d", o.Namespace, name, r.IntN(2)))
 	return o
@@ -133,15 +130,15 @@ func (c *cluster) meta(r *rand.Rand, name string) metav1.ObjectMeta {
 
 func (c *cluster) zone(r *rand.Rand) *v1beta1.DNSZone {
 	z := &v1beta1.DNSZone{ObjectMeta: c.meta(r, pick(r, []string{"z1", "z2", "z3"}))}
-	z.Spec.ZoneName = pick(r, memberNames)
+	z.Spec.ZoneName = pick(r, randomZoneNames)
 	z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: pick(r, []string{"", "", "*", "a", "b"})}
 	for range r.IntN(3) {
-		z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, v1beta1.RecordSource{Selector: pick(r, memberSelectors)})
+		z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, v1beta1.RecordSource{Selector: pick(r, randomSelectors)})
 	}
 	return z
 }
 
-func (c *cluster) object(r *rand.Rand) Object {
+func (c *cluster) object(r *rand.Rand) source.Object {
 	meta := c.meta(r, pick(r, []string{"o1", "o2", "o3"}))
 	if maybe(r) {
 		meta.Finalizers = []string{v1beta1.Finalizer}
@@ -158,7 +155,7 @@ func (c *cluster) object(r *rand.Rand) Object {
 				"www.example.com", "sub.example.com", "*.deep.sub.example.com", "example.net", "notexample.com", "www.example.org"})})
 		}
 		for range r.IntN(2) {
-			e.Status.Zones = append(e.Status.Zones, v1alpha1.EndpointZone{Namespace: pick(r, memberNamespaces), Name: pick(r, []string{"z1", "z2", "z9"})})
+			e.Status.Zones = append(e.Status.Zones, v1alpha1.EndpointZone{Namespace: pick(r, randomNamespaces), Name: pick(r, []string{"z1", "z2", "z9"})})
 		}
 		return e
 	}
@@ -169,7 +166,7 @@ func (c *cluster) object(r *rand.Rand) Object {
 	case *v1beta1.AAAARecord:
 		o.ObjectMeta = meta
 	}
-	record.SetAnnotations(map[string]string{v1beta1.ZoneAnnotation: pick(r, append([]string{"", ""}, memberNames...))})
+	record.SetAnnotations(map[string]string{v1beta1.ZoneAnnotation: pick(r, append([]string{"", ""}, randomZoneNames...))})
 	if maybe(r) {
 		record.GetRecordStatus().ZoneRef = &v1beta1.ZoneReference{Name: pick(r, []string{"z1", "z2", "z9"})}
 	}
@@ -179,8 +176,8 @@ func (c *cluster) object(r *rand.Rand) Object {
 func TestMembersAreWhatALookAtEverythingSays(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := &cluster{zones: map[types.NamespacedName]*v1beta1.DNSZone{}, objects: map[ObjectKey]Object{}}
-		m := NewMembers()
+		c := &cluster{zones: map[ZoneKey]*v1beta1.DNSZone{}, objects: map[source.ObjectKey]source.Object{}}
+		m := NewCache()
 		before := c.roles()
 		for step := range 60 {
 			affected, changed := c.step(r, m)
@@ -200,11 +197,11 @@ func TestMembersAreWhatALookAtEverythingSays(t *testing.T) {
 }
 
 // step changes one thing; changed is the object that was written, if one was.
-func (c *cluster) step(r *rand.Rand, m *Members) (affected []Affected, changed ObjectKey) {
+func (c *cluster) step(r *rand.Rand, m *Cache) (affected []Affected, changed source.ObjectKey) {
 	switch r.IntN(6) {
 	case 0, 1:
 		z := c.zone(r)
-		c.zones[keyOfZone(z)] = z
+		c.zones[KeyOfZone(z)] = z
 		return m.SetZone(z), changed
 	case 2:
 		for key := range c.zones {
@@ -218,20 +215,20 @@ func (c *cluster) step(r *rand.Rand, m *Members) (affected []Affected, changed O
 		}
 	default:
 		o := c.object(r)
-		c.objects[KeyOf(o)] = o
-		return m.SetObject(o), KeyOf(o)
+		c.objects[source.KeyOf(o)] = o
+		return m.SetObject(o), source.KeyOf(o)
 	}
 	return nil, changed
 }
 
-func checkTold(t *testing.T, at string, before, after map[place]Role, told map[place]bool, changed ObjectKey) {
+func checkTold(t *testing.T, at string, before, after map[place]Role, told map[place]bool, changed source.ObjectKey) {
 	t.Helper()
 	for p, role := range after {
 		if (before[p] != role || p.object == changed) && !told[p] {
 			t.Fatalf("%s: %s is now %d in %s, was %d, and nobody is told", at, p.object, role, p.zone, before[p])
 		}
 	}
-	placed := map[ObjectKey]bool{}
+	placed := map[source.ObjectKey]bool{}
 	for p := range after {
 		placed[p.object] = true
 	}
@@ -243,7 +240,7 @@ func checkTold(t *testing.T, at string, before, after map[place]Role, told map[p
 }
 
 // checkEmpties removes everything: nothing may be kept.
-func checkEmpties(t *testing.T, c *cluster, m *Members) {
+func checkEmpties(t *testing.T, c *cluster, m *Cache) {
 	t.Helper()
 	for _, o := range c.objects {
 		m.RemoveObject(o)
@@ -251,17 +248,17 @@ func checkEmpties(t *testing.T, c *cluster, m *Members) {
 	for key := range c.zones {
 		m.RemoveZone(key)
 	}
-	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.outside); n != 0 {
+	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.unplaced) + len(m.perNamespace); n != 0 {
 		t.Errorf("%d entries are kept of nothing: %+v", n, m)
 	}
 }
 
 func TestStatusOfARecordAffectsNothing(t *testing.T) {
-	m := NewMembers()
+	m := NewCache()
 	zone := exampleZone()
 	m.SetZone(zone)
-	record := aRecord(object("www", 1), "www", "192.0.2.1")
-	if got := m.SetObject(record); len(got) != 1 || got[0].Zone != keyOfZone(zone) {
+	record := aRecord(object("www", 1), "www")
+	if got := m.SetObject(record); len(got) != 1 || got[0].Zone != KeyOfZone(zone) {
 		t.Fatalf("a new record affects %v, want its zone", got)
 	}
 	told := record.DeepCopy()
@@ -270,50 +267,54 @@ func TestStatusOfARecordAffectsNothing(t *testing.T) {
 	if got := m.SetObject(told); len(got) != 0 {
 		t.Errorf("a status affects %v", got)
 	}
-	if o, role := m.Role(keyOfZone(zone), KeyOf(record)); o != Object(told) || role != Selected {
-		t.Errorf("the zone knows %v (%d), want the record with its status", o, role)
+	if got := m.Member(KeyOfZone(zone), source.KeyOf(record)); got.Object != source.Object(told) || got.Role != Selected {
+		t.Errorf("the zone knows %v, want the record with its status", got)
 	}
 	elsewhere := told.DeepCopy()
 	elsewhere.Labels = nil
 	elsewhere.Generation++
-	want := []Affected{{keyOfZone(zone), KeyOf(record)}}
+	want := []Affected{{KeyOfZone(zone), source.KeyOf(record)}}
 	if diff := cmp.Diff(want, m.SetObject(elsewhere)); diff != "" {
 		t.Errorf("a record that leaves (-want +got):\n%s", diff)
 	}
-	if _, role := m.Role(keyOfZone(zone), KeyOf(record)); role != Leaving {
-		t.Errorf("its role is %d, want leaving", role)
+	if got := m.Member(KeyOfZone(zone), source.KeyOf(record)); got.Role != Leaving {
+		t.Errorf("its role is %d, want leaving", got.Role)
 	}
 }
 
 func TestOrphansAreTold(t *testing.T) {
-	m := NewMembers()
+	m := NewCache()
 	zone := exampleZone()
-	record := aRecord(object("www", 1), "www", "192.0.2.1")
-	orphan := []Affected{{Object: KeyOf(record)}}
+	record := aRecord(object("www", 1), "www")
+	orphan := []Affected{{Object: source.KeyOf(record)}}
 	if diff := cmp.Diff(orphan, m.SetObject(record)); diff != "" {
 		t.Errorf("a record without a zone (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]Affected{{keyOfZone(zone), KeyOf(record)}}, m.SetZone(zone)); diff != "" {
+	if diff := cmp.Diff([]Affected{{KeyOfZone(zone), source.KeyOf(record)}}, m.SetZone(zone)); diff != "" {
 		t.Errorf("its zone arrives (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(orphan, m.RemoveZone(keyOfZone(zone))); diff != "" {
+	if diff := cmp.Diff(orphan, m.RemoveZone(KeyOfZone(zone))); diff != "" {
 		t.Errorf("its zone is gone (-want +got):\n%s", diff)
 	}
 }
 
-func TestDemandsNameFewRecords(t *testing.T) {
+func TestRarestLabelsFindFewZones(t *testing.T) {
+	crowd := exampleZone()
+	crowd.Namespace = "a"
+	crowd.Spec.RecordsFrom[0].Selector = metav1.LabelSelector{MatchLabels: map[string]string{"b": "2"}}
 	for name, c := range map[string]struct {
 		selector metav1.LabelSelector
-		want     []pair
+		want     []labelKey
 	}{
-		"everything":     {metav1.LabelSelector{}, []pair{{namespace: "a"}}},
-		"labels":         {metav1.LabelSelector{MatchLabels: map[string]string{"z": "1", "b": "2"}}, []pair{{"a", "b", "2"}}},
-		"one of several": {memberSelectors[5], []pair{{"a", "zone", "x"}, {"a", "zone", "y"}}},
-		"any value":      {memberSelectors[4], []pair{{namespace: "a"}}},
+		"everything":     {metav1.LabelSelector{}, []labelKey{{namespace: "a"}}},
+		"labels":         {metav1.LabelSelector{MatchLabels: map[string]string{"z": "1", "b": "2"}}, []labelKey{{namespace: "a", label: "z", value: "1"}}},
+		"one of several": {randomSelectors[5], []labelKey{{namespace: "a", label: "zone", value: "x"}, {namespace: "a", label: "zone", value: "y"}}},
+		"any value":      {randomSelectors[4], []labelKey{{namespace: "a", label: "tier", any: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, demandsOf("a", &c.selector), cmp.AllowUnexported(pair{})); diff != "" {
-				t.Errorf("demands (-want +got):\n%s", diff)
+			got := NewCache(crowd).rarestLabels("a", &c.selector)
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(labelKey{})); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -358,7 +359,7 @@ func TestHolderOf(t *testing.T) {
 				record.Annotations = map[string]string{v1beta1.ZoneAnnotation: c.stamp}
 			}
 			got := ""
-			if z := HolderOf(zones, record); z != nil {
+			if z := holderOf(zones, record); z != nil {
 				got = z.Name
 			}
 			if got != c.want {

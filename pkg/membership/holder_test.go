@@ -1,4 +1,4 @@
-package source
+package membership
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
 // Two zones of one name, say one for the office and one for the world, on servers of their own: the record that admission
@@ -25,10 +26,10 @@ func TestHolderOfNamesakes(t *testing.T) {
 			Name: "www", Labels: map[string]string{"zone": label}, Finalizers: []string{v1beta1.Finalizer},
 			Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.com"},
 		}}
-		if got := HolderOf(zones, record); got == nil || got.Name != want {
+		if got := holderOf(zones, record); got == nil || got.Name != want {
 			t.Errorf("labelled %s: held by %v, want %s", label, got, want)
 		}
-		m := NewMembers()
+		m := NewCache()
 		for _, zone := range zones {
 			m.SetZone(zone)
 		}
@@ -37,7 +38,7 @@ func TestHolderOfNamesakes(t *testing.T) {
 			if label == "none" && role == Selected {
 				role = Leaving
 			}
-			if _, got := m.Role(types.NamespacedName{Name: name}, KeyOf(record)); got != role {
+			if got := m.Member(types.NamespacedName{Name: name}, source.KeyOf(record)).Role; got != role {
 				t.Errorf("labelled %s: role %d in %s, want %d", label, got, name, role)
 			}
 		}

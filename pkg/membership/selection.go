@@ -1,4 +1,4 @@
-package source
+package membership
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// Selects tells whether a zone selects a record: both are in one namespace and any of the zone's recordsFrom matches
-// the record's labels. A selector that cannot be read is an error when no other one matches.
-func Selects(zone *v1beta1.DNSZone, record v1beta1.Record) (bool, error) {
+// SelectsRecord reports whether a zone selects a record: both are in one namespace and any of the zone's recordsFrom
+// matches the record's labels. A selector that cannot be read is an error when no other one matches.
+func SelectsRecord(zone *v1beta1.DNSZone, record v1beta1.Record) (bool, error) {
 	if zone.Namespace != record.GetNamespace() {
 		return false, nil
 	}
 	labels := record.GetLabels()
 	var firstErr error
 	for i := range zone.Spec.RecordsFrom {
-		ok, err := matches(&zone.Spec.RecordsFrom[i].Selector, labels)
+		ok, err := matchesLabels(&zone.Spec.RecordsFrom[i].Selector, labels)
 		if ok {
 			return true, nil
 		}
@@ -29,17 +29,16 @@ func Selects(zone *v1beta1.DNSZone, record v1beta1.Record) (bool, error) {
 	return false, firstErr
 }
 
-// matches evaluates a label selector as Kubernetes does, without compiling it first: it is asked for every pair of zone
+// matchesLabels evaluates a label selector as Kubernetes does, without compiling it first: it runs for every pair of zone
 // and object. A selector without requirements matches everything.
-func matches(s *metav1.LabelSelector, labels map[string]string) (bool, error) {
+func matchesLabels(s *metav1.LabelSelector, labels map[string]string) (bool, error) {
 	for key, value := range s.MatchLabels {
 		if have, ok := labels[key]; !ok || have != value {
 			return false, nil
 		}
 	}
 	for i := range s.MatchExpressions {
-		r := &s.MatchExpressions[i]
-		ok, err := satisfies(r, labels)
+		ok, err := meetsRequirement(&s.MatchExpressions[i], labels)
 		if err != nil {
 			return false, fmt.Errorf("matchExpressions[%d]: %w", i, err)
 		}
@@ -50,7 +49,7 @@ func matches(s *metav1.LabelSelector, labels map[string]string) (bool, error) {
 	return true, nil
 }
 
-func satisfies(r *metav1.LabelSelectorRequirement, labels map[string]string) (bool, error) {
+func meetsRequirement(r *metav1.LabelSelectorRequirement, labels map[string]string) (bool, error) {
 	value, exists := labels[r.Key]
 	switch r.Operator {
 	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:

@@ -1,4 +1,4 @@
-package webhook
+package membership
 
 import (
 	"fmt"
@@ -8,63 +8,70 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// After any sequence of events the index finds the very zone that a look at all zones finds.
-func TestZoneIndexFindsAsSourceDoes(t *testing.T) {
+// After any sequence of changes the cache finds the very zone that a look at all zones finds.
+func TestCacheFindsAsALookAtAllZones(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		index, stored := newZoneIndex(), map[types.NamespacedName]*v1beta1.DNSZone{}
+		cache, stored := NewCache(), map[ZoneKey]*v1beta1.DNSZone{}
 		for range 40 {
 			zone := randomZone(r)
-			switch key := keyOf(zone); {
-			case r.IntN(4) == 0:
+			if key := KeyOfZone(zone); r.IntN(4) == 0 {
 				delete(stored, key)
-				index.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: zone})
-			case stored[key] == nil:
+				cache.RemoveZone(key)
+			} else {
 				stored[key] = zone
-				index.OnAdd(zone, true)
-			default:
-				index.OnUpdate(stored[key], zone)
-				stored[key] = zone
+				cache.SetZone(zone)
 			}
-			compareIndex(t, index, stored, randomRecord(r))
+			compareLookups(t, cache, stored, randomRecord(r))
 		}
 	}
 }
 
-func compareIndex(t *testing.T, index *zoneIndex, stored map[types.NamespacedName]*v1beta1.DNSZone, record v1beta1.Record) {
+func compareLookups(t *testing.T, cache *Cache, stored map[ZoneKey]*v1beta1.DNSZone, record v1beta1.Record) {
 	t.Helper()
 	var all, same []*v1beta1.DNSZone
-	any := false
+	inNamespace := 0
 	for _, zone := range stored {
 		all = append(all, zone)
 		if source.DNSName(zone) == "0.test" {
 			same = append(same, zone)
 		}
-		any = any || zone.Namespace == record.GetNamespace()
+		if zone.Namespace == record.GetNamespace() {
+			inNamespace++
+		}
 	}
-	if want, got := source.ZoneOf(all, record), index.zoneOf(record); want != got {
+	if want, got := firstOf(zonesSelecting(all, record)), cache.ZoneOfRecord(record); want != got {
 		t.Fatalf("labels %v: found %v, want %v", record.GetLabels(), got, want)
 	}
 	for _, name := range []string{"0.test", "A.1.TEST.", "a.b.2.test", "test", "10.test", `a\.0.test`, "", "."} {
-		if want, got := source.EndpointZone(all, "x", name), index.endpointZone("x", name); want != got {
+		if want, got := zoneOfEndpoint(all, "x", name), cache.ZoneOfEndpoint("x", name); want != got {
 			t.Fatalf("%s: found %v, want %v", name, got, want)
 		}
 	}
-	if got := index.zonesNamed("0.TEST."); len(got) != len(same) {
+	if got := cache.ZonesNamed("0.TEST."); len(got) != len(same) {
 		t.Fatalf("%d zones of the name, want %d", len(got), len(same))
 	}
-	if got := index.hasZones(record.GetNamespace()); got != any {
-		t.Fatalf("zones in %s: %v, want %v", record.GetNamespace(), got, any)
+	if got := cache.CountZones(record.GetNamespace()); got != inNamespace {
+		t.Fatalf("zones in %s: %d, want %d", record.GetNamespace(), got, inNamespace)
 	}
-	if len(stored) == 0 && len(index.selecting)+len(index.named)+len(index.namespaces)+len(index.known) > 0 {
-		t.Fatalf("an index of nothing holds %v", index)
+	if got := cache.CountZones(""); got != len(stored) || len(cache.Zones()) != got {
+		t.Fatalf("%d zones, want %d", got, len(stored))
 	}
+	if len(stored) == 0 && len(cache.selectors)+len(cache.byName)+len(cache.perNamespace)+len(cache.zones) > 0 {
+		t.Fatalf("a cache of nothing holds %v", cache)
+	}
+}
+
+func firstOf(zones []*v1beta1.DNSZone) *v1beta1.DNSZone {
+	if len(zones) == 0 {
+		return nil
+	}
+	return zones[0]
 }
 
 func randomZone(r *rand.Rand) *v1beta1.DNSZone {
@@ -106,20 +113,20 @@ func randomRecord(r *rand.Rand) v1beta1.Record {
 func randomKey(r *rand.Rand) string { return []string{"a", "b", "c"}[r.IntN(3)] }
 
 // Ten thousand zones that share a label are told apart by the other one.
-func BenchmarkZoneOf(b *testing.B) {
+func BenchmarkZoneOfRecordAmongMany(b *testing.B) {
 	for _, zones := range []int{10, 10000} {
 		b.Run(fmt.Sprint(zones), func(b *testing.B) {
-			index := newZoneIndex()
+			cache := NewCache()
 			for i := range zones {
 				zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: fmt.Sprint(i)}}
 				zone.Spec.ZoneName = fmt.Sprintf("%d.test", i)
 				labels := map[string]string{"env": "prod", "zone": fmt.Sprint(i)}
 				zone.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: labels}}}
-				index.OnAdd(zone, true)
+				cache.SetZone(zone)
 			}
 			record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "a", Labels: map[string]string{"env": "prod", "zone": "7", "app": "web"}}}
 			for b.Loop() {
-				if index.zoneOf(record) == nil {
+				if cache.ZoneOfRecord(record) == nil {
 					b.Fatal("not found")
 				}
 			}

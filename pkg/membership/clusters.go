@@ -1,0 +1,53 @@
+package membership
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// ClusterCandidate is an empty object of a kind of cluster with the key under which it is looked up.
+type ClusterCandidate struct {
+	Object client.Object
+	Key    types.NamespacedName
+}
+
+// ClusterCandidates returns what a clusterRef of a namespace may mean, the first that exists being the one: a Bind9Cluster
+// of the namespace, else a cluster-scoped cluster.
+func ClusterCandidates(namespace, clusterRef string) []ClusterCandidate {
+	global := types.NamespacedName{Name: clusterRef}
+	return []ClusterCandidate{
+		{&v1beta1.Bind9Cluster{}, types.NamespacedName{Namespace: namespace, Name: clusterRef}},
+		{&v1beta1.Bind9GlobalCluster{}, global},
+		{&v1beta1.ClusterBind9Provider{}, global},
+	}
+}
+
+// InstanceNamespace returns the namespace of a cluster's instances. Cluster-scoped clusters that name none have them in
+// home, the namespace that Lockstep runs in.
+func InstanceNamespace(cluster metav1.Object, home string) string {
+	namespace := cluster.GetNamespace()
+	switch c := cluster.(type) {
+	case *v1beta1.Bind9GlobalCluster:
+		namespace = c.Spec.Namespace
+	case *v1beta1.ClusterBind9Provider:
+		namespace = c.Spec.Namespace
+	}
+	if namespace == "" {
+		return home
+	}
+	return namespace
+}
+
+// BelongsTo reports whether an instance is one of a cluster's: by its clusterRef in the namespace of a Bind9Cluster, by
+// its owner reference for a cluster-scoped one.
+func BelongsTo(i *v1beta1.Bind9Instance, cluster metav1.Object) bool {
+	if c, namespaced := cluster.(*v1beta1.Bind9Cluster); namespaced {
+		return i.Namespace == c.Namespace && i.Spec.ClusterRef == c.Name
+	}
+	return slices.ContainsFunc(i.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.GetUID() })
+}

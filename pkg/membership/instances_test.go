@@ -1,0 +1,97 @@
+package membership
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+func instance(namespace, name, cluster string) *v1beta1.Bind9Instance {
+	return &v1beta1.Bind9Instance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": cluster}},
+		Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: cluster},
+	}
+}
+
+func owned(i *v1beta1.Bind9Instance, kind string) *v1beta1.Bind9Instance {
+	i.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Name: i.Spec.ClusterRef}}
+	return i
+}
+
+func allowing(i *v1beta1.Bind9Instance, namespaces string) *v1beta1.Bind9Instance {
+	i.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: namespaces}
+	return i
+}
+
+func TestInstancesOf(t *testing.T) {
+	all := []*v1beta1.Bind9Instance{
+		instance("dns", "prod-primary-10", "prod"), instance("dns", "prod-primary-2", "prod"),
+		instance("dns", "prod-secondary-0", "prod"), instance("dns", "alone", ""),
+		instance("other", "prod-primary-0", "prod"),
+		owned(instance("infra", "global-primary-0", "global"), "Bind9GlobalCluster"),
+		owned(instance("infra", "edge-primary-0", "edge"), "ClusterBind9Provider"),
+		owned(instance("evil", "global-primary-0", "global"), "Bind9Cluster"),
+		allowing(instance("shared", "open", "x"), "*"), allowing(instance("shared", "ours", "x"), "web, dns"),
+		allowing(instance("shared", "theirs", "x"), "dns2"),
+	}
+	byApp := func(app string) func(*v1beta1.DNSZoneSpec) {
+		return func(s *v1beta1.DNSZoneSpec) {
+			s.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+		}
+	}
+	for name, test := range map[string]struct {
+		spec func(*v1beta1.DNSZoneSpec)
+		want []string
+	}{
+		"none":               {func(*v1beta1.DNSZoneSpec) {}, nil},
+		"cluster":            {func(s *v1beta1.DNSZoneSpec) { s.ClusterRef = "prod" }, []string{"dns/prod-primary-2", "dns/prod-primary-10", "dns/prod-secondary-0"}},
+		"global cluster":     {func(s *v1beta1.DNSZoneSpec) { s.ClusterRef = "global" }, []string{"infra/global-primary-0"}},
+		"cluster provider":   {func(s *v1beta1.DNSZoneSpec) { s.ClusterProviderRef = "edge" }, []string{"infra/edge-primary-0"}},
+		"no cluster by that": {func(s *v1beta1.DNSZoneSpec) { s.ClusterProviderRef = "prod" }, nil},
+		"selected":           {byApp(""), []string{"dns/alone"}},
+		"allowed elsewhere":  {byApp("x"), []string{"shared/open", "shared/ours"}},
+		"union": {func(s *v1beta1.DNSZoneSpec) {
+			s.ClusterRef, s.ClusterProviderRef = "prod", "edge"
+			byApp("prod")(s)
+		}, []string{"dns/prod-primary-2", "dns/prod-primary-10", "dns/prod-secondary-0", "infra/edge-primary-0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zone := exampleZone()
+			test.spec(&zone.Spec)
+			var got []string
+			for _, i := range InstancesOf(zone, all) {
+				got = append(got, i.Namespace+"/"+i.Name)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestServiceAddresses(t *testing.T) {
+	instance := func(role v1beta1.ServerRole, address string) *v1beta1.Bind9Instance {
+		i := &v1beta1.Bind9Instance{}
+		i.Spec.Role, i.Status.ServiceAddress = role, address
+		return i
+	}
+	instances := []*v1beta1.Bind9Instance{
+		instance("Primary", "10.96.0.2"), instance("secondary", "10.96.0.3"), instance("primary", ""), instance("primary", "fd00::1"),
+	}
+	for role, want := range map[v1beta1.ServerRole][]string{
+		v1beta1.RolePrimary: {"10.96.0.2", "fd00::1"}, v1beta1.RoleSecondary: {"10.96.0.3"},
+	} {
+		var addresses []netip.Addr
+		for _, s := range want {
+			addresses = append(addresses, netip.MustParseAddr(s))
+		}
+		if got := ServiceAddresses(instances, role); !slices.Equal(got, addresses) {
+			t.Errorf("%s: %v, want %v", role, got, addresses)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package membership
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// Affected is an object whose role in a zone is another one now, or that has changed itself and has a role there. Zone is
+// the zero value for an object that has no role anywhere: an orphan.
+type Affected struct {
+	Zone   ZoneKey
+	Object source.ObjectKey
+}
+
+// SetObject takes over an object as it is now.
+func (c *Cache) SetObject(o source.Object) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := source.KeyOf(o)
+	known := c.objects[key]
+	if known == nil {
+		known = &objectEntry{Object: o, key: key}
+		c.objects[key] = known
+		c.indexObject(known)
+		return c.updateRoles(known, true)
+	}
+	changed := !sameForPass(known.Object, o)
+	c.unindexObject(known)
+	known.Object = o
+	c.indexObject(known)
+	return c.updateRoles(known, changed)
+}
+
+// RemoveObject forgets an object that does not exist any more; it was last as given. Zones that have released it before
+// are not affected.
+func (c *Cache) RemoveObject(last source.Object) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := source.KeyOf(last)
+	o := c.objects[key]
+	if o == nil {
+		return nil
+	}
+	released := last.GetDeletionTimestamp() != nil && !hasFinalizer(last)
+	var affected []Affected
+	for _, r := range o.roles {
+		delete(r.zone.objects, o)
+		if r.role == Selected || !released {
+			affected = append(affected, Affected{r.zone.key, key})
+		}
+	}
+	c.unindexObject(o)
+	delete(c.unplaced, o)
+	delete(c.objects, key)
+	return affected
+}
+
+// SetZone takes over a zone as it is now.
+func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := KeyOfZone(zone)
+	known := c.zones[key]
+	var affected []Affected
+	switch {
+	case known == nil:
+	case known.UID != zone.UID:
+		affected = c.removeZone(known)
+	case selectsSame(known.DNSZone, zone):
+		known.DNSZone = zone
+		return nil
+	default:
+		candidates := c.candidates(known)
+		c.unindexZone(known)
+		known.DNSZone = zone
+		c.indexZone(known)
+		maps.Copy(candidates, c.candidates(known))
+		return c.updateAll(candidates)
+	}
+	z := &zoneEntry{DNSZone: zone, key: key, objects: map[*objectEntry]Role{}}
+	c.zones[key] = z
+	c.perNamespace[key.Namespace]++
+	c.indexZone(z)
+	affected = append(affected, c.updateAll(c.candidates(z))...)
+	return slices.DeleteFunc(affected, func(a Affected) bool {
+		return a.Zone.Name == "" && len(c.objects[a.Object].roles) > 0 // It was an orphan for a moment only.
+	})
+}
+
+// RemoveZone forgets a zone that does not exist any more.
+func (c *Cache) RemoveZone(key ZoneKey) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if z := c.zones[key]; z != nil {
+		return c.removeZone(z)
+	}
+	return nil
+}
+
+func (c *Cache) removeZone(z *zoneEntry) []Affected {
+	delete(c.zones, z.key)
+	if c.perNamespace[z.key.Namespace]--; c.perNamespace[z.key.Namespace] == 0 {
+		delete(c.perNamespace, z.key.Namespace)
+	}
+	c.unindexZone(z)
+	return slices.DeleteFunc(c.updateAll(maps.Clone(z.objects)), func(a Affected) bool { return a.Zone == z.key })
+}
+
+func (c *Cache) updateAll(objects map[*objectEntry]Role) []Affected {
+	var affected []Affected
+	for o := range objects {
+		// Which of its names an endpoint's zone takes may have changed even where its role has not.
+		_, record := o.Object.(v1beta1.Record)
+		affected = append(affected, c.updateRoles(o, !record)...)
+	}
+	return affected
+}
+
+// updateRoles finds an object's roles anew and returns the zones in which they changed: with changed, all in which it has
+// or had one.
+func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
+	before := o.roles
+	o.roles = c.rolesOf(o)
+	var affected []Affected
+	for _, r := range o.roles {
+		r.zone.objects[o] = r.role
+		if changed || before.in(r.zone) != r.role {
+			affected = append(affected, Affected{r.zone.key, o.key})
+		}
+	}
+	for _, r := range before {
+		if o.roles.in(r.zone) == NoRole {
+			delete(r.zone.objects, o)
+			affected = append(affected, Affected{r.zone.key, o.key})
+		}
+	}
+	if len(o.roles) == 0 && (changed || len(before) > 0) {
+		affected = append(affected, Affected{Object: o.key})
+	}
+	return affected
+}
+
+// selectsSame reports whether a change of a zone leaves every object its role.
+func selectsSame(a, b *v1beta1.DNSZone) bool {
+	return a.Spec.ZoneName == b.Spec.ZoneName && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
+		a.Annotations[v1beta1.AllowEndpointNamespacesAnnotation] == b.Annotations[v1beta1.AllowEndpointNamespacesAnnotation] &&
+		equality.Semantic.DeepEqual(a.Spec.RecordsFrom, b.Spec.RecordsFrom)
+}
+
+// sameForPass reports whether a change of an object leaves a pass over its zone nothing to do. What its status says does
+// not matter to a pass; where the status says its data is, matters to its roles.
+func sameForPass(a, b source.Object) bool {
+	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() && hasFinalizer(a) == hasFinalizer(b) &&
+		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
+		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
+}
+
+// ZoneHandler returns a handler for an informer of zones, which keeps the cache's zones current.
+func (c *Cache) ZoneHandler() toolscache.ResourceEventHandler {
+	set := func(obj any) {
+		if zone, ok := obj.(*v1beta1.DNSZone); ok {
+			c.SetZone(zone)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, obj any) { set(obj) },
+		DeleteFunc: func(obj any) {
+			if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = last.Obj
+			}
+			if zone, ok := obj.(*v1beta1.DNSZone); ok {
+				c.RemoveZone(KeyOfZone(zone))
+			}
+		},
+	}
+}
