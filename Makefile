@@ -18,12 +18,27 @@ include test/bench/bench.mk
 ##@ Main job
 
 .PHONY: demo
-demo: cluster-up images ## Run the main job on a real cluster: install, apply zones and records, watch every server fall in step
-	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" test/demo/run
+demo: cluster-ready ## Run the main job on a real cluster: install, apply zones and records, watch every server come into sync
+	$(ON_CLUSTER) test/demo/run
 
 .PHONY: demo-down
 demo-down: ## Remove what the demo installed; the cluster stays
-	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" test/demo/down
+	$(ON_CLUSTER) test/demo/down
+
+# The environment of what runs on the cluster.
+ON_CLUSTER = KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH"
+
+##@ Setup
+
+.PHONY: setup setup-test setup-bench
+setup: ## Install the Debian packages of everything that any target calls
+	@test/setup/install demo cluster test bench bare
+
+setup-test:
+	@test/setup/install test
+
+setup-bench:
+	@test/setup/install test bench
 
 ##@ Build
 
@@ -37,29 +52,51 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 # Packages with tests that need neither a cluster nor root.
 UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/...
 
-.PHONY: test
-test: packages verify lint test-unit cluster-test test-cluster ## Everything that the gate runs
+.PHONY: check
+check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
 
-.PHONY: packages
-packages: ## Install the Debian packages that the tests use, when they are missing
-	@command -v named >/dev/null && command -v dig >/dev/null || { \
-	  echo "installing bind9 and its tools from Debian"; \
-	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q bind9 bind9-utils bind9-dnsutils >/dev/null; }
+# What needs no cluster runs while the cluster starts, the unit tests in the bare root. test-cluster comes last: the output
+# closes with go test's summary.
+STAGES := cluster-ready verify lint cluster-test test-bare
+
+.PHONY: test
+test: ## The gate: everything that is checked before a change is merged
+	@test/setup/install -check demo cluster test bench bare
+	@test/setup/install test bare
+	@$(MAKE) --no-print-directory -j2 $(STAGES:%=stage-%)
+	@$(MAKE) --no-print-directory test-cluster
+
+# stage-X makes X and prints how long it took.
+.PHONY: $(STAGES:%=stage-%)
+$(STAGES:%=stage-%): stage-%:
+	@begin=$$SECONDS; $(MAKE) --no-print-directory $* || { echo "== $*: FAILED after $$((SECONDS - begin)) s"; exit 1; }; \
+	echo "== $*: passed in $$((SECONDS - begin)) s"
 
 .PHONY: test-unit
-test-unit: packages ## Unit tests, and tests against named on loopback
-	go test $(UNIT)
+test-unit: setup-test ## Unit tests, and tests against named on loopback; results of unchanged packages come from Go's cache
+	go test $(TESTFLAGS) $(UNIT)
+
+.PHONY: test-bare
+test-bare: ## Set up in a bare Debian root, and prove there that test/setup/programs is complete
+	@test/setup/install bare
+	test/setup/bare
 
 .PHONY: test-cluster
 # The demo is tested first: it takes what an earlier demo left away, which the test of uninstalling would leave alone.
-test-cluster: cluster-up images ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
-	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" \
-	  go test -count=1 -p 1 -timeout 70m -v $(if $(RUN),-run '$(RUN)') ./test/e2e/... ./test/integration/...
+test-cluster: setup-test cluster-ready ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
+	$(ON_CLUSTER) go test -count=1 -p 1 -timeout 70m -v $(if $(RUN),-run '$(RUN)') ./test/e2e/... ./test/integration/...
 
 ##@ Quality
 
 .PHONY: verify
-verify: verify-generated verify-sync verify-tidy verify-format ## Prove that generated code, go.mod and formatting are current
+verify: verify-format verify-generated verify-sync verify-tidy verify-modules ## Prove that generated code, go.mod and formatting are current
+
+.PHONY: verify-modules
+verify-modules: ## Lockstep and the dev cluster use the same module versions, so that a cold build compiles nothing twice
+	@list='{{with .Module}}{{.Path}} {{.Version}}{{end}}'; \
+	differ=$$(join <(go list -deps -f "$$list" ./cmd/lockstep | sort -u) \
+	  <(go list -C test/cluster -deps -f "$$list" ./kubernetes | sort -u) | awk 'NF == 3 && $$2 != $$3'); \
+	test -z "$$differ" || { echo "go.mod and test/cluster/go.mod require different versions:"; echo "$$differ"; exit 1; }
 
 .PHONY: verify-tidy
 verify-tidy: ## go.mod and go.sum hold what the code imports, no more
@@ -71,10 +108,10 @@ verify-format: ## gofmt has nothing to say
 	@out=$$(gofmt -l apiserver cmd pkg test webhook); test -z "$$out" || { echo "gofmt these files: $$out"; exit 1; }
 
 .PHONY: lint
-lint: ## go vet and staticcheck, in both modules
-	go build -modfile=tools.mod -o $(OUTPUT)/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
-	go vet ./... && $(OUTPUT)/bin/staticcheck ./...
-	cd test/cluster && go vet . ./internal/... ./pause && ../../$(OUTPUT)/bin/staticcheck . ./internal/... ./pause
+lint: ## golangci-lint, in both modules; .golangci.yml says which linters
+	go build -modfile=tools.mod -o $(OUTPUT)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(OUTPUT)/bin/golangci-lint run --timeout 20m ./...
+	cd test/cluster && ../../$(OUTPUT)/bin/golangci-lint run --timeout 20m . ./internal/... ./pause
 
 ##@ Help
 

@@ -13,15 +13,18 @@ CLUSTER := CGO_ENABLED=0 go run -C test/cluster .
 # The folder of kubectl and the rest of Kubernetes, of the dev cluster's version.
 CLUSTER_BIN = $(shell $(CLUSTER) bin-dir)
 
-.PHONY: cluster-up cluster-down cluster-status cluster-kubeconfig cluster-test images images-load
+.PHONY: cluster-up cluster-down cluster-status cluster-kubeconfig cluster-test cluster-ready images images-load
 
 cluster-kubeconfig: ## Print the path of the kubeconfig
 	@echo $(DEV_KUBECONFIG)
 
 ifeq ($(CLUSTER_EXTERNAL),)
 
-cluster-up: ## Start the dev cluster or repair it; builds Kubernetes the first time
+cluster-up: ## Start the dev cluster or repair it, with the images; builds Kubernetes the first time
+	@test/setup/install -check demo cluster
 	@$(CLUSTER) up
+
+cluster-ready: cluster-up
 
 cluster-down: ## Stop the dev cluster and remove everything of it
 	@$(CLUSTER) down
@@ -38,7 +41,10 @@ images-load: ## Load the built images into the dev cluster
 
 else
 
+cluster-ready: cluster-up images
+
 cluster-up:
+	@test/setup/install demo foreign
 	@echo "using the cluster of KUBECONFIG=$(KUBECONFIG)"
 
 cluster-down:

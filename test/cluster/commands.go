@@ -12,7 +12,8 @@ import (
 
 const usage = `usage: cluster COMMAND
 
-  up             start the cluster, or repair it; builds Kubernetes the first time
+  up             build and load the project's images, start the cluster or
+                 repair it; builds Kubernetes the first time
   down           stop it and remove everything of it, except the built binaries
   status         show its processes
   kubeconfig     print the path of its kubeconfig
@@ -28,7 +29,7 @@ var commands = map[string]command{
 	"down":         func(ctx context.Context, c *cluster.Cluster) error { return c.Down(ctx) },
 	"status":       func(ctx context.Context, c *cluster.Cluster) error { return c.Status(ctx, os.Stdout) },
 	"kubeconfig":   printing(func(c *cluster.Cluster) string { return c.Layout.Kubeconfig() }),
-	"build":        func(ctx context.Context, c *cluster.Cluster) error { return c.Cache.Ensure(ctx, c.Out) },
+	"build":        func(ctx context.Context, c *cluster.Cluster) error { return c.Cache.Ensure(ctx, c.Out, func() {}) },
 	"bin-dir":      printing(func(c *cluster.Cluster) string { return c.Cache.Bin }),
 	"images build": buildImages,
 	"images load":  func(ctx context.Context, c *cluster.Cluster) error { return c.LoadImages(ctx) },

@@ -9,14 +9,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/host"
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/progress"
 )
 
+// command is the package of the executable.
+const command = "github.com/lockstep-dns/lockstep/test/cluster/kubernetes"
+
 // Ensure builds what is not built yet. Of several callers one builds and the
-// others wait for it.
-func (c *Cache) Ensure(ctx context.Context, p *progress.Printer) error {
+// others wait for it. It calls linking once nothing is left to compile.
+func (c *Cache) Ensure(ctx context.Context, p *progress.Printer, linking func()) error {
+	linking = sync.OnceFunc(linking)
+	defer linking()
 	if c.Built() {
 		return nil
 	}
@@ -34,14 +40,14 @@ func (c *Cache) Ensure(ctx context.Context, p *progress.Printer) error {
 		return nil
 	}
 	err = p.Phase(fmt.Sprintf("building Kubernetes %s and etcd (once; some 10 to 20 minutes on 2 cores)", c.Version),
-		func(n *progress.Note) error { return c.compile(ctx, n) })
+		func(n *progress.Note) error { return c.compile(ctx, n, linking) })
 	if err != nil {
 		return err
 	}
 	return c.link()
 }
 
-func (c *Cache) compile(ctx context.Context, n *progress.Note) error {
+func (c *Cache) compile(ctx context.Context, n *progress.Note, linking func()) error {
 	out := c.Path(executable)
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-trimpath", "-ldflags", c.flags, "-o", out+".new", "./kubernetes")
 	cmd.Dir = c.module
@@ -53,15 +59,16 @@ func (c *Cache) compile(ctx context.Context, n *progress.Note) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("building Kubernetes: %w; is Go installed and on PATH?", err)
 	}
-	said := watch(stderr, n)
+	output := watch(stderr, n, linking)
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("building Kubernetes: %w:\n%s", err, said)
+		return fmt.Errorf("building Kubernetes: %w:\n%s", err, output)
 	}
 	return os.Rename(out+".new", out)
 }
 
-// watch counts what go build -v reports and returns the rest: its errors.
-func watch(r io.Reader, n *progress.Note) string {
+// watch counts what go build -v reports and returns the rest: its errors. It
+// calls linking when the command itself, the last package, is compiled.
+func watch(r io.Reader, n *progress.Note, linking func()) string {
 	var packages, downloads int
 	var rest strings.Builder
 	for s := bufio.NewScanner(r); s.Scan(); {
@@ -70,6 +77,9 @@ func watch(r io.Reader, n *progress.Note) string {
 			downloads++
 		case !strings.ContainsAny(line, " #:"):
 			packages++
+			if line == command {
+				linking()
+			}
 		default:
 			fmt.Fprintln(&rest, line)
 		}

@@ -28,16 +28,21 @@ func TestKubernetesVersion(t *testing.T) {
 
 func TestWatchKeepsErrors(t *testing.T) {
 	var n progress.Note
+	var compiled string
 	got := watch(strings.NewReader(strings.Join([]string{
 		"go: downloading k8s.io/api v0.37.1",
 		"k8s.io/api/core/v1",
+		command,
 		"# example/kubernetes",
 		"kubernetes/main.go:3:1: syntax error",
-	}, "\n")), &n)
+	}, "\n")), &n, func() { compiled = n.String() })
 	if want := "# example/kubernetes\nkubernetes/main.go:3:1: syntax error\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if want := " (1 modules downloaded, 1 packages compiled)"; n.String() != want {
+	if want := " (1 modules downloaded, 2 packages compiled)"; n.String() != want {
 		t.Errorf("note %q, want %q", n.String(), want)
+	}
+	if want := " (1 modules downloaded, 1 packages compiled)"; compiled != want {
+		t.Errorf("linking was called at %q, want %q", compiled, want)
 	}
 }

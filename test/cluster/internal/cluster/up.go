@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/host"
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/images"
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/node"
@@ -16,27 +18,46 @@ import (
 // accepts pods.
 const readyLimit = 2 * time.Minute
 
-// Up brings the cluster to the state where it takes pods. What already runs as
-// it should is left alone.
+// Up brings the cluster to the state where it takes pods and has the project's
+// images. What already runs as it should is left alone.
 func (c *Cluster) Up(ctx context.Context) error {
 	unlock, err := c.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := host.InstallPackages(ctx, c.Out); err != nil {
-		return err
-	}
-	if err := c.Cache.Ensure(ctx, c.Out); err != nil {
-		return err
-	}
-	if err := c.Images.Build(ctx, c.Out, c.Images.Sandbox()); err != nil {
+	if err := c.build(ctx); err != nil {
 		return err
 	}
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
-	return c.start(ctx)
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	return c.Images.Load(ctx, c.Out, c.Layout.Socket(), c.Images.Project())
+}
+
+// build makes what is missing: the machine's programs, Kubernetes, the images.
+// The images of our own programs wait until Kubernetes is being linked, which
+// takes one core: sooner, packages that both need would be compiled twice.
+func (c *Cluster) build(ctx context.Context) error {
+	compiled := make(chan struct{})
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.Cache.Ensure(ctx, c.Out, func() { close(compiled) }) })
+	g.Go(func() error {
+		if err := c.Out.Phase("installing programs", func(*progress.Note) error {
+			return host.InstallPrograms(ctx, c.Images.Root)
+		}); err != nil {
+			return err
+		}
+		return c.Images.Build(ctx, c.Out, c.Images.Servers())
+	})
+	g.Go(func() error {
+		<-compiled
+		return c.Images.Build(ctx, c.Out, append(c.Images.Sandbox(), c.Images.Components()...))
+	})
+	return g.Wait()
 }
 
 // prepare makes what the components need to find.

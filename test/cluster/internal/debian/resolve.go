@@ -47,6 +47,13 @@ func Resolve(ctx context.Context, dir string, roots []string) ([]Package, error)
 	return packages, os.WriteFile(file, b, 0o644)
 }
 
+// Update renews apt's lists.
+func Update(ctx context.Context) error {
+	// By default apt-get update succeeds even if a mirror is unreachable.
+	_, err := run(ctx, "", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "-o", "APT::Update::Error-Mode=any", "update")
+	return err
+}
+
 // fingerprint changes when a file of the folder does.
 func fingerprint(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/debian"
-	"github.com/lockstep-dns/lockstep/test/cluster/internal/host"
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
 )
 
@@ -68,7 +67,7 @@ func resolve(ctx context.Context, dir string) ([]debian.Package, error) {
 	if err == nil {
 		return packages, nil
 	}
-	if err := host.APTUpdate(ctx); err != nil {
+	if err := debian.Update(ctx); err != nil {
 		return nil, err
 	}
 	return debian.Resolve(ctx, dir, bindPackages)

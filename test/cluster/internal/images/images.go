@@ -46,12 +46,13 @@ type image struct {
 func (b Builder) path(i image) string { return filepath.Join(b.Out(), i.file) }
 
 // Project are the images that users of this project run.
-func (b Builder) Project() []image {
-	return []image{
-		{Lockstep, "lockstep.tar", b.lockstep},
-		{BIND, bindFile, b.bind},
-	}
-}
+func (b Builder) Project() []image { return append(b.Components(), b.Servers()...) }
+
+// Components is the image of Lockstep itself.
+func (b Builder) Components() []image { return []image{{Lockstep, "lockstep.tar", b.lockstep}} }
+
+// Servers is the image of BIND.
+func (b Builder) Servers() []image { return []image{{BIND, bindFile, b.bind}} }
 
 // Sandbox is the image that every pod needs, one the cluster cannot start
 // without.
