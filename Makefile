@@ -82,9 +82,12 @@ test-bare: ## Set up in a bare Debian root, and prove there that test/setup/prog
 	test/setup/bare
 
 .PHONY: test-cluster
-# The demo is tested first: it takes what an earlier demo left away, which the test of uninstalling would leave alone.
+# Isolated tests run at the same time, and after them the disruptive ones, one by one. PARALLEL is for a machine of 2 cores.
+PARALLEL := 8
+CLUSTER_TESTS := -count=1 -timeout 40m -v $(if $(RUN),-run '$(RUN)')
 test-cluster: setup-test cluster-ready ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
-	$(ON_CLUSTER) go test -count=1 -p 1 -timeout 70m -v $(if $(RUN),-run '$(RUN)') ./test/e2e/... ./test/integration/...
+	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 2 -parallel $(PARALLEL) ./test/e2e ./test/integration
+	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/integration -disruptive
 
 ##@ Quality
 

@@ -14,6 +14,7 @@ import (
 
 // The demo is the main job. It fails by itself when a step fails; here its output is held against what it promises.
 func TestMainJobDemo(t *testing.T) {
+	kube.Isolated(t)
 	kube.Config(t)
 	root := kube.Root(t)
 	t.Cleanup(func() {

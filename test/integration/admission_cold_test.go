@@ -33,7 +33,7 @@ spec:
 
 // A webhook whose caches are not full is not ready, and becomes ready when they are.
 func TestAdmissionNotReadyWithColdCaches(t *testing.T) {
-	kube.Install(t)
+	kube.Isolated(t)
 	namespace := kube.Namespace(t, "it-cold")
 	kube.Kubectl(t, cold, "-n", namespace, "apply", "-f", "-")
 	caches := func() (string, error) {

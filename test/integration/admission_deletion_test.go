@@ -14,6 +14,7 @@ import (
 
 // Nobody takes a zone, a cluster or the last primary away by accident: kubectl tells what depends on it and how to insist.
 func TestAdmissionKeepsWhatOthersDependOn(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	none := int32(0)
@@ -49,6 +50,7 @@ func TestAdmissionKeepsWhatOthersDependOn(t *testing.T) {
 
 // A namespace goes with all that is in it, also when the objects are deleted by hand while it goes.
 func TestAdmissionLetsNamespacesGo(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	held := f.a("www", "www", "192.0.2.1")
 	held.Finalizers = []string{"example.com/held"}

@@ -20,6 +20,7 @@ import (
 // While no webhook answers, specifications of records and zones cannot change, and everything else goes on: other kinds,
 // status, finalizers, deletion. What is stored without marks gets them from the controller.
 func TestAdmissionDown(t *testing.T) {
+	kube.Disruptive(t)
 	f := newAdmission(t)
 	record := f.a("www", "www", "192.0.2.1")
 	record.Finalizers = []string{"example.com/held"}

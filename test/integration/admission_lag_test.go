@@ -50,6 +50,7 @@ spec: {endpoints: [{dnsName: shop.NEW.example, recordType: A, targets: [192.0.2.
 // What one command applies is not said to be missing, however little the caches have seen of it. The webhook does not wait
 // long for the API server's word, so on a busy machine a warning may come all the same, but not again and again.
 func TestAdmissionSeesWhatIsAppliedTogether(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	round := 0

@@ -18,6 +18,7 @@ import (
 // Two objects that exclude each other, applied at the same instant: exactly one wins. The other is refused, or stored and
 // told by its condition; never do both win, and never both lose.
 func TestMainJobRaceOfConflictingApplies(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "race.example", 1, 0)
 	for round := range 20 {
 		name := fmt.Sprint("n", round)

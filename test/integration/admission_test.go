@@ -34,7 +34,6 @@ const system = "lockstep-system"
 // newAdmission is a namespace with a zone and no servers: admission needs none.
 func newAdmission(t *testing.T) *fixture {
 	t.Helper()
-	kube.Install(t)
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it-admission"), zone: "admission.example"}
 	f.answers()
 	f.create(f.dnsZone("main", f.zone))
@@ -72,6 +71,7 @@ func (f *fixture) known(label string) {
 
 // What kubectl apply says to the user when something is wrong: field, value and remedy.
 func TestAdmissionRefusesWithFieldValueAndRemedy(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	f.create(f.a("www", "www", "192.0.2.1"), f.endpoints("shop", "shop."+f.zone, "A", "192.0.2.1"))
 	f.refuses("CNAMERecord", "{name: shop, target: www}")
@@ -129,6 +129,7 @@ func (f *fixture) refuses(kind, spec string) {
 
 // Endpoints are judged by external-dns' notation; what is only unknown here is stored, because other programs read them.
 func TestAdmissionJudgesEndpoints(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	tests := map[string]struct {
 		name, rrtype, target string
@@ -161,6 +162,7 @@ func TestAdmissionJudgesEndpoints(t *testing.T) {
 
 // The very answer to a creation has the marks, so nothing has to be written before the record is published.
 func TestAdmissionMarksRecords(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	for _, kind := range v1beta1.RecordKinds {
 		t.Run(kind.Kind, func(t *testing.T) {
@@ -189,6 +191,7 @@ func TestAdmissionMarksRecords(t *testing.T) {
 
 // A DNSEndpoint is held as long as the controller says, and remembers the names that it had.
 func TestAdmissionMarksEndpoints(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	e := f.endpoints("www", "www."+f.zone, "A", "192.0.2.1")
 	f.create(e)
@@ -230,6 +233,7 @@ var specOf = map[string]string{
 
 // What is remembered of a record whose data may be in DNS survives whatever a user writes; the controller may change it.
 func TestAdmissionKeepsMarks(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	record := f.a("www", "www", "192.0.2.1")
 	f.create(record)
@@ -284,6 +288,7 @@ func TestAdmissionKeepsMarks(t *testing.T) {
 
 // A record that no zone takes any more is let go by the controller, marks and all, and marked again when one does.
 func TestAdmissionAndControllerAgreeOnMarks(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	record := f.a("www", "www", "192.0.2.1")
 	f.create(record)
@@ -317,6 +322,7 @@ func (f *fixture) marked(record *v1beta1.ARecord, zone string) {
 
 // Two zones of one name that came to share their servers: the records of the one that is not served can be deleted.
 func TestAdmissionMarksDoNotOutliveADuplicateZone(t *testing.T) {
+	kube.Isolated(t)
 	f := newAdmission(t)
 	second := f.dnsZone("second", f.zone)
 	f.create(second) // No servers yet, so no duplicate yet.
@@ -355,6 +361,7 @@ func (f *fixture) duplicate(names ...string) (found string) {
 
 // Deleting the authority's Secret makes a new authority beside the old one, and no call fails meanwhile.
 func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
+	kube.Disruptive(t)
 	f := newAdmission(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: certs.SecretName}}
 	if err := f.client.Delete(t.Context(), secret); err != nil {

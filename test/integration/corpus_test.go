@@ -41,7 +41,7 @@ func (w *warned) since() []string {
 
 // Every case of the corpus comes out the same on a real kube-apiserver, by dry run, with schemas, rules and webhooks.
 func TestAdmissionCorpus(t *testing.T) {
-	kube.Install(t)
+	kube.Isolated(t)
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it-corpus"), zone: "corpus.example", object: "world"}
 	f.answers()
 	folder := kube.Root(t) + "/test/corpus"

@@ -2,26 +2,14 @@ package integration
 
 import (
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-var schemas sync.Once
-
-// applySchemas puts the definitions into the cluster, once for all tests.
-func applySchemas(t *testing.T) {
-	t.Helper()
-	schemas.Do(func() {
-		kube.Kubectl(t, "", "apply", "-k", "manifests/crds")
-		kube.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=120s", "crd", "-l", "app.kubernetes.io/part-of=lockstep")
-	})
-}
-
 // NSRecord has no short name: `kubectl get ns` means namespaces, and says so without a warning.
 func TestAdmissionSchemaShortNames(t *testing.T) {
-	applySchemas(t)
+	kube.Isolated(t)
 	tests := map[string]struct {
 		args []string
 		want string
@@ -50,7 +38,7 @@ func TestAdmissionSchemaShortNames(t *testing.T) {
 
 // kubectl explain tells meaning and units of a field, also of those inside types that are shared.
 func TestAdmissionSchemaExplain(t *testing.T) {
-	applySchemas(t)
+	kube.Isolated(t)
 	tests := map[string]string{
 		"dnszone.spec.soaRecord.negativeTtl":                          "in seconds",
 		"dnszone.spec.recordsFrom.selector.matchExpressions.operator": "DoesNotExist",
@@ -75,7 +63,7 @@ func TestAdmissionSchemaExplain(t *testing.T) {
 
 // A record with the older single address is patched and shown like one with a list.
 func TestAdmissionSchemaOlderAddress(t *testing.T) {
-	applySchemas(t)
+	kube.Isolated(t)
 	ns := kube.Namespace(t, "schema")
 	kube.Kubectl(t, `
 apiVersion: bindy.firestoned.io/v1beta1

@@ -26,6 +26,7 @@ import (
 // zone's status tells, also after the pod that signs has lost all it had; and a zone is signed, and unsigned, while it is
 // served.
 func TestDNSSEC(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "turned.test", 2, 1)
 	f.sub("signed from the start", func(f *fixture) {
 		s := f.share(f.T, "signed.test", func(z *v1beta1.DNSZone) { z.Spec.DNSSECPolicy = "default" })

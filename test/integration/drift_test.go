@@ -22,6 +22,7 @@ const soon = time.Minute
 
 // What others change in the zones by hand. All tests share two primaries and a secondary.
 func TestDrift(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "drift.example", 2, 1)
 	for _, test := range []struct {
 		zone string
@@ -103,17 +104,20 @@ func driftForeignIsTold(f *fixture) {
 // foreign waits until the zone lists exactly these RRsets as foreign.
 func (f *fixture) foreign(want ...string) {
 	f.Helper()
-	kube.Eventually(f, soon, func(ctx context.Context) error {
-		zone := &v1beta1.DNSZone{}
-		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err != nil {
-			return err
-		}
-		got := slices.Sorted(slices.Values(zone.Status.ForeignRRsets))
-		if !slices.Equal(got, want) || int(zone.Status.ForeignRRsetsCount) != len(want) {
-			return fmt.Errorf("%d foreign RRsets: %q, want %q", zone.Status.ForeignRRsetsCount, got, want)
-		}
-		return nil
-	})
+	kube.Eventually(f, soon, func(ctx context.Context) error { return f.foreignListed(ctx, want...) })
+}
+
+// foreignListed returns an error when the zone does not list exactly these RRsets as foreign.
+func (f *fixture) foreignListed(ctx context.Context, want ...string) error {
+	zone := &v1beta1.DNSZone{}
+	if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err != nil {
+		return err
+	}
+	got := slices.Sorted(slices.Values(zone.Status.ForeignRRsets))
+	if !slices.Equal(got, want) || int(zone.Status.ForeignRRsetsCount) != len(want) {
+		return fmt.Errorf("%d foreign RRsets: %q, want %q", zone.Status.ForeignRRsetsCount, got, want)
+	}
+	return nil
 }
 
 // annotate sets an annotation of the fixture's zone; an empty value removes it.
@@ -145,11 +149,13 @@ func driftPruned(f *fixture) {
 	f.inLockstep(soon, both(has("www.pruned.example. 3600 A 192.0.2.1", "pruned.example. 3600 NS ns1.pruned.example."), ours))
 	f.foreign()
 	f.byHand("dns-primary-1-0", adds("two.pruned.example. 300 A 192.0.2.9"))
-	time.Sleep(500 * time.Millisecond)
 	f.inLockstep(soon, ours)
 	f.annotate(v1beta1.PruneAnnotation, "")
-	time.Sleep(time.Second) // The controller has to hear of it before the next change.
-	f.byHand("dns-primary-1-0", adds("three.pruned.example. 300 A 192.0.2.9"))
+	kube.Eventually(f, soon, func(ctx context.Context) error {
+		// The controller may delete it once more before it has seen that the annotation is gone.
+		f.byHand("dns-primary-1-0", adds("three.pruned.example. 300 A 192.0.2.9"))
+		return f.foreignListed(ctx, "three.pruned.example. A")
+	})
 	f.inLockstep(soon, has("three.pruned.example. 300 A 192.0.2.9"))
 	f.foreign("three.pruned.example. A")
 }
@@ -188,7 +194,10 @@ func driftPaused(f *fixture) {
 	}
 	condition(f, v1beta1.Record(added), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
 	f.byHand("dns-primary-0-0", adds("www.paused.example. 3600 A 203.0.113.9"))
-	time.Sleep(3 * time.Second)
+	// What is reported of a later record is reported by a pass that has met the change.
+	later := f.a("paused-later", "later", "192.0.2.4")
+	f.create(later)
+	condition(f, v1beta1.Record(later), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
 	key := f.key(named.KeyTransfer)
 	all, err := f.copies(f.Context(), f.zone, key)
 	if err != nil {
@@ -202,7 +211,7 @@ func driftPaused(f *fixture) {
 	}
 
 	f.annotate(v1beta1.PausedAnnotation, "")
-	f.inLockstep(soon, both(has("www.paused.example. 3600 A 192.0.2.9", "added.paused.example. 3600 A 192.0.2.3"), hasNot("leaving.paused.example.")))
-	f.ready(record, added)
+	f.inLockstep(soon, both(has("www.paused.example. 3600 A 192.0.2.9", "added.paused.example. 3600 A 192.0.2.3", "later.paused.example. 3600 A 192.0.2.4"), hasNot("leaving.paused.example.")))
+	f.ready(record, added, later)
 	f.gone(leaving)
 }

@@ -20,6 +20,7 @@ import (
 // Names that other programs hand over in DNSEndpoints. All tests share a primary, a secondary and the zones
 // endpoint.example, sub.endpoint.example and 2.0.192.in-addr.arpa.
 func TestEndpoint(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "endpoint.example", 1, 1)
 	sub, reverse := f.share(t, "sub.endpoint.example"), f.share(t, "2.0.192.in-addr.arpa")
 

@@ -42,7 +42,6 @@ type fixture struct {
 // records by the label zone=main.
 func newFixture(t *testing.T, zone string, primaries, secondaries int32) *fixture {
 	t.Helper()
-	kube.Install(t)
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: zone, object: "main", size: int(primaries + secondaries)}
 	f.create(f.cluster("dns", primaries, secondaries), f.dnsZone("main", zone))
 	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=120s")

@@ -17,6 +17,7 @@ import (
 
 // A global cluster has its servers in one namespace and serves the zones of all.
 func TestFleetGlobalCluster(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	cluster.Spec.Namespace = f.namespace

@@ -22,6 +22,7 @@ import (
 // A cluster of a hundred instances keeps a small status, and neither their coming nor their pods' coming and going makes
 // more than one write of it a second. No node takes the pods; what they do is told in their place.
 func TestFleetOfAHundred(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 99)
 	cluster.Spec.Global = &v1beta1.Bind9Config{BindcarConfig: &v1beta1.BindcarConfig{Resources: &corev1.ResourceRequirements{

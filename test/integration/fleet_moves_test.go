@@ -15,6 +15,7 @@ import (
 
 // A zone that moves is on its old server until the new one answers; from one that never does it does not move.
 func TestFleetZoneMovesWithoutGap(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	side := func(name string) *v1beta1.Bind9Instance {
 		i := f.instance(name, v1beta1.RolePrimary, 1)

@@ -20,6 +20,7 @@ import (
 // The policy for servers, made as docs/install.md says, fits the pods that there are: it selects them, and its ports are
 // theirs. Everybody reaches DNS, and Lockstep's own pods alone the sidecar.
 func TestFleetNetworkPolicy(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)

@@ -27,6 +27,7 @@ const noImage = "lockstep.invalid/bind9:none"
 // Clients that ask the servers all the time see no wrong answer and never two servers away at once, while a new image
 // and a mistake roll out, and while servers come and go.
 func TestFleetRolloutUnderLoad(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "load.example", 1, 2)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.served("www.load.example.", "A", "192.0.2.1")
@@ -113,6 +114,7 @@ func (f *fixture) statefulSets() []appsv1.StatefulSet {
 
 // A cluster all of whose servers are broken by the same mistake is mended by one change: none of them waits for another.
 func TestFleetMended(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 2)
 	cluster.Spec.Image = &v1beta1.ImageConfig{Image: noImage}
@@ -133,6 +135,7 @@ func TestFleetMended(t *testing.T) {
 
 // A drain takes one server of a role at a time.
 func TestFleetDrain(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	f.create(f.cluster("dns", 1, 2))
 	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")

@@ -19,6 +19,7 @@ import (
 
 // A cluster and an instance that grow get a condition for each new part.
 func TestFleetScalesUp(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 0)
 	f.create(cluster)
@@ -49,6 +50,7 @@ func TestFleetScalesUp(t *testing.T) {
 
 // A pod whose sidecar has stopped says so, and its cluster says it of the instance, until the sidecar is back.
 func TestFleetSidecarStopped(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 0)
 	f.create(cluster)
@@ -82,6 +84,7 @@ func TestFleetSidecarStopped(t *testing.T) {
 
 // A secondary whose zone no primary can give it is not to blame.
 func TestFleetWithoutUpstream(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	primary, secondary := f.instance("first", v1beta1.RolePrimary, 0), f.instance("second", v1beta1.RoleSecondary, 1)
 	primary.Labels, secondary.Labels = map[string]string{"serves": "it"}, map[string]string{"serves": "it"}
@@ -96,6 +99,7 @@ func TestFleetWithoutUpstream(t *testing.T) {
 // An instance does nothing before its cluster exists, a wrong configuration is told until it is repaired, and both say so
 // by events and phases.
 func TestFleetWaitsAndRecovers(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	early := f.instance("early", v1beta1.RoleSecondary, 1)
 	early.Spec.ClusterRef = "later"

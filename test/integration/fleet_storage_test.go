@@ -23,7 +23,7 @@ const nodeHere = "lockstep"
 
 // A persistent volume outlives its pod: a new one answers from it at once, without the controller.
 func TestFleetStorage(t *testing.T) {
-	kube.Install(t)
+	kube.Disruptive(t)
 	dir := t.TempDir()
 	f := newFleet(t)
 	class := f.namespace

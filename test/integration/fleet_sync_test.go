@@ -38,6 +38,7 @@ func (f *fixture) evidence(name string, servers int, zones int32) {
 
 // Instances and clusters of every kind tell of each pod, its zones and their serials, its version and its sidecar.
 func TestFleetSyncStatus(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "fleet.example", 1, 1)
 	f.evidence("bind9cluster.dns", 2, 1)
 	f.evidence("bind9instance.dns-secondary-0", 1, 1)

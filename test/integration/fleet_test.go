@@ -31,7 +31,6 @@ const bringUp = 120 * time.Second
 // newFleet is a fixture without a zone.
 func newFleet(t *testing.T) *fixture {
 	t.Helper()
-	kube.Install(t)
 	return &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it")}
 }
 
@@ -66,6 +65,7 @@ func instanceConditions(i *v1beta1.Bind9Instance) []metav1.Condition { return i.
 
 // A cluster's conditions tell of each instance, an instance's of each pod, and scaling adds and removes both.
 func TestFleetHierarchy(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 2)
 	f.create(cluster)
@@ -109,6 +109,7 @@ func TestFleetHierarchy(t *testing.T) {
 
 // What cannot work is told on the object that is wrong, and what repairs it clears it.
 func TestFleetMistakes(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	orphan := f.instance("orphan", v1beta1.RoleSecondary, 1)
 	orphan.Spec.ClusterRef = "nowhere"
@@ -156,6 +157,7 @@ func TestFleetMistakes(t *testing.T) {
 
 // A change of the cluster replaces its pods one instance after the other.
 func TestFleetRollout(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "rollout.example", 1, 2)
 	before, err := f.servers(t.Context())
 	if err != nil {
@@ -199,6 +201,7 @@ func TestFleetRollout(t *testing.T) {
 
 // A primary that comes back empty answers nobody before it serves its zone again, on the serial that it had.
 func TestFleetEmptiedPrimary(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "emptied.example", 1, 1)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.served("www.emptied.example", "A", "192.0.2.1")
@@ -256,6 +259,7 @@ func serialAt(server, zone string) (uint32, error) {
 
 // A zone that moves to another instance leaves the servers that it was on.
 func TestFleetZoneMoves(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	left, right := f.instance("left", v1beta1.RolePrimary, 1), f.instance("right", v1beta1.RolePrimary, 1)
 	left.Labels, right.Labels = map[string]string{"side": "left"}, map[string]string{"side": "right"}
@@ -291,6 +295,7 @@ func (f *fixture) hosted(zone string, limit time.Duration, want map[string]bool)
 
 // What somebody changes by hand in an instance's objects is put back.
 func TestFleetDrift(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)
@@ -319,6 +324,7 @@ func TestFleetDrift(t *testing.T) {
 
 // Nobody but the controller may use a sidecar, and nothing but the sidecar has credentials of Kubernetes.
 func TestFleetSidecarsAreClosed(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)

@@ -16,7 +16,7 @@ import (
 // Kustomize alone installs into another namespace and with another account of the controller: nothing of what it gives
 // names the usual ones, and kube-apiserver takes the conditions. TestMainJobUninstall shows that it works.
 func TestInstallElsewhere(t *testing.T) {
-	kube.Install(t)
+	kube.Isolated(t)
 	rendered := kube.Kubectl(t, "", "kustomize", elsewhere(t, "../../base", "../../components/high-availability", "../../components/network-policy"))
 	if strings.Contains(rendered, system) {
 		t.Errorf("something still names %s:\n%s", system, around(rendered, system))

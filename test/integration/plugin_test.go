@@ -18,8 +18,15 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// plugin builds kubectl-lockstep and puts it where kubectl finds it.
-func plugin(t *testing.T) {
+// pluginTest is a fixture with a kubectl that finds the plugin kubectl-lockstep.
+type pluginTest struct {
+	*fixture
+	// path is the directory of the plugin.
+	path string
+}
+
+// buildPlugin builds kubectl-lockstep, and returns its directory.
+func buildPlugin(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "kubectl-lockstep"), "./cmd/kubectl-lockstep")
@@ -27,14 +34,21 @@ func plugin(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the plugin: %v\n%s", err, out)
 	}
-	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return dir
 }
 
-// lockstep runs the plugin by way of kubectl and gives what it prints, and its exit code.
-func (f *fixture) lockstep(args ...string) (stdout, stderr string, code int) {
+// command returns the command that runs the plugin by way of kubectl.
+func (f *pluginTest) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"lockstep", "-n", f.namespace}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+f.path+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return cmd
+}
+
+// lockstep runs the plugin and returns what it prints, and its exit code.
+func (f *pluginTest) lockstep(args ...string) (stdout, stderr string, code int) {
 	f.Helper()
 	var out, errOut bytes.Buffer
-	cmd := exec.CommandContext(f.Context(), "kubectl", append([]string{"lockstep", "-n", f.namespace}, args...)...)
+	cmd := f.command(f.Context(), args...)
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
@@ -44,7 +58,7 @@ func (f *fixture) lockstep(args ...string) (stdout, stderr string, code int) {
 }
 
 // says runs the plugin and compares its exit code, and its output with a pattern.
-func (f *fixture) says(code int, pattern string, args ...string) string {
+func (f *pluginTest) says(code int, pattern string, args ...string) string {
 	f.Helper()
 	stdout, stderr, got := f.lockstep(args...)
 	f.Logf("$ kubectl lockstep %s\n%s%s", strings.Join(args, " "), stdout, stderr)
@@ -56,8 +70,8 @@ func (f *fixture) says(code int, pattern string, args ...string) string {
 
 // The plugin shows a zone in step, one that is changed behind the controller's back, and how that is put right.
 func TestPlugin(t *testing.T) {
-	f := newFixture(t, "plugin.example", 1, 1)
-	plugin(t)
+	kube.Isolated(t)
+	f := &pluginTest{newFixture(t, "plugin.example", 1, 1), buildPlugin(t)}
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.says(0, `arecord\.www +plugin\.example +InSync +2/2\n1 of 1 in step`, "status", "arecord/www", "--wait")
 	f.says(0, `^\d+ of \d+ in step\n$`, "status", "--wait")
@@ -103,7 +117,7 @@ $`, "tree")
 	f.says(0, `^1 of 1 in step\n$`, "status", "-l", "zone=main", "--color=never")
 
 	t.Run("trouble", func(t *testing.T) {
-		f := &fixture{T: t, namespace: f.namespace, client: f.client}
+		f := &pluginTest{&fixture{T: t, namespace: f.namespace, client: f.client}, f.path}
 		stray := f.a("stray", "stray", "192.0.2.1")
 		stray.Labels = nil
 		f.create(stray)
@@ -114,17 +128,17 @@ $`, "tree")
 		f.says(2, `^error: .*forbidden: User "nobody" cannot list.*the role view`, "tree", "--as", "nobody")
 		f.says(2, `^error: .*forbidden`, "tree", "-A", "--watch", "--as", "nobody")
 		f.says(2, `^error: .*context "elsewhere" does not exist`, "status", "--context=elsewhere")
-		empty := &fixture{T: t, namespace: kube.Namespace(t, "it")}
+		empty := &pluginTest{&fixture{T: t, namespace: kube.Namespace(t, "it")}, f.path}
 		empty.says(2, `Nothing that has a SyncStatus was found in namespace `+empty.namespace, "status")
 		empty.says(0, `Nothing that has a SyncStatus`, "tree")
 	})
 }
 
 // watchTree starts to watch the tree. What it returns waits until a line begins with some words, whatever is between them.
-func (f *fixture) watchTree(t *testing.T) func(words string) {
+func (f *pluginTest) watchTree(t *testing.T) func(words string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, "kubectl", "lockstep", "-n", f.namespace, "tree", "dnszone/main", "--watch")
+	cmd := f.command(ctx, "tree", "dnszone/main", "--watch")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -58,6 +58,7 @@ type world struct {
 // Random changes of everything at any moment, with servers and the controller killed in between: in the end every server
 // holds what an independent model says, every object tells so, and what others put into the zones is still there.
 func TestRandomChanges(t *testing.T) {
+	kube.Isolated(t)
 	w := newWorld(t)
 	steps := int(fromEnvironment(t, "LOCKSTEP_RANDOM_STEPS", randomSteps))
 	for i := 1; i <= steps; i++ {

@@ -75,6 +75,7 @@ func (f *fixture) heardBy(listeners int) {
 
 // While somebody watches, the API server listens to what the servers tell, as the controller always does.
 func TestReadWatchListens(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "listen.example", 1, 1)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.inStep("arecord.www", 2)

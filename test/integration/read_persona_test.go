@@ -24,6 +24,7 @@ import (
 
 // Only who may read the namespace is told anything about it.
 func TestReadByPersona(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "persona.example", 1, 0)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.inStep("arecord.www", 1)

@@ -54,6 +54,7 @@ func (f *fixture) kubectl(args ...string) string {
 
 // A person and a pipeline each ask in their own way and get the same answer.
 func TestReadStatus(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "read.example", 1, 1)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=120s")
@@ -128,6 +129,7 @@ func TestReadStatus(t *testing.T) {
 
 // Who has just written an object is never told about the version before it.
 func TestReadYourWrites(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "fresh.example", 1, 1)
 	record := f.a("www", "www", "192.0.2.1")
 	f.create(record)
@@ -152,6 +154,7 @@ func TestReadYourWrites(t *testing.T) {
 
 // A watch shows a record leave and regain its step, and a server that stops.
 func TestReadWatch(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "watch.example", 1, 1)
 	record := f.a("www", "www", "192.0.2.1")
 	f.create(record)
@@ -238,6 +241,7 @@ func (f *fixture) keepStopping(pod string) (end func()) {
 // A DNSEndpoint publishes in a zone of another namespace that lets it in, and each side is told of the other what it has
 // to know: names and servers.
 func TestReadEndpoints(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "endpoints.example", 1, 1)
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
 	shop := kube.Namespace(t, "it-shop")

@@ -26,6 +26,7 @@ import (
 // The component for cert-manager fits together, alone and with the others: each certificate is for the name by which its
 // server is called, its Secret is where the server reads it, its authority exists and is the one that is injected.
 func TestServeCertManager(t *testing.T) {
+	kube.Isolated(t)
 	for name, c := range map[string]struct {
 		namespace, extra string
 		components       []string

@@ -31,6 +31,7 @@ import (
 // The authority's Secret is deleted, spoilt, and rolled over while clients ask through the APIService and the webhooks: no
 // request fails. Bundles that somebody changes come back.
 func TestServeCertificates(t *testing.T) {
+	kube.Disruptive(t)
 	f := newFixture(t, "certificates.example", 1, 0)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.inStep("arecord.www", 1)

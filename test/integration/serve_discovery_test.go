@@ -23,6 +23,7 @@ import (
 
 // While a DNS server answers nobody, what it serves is told at the deadline; what the API looks like is told at once.
 func TestServeDiscovery(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "discovery.example", 1, 0)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.inStep("arecord.www", 1)

@@ -24,6 +24,7 @@ import (
 // While no replica of the API server runs, everything is as docs/outages.md says. That Lockstep can be uninstalled meanwhile
 // is shown by TestMainJobUninstallWithoutController.
 func TestServeOutage(t *testing.T) {
+	kube.Disruptive(t)
 	f := newFixture(t, "outage.example", 1, 0)
 	defer func() {
 		kube.Kubectl(t, "", "apply", "-k", overlay)

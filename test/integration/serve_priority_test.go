@@ -13,7 +13,7 @@ import (
 
 // kube-apiserver sorts requests as manifests/base/priority.yaml says: it names the FlowSchema in each answer.
 func TestServePriority(t *testing.T) {
-	kube.Install(t)
+	kube.Isolated(t)
 	const account = "system:serviceaccount:" + system + ":"
 	for name, c := range map[string]struct{ user, path, schema string }{
 		"the controller's lease":        {account + "lockstep-controller", "/apis/coordination.k8s.io/v1/namespaces/" + system + "/leases/lockstep-controller", "lockstep-leader-election"},

@@ -70,6 +70,7 @@ func (f *fixture) askSidecar(at bindcar.Server, token string) int {
 // The certificate of an instance is made again when somebody deletes it, and the sidecar serves the new one without a
 // restart.
 func TestSidecarCertificateIsReplaced(t *testing.T) {
+	kube.Isolated(t)
 	f := newFleet(t)
 	standalone := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(standalone)

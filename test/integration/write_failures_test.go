@@ -85,10 +85,8 @@ func writePrimaryDown(f *fixture) {
 	f.ready(before, leaving)
 	f.inLockstep(settle, has("before.down.example. 3600 A 192.0.2.1"))
 
-	node := strings.TrimSpace(f.kubectl("get", "pod", "dns-primary-1-0", "-o", "jsonpath={.spec.nodeName}"))
-	kube.Kubectl(f, "", "cordon", node)
-	uncordon := func() { kube.Kubectl(f, "", "uncordon", node) }
-	f.Cleanup(uncordon)
+	// With the quota Kubernetes does not make the pod again.
+	f.kubectl("create", "quota", "none", "--hard=pods=0")
 	f.kubectl("delete", "pod", "dns-primary-1-0", "--grace-period=0", "--force")
 	during := f.a("down-during", "during", "192.0.2.3")
 	f.create(during)
@@ -113,7 +111,8 @@ func writePrimaryDown(f *fixture) {
 	condition(f, v1beta1.Record(during), recordConditions, "Programmed", metav1.ConditionFalse, "PrimaryFailed", "dns-primary-1-0")
 	condition(f, v1beta1.Record(before), recordConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
 
-	uncordon()
+	f.kubectl("delete", "quota", "none")
+	f.kubectl("annotate", "statefulset", "dns-primary-1", "test/retry=now") // else Kubernetes waits longer after each refusal
 	f.inLockstep(bringUp, both(has("before.down.example. 3600 A 192.0.2.1", "during.down.example. 3600 A 192.0.2.3"), hasNot("leaving.down.example.")))
 	f.ready(during)
 	f.gone(leaving)

@@ -1,11 +1,14 @@
 package integration
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -60,7 +63,7 @@ func writeExpressions(f *fixture) {
 
 // A record that two zones select belongs to the older one, and moves to the other when that one is gone.
 func writeTwoZonesSelect(f *fixture) {
-	time.Sleep(time.Second) // Ages are told in whole seconds.
+	f.untilYounger()
 	younger := f.share(f.T, "younger.example", func(z *v1beta1.DNSZone) {
 		z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, v1beta1.RecordSource{Selector: metav1.LabelSelector{MatchLabels: f.labels()}})
 	})
@@ -85,6 +88,25 @@ func writeTwoZonesSelect(f *fixture) {
 	f.told(record, v1beta1.RecordStatus{Zone: "younger.example", PublishedName: "www.younger.example", Addresses: "192.0.2.1"})
 }
 
+// untilYounger waits until new objects are younger than the fixture's zone: Kubernetes counts ages in whole seconds.
+func (f *fixture) untilYounger() {
+	f.Helper()
+	zone := &v1beta1.DNSZone{}
+	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err != nil {
+		f.Fatal(err)
+	}
+	kube.Eventually(f, settle, func(ctx context.Context) error {
+		probe := &corev1.ConfigMap{ObjectMeta: f.meta("probe", nil)}
+		if err := f.client.Create(ctx, probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if !zone.CreationTimestamp.Before(&probe.CreationTimestamp) {
+			return errors.New("a new object is of the same second as the zone")
+		}
+		return nil
+	})
+}
+
 // mark sets labels and annotations of an instance.
 func (f *fixture) mark(instance string, labels, annotations map[string]string) {
 	f.Helper()
@@ -105,7 +127,7 @@ func writeDuplicateZone(f *fixture) {
 	f.create(record)
 	f.served("www.twice.example", "A", "192.0.2.1")
 
-	time.Sleep(time.Second)
+	f.untilYounger()
 	second := &fixture{T: f.T, client: f.client, namespace: f.namespace, zone: f.zone, object: "second"}
 	z := second.dnsZone("second", f.zone)
 	z.Spec.ClusterRef = ""

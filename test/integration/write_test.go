@@ -22,6 +22,7 @@ import (
 // What reaches the servers, and what is told about it. All tests share two primaries and a secondary; each has a zone of
 // its own there. Those that do harm to the servers come last.
 func TestWrite(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "write.example", 2, 1)
 	for _, test := range []struct {
 		zone string
@@ -128,6 +129,7 @@ func writeZoneLife(f *fixture) {
 // A primary that comes back with nothing has the complete zone, foreign data included, on the serial its secondaries
 // know, before it answers anything.
 func TestWritePrimaryComesBackEmpty(t *testing.T) {
+	kube.Isolated(t)
 	f := newFixture(t, "replay.example", 1, 1)
 	f.create(f.a("www", "www", "192.0.2.1"))
 	f.served("www.replay.example", "A", "192.0.2.1")
