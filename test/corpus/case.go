@@ -1,5 +1,5 @@
 // Package corpus reads the cases that admission is tested with: objects of every kind that are stored or refused, with what
-// the user is told. The same cases are put to "lockstep validate", without a cluster, and by server-side dry run to a real
+// the user reads. The same cases are put to "lockstep validate", without a cluster, and by server-side dry run to a real
 // kube-apiserver with the webhooks. Only tests use it.
 package corpus
 
@@ -21,7 +21,7 @@ import (
 
 // Case is an object that is created, or updated when OldSpec is set, and what should become of it.
 type Case struct {
-	// Name tells the case apart from all others.
+	// Name of the case; no other case has it.
 	Name string `json:"case"`
 	// Kind of the object.
 	Kind string `json:"kind"`
@@ -48,7 +48,7 @@ func Load(dir string) ([]Case, error) {
 	var all []Case
 	names := map[string]bool{}
 	for _, file := range files {
-		cases, err := read(file)
+		cases, err := readCases(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", file, err)
 		}
@@ -63,22 +63,22 @@ func Load(dir string) ([]Case, error) {
 	return all, nil
 }
 
-func read(file string) ([]Case, error) {
+func readCases(file string) ([]Case, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	var cases []Case
-	err = documents(data, func(doc []byte) error {
-		c, err := parse(doc)
+	err = eachDocument(data, func(doc []byte) error {
+		c, err := parseCase(doc)
 		cases = append(cases, c)
 		return err
 	})
 	return cases, err
 }
 
-// documents calls read with each document of a YAML file.
-func documents(data []byte, read func(doc []byte) error) error {
+// eachDocument calls read with each document of a YAML file.
+func eachDocument(data []byte, read func(doc []byte) error) error {
 	all := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
 		doc, err := all.Read()
@@ -94,8 +94,8 @@ func documents(data []byte, read func(doc []byte) error) error {
 	}
 }
 
-// parse keeps whole numbers whole, as kube-apiserver does.
-func parse(doc []byte) (Case, error) {
+// parseCase keeps whole numbers whole, as kube-apiserver does.
+func parseCase(doc []byte) (Case, error) {
 	var c Case
 	data, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
@@ -105,14 +105,14 @@ func parse(doc []byte) (Case, error) {
 	return c, errors.Join(append(strict, err)...)
 }
 
-// World reads the objects that are there before every case, and puts them into a namespace.
+// World reads the objects that exist before every case, and puts them into a namespace.
 func World(dir, namespace string) ([]*unstructured.Unstructured, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "world.yaml"))
 	if err != nil {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
-	err = documents(data, func(doc []byte) error {
+	err = eachDocument(data, func(doc []byte) error {
 		o := &unstructured.Unstructured{}
 		data, err := yaml.YAMLToJSONStrict(doc)
 		if err != nil {
@@ -128,7 +128,7 @@ func World(dir, namespace string) ([]*unstructured.Unstructured, error) {
 	return objects, err
 }
 
-// Object gives the case's object in a namespace, with the given spec.
+// Object returns the case's object in a namespace, with the given spec.
 func (c Case) Object(namespace string, spec map[string]any) *unstructured.Unstructured {
 	apiVersion := "bindy.firestoned.io/v1beta1"
 	if c.Kind == "DNSEndpoint" {
@@ -145,7 +145,7 @@ func (c Case) Object(namespace string, spec map[string]any) *unstructured.Unstru
 	return u
 }
 
-// Missing lists which of the given fragments a message does not hold.
+// Missing returns which of the fragments a message does not contain.
 func Missing(message string, fragments []string) []string {
 	var missing []string
 	for _, f := range fragments {
@@ -156,7 +156,7 @@ func Missing(message string, fragments []string) []string {
 	return missing
 }
 
-// Differences lists, by path, where got lacks what want holds. Fields that want leaves out are not looked at.
+// Differences returns, by path, where got lacks what want has. Fields that want leaves out are ignored.
 func Differences(path string, want, got map[string]any) []string {
 	var diffs []string
 	for key, w := range want {
@@ -176,7 +176,7 @@ func Differences(path string, want, got map[string]any) []string {
 	return diffs
 }
 
-// Outcome lists what is not as the case says: the text of the refusal, empty when there is none, and the warnings.
+// Outcome returns what differs from the case, given the text of the refusal, empty when there is none, and the warnings.
 func (c Case) Outcome(refusal string, warnings []string) []string {
 	switch {
 	case len(c.Refused) == 0 && refusal != "":
@@ -188,12 +188,12 @@ func (c Case) Outcome(refusal string, warnings []string) []string {
 	if missing := Missing(refusal, c.Refused); len(missing) > 0 {
 		problems = append(problems, fmt.Sprintf("the refusal does not say %q:\n%s", missing, refusal))
 	}
-	told := strings.Join(warnings, "\n")
-	if missing := Missing(told, c.Warned); len(missing) > 0 {
-		problems = append(problems, fmt.Sprintf("no warning says %q:\n%s", missing, told))
+	messages := strings.Join(warnings, "\n")
+	if missing := Missing(messages, c.Warned); len(missing) > 0 {
+		problems = append(problems, fmt.Sprintf("no warning says %q:\n%s", missing, messages))
 	}
-	if c.Quiet && told != "" {
-		problems = append(problems, "warned: "+told)
+	if c.Quiet && messages != "" {
+		problems = append(problems, "warned: "+messages)
 	}
 	return problems
 }

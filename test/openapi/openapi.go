@@ -3,7 +3,7 @@ package openapi
 
 import "strings"
 
-// References collects every $ref below a node of a document.
+// References returns every $ref below a node of a document.
 func References(node any) (refs []string) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -22,7 +22,7 @@ func References(node any) (refs []string) {
 	return refs
 }
 
-// Resolves follows a reference inside a document (RFC 6901), and tells whether it leads anywhere.
+// Resolves reports whether a reference inside a document (RFC 6901) leads anywhere.
 func Resolves(document any, ref string) bool {
 	path, local := strings.CutPrefix(ref, "#/")
 	for step := range strings.SplitSeq(path, "/") {

@@ -21,38 +21,38 @@ const (
 	apex   = zone + "."
 )
 
-// rest is how long nothing happens before each request that is measured alone, ours and those that it is compared with:
+// pause is how long nothing happens before each request that is measured alone, ours and those that it is compared with:
 // processors that sleep take a while to wake, in every process that a request passes through.
-const rest = 20 * time.Millisecond
+const pause = 20 * time.Millisecond
 
-// parts are what can be measured, in this order: memory begins before the records are there.
-var parts = []string{"memory", "get", "list", "watch"}
+// measurements are what can be measured, in this order: memory begins before the records are there.
+var measurements = []string{"memory", "get", "list", "watch"}
 
 var (
 	records  = flag.Int("records", 10_000, "ARecords of one zone")
-	only     = flag.String("only", strings.Join(parts, ","), "what to measure, separated by commas")
+	only     = flag.String("only", strings.Join(measurements, ","), "what to measure, separated by commas")
 	gets     = flag.Int("gets", 500, "questions about one record")
 	lists    = flag.Int("lists", 20, "questions about all of them")
 	watchers = flag.Int("watchers", 1000, "watches of the namespace")
-	changes  = flag.Int("changes", 30, "changes that the watches are told of")
+	changes  = flag.Int("changes", 30, "changes that the watches report")
 )
 
-func main() { rig.Main("read", run) }
+func main() { rig.Main("read", measureReads) }
 
-func run(ctx context.Context, r *rig.Rig) error {
-	b := &bench{Rig: r, measured: strings.Split(*only, ",")}
+func measureReads(ctx context.Context, r *rig.Rig) error {
+	b := &readBench{Rig: r, measured: strings.Split(*only, ",")}
 	for _, part := range b.measured {
-		if !slices.Contains(parts, part) {
-			return fmt.Errorf("-only: %q is none of %s", part, strings.Join(parts, ", "))
+		if !slices.Contains(measurements, part) {
+			return fmt.Errorf("-only: %q is none of %s", part, strings.Join(measurements, ", "))
 		}
 	}
-	if err := r.MakeZone(ctx, object, zone); err != nil {
+	if err := r.CreateZone(ctx, object, zone); err != nil {
 		return err
 	}
 	steps := []struct {
 		part string
 		run  func(context.Context) error
-	}{{"memory", b.memoryBefore}, {"", b.fill}, {"memory", b.memoryAfter}, {"get", b.get}, {"list", b.list}, {"watch", b.watch}}
+	}{{"memory", b.measureEmptyMemory}, {"", b.createRecords}, {"memory", b.measureFullMemory}, {"get", b.measureGet}, {"list", b.measureList}, {"watch", b.measureWatch}}
 	for _, s := range steps {
 		if s.part != "" && !slices.Contains(b.measured, s.part) {
 			continue
@@ -64,60 +64,62 @@ func run(ctx context.Context, r *rig.Rig) error {
 	return nil
 }
 
-type bench struct {
+type readBench struct {
 	*rig.Rig
 	measured []string
-	// texts are the SyncStatus of the records, as JSON.
-	texts []json.RawMessage
-	// empty is the memory of our API server without the records.
-	empty float64
+	// statusTexts are the SyncStatus of the records, as JSON.
+	statusTexts []json.RawMessage
+	// emptyMemory is the memory of our API server without the records.
+	emptyMemory float64
 }
 
-// recordsOnly are the SyncStatus objects of the records.
-func (b *bench) recordsOnly() string { return b.SyncStatuses("") + "?fieldSelector=kind%3DARecord" }
+// recordStatusPath returns the path of the SyncStatus objects of the records.
+func (b *readBench) recordStatusPath() string {
+	return b.SyncStatusPath("") + "?fieldSelector=kind%3DARecord"
+}
 
-// fill makes the records and waits until each is served and says so.
-func (b *bench) fill(ctx context.Context) error {
-	wanted := rig.Objects.Wanted(zone, *records)
-	creation, err := b.Create(ctx, b.Declare(rig.Objects, object, zone, wanted))
+// createRecords makes the records and waits until each is served and says so.
+func (b *readBench) createRecords(ctx context.Context) error {
+	wanted := rig.Objects.WantedRecords(zone, *records)
+	creation, err := b.CreateAll(ctx, b.DeclareRecords(rig.Objects, object, zone, wanted))
 	if err != nil {
 		return err
 	}
 	fmt.Printf("a zone of %d records: %s\n", *records, creation)
-	f, err := b.Follow(ctx, zone, wanted)
+	f, err := b.FollowZone(ctx, zone, wanted)
 	if err != nil {
 		return err
 	}
-	if _, err := f.Served(ctx, 10*time.Minute); err != nil {
+	if _, err := f.WaitServed(ctx, 10*time.Minute); err != nil {
 		return err
 	}
-	if err := b.Quiet(ctx, 5*time.Second); err != nil {
+	if err := b.WaitQuiet(ctx, 5*time.Second); err != nil {
 		return err
 	}
-	err = rig.Within(ctx, time.Minute, time.Second, func() error {
-		_, err := b.InSync(ctx, b.recordsOnly(), *records)
+	err = rig.PollUntil(ctx, time.Minute, time.Second, func() error {
+		_, err := b.ListInSync(ctx, b.recordStatusPath(), *records)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	body, _, err := b.Read(ctx, b.recordsOnly())
+	body, _, err := b.ReadPath(ctx, b.recordStatusPath())
 	if err != nil {
 		return err
 	}
 	var list struct{ Items []json.RawMessage }
 	err = json.Unmarshal(body, &list)
-	b.texts = list.Items
+	b.statusTexts = list.Items
 	return err
 }
 
-// get asks about one record at rest. In turn with what it is compared with, so that whatever else the machine does weighs
+// measureGet asks about one record at rest. In turn with what it is compared with, so that whatever else the machine does weighs
 // on all.
-func (b *bench) get(ctx context.Context) error {
+func (b *readBench) measureGet(ctx context.Context) error {
 	var ours, hop, round, stored rig.Times
 	read := func(path string) func() (time.Duration, error) {
 		return func() (time.Duration, error) {
-			_, took, err := b.Read(ctx, path)
+			_, took, err := b.ReadPath(ctx, path)
 			return took, err
 		}
 	}
@@ -127,12 +129,12 @@ func (b *bench) get(ctx context.Context) error {
 			times *rig.Times
 			ask   func() (time.Duration, error)
 		}{
-			{&ours, read(b.SyncStatuses("arecord." + name))},
-			{&hop, func() (time.Duration, error) { return b.Hop(ctx) }},
-			{&round, func() (time.Duration, error) { return b.Serials(ctx, apex) }},
-			{&stored, read(b.ARecord(name))},
+			{&ours, read(b.SyncStatusPath("arecord." + name))},
+			{&hop, func() (time.Duration, error) { return b.MeasureHop(ctx) }},
+			{&round, func() (time.Duration, error) { return b.MeasureSerials(ctx, apex) }},
+			{&stored, read(b.ARecordPath(name))},
 		} {
-			time.Sleep(rest)
+			time.Sleep(pause)
 			took, err := question.ask()
 			if err != nil {
 				return err
@@ -148,33 +150,33 @@ func (b *bench) get(ctx context.Context) error {
 		name, what string
 		at         float64
 	}{{"get-p99", "99th percentiles of", .99}, {"get", "medians of", .5}} {
-		b.Result(q.name, rig.Ms(ours.Quantile(q.at)), rig.Ms(hop.Quantile(q.at)+round.Quantile(q.at)), "ms",
+		b.AddResult(q.name, rig.Milliseconds(ours.Quantile(q.at)), rig.Milliseconds(hop.Quantile(q.at)+round.Quantile(q.at)), "ms",
 			fmt.Sprintf("%s the hop to an aggregated API and of one parallel round of SOA questions; %d records", q.what, *records))
 	}
 	return nil
 }
 
-// list asks about all records, beside as many ConfigMaps of the same size.
-func (b *bench) list(ctx context.Context) error {
-	if err := b.makeConfigMaps(ctx); err != nil {
+// measureList asks about all records, beside as many ConfigMaps of the same size.
+func (b *readBench) measureList(ctx context.Context) error {
+	if err := b.createConfigMaps(ctx); err != nil {
 		return err
 	}
 	var ours, reference rig.Times
 	var size, sizeOf int
 	for range *lists {
-		body, took, err := b.Read(ctx, b.recordsOnly())
+		body, took, err := b.ReadPath(ctx, b.recordStatusPath())
 		if err != nil {
 			return err
 		}
 		ours, size = append(ours, took), len(body)
-		if body, took, err = b.Read(ctx, b.ConfigMaps("")+"?labelSelector="+filler); err != nil {
+		if body, took, err = b.ReadPath(ctx, b.ConfigMapPath("")+"?labelSelector="+fillerLabel); err != nil {
 			return err
 		}
 		reference, sizeOf = append(reference, took), len(body)
 	}
 	fmt.Printf("LIST of %d SyncStatus, %.1f MiB:  %s\n", *records, rig.MiB(float64(size)), ours)
 	fmt.Printf("LIST of %d ConfigMaps, %.1f MiB:  %s\n", *records, rig.MiB(float64(sizeOf)), reference)
-	b.Result("list", rig.Ms(ours.Quantile(.5)), rig.Ms(reference.Quantile(.5)), "ms",
+	b.AddResult("list", rig.Milliseconds(ours.Quantile(.5)), rig.Milliseconds(reference.Quantile(.5)), "ms",
 		fmt.Sprintf("kube-apiserver's LIST of as many ConfigMaps of the same size; medians, %d records on three servers", *records))
 	return nil
 }

@@ -15,73 +15,73 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// apiserverPort is our API server's.
-const apiserverPort = 8443
+// apiServerPort is our API server's.
+const apiServerPort = 8443
 
-// apiserverPods select the pods of our API server.
-var apiserverPods = client.MatchingLabels{"app.kubernetes.io/component": "apiserver"}
+// apiServerLabels select the pods of our API server.
+var apiServerLabels = client.MatchingLabels{"app.kubernetes.io/component": "apiserver"}
 
 // RestartAPIServer replaces our API server's pods and waits until the new ones answer: their memory holds then what they
 // need, and nothing of before.
 func (r *Rig) RestartAPIServer(ctx context.Context) error {
 	old := map[string]bool{}
-	pods, err := r.apiservers(ctx)
+	pods, err := r.apiServerPods(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range pods {
 		old[p.Name] = true
 	}
-	if err := r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(system), apiserverPods); err != nil {
+	if err := r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(system), apiServerLabels); err != nil {
 		return err
 	}
-	return Within(ctx, 3*time.Minute, 250*time.Millisecond, func() error {
-		pods, err := r.apiservers(ctx)
+	return PollUntil(ctx, 3*time.Minute, 250*time.Millisecond, func() error {
+		pods, err := r.apiServerPods(ctx)
 		if err != nil {
 			return err
 		}
 		for _, p := range pods {
-			if old[p.Name] || !ready(&p) {
+			if old[p.Name] || !podReady(&p) {
 				return fmt.Errorf("pod %s is not a new one that is ready", p.Name)
 			}
 		}
 		if len(pods) != len(old) {
 			return fmt.Errorf("%d of %d pods of our API server have started", len(pods), len(old))
 		}
-		_, _, err = r.Read(ctx, r.SyncStatuses("")+"?limit=1")
+		_, _, err = r.ReadPath(ctx, r.SyncStatusPath("")+"?limit=1")
 		return err
 	})
 }
 
-func (r *Rig) apiservers(ctx context.Context) ([]corev1.Pod, error) {
+func (r *Rig) apiServerPods(ctx context.Context) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(system), apiserverPods)
+	err := r.Client.List(ctx, &pods, client.InNamespace(system), apiServerLabels)
 	return pods.Items, err
 }
 
-// APIServerResident is the memory of our API server's process, in bytes; of several replicas that of the largest.
-func (r *Rig) APIServerResident(ctx context.Context) (float64, error) {
-	pods, err := r.apiservers(ctx)
+// APIServerMemory returns the memory of our API server's process, in bytes; of several replicas that of the largest.
+func (r *Rig) APIServerMemory(ctx context.Context) (float64, error) {
+	pods, err := r.apiServerPods(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var most float64
 	for _, p := range pods {
-		resident, err := r.residentOf(ctx, p.Status.PodIP)
+		resident, err := r.memoryOfReplica(ctx, p.Status.PodIP)
 		if err != nil {
 			return 0, err
 		}
 		most = max(most, resident)
 	}
 	if most == 0 {
-		return 0, errors.New("our API server does not tell its memory")
+		return 0, errors.New("our API server does not report its memory")
 	}
 	return most, nil
 }
 
-// residentOf reads the metrics of one replica, past kube-apiserver, as the user of the kubeconfig.
-func (r *Rig) residentOf(ctx context.Context, address string) (float64, error) {
-	direct, err := r.directly(ctx)
+// memoryOfReplica reads the metrics of one replica, past kube-apiserver, as the user of the kubeconfig.
+func (r *Rig) memoryOfReplica(ctx context.Context, address string) (float64, error) {
+	direct, err := r.directConfig(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -89,12 +89,12 @@ func (r *Rig) residentOf(ctx context.Context, address string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	page, err := getWith(ctx, c, fmt.Sprintf("https://%s:%d/metrics", address, apiserverPort))
-	return sum(parseMetrics(page), "process_resident_memory_bytes", nil), err
+	page, err := fetchPageWith(ctx, c, fmt.Sprintf("https://%s:%d/metrics", address, apiServerPort))
+	return sumSamples(parseMetrics(page), "process_resident_memory_bytes", nil), err
 }
 
-// directly is a configuration for our API server's own port: its certificate is checked as kube-apiserver does.
-func (r *Rig) directly(ctx context.Context) (*rest.Config, error) {
+// directConfig returns a configuration for our API server's own port: its certificate is checked as kube-apiserver does.
+func (r *Rig) directConfig(ctx context.Context) (*rest.Config, error) {
 	service := &unstructured.Unstructured{}
 	service.SetAPIVersion("apiregistration.k8s.io/v1")
 	service.SetKind("APIService")
@@ -112,8 +112,8 @@ func (r *Rig) directly(ctx context.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// ZoneBytes is the data of a zone on all servers, as long as it is in transfers.
-func (r *Rig) ZoneBytes(ctx context.Context, apex string) (int, error) {
+// CountZoneBytes returns the length of a zone's data on all servers, as it is in transfers.
+func (r *Rig) CountZoneBytes(ctx context.Context, apex string) (int, error) {
 	total := 0
 	for _, server := range r.Servers {
 		zone, err := wire.Transfer(ctx, server, apex, nil, r.Transfer)

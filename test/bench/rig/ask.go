@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-func (r *Rig) soa(ctx context.Context, server netip.AddrPort, apex string) (rrset.SOA, error) {
+func (r *Rig) querySOA(ctx context.Context, server netip.AddrPort, apex string) (rrset.SOA, error) {
 	reply, err := wire.Query(ctx, server, apex, dns.TypeSOA)
 	if err != nil {
 		return rrset.SOA{}, err
@@ -26,8 +26,8 @@ func (r *Rig) soa(ctx context.Context, server netip.AddrPort, apex string) (rrse
 	return rrset.SOA{}, fmt.Errorf("%s answers %s for %s", server, dns.RcodeToString[reply.Msg.Rcode], apex)
 }
 
-// Answers asks a server once for a name and returns nil when the answer is exactly this address.
-func Answers(ctx context.Context, server netip.AddrPort, name, address string) error {
+// CheckAnswer asks a server once for a name and returns nil when the answer is exactly this address.
+func CheckAnswer(ctx context.Context, server netip.AddrPort, name, address string) error {
 	reply, err := wire.Query(ctx, server, name, dns.TypeA)
 	if err != nil {
 		return err
@@ -40,14 +40,14 @@ func Answers(ctx context.Context, server netip.AddrPort, name, address string) e
 	return fmt.Errorf("%s answers %s %v for %s, want %s", server, dns.RcodeToString[reply.Msg.Rcode], reply.Msg.Answer, name, address)
 }
 
-// Until asks all servers, every millisecond, until the last of them answers with the address, and tells how long that
+// WaitAnswered asks all servers, every millisecond, until the last of them answers with the address, and returns how long that
 // took.
-func (r *Rig) Until(ctx context.Context, name, address string) (time.Duration, error) {
+func (r *Rig) WaitAnswered(ctx context.Context, name, address string) (time.Duration, error) {
 	began := time.Now()
 	done := make(chan error, len(r.Servers))
 	for _, server := range r.Servers {
 		go func() {
-			done <- Within(ctx, time.Minute, time.Millisecond, func() error { return Answers(ctx, server, name, address) })
+			done <- PollUntil(ctx, time.Minute, time.Millisecond, func() error { return CheckAnswer(ctx, server, name, address) })
 		}()
 	}
 	var errs []error

@@ -44,7 +44,7 @@ func StartBare(ctx context.Context) (*Bare, error) {
 		return nil, err
 	}
 	for _, role := range []v1beta1.ServerRole{v1beta1.RolePrimary, v1beta1.RoleSecondary, v1beta1.RoleSecondary} {
-		if err := b.start(ctx, role); err != nil {
+		if err := b.startServer(ctx, role); err != nil {
 			b.Close()
 			return nil, err
 		}
@@ -62,21 +62,21 @@ func (b *Bare) Close() {
 	_ = os.RemoveAll(b.dir)
 }
 
-// Servers are where the three answer.
-func (b *Bare) Servers() []netip.AddrPort {
+// Addresses returns where the three answer.
+func (b *Bare) Addresses() []netip.AddrPort {
 	var all []netip.AddrPort
 	for _, s := range b.servers {
-		all = append(all, loopback(s.layout.Port))
+		all = append(all, loopbackAddress(s.layout.Port))
 	}
 	return all
 }
 
-func loopback(port int) netip.AddrPort {
+func loopbackAddress(port int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)) //nolint:gosec // a port
 }
 
-func (b *Bare) start(ctx context.Context, role v1beta1.ServerRole) error {
-	layout, err := b.layout()
+func (b *Bare) startServer(ctx context.Context, role v1beta1.ServerRole) error {
+	layout, err := b.newLayout()
 	if err != nil {
 		return err
 	}
@@ -96,20 +96,20 @@ func (b *Bare) start(ctx context.Context, role v1beta1.ServerRole) error {
 	}
 	// A primary reads a key for updates too. Nobody updates these, so it is an empty file.
 	errs := []error{
-		write(layout.ControlKeyFile, controlKey.Clause()),
-		write(filepath.Join(layout.KeyDir, string(named.KeyTransfer), named.KeyClauseEntry), ring.Clauses(named.KeyTransfer)),
-		write(filepath.Join(layout.KeyDir, string(named.KeyUpdate), named.KeyClauseEntry), ""),
+		writeFile(layout.ControlKeyFile, controlKey.Clause()),
+		writeFile(filepath.Join(layout.KeyDir, string(named.KeyTransfer), named.KeyClauseEntry), ring.Clauses(named.KeyTransfer)),
+		writeFile(filepath.Join(layout.KeyDir, string(named.KeyUpdate), named.KeyClauseEntry), ""),
 	}
 	for name, text := range files {
-		errs = append(errs, write(filepath.Join(layout.ConfigDir, name), text))
+		errs = append(errs, writeFile(filepath.Join(layout.ConfigDir, name), text))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return b.run(ctx, layout, controlKey)
+	return b.runNamed(ctx, layout, controlKey)
 }
 
-func (b *Bare) layout() (named.Layout, error) {
+func (b *Bare) newLayout() (named.Layout, error) {
 	dir := filepath.Join(b.dir, fmt.Sprint(len(b.servers)))
 	ports, err := namedtest.FreePorts(3)
 	if err != nil {
@@ -121,7 +121,7 @@ func (b *Bare) layout() (named.Layout, error) {
 	}, os.MkdirAll(dir+"/cache/zones", 0o700)
 }
 
-func (b *Bare) run(ctx context.Context, layout named.Layout, key named.ControlKey) error {
+func (b *Bare) runNamed(ctx context.Context, layout named.Layout, key named.ControlKey) error {
 	if err := os.MkdirAll(layout.RunDir, 0o700); err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func (b *Bare) run(ctx context.Context, layout named.Layout, key named.ControlKe
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	s := &bareServer{layout: layout, process: cmd, control: named.NewControl(loopback(layout.ControlPort).String(), key)}
+	s := &bareServer{layout: layout, process: cmd, control: named.NewControl(loopbackAddress(layout.ControlPort).String(), key)}
 	b.servers = append(b.servers, s)
-	err = Within(ctx, 10*time.Second, 25*time.Millisecond, func() error {
+	err = PollUntil(ctx, 10*time.Second, 25*time.Millisecond, func() error {
 		_, err := s.control.Command(ctx, "status")
 		return err
 	})
@@ -150,7 +150,7 @@ func (b *Bare) run(ctx context.Context, layout named.Layout, key named.ControlKe
 }
 
 // AddZones adds zones of one A RR each, www, over one control connection to each server that is kept open. Secondaries
-// are told of a zone as soon as the primary has it.
+// get a zone as soon as the primary has it.
 func (b *Bare) AddZones(ctx context.Context, zones []string, address string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var ready []chan string
@@ -182,7 +182,7 @@ func (b *Bare) addPrimary(ctx context.Context, zone, address string) error {
 	s := b.servers[0]
 	file := filepath.Join(s.layout.ZonesDir, zone+".zone")
 	text := fmt.Sprintf("$TTL 3600\n@ SOA ns1 hostmaster 1 3600 600 604800 86400\n@ NS ns1\nns1 A 192.0.2.53\nwww A %s\n", address)
-	if err := write(file, text); err != nil {
+	if err := writeFile(file, text); err != nil {
 		return err
 	}
 	notify := ""
@@ -204,8 +204,8 @@ func (b *Bare) addSecondaries(ctx context.Context, s *bareServer, zones <-chan s
 	return ctx.Err()
 }
 
-// write makes the file's folder too.
-func write(file, text string) error {
+// writeFile makes the file's folder too.
+func writeFile(file, text string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}

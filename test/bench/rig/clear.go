@@ -15,34 +15,34 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 )
 
-// declaring are the kinds that benchmarks create in number.
-var declaring = []schema.GroupVersionKind{
+// createdKinds are the kinds that benchmarks create in number.
+var createdKinds = []schema.GroupVersionKind{
 	v1beta1.GroupVersion.WithKind("ARecord"),
 	v1alpha1.GroupVersion.WithKind("DNSEndpoint"),
 	v1beta1.GroupVersion.WithKind("DNSZone"),
 }
 
-// clear takes away everything of the rig. The objects go first, while there are servers that their data can be taken off,
+// removeEverything takes away everything of the rig. The objects go first, while there are servers that their data can be taken off,
 // and are deleted one by one but many at a time: a namespace that is deleted takes them in turn. The zones follow the
 // records at once, so that their records need not be taken out of DNS one by one.
-func (r *Rig) clear(ctx context.Context) error {
+func (r *Rig) removeEverything(ctx context.Context) error {
 	began := time.Now()
 	total := 0
-	for _, kind := range declaring {
-		objects, err := r.list(ctx, kind)
+	for _, kind := range createdKinds {
+		objects, err := r.listMetadata(ctx, kind)
 		if err != nil {
 			return err
 		}
 		total += len(objects)
-		err = atOnce(ctx, kind.Kind+"s deleted", objects, func(ctx context.Context, o client.Object) error {
+		err = forEachParallel(ctx, kind.Kind+"s deleted", objects, func(ctx context.Context, o client.Object) error {
 			return client.IgnoreNotFound(r.Client.Delete(ctx, o))
 		})
 		if err != nil {
 			return fmt.Errorf("clearing namespace %s: %w", r.Namespace, err)
 		}
 	}
-	for _, kind := range declaring {
-		if err := r.gone(ctx, kind, time.Minute+time.Duration(total)*10*time.Millisecond); err != nil {
+	for _, kind := range createdKinds {
+		if err := r.waitDeleted(ctx, kind, time.Minute+time.Duration(total)*10*time.Millisecond); err != nil {
 			return fmt.Errorf("%w; see kubectl --namespace lockstep-system logs deployment/lockstep-controller, then try again with: %s", err, clearCommand(r.name))
 		}
 	}
@@ -53,7 +53,7 @@ func (r *Rig) clear(ctx context.Context) error {
 	return nil
 }
 
-func (r *Rig) list(ctx context.Context, kind schema.GroupVersionKind) ([]client.Object, error) {
+func (r *Rig) listMetadata(ctx context.Context, kind schema.GroupVersionKind) ([]client.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
 	if err := r.Client.List(ctx, list, client.InNamespace(r.Namespace)); err != nil {
@@ -67,10 +67,10 @@ func (r *Rig) list(ctx context.Context, kind schema.GroupVersionKind) ([]client.
 	return objects, nil
 }
 
-// gone waits until no object of a kind is left.
-func (r *Rig) gone(ctx context.Context, kind schema.GroupVersionKind, limit time.Duration) error {
+// waitDeleted waits until no object of a kind is left.
+func (r *Rig) waitDeleted(ctx context.Context, kind schema.GroupVersionKind, limit time.Duration) error {
 	said := time.Now()
-	return Within(ctx, limit, 500*time.Millisecond, func() error {
+	return PollUntil(ctx, limit, 500*time.Millisecond, func() error {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)
 		if err := r.Client.List(ctx, list, client.InNamespace(r.Namespace), client.Limit(1)); err != nil {
@@ -96,7 +96,7 @@ func (r *Rig) deleteNamespace(ctx context.Context) error {
 	if err := client.IgnoreNotFound(r.Client.Delete(ctx, ns)); err != nil {
 		return err
 	}
-	return Within(ctx, 3*time.Minute, 500*time.Millisecond, func() error {
+	return PollUntil(ctx, 3*time.Minute, 500*time.Millisecond, func() error {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(ns), ns)
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writers is how many requests the benchmarks have under way: enough to keep two cores of API server busy.
-const writers = 32
+// maxRequests is how many requests the benchmarks have under way: enough to keep two cores of API server busy.
+const maxRequests = 32
 
 // Creation is when objects were created: from the first request to the answer of the API server to the last one.
 type Creation struct {
@@ -19,28 +19,28 @@ type Creation struct {
 	Count        int
 }
 
-// Took is how long it took.
-func (c Creation) Took() time.Duration { return c.Ended.Sub(c.Began) }
+// Duration returns how long it took.
+func (c Creation) Duration() time.Duration { return c.Ended.Sub(c.Began) }
 
-// String tells number, duration and rate.
+// String returns number, duration and rate.
 func (c Creation) String() string {
-	return fmt.Sprintf("%d objects created in %.1f s, %.0f/s", c.Count, c.Took().Seconds(), float64(c.Count)/c.Took().Seconds())
+	return fmt.Sprintf("%d objects created in %.1f s, %.0f/s", c.Count, c.Duration().Seconds(), float64(c.Count)/c.Duration().Seconds())
 }
 
-// Create creates the objects, many at a time and roughly in order, and shows how far it is every ten seconds.
-func (r *Rig) Create(ctx context.Context, objects []client.Object) (Creation, error) {
+// CreateAll creates the objects, many at a time and roughly in order, and shows how far it is every ten seconds.
+func (r *Rig) CreateAll(ctx context.Context, objects []client.Object) (Creation, error) {
 	c := Creation{Began: time.Now(), Count: len(objects)}
-	err := atOnce(ctx, "created", objects, func(ctx context.Context, o client.Object) error { return r.Client.Create(ctx, o) })
+	err := forEachParallel(ctx, "created", objects, func(ctx context.Context, o client.Object) error { return r.Client.Create(ctx, o) })
 	c.Ended = time.Now()
 	return c, err
 }
 
-// atOnce does something with all items, writers at a time.
-func atOnce[T any](ctx context.Context, done string, items []T, do func(context.Context, T) error) error {
+// forEachParallel does something with all items, writers at a time.
+func forEachParallel[T any](ctx context.Context, done string, items []T, do func(context.Context, T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
+	group.SetLimit(maxRequests)
 	var count atomic.Int64
-	stop := progress(done, len(items), count.Load)
+	stop := reportProgress(done, len(items), count.Load)
 	defer stop()
 	for _, item := range items {
 		group.Go(func() error {
@@ -54,8 +54,8 @@ func atOnce[T any](ctx context.Context, done string, items []T, do func(context.
 	return group.Wait()
 }
 
-// progress shows a count every ten seconds until it is stopped.
-func progress(what string, of int, count func() int64) (stop func()) {
+// reportProgress shows a count every ten seconds until it is stopped.
+func reportProgress(what string, of int, count func() int64) (stop func()) {
 	end := make(chan struct{})
 	go func() {
 		tick := time.NewTicker(10 * time.Second)

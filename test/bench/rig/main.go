@@ -23,28 +23,28 @@ func Main(name string, run func(context.Context, *Rig) error) {
 	ctrl.SetLogger(klog.Background())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := main(ctx, stop, name, *onlyClear, *keep, run); err != nil {
+	if err := runBenchmark(ctx, stop, name, *onlyClear, *keep, run); err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(1)
 	}
 }
 
-func main(ctx context.Context, stop func(), name string, onlyClear, keep bool, run func(context.Context, *Rig) error) (err error) {
-	r, err := connect(name)
+func runBenchmark(ctx context.Context, stop func(), name string, onlyClear, keep bool, run func(context.Context, *Rig) error) (err error) {
+	r, err := connectRig(name)
 	if err != nil {
 		return err
 	}
 	if onlyClear {
-		return r.clear(ctx)
+		return r.removeEverything(ctx)
 	}
-	if err := r.makeNamespace(ctx); err != nil {
+	if err := r.createNamespace(ctx); err != nil {
 		return err
 	}
 	defer func() {
 		stop() // A second interrupt ends the clearing too.
 		if keep {
 			fmt.Printf("namespace %s is kept; remove it with: %s\n", r.Namespace, clearCommand(name))
-		} else if clearErr := r.clear(context.WithoutCancel(ctx)); clearErr != nil {
+		} else if clearErr := r.removeEverything(context.WithoutCancel(ctx)); clearErr != nil {
 			err = errors.Join(err, clearErr)
 		}
 		r.printResults()
@@ -52,23 +52,23 @@ func main(ctx context.Context, stop func(), name string, onlyClear, keep bool, r
 	if err := r.startFleet(ctx); err != nil {
 		return err
 	}
-	return r.watched(ctx, run)
+	return r.runOnOneController(ctx, run)
 }
 
-// watched runs a benchmark and fails it when the controller was not the same all the time.
-func (r *Rig) watched(ctx context.Context, run func(context.Context, *Rig) error) error {
-	controller, err := r.Controller(ctx)
+// runOnOneController runs a benchmark and fails it when the controller was not the same all the time.
+func (r *Rig) runOnOneController(ctx context.Context, run func(context.Context, *Rig) error) error {
+	controller, err := r.ControllerState(ctx)
 	if err != nil {
 		return err
 	}
-	r.began = controller.Started
+	r.controllerStarted = controller.Started
 	if err := run(ctx, r); err != nil {
 		return err
 	}
-	if controller, err = r.Controller(ctx); err != nil {
+	if controller, err = r.ControllerState(ctx); err != nil {
 		return err
 	}
-	if !controller.Started.Equal(r.began) {
+	if !controller.Started.Equal(r.controllerStarted) {
 		return fmt.Errorf("the controller was started anew at %s, in the middle of the run; see kubectl --namespace %s logs --previous deployment/lockstep-controller",
 			controller.Started.Format(time.TimeOnly), system)
 	}

@@ -26,17 +26,17 @@ const system = "lockstep-system"
 // metricsPort is the controller's.
 const metricsPort = 8080
 
-// sample is one line of a metrics page (Prometheus' text format).
-type sample struct {
+// metricSample is one line of a metrics page (Prometheus' text format).
+type metricSample struct {
 	name   string
 	labels map[string]string
 	value  float64
 }
 
-var label = regexp.MustCompile(`([a-zA-Z_]+)="((?:[^"\\]|\\.)*)"`)
+var labelPattern = regexp.MustCompile(`([a-zA-Z_]+)="((?:[^"\\]|\\.)*)"`)
 
-func parseMetrics(page []byte) []sample {
-	var all []sample
+func parseMetrics(page []byte) []metricSample {
+	var all []metricSample
 	lines := bufio.NewScanner(bytes.NewReader(page))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -49,10 +49,10 @@ func parseMetrics(page []byte) []sample {
 		if err != nil {
 			continue
 		}
-		s := sample{value: value, labels: map[string]string{}}
+		s := metricSample{value: value, labels: map[string]string{}}
 		var labels string
 		s.name, labels, _ = strings.Cut(line[:cut], "{")
-		for _, m := range label.FindAllStringSubmatch(labels, -1) {
+		for _, m := range labelPattern.FindAllStringSubmatch(labels, -1) {
 			s.labels[m[1]] = m[2]
 		}
 		all = append(all, s)
@@ -60,8 +60,8 @@ func parseMetrics(page []byte) []sample {
 	return all
 }
 
-// sum adds up the samples of a name that match.
-func sum(all []sample, name string, match func(labels map[string]string) bool) float64 {
+// sumSamples adds up the samples of a name that match.
+func sumSamples(all []metricSample, name string, match func(labels map[string]string) bool) float64 {
 	total := 0.0
 	for _, s := range all {
 		if s.name == name && (match == nil || match(s.labels)) {
@@ -80,8 +80,8 @@ type Controller struct {
 	Zones, Queued float64
 }
 
-// Controller asks the controller's pod for its metrics. Of several replicas it takes the one that works.
-func (r *Rig) Controller(ctx context.Context) (Controller, error) {
+// ControllerState asks the controller's pod for its metrics. Of several replicas it takes the one that works.
+func (r *Rig) ControllerState(ctx context.Context) (Controller, error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
 		return Controller{}, err
@@ -91,11 +91,11 @@ func (r *Rig) Controller(ctx context.Context) (Controller, error) {
 		if pod.Status.PodIP == "" || !pod.DeletionTimestamp.IsZero() {
 			continue
 		}
-		page, err := get(ctx, fmt.Sprintf("http://%s:%d/metrics", pod.Status.PodIP, metricsPort))
+		page, err := fetchPage(ctx, fmt.Sprintf("http://%s:%d/metrics", pod.Status.PodIP, metricsPort))
 		if err != nil {
 			continue
 		}
-		if c := controllerOf(parseMetrics(page)); found == nil || c.Zones > found.Zones {
+		if c := parseController(parseMetrics(page)); found == nil || c.Zones > found.Zones {
 			found = &c
 		}
 	}
@@ -105,39 +105,39 @@ func (r *Rig) Controller(ctx context.Context) (Controller, error) {
 	return *found, nil
 }
 
-func controllerOf(all []sample) Controller {
+func parseController(all []metricSample) Controller {
 	zones := func(l map[string]string) bool { return l["controller"] == "zone" }
 	return Controller{
-		CPU:      sum(all, "process_cpu_seconds_total", nil),
-		Resident: sum(all, "process_resident_memory_bytes", nil),
-		Started:  time.UnixMilli(int64(1000 * sum(all, "process_start_time_seconds", nil))),
-		Zones:    sum(all, "lockstep_zones", nil),
-		Queued:   sum(all, "workqueue_depth", zones) + sum(all, "controller_runtime_active_workers", zones),
+		CPU:      sumSamples(all, "process_cpu_seconds_total", nil),
+		Resident: sumSamples(all, "process_resident_memory_bytes", nil),
+		Started:  time.UnixMilli(int64(1000 * sumSamples(all, "process_start_time_seconds", nil))),
+		Zones:    sumSamples(all, "lockstep_zones", nil),
+		Queued:   sumSamples(all, "workqueue_depth", zones) + sumSamples(all, "controller_runtime_active_workers", zones),
 	}
 }
 
-// Restarted waits until another controller works and has been over at least so many zones, with none left in its queue.
-func (r *Rig) Restarted(ctx context.Context, zones int, limit time.Duration) (c Controller, err error) {
-	err = Within(ctx, limit, 100*time.Millisecond, func() error {
-		switch c, err = r.Controller(ctx); {
+// WaitRestarted waits until another controller works and has been over at least so many zones, with none left in its queue.
+func (r *Rig) WaitRestarted(ctx context.Context, zones int, limit time.Duration) (c Controller, err error) {
+	err = PollUntil(ctx, limit, 100*time.Millisecond, func() error {
+		switch c, err = r.ControllerState(ctx); {
 		case err != nil:
 			return err
-		case c.Started.Equal(r.began):
+		case c.Started.Equal(r.controllerStarted):
 			return errors.New("the old controller is still there")
 		case c.Zones < float64(zones) || c.Queued > 0:
 			return fmt.Errorf("%.0f zones passed over, %.0f wait", c.Zones, c.Queued)
 		}
 		return nil
 	})
-	r.began = c.Started
+	r.controllerStarted = c.Started
 	return c, err
 }
 
-func get(ctx context.Context, url string) ([]byte, error) {
-	return getWith(ctx, http.DefaultClient, url)
+func fetchPage(ctx context.Context, url string) ([]byte, error) {
+	return fetchPageWith(ctx, http.DefaultClient, url)
 }
 
-func getWith(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+func fetchPageWith(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -155,9 +155,9 @@ func getWith(ctx context.Context, client *http.Client, url string) ([]byte, erro
 	return io.ReadAll(response.Body)
 }
 
-// Writes is how many writes of our kinds and of Events the API server has taken since its start.
-func (r *Rig) Writes(ctx context.Context) (float64, error) {
-	c, err := rest.UnversionedRESTClientFor(r.unversioned())
+// CountWrites returns how many writes of our kinds and of Events the API server has taken since its start.
+func (r *Rig) CountWrites(ctx context.Context) (float64, error) {
+	c, err := rest.UnversionedRESTClientFor(r.unversionedConfig())
 	if err != nil {
 		return 0, err
 	}
@@ -165,7 +165,7 @@ func (r *Rig) Writes(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return sum(parseMetrics(page), "apiserver_request_total", func(l map[string]string) bool {
+	return sumSamples(parseMetrics(page), "apiserver_request_total", func(l map[string]string) bool {
 		switch l["verb"] {
 		case "GET", "LIST", "WATCH", "CONNECT":
 			return false
@@ -174,14 +174,14 @@ func (r *Rig) Writes(ctx context.Context) (float64, error) {
 	}), nil
 }
 
-// Peak watches the controller's memory, once a second, until it is stopped; stop gives the greatest value in bytes.
-func (r *Rig) Peak(ctx context.Context) (stop func() float64) {
+// TrackPeakMemory watches the controller's memory, once a second, until it is stopped; stop gives the greatest value in bytes.
+func (r *Rig) TrackPeakMemory(ctx context.Context) (stop func() float64) {
 	ctx, cancel := context.WithCancel(ctx)
 	var peak float64
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			if c, err := r.Controller(ctx); err == nil {
+			if c, err := r.ControllerState(ctx); err == nil {
 				peak = max(peak, c.Resident)
 			}
 			select {
@@ -197,11 +197,11 @@ func (r *Rig) Peak(ctx context.Context) (stop func() float64) {
 	}
 }
 
-// MiB turns bytes into MiB.
+// MiB returns bytes in MiB.
 func MiB(bytes float64) float64 { return bytes / (1 << 20) }
 
-// unversioned is a configuration for paths that belong to no API group.
-func (r *Rig) unversioned() *rest.Config {
+// unversionedConfig returns a configuration for paths that belong to no API group.
+func (r *Rig) unversionedConfig() *rest.Config {
 	config := rest.CopyConfig(r.config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	return config

@@ -22,8 +22,8 @@ type NSUpdate struct {
 	script []byte
 }
 
-// NSUpdate prepares to add the RRs to a zone on the primary, batch of them with each "send".
-func (r *Rig) NSUpdate(ctx context.Context, zone string, rrs []Address, batch int) (*NSUpdate, error) {
+// PrepareNSUpdate returns an nsupdate that adds the RRs to a zone on the primary, batch of them with each "send".
+func (r *Rig) PrepareNSUpdate(ctx context.Context, zone string, rrs []Address, batch int) (*NSUpdate, error) {
 	secret := &corev1.Secret{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: named.KeySecretName(clusterName, named.KeyUpdate)}, secret); err != nil {
 		return nil, err

@@ -24,13 +24,13 @@ const (
 	Endpoints Form = "endpoints"
 )
 
-// each is how many RRs an object of the forms with several has.
-const each = 10
+// recordsPerObject is how many RRs an object of the forms with several has.
+const recordsPerObject = 10
 
 // Forms are those that a flag may name.
 var Forms = []Form{Objects, Addresses, Endpoints}
 
-// ParseForm finds the form of a flag's value.
+// ParseForm returns the form of a flag's value.
 func ParseForm(s string) (Form, error) {
 	for _, f := range Forms {
 		if string(f) == s {
@@ -40,32 +40,32 @@ func ParseForm(s string) (Form, error) {
 	return "", fmt.Errorf("%q is none of the forms %v", s, Forms)
 }
 
-// Wanted are count A RRs below a zone, in the order and under the names that the form declares them.
-func (f Form) Wanted(zone string, count int) []Address {
+// WantedRecords returns count A RRs below a zone, in the order and under the names that the form declares them.
+func (f Form) WantedRecords(zone string, count int) []Address {
 	wanted := make([]Address, count)
 	for i := range wanted {
 		name := i
 		if f == Addresses {
-			name = i / each
+			name = i / recordsPerObject
 		}
-		wanted[i] = Address{Name: fmt.Sprintf("host-%d.%s.", name, zone), IP: ip(i)}
+		wanted[i] = Address{Name: fmt.Sprintf("host-%d.%s.", name, zone), IP: recordAddress(i)}
 	}
 	return wanted
 }
 
-// ip is the address of RR number i.
-func ip(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255) }
+// recordAddress returns the address of RR number i.
+func recordAddress(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255) }
 
-// Declare makes the objects, not created yet, that declare the addresses for a DNSZone.
-func (r *Rig) Declare(f Form, zoneObject, zone string, wanted []Address) []client.Object {
-	per := each
+// DeclareRecords returns the objects, not created yet, that declare the addresses for a DNSZone.
+func (r *Rig) DeclareRecords(f Form, zoneObject, zone string, wanted []Address) []client.Object {
+	per := recordsPerObject
 	if f == Objects {
 		per = 1
 	}
 	var objects []client.Object
 	for i := 0; i < len(wanted); i += per {
 		part := wanted[i:min(i+per, len(wanted))]
-		meta := r.Meta(fmt.Sprintf("%s-%d", zoneObject, i/per), Labels(zoneObject))
+		meta := r.ObjectMeta(fmt.Sprintf("%s-%d", zoneObject, i/per), ZoneLabels(zoneObject))
 		if f == Endpoints {
 			e := &v1alpha1.DNSEndpoint{ObjectMeta: meta}
 			for _, a := range part {

@@ -20,12 +20,12 @@ type Questions struct {
 	Update float64 `json:"UPDATE"`
 }
 
-// Questions asks the statistics channel of every server and adds up what they say. Named serves it inside the pods only,
+// CountQuestions asks the statistics channel of every server and adds up what they say. Named serves it inside the pods only,
 // so "kubectl port-forward" leads there.
-func (r *Rig) Questions(ctx context.Context) (Questions, error) {
+func (r *Rig) CountQuestions(ctx context.Context) (Questions, error) {
 	var total Questions
 	for _, pod := range r.pods {
-		one, err := r.questionsOf(ctx, pod.Name)
+		one, err := r.questionsOfPod(ctx, pod.Name)
 		if err != nil {
 			return total, fmt.Errorf("statistics of pod %s: %w", pod.Name, err)
 		}
@@ -36,9 +36,9 @@ func (r *Rig) Questions(ctx context.Context) (Questions, error) {
 	return total, nil
 }
 
-var forwarding = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+var forwardedAddress = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-func (r *Rig) questionsOf(ctx context.Context, pod string) (q Questions, err error) {
+func (r *Rig) questionsOfPod(ctx context.Context, pod string) (q Questions, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, "kubectl", "--namespace", r.Namespace, "port-forward", "pod/"+pod, fmt.Sprintf(":%d", named.StatisticsPort))
 	out, err := cmd.StdoutPipe()
@@ -56,11 +56,11 @@ func (r *Rig) questionsOf(ctx context.Context, pod string) (q Questions, err err
 	if err != nil && !errors.Is(err, io.EOF) {
 		return q, err
 	}
-	address := forwarding.FindString(line)
+	address := forwardedAddress.FindString(line)
 	if address == "" {
 		return q, fmt.Errorf("kubectl port-forward says %q", line)
 	}
-	page, err := get(ctx, "http://"+address+"/json/v1/server")
+	page, err := fetchPage(ctx, "http://"+address+"/json/v1/server")
 	if err != nil {
 		return q, err
 	}

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Quiet waits until nobody has written an object of ours for the given time: what comes after a change, as status, is
+// WaitQuiet waits until nobody has written an object of ours for the given time: what comes after a change, as status, is
 // done.
-func (r *Rig) Quiet(ctx context.Context, still time.Duration) error {
+func (r *Rig) WaitQuiet(ctx context.Context, still time.Duration) error {
 	var last float64
 	since := time.Now()
 	said := since
-	return Within(ctx, 15*time.Minute, 500*time.Millisecond, func() error {
-		writes, err := r.Writes(ctx)
+	return PollUntil(ctx, 15*time.Minute, 500*time.Millisecond, func() error {
+		writes, err := r.CountWrites(ctx)
 		if err != nil {
 			return err
 		}

@@ -15,25 +15,25 @@ import (
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// group is the path of the aggregated API. Our server answers it from memory, through kube-apiserver as everything else.
-const group = "/apis/sync.bindy.firestoned.io/v1alpha1"
+// syncStatusGroup is the path of the aggregated API. Our server answers it from memory, through kube-apiserver as everything else.
+const syncStatusGroup = "/apis/sync.bindy.firestoned.io/v1alpha1"
 
-// SyncStatuses is the path of the rig's SyncStatus objects; of one of them when it is named.
-func (r *Rig) SyncStatuses(name string) string {
-	return r.pathOf(group, "syncstatuses", name)
+// SyncStatusPath returns the path of the rig's SyncStatus objects, or of the one that is named.
+func (r *Rig) SyncStatusPath(name string) string {
+	return r.resourcePath(syncStatusGroup, "syncstatuses", name)
 }
 
-// ConfigMaps is the path of the rig's ConfigMaps, kube-apiserver's own objects; of one of them when it is named.
-func (r *Rig) ConfigMaps(name string) string {
-	return r.pathOf("/api/v1", "configmaps", name)
+// ConfigMapPath returns the path of the rig's ConfigMaps, kube-apiserver's own objects, or of the one that is named.
+func (r *Rig) ConfigMapPath(name string) string {
+	return r.resourcePath("/api/v1", "configmaps", name)
 }
 
-// ARecord is the path of the rig's ARecords as they are stored; of one of them when it is named.
-func (r *Rig) ARecord(name string) string {
-	return r.pathOf("/apis/bindy.firestoned.io/v1beta1", "arecords", name)
+// ARecordPath returns the path of the rig's ARecords as they are stored, or of the one that is named.
+func (r *Rig) ARecordPath(name string) string {
+	return r.resourcePath("/apis/bindy.firestoned.io/v1beta1", "arecords", name)
 }
 
-func (r *Rig) pathOf(group, resource, name string) string {
+func (r *Rig) resourcePath(group, resource, name string) string {
 	path := group + "/namespaces/" + r.Namespace + "/" + resource
 	if name != "" {
 		path += "/" + name
@@ -41,11 +41,11 @@ func (r *Rig) pathOf(group, resource, name string) string {
 	return path
 }
 
-// Read asks kube-apiserver for a path as any client does, over connections that stay open, and returns the answer and how
+// ReadPath asks kube-apiserver for a path as any client does, over connections that stay open, and returns the answer and how
 // long it took until all of it was there.
-func (r *Rig) Read(ctx context.Context, path string) ([]byte, time.Duration, error) {
+func (r *Rig) ReadPath(ctx context.Context, path string) ([]byte, time.Duration, error) {
 	began := time.Now()
-	response, err := r.open(ctx, path)
+	response, err := r.openPath(ctx, path)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -54,9 +54,9 @@ func (r *Rig) Read(ctx context.Context, path string) ([]byte, time.Duration, err
 	return body, time.Since(began), err
 }
 
-// Lines asks kube-apiserver for a path, as that of a watch, and calls back with each line of the answer as it comes.
-func (r *Rig) Lines(ctx context.Context, path string, begun func(), line func([]byte)) error {
-	response, err := r.open(ctx, path)
+// ReadLines asks kube-apiserver for a path, as that of a watch, and calls back with each line of the answer as it comes.
+func (r *Rig) ReadLines(ctx context.Context, path string, begun func(), line func([]byte)) error {
+	response, err := r.openPath(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r *Rig) Lines(ctx context.Context, path string, begun func(), line func([]
 	}
 }
 
-func (r *Rig) open(ctx context.Context, path string) (*http.Response, error) {
+func (r *Rig) openPath(ctx context.Context, path string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.config.Host+path, nil)
 	if err != nil {
 		return nil, err
@@ -90,42 +90,42 @@ func (r *Rig) open(ctx context.Context, path string) (*http.Response, error) {
 	return response, nil
 }
 
-// Hop is what a request to an aggregated API costs without anything to compute: the group's list of resources.
-func (r *Rig) Hop(ctx context.Context) (time.Duration, error) {
-	_, took, err := r.Read(ctx, group)
+// MeasureHop is what a request to an aggregated API costs without anything to compute: the group's list of resources.
+func (r *Rig) MeasureHop(ctx context.Context) (time.Duration, error) {
+	_, took, err := r.ReadPath(ctx, syncStatusGroup)
 	return took, err
 }
 
-// Serials asks every server for the SOA of every zone, as many at once to each as our API server has, and tells how long
-// that took. Zones are absolute names.
-func (r *Rig) Serials(ctx context.Context, zones ...string) (time.Duration, error) {
+// MeasureSerials asks every server for the SOA of every zone, as many at once to each as our API server has, and returns how
+// long that took. Zones are absolute names.
+func (r *Rig) MeasureSerials(ctx context.Context, zones ...string) (time.Duration, error) {
 	began := time.Now()
 	all := &errgroup.Group{}
 	for _, server := range r.Servers {
-		all.Go(func() error { return r.serials(ctx, server, zones) })
+		all.Go(func() error { return r.querySerials(ctx, server, zones) })
 	}
 	err := all.Wait()
 	return time.Since(began), err
 }
 
-// questions is how many questions our API server has under way to one server.
-const questions = 32
+// maxQuestions is how many questions our API server has under way to one server.
+const maxQuestions = 32
 
-func (r *Rig) serials(ctx context.Context, server netip.AddrPort, zones []string) error {
+func (r *Rig) querySerials(ctx context.Context, server netip.AddrPort, zones []string) error {
 	asking, ctx := errgroup.WithContext(ctx)
-	asking.SetLimit(questions)
+	asking.SetLimit(maxQuestions)
 	for _, zone := range zones {
 		asking.Go(func() error {
-			_, err := r.soa(ctx, server, zone)
+			_, err := r.querySOA(ctx, server, zone)
 			return err
 		})
 	}
 	return asking.Wait()
 }
 
-// InSync reads a list of SyncStatus objects and fails unless there are so many, all of them in step on three servers.
-func (r *Rig) InSync(ctx context.Context, path string, count int) (*syncv1.SyncStatusList, error) {
-	body, _, err := r.Read(ctx, path)
+// ListInSync reads a list of SyncStatus objects and fails unless there are so many, all of them in sync on three servers.
+func (r *Rig) ListInSync(ctx context.Context, path string, count int) (*syncv1.SyncStatusList, error) {
+	body, _, err := r.ReadPath(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Result notes what [Main] prints last: a line that begins with RESULT. Ours and reference are in the given unit; what
+// AddResult notes what [Main] prints last: a line that begins with RESULT. Ours and reference are in the given unit; what
 // says what the reference is.
-func (r *Rig) Result(name string, ours, reference float64, unit, what string) {
+func (r *Rig) AddResult(name string, ours, reference float64, unit, what string) {
 	r.results = append(r.results, fmt.Sprintf("RESULT %s ratio=%s ours=%s %s reference=%s %s (%s)",
-		name, digits(ours/reference), digits(ours), unit, digits(reference), unit, what))
+		name, formatNumber(ours/reference), formatNumber(ours), unit, formatNumber(reference), unit, what))
 }
 
-// digits shows three digits or all before the point.
-func digits(v float64) string {
+// formatNumber shows three digits or all before the point.
+func formatNumber(v float64) string {
 	if v >= 100 || v == 0 {
 		return fmt.Sprintf("%.0f", v)
 	}
@@ -31,17 +31,17 @@ func (r *Rig) printResults() {
 // Times are durations of one thing, measured again and again.
 type Times []time.Duration
 
-// Quantile is the value that the fraction q of all does not exceed (nearest rank).
+// Quantile returns the value that the fraction q of all does not exceed (nearest rank).
 func (t Times) Quantile(q float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(t))
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// String shows the quantiles that the goals are about.
+// String returns the quantiles that the goals are about.
 func (t Times) String() string {
 	return fmt.Sprintf("p50 %.1f ms, p95 %.1f ms, p99 %.1f ms, worst %.1f ms of %d",
-		Ms(t.Quantile(.5)), Ms(t.Quantile(.95)), Ms(t.Quantile(.99)), Ms(t.Quantile(1)), len(t))
+		Milliseconds(t.Quantile(.5)), Milliseconds(t.Quantile(.95)), Milliseconds(t.Quantile(.99)), Milliseconds(t.Quantile(1)), len(t))
 }
 
-// Ms is a duration in milliseconds.
-func Ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// Milliseconds returns a duration in milliseconds.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -41,11 +41,11 @@ type Rig struct {
 	http    *http.Client
 	pods    []corev1.Pod
 	results []string
-	// began is when the controller that a run goes by was started.
-	began time.Time
+	// controllerStarted is when the controller that a run goes by was started.
+	controllerStarted time.Time
 }
 
-func connect(name string) (*Rig, error) {
+func connectRig(name string) (*Rig, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func connect(name string) (*Rig, error) {
 	return &Rig{Client: c, Namespace: "bench-" + name, name: name, config: config, http: plain}, nil
 }
 
-func (r *Rig) makeNamespace(ctx context.Context) error {
+func (r *Rig) createNamespace(ctx context.Context) error {
 	err := r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}})
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("namespace %s is left from an interrupted run; remove it with: %s", r.Namespace, clearCommand(r.name))
@@ -77,12 +77,12 @@ func (r *Rig) makeNamespace(ctx context.Context) error {
 // startFleet declares the fleet and waits until each of its servers is ready.
 func (r *Rig) startFleet(ctx context.Context) error {
 	one, two := int32(1), int32(2)
-	cluster := &v1beta1.Bind9Cluster{ObjectMeta: r.Meta(clusterName, nil)}
+	cluster := &v1beta1.Bind9Cluster{ObjectMeta: r.ObjectMeta(clusterName, nil)}
 	cluster.Spec.Primary, cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: &one}, &v1beta1.RoleConfig{Replicas: &two}
 	if err := r.Client.Create(ctx, cluster); err != nil {
 		return err
 	}
-	return Within(ctx, 3*time.Minute, 100*time.Millisecond, func() error { return r.findServers(ctx) })
+	return PollUntil(ctx, 3*time.Minute, 100*time.Millisecond, func() error { return r.findServers(ctx) })
 }
 
 func (r *Rig) findServers(ctx context.Context) error {
@@ -93,7 +93,7 @@ func (r *Rig) findServers(ctx context.Context) error {
 	r.Servers, r.pods = nil, pods.Items
 	for _, pod := range pods.Items {
 		address, err := netip.ParseAddr(pod.Status.PodIP)
-		if err != nil || !ready(&pod) {
+		if err != nil || !podReady(&pod) {
 			return fmt.Errorf("pod %s is not ready", pod.Name)
 		}
 		r.Servers = append(r.Servers, netip.AddrPortFrom(address, named.Port))
@@ -107,7 +107,7 @@ func (r *Rig) findServers(ctx context.Context) error {
 	return errors.Join(r.readKey(ctx, named.KeyUpdate, &r.Update), r.readKey(ctx, named.KeyTransfer, &r.Transfer))
 }
 
-func ready(pod *corev1.Pod) bool {
+func podReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue
@@ -126,13 +126,13 @@ func (r *Rig) readKey(ctx context.Context, role named.KeyRole, key **wire.Key) e
 	return err
 }
 
-// Meta is the metadata of an object of the rig.
-func (r *Rig) Meta(name string, labels map[string]string) metav1.ObjectMeta {
+// ObjectMeta returns the metadata of an object of the rig.
+func (r *Rig) ObjectMeta(name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: r.Namespace, Name: name, Labels: labels}
 }
 
-// Within repeats check, with a pause in between, until it returns nil; after the limit it gives up with check's error.
-func Within(ctx context.Context, limit, pause time.Duration, check func() error) error {
+// PollUntil repeats check, with a pause in between, until it returns nil; after the limit it gives up with check's error.
+func PollUntil(ctx context.Context, limit, pause time.Duration, check func() error) error {
 	deadline := time.Now().Add(limit)
 	for {
 		err := check()

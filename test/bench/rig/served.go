@@ -13,30 +13,30 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// look is how often a server is asked for its serial.
-const look = 5 * time.Millisecond
+// serialInterval is how often a server is asked for its serial.
+const serialInterval = 5 * time.Millisecond
 
 // Follower keeps up with what the servers serve of one zone, by SOA and IXFR.
 type Follower struct {
-	rig  *Rig
-	apex string
-	want []Address
-	at   []*follower
+	rig   *Rig
+	apex  string
+	want  []Address
+	views []*serverView
 }
 
-// follower is a Follower's view of one server.
-type follower struct {
+// serverView is a Follower's view of one server.
+type serverView struct {
 	server  netip.AddrPort
 	soa     *rrset.SOA
 	missing map[Address]struct{}
 }
 
-// Follow reads the zone from every server once; Served then costs only what changes.
-func (r *Rig) Follow(ctx context.Context, zone string, want []Address) (*Follower, error) {
+// FollowZone reads the zone from every server once; Served then costs only what changes.
+func (r *Rig) FollowZone(ctx context.Context, zone string, want []Address) (*Follower, error) {
 	f := &Follower{rig: r, apex: zone + ".", want: want}
 	for _, server := range r.Servers {
-		one := &follower{server: server}
-		f.at = append(f.at, one)
+		one := &serverView{server: server}
+		f.views = append(f.views, one)
 		if err := f.catchUp(ctx, one); err != nil {
 			return nil, err
 		}
@@ -44,22 +44,22 @@ func (r *Rig) Follow(ctx context.Context, zone string, want []Address) (*Followe
 	return f, nil
 }
 
-// Served waits until every server serves all that is wanted, and returns when the last of them was seen to.
-func (f *Follower) Served(ctx context.Context, limit time.Duration) (time.Time, error) {
+// WaitServed waits until every server serves all that is wanted, and returns when the last of them was seen to.
+func (f *Follower) WaitServed(ctx context.Context, limit time.Duration) (time.Time, error) {
 	type outcome struct {
 		at  time.Time
 		err error
 	}
-	done := make(chan outcome, len(f.at))
-	for _, one := range f.at {
+	done := make(chan outcome, len(f.views))
+	for _, one := range f.views {
 		go func() {
-			at, err := f.served(ctx, one, limit)
+			at, err := f.waitServedBy(ctx, one, limit)
 			done <- outcome{at, err}
 		}()
 	}
 	var last time.Time
 	var errs []error
-	for range f.at {
+	for range f.views {
 		o := <-done
 		errs = append(errs, o.err)
 		if o.at.After(last) {
@@ -69,18 +69,18 @@ func (f *Follower) Served(ctx context.Context, limit time.Duration) (time.Time, 
 	return last, errors.Join(errs...)
 }
 
-func (f *Follower) served(ctx context.Context, one *follower, limit time.Duration) (at time.Time, err error) {
+func (f *Follower) waitServedBy(ctx context.Context, one *serverView, limit time.Duration) (at time.Time, err error) {
 	at = time.Now()
-	err = Within(ctx, limit, look, func() error {
+	err = PollUntil(ctx, limit, serialInterval, func() error {
 		if len(one.missing) == 0 {
 			return nil
 		}
-		soa, err := f.rig.soa(ctx, one.server, f.apex)
+		soa, err := f.rig.querySOA(ctx, one.server, f.apex)
 		if err != nil {
 			return err
 		}
 		if soa.Serial != one.soa.Serial {
-			// The answer came before the transfer that tells what it stands for.
+			// The answer came before the transfer that shows what it stands for.
 			at = time.Now()
 			if err := f.catchUp(ctx, one); err != nil {
 				return err
@@ -97,7 +97,7 @@ func (f *Follower) served(ctx context.Context, one *follower, limit time.Duratio
 	return at, err
 }
 
-func (f *Follower) catchUp(ctx context.Context, one *follower) error {
+func (f *Follower) catchUp(ctx context.Context, one *serverView) error {
 	result, err := wire.Transfer(ctx, one.server, f.apex, one.soa, f.rig.Transfer)
 	if err != nil {
 		return err
@@ -107,19 +107,19 @@ func (f *Follower) catchUp(ctx context.Context, one *follower) error {
 		for _, a := range f.want {
 			one.missing[a] = struct{}{}
 		}
-		one.strike(result.Records)
+		one.removeServed(result.Records)
 	}
 	for _, d := range result.Deltas {
-		if err := f.restore(one, d.Deleted); err != nil {
+		if err := f.rejectDeletions(one, d.Deleted); err != nil {
 			return err
 		}
-		one.strike(d.Added)
+		one.removeServed(d.Added)
 	}
 	one.soa = &result.SOA
 	return nil
 }
 
-func (o *follower) strike(records []wire.Record) {
+func (o *serverView) removeServed(records []wire.Record) {
 	for _, r := range records {
 		if r.Type == dns.TypeA {
 			delete(o.missing, Address{Name: r.Name, IP: r.Rdata})
@@ -127,8 +127,8 @@ func (o *follower) strike(records []wire.Record) {
 	}
 }
 
-// restore fails on a deletion: what a benchmark adds stays.
-func (f *Follower) restore(one *follower, deleted []wire.Record) error {
+// rejectDeletions fails on a deletion: what a benchmark adds stays.
+func (f *Follower) rejectDeletions(one *serverView, deleted []wire.Record) error {
 	for _, r := range deleted {
 		if r.Type == dns.TypeA {
 			return fmt.Errorf("%s has deleted %s A %s", one.server, r.Name, r.Rdata)
@@ -137,10 +137,10 @@ func (f *Follower) restore(one *follower, deleted []wire.Record) error {
 	return nil
 }
 
-// Check transfers the whole zone from every server: the increments that were followed may not have told the truth.
-func (f *Follower) Check(ctx context.Context) error {
+// CheckTransfer transfers the whole zone from every server: the increments that were followed may have been wrong.
+func (f *Follower) CheckTransfer(ctx context.Context) error {
 	var errs []error
-	for _, one := range f.at {
+	for _, one := range f.views {
 		one.soa = nil
 		err := f.catchUp(ctx, one)
 		if err == nil && len(one.missing) > 0 {

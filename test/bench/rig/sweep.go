@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// askers is how many questions of a sweep are under way at once.
-const askers = 8
+// sweepWorkers is how many questions of a sweep are under way at once.
+const sweepWorkers = 8
 
-// Sweep asks every server for every name, again and again until each has answered with the address, and returns when the
+// SweepServers asks every server for every name, again and again until each has answered with the address, and returns when the
 // last of them did. A name that a server has answered is not asked for again.
-func Sweep(ctx context.Context, servers []netip.AddrPort, wanted []Address, limit time.Duration) (time.Time, error) {
-	left := make([]question, 0, len(servers)*len(wanted))
+func SweepServers(ctx context.Context, servers []netip.AddrPort, wanted []Address, limit time.Duration) (time.Time, error) {
+	left := make([]pendingQuery, 0, len(servers)*len(wanted))
 	for _, a := range wanted {
 		for _, s := range servers {
-			left = append(left, question{s, a})
+			left = append(left, pendingQuery{s, a})
 		}
 	}
 	all := len(left)
 	said, last := time.Now(), time.Now()
-	err := Within(ctx, limit, 20*time.Millisecond, func() error {
+	err := PollUntil(ctx, limit, 20*time.Millisecond, func() error {
 		before := len(left)
-		left = unanswered(ctx, left)
+		left = askPending(ctx, left)
 		if len(left) < before {
 			last = time.Now()
 		}
@@ -40,38 +40,38 @@ func Sweep(ctx context.Context, servers []netip.AddrPort, wanted []Address, limi
 	return last, err
 }
 
-type question struct {
+type pendingQuery struct {
 	server netip.AddrPort
 	wanted Address
 }
 
-// unanswered asks a chunk of the questions and returns those that are still open, the ones just asked in vain at the end.
-func unanswered(ctx context.Context, questions []question) []question {
+// askPending asks a chunk of the questions and returns those that are still open, the ones just asked in vain at the end.
+func askPending(ctx context.Context, questions []pendingQuery) []pendingQuery {
 	failed := make([]bool, len(questions))
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range askers {
+	for range sweepWorkers {
 		wg.Go(func() {
 			for i := range next {
 				q := questions[i]
-				failed[i] = Answers(ctx, q.server, q.wanted.Name, q.wanted.IP) != nil
+				failed[i] = CheckAnswer(ctx, q.server, q.wanted.Name, q.wanted.IP) != nil
 			}
 		})
 	}
-	asked := min(len(questions), chunk)
+	asked := min(len(questions), sweepChunk)
 	for i := range asked {
 		next <- i
 	}
 	close(next)
 	wg.Wait()
-	var left []question
+	var left []pendingQuery
 	for i := range asked {
 		if failed[i] {
 			left = append(left, questions[i])
 		}
 	}
-	return append(append([]question{}, questions[asked:]...), left...)
+	return append(append([]pendingQuery{}, questions[asked:]...), left...)
 }
 
-// chunk is how many questions are asked before there is a pause.
-const chunk = 300
+// sweepChunk is how many questions are asked before there is a pause.
+const sweepChunk = 300

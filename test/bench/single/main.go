@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-dns/lockstep/test/bench/rig"
 )
 
-// rest is how long nothing happens before each change.
-const rest = 200 * time.Millisecond
+// pause is how long nothing happens before each change.
+const pause = 200 * time.Millisecond
 
 const (
 	object = "single"
@@ -33,29 +33,29 @@ var (
 	form    = flag.String("form", "endpoints", "form of the objects that declare the records: objects, addresses or endpoints")
 )
 
-func main() { rig.Main("single", run) }
+func main() { rig.Main("single", measureChanges) }
 
-func run(ctx context.Context, r *rig.Rig) error {
+func measureChanges(ctx context.Context, r *rig.Rig) error {
 	form, err := rig.ParseForm(*form)
 	if err != nil {
 		return err
 	}
-	b := &bench{Rig: r, form: form, provider: rfc2136.New(rfc2136.Options{})}
+	b := &singleBench{Rig: r, form: form, provider: rfc2136.New(rfc2136.Options{})}
 	defer b.provider.Close()
-	if err := b.setUp(ctx); err != nil {
+	if err := b.createRecords(ctx); err != nil {
 		return err
 	}
 	// In turn, so that whatever else the machine does weighs on both, and each on a zone at rest.
 	var ours, reference rig.Times
 	for i := range *changes {
-		time.Sleep(rest)
-		d, err := b.throughLockstep(ctx, i)
+		time.Sleep(pause)
+		d, err := b.measureLockstep(ctx, i)
 		if err != nil {
 			return err
 		}
 		ours = append(ours, d)
-		time.Sleep(rest)
-		if d, err = b.bare(ctx, i); err != nil {
+		time.Sleep(pause)
+		if d, err = b.measureBareUpdate(ctx, i); err != nil {
 			return err
 		}
 		reference = append(reference, d)
@@ -63,61 +63,61 @@ func run(ctx context.Context, r *rig.Rig) error {
 	fmt.Println("through Lockstep:", ours)
 	fmt.Println("bare UPDATE:     ", reference)
 	what := fmt.Sprintf("bare UPDATE until all three servers answer; %d changes in a zone of %d %s", *changes, *records, form)
-	r.Result("single-p99", rig.Ms(ours.Quantile(.99)), rig.Ms(reference.Quantile(.99)), "ms", what)
-	r.Result("single", rig.Ms(ours.Quantile(.5)), rig.Ms(reference.Quantile(.5)), "ms", "median "+what)
+	r.AddResult("single-p99", rig.Milliseconds(ours.Quantile(.99)), rig.Milliseconds(reference.Quantile(.99)), "ms", what)
+	r.AddResult("single", rig.Milliseconds(ours.Quantile(.5)), rig.Milliseconds(reference.Quantile(.5)), "ms", "median "+what)
 	return nil
 }
 
-type bench struct {
+type singleBench struct {
 	*rig.Rig
 	form     rig.Form
 	provider *rfc2136.Provider
 	changing client.Object
 }
 
-// setUp declares the zone and its records and waits until all is done that follows from them.
-func (b *bench) setUp(ctx context.Context) error {
-	if err := b.MakeZone(ctx, object, zone); err != nil {
+// createRecords declares the zone and its records and waits until all is done that follows from them.
+func (b *singleBench) createRecords(ctx context.Context) error {
+	if err := b.CreateZone(ctx, object, zone); err != nil {
 		return err
 	}
-	before, err := b.Controller(ctx)
+	before, err := b.ControllerState(ctx)
 	if err != nil {
 		return err
 	}
-	wanted := b.form.Wanted(zone, *records)
+	wanted := b.form.WantedRecords(zone, *records)
 	// The changing one is of the same form, and has an object of its own.
 	changing := rig.Address{Name: "changing." + apex, IP: "192.0.2.1"}
-	b.changing = b.Declare(b.form, object+"-changing", zone, []rig.Address{changing})[0]
-	b.changing.SetLabels(rig.Labels(object))
-	peak := b.Peak(ctx)
-	creation, err := b.Create(ctx, append(b.Declare(b.form, object, zone, wanted), b.changing))
+	b.changing = b.DeclareRecords(b.form, object+"-changing", zone, []rig.Address{changing})[0]
+	b.changing.SetLabels(rig.ZoneLabels(object))
+	peak := b.TrackPeakMemory(ctx)
+	creation, err := b.CreateAll(ctx, append(b.DeclareRecords(b.form, object, zone, wanted), b.changing))
 	if err != nil {
 		return err
 	}
 	fmt.Printf("a zone of %d records: %s\n", *records, creation)
-	f, err := b.Follow(ctx, zone, wanted)
+	f, err := b.FollowZone(ctx, zone, wanted)
 	if err != nil {
 		return err
 	}
-	served, err := f.Served(ctx, 20*time.Minute)
+	served, err := f.WaitServed(ctx, 20*time.Minute)
 	if err != nil {
 		return err
 	}
-	if err := f.Check(ctx); err != nil {
+	if err := f.CheckTransfer(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("served everywhere %.1f s after the last object\n", max(0, served.Sub(creation.Ended)).Seconds())
-	if err := b.Quiet(ctx, 5*time.Second); err != nil {
+	if err := b.WaitQuiet(ctx, 5*time.Second); err != nil {
 		return err
 	}
-	after, err := b.Controller(ctx)
+	after, err := b.ControllerState(ctx)
 	fmt.Printf("status written %.0f s later; controller: %.1f s of CPU, memory %.0f MiB before, %.0f MiB at most, %.0f MiB now\n",
 		(time.Since(served) - 5*time.Second).Seconds(), after.CPU-before.CPU, rig.MiB(before.Resident), rig.MiB(peak()), rig.MiB(after.Resident))
 	return err
 }
 
-// throughLockstep changes the object and measures from the API server's answer on.
-func (b *bench) throughLockstep(ctx context.Context, i int) (time.Duration, error) {
+// measureLockstep changes the object and measures from the API server's answer on.
+func (b *singleBench) measureLockstep(ctx context.Context, i int) (time.Duration, error) {
 	address := fmt.Sprintf("172.16.%d.%d", i/250, i%250+1)
 	patch := fmt.Appendf(nil, `{"spec":{"ipv4Addresses":[%q]}}`, address)
 	if b.form == rig.Endpoints {
@@ -126,12 +126,12 @@ func (b *bench) throughLockstep(ctx context.Context, i int) (time.Duration, erro
 	if err := b.Client.Patch(ctx, b.changing, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		return 0, err
 	}
-	return b.Until(ctx, "changing."+apex, address)
+	return b.WaitAnswered(ctx, "changing."+apex, address)
 }
 
-// bare changes another name on the primary directly.
-func (b *bench) bare(ctx context.Context, i int) (time.Duration, error) {
-	have, err := b.SOA(ctx, apex)
+// measureBareUpdate changes another name on the primary directly.
+func (b *singleBench) measureBareUpdate(ctx context.Context, i int) (time.Duration, error) {
+	have, err := b.PrimarySOA(ctx, apex)
 	if err != nil {
 		return 0, err
 	}
@@ -143,6 +143,6 @@ func (b *bench) bare(ctx context.Context, i int) (time.Duration, error) {
 	if _, err := b.provider.Apply(ctx, rfc2136.Target{Server: b.Primary, Zone: apex, Key: b.Update}, plan.Changes{Create: []rrset.RRset{set}}, have, want); err != nil {
 		return 0, err
 	}
-	_, err = b.Until(ctx, set.Name, address)
+	_, err = b.WaitAnswered(ctx, set.Name, address)
 	return time.Since(began), err
 }

@@ -19,74 +19,74 @@ var (
 	window  = flag.Duration("window", 2*time.Minute, "how long to look, at the zone without records and at the one with them")
 )
 
-func main() { rig.Main("steady", run) }
+func main() { rig.Main("steady", measureSteadyState) }
 
-func run(ctx context.Context, r *rig.Rig) error {
+func measureSteadyState(ctx context.Context, r *rig.Rig) error {
 	form, err := rig.ParseForm(*form)
 	if err != nil {
 		return err
 	}
-	if err := r.MakeZone(ctx, "steady", zone); err != nil {
+	if err := r.CreateZone(ctx, "steady", zone); err != nil {
 		return err
 	}
-	empty, err := observe(ctx, r)
+	empty, err := measureRates(ctx, r)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("without records: %s\n", empty)
-	wanted := form.Wanted(zone, *records)
-	if _, err := r.Create(ctx, r.Declare(form, "steady", zone, wanted)); err != nil {
+	wanted := form.WantedRecords(zone, *records)
+	if _, err := r.CreateAll(ctx, r.DeclareRecords(form, "steady", zone, wanted)); err != nil {
 		return err
 	}
-	f, err := r.Follow(ctx, zone, wanted)
+	f, err := r.FollowZone(ctx, zone, wanted)
 	if err != nil {
 		return err
 	}
-	if _, err := f.Served(ctx, 10*time.Minute); err != nil {
+	if _, err := f.WaitServed(ctx, 10*time.Minute); err != nil {
 		return err
 	}
-	full, err := observe(ctx, r)
+	full, err := measureRates(ctx, r)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%d records: %s\n", *records, full)
-	if err := f.Check(ctx); err != nil {
+	if err := f.CheckTransfer(ctx); err != nil {
 		return err
 	}
-	r.Result("steady", full.cpu, 60, "s/min",
+	r.AddResult("steady", full.cpu, 60, "s/min",
 		fmt.Sprintf("one core; %d records: %.1f queries and %.1f writes a minute; without records: %.3f s, %.1f queries and %.1f writes",
 			*records, full.queries, full.writes, empty.cpu, empty.queries, empty.writes))
 	return nil
 }
 
-// rates are per minute.
-type rates struct{ cpu, queries, other, writes, resident float64 }
+// minuteRates are per minute.
+type minuteRates struct{ cpu, queries, other, writes, resident float64 }
 
-// core is the share of one core, in percent.
-func (x rates) core() float64 { return x.cpu / 60 * 100 }
+// corePercent returns the share of one core, in percent.
+func (x minuteRates) corePercent() float64 { return x.cpu / 60 * 100 }
 
-func (x rates) String() string {
+func (x minuteRates) String() string {
 	return fmt.Sprintf("controller %.3f s of CPU a minute (%.2f %% of a core), %.0f MiB; BIND %.1f queries and %.1f NOTIFYs and UPDATEs a minute; %.1f writes to the API server a minute",
-		x.cpu, x.core(), rig.MiB(x.resident), x.queries, x.other, x.writes)
+		x.cpu, x.corePercent(), rig.MiB(x.resident), x.queries, x.other, x.writes)
 }
 
-// observe waits until all is done and counts from then on.
-func observe(ctx context.Context, r *rig.Rig) (rates, error) {
-	if err := r.Quiet(ctx, 5*time.Second); err != nil {
-		return rates{}, err
+// measureRates waits until all is done and counts from then on.
+func measureRates(ctx context.Context, r *rig.Rig) (minuteRates, error) {
+	if err := r.WaitQuiet(ctx, 5*time.Second); err != nil {
+		return minuteRates{}, err
 	}
-	before, err := take(ctx, r)
+	before, err := readCounters(ctx, r)
 	if err != nil {
-		return rates{}, err
+		return minuteRates{}, err
 	}
 	select {
 	case <-ctx.Done():
-		return rates{}, ctx.Err()
+		return minuteRates{}, ctx.Err()
 	case <-time.After(*window):
 	}
-	after, err := take(ctx, r)
+	after, err := readCounters(ctx, r)
 	minutes := after.at.Sub(before.at).Minutes()
-	return rates{
+	return minuteRates{
 		cpu:      (after.controller.CPU - before.controller.CPU) / minutes,
 		queries:  (after.questions.Query - before.questions.Query) / minutes,
 		other:    (after.questions.Notify + after.questions.Update - before.questions.Notify - before.questions.Update) / minutes,
@@ -95,21 +95,21 @@ func observe(ctx context.Context, r *rig.Rig) (rates, error) {
 	}, err
 }
 
-type counters struct {
+type counterReadings struct {
 	at         time.Time
 	controller rig.Controller
 	questions  rig.Questions
 	writes     float64
 }
 
-func take(ctx context.Context, r *rig.Rig) (c counters, err error) {
-	if c.questions, err = r.Questions(ctx); err != nil {
+func readCounters(ctx context.Context, r *rig.Rig) (c counterReadings, err error) {
+	if c.questions, err = r.CountQuestions(ctx); err != nil {
 		return c, err
 	}
-	if c.writes, err = r.Writes(ctx); err != nil {
+	if c.writes, err = r.CountWrites(ctx); err != nil {
 		return c, err
 	}
-	c.controller, err = r.Controller(ctx)
+	c.controller, err = r.ControllerState(ctx)
 	c.at = time.Now()
 	return c, err
 }

@@ -29,35 +29,35 @@ var (
 	limit   = flag.Duration("limit", 30*time.Minute, "when to give up")
 )
 
-func main() { rig.Main("zones", run) }
+func main() { rig.Main("zones", measureZones) }
 
-func run(ctx context.Context, r *rig.Rig) error {
+func measureZones(ctx context.Context, r *rig.Rig) error {
 	names := make([]string, *count)
 	wanted := make([]rig.Address, *count)
 	for i := range names {
 		names[i] = fmt.Sprintf("z-%d.example", i)
 		wanted[i] = rig.Address{Name: "www." + names[i] + ".", IP: address}
 	}
-	bare, err := reference(ctx, names, wanted)
+	bare, err := measureBareBIND(ctx, names, wanted)
 	if err != nil {
 		return err
 	}
-	ours, err := through(ctx, r, names, wanted)
+	ours, err := measureLockstep(ctx, r, names, wanted)
 	if err != nil {
 		return err
 	}
-	r.Result("zones", ours.Seconds(), bare.Seconds(), "s",
+	r.AddResult("zones", ours.Seconds(), bare.Seconds(), "s",
 		fmt.Sprintf("BIND's own addzone on three servers until all serve %d zones", *count))
-	if err := list(ctx, r, names); err != nil {
+	if err := measureList(ctx, r, names); err != nil {
 		return err
 	}
-	if err := change(ctx, r, names); err != nil {
+	if err := measureChanges(ctx, r, names); err != nil {
 		return err
 	}
-	return restart(ctx, r)
+	return measureRestart(ctx, r)
 }
 
-func reference(ctx context.Context, names []string, wanted []rig.Address) (time.Duration, error) {
+func measureBareBIND(ctx context.Context, names []string, wanted []rig.Address) (time.Duration, error) {
 	bare, err := rig.StartBare(ctx)
 	if err != nil {
 		return 0, err
@@ -68,50 +68,50 @@ func reference(ctx context.Context, names []string, wanted []rig.Address) (time.
 		return 0, err
 	}
 	fmt.Printf("bare BIND: %d zones added in %.2f s\n", len(names), time.Since(began).Seconds())
-	at, err := rig.Sweep(ctx, bare.Servers(), wanted, *limit)
+	at, err := rig.SweepServers(ctx, bare.Addresses(), wanted, *limit)
 	fmt.Printf("bare BIND: all served everywhere after %.2f s\n", at.Sub(began).Seconds())
 	return at.Sub(began), err
 }
 
-func through(ctx context.Context, r *rig.Rig, names []string, wanted []rig.Address) (time.Duration, error) {
-	before, err := r.Controller(ctx)
+func measureLockstep(ctx context.Context, r *rig.Rig, names []string, wanted []rig.Address) (time.Duration, error) {
+	before, err := r.ControllerState(ctx)
 	if err != nil {
 		return 0, err
 	}
 	objects := make([]client.Object, 0, 2*len(names))
 	for i, name := range names {
-		record := &v1beta1.ARecord{ObjectMeta: r.Meta(fmt.Sprintf("www-%d", i), rig.Labels(object(i)))}
+		record := &v1beta1.ARecord{ObjectMeta: r.ObjectMeta(fmt.Sprintf("www-%d", i), rig.ZoneLabels(zoneObject(i)))}
 		record.Spec.Name, record.Spec.IPv4Addresses = "www", []string{address}
-		objects = append(objects, r.Zone(object(i), name), record)
+		objects = append(objects, r.NewZone(zoneObject(i), name), record)
 	}
-	peak := r.Peak(ctx)
-	creation, err := r.Create(ctx, objects)
+	peak := r.TrackPeakMemory(ctx)
+	creation, err := r.CreateAll(ctx, objects)
 	if err != nil {
 		return 0, err
 	}
 	fmt.Printf("%d zones: %s\n", len(names), creation)
-	at, err := rig.Sweep(ctx, r.Servers, wanted, *limit)
+	at, err := rig.SweepServers(ctx, r.Servers, wanted, *limit)
 	if err != nil {
 		return 0, err
 	}
 	ours := max(0, at.Sub(creation.Ended))
 	fmt.Printf("served everywhere %.1f s after the last object, %.1f s after the first\n", ours.Seconds(), at.Sub(creation.Began).Seconds())
-	if err := r.Quiet(ctx, 5*time.Second); err != nil {
+	if err := r.WaitQuiet(ctx, 5*time.Second); err != nil {
 		return 0, err
 	}
-	after, err := r.Controller(ctx)
+	after, err := r.ControllerState(ctx)
 	fmt.Printf("status written %.0f s later; controller: %.1f s of CPU, memory %.0f MiB before, %.0f MiB at most, %.0f MiB now: %.1f KiB a zone\n",
 		(time.Since(at) - 5*time.Second).Seconds(), after.CPU-before.CPU, rig.MiB(before.Resident), rig.MiB(peak()), rig.MiB(after.Resident),
 		(after.Resident-before.Resident)/1024/float64(len(names)))
 	return ours, err
 }
 
-// list asks for the SyncStatus of all zones, beside bare questions for their serials at the same servers. Answers that are
+// measureList asks for the SyncStatus of all zones, beside bare questions for their serials at the same servers. Answers that are
 // not older than a second are not asked for again: that long is waited in between.
-func list(ctx context.Context, r *rig.Rig, names []string) error {
-	path := r.SyncStatuses("") + "?fieldSelector=kind%3DDNSZone"
-	err := rig.Within(ctx, time.Minute, time.Second, func() error {
-		_, err := r.InSync(ctx, path, len(names))
+func measureList(ctx context.Context, r *rig.Rig, names []string) error {
+	path := r.SyncStatusPath("") + "?fieldSelector=kind%3DDNSZone"
+	err := rig.PollUntil(ctx, time.Minute, time.Second, func() error {
+		_, err := r.ListInSync(ctx, path, len(names))
 		return err
 	})
 	if err != nil {
@@ -124,42 +124,42 @@ func list(ctx context.Context, r *rig.Rig, names []string) error {
 	var ours, hop, round rig.Times
 	for range *lists {
 		time.Sleep(1200 * time.Millisecond)
-		_, took, err := r.Read(ctx, path)
+		_, took, err := r.ReadPath(ctx, path)
 		if err != nil {
 			return err
 		}
 		ours = append(ours, took)
-		if took, err = r.Hop(ctx); err != nil {
+		if took, err = r.MeasureHop(ctx); err != nil {
 			return err
 		}
 		hop = append(hop, took)
-		if took, err = r.Serials(ctx, absolute...); err != nil {
+		if took, err = r.MeasureSerials(ctx, absolute...); err != nil {
 			return err
 		}
 		round = append(round, took)
 	}
 	fmt.Printf("LIST of %d zones on three servers: %s\n", len(names), ours)
 	fmt.Println("the same bare questions for serials: ", round)
-	r.Result("list-zones", rig.Ms(ours.Quantile(.5)), rig.Ms(hop.Quantile(.5)+round.Quantile(.5)), "ms",
+	r.AddResult("list-zones", rig.Milliseconds(ours.Quantile(.5)), rig.Milliseconds(hop.Quantile(.5)+round.Quantile(.5)), "ms",
 		fmt.Sprintf("%d bare parallel SOA questions and the hop to an aggregated API; medians", len(names)*len(r.Servers)))
 	return nil
 }
 
-func object(i int) string { return fmt.Sprintf("z-%d", i) }
+func zoneObject(i int) string { return fmt.Sprintf("z-%d", i) }
 
-// change measures changes of the record of one zone, spread over the zones.
-func change(ctx context.Context, r *rig.Rig, names []string) error {
+// measureChanges measures changes of the record of one zone, spread over the zones.
+func measureChanges(ctx context.Context, r *rig.Rig, names []string) error {
 	var times rig.Times
 	for i := range *changes {
 		time.Sleep(200 * time.Millisecond)
 		zone := i * len(names) / *changes
 		next := fmt.Sprintf("172.16.%d.%d", i/250, i%250+1)
-		record := &v1beta1.ARecord{ObjectMeta: r.Meta(fmt.Sprintf("www-%d", zone), nil)}
+		record := &v1beta1.ARecord{ObjectMeta: r.ObjectMeta(fmt.Sprintf("www-%d", zone), nil)}
 		patch := fmt.Appendf(nil, `{"spec":{"ipv4Addresses":[%q]}}`, next)
 		if err := r.Client.Patch(ctx, record, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			return err
 		}
-		took, err := r.Until(ctx, "www."+names[zone]+".", next)
+		took, err := r.WaitAnswered(ctx, "www."+names[zone]+".", next)
 		if err != nil {
 			return err
 		}
@@ -169,9 +169,9 @@ func change(ctx context.Context, r *rig.Rig, names []string) error {
 	return nil
 }
 
-// restart deletes the controller's pods and waits until the next one has been over every zone.
-func restart(ctx context.Context, r *rig.Rig) error {
-	if err := r.Quiet(ctx, 5*time.Second); err != nil {
+// measureRestart deletes the controller's pods and waits until the next one has been over every zone.
+func measureRestart(ctx context.Context, r *rig.Rig) error {
+	if err := r.WaitQuiet(ctx, 5*time.Second); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -179,7 +179,7 @@ func restart(ctx context.Context, r *rig.Rig) error {
 		client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
 		return err
 	}
-	last, err := r.Restarted(ctx, *count, *limit)
+	last, err := r.WaitRestarted(ctx, *count, *limit)
 	if err != nil {
 		return fmt.Errorf("after a restart: %w", err)
 	}
