@@ -50,7 +50,7 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 ##@ Test
 
 # Packages with tests that need neither a cluster nor root.
-UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/...
+UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/model"
 )
 
 // copyOf is what one server holds of a zone: its serial and one line for each RRset but the SOA, sorted, such as
@@ -48,16 +49,10 @@ func transfer(ctx context.Context, server, zone string, key *wire.Key) (copyOf, 
 	}
 	c := copyOf{serial: result.SOA.Serial}
 	for h, rdata := range sets {
-		c.lines = append(c.lines, line(h.name, h.ttl, h.rrtype, rdata...))
+		c.lines = append(c.lines, model.Line(h.name, h.ttl, h.rrtype, rdata...))
 	}
 	slices.Sort(c.lines)
 	return c, nil
-}
-
-// line is how tests write an RRset.
-func line(name string, ttl uint32, rrtype string, rdata ...string) string {
-	slices.Sort(rdata)
-	return fmt.Sprintf("%s %d %s %s", name, ttl, rrtype, strings.Join(slices.Compact(rdata), " | "))
 }
 
 // copies reads the zone from every server, by pod name.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+
+	"github.com/lockstep-dns/lockstep/test/model"
 )
 
 // problems lists everything that is not as the model says.
@@ -22,10 +24,10 @@ func (w *world) problems(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	declared, verdicts := w.declared(), map[*declaration]verdict{}
+	declared, verdicts := w.declared(), map[*model.Declaration]model.Verdict{}
 	var problems []string
 	for _, z := range w.zones {
-		content, some := z.expect(declared[z], fallback)
+		content, some := z.Expect(declared[z], fallback)
 		serial, differences, err := w.serverProblems(ctx, z, content)
 		if err != nil {
 			return nil, err
@@ -34,7 +36,7 @@ func (w *world) problems(ctx context.Context) ([]string, error) {
 		programmed := 0
 		for d, v := range some {
 			verdicts[d] = v
-			if v.accepted() && !v.blocked {
+			if v.Accepted() && !v.Blocked {
 				programmed++
 			}
 		}
@@ -45,19 +47,19 @@ func (w *world) problems(ctx context.Context) ([]string, error) {
 }
 
 // serverProblems compares every server's copy of a zone with what it should hold.
-func (w *world) serverProblems(ctx context.Context, z *zoneState, content map[string]answer) (uint32, []string, error) {
+func (w *world) serverProblems(ctx context.Context, z *zoneState, content map[string]model.RRset) (uint32, []string, error) {
 	all, err := w.copies(ctx, z.dnsName(), w.transfer)
 	if err != nil {
 		return 0, nil, err
 	}
 	if len(all) != 4 {
-		return 0, []string{fmt.Sprintf("%d servers serve %s, want 4", len(all), z.name)}, nil
+		return 0, []string{fmt.Sprintf("%d servers serve %s, want 4", len(all), z.Name)}, nil
 	}
-	want := linesOf(content)
+	want := model.Lines(content)
 	var problems []string
 	for pod, c := range all {
 		for _, d := range difference(want, c.lines) {
-			problems = append(problems, fmt.Sprintf("%s %s: %s", pod, z.name, d))
+			problems = append(problems, fmt.Sprintf("%s %s: %s", pod, z.Name, d))
 		}
 	}
 	if len(problems) > 0 {
@@ -66,7 +68,7 @@ func (w *world) serverProblems(ctx context.Context, z *zoneState, content map[st
 	}
 	agreed, err := agree(all)
 	if err != nil {
-		problems = append(problems, fmt.Sprintf("%s: %v", z.name, err))
+		problems = append(problems, fmt.Sprintf("%s: %v", z.Name, err))
 	}
 	return agreed.serial, problems, nil
 }
@@ -74,10 +76,10 @@ func (w *world) serverProblems(ctx context.Context, z *zoneState, content map[st
 // zoneProblems compares a zone's status with what it should say.
 func (w *world) zoneProblems(ctx context.Context, z *zoneState, serial uint32, programmed, all int) []string {
 	o := &v1beta1.DNSZone{}
-	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: z.object}, o); err != nil {
+	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: z.Object}, o); err != nil {
 		return []string{err.Error()}
 	}
-	l := complaints{of: "DNSZone " + z.object}
+	l := complaints{of: "DNSZone " + z.Object}
 	s := o.Status
 	if programmed == all {
 		l.condition(s.Conditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded", o.Generation)
@@ -85,25 +87,25 @@ func (w *world) zoneProblems(ctx context.Context, z *zoneState, serial uint32, p
 		l.condition(s.Conditions, "Ready", metav1.ConditionFalse, "PartialReconciliation", o.Generation)
 	}
 	l.want(s.Serial != nil && uint32(*s.Serial) == serial, "status.serial, %d is served", serial) //nolint:gosec // a serial
-	l.want(int(s.ForeignRRsetsCount) == len(z.foreign), "foreignRRsetsCount %d, want %d", s.ForeignRRsetsCount, len(z.foreign))
+	l.want(int(s.ForeignRRsetsCount) == len(z.Foreign), "foreignRRsetsCount %d, want %d", s.ForeignRRsetsCount, len(z.Foreign))
 	return l.all
 }
 
 // objectProblems compares all objects of the namespace with those that should be there, and what they say of themselves.
-func (w *world) objectProblems(ctx context.Context, declared map[*zoneState][]*declaration, verdicts map[*declaration]verdict) ([]string, error) {
+func (w *world) objectProblems(ctx context.Context, declared map[*zoneState][]*model.Declaration, verdicts map[*model.Declaration]model.Verdict) ([]string, error) {
 	there, err := w.stored(ctx)
 	if err != nil {
 		return nil, err
 	}
-	outcomes := map[*thing][]outcome{}
+	outcomes := map[*model.Object][]outcome{}
 	for z, ds := range declared {
 		for _, d := range ds {
-			outcomes[d.by] = append(outcomes[d.by], outcome{z, d, verdicts[d]})
+			outcomes[d.By] = append(outcomes[d.By], outcome{z, d, verdicts[d]})
 		}
 	}
 	var problems []string
 	for _, t := range w.things {
-		key := t.kind + "/" + t.name
+		key := t.Kind + "/" + t.Name
 		switch o := there[key].(type) {
 		case nil:
 			problems = append(problems, key+" is gone")
@@ -123,7 +125,7 @@ func (w *world) objectProblems(ctx context.Context, declared map[*zoneState][]*d
 
 // stored lists the objects of the namespace that declare DNS data, by kind/name.
 func (w *world) stored(ctx context.Context) (map[string]client.Object, error) {
-	lists := map[string]client.ObjectList{endpointKind: &v1alpha1.DNSEndpointList{}}
+	lists := map[string]client.ObjectList{model.EndpointKind: &v1alpha1.DNSEndpointList{}}
 	for _, kind := range v1beta1.RecordKinds {
 		lists[kind.Kind] = kind.NewList().(client.ObjectList)
 	}
@@ -145,12 +147,12 @@ func (w *world) stored(ctx context.Context) (map[string]client.Object, error) {
 // outcome is what should have become of one declaration; the zone is nil when it belongs to none.
 type outcome struct {
 	zone        *zoneState
-	declaration *declaration
-	verdict     verdict
+	declaration *model.Declaration
+	verdict     model.Verdict
 }
 
-func recordProblems(r v1beta1.Record, t *thing, o outcome) []string {
-	l := complaints{of: t.kind + " " + t.name}
+func recordProblems(r v1beta1.Record, t *model.Object, o outcome) []string {
+	l := complaints{of: t.Kind + " " + t.Name}
 	s, generation := r.GetRecordStatus(), r.GetGeneration()
 	l.want(r.GetDeletionTimestamp() == nil, "it is being deleted")
 	l.want(r.GetAnnotations()[v1beta1.FormerNamesAnnotation] == "", "annotation former-names %q", r.GetAnnotations()[v1beta1.FormerNamesAnnotation])
@@ -161,14 +163,14 @@ func recordProblems(r v1beta1.Record, t *thing, o outcome) []string {
 		l.want(!controllerutil.ContainsFinalizer(r, v1beta1.Finalizer), "it has the finalizer and no zone")
 		return l.all
 	}
-	l.want(s.Zone == o.zone.dnsName() && s.ZoneRef != nil && s.ZoneRef.Name == o.zone.object, "zone %q, want %q", s.Zone, o.zone.dnsName())
+	l.want(s.Zone == o.zone.dnsName() && s.ZoneRef != nil && s.ZoneRef.Name == o.zone.Object, "zone %q, want %q", s.Zone, o.zone.dnsName())
 	l.want(r.GetAnnotations()[v1beta1.ZoneAnnotation] == o.zone.dnsName(), "annotation zone %q", r.GetAnnotations()[v1beta1.ZoneAnnotation])
 	l.want(controllerutil.ContainsFinalizer(r, v1beta1.Finalizer), "it has no finalizer")
 	l.want(s.ObservedGeneration == generation, "observedGeneration %d of %d", s.ObservedGeneration, generation)
 	l.judged(s.Conditions, o.verdict, generation)
-	if o.verdict.accepted() && !o.verdict.blocked {
+	if o.verdict.Accepted() && !o.verdict.Blocked {
 		l.condition(s.Conditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded", generation)
-		l.want(s.PublishedName+"." == o.declaration.name, "publishedName %q, want %s", s.PublishedName, o.declaration.name)
+		l.want(s.PublishedName+"." == o.declaration.Name, "publishedName %q, want %s", s.PublishedName, o.declaration.Name)
 	} else {
 		l.condition(s.Conditions, "Ready", metav1.ConditionFalse, "ReconcileFailed", generation)
 	}
@@ -184,11 +186,11 @@ func endpointProblems(e *v1alpha1.DNSEndpoint, outcomes []outcome) []string {
 	accepted, programmed := metav1.ConditionTrue, metav1.ConditionTrue
 	var rrsets []string
 	for _, o := range outcomes {
-		if o.zone == nil || !o.verdict.accepted() {
+		if o.zone == nil || !o.verdict.Accepted() {
 			accepted, programmed = metav1.ConditionFalse, metav1.ConditionFalse
-		} else if o.verdict.blocked {
+		} else if o.verdict.Blocked {
 			programmed = metav1.ConditionFalse
-		} else if rr := o.declaration.name + "/" + o.declaration.rrtype; !slices.Contains(rrsets, rr) {
+		} else if rr := o.declaration.Name + "/" + o.declaration.Type; !slices.Contains(rrsets, rr) {
 			rrsets = append(rrsets, rr)
 		}
 	}
@@ -228,16 +230,16 @@ func (l *complaints) condition(conditions []metav1.Condition, kind string, statu
 }
 
 // judged wants the conditions that a verdict leads to. Who lost is told to whom.
-func (l *complaints) judged(conditions []metav1.Condition, v verdict, generation int64) {
+func (l *complaints) judged(conditions []metav1.Condition, v model.Verdict, generation int64) {
 	switch {
-	case v.invalid:
+	case v.Invalid:
 		l.condition(conditions, "Accepted", metav1.ConditionFalse, "Invalid", generation)
-	case v.winner != nil:
+	case v.Winner != nil:
 		l.condition(conditions, "Accepted", metav1.ConditionFalse, "Conflict", generation)
-		if c := meta.FindStatusCondition(conditions, "Accepted"); c != nil && v.winner.by != nil {
-			l.want(strings.Contains(c.Message, v.winner.by.name), "it is not told that it lost to %s: %s", v.winner.by, c.Message)
+		if c := meta.FindStatusCondition(conditions, "Accepted"); c != nil && v.Winner.By != nil {
+			l.want(strings.Contains(c.Message, v.Winner.By.Name), "it is not told that it lost to %s: %s", v.Winner.By, c.Message)
 		}
-	case v.blocked:
+	case v.Blocked:
 		l.condition(conditions, "Accepted", metav1.ConditionTrue, "", generation)
 		l.condition(conditions, "Programmed", metav1.ConditionFalse, "Conflict", generation)
 	default:

@@ -4,28 +4,30 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lockstep-dns/lockstep/test/model"
 )
 
-func (w *world) freshEndpoint() endpoint {
+func (w *world) freshEndpoint() model.Endpoint {
 	rrtype := pick(w, "A", "A", "AAAA", "CNAME", "TXT", "MX", "PTR")
 	z := pick(w, w.zones...)
-	e := endpoint{rrtype: rrtype, ttl: w.ttl(), dnsName: strings.TrimSuffix(absolute(pick(w, namesOfType[rrtype]...), z.name), ".")}
+	e := model.Endpoint{Type: rrtype, TTL: w.ttl(), DNSName: strings.TrimSuffix(model.AbsoluteName(pick(w, namesOfType[rrtype]...), z.Name), ".")}
 	if w.rng.IntN(20) == 0 {
-		e.dnsName = "www.nowhere.example"
+		e.DNSName = "www.nowhere.example"
 	}
 	switch rrtype {
 	case "MX":
-		e.targets = []string{"10 mail.example.net"}
+		e.Targets = []string{"10 mail.example.net"}
 	case "CNAME", "PTR":
-		e.targets = []string{pick(w, "one.example.net", "two.example.net")}
+		e.Targets = []string{pick(w, "one.example.net", "two.example.net")}
 	default:
-		e.targets = []string{w.value(rrtype)}
+		e.Targets = []string{w.value(rrtype)}
 	}
 	return e
 }
 
-func (w *world) freshEndpoints() []endpoint {
-	var all []endpoint
+func (w *world) freshEndpoints() []model.Endpoint {
+	var all []model.Endpoint
 	for range 1 + w.rng.IntN(4) {
 		all = append(all, w.freshEndpoint())
 	}
@@ -34,7 +36,7 @@ func (w *world) freshEndpoints() []endpoint {
 
 func (w *world) stepCreateEndpoint() bool {
 	w.made++
-	t := &thing{kind: endpointKind, name: fmt.Sprintf("endpoint-%d", w.made), endpoints: w.freshEndpoints()}
+	t := &model.Object{Kind: model.EndpointKind, Name: fmt.Sprintf("endpoint-%d", w.made), Endpoints: w.freshEndpoints()}
 	if w.isFrozen(t) {
 		return false
 	}
@@ -43,22 +45,22 @@ func (w *world) stepCreateEndpoint() bool {
 }
 
 func (w *world) stepChangeEndpoint() bool {
-	t := w.any(func(t *thing) bool { return t.kind == endpointKind })
+	t := w.any(func(t *model.Object) bool { return t.Kind == model.EndpointKind })
 	if t == nil {
 		return false
 	}
 	next := *t
-	next.endpoints = slices.Clone(t.endpoints)
-	switch i := w.rng.IntN(len(next.endpoints)); w.rng.IntN(3) {
+	next.Endpoints = slices.Clone(t.Endpoints)
+	switch i := w.rng.IntN(len(next.Endpoints)); w.rng.IntN(3) {
 	case 0:
-		next.endpoints[i] = w.freshEndpoint()
+		next.Endpoints[i] = w.freshEndpoint()
 	case 1:
-		next.endpoints = append(next.endpoints, w.freshEndpoint())
+		next.Endpoints = append(next.Endpoints, w.freshEndpoint())
 	case 2:
-		next.endpoints = slices.Delete(next.endpoints, i, i+1)
+		next.Endpoints = slices.Delete(next.Endpoints, i, i+1)
 	}
-	if len(next.endpoints) == 0 {
-		next.endpoints = w.freshEndpoints()
+	if len(next.Endpoints) == 0 {
+		next.Endpoints = w.freshEndpoints()
 	}
 	w.change(t, next)
 	return true

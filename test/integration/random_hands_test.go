@@ -10,25 +10,26 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/model"
 )
 
 // stepForeign puts data into a zone that no object declares.
 func (w *world) stepForeign() bool {
 	z := pick(w, w.zones...)
-	name, record := pick(w, "legacy-0", "legacy-1", "legacy-2")+"."+z.name, "A 192.0.2.99"
+	name, record := pick(w, "legacy-0", "legacy-1", "legacy-2")+"."+z.Name, "A 192.0.2.99"
 	if w.rng.IntN(2) == 0 {
-		name, record = pick(w, "h0", "h1", "legacy-3")+"."+z.name, `TXT "put here by hand"`
+		name, record = pick(w, "h0", "h1", "legacy-3")+"."+z.Name, `TXT "put here by hand"`
 	}
 	rrtype, rdata, _ := strings.Cut(record, " ")
-	alone := !slices.ContainsFunc(w.things, func(t *thing) bool {
-		return (t.kind == "CNAMERecord" || t.kind == endpointKind) && slices.Contains(w.namesOf(t), name)
+	alone := !slices.ContainsFunc(w.things, func(t *model.Object) bool {
+		return (t.Kind == "CNAMERecord" || t.Kind == model.EndpointKind) && slices.Contains(w.namesOf(t), name)
 	})
 	if z.paused || !alone || (w.touched[name] && rrtype == "A") || strings.HasPrefix(name, "legacy") && w.touched[name] {
 		return false
 	}
 	pod := pick(w, "dns-primary-0-0", "dns-primary-1-0")
 	w.edit(z, pod, adds(name+" 300 "+record))
-	z.foreign[name+" "+rrtype] = answer{300, []string{rdata}}
+	z.Foreign[name+" "+rrtype] = model.RRset{TTL: 300, Rdata: []string{rdata}}
 	w.note("by hand on %s: add %s %s", pod, name, record)
 	if rrtype == "A" {
 		w.foreignEverywhere() // Only then it is certain what a CNAME finds there.
@@ -39,43 +40,43 @@ func (w *world) stepForeign() bool {
 // stepForeignGone takes foreign data away again.
 func (w *world) stepForeignGone() bool {
 	z := pick(w, w.zones...)
-	if z.paused || len(z.foreign) == 0 {
+	if z.paused || len(z.Foreign) == 0 {
 		return false
 	}
 	w.foreignEverywhere()
-	key := pick(w, slices.Sorted(maps.Keys(z.foreign))...)
+	key := pick(w, slices.Sorted(maps.Keys(z.Foreign))...)
 	pod := pick(w, "dns-primary-0-0", "dns-primary-1-0")
 	name, rrtype, _ := strings.Cut(key, " ")
-	w.edit(z, pod, removes(name+" 0 "+rrtype+" "+z.foreign[key].rdata[0]))
-	delete(z.foreign, key)
+	w.edit(z, pod, removes(name+" 0 "+rrtype+" "+z.Foreign[key].Rdata[0]))
+	delete(z.Foreign, key)
 	w.note("by hand on %s: remove %s", pod, key)
 	return true
 }
 
 // stepDrift changes by hand what an object declares. Until the next checkpoint nothing else happens to that name.
 func (w *world) stepDrift() bool {
-	t := w.any(func(t *thing) bool {
-		return t.kind != endpointKind && (strings.HasPrefix(t.owner, "h") || strings.HasPrefix(t.owner, "t"))
+	t := w.any(func(t *model.Object) bool {
+		return t.Kind != model.EndpointKind && (strings.HasPrefix(t.Owner, "h") || strings.HasPrefix(t.Owner, "t"))
 	})
 	if t == nil {
 		return false
 	}
-	z := w.selecting(t.label)
-	if z == nil || z.paused || w.touched[t.declares(z).name] {
+	z := w.selecting(t.Label)
+	if z == nil || z.paused || w.touched[t.Declare(&z.Zone).Name] {
 		return false
 	}
-	d := t.declares(z)
-	z.frozen, w.frozen[d.name] = true, true
+	d := t.Declare(&z.Zone)
+	z.frozen, w.frozen[d.Name] = true, true
 	pod := pick(w, "dns-primary-0-0", "dns-primary-1-0")
-	record := fmt.Sprintf("%s 17 %s %s", d.name, d.rrtype, d.rdata[0])
+	record := fmt.Sprintf("%s 17 %s %s", d.Name, d.Type, d.Rdata[0])
 	switch w.rng.IntN(3) {
 	case 0:
 		w.edit(z, pod, removes(record))
 	case 1: // another TTL
 		w.edit(z, pod, adds(record))
 	default:
-		other := map[string]string{"A": "203.0.113.9", "AAAA": "2001:db8::bad", "TXT": `"bad"`, "MX": "1 bad.", "CAA": `0 issue "bad"`}[d.rrtype]
-		record = fmt.Sprintf("%s 17 %s %s", d.name, d.rrtype, other)
+		other := map[string]string{"A": "203.0.113.9", "AAAA": "2001:db8::bad", "TXT": `"bad"`, "MX": "1 bad.", "CAA": `0 issue "bad"`}[d.Type]
+		record = fmt.Sprintf("%s 17 %s %s", d.Name, d.Type, other)
 		w.edit(z, pod, adds(record))
 	}
 	w.note("by hand on %s: changed %s", pod, record)
@@ -90,7 +91,7 @@ func (w *world) edit(z *zoneState, pod string, change func(*dns.Msg)) {
 		if err != nil {
 			return err
 		}
-		return update(ctx, servers[pod], z.name, w.update, change)
+		return update(ctx, servers[pod], z.Name, w.update, change)
 	})
 }
 
@@ -104,10 +105,10 @@ func (w *world) foreignEverywhere() {
 				return err
 			}
 			if len(all) != 4 {
-				return fmt.Errorf("%d servers serve %s", len(all), z.name)
+				return fmt.Errorf("%d servers serve %s", len(all), z.Name)
 			}
 			for pod, c := range all {
-				for _, l := range linesOf(z.foreign) {
+				for _, l := range model.Lines(z.Foreign) {
 					if _, ok := slices.BinarySearch(c.lines, l); !ok {
 						return fmt.Errorf("%s: foreign data is missing: %s", pod, l)
 					}

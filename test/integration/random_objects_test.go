@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/model"
 )
 
 // namesOfType are the owner names that are used with each type. Few names are met often; those that foreign data has are
@@ -53,25 +54,25 @@ func (w *world) label() string {
 	return pick(w, "main", "main", "main", "main", "child", "child", "reverse", "extra", "none", "")
 }
 
-func (w *world) fresh(kind string) *thing {
+func (w *world) fresh(kind string) *model.Object {
 	w.made++
-	rrtype := typeOfKind[kind]
-	t := &thing{kind: kind, name: fmt.Sprintf("%s-%d", strings.ToLower(rrtype), w.made), label: w.label(), ttl: w.ttl(),
-		owner: pick(w, namesOfType[rrtype]...)}
+	rrtype := model.TypeOfKind[kind]
+	t := &model.Object{Kind: kind, Name: fmt.Sprintf("%s-%d", strings.ToLower(rrtype), w.made), Label: w.label(), TTL: w.ttl(),
+		Owner: pick(w, namesOfType[rrtype]...)}
 	w.fill(t)
 	return t
 }
 
-func (w *world) fill(t *thing) {
-	t.values = nil
+func (w *world) fill(t *model.Object) {
+	t.Values = nil
 	for range 1 + w.rng.IntN(3) {
-		if v := w.value(typeOfKind[t.kind]); !slices.Contains(t.values, v) {
-			t.values = append(t.values, v)
+		if v := w.value(model.TypeOfKind[t.Kind]); !slices.Contains(t.Values, v) {
+			t.Values = append(t.Values, v)
 		}
 	}
 }
 
-func (w *world) kind() string { return pick(w, slices.Sorted(maps.Keys(typeOfKind))...) }
+func (w *world) kind() string { return pick(w, slices.Sorted(maps.Keys(model.TypeOfKind))...) }
 
 func (w *world) stepCreate() bool {
 	t := w.fresh(w.kind())
@@ -85,18 +86,18 @@ func (w *world) stepCreate() bool {
 // stepRace creates two objects at one name at the same time, which admission cannot see, or not always.
 func (w *world) stepRace() bool {
 	a, b := w.fresh(pick(w, "ARecord", "TXTRecord", "CNAMERecord", "MXRecord")), w.fresh("CNAMERecord")
-	a.owner, a.label = pick(w, "c0", "c1", "c2", "c3"), pick(w, "main", "child")
-	b.owner, b.label = a.owner, a.label
+	a.Owner, a.Label = pick(w, "c0", "c1", "c2", "c3"), pick(w, "main", "child")
+	b.Owner, b.Label = a.Owner, a.Label
 	if w.isFrozen(a) {
 		return false
 	}
 	var group sync.WaitGroup
 	var errs [2]error
-	for i, t := range []*thing{a, b} {
+	for i, t := range []*model.Object{a, b} {
 		group.Go(func() { errs[i] = w.store(t) })
 	}
 	group.Wait()
-	for i, t := range []*thing{a, b} {
+	for i, t := range []*model.Object{a, b} {
 		if errs[i] == nil {
 			w.things = append(w.things, t)
 		} else if !refused(errs[i]) {
@@ -109,12 +110,12 @@ func (w *world) stepRace() bool {
 }
 
 func (w *world) stepChange() bool {
-	t := w.any(func(t *thing) bool { return t.kind != endpointKind })
+	t := w.any(func(t *model.Object) bool { return t.Kind != model.EndpointKind })
 	if t == nil {
 		return false
 	}
 	next := *t
-	next.ttl = w.ttl()
+	next.TTL = w.ttl()
 	if w.rng.IntN(3) > 0 {
 		w.fill(&next)
 	}
@@ -123,29 +124,29 @@ func (w *world) stepChange() bool {
 }
 
 func (w *world) stepRename() bool {
-	t := w.any(func(t *thing) bool { return t.kind != endpointKind })
+	t := w.any(func(t *model.Object) bool { return t.Kind != model.EndpointKind })
 	if t == nil {
 		return false
 	}
 	next := *t
-	next.owner = pick(w, namesOfType[typeOfKind[t.kind]]...)
+	next.Owner = pick(w, namesOfType[model.TypeOfKind[t.Kind]]...)
 	w.change(t, next)
 	return true
 }
 
 func (w *world) stepRelabel() bool {
-	t := w.any(func(t *thing) bool { return t.kind != endpointKind })
+	t := w.any(func(t *model.Object) bool { return t.Kind != model.EndpointKind })
 	if t == nil {
 		return false
 	}
 	next := *t
-	next.label = w.label()
+	next.Label = w.label()
 	w.change(t, next)
 	return true
 }
 
 func (w *world) stepDelete() bool {
-	t := w.any(func(*thing) bool { return true })
+	t := w.any(func(*model.Object) bool { return true })
 	if t == nil {
 		return false
 	}
@@ -155,14 +156,14 @@ func (w *world) stepDelete() bool {
 
 // stepRecreate deletes an object and creates it again as soon as Kubernetes lets it, changed or not.
 func (w *world) stepRecreate() bool {
-	t := w.any(func(*thing) bool { return true })
+	t := w.any(func(*model.Object) bool { return true })
 	if t == nil || w.anyPaused() {
 		return false
 	}
 	next := *t
 	switch change := w.rng.IntN(2) == 0; {
-	case change && t.kind == endpointKind:
-		next.endpoints = w.freshEndpoints()
+	case change && t.Kind == model.EndpointKind:
+		next.Endpoints = w.freshEndpoints()
 	case change:
 		w.fill(&next)
 	}
@@ -185,8 +186,8 @@ func (w *world) stepRecreate() bool {
 }
 
 // any picks one of the things that may change now.
-func (w *world) any(fits func(*thing) bool) *thing {
-	var all []*thing
+func (w *world) any(fits func(*model.Object) bool) *model.Object {
+	var all []*model.Object
 	for _, t := range w.things {
 		if fits(t) && !w.isFrozen(t) {
 			all = append(all, t)
@@ -198,18 +199,18 @@ func (w *world) any(fits func(*thing) bool) *thing {
 	return pick(w, all...)
 }
 
-func (w *world) isFrozen(t *thing) bool {
+func (w *world) isFrozen(t *model.Object) bool {
 	return slices.ContainsFunc(w.namesOf(t), func(name string) bool { return w.frozen[name] })
 }
 
-func (w *world) touch(t *thing) {
+func (w *world) touch(t *model.Object) {
 	for _, name := range w.namesOf(t) {
 		w.touched[name] = true
 	}
 }
 
 // add creates a thing. Admission may refuse it when something stands against it.
-func (w *world) add(t *thing) {
+func (w *world) add(t *model.Object) {
 	w.Helper()
 	err := w.allowed(t, func() error { return w.store(t) }, func() { w.things = append(w.things, t) })
 	w.touch(t)
@@ -217,30 +218,30 @@ func (w *world) add(t *thing) {
 }
 
 // store creates the object and notes its age.
-func (w *world) store(t *thing) error {
-	o := t.object(w.namespace)
+func (w *world) store(t *model.Object) error {
+	o := t.ToUnstructured(w.namespace)
 	if err := w.client.Create(w.Context(), o); err != nil {
 		return err
 	}
-	t.created, t.uid = o.GetCreationTimestamp().Time, string(o.GetUID())
+	t.Created, t.UID = o.GetCreationTimestamp().Time, string(o.GetUID())
 	return nil
 }
 
 // change makes a thing another. Admission may refuse that when something stands against it.
-func (w *world) change(t *thing, next thing) {
+func (w *world) change(t *model.Object, next model.Object) {
 	w.Helper()
 	if w.isFrozen(&next) {
 		return
 	}
 	w.touch(t)
 	before := t.String()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"zone": orNull(next.label)}}, "spec": next.spec()})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"zone": orNull(next.Label)}}, "spec": next.Spec()})
 	if err != nil {
 		w.Fatal(err)
 	}
 	was := *t
 	err = w.allowed(t, func() error {
-		return w.client.Patch(w.Context(), t.object(w.namespace), client.RawPatch(types.MergePatchType, patch))
+		return w.client.Patch(w.Context(), t.ToUnstructured(w.namespace), client.RawPatch(types.MergePatchType, patch))
 	}, func() { *t = next })
 	if err != nil {
 		*t = was
@@ -258,7 +259,7 @@ func orNull(label string) any {
 
 // allowed does something that admission may refuse, when the model shows a reason: afterwards, not all would be accepted
 // that were before, or not the thing itself. The webhook's cache may be some moments behind.
-func (w *world) allowed(t *thing, do func() error, then func()) error {
+func (w *world) allowed(t *model.Object, do func() error, then func()) error {
 	w.Helper()
 	things := slices.Clone(w.things)
 	before := w.losers()
@@ -284,7 +285,7 @@ func (w *world) allowed(t *thing, do func() error, then func()) error {
 
 // loser is what a thing declares in vain.
 type loser struct {
-	by    *thing
+	by    *model.Object
 	index int
 	key   string
 }
@@ -296,10 +297,10 @@ func (w *world) losers() []loser {
 		if z == nil {
 			continue
 		}
-		_, verdicts := z.expect(ds, nil)
+		_, verdicts := z.Expect(ds, nil)
 		for d, v := range verdicts {
-			if !v.accepted() {
-				losers = append(losers, loser{d.by, d.index, d.key()})
+			if !v.Accepted() {
+				losers = append(losers, loser{d.By, d.Index, d.Key()})
 			}
 		}
 	}
@@ -316,12 +317,12 @@ func short(err error) string {
 	return "refused: " + message[:min(len(message), 200)]
 }
 
-func (w *world) remove(t *thing) {
+func (w *world) remove(t *model.Object) {
 	w.Helper()
 	w.touch(t)
-	if err := w.client.Delete(w.Context(), t.object(w.namespace)); err != nil {
+	if err := w.client.Delete(w.Context(), t.ToUnstructured(w.namespace)); err != nil {
 		w.Fatal(err)
 	}
-	w.things = slices.DeleteFunc(w.things, func(other *thing) bool { return other == t })
+	w.things = slices.DeleteFunc(w.things, func(other *model.Object) bool { return other == t })
 	w.note("delete %s", t)
 }

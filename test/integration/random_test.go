@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/model"
 )
 
 // The random test runs so many steps, in rounds that each end with a checkpoint, unless the environment says otherwise:
@@ -45,7 +46,7 @@ type world struct {
 	seed     uint64
 	transfer *wire.Key
 	update   *wire.Key
-	things   []*thing
+	things   []*model.Object
 	zones    []*zoneState
 	// touched are the owner names whose declarations changed since the last checkpoint, frozen those that must not change
 	// until the next one.
@@ -96,12 +97,12 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.tell)
 	f.create(f.cluster("dns", 2, 2))
 	for _, z := range []*zoneState{
-		{modelZone: modelZone{object: "main", name: "random.example."}},
-		{modelZone: modelZone{object: "child", name: "child.random.example."}},
-		{modelZone: modelZone{object: "reverse", name: "2.0.192.in-addr.arpa."}},
+		{Zone: model.Zone{Object: "main", Name: "random.example."}},
+		{Zone: model.Zone{Object: "child", Name: "child.random.example."}},
+		{Zone: model.Zone{Object: "reverse", Name: "2.0.192.in-addr.arpa."}},
 	} {
-		z.selects, z.ttl, z.refresh = []string{z.object}, 3600, 3600
-		z.servers = []string{"ns1." + z.name}
+		z.selects, z.TTL, z.refresh = []string{z.Object}, 3600, 3600
+		z.NameServers = []string{"ns1." + z.Name}
 		w.zones = append(w.zones, z)
 		w.createZone(z)
 	}
@@ -116,19 +117,19 @@ func (w *world) createZone(z *zoneState) {
 	w.Helper()
 	o := w.zoneObject(z)
 	kube.Eventually(w, settle, func(ctx context.Context) error { return w.client.Create(ctx, o) })
-	z.created, z.uid = o.CreationTimestamp.Time, string(o.UID)
-	z.foreign, z.paused = map[string]answer{}, false
+	z.Created, z.UID = o.CreationTimestamp.Time, string(o.UID)
+	z.Foreign, z.paused = map[string]model.RRset{}, false
 }
 
 // zoneObject is the zone as it is written to Kubernetes.
 func (w *world) zoneObject(z *zoneState) *v1beta1.DNSZone {
-	o := w.dnsZone(z.object, z.dnsName())
-	o.Spec.TTL, o.Spec.SOARecord.Refresh = &z.ttl, z.refresh
+	o := w.dnsZone(z.Object, z.dnsName())
+	o.Spec.TTL, o.Spec.SOARecord.Refresh = &z.TTL, z.refresh
 	o.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: "zone", Operator: metav1.LabelSelectorOpIn, Values: z.selects}}}}}
-	for _, server := range z.servers[1:] {
+	for _, server := range z.NameServers[1:] {
 		ns := v1beta1.NameServer{Hostname: server}
-		if addresses := z.addresses[server]; len(addresses) > 0 {
+		if addresses := z.Addresses[server]; len(addresses) > 0 {
 			ns.IPv4Address = addresses[0]
 		}
 		o.Spec.NameServers = append(o.Spec.NameServers, ns)

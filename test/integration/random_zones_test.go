@@ -33,14 +33,14 @@ func (w *world) pause(z *zoneState, paused bool) {
 	w.Helper()
 	z.paused = paused
 	w.writeZone(z)
-	w.note("zone %s paused: %t", z.object, paused)
+	w.note("zone %s paused: %t", z.Object, paused)
 }
 
 // writeZone brings the zone's object to what the model has.
 func (w *world) writeZone(z *zoneState) {
 	w.Helper()
 	next := w.zoneObject(z)
-	change(w.fixture, w.dnsZone(z.object, z.dnsName()), func(o *v1beta1.DNSZone) { o.Spec, o.Annotations = next.Spec, next.Annotations })
+	change(w.fixture, w.dnsZone(z.Object, z.dnsName()), func(o *v1beta1.DNSZone) { o.Spec, o.Annotations = next.Spec, next.Annotations })
 }
 
 // stepSelector changes which records a zone selects; two zones may select the same.
@@ -50,10 +50,10 @@ func (w *world) stepSelector() bool {
 		return false
 	}
 	w.touchAll()
-	z.selects = pick(w, []string{z.object}, []string{z.object, "extra"}, []string{"extra"}, []string{"main", "child"})
+	z.selects = pick(w, []string{z.Object}, []string{z.Object, "extra"}, []string{"extra"}, []string{"main", "child"})
 	w.touchAll()
 	w.writeZone(z)
-	w.note("zone %s selects %v", z.object, z.selects)
+	w.note("zone %s selects %v", z.Object, z.selects)
 	return true
 }
 
@@ -72,21 +72,21 @@ func (w *world) stepEditZone() bool {
 	}
 	switch w.rng.IntN(3) {
 	case 0:
-		z.ttl = pick[int64](w, 3600, 1800)
+		z.TTL = pick[int64](w, 3600, 1800)
 	case 1:
 		z.refresh = pick[int64](w, 3600, 7200)
 	default:
-		z.servers = z.servers[:1:1]
-		z.addresses = map[string][]string{}
-		for _, server := range []string{"ns2." + z.name, "ns3.example.net."} {
+		z.NameServers = z.NameServers[:1:1]
+		z.Addresses = map[string][]string{}
+		for _, server := range []string{"ns2." + z.Name, "ns3.example.net."} {
 			if w.rng.IntN(2) == 0 {
-				z.servers = append(z.servers, server)
-				z.addresses[server] = []string{w.value("A")}
+				z.NameServers = append(z.NameServers, server)
+				z.Addresses[server] = []string{w.value("A")}
 			}
 		}
 	}
 	w.writeZone(z)
-	w.note("zone %s: ttl %d, refresh %d, name servers %v %v", z.object, z.ttl, z.refresh, z.servers, z.addresses)
+	w.note("zone %s: ttl %d, refresh %d, name servers %v %v", z.Object, z.TTL, z.refresh, z.NameServers, z.Addresses)
 	return true
 }
 
@@ -98,7 +98,7 @@ func (w *world) stepRecreateZone() bool {
 	}
 	w.touchAll()
 	o := w.zoneObject(z)
-	w.note("delete zone %s", z.object)
+	w.note("delete zone %s", z.Object)
 	w.deleteAnyway(o)
 	kube.Eventually(w, converge, func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
@@ -108,6 +108,6 @@ func (w *world) stepRecreateZone() bool {
 	})
 	w.createZone(z)
 	w.touchAll()
-	w.note("create zone %s", z.object)
+	w.note("create zone %s", z.Object)
 	return true
 }
