@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// cold is a webhook that may not read anything yet. No Service leads to it.
-const cold = `
+// coldWebhook is a webhook that may not read anything yet. No Service leads to it.
+const coldWebhook = `
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: cold}
@@ -35,11 +35,11 @@ spec:
 func TestAdmissionNotReadyWithColdCaches(t *testing.T) {
 	kube.Isolated(t)
 	namespace := kube.Namespace(t, "it-cold")
-	kube.Kubectl(t, cold, "-n", namespace, "apply", "-f", "-")
+	kube.Kubectl(t, coldWebhook, "-n", namespace, "apply", "-f", "-")
 	caches := func() (string, error) {
 		return kube.TryKubectl(t, "", "get", "--raw", "/api/v1/namespaces/"+namespace+"/pods/cold:8081/proxy/readyz/caches")
 	}
-	kube.Eventually(t, settle, func(context.Context) error {
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
 		if out, err := caches(); err == nil || !strings.Contains(out, "the caches are not full yet") {
 			return fmt.Errorf("it says %q, want that its caches are not full", out)
 		}

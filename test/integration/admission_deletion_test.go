@@ -16,7 +16,7 @@ import (
 func TestAdmissionKeepsWhatOthersDependOn(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)
-	f.create(f.a("www", "www", "192.0.2.1"))
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
 	none := int32(0)
 	f.create(&v1beta1.Bind9Instance{ObjectMeta: f.meta("only", nil), Spec: v1beta1.Bind9InstanceSpec{ClusterRef: "dns", Role: v1beta1.RolePrimary, Replicas: &none}},
 		f.cluster("dns", 0, 0), f.cluster("unused", 0, 0), f.dnsZone("empty", "empty.example"))
@@ -28,7 +28,7 @@ func TestAdmissionKeepsWhatOthersDependOn(t *testing.T) {
 	for object, want := range keeps {
 		want = append(want, "kubectl annotate", v1beta1.AllowDeletionAnnotation+"=true")
 		// By dry run, until the webhook's caches have everything.
-		kube.Eventually(t, settle, func(context.Context) error {
+		kube.Eventually(t, settleTimeout, func(context.Context) error {
 			out, err := kube.TryKubectl(t, "", "-n", f.namespace, "delete", object, "--dry-run=server")
 			if err == nil {
 				return fmt.Errorf("%s may be deleted: %s", object, out)
@@ -52,17 +52,17 @@ func TestAdmissionKeepsWhatOthersDependOn(t *testing.T) {
 func TestAdmissionLetsNamespacesGo(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)
-	held := f.a("www", "www", "192.0.2.1")
+	held := f.aRecord("www", "www", "192.0.2.1")
 	held.Finalizers = []string{"example.com/held"}
 	f.create(held)
-	kube.Eventually(t, settle, func(ctx context.Context) error {
+	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Delete(ctx, &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}, client.DryRunAll); err == nil {
 			return fmt.Errorf("the zone may be deleted although it has a record")
 		}
 		return nil
 	})
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
-	kube.Eventually(t, settle, func(ctx context.Context) error {
+	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
 		return client.IgnoreNotFound(f.client.Delete(ctx, &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}))
 	})
 	change(f, held, func(r *v1beta1.ARecord) { r.Finalizers = nil })

@@ -22,7 +22,7 @@ import (
 func TestAdmissionDown(t *testing.T) {
 	kube.Disruptive(t)
 	f := newAdmission(t)
-	record := f.a("www", "www", "192.0.2.1")
+	record := f.aRecord("www", "www", "192.0.2.1")
 	record.Finalizers = []string{"example.com/held"}
 	f.create(record)
 	f.down()
@@ -36,9 +36,9 @@ func TestAdmissionDown(t *testing.T) {
 		controllerutil.RemoveFinalizer(r, "example.com/held")
 		controllerutil.RemoveFinalizer(r, "example.com/second")
 	})
-	f.gone(record)
+	f.waitGone(record)
 	scaleWebhook(t, 1)
-	f.answers()
+	f.waitWebhookAnswers()
 }
 
 // down takes the webhook away until the end of the test. One that is about to end goes on answering for some seconds, on
@@ -47,7 +47,7 @@ func (f *fixture) down() {
 	f.Helper()
 	scaleWebhook(f, 0)
 	f.Cleanup(func() { scaleWebhook(f, 1) })
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := f.client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "webhook"}); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (f *fixture) failsClosed(t *testing.T, record *v1beta1.ARecord) {
 	renamed.Spec.Name = "web"
 	relabelled.Labels["zone"] = "none"
 	for what, err := range map[string]error{
-		"a new record":       f.client.Create(t.Context(), f.a("new", "new", "192.0.2.1"), client.DryRunAll),
+		"a new record":       f.client.Create(t.Context(), f.aRecord("new", "new", "192.0.2.1"), client.DryRunAll),
 		"a new zone":         f.client.Create(t.Context(), f.dnsZone("new", "new.example"), client.DryRunAll),
 		"another name":       f.client.Patch(t.Context(), renamed, client.MergeFrom(record), client.DryRunAll),
 		"a record's zone":    f.client.Patch(t.Context(), relabelled, client.MergeFrom(record), client.DryRunAll),
@@ -118,25 +118,25 @@ func (f *fixture) marksLater(t *testing.T, record *v1beta1.ARecord) {
 		r.Annotations[v1beta1.ZoneAnnotation] = "mine.example"
 		controllerutil.RemoveFinalizer(r, v1beta1.Finalizer)
 	})
-	f.marked(record, f.zone)
-	endpoint := f.endpoints("shop", "shop."+f.zone, "A", "192.0.2.1")
+	f.waitMarked(record, f.zone)
+	endpoint := f.singleEndpoint("shop", "shop."+f.zone, "A", "192.0.2.1")
 	if err := f.client.Create(t.Context(), endpoint); err != nil {
 		t.Fatal(err)
 	}
 	if controllerutil.ContainsFinalizer(endpoint, v1beta1.Finalizer) {
 		t.Error("marked at admission, without a webhook")
 	}
-	f.held(endpoint)
+	f.waitHeld(endpoint)
 	if err := f.client.Delete(t.Context(), endpoint); err != nil {
 		t.Fatal(err)
 	}
-	f.gone(endpoint)
+	f.waitGone(endpoint)
 }
 
-// held waits until the object has the finalizer.
-func (f *fixture) held(endpoint *v1alpha1.DNSEndpoint) {
+// waitHeld waits until the object has the finalizer.
+func (f *fixture) waitHeld(endpoint *v1alpha1.DNSEndpoint) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(endpoint), endpoint); err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// together is what people apply at once. Whatever refers to something comes after it.
-const together = `
+// appliedTogether is what people apply at once. Whatever refers to something comes after it.
+const appliedTogether = `
 apiVersion: bindy.firestoned.io/v1beta1
 kind: Bind9Cluster
 metadata: {name: NEW}
@@ -52,12 +52,12 @@ spec: {endpoints: [{dnsName: shop.NEW.example, recordType: A, targets: [192.0.2.
 func TestAdmissionSeesWhatIsAppliedTogether(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)
-	f.create(f.a("www", "www", "192.0.2.1"))
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
 	round := 0
-	kube.Eventually(t, settle, func(context.Context) error {
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
 		for range 5 {
 			round++
-			out := kube.Kubectl(t, strings.ReplaceAll(together, "NEW", fmt.Sprint("n", round)), "-n", f.namespace, "apply", "-f", "-")
+			out := kube.Kubectl(t, strings.ReplaceAll(appliedTogether, "NEW", fmt.Sprint("n", round)), "-n", f.namespace, "apply", "-f", "-")
 			// At its time no zone selected it: that is the one warning.
 			if n := strings.Count(out, "Warning"); n > 1 || strings.Count(out, "selects this TXTRecord") != n {
 				return fmt.Errorf("round %d:\n%s", round, out)

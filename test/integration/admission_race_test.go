@@ -22,7 +22,7 @@ func TestMainJobRaceOfConflictingApplies(t *testing.T) {
 	f := newFixture(t, "race.example", 1, 0)
 	for round := range 20 {
 		name := fmt.Sprint("n", round)
-		address := f.a("a-"+name, name, "192.0.2.1")
+		address := f.aRecord("a-"+name, name, "192.0.2.1")
 		alias := &v1beta1.CNAMERecord{ObjectMeta: f.meta("c-"+name, f.labels())}
 		alias.Spec.Name, alias.Spec.Target = name, "other.example.net."
 		racers := []client.Object{address, alias}
@@ -45,14 +45,14 @@ func TestMainJobRaceOfConflictingApplies(t *testing.T) {
 				t.Fatal(errs[i])
 			}
 		}
-		f.oneWins(stored)
+		f.waitOneWinner(stored)
 	}
 }
 
-// oneWins waits until one of the records is accepted and the others are told of the conflict.
-func (f *fixture) oneWins(records []v1beta1.Record) {
+// waitOneWinner waits until one of the records is accepted and the others are told of the conflict.
+func (f *fixture) waitOneWinner(records []v1beta1.Record) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		won := 0
 		for _, record := range records {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {

@@ -35,17 +35,17 @@ const system = "lockstep-system"
 func newAdmission(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it-admission"), zone: "admission.example"}
-	f.answers()
+	f.waitWebhookAnswers()
 	f.create(f.dnsZone("main", f.zone))
-	f.known("main")
+	f.waitZoneKnown("main")
 	return f
 }
 
-// answers waits until kube-apiserver reaches the webhook, which may have been installed a moment ago.
-func (f *fixture) answers() {
+// waitWebhookAnswers waits until kube-apiserver reaches the webhook, which may have been installed a moment ago.
+func (f *fixture) waitWebhookAnswers() {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
-		err := f.client.Create(ctx, f.a("probe", "probe", "not an address"), client.DryRunAll)
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		err := f.client.Create(ctx, f.aRecord("probe", "probe", "not an address"), client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
 			return fmt.Errorf("the webhook does not refuse a bad record: %w", err)
 		}
@@ -53,11 +53,11 @@ func (f *fixture) answers() {
 	})
 }
 
-// known waits until the webhook's cache has the zone that selects the label.
-func (f *fixture) known(label string) {
+// waitZoneKnown waits until the webhook's cache has the zone that selects the label.
+func (f *fixture) waitZoneKnown(label string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
-		probe := f.a("probe", "probe", "192.0.2.1")
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		probe := f.aRecord("probe", "probe", "192.0.2.1")
 		probe.Labels["zone"] = label
 		if err := f.client.Create(ctx, probe, client.DryRunAll); err != nil {
 			return err
@@ -73,8 +73,8 @@ func (f *fixture) known(label string) {
 func TestAdmissionRefusesWithFieldValueAndRemedy(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)
-	f.create(f.a("www", "www", "192.0.2.1"), f.endpoints("shop", "shop."+f.zone, "A", "192.0.2.1"))
-	f.refuses("CNAMERecord", "{name: shop, target: www}")
+	f.create(f.aRecord("www", "www", "192.0.2.1"), f.singleEndpoint("shop", "shop."+f.zone, "A", "192.0.2.1"))
+	f.waitRefused("CNAMERecord", "{name: shop, target: www}")
 	tests := map[string]struct {
 		kind, spec string
 		want       []string
@@ -108,17 +108,17 @@ func TestAdmissionRefusesWithFieldValueAndRemedy(t *testing.T) {
 	}
 }
 
-// endpoints declares one RRset as programs do.
-func (f *fixture) endpoints(object, name, rrtype string, targets ...string) *v1alpha1.DNSEndpoint {
+// singleEndpoint declares one RRset as programs do.
+func (f *fixture) singleEndpoint(object, name, rrtype string, targets ...string) *v1alpha1.DNSEndpoint {
 	e := &v1alpha1.DNSEndpoint{ObjectMeta: f.meta(object, nil)}
 	e.Spec.Endpoints = []*v1alpha1.Endpoint{{DNSName: name, RecordType: rrtype, Targets: targets}}
 	return e
 }
 
-// refuses waits until the webhook knows of what makes it refuse the record.
-func (f *fixture) refuses(kind, spec string) {
+// waitRefused waits until the webhook knows of what makes it refuse the record.
+func (f *fixture) waitRefused(kind, spec string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(context.Context) error {
+	kube.Eventually(f, settleTimeout, func(context.Context) error {
 		manifest := "{apiVersion: bindy.firestoned.io/v1beta1, kind: " + kind + ", metadata: {name: bad, labels: {zone: main}}, spec: " + spec + "}"
 		if out, err := kube.TryKubectl(f, manifest, "-n", f.namespace, "apply", "--dry-run=server", "-f", "-"); err == nil {
 			return fmt.Errorf("accepted: %s", out)
@@ -184,7 +184,7 @@ func TestAdmissionMarksRecords(t *testing.T) {
 			if err := f.client.Delete(t.Context(), record); err != nil {
 				t.Fatal(err)
 			}
-			f.gone(record)
+			f.waitGone(record)
 		})
 	}
 }
@@ -193,12 +193,12 @@ func TestAdmissionMarksRecords(t *testing.T) {
 func TestAdmissionMarksEndpoints(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)
-	e := f.endpoints("www", "www."+f.zone, "A", "192.0.2.1")
+	e := f.singleEndpoint("www", "www."+f.zone, "A", "192.0.2.1")
 	f.create(e)
 	if !controllerutil.ContainsFinalizer(e, v1beta1.Finalizer) {
 		t.Error("not marked")
 	}
-	elsewhere := f.endpoints("elsewhere", "www.elsewhere.example", "A", "192.0.2.1")
+	elsewhere := f.singleEndpoint("elsewhere", "www.elsewhere.example", "A", "192.0.2.1")
 	if f.create(elsewhere); controllerutil.ContainsFinalizer(elsewhere, v1beta1.Finalizer) {
 		t.Error("marked although no zone takes it")
 	}
@@ -215,7 +215,7 @@ func TestAdmissionMarksEndpoints(t *testing.T) {
 		if err := f.client.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		f.gone(o)
+		f.waitGone(o)
 	}
 }
 
@@ -235,7 +235,7 @@ var specOf = map[string]string{
 func TestAdmissionKeepsMarks(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)
-	record := f.a("www", "www", "192.0.2.1")
+	record := f.aRecord("www", "www", "192.0.2.1")
 	f.create(record)
 	held := []string{v1beta1.Finalizer}
 	tests := map[string]struct {
@@ -264,7 +264,7 @@ func TestAdmissionKeepsMarks(t *testing.T) {
 				config.Impersonate.UserName = "system:serviceaccount:" + system + ":" + tc.user
 				c = kube.ClientAs(t, config)
 			}
-			kube.Eventually(f, settle, func(ctx context.Context) error {
+			kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 				if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 					return err
 				}
@@ -290,26 +290,26 @@ func TestAdmissionKeepsMarks(t *testing.T) {
 func TestAdmissionAndControllerAgreeOnMarks(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)
-	record := f.a("www", "www", "192.0.2.1")
+	record := f.aRecord("www", "www", "192.0.2.1")
 	f.create(record)
-	f.marked(record, f.zone)
+	f.waitMarked(record, f.zone)
 	change(f, record, func(r *v1beta1.ARecord) { r.Labels["zone"] = "none" })
-	f.marked(record, "")
+	f.waitMarked(record, "")
 	change(f, record, func(r *v1beta1.ARecord) { r.Labels["zone"] = "main" })
 	if record.Annotations[v1beta1.ZoneAnnotation] != f.zone || !controllerutil.ContainsFinalizer(record, v1beta1.Finalizer) {
 		t.Errorf("not marked by the write that brings it back: %v, %v", record.Annotations, record.Finalizers)
 	}
-	f.marked(record, f.zone)
+	f.waitMarked(record, f.zone)
 	if err := f.client.Delete(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
-	f.gone(record)
+	f.waitGone(record)
 }
 
-// marked waits until the record is stamped with the zone and held, or neither when there is none.
-func (f *fixture) marked(record *v1beta1.ARecord, zone string) {
+// waitMarked waits until the record is stamped with the zone and held, or neither when there is none.
+func (f *fixture) waitMarked(record *v1beta1.ARecord, zone string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			return err
 		}
@@ -326,10 +326,10 @@ func TestAdmissionMarksDoNotOutliveADuplicateZone(t *testing.T) {
 	f := newAdmission(t)
 	second := f.dnsZone("second", f.zone)
 	f.create(second) // No servers yet, so no duplicate yet.
-	f.known("second")
+	f.waitZoneKnown("second")
 	f.create(&v1beta1.Bind9Instance{ObjectMeta: f.meta("shared", nil), Spec: v1beta1.Bind9InstanceSpec{ClusterRef: "dns", Role: v1beta1.RolePrimary}})
-	record := f.a("www", "www", "192.0.2.1")
-	record.Labels["zone"] = f.duplicate("main", "second")
+	record := f.aRecord("www", "www", "192.0.2.1")
+	record.Labels["zone"] = f.waitDuplicate("main", "second")
 	f.create(record)
 	if !controllerutil.ContainsFinalizer(record, v1beta1.Finalizer) {
 		t.Fatal("not marked")
@@ -337,13 +337,13 @@ func TestAdmissionMarksDoNotOutliveADuplicateZone(t *testing.T) {
 	if err := f.client.Delete(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
-	f.gone(record)
+	f.waitGone(record)
 }
 
-// duplicate waits until one of the zones is told that it is the duplicate of another.
-func (f *fixture) duplicate(names ...string) (found string) {
+// waitDuplicate waits until one of the zones is told that it is the duplicate of another.
+func (f *fixture) waitDuplicate(names ...string) (found string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		for _, name := range names {
 			zone := &v1beta1.DNSZone{}
 			if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, zone); err != nil {
@@ -370,12 +370,12 @@ func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		if err := f.client.Create(t.Context(), f.a("probe", "probe", "192.0.2.1"), client.DryRunAll); err != nil {
+		if err := f.client.Create(t.Context(), f.aRecord("probe", "probe", "192.0.2.1"), client.DryRunAll); err != nil {
 			t.Fatalf("a call failed while the authority was replaced: %v", err)
 		}
 		kube.Kubectl(t, "", "get", "--raw", "/apis/sync.bindy.firestoned.io/v1alpha1")
 	}
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 			return err
 		}
@@ -383,15 +383,15 @@ func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return f.trusts(ctx, state.Bundle())
+		return f.checkBundles(ctx, state.Bundle())
 	})
 	if n := bytes.Count(secret.Data["bundle.crt"], []byte("-----BEGIN CERTIFICATE-----")); n < 2 {
 		t.Errorf("%d trusted certificates during a roll-over, want the old and the new", n)
 	}
 }
 
-// trusts tells what kube-apiserver would not trust the bundle for.
-func (f *fixture) trusts(ctx context.Context, bundle []byte) error {
+// checkBundles tells what kube-apiserver would not trust the bundle for.
+func (f *fixture) checkBundles(ctx context.Context, bundle []byte) error {
 	if block, _ := pem.Decode(bundle); block == nil {
 		return errors.New("the bundle is empty")
 	}

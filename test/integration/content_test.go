@@ -25,8 +25,8 @@ type copyOf struct {
 	lines  []string
 }
 
-// transfer reads a zone from a server by AXFR.
-func transfer(ctx context.Context, server, zone string, key *wire.Key) (copyOf, error) {
+// transferZone reads a zone from a server by AXFR.
+func transferZone(ctx context.Context, server, zone string, key *wire.Key) (copyOf, error) {
 	addr, err := netip.ParseAddrPort(server)
 	if err != nil {
 		return copyOf{}, err
@@ -64,7 +64,7 @@ func (f *fixture) copies(ctx context.Context, zone string, key *wire.Key) (map[s
 	all := map[string]copyOf{}
 	var errs []error
 	for pod, server := range servers {
-		c, err := transfer(ctx, server, zone, key)
+		c, err := transferZone(ctx, server, zone, key)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", pod, err))
 			continue
@@ -74,9 +74,9 @@ func (f *fixture) copies(ctx context.Context, zone string, key *wire.Key) (map[s
 	return all, errors.Join(errs...)
 }
 
-// inLockstep waits until all servers hold the fixture's zone on one serial and with one content that passes the check,
+// waitSameContent waits until all servers hold the fixture's zone on one serial and with one content that passes the check,
 // and returns that content.
-func (f *fixture) inLockstep(limit time.Duration, check func(lines []string) error) copyOf {
+func (f *fixture) waitSameContent(limit time.Duration, check func(lines []string) error) copyOf {
 	f.Helper()
 	key := f.key(named.KeyTransfer)
 	var agreed copyOf
@@ -88,7 +88,7 @@ func (f *fixture) inLockstep(limit time.Duration, check func(lines []string) err
 		if f.size > 0 && len(all) != f.size {
 			return fmt.Errorf("%d servers have the zone, want %d", len(all), f.size)
 		}
-		if agreed, err = agree(all); err != nil {
+		if agreed, err = commonCopy(all); err != nil {
 			return err
 		}
 		return check(agreed.lines)
@@ -96,8 +96,8 @@ func (f *fixture) inLockstep(limit time.Duration, check func(lines []string) err
 	return agreed
 }
 
-// agree gives the copy that all servers have.
-func agree(all map[string]copyOf) (copyOf, error) {
+// commonCopy gives the copy that all servers have.
+func commonCopy(all map[string]copyOf) (copyOf, error) {
 	pods := slices.Sorted(maps.Keys(all))
 	first := all[pods[0]]
 	for _, pod := range pods[1:] {
@@ -125,8 +125,8 @@ func difference(first, second []string) []string {
 	return lines
 }
 
-// has checks that a copy has each of the lines.
-func has(want ...string) func([]string) error {
+// contains checks that a copy has each of the lines.
+func contains(want ...string) func([]string) error {
 	return func(lines []string) error {
 		for _, l := range want {
 			if !slices.Contains(lines, l) {
@@ -137,8 +137,8 @@ func has(want ...string) func([]string) error {
 	}
 }
 
-// hasNot checks that a copy has nothing at the names.
-func hasNot(names ...string) func([]string) error {
+// containsNo checks that a copy has nothing at the names.
+func containsNo(names ...string) func([]string) error {
 	return func(lines []string) error {
 		for _, l := range lines {
 			for _, name := range names {
@@ -151,27 +151,27 @@ func hasNot(names ...string) func([]string) error {
 	}
 }
 
-// both passes what both checks pass.
-func both(a, b func([]string) error) func([]string) error {
+// passesBoth passes what both checks pass.
+func passesBoth(a, b func([]string) error) func([]string) error {
 	return func(lines []string) error { return errors.Join(a(lines), b(lines)) }
 }
 
-// byHand sends an update to the named of a pod behind the controller's back, as an administrator with nsupdate would: no
+// updateByHand sends an update to the named of a pod behind the controller's back, as an administrator with nsupdate would: no
 // prerequisite, and no serial, which BIND then counts up by itself.
-func (f *fixture) byHand(pod string, edit func(*dns.Msg)) {
+func (f *fixture) updateByHand(pod string, edit func(*dns.Msg)) {
 	f.Helper()
 	key := f.key(named.KeyUpdate)
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
 		}
-		return update(ctx, servers[pod], f.zone, key, edit)
+		return sendUpdate(ctx, servers[pod], f.zone, key, edit)
 	})
 }
 
-// update sends one dynamic update.
-func update(ctx context.Context, server, zone string, key *wire.Key, edit func(*dns.Msg)) error {
+// sendUpdate sends one dynamic update.
+func sendUpdate(ctx context.Context, server, zone string, key *wire.Key, edit func(*dns.Msg)) error {
 	addr, err := netip.ParseAddrPort(server)
 	if err != nil {
 		return err
@@ -196,17 +196,17 @@ func update(ctx context.Context, server, zone string, key *wire.Key, edit func(*
 	return nil
 }
 
-// adds makes an update that adds records, given as in a zone file.
-func adds(records ...string) func(*dns.Msg) {
-	return func(m *dns.Msg) { m.Insert(parse(records)) }
+// addRecords makes an update that adds records, given as in a zone file.
+func addRecords(records ...string) func(*dns.Msg) {
+	return func(m *dns.Msg) { m.Insert(parseRecords(records)) }
 }
 
-// removes makes an update that removes the RRsets of the records, given as in a zone file.
-func removes(records ...string) func(*dns.Msg) {
-	return func(m *dns.Msg) { m.RemoveRRset(parse(records)) }
+// removeRRsets makes an update that removes the RRsets of the records, given as in a zone file.
+func removeRRsets(records ...string) func(*dns.Msg) {
+	return func(m *dns.Msg) { m.RemoveRRset(parseRecords(records)) }
 }
 
-func parse(records []string) []dns.RR {
+func parseRecords(records []string) []dns.RR {
 	rrs := make([]dns.RR, len(records))
 	for i, record := range records {
 		rr, err := dns.NewRR(record)

@@ -17,21 +17,21 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// warned collects the warnings that kube-apiserver sends beside its answers.
-type warned struct {
+// warningLog collects the warnings that kube-apiserver sends beside its answers.
+type warningLog struct {
 	mu    sync.Mutex
 	texts []string
 }
 
 // HandleWarningHeader implements rest.WarningHandler.
-func (w *warned) HandleWarningHeader(_ int, _, text string) {
+func (w *warningLog) HandleWarningHeader(_ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.texts = append(w.texts, text)
 }
 
-// since gives what was said since it was last asked.
-func (w *warned) since() []string {
+// take gives what was said since it was last asked.
+func (w *warningLog) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	texts := w.texts
@@ -43,7 +43,7 @@ func (w *warned) since() []string {
 func TestAdmissionCorpus(t *testing.T) {
 	kube.Isolated(t)
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it-corpus"), zone: "corpus.example", object: "world"}
-	f.answers()
+	f.waitWebhookAnswers()
 	folder := kube.Root(t) + "/test/corpus"
 	cases, err := corpus.Load(folder)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestAdmissionCorpus(t *testing.T) {
 	for _, o := range world {
 		f.create(o)
 	}
-	told := &warned{}
+	told := &warningLog{}
 	config := rest.CopyConfig(kube.Config(t))
 	config.WarningHandler = told
 	c := client.WithFieldValidation(kube.ClientAs(t, config), "Strict")
@@ -67,15 +67,15 @@ func TestAdmissionCorpus(t *testing.T) {
 }
 
 // worldKnown waits until the webhook's caches have the world: until those cases come out right that need something of it.
-func (f *fixture) worldKnown(c client.Client, told *warned, cases []corpus.Case) {
+func (f *fixture) worldKnown(c client.Client, told *warningLog, cases []corpus.Case) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		for _, test := range cases {
 			if test.Labels["zone"] != "world" || test.OldSpec != nil {
 				continue
 			}
 			refusal := refusalOf(c.Create(ctx, test.Object(f.namespace, runtime.DeepCopyJSON(test.Spec)), client.DryRunAll))
-			if problems := test.Outcome(refusal, told.since()); len(problems) > 0 {
+			if problems := test.Outcome(refusal, told.take()); len(problems) > 0 {
 				return fmt.Errorf("%s: %s", test.Name, problems[0])
 			}
 		}
@@ -83,17 +83,17 @@ func (f *fixture) worldKnown(c client.Client, told *warned, cases []corpus.Case)
 	})
 }
 
-func checkCorpusCase(t *testing.T, c client.Client, told *warned, namespace string, test corpus.Case) {
+func checkCorpusCase(t *testing.T, c client.Client, told *warningLog, namespace string, test corpus.Case) {
 	t.Helper()
 	object := test.Object(namespace, runtime.DeepCopyJSON(test.Spec))
-	told.since()
+	told.take()
 	var refusal string
 	if test.OldSpec == nil {
 		refusal = refusalOf(c.Create(t.Context(), object, client.DryRunAll))
 	} else {
 		refusal = dryUpdate(t, c, told, object, test)
 	}
-	for _, problem := range test.Outcome(refusal, told.since()) {
+	for _, problem := range test.Outcome(refusal, told.take()) {
 		t.Error(problem)
 	}
 	if refusal == "" {
@@ -104,7 +104,7 @@ func checkCorpusCase(t *testing.T, c client.Client, told *warned, namespace stri
 }
 
 // dryUpdate makes an object of the old specification, and asks for the update to the new one.
-func dryUpdate(t *testing.T, c client.Client, told *warned, object *unstructured.Unstructured, test corpus.Case) string {
+func dryUpdate(t *testing.T, c client.Client, told *warningLog, object *unstructured.Unstructured, test corpus.Case) string {
 	t.Helper()
 	// A name of its own for each case: the controller may hold a deleted object for a moment.
 	old := test.Object(object.GetNamespace(), runtime.DeepCopyJSON(test.OldSpec))
@@ -122,7 +122,7 @@ func dryUpdate(t *testing.T, c client.Client, told *warned, object *unstructured
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
 			return err
 		}
-		told.since()
+		told.take()
 		update := old.DeepCopy()
 		update.Object["spec"] = runtime.DeepCopyJSON(test.Spec)
 		if err := c.Update(t.Context(), update, client.DryRunAll); err != nil {

@@ -28,19 +28,19 @@ import (
 func TestDNSSEC(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "turned.test", 2, 1)
-	f.sub("signed from the start", func(f *fixture) {
-		s := f.share(f.T, "signed.test", func(z *v1beta1.DNSZone) { z.Spec.DNSSECPolicy = "default" })
-		s.create(s.a("signed-www", "www", "192.0.2.1"))
-		s.served("www.signed.test", "A", "192.0.2.1")
-		ds := s.signed()
-		s.proved(ds, "www.signed.test.")
-		s.keysAreTheSigners()
+	f.runSub("signed from the start", func(f *fixture) {
+		s := f.newZone(f.T, "signed.test", func(z *v1beta1.DNSZone) { z.Spec.DNSSECPolicy = "default" })
+		s.create(s.aRecord("signed-www", "www", "192.0.2.1"))
+		s.waitServed("www.signed.test", "A", "192.0.2.1")
+		ds := s.waitSigned()
+		s.waitValidated(ds, "www.signed.test.")
+		s.checkKeyAccess()
 
 		old := s.pod("dns-primary-0-0")
 		if err := s.client.Delete(s.Context(), old); err != nil {
 			s.Fatal(err)
 		}
-		kube.Eventually(s, 2*settle, func(ctx context.Context) error {
+		kube.Eventually(s, 2*settleTimeout, func(ctx context.Context) error {
 			pod := &corev1.Pod{}
 			if err := s.client.Get(ctx, client.ObjectKeyFromObject(old), pod); err != nil {
 				return err
@@ -50,24 +50,24 @@ func TestDNSSEC(t *testing.T) {
 			}
 			return nil
 		})
-		s.proved(ds, "www.signed.test.")
-		s.create(s.a("signed-late", "late", "192.0.2.2"))
-		s.served("late.signed.test", "A", "192.0.2.2")
-		s.proved(ds, "late.signed.test.")
-		if again := s.signed(); !slices.Equal(again, ds) {
+		s.waitValidated(ds, "www.signed.test.")
+		s.create(s.aRecord("signed-late", "late", "192.0.2.2"))
+		s.waitServed("late.signed.test", "A", "192.0.2.2")
+		s.waitValidated(ds, "late.signed.test.")
+		if again := s.waitSigned(); !slices.Equal(again, ds) {
 			s.Errorf("the DS records were %q and are %q", ds, again)
 		}
 	})
-	f.sub("signed while served", func(f *fixture) {
-		f.create(f.a("www", "www", "192.0.2.1"))
-		f.served("www.turned.test", "A", "192.0.2.1")
-		f.policy("default")
-		ds := f.signed()
-		f.proved(ds, "www.turned.test.")
+	f.runSub("signed while served", func(f *fixture) {
+		f.create(f.aRecord("www", "www", "192.0.2.1"))
+		f.waitServed("www.turned.test", "A", "192.0.2.1")
+		f.setPolicy("default")
+		ds := f.waitSigned()
+		f.waitValidated(ds, "www.turned.test.")
 
-		f.policy("none")
-		kube.Eventually(f, settle, func(ctx context.Context) error {
-			z, err := f.zoneNow(ctx)
+		f.setPolicy("none")
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			z, err := f.readZone(ctx)
 			if err != nil {
 				return err
 			}
@@ -77,26 +77,26 @@ func TestDNSSEC(t *testing.T) {
 			}
 			return nil
 		})
-		f.proved(ds, "www.turned.test.")
+		f.waitValidated(ds, "www.turned.test.")
 
-		f.policy("insecure")
-		kube.Eventually(f, settle, func(ctx context.Context) error {
-			z, err := f.zoneNow(ctx)
+		f.setPolicy("insecure")
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			z, err := f.readZone(ctx)
 			if err == nil && z.Status.DNSSEC != nil {
 				err = fmt.Errorf("status.dnssec is %+v", z.Status.DNSSEC)
 			}
 			return err
 		})
-		f.served("turned.test", "DNSKEY")
-		f.policy("")
-		f.create(f.a("after", "after", "192.0.2.3"))
-		f.served("after.turned.test", "A", "192.0.2.3")
+		f.waitServed("turned.test", "DNSKEY")
+		f.setPolicy("")
+		f.create(f.aRecord("after", "after", "192.0.2.3"))
+		f.waitServed("after.turned.test", "A", "192.0.2.3")
 	})
 }
 
-// keysAreTheSigners: Kubernetes lets the account of the pod that signs read the Secret of the zone's keys, and refuses it to
+// checkKeyAccess: Kubernetes lets the account of the pod that signs read the Secret of the zone's keys, and refuses it to
 // those of the zone's other servers. None may list Secrets.
-func (f *fixture) keysAreTheSigners() {
+func (f *fixture) checkKeyAccess() {
 	f.Helper()
 	var secrets corev1.SecretList
 	if err := f.client.List(f.Context(), &secrets, client.InNamespace(f.namespace)); err != nil {
@@ -126,24 +126,24 @@ func (f *fixture) keysAreTheSigners() {
 	}
 }
 
-// policy sets the zone's dnssecPolicy.
-func (f *fixture) policy(policy string) {
+// setPolicy sets the zone's dnssecPolicy.
+func (f *fixture) setPolicy(policy string) {
 	f.Helper()
 	change(f, &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: f.object}}, func(z *v1beta1.DNSZone) {
 		z.Spec.DNSSECPolicy = policy
 	})
 }
 
-func (f *fixture) zoneNow(ctx context.Context) (*v1beta1.DNSZone, error) {
+func (f *fixture) readZone(ctx context.Context) (*v1beta1.DNSZone, error) {
 	z := &v1beta1.DNSZone{}
 	return z, f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, z)
 }
 
-// signed waits until the zone tells DS records.
-func (f *fixture) signed() (ds []string) {
+// waitSigned waits until the zone tells DS records.
+func (f *fixture) waitSigned() (ds []string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
-		z, err := f.zoneNow(ctx)
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		z, err := f.readZone(ctx)
 		if err != nil {
 			return err
 		}
@@ -156,10 +156,10 @@ func (f *fixture) signed() (ds []string) {
 	return ds
 }
 
-// proved waits until every server proves the addresses of a name by the DS records.
-func (f *fixture) proved(ds []string, name string) {
+// waitValidated waits until every server proves the addresses of a name by the DS records.
+func (f *fixture) waitValidated(ds []string, name string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err

@@ -16,9 +16,9 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// soon is how long it may take until a change by hand is corrected or told of: it is heard of, not found in the pass that
+// correctionTimeout is how long it may take until a change by hand is corrected or told of: it is heard of, not found in the pass that
 // comes every five minutes anyway.
-const soon = time.Minute
+const correctionTimeout = time.Minute
 
 // What others change in the zones by hand. All tests share two primaries and a secondary.
 func TestDrift(t *testing.T) {
@@ -29,20 +29,20 @@ func TestDrift(t *testing.T) {
 		run  func(*fixture)
 	}{
 		{"corrected.example", driftIsCorrected},
-		{"foreign.example", driftForeignIsTold},
+		{"foreign.example", driftForeignListed},
 		{"pruned.example", driftPruned},
 		{"paused.example", driftPaused},
 	} {
-		t.Run(test.zone, func(t *testing.T) { test.run(f.share(t, test.zone)) })
+		t.Run(test.zone, func(t *testing.T) { test.run(f.newZone(t, test.zone)) })
 	}
 }
 
 // What objects declare comes back within seconds, on whichever primary it was changed, and the zone says nothing else.
 func driftIsCorrected(f *fixture) {
-	f.create(f.a("corrected-www", "www", "192.0.2.1", "192.0.2.2"), f.txt("corrected-txt", "txt", "ours"), f.cname("corrected-alias", "alias", "www"))
+	f.create(f.aRecord("corrected-www", "www", "192.0.2.1", "192.0.2.2"), f.txtRecord("corrected-txt", "txt", "ours"), f.cnameRecord("corrected-alias", "alias", "www"))
 	declared := []string{"www.corrected.example. 3600 A 192.0.2.1 | 192.0.2.2", `txt.corrected.example. 3600 TXT "ours"`,
 		"alias.corrected.example. 3600 CNAME www.corrected.example.", "corrected.example. 3600 NS ns1.corrected.example."}
-	want := f.inLockstep(settle, has(declared...)).lines
+	want := f.waitSameContent(settleTimeout, contains(declared...)).lines
 	for what, c := range map[string][]string{
 		"a value added":   {"+", "www.corrected.example. 3600 A 203.0.113.9"},
 		"another TTL":     {"+", "www.corrected.example. 17 A 192.0.2.1"},
@@ -52,22 +52,22 @@ func driftIsCorrected(f *fixture) {
 		"a name server":   {"+", "corrected.example. 3600 NS ns.elsewhere.example."},
 	} {
 		for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
-			f.sub(what+" on "+pod, func(f *fixture) {
-				before := f.inLockstep(settle, has(declared...)).serial
-				edit := adds(c[1])
+			f.runSub(what+" on "+pod, func(f *fixture) {
+				before := f.waitSameContent(settleTimeout, contains(declared...)).serial
+				edit := addRecords(c[1])
 				if c[0] == "-" {
-					edit = removes(c[1])
+					edit = removeRRsets(c[1])
 				}
-				f.byHand(pod, edit)
+				f.updateByHand(pod, edit)
 				began := time.Now()
-				f.inLockstep(soon, func(lines []string) error {
+				f.waitSameContent(correctionTimeout, func(lines []string) error {
 					if d := difference(want, lines); len(d) > 0 {
 						return fmt.Errorf("not corrected: %v", d)
 					}
 					return nil
 				})
-				kube.Eventually(f, soon, func(context.Context) error {
-					if f.inLockstep(soon, has(declared...)).serial == before {
+				kube.Eventually(f, correctionTimeout, func(context.Context) error {
+					if f.waitSameContent(correctionTimeout, contains(declared...)).serial == before {
 						return fmt.Errorf("the serial is still %d: nothing happened", before)
 					}
 					return nil
@@ -79,32 +79,32 @@ func driftIsCorrected(f *fixture) {
 }
 
 // RRsets that nobody declares stay, reach every server from whichever primary they were put on, and are listed.
-func driftForeignIsTold(f *fixture) {
-	f.create(f.a("foreign-www", "www", "192.0.2.1"))
-	f.inLockstep(settle, has("www.foreign.example. 3600 A 192.0.2.1"))
-	f.byHand("dns-primary-0-0", adds("one.foreign.example. 300 A 192.0.2.9", `www.foreign.example. 300 TXT "beside ours"`))
-	f.byHand("dns-primary-1-0", adds("two.foreign.example. 300 MX 10 mail.example.net."))
+func driftForeignListed(f *fixture) {
+	f.create(f.aRecord("foreign-www", "www", "192.0.2.1"))
+	f.waitSameContent(settleTimeout, contains("www.foreign.example. 3600 A 192.0.2.1"))
+	f.updateByHand("dns-primary-0-0", addRecords("one.foreign.example. 300 A 192.0.2.9", `www.foreign.example. 300 TXT "beside ours"`))
+	f.updateByHand("dns-primary-1-0", addRecords("two.foreign.example. 300 MX 10 mail.example.net."))
 	lines := []string{"one.foreign.example. 300 A 192.0.2.9", `www.foreign.example. 300 TXT "beside ours"`, "two.foreign.example. 300 MX 10 mail.example.net."}
-	f.inLockstep(soon, has(lines...))
-	f.foreign("one.foreign.example. A", "two.foreign.example. MX", "www.foreign.example. TXT")
+	f.waitSameContent(correctionTimeout, contains(lines...))
+	f.waitForeign("one.foreign.example. A", "two.foreign.example. MX", "www.foreign.example. TXT")
 
-	f.create(f.a("foreign-one", "one", "192.0.2.10"))
-	f.inLockstep(settle, has("one.foreign.example. 3600 A 192.0.2.10", lines[1], lines[2]))
-	f.foreign("two.foreign.example. MX", "www.foreign.example. TXT")
-	f.byHand("dns-primary-1-0", removes(`www.foreign.example. 0 TXT ""`))
-	f.inLockstep(soon, both(has(lines[2]), func(now []string) error {
+	f.create(f.aRecord("foreign-one", "one", "192.0.2.10"))
+	f.waitSameContent(settleTimeout, contains("one.foreign.example. 3600 A 192.0.2.10", lines[1], lines[2]))
+	f.waitForeign("two.foreign.example. MX", "www.foreign.example. TXT")
+	f.updateByHand("dns-primary-1-0", removeRRsets(`www.foreign.example. 0 TXT ""`))
+	f.waitSameContent(correctionTimeout, passesBoth(contains(lines[2]), func(now []string) error {
 		if slices.Contains(now, lines[1]) {
 			return fmt.Errorf("%s is still there", lines[1])
 		}
 		return nil
 	}))
-	f.foreign("two.foreign.example. MX")
+	f.waitForeign("two.foreign.example. MX")
 }
 
-// foreign waits until the zone lists exactly these RRsets as foreign.
-func (f *fixture) foreign(want ...string) {
+// waitForeign waits until the zone lists exactly these RRsets as foreign.
+func (f *fixture) waitForeign(want ...string) {
 	f.Helper()
-	kube.Eventually(f, soon, func(ctx context.Context) error { return f.foreignListed(ctx, want...) })
+	kube.Eventually(f, correctionTimeout, func(ctx context.Context) error { return f.foreignListed(ctx, want...) })
 }
 
 // foreignListed returns an error when the zone does not list exactly these RRsets as foreign.
@@ -120,8 +120,8 @@ func (f *fixture) foreignListed(ctx context.Context, want ...string) error {
 	return nil
 }
 
-// annotate sets an annotation of the fixture's zone; an empty value removes it.
-func (f *fixture) annotate(key, value string) {
+// annotateZone sets an annotation of the fixture's zone; an empty value removes it.
+func (f *fixture) annotateZone(key, value string) {
 	f.Helper()
 	change(f, &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}, func(z *v1beta1.DNSZone) {
 		if z.Annotations == nil {
@@ -135,37 +135,37 @@ func (f *fixture) annotate(key, value string) {
 
 // With the annotation what nobody declares goes, and without it nothing does.
 func driftPruned(f *fixture) {
-	f.create(f.a("pruned-www", "www", "192.0.2.1"))
-	f.inLockstep(settle, has("www.pruned.example. 3600 A 192.0.2.1"))
-	f.byHand("dns-primary-0-0", adds("one.pruned.example. 300 A 192.0.2.9", `www.pruned.example. 300 TXT "beside ours"`))
-	f.inLockstep(soon, has("one.pruned.example. 300 A 192.0.2.9"))
-	f.annotate(v1beta1.PruneAnnotation, "true")
+	f.create(f.aRecord("pruned-www", "www", "192.0.2.1"))
+	f.waitSameContent(settleTimeout, contains("www.pruned.example. 3600 A 192.0.2.1"))
+	f.updateByHand("dns-primary-0-0", addRecords("one.pruned.example. 300 A 192.0.2.9", `www.pruned.example. 300 TXT "beside ours"`))
+	f.waitSameContent(correctionTimeout, contains("one.pruned.example. 300 A 192.0.2.9"))
+	f.annotateZone(v1beta1.PruneAnnotation, "true")
 	ours := func(lines []string) error {
 		if len(lines) != 3 {
 			return fmt.Errorf("the zone holds\n%s", strings.Join(lines, "\n"))
 		}
 		return nil
 	}
-	f.inLockstep(soon, both(has("www.pruned.example. 3600 A 192.0.2.1", "pruned.example. 3600 NS ns1.pruned.example."), ours))
-	f.foreign()
-	f.byHand("dns-primary-1-0", adds("two.pruned.example. 300 A 192.0.2.9"))
-	f.inLockstep(soon, ours)
-	f.annotate(v1beta1.PruneAnnotation, "")
-	kube.Eventually(f, soon, func(ctx context.Context) error {
+	f.waitSameContent(correctionTimeout, passesBoth(contains("www.pruned.example. 3600 A 192.0.2.1", "pruned.example. 3600 NS ns1.pruned.example."), ours))
+	f.waitForeign()
+	f.updateByHand("dns-primary-1-0", addRecords("two.pruned.example. 300 A 192.0.2.9"))
+	f.waitSameContent(correctionTimeout, ours)
+	f.annotateZone(v1beta1.PruneAnnotation, "")
+	kube.Eventually(f, correctionTimeout, func(ctx context.Context) error {
 		// The controller may delete it once more before it has seen that the annotation is gone.
-		f.byHand("dns-primary-1-0", adds("three.pruned.example. 300 A 192.0.2.9"))
+		f.updateByHand("dns-primary-1-0", addRecords("three.pruned.example. 300 A 192.0.2.9"))
 		return f.foreignListed(ctx, "three.pruned.example. A")
 	})
-	f.inLockstep(soon, has("three.pruned.example. 300 A 192.0.2.9"))
-	f.foreign("three.pruned.example. A")
+	f.waitSameContent(correctionTimeout, contains("three.pruned.example. 300 A 192.0.2.9"))
+	f.waitForeign("three.pruned.example. A")
 }
 
-// pause pauses the zone and waits until the controller says that it is.
-func (f *fixture) pause() {
+// pauseZone pauses the zone and waits until the controller says that it is.
+func (f *fixture) pauseZone() {
 	f.Helper()
-	f.annotate(v1beta1.PausedAnnotation, "true")
+	f.annotateZone(v1beta1.PausedAnnotation, "true")
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
-	kube.Eventually(f, soon, func(ctx context.Context) error {
+	kube.Eventually(f, correctionTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
 			return err
 		}
@@ -180,24 +180,24 @@ func (f *fixture) pause() {
 
 // A paused zone is watched and not touched; afterwards it catches up.
 func driftPaused(f *fixture) {
-	record, leaving := f.a("paused-www", "www", "192.0.2.1"), f.a("paused-leaving", "leaving", "192.0.2.2")
+	record, leaving := f.aRecord("paused-www", "www", "192.0.2.1"), f.aRecord("paused-leaving", "leaving", "192.0.2.2")
 	f.create(record, leaving)
-	f.ready(record, leaving)
-	before := f.inLockstep(settle, has("www.paused.example. 3600 A 192.0.2.1"))
-	f.pause()
+	f.waitReady(record, leaving)
+	before := f.waitSameContent(settleTimeout, contains("www.paused.example. 3600 A 192.0.2.1"))
+	f.pauseZone()
 
-	added := f.a("paused-added", "added", "192.0.2.3")
+	added := f.aRecord("paused-added", "added", "192.0.2.3")
 	f.create(added)
 	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.9"} })
 	if err := f.client.Delete(f.Context(), leaving); err != nil {
 		f.Fatal(err)
 	}
-	condition(f, v1beta1.Record(added), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
-	f.byHand("dns-primary-0-0", adds("www.paused.example. 3600 A 203.0.113.9"))
+	waitCondition(f, v1beta1.Record(added), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
+	f.updateByHand("dns-primary-0-0", addRecords("www.paused.example. 3600 A 203.0.113.9"))
 	// What is reported of a later record is reported by a pass that has met the change.
-	later := f.a("paused-later", "later", "192.0.2.4")
+	later := f.aRecord("paused-later", "later", "192.0.2.4")
 	f.create(later)
-	condition(f, v1beta1.Record(later), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
+	waitCondition(f, v1beta1.Record(later), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
 	key := f.key(named.KeyTransfer)
 	all, err := f.copies(f.Context(), f.zone, key)
 	if err != nil {
@@ -210,8 +210,8 @@ func driftPaused(f *fixture) {
 		f.Errorf("a change by hand was undone in a paused zone: %v", all["dns-primary-0-0"].lines)
 	}
 
-	f.annotate(v1beta1.PausedAnnotation, "")
-	f.inLockstep(soon, both(has("www.paused.example. 3600 A 192.0.2.9", "added.paused.example. 3600 A 192.0.2.3", "later.paused.example. 3600 A 192.0.2.4"), hasNot("leaving.paused.example.")))
-	f.ready(record, added, later)
-	f.gone(leaving)
+	f.annotateZone(v1beta1.PausedAnnotation, "")
+	f.waitSameContent(correctionTimeout, passesBoth(contains("www.paused.example. 3600 A 192.0.2.9", "added.paused.example. 3600 A 192.0.2.3", "later.paused.example. 3600 A 192.0.2.4"), containsNo("leaving.paused.example.")))
+	f.waitReady(record, added, later)
+	f.waitGone(leaving)
 }

@@ -22,39 +22,39 @@ import (
 func TestEndpoint(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "endpoint.example", 1, 1)
-	sub, reverse := f.share(t, "sub.endpoint.example"), f.share(t, "2.0.192.in-addr.arpa")
+	sub, reverse := f.newZone(t, "sub.endpoint.example"), f.newZone(t, "2.0.192.in-addr.arpa")
 
-	f.sub("every type, over several zones", func(f *fixture) { endpointEveryType(f, sub.on(f), reverse.on(f)) })
-	f.sub("life", endpointLife)
-	f.sub("no zone", endpointWithoutZone)
-	f.sub("beside records", endpointBesideRecords)
-	f.sub("mistakes", endpointMistakes)
-	f.sub("of another namespace", endpointOfAnotherNamespace)
-	f.sub("the zone comes and goes", endpointZoneComesAndGoes)
+	f.runSub("every type, over several zones", func(f *fixture) { endpointEveryType(f, sub.inTest(f), reverse.inTest(f)) })
+	f.runSub("life", endpointLife)
+	f.runSub("no zone", endpointWithoutZone)
+	f.runSub("beside records", endpointBesideRecords)
+	f.runSub("mistakes", endpointMistakes)
+	f.runSub("of another namespace", endpointOfAnotherNamespace)
+	f.runSub("the zone comes and goes", endpointZoneComesAndGoes)
 }
 
-// on is the fixture in another test.
-func (f *fixture) on(t *fixture) *fixture {
+// inTest is the fixture in another test.
+func (f *fixture) inTest(t *fixture) *fixture {
 	s := *f
 	s.T = t.T
 	return &s
 }
 
-// endpoint declares names as external-dns does.
-func (f *fixture) endpoint(object string, endpoints ...*v1alpha1.Endpoint) *v1alpha1.DNSEndpoint {
+// dnsEndpoint declares names as external-dns does.
+func (f *fixture) dnsEndpoint(object string, endpoints ...*v1alpha1.Endpoint) *v1alpha1.DNSEndpoint {
 	return &v1alpha1.DNSEndpoint{ObjectMeta: f.meta(object, nil), Spec: v1alpha1.DNSEndpointSpec{Endpoints: endpoints}}
 }
 
-func handed(name, rrtype string, ttl int64, targets ...string) *v1alpha1.Endpoint {
+func endpointEntry(name, rrtype string, ttl int64, targets ...string) *v1alpha1.Endpoint {
 	return &v1alpha1.Endpoint{DNSName: name, RecordType: rrtype, RecordTTL: ttl, Targets: targets}
 }
 
 func endpointConditions(e *v1alpha1.DNSEndpoint) []metav1.Condition { return e.Status.Conditions }
 
-// programmed waits until a DNSEndpoint is accepted and programmed, and tells of exactly these RRsets by zone object.
-func (f *fixture) programmed(e *v1alpha1.DNSEndpoint, zones map[string][]string) {
+// waitProgrammed waits until a DNSEndpoint is accepted and programmed, and tells of exactly these RRsets by zone object.
+func (f *fixture) waitProgrammed(e *v1alpha1.DNSEndpoint, zones map[string][]string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return err
 		}
@@ -79,26 +79,26 @@ func (f *fixture) programmed(e *v1alpha1.DNSEndpoint, zones map[string][]string)
 }
 
 func endpointEveryType(f, sub, reverse *fixture) {
-	e := f.endpoint("every",
-		handed("www.endpoint.example", "A", 180, "192.0.2.2", "192.0.2.1"),
-		handed("WWW.endpoint.example.", "AAAA", 0, "2001:DB8::1"),
-		handed("alias.sub.endpoint.example", "CNAME", 60, "target.example.net"),
-		handed("sub.endpoint.example", "MX", 0, "10 mail.example.net", "20 mail2.example.net."),
-		handed("deep.sub.endpoint.example", "TXT", 0, `"quoted text"`, "plain"),
-		handed("_sip._tcp.endpoint.example", "SRV", 0, "1 2 5060 sip.example.net"),
-		handed("endpoint.example", "CAA", 0, `0 issue "ca.example.net"`),
-		handed("team.endpoint.example", "NS", 0, "ns.example.net"),
-		handed("1.2.0.192.in-addr.arpa", "PTR", 0, "www.endpoint.example"),
+	e := f.dnsEndpoint("every",
+		endpointEntry("www.endpoint.example", "A", 180, "192.0.2.2", "192.0.2.1"),
+		endpointEntry("WWW.endpoint.example.", "AAAA", 0, "2001:DB8::1"),
+		endpointEntry("alias.sub.endpoint.example", "CNAME", 60, "target.example.net"),
+		endpointEntry("sub.endpoint.example", "MX", 0, "10 mail.example.net", "20 mail2.example.net."),
+		endpointEntry("deep.sub.endpoint.example", "TXT", 0, `"quoted text"`, "plain"),
+		endpointEntry("_sip._tcp.endpoint.example", "SRV", 0, "1 2 5060 sip.example.net"),
+		endpointEntry("endpoint.example", "CAA", 0, `0 issue "ca.example.net"`),
+		endpointEntry("team.endpoint.example", "NS", 0, "ns.example.net"),
+		endpointEntry("1.2.0.192.in-addr.arpa", "PTR", 0, "www.endpoint.example"),
 	)
 	f.create(e)
-	f.inLockstep(settle, has("www.endpoint.example. 180 A 192.0.2.1 | 192.0.2.2", "www.endpoint.example. 3600 AAAA 2001:db8::1",
+	f.waitSameContent(settleTimeout, contains("www.endpoint.example. 180 A 192.0.2.1 | 192.0.2.2", "www.endpoint.example. 3600 AAAA 2001:db8::1",
 		"_sip._tcp.endpoint.example. 3600 SRV 1 2 5060 sip.example.net.", `endpoint.example. 3600 CAA 0 issue "ca.example.net"`,
 		"team.endpoint.example. 3600 NS ns.example.net."))
-	sub.inLockstep(settle, has("alias.sub.endpoint.example. 60 CNAME target.example.net.",
+	sub.waitSameContent(settleTimeout, contains("alias.sub.endpoint.example. 60 CNAME target.example.net.",
 		"sub.endpoint.example. 3600 MX 10 mail.example.net. | 20 mail2.example.net.", `deep.sub.endpoint.example. 3600 TXT "plain" | "quoted text"`))
-	reverse.inLockstep(settle, has("1.2.0.192.in-addr.arpa. 3600 PTR www.endpoint.example."))
-	f.served("1.2.0.192.in-addr.arpa", "PTR", "www.endpoint.example.")
-	f.programmed(e, map[string][]string{
+	reverse.waitSameContent(settleTimeout, contains("1.2.0.192.in-addr.arpa. 3600 PTR www.endpoint.example."))
+	f.waitServed("1.2.0.192.in-addr.arpa", "PTR", "www.endpoint.example.")
+	f.waitProgrammed(e, map[string][]string{
 		"main": {"_sip._tcp.endpoint.example./SRV", "endpoint.example./CAA", "team.endpoint.example./NS", "www.endpoint.example./A", "www.endpoint.example./AAAA"},
 		"sub":  {"alias.sub.endpoint.example./CNAME", "deep.sub.endpoint.example./TXT", "sub.endpoint.example./MX"},
 		"2":    {"1.2.0.192.in-addr.arpa./PTR"},
@@ -106,76 +106,76 @@ func endpointEveryType(f, sub, reverse *fixture) {
 	if err := f.client.Delete(f.Context(), e); err != nil {
 		f.Fatal(err)
 	}
-	f.gone(e)
-	f.inLockstep(settle, hasNot("www.endpoint.example.", "_sip._tcp.endpoint.example.", "team.endpoint.example."))
-	sub.inLockstep(settle, hasNot("alias.sub.endpoint.example.", "deep.sub.endpoint.example."))
-	reverse.inLockstep(settle, hasNot("1.2.0.192.in-addr.arpa."))
+	f.waitGone(e)
+	f.waitSameContent(settleTimeout, containsNo("www.endpoint.example.", "_sip._tcp.endpoint.example.", "team.endpoint.example."))
+	sub.waitSameContent(settleTimeout, containsNo("alias.sub.endpoint.example.", "deep.sub.endpoint.example."))
+	reverse.waitSameContent(settleTimeout, containsNo("1.2.0.192.in-addr.arpa."))
 }
 
 // Endpoints are changed, renamed, added and removed within their object.
 func endpointLife(f *fixture) {
-	e := f.endpoint("life", handed("one.endpoint.example", "A", 0, "192.0.2.1"), handed("two.endpoint.example", "A", 0, "192.0.2.2"))
+	e := f.dnsEndpoint("life", endpointEntry("one.endpoint.example", "A", 0, "192.0.2.1"), endpointEntry("two.endpoint.example", "A", 0, "192.0.2.2"))
 	f.create(e)
-	f.inLockstep(settle, has("one.endpoint.example. 3600 A 192.0.2.1", "two.endpoint.example. 3600 A 192.0.2.2"))
+	f.waitSameContent(settleTimeout, contains("one.endpoint.example. 3600 A 192.0.2.1", "two.endpoint.example. 3600 A 192.0.2.2"))
 	change(f, e, func(e *v1alpha1.DNSEndpoint) {
 		e.Spec.Endpoints[0].Targets, e.Spec.Endpoints[0].RecordTTL = []string{"192.0.2.3"}, 60
 		e.Spec.Endpoints[1].DNSName = "moved.sub.endpoint.example"
-		e.Spec.Endpoints = append(e.Spec.Endpoints, handed("three.endpoint.example", "TXT", 0, "new"))
+		e.Spec.Endpoints = append(e.Spec.Endpoints, endpointEntry("three.endpoint.example", "TXT", 0, "new"))
 	})
-	f.inLockstep(settle, both(has("one.endpoint.example. 60 A 192.0.2.3", `three.endpoint.example. 3600 TXT "new"`), hasNot("two.endpoint.example.")))
-	f.served("moved.sub.endpoint.example", "A", "192.0.2.2")
-	f.programmed(e, map[string][]string{"main": {"one.endpoint.example./A", "three.endpoint.example./TXT"}, "sub": {"moved.sub.endpoint.example./A"}})
+	f.waitSameContent(settleTimeout, passesBoth(contains("one.endpoint.example. 60 A 192.0.2.3", `three.endpoint.example. 3600 TXT "new"`), containsNo("two.endpoint.example.")))
+	f.waitServed("moved.sub.endpoint.example", "A", "192.0.2.2")
+	f.waitProgrammed(e, map[string][]string{"main": {"one.endpoint.example./A", "three.endpoint.example./TXT"}, "sub": {"moved.sub.endpoint.example./A"}})
 	change(f, e, func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints = e.Spec.Endpoints[2:] })
-	f.inLockstep(settle, both(has(`three.endpoint.example. 3600 TXT "new"`), hasNot("one.endpoint.example.")))
-	f.served("moved.sub.endpoint.example", "A")
-	f.programmed(e, map[string][]string{"main": {"three.endpoint.example./TXT"}})
+	f.waitSameContent(settleTimeout, passesBoth(contains(`three.endpoint.example. 3600 TXT "new"`), containsNo("one.endpoint.example.")))
+	f.waitServed("moved.sub.endpoint.example", "A")
+	f.waitProgrammed(e, map[string][]string{"main": {"three.endpoint.example./TXT"}})
 	if err := f.client.Delete(f.Context(), e); err != nil {
 		f.Fatal(err)
 	}
-	f.gone(e)
-	f.inLockstep(settle, hasNot("three.endpoint.example."))
+	f.waitGone(e)
+	f.waitSameContent(settleTimeout, containsNo("three.endpoint.example."))
 }
 
 // An endpoint that is in no zone is told so, and the others of its object are served.
 func endpointWithoutZone(f *fixture) {
-	e := f.endpoint("homeless", handed("here.endpoint.example", "A", 0, "192.0.2.1"), handed("www.nowhere.example", "A", 0, "192.0.2.2"))
+	e := f.dnsEndpoint("homeless", endpointEntry("here.endpoint.example", "A", 0, "192.0.2.1"), endpointEntry("www.nowhere.example", "A", 0, "192.0.2.2"))
 	f.create(e)
-	f.inLockstep(settle, has("here.endpoint.example. 3600 A 192.0.2.1"))
-	condition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "www.nowhere.example")
-	alone := f.endpoint("alone", handed("notendpoint.example", "A", 0, "192.0.2.2"))
+	f.waitSameContent(settleTimeout, contains("here.endpoint.example. 3600 A 192.0.2.1"))
+	waitCondition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "www.nowhere.example")
+	alone := f.dnsEndpoint("alone", endpointEntry("notendpoint.example", "A", 0, "192.0.2.2"))
 	f.create(alone)
-	condition(f, alone, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "notendpoint.example")
+	waitCondition(f, alone, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "notendpoint.example")
 	for _, o := range []client.Object{e, alone} {
 		if err := f.client.Delete(f.Context(), o); err != nil {
 			f.Fatal(err)
 		}
-		f.gone(o)
+		f.waitGone(o)
 	}
 }
 
 // Records and endpoints are united, and the older wins where they exclude each other.
 func endpointBesideRecords(f *fixture) {
-	record := f.a("beside-a", "beside", "192.0.2.1")
+	record := f.aRecord("beside-a", "beside", "192.0.2.1")
 	f.create(record)
-	f.ready(record)
-	e := f.endpoint("beside-b", handed("beside.endpoint.example", "A", 60, "192.0.2.2"))
+	f.waitReady(record)
+	e := f.dnsEndpoint("beside-b", endpointEntry("beside.endpoint.example", "A", 60, "192.0.2.2"))
 	f.create(e)
-	f.inLockstep(settle, has("beside.endpoint.example. 60 A 192.0.2.1 | 192.0.2.2"))
+	f.waitSameContent(settleTimeout, contains("beside.endpoint.example. 60 A 192.0.2.1 | 192.0.2.2"))
 	change(f, e, func(e *v1alpha1.DNSEndpoint) {
-		e.Spec.Endpoints = []*v1alpha1.Endpoint{handed("beside.endpoint.example", "CNAME", 0, "other.example.net"), handed("fine.endpoint.example", "A", 0, "192.0.2.3")}
+		e.Spec.Endpoints = []*v1alpha1.Endpoint{endpointEntry("beside.endpoint.example", "CNAME", 0, "other.example.net"), endpointEntry("fine.endpoint.example", "A", 0, "192.0.2.3")}
 	})
-	condition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "Conflict", "ARecord", "beside-a")
-	f.inLockstep(settle, has("beside.endpoint.example. 3600 A 192.0.2.1", "fine.endpoint.example. 3600 A 192.0.2.3"))
+	waitCondition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "Conflict", "ARecord", "beside-a")
+	f.waitSameContent(settleTimeout, contains("beside.endpoint.example. 3600 A 192.0.2.1", "fine.endpoint.example. 3600 A 192.0.2.3"))
 	if err := f.client.Delete(f.Context(), record); err != nil {
 		f.Fatal(err)
 	}
-	f.gone(record)
-	f.inLockstep(settle, has("beside.endpoint.example. 3600 CNAME other.example.net."))
-	f.programmed(e, map[string][]string{"main": {"beside.endpoint.example./CNAME", "fine.endpoint.example./A"}})
+	f.waitGone(record)
+	f.waitSameContent(settleTimeout, contains("beside.endpoint.example. 3600 CNAME other.example.net."))
+	f.waitProgrammed(e, map[string][]string{"main": {"beside.endpoint.example./CNAME", "fine.endpoint.example./A"}})
 	if err := f.client.Delete(f.Context(), e); err != nil {
 		f.Fatal(err)
 	}
-	f.gone(e)
+	f.waitGone(e)
 }
 
 // What is wrong with one endpoint, by itself, is refused or told with its index; it never holds up the others.
@@ -184,27 +184,27 @@ func endpointMistakes(f *fixture) {
 		bad   *v1alpha1.Endpoint
 		words []string
 	}{
-		"unknown type": {handed("bad.endpoint.example", "BOGUS", 0, "x"), []string{"spec.endpoints[1]", "recordType", "BOGUS", "AAAA"}},
-		"no type":      {handed("bad.endpoint.example", "", 0, "192.0.2.1"), []string{"spec.endpoints[1]", "recordType"}},
+		"unknown type": {endpointEntry("bad.endpoint.example", "BOGUS", 0, "x"), []string{"spec.endpoints[1]", "recordType", "BOGUS", "AAAA"}},
+		"no type":      {endpointEntry("bad.endpoint.example", "", 0, "192.0.2.1"), []string{"spec.endpoints[1]", "recordType"}},
 		"identifier": {&v1alpha1.Endpoint{DNSName: "bad.endpoint.example", RecordType: "A", SetIdentifier: "blue", Targets: []string{"192.0.2.1"}},
 			[]string{"spec.endpoints[1]", "setIdentifier"}},
-		"address": {handed("bad.endpoint.example", "A", 0, "192.0.2.300"), []string{"spec.endpoints[1].targets[0]", "192.0.2.300"}},
-		"target":  {handed("bad.endpoint.example", "MX", 0, "mail.example.net"), []string{"spec.endpoints[1].targets[0]"}},
+		"address": {endpointEntry("bad.endpoint.example", "A", 0, "192.0.2.300"), []string{"spec.endpoints[1].targets[0]", "192.0.2.300"}},
+		"target":  {endpointEntry("bad.endpoint.example", "MX", 0, "mail.example.net"), []string{"spec.endpoints[1].targets[0]"}},
 	} {
-		f.sub(name, func(f *fixture) {
-			e := f.endpoint("mistake-"+strings.ReplaceAll(name, " ", "-"), handed("good.endpoint.example", "A", 0, "192.0.2.1"), c.bad)
+		f.runSub(name, func(f *fixture) {
+			e := f.dnsEndpoint("mistake-"+strings.ReplaceAll(name, " ", "-"), endpointEntry("good.endpoint.example", "A", 0, "192.0.2.1"), c.bad)
 			if err := f.client.Create(f.Context(), e); err != nil {
 				if !containsAll(err.Error(), c.words) {
 					f.Errorf("refused with %v, want %q", err, c.words)
 				}
 				return
 			}
-			condition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "Invalid", c.words...)
-			f.inLockstep(settle, both(has("good.endpoint.example. 3600 A 192.0.2.1"), hasNot("bad.endpoint.example.")))
+			waitCondition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "Invalid", c.words...)
+			f.waitSameContent(settleTimeout, passesBoth(contains("good.endpoint.example. 3600 A 192.0.2.1"), containsNo("bad.endpoint.example.")))
 			if err := f.client.Delete(f.Context(), e); err != nil {
 				f.Fatal(err)
 			}
-			f.gone(e)
+			f.waitGone(e)
 		})
 	}
 }
@@ -212,9 +212,9 @@ func endpointMistakes(f *fixture) {
 // The endpoints of another namespace are taken while the zone's annotation names it.
 func endpointOfAnotherNamespace(f *fixture) {
 	guest := &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f, "it-guest")}
-	e := guest.endpoint("www", handed("guest.endpoint.example", "A", 0, "192.0.2.1"))
+	e := guest.dnsEndpoint("www", endpointEntry("guest.endpoint.example", "A", 0, "192.0.2.1"))
 	guest.create(e)
-	condition(guest, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone")
+	waitCondition(guest, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone")
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
 	allow := func(namespaces string) {
 		change(f, zone, func(z *v1beta1.DNSZone) {
@@ -223,28 +223,28 @@ func endpointOfAnotherNamespace(f *fixture) {
 	}
 	for _, namespaces := range []string{"nobody," + guest.namespace, "*"} {
 		allow(namespaces)
-		f.inLockstep(settle, has("guest.endpoint.example. 3600 A 192.0.2.1"))
-		guest.programmed(e, map[string][]string{"main": {"guest.endpoint.example./A"}})
+		f.waitSameContent(settleTimeout, contains("guest.endpoint.example. 3600 A 192.0.2.1"))
+		guest.waitProgrammed(e, map[string][]string{"main": {"guest.endpoint.example./A"}})
 		allow("nobody")
-		f.inLockstep(settle, hasNot("guest.endpoint.example."))
-		condition(guest, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone")
+		f.waitSameContent(settleTimeout, containsNo("guest.endpoint.example."))
+		waitCondition(guest, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone")
 	}
 	if err := guest.client.Delete(f.Context(), e); err != nil {
 		f.Fatal(err)
 	}
-	guest.gone(e)
+	guest.waitGone(e)
 }
 
 // A longer zone takes endpoints over from the shorter one, and gives them back when it is deleted.
 func endpointZoneComesAndGoes(f *fixture) {
-	e := f.endpoint("moving", handed("www.moving.endpoint.example", "A", 0, "192.0.2.1"))
+	e := f.dnsEndpoint("moving", endpointEntry("www.moving.endpoint.example", "A", 0, "192.0.2.1"))
 	f.create(e)
-	f.inLockstep(settle, has("www.moving.endpoint.example. 3600 A 192.0.2.1"))
-	longer := f.share(f.T, "moving.endpoint.example")
-	longer.inLockstep(settle, has("www.moving.endpoint.example. 3600 A 192.0.2.1"))
-	f.inLockstep(settle, hasNot("www.moving.endpoint.example."))
-	f.programmed(e, map[string][]string{"moving": {"www.moving.endpoint.example./A"}})
+	f.waitSameContent(settleTimeout, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	longer := f.newZone(f.T, "moving.endpoint.example")
+	longer.waitSameContent(settleTimeout, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(settleTimeout, containsNo("www.moving.endpoint.example."))
+	f.waitProgrammed(e, map[string][]string{"moving": {"www.moving.endpoint.example./A"}})
 	f.deleteAnyway(&v1beta1.DNSZone{ObjectMeta: f.meta("moving", nil)})
-	f.inLockstep(settle, has("www.moving.endpoint.example. 3600 A 192.0.2.1"))
-	f.programmed(e, map[string][]string{"main": {"www.moving.endpoint.example./A"}})
+	f.waitSameContent(settleTimeout, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	f.waitProgrammed(e, map[string][]string{"main": {"www.moving.endpoint.example./A"}})
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// settle is how long a change may take to be on every server before a test calls it lost.
-const settle = time.Minute
+// settleTimeout is how long a change may take to be on every server before a test calls it lost.
+const settleTimeout = time.Minute
 
 // fixture is one zone on servers of its own, in a namespace of its own.
 type fixture struct {
@@ -48,9 +48,9 @@ func newFixture(t *testing.T, zone string, primaries, secondaries int32) *fixtur
 	return f
 }
 
-// share gives a test a zone of its own on the servers of the fixture. The DNSZone is named for the zone's first label and
+// newZone gives a test a zone of its own on the servers of the fixture. The DNSZone is named for the zone's first label and
 // selects records by the label zone=<that name>; edit may change it before it is made.
-func (f *fixture) share(t *testing.T, zone string, edit ...func(*v1beta1.DNSZone)) *fixture {
+func (f *fixture) newZone(t *testing.T, zone string, edit ...func(*v1beta1.DNSZone)) *fixture {
 	t.Helper()
 	s := &fixture{T: t, client: f.client, namespace: f.namespace, zone: zone, size: f.size}
 	s.object, _, _ = strings.Cut(zone, ".")
@@ -63,8 +63,8 @@ func (f *fixture) share(t *testing.T, zone string, edit ...func(*v1beta1.DNSZone
 	return s
 }
 
-// sub runs a subtest on the fixture.
-func (f *fixture) sub(name string, run func(*fixture)) {
+// runSub runs a subtest on the fixture.
+func (f *fixture) runSub(name string, run func(*fixture)) {
 	f.Helper()
 	f.Run(name, func(t *testing.T) {
 		s := *f
@@ -101,8 +101,8 @@ func (f *fixture) dnsZone(name, zone string) *v1beta1.DNSZone {
 	return z
 }
 
-// a declares an A record of the fixture's zone.
-func (f *fixture) a(object, name string, addresses ...string) *v1beta1.ARecord {
+// aRecord declares an A record of the fixture's zone.
+func (f *fixture) aRecord(object, name string, addresses ...string) *v1beta1.ARecord {
 	r := &v1beta1.ARecord{ObjectMeta: f.meta(object, f.labels())}
 	r.Spec.Name, r.Spec.IPv4Addresses = name, addresses
 	return r
@@ -132,7 +132,7 @@ func (f *fixture) deleteAnyway(o client.Object) {
 // change reads an object anew, changes it and writes it, until nobody else writes in between.
 func change[T client.Object](f *fixture, o T, edit func(T)) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
@@ -159,17 +159,17 @@ func (f *fixture) servers(ctx context.Context) (map[string]string, error) {
 	return servers, nil
 }
 
-// served waits until every server answers the question with exactly these rdata; none means that the name or the type
+// waitServed waits until every server answers the question with exactly these rdata; none means that the name or the type
 // does not exist.
-func (f *fixture) served(name, rrtype string, rdata ...string) {
+func (f *fixture) waitServed(name, rrtype string, rdata ...string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
 		}
 		for pod, server := range servers {
-			got, err := ask(server, dns.Fqdn(name), dns.StringToType[rrtype])
+			got, err := queryRdata(server, dns.Fqdn(name), dns.StringToType[rrtype])
 			if err != nil {
 				return fmt.Errorf("%s: %w", pod, err)
 			}
@@ -181,8 +181,8 @@ func (f *fixture) served(name, rrtype string, rdata ...string) {
 	})
 }
 
-// ask gives the sorted rdata of an authoritative answer.
-func ask(server, name string, rrtype uint16) ([]string, error) {
+// queryRdata gives the sorted rdata of an authoritative answer.
+func queryRdata(server, name string, rrtype uint16) ([]string, error) {
 	m := new(dns.Msg)
 	m.SetQuestion(name, rrtype)
 	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(m, server)

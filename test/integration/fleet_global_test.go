@@ -32,22 +32,22 @@ func TestFleetGlobalCluster(t *testing.T) {
 		z := user.dnsZone("main", zone)
 		z.Spec.ClusterRef = cluster.Name
 		address := fmt.Sprintf("192.0.2.%d", i+1)
-		user.create(z, user.a("www", "www", address))
+		user.create(z, user.aRecord("www", "www", address))
 		kube.Kubectl(t, "", "-n", user.namespace, "wait", "--for=condition=Ready", "dnszone/main", "arecord/www", "--timeout=120s")
-		f.served("www."+zone+".", "A", address)
+		f.waitServed("www."+zone+".", "A", address)
 		users = append(users, user)
 	}
-	told(f, bringUp, cluster, func(c *v1beta1.Bind9GlobalCluster) []metav1.Condition { return c.Status.Conditions },
+	waitConditions(f, startTimeout, cluster, func(c *v1beta1.Bind9GlobalCluster) []metav1.Condition { return c.Status.Conditions },
 		"Ready True ClustersReady: All 2 instances are ready")
 	if s := cluster.Status; s.InstanceCount != 2 || s.ReadyInstances != 2 {
 		t.Errorf("status %+v", s)
 	}
-	t.Run("each user is told of its own", func(t *testing.T) { toldOfItsOwn(t, f, users[0], cluster.Name) })
+	t.Run("each user is told of its own", func(t *testing.T) { testSeesOnlyItsOwn(t, f, users[0], cluster.Name) })
 }
 
-// toldOfItsOwn checks that who may view a namespace with a zone on a global cluster is told nothing of the cluster's other
+// testSeesOnlyItsOwn checks that who may view a namespace with a zone on a global cluster is told nothing of the cluster's other
 // zones, and who may view that of the cluster is told of all.
-func toldOfItsOwn(t *testing.T, f, user *fixture, cluster string) {
+func testSeesOnlyItsOwn(t *testing.T, f, user *fixture, cluster string) {
 	for space, name := range map[string]string{user.namespace: "user", f.namespace: "operator"} {
 		f.create(&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "viewer"},
@@ -58,7 +58,7 @@ func toldOfItsOwn(t *testing.T, f, user *fixture, cluster string) {
 	as := func(name, space string, args ...string) (string, error) {
 		return kube.TryKubectl(t, "", append([]string{"--as", name + "-of-" + f.namespace, "-n", space}, args...)...)
 	}
-	kube.Eventually(t, settle, func(context.Context) error { // The bindings take effect a moment after they were written.
+	kube.Eventually(t, settleTimeout, func(context.Context) error { // The bindings take effect a moment after they were written.
 		_, user := as("user", user.namespace, "get", "syncstatus")
 		_, operator := as("operator", f.namespace, "get", "syncstatus")
 		return errors.Join(user, operator)

@@ -42,7 +42,7 @@ func TestFleetOfAHundred(t *testing.T) {
 	}
 	ready := func(want int32) {
 		t.Helper()
-		kube.Eventually(f, 2*bringUp, func(ctx context.Context) error {
+		kube.Eventually(f, 2*startTimeout, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func TestFleetOfAHundred(t *testing.T) {
 	measure("made", func() {
 		f.create(cluster)
 		ready(0)
-		kube.Eventually(f, 2*bringUp, func(ctx context.Context) error {
+		kube.Eventually(f, 2*startTimeout, func(ctx context.Context) error {
 			err := f.client.List(ctx, pods, client.InNamespace(f.namespace), client.MatchingLabels{named.LabelName: named.AppName})
 			if err == nil && len(pods.Items) != 100 {
 				err = fmt.Errorf("%d pods", len(pods.Items))
@@ -64,7 +64,7 @@ func TestFleetOfAHundred(t *testing.T) {
 			return err
 		})
 	})
-	measure("ready", func() { f.tellPods(pods, corev1.ConditionTrue); ready(100) })
+	measure("ready", func() { f.setPodsReady(pods, corev1.ConditionTrue); ready(100) })
 	status, err := json.Marshal(cluster.Status)
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func TestFleetOfAHundred(t *testing.T) {
 	}
 	measure("400 flaps", func() {
 		for range 2 {
-			f.tellPods(pods, corev1.ConditionFalse)
-			f.tellPods(pods, corev1.ConditionTrue)
+			f.setPodsReady(pods, corev1.ConditionFalse)
+			f.setPodsReady(pods, corev1.ConditionTrue)
 		}
 		ready(100)
 	})
@@ -109,8 +109,8 @@ func (f *fixture) countWrites(list client.ObjectList) *atomic.Int64 {
 	return &count
 }
 
-// tellPods says in the kubelet's place that pods run and are ready, or not.
-func (f *fixture) tellPods(pods *corev1.PodList, ready corev1.ConditionStatus) {
+// setPodsReady says in the kubelet's place that pods run and are ready, or not.
+func (f *fixture) setPodsReady(pods *corev1.PodList, ready corev1.ConditionStatus) {
 	f.Helper()
 	patch, err := json.Marshal(map[string]any{"status": corev1.PodStatus{
 		Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}},

@@ -12,40 +12,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// load is what clients see that ask every server all the time, each the way a resolver does: up to three tries, of a
+// queryLoad is what clients see that ask every server all the time, each the way a resolver does: up to three tries, of a
 // second each, and a server has failed when none of them is answered.
-type load struct {
+type queryLoad struct {
 	mu      sync.Mutex
 	queries map[string]int
 	// silent are the times in which a server did not answer, wrong the answers that were not as they should.
-	silent []silence
+	silent []unansweredQuery
 	wrong  []string
 }
 
-type silence struct {
+type unansweredQuery struct {
 	server      string
 	began, over time.Time
 }
 
-// underLoad asks servers, "IP:port" by name, for an A record until the returned function is called, which ends the load.
-func (f *fixture) underLoad(servers map[string]string, name, want string) (end func() *load) {
-	l := &load{queries: map[string]int{}}
+// startLoad asks servers, "IP:port" by name, for an A record until the returned function is called, which ends the load.
+func (f *fixture) startLoad(servers map[string]string, name, want string) (end func() *queryLoad) {
+	l := &queryLoad{queries: map[string]int{}}
 	ctx, cancel := context.WithCancel(f.Context())
 	var wg sync.WaitGroup
 	for server, address := range servers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				began := time.Now()
-				answer, err := try(ctx, address, name)
+				answer, err := queryServer(ctx, address, name)
 				if ctx.Err() != nil {
 					return
 				}
-				l.note(server, began, answer, want, err)
+				l.record(server, began, answer, want, err)
 				time.Sleep(2 * time.Millisecond) // the pace of the load
 			}
 		})
 	}
-	return func() *load {
+	return func() *queryLoad {
 		cancel()
 		wg.Wait()
 		return l
@@ -54,7 +54,7 @@ func (f *fixture) underLoad(servers map[string]string, name, want string) (end f
 
 var errSilent = errors.New("no answer to three tries")
 
-func try(ctx context.Context, address, name string) (string, error) {
+func queryServer(ctx context.Context, address, name string) (string, error) {
 	c := &dns.Client{Timeout: time.Second}
 	for range 3 {
 		m := new(dns.Msg)
@@ -74,13 +74,13 @@ func try(ctx context.Context, address, name string) (string, error) {
 	return "", errSilent
 }
 
-func (l *load) note(server string, began time.Time, answer, want string, err error) {
+func (l *queryLoad) record(server string, began time.Time, answer, want string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queries[server]++
 	switch {
 	case err != nil:
-		l.silent = append(l.silent, silence{server, began, time.Now()})
+		l.silent = append(l.silent, unansweredQuery{server, began, time.Now()})
 	case answer != want:
 		l.wrong = append(l.wrong, fmt.Sprintf("%s: %s", server, answer))
 	}
@@ -88,7 +88,7 @@ func (l *load) note(server string, began time.Time, answer, want string, err err
 
 // failed are the queries that a server did not answer while another one was away, too: the failures of servers that
 // were to remain.
-func (l *load) failed() []string {
+func (l *queryLoad) failed() []string {
 	var failed []string
 	for i, a := range l.silent {
 		for _, b := range l.silent[i+1:] {
@@ -101,7 +101,7 @@ func (l *load) failed() []string {
 }
 
 // report prints the numbers and fails the test when a server answered wrong, or two were away at once.
-func (l *load) report(f *fixture, what string) {
+func (l *queryLoad) report(f *fixture, what string) {
 	f.Helper()
 	total, away := 0, map[string]int{}
 	for _, n := range l.queries {

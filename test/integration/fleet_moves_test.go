@@ -29,7 +29,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	never.Spec.Image = &v1beta1.ImageConfig{Image: noImage}
 	zone := f.dnsZone("main", "gapless.example")
 	zone.Spec.ClusterRef, zone.Spec.Bind9InstancesFrom = "", on("left")
-	f.create(left, right, never, zone, f.a("www", "www", "192.0.2.1"))
+	f.create(left, right, never, zone, f.aRecord("www", "www", "192.0.2.1"))
 	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9instance/left", "bind9instance/right", "dnszone/main", "--timeout=120s")
 
 	servers, err := f.servers(t.Context())
@@ -39,10 +39,10 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	asks := 0
 	move := func(to, from string) {
 		change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on(to) })
-		kube.Eventually(f, settle, func(context.Context) error {
+		kube.Eventually(f, settleTimeout, func(context.Context) error {
 			// The old one is asked first: when it has let go, the new one has the zone.
-			old, _ := ask(servers[from+"-0"], "www.gapless.example.", 1)
-			young, err := ask(servers[to+"-0"], "www.gapless.example.", 1)
+			old, _ := queryRdata(servers[from+"-0"], "www.gapless.example.", 1)
+			young, err := queryRdata(servers[to+"-0"], "www.gapless.example.", 1)
 			asks++
 			if len(old) == 0 && len(young) == 0 {
 				t.Errorf("neither %s nor %s serves the zone: %v", from, to, err)
@@ -60,7 +60,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	t.Logf("6 moves, %d questions to both servers, none that neither of them answered", asks)
 
 	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on("never") })
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
 			return err
 		}
@@ -70,22 +70,22 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 		}
 		return nil
 	})
-	f.looked("left")
-	if got, err := ask(servers["left-0"], "www.gapless.example.", 1); len(got) != 1 {
+	f.waitPodCheck("left")
+	if got, err := queryRdata(servers["left-0"], "www.gapless.example.", 1); len(got) != 1 {
 		t.Errorf("nobody serves the zone: left answers %q, %v", got, err)
 	}
 	change(f, never, func(i *v1beta1.Bind9Instance) { i.Spec.Image = nil })
-	f.hosted("gapless.example", bringUp, map[string]bool{"left-0": false, "never-0": true})
+	f.waitHosted("gapless.example", startTimeout, map[string]bool{"left-0": false, "never-0": true})
 }
 
-// looked waits until the controller has looked at the instance's pods after this moment: what it does on the way to a
+// waitPodCheck waits until the controller has looked at the instance's pods after this moment: what it does on the way to a
 // status, it has done.
-func (f *fixture) looked(instance string) {
+func (f *fixture) waitPodCheck(instance string) {
 	f.Helper()
 	i := &v1beta1.Bind9Instance{ObjectMeta: f.meta(instance, nil)}
 	scale := func(replicas int32) {
 		change(f, i, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = &replicas })
-		kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
 				return err
 			}

@@ -29,51 +29,51 @@ const noImage = "lockstep.invalid/bind9:none"
 func TestFleetRolloutUnderLoad(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "load.example", 1, 2)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.served("www.load.example.", "A", "192.0.2.1")
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitServed("www.load.example.", "A", "192.0.2.1")
 	cluster := f.cluster("dns", 0, 0)
 	servers := f.services("dns-primary-0", "dns-secondary-0", "dns-secondary-1")
 
-	f.sub("image", func(f *fixture) {
-		end := f.underLoad(servers, "www.load.example.", "192.0.2.1")
+	f.runSub("image", func(f *fixture) {
+		end := f.startLoad(servers, "www.load.example.", "192.0.2.1")
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: sameImage} })
-		f.rolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
+		f.waitRolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
 		end().report(f, "new image")
 	})
-	f.sub("mistake", func(f *fixture) {
-		end := f.underLoad(servers, "www.load.example.", "192.0.2.1")
+	f.runSub("mistake", func(f *fixture) {
+		end := f.startLoad(servers, "www.load.example.", "192.0.2.1")
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: noImage} })
-		kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
 				return err
 			}
 			if c := meta.FindStatusCondition(cluster.Status.Conditions, "Ready"); c == nil || c.Reason != "PartiallyReady" {
 				return fmt.Errorf("condition %+v", c)
 			}
-			if n := f.withImage(noImage); n != 1 {
+			if n := f.countWithImage(noImage); n != 1 {
 				return fmt.Errorf("%d instances have the image that there is not, want 1", n)
 			}
 			return nil
 		})
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: sameImage} })
-		f.rolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
+		f.waitRolledOut(3, func(pod *corev1.PodSpec) bool { return pod.Containers[0].Image == sameImage })
 		end().report(f, "mistake and its repair")
 	})
-	f.sub("scale", func(f *fixture) {
-		end := f.underLoad(servers, "www.load.example.", "192.0.2.1")
+	f.runSub("scale", func(f *fixture) {
+		end := f.startLoad(servers, "www.load.example.", "192.0.2.1")
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](4) })
-		f.rolledOut(5, func(*corev1.PodSpec) bool { return true })
-		f.served("www.load.example.", "A", "192.0.2.1")
+		f.waitRolledOut(5, func(*corev1.PodSpec) bool { return true })
+		f.waitServed("www.load.example.", "A", "192.0.2.1")
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](2) })
-		f.rolledOut(3, func(*corev1.PodSpec) bool { return true })
+		f.waitRolledOut(3, func(*corev1.PodSpec) bool { return true })
 		end().report(f, "scaling up and down")
 	})
 }
 
-// rolledOut waits until there are so many instances, all as they should be, and the cluster is ready.
-func (f *fixture) rolledOut(instances int, want func(*corev1.PodSpec) bool) {
+// waitRolledOut waits until there are so many instances, all as they should be, and the cluster is ready.
+func (f *fixture) waitRolledOut(instances int, want func(*corev1.PodSpec) bool) {
 	f.Helper()
-	kube.Eventually(f, 2*bringUp, func(ctx context.Context) error {
+	kube.Eventually(f, 2*startTimeout, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -91,8 +91,8 @@ func (f *fixture) rolledOut(instances int, want func(*corev1.PodSpec) bool) {
 	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
 }
 
-// withImage counts the StatefulSets whose named runs the image.
-func (f *fixture) withImage(image string) int {
+// countWithImage counts the StatefulSets whose named runs the image.
+func (f *fixture) countWithImage(image string) int {
 	f.Helper()
 	n := 0
 	for _, set := range f.statefulSets() {
@@ -119,14 +119,14 @@ func TestFleetMended(t *testing.T) {
 	cluster := f.cluster("dns", 1, 2)
 	cluster.Spec.Image = &v1beta1.ImageConfig{Image: noImage}
 	f.create(cluster)
-	kube.Eventually(f, bringUp, func(ctx context.Context) error {
-		if n := f.withImage(noImage); n != 3 {
+	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+		if n := f.countWithImage(noImage); n != 3 {
 			return fmt.Errorf("%d of 3 instances exist", n)
 		}
 		return nil
 	})
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = nil })
-	told(f, bringUp, cluster, clusterConditions,
+	waitConditions(f, startTimeout, cluster, clusterConditions,
 		"Ready True AllReady: All 3 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)",
 		"Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)",
@@ -143,9 +143,9 @@ func TestFleetDrain(t *testing.T) {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: pod}}
 		return f.client.SubResource("eviction").Create(ctx, o, &policyv1.Eviction{ObjectMeta: o.ObjectMeta})
 	}
-	kube.Eventually(f, settle, func(ctx context.Context) error { return evict(ctx, "dns-secondary-0-0") })
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { return evict(ctx, "dns-secondary-0-0") })
 	if err := evict(t.Context(), "dns-secondary-1-0"); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("the second secondary may go while the first is away: %v", err)
 	}
-	kube.Eventually(f, settle, func(ctx context.Context) error { return evict(ctx, "dns-primary-0-0") })
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { return evict(ctx, "dns-primary-0-0") })
 }

@@ -35,9 +35,9 @@ func TestFleetStorage(t *testing.T) {
 	zone := f.dnsZone("main", "kept.example")
 	zone.Spec.ClusterRef = ""
 	zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: instance.Labels}}}
-	f.create(instance, zone, f.a("www", "www", "192.0.2.1"))
-	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
-	f.served("www.kept.example.", "A", "192.0.2.1")
+	f.create(instance, zone, f.aRecord("www", "www", "192.0.2.1"))
+	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+	f.waitServed("www.kept.example.", "A", "192.0.2.1")
 	if found, err := filepath.Glob(filepath.Join(dir, "zones", "*")); err != nil || len(found) == 0 {
 		t.Errorf("the volume holds %q: %v", found, err)
 	}
@@ -45,7 +45,7 @@ func TestFleetStorage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serial, err := serialAt(servers["kept-0"], "kept.example.")
+	serial, err := querySerial(servers["kept-0"], "kept.example.")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestFleetStorage(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.kubectl("delete", "pod", "kept-0", "--wait=false")
-		kube.Eventually(f, bringUp, func(ctx context.Context) error {
+		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 			var after corev1.Pod
 			if err := f.client.Get(ctx, key, &after); err != nil {
 				return err
@@ -69,21 +69,21 @@ func TestFleetStorage(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			got, err := ask(servers["kept-0"], "www.kept.example.", 1)
+			got, err := queryRdata(servers["kept-0"], "www.kept.example.", 1)
 			if err != nil || len(got) != 1 || got[0] != "192.0.2.1" {
 				return fmt.Errorf("answers %q: %w", got, err)
 			}
-			if again, err := serialAt(servers["kept-0"], "kept.example."); err != nil || again != serial {
+			if again, err := querySerial(servers["kept-0"], "kept.example."); err != nil || again != serial {
 				t.Errorf("serial %d after, %d before: %v", again, serial, err)
 			}
 			return nil
 		})
 	})
-	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
 
 	// Kubernetes keeps a StatefulSet's claims as they are; docs/reference/fleet.md tells how to change them.
 	change(f, instance, func(i *v1beta1.Bind9Instance) { i.Spec.Storage = nil })
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func TestFleetStorage(t *testing.T) {
 		return nil
 	})
 	f.kubectl("delete", "statefulset", "kept", "--cascade=orphan")
-	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 		var pod corev1.Pod
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "kept-0"}, &pod); err != nil {
 			return err
@@ -105,7 +105,7 @@ func TestFleetStorage(t *testing.T) {
 		}
 		return nil
 	})
-	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
 }
 
 // localVolume makes a volume of a storage class of its own from a directory of the cluster's only node, this machine.

@@ -13,10 +13,10 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// evidence waits until every row of a SyncStatus has what its pod and its server tell.
-func (f *fixture) evidence(name string, servers int, zones int32) {
+// waitEvidence waits until every row of a SyncStatus has what its pod and its server tell.
+func (f *fixture) waitEvidence(name string, servers int, zones int32) {
 	f.Helper()
-	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 		s, err := f.status(ctx, name)
 		if err != nil {
 			return err
@@ -40,8 +40,8 @@ func (f *fixture) evidence(name string, servers int, zones int32) {
 func TestFleetSyncStatus(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "fleet.example", 1, 1)
-	f.evidence("bind9cluster.dns", 2, 1)
-	f.evidence("bind9instance.dns-secondary-0", 1, 1)
+	f.waitEvidence("bind9cluster.dns", 2, 1)
+	f.waitEvidence("bind9instance.dns-secondary-0", 1, 1)
 
 	global := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	global.Spec.Namespace, global.Spec.Primary = f.namespace, &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
@@ -50,7 +50,7 @@ func TestFleetSyncStatus(t *testing.T) {
 		kube.Kubectl(t, "", "delete", "bind9globalcluster", global.Name, "--ignore-not-found", "--wait=true", "--timeout=120s")
 	})
 	name := "bind9globalcluster." + global.Name
-	f.evidence(name, 1, 0)
+	f.waitEvidence(name, 1, 0)
 	if out := f.kubectl("get", "syncstatus", name); !strings.Contains(out, "InSync") || !strings.Contains(out, "1/1") {
 		t.Errorf("columns: %s", out)
 	}

@@ -25,8 +25,8 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// bringUp is how long pods may take to be made and to become ready.
-const bringUp = 120 * time.Second
+// startTimeout is how long pods may take to be made and to become ready.
+const startTimeout = 120 * time.Second
 
 // newFleet is a fixture without a zone.
 func newFleet(t *testing.T) *fixture {
@@ -40,8 +40,8 @@ func (f *fixture) instance(name string, role v1beta1.ServerRole, replicas int32)
 	return i
 }
 
-// told waits until an object's conditions are exactly these, each as "type status reason: message", in any order.
-func told[T client.Object](f *fixture, limit time.Duration, o T, conditions func(T) []metav1.Condition, want ...string) {
+// waitConditions waits until an object's conditions are exactly these, each as "type status reason: message", in any order.
+func waitConditions[T client.Object](f *fixture, limit time.Duration, o T, conditions func(T) []metav1.Condition, want ...string) {
 	f.Helper()
 	slices.Sort(want)
 	kube.Eventually(f, limit, func(ctx context.Context) error {
@@ -69,12 +69,12 @@ func TestFleetHierarchy(t *testing.T) {
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 2)
 	f.create(cluster)
-	told(f, bringUp, cluster, clusterConditions,
+	waitConditions(f, startTimeout, cluster, clusterConditions,
 		"Ready True AllReady: All 3 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)",
 		"Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)",
 		"Bind9Instance-2 True Ready: Instance dns-secondary-1 is ready (1/1 pods)")
-	told(f, settle, &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}, instanceConditions,
+	waitConditions(f, settleTimeout, &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}, instanceConditions,
 		"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod dns-primary-0-0 is ready")
 	if s := cluster.Status; s.InstanceCount != 3 || s.ReadyInstances != 3 || !s.Ready || s.Phase != v1beta1.PhaseReady ||
 		!slices.Equal(s.Instances, []string{"dns-primary-0", "dns-secondary-0", "dns-secondary-1"}) {
@@ -82,10 +82,10 @@ func TestFleetHierarchy(t *testing.T) {
 	}
 
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](0) })
-	told(f, settle, cluster, clusterConditions,
+	waitConditions(f, settleTimeout, cluster, clusterConditions,
 		"Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -98,13 +98,13 @@ func TestFleetHierarchy(t *testing.T) {
 
 	alone := f.instance("alone", "PRIMARY", 2)
 	f.create(alone)
-	told(f, bringUp, alone, instanceConditions, "Ready True AllReady: All 2 pods are ready",
+	waitConditions(f, startTimeout, alone, instanceConditions, "Ready True AllReady: All 2 pods are ready",
 		"Pod-0 True Ready: Pod alone-0 is ready", "Pod-1 True Ready: Pod alone-1 is ready")
 	if s := alone.Status; s.Replicas != 2 || s.ReadyReplicas != 2 || net.ParseIP(s.ServiceAddress) == nil {
 		t.Errorf("status %+v", s)
 	}
 	change(f, alone, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = ptr.To[int32](1) })
-	told(f, settle, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, settleTimeout, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 }
 
 // What cannot work is told on the object that is wrong, and what repairs it clears it.
@@ -114,13 +114,13 @@ func TestFleetMistakes(t *testing.T) {
 	orphan := f.instance("orphan", v1beta1.RoleSecondary, 1)
 	orphan.Spec.ClusterRef = "nowhere"
 	f.create(orphan)
-	told(f, settle, orphan, instanceConditions,
+	waitConditions(f, settleTimeout, orphan, instanceConditions,
 		"Ready False NotReady: no Bind9Cluster nowhere is in namespace "+f.namespace)
 
 	acl := f.instance("acl", v1beta1.RolePrimary, 1)
 	acl.Spec.Config = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"office"}}
 	f.create(acl)
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(acl), acl); err != nil {
 			return err
 		}
@@ -131,13 +131,13 @@ func TestFleetMistakes(t *testing.T) {
 		return nil
 	})
 	change(f, acl, func(i *v1beta1.Bind9Instance) { i.Spec.Config.AllowQuery = v1beta1.AddressMatchList{"any"} })
-	told(f, bringUp, acl, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod acl-0 is ready")
+	waitConditions(f, startTimeout, acl, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod acl-0 is ready")
 
 	f.create(&corev1.ConfigMap{ObjectMeta: f.meta("mine", nil), Data: map[string]string{"named.conf.options": "options { nonsense yes; };\n"}})
 	crash := f.instance("crash", v1beta1.RolePrimary, 1)
 	crash.Spec.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
 	f.create(crash)
-	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(crash), crash); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func TestFleetMistakes(t *testing.T) {
 		f.Fatal(err)
 	}
 	change(f, &corev1.ConfigMap{ObjectMeta: f.meta("mine", nil)}, func(c *corev1.ConfigMap) { c.Data = generated.Data })
-	told(f, bringUp, crash, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod crash-0 is ready")
+	waitConditions(f, startTimeout, crash, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod crash-0 is ready")
 }
 
 // A change of the cluster replaces its pods one instance after the other.
@@ -167,7 +167,7 @@ func TestFleetRollout(t *testing.T) {
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) {
 		c.Spec.Global = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"any"}}
 	})
-	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -203,14 +203,14 @@ func TestFleetRollout(t *testing.T) {
 func TestFleetEmptiedPrimary(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "emptied.example", 1, 1)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.served("www.emptied.example", "A", "192.0.2.1")
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitServed("www.emptied.example", "A", "192.0.2.1")
 	var service corev1.Service
 	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "dns-primary-0"}, &service); err != nil {
 		t.Fatal(err)
 	}
 	address := net.JoinHostPort(service.Spec.ClusterIP, "53")
-	serial, err := serialAt(address, "emptied.example.")
+	serial, err := querySerial(address, "emptied.example.")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestFleetEmptiedPrimary(t *testing.T) {
 		t.Fatal(err)
 	}
 	kube.Kubectl(t, "", "-n", f.namespace, "delete", "pod", key.Name, "--wait=false")
-	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 		m := new(dns.Msg)
 		m.SetQuestion("www.emptied.example.", dns.TypeA)
 		reply, _, err := (&dns.Client{Timeout: 300 * time.Millisecond}).Exchange(m, address)
@@ -237,12 +237,12 @@ func TestFleetEmptiedPrimary(t *testing.T) {
 		}
 		return nil
 	})
-	if again, err := serialAt(address, "emptied.example."); err != nil || again != serial {
+	if again, err := querySerial(address, "emptied.example."); err != nil || again != serial {
 		t.Errorf("serial %d after, %d before: %v", again, serial, err)
 	}
 }
 
-func serialAt(server, zone string) (uint32, error) {
+func querySerial(server, zone string) (uint32, error) {
 	m := new(dns.Msg)
 	m.SetQuestion(zone, dns.TypeSOA)
 	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(m, server)
@@ -270,13 +270,13 @@ func TestFleetZoneMoves(t *testing.T) {
 	}
 	zone.Spec.Bind9InstancesFrom = on("left")
 	f.create(left, right, zone)
-	f.hosted("moves.example", bringUp, map[string]bool{"left-0": true, "right-0": false})
+	f.waitHosted("moves.example", startTimeout, map[string]bool{"left-0": true, "right-0": false})
 	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on("right") })
-	f.hosted("moves.example", settle, map[string]bool{"left-0": false, "right-0": true})
+	f.waitHosted("moves.example", settleTimeout, map[string]bool{"left-0": false, "right-0": true})
 }
 
-// hosted waits until the pods that have the zone are those given.
-func (f *fixture) hosted(zone string, limit time.Duration, want map[string]bool) {
+// waitHosted waits until the pods that have the zone are those given.
+func (f *fixture) waitHosted(zone string, limit time.Duration, want map[string]bool) {
 	f.Helper()
 	kube.Eventually(f, limit, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
@@ -284,7 +284,7 @@ func (f *fixture) hosted(zone string, limit time.Duration, want map[string]bool)
 			return err
 		}
 		for pod, has := range want {
-			serial, err := serialAt(servers[pod], dns.Fqdn(zone))
+			serial, err := querySerial(servers[pod], dns.Fqdn(zone))
 			if (serial != 0) != has {
 				return fmt.Errorf("%s: serial %d, %w", pod, serial, err)
 			}
@@ -299,11 +299,11 @@ func TestFleetDrift(t *testing.T) {
 	f := newFleet(t)
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)
-	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 
 	service := &corev1.Service{ObjectMeta: f.meta("alone", nil)}
 	change(f, service, func(s *corev1.Service) { s.Spec.Selector[named.LabelInstance] = "other" })
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
 			return err
 		}
@@ -315,11 +315,11 @@ func TestFleetDrift(t *testing.T) {
 	if err := f.client.Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: f.meta("alone", nil)}); err != nil {
 		t.Fatal(err)
 	}
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		set := &appsv1.StatefulSet{}
 		return f.client.Get(ctx, client.ObjectKeyFromObject(instance), set)
 	})
-	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 }
 
 // Nobody but the controller may use a sidecar, and nothing but the sidecar has credentials of Kubernetes.
@@ -328,7 +328,7 @@ func TestFleetSidecarsAreClosed(t *testing.T) {
 	f := newFleet(t)
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)
-	told(f, bringUp, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 	stranger := strings.TrimSpace(kube.Kubectl(t, "", "-n", f.namespace, "create", "token", "default", "--audience=bindcar"))
 	elsewhere := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller"))
 	reader := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-apiserver", "--audience=bindcar"))

@@ -17,9 +17,9 @@ import (
 // names the usual ones, and kube-apiserver takes the conditions. TestMainJobUninstall shows that it works.
 func TestInstallElsewhere(t *testing.T) {
 	kube.Isolated(t)
-	rendered := kube.Kubectl(t, "", "kustomize", elsewhere(t, "../../base", "../../components/high-availability", "../../components/network-policy"))
+	rendered := kube.Kubectl(t, "", "kustomize", overlayElsewhere(t, "../../base", "../../components/high-availability", "../../components/network-policy"))
 	if strings.Contains(rendered, system) {
-		t.Errorf("something still names %s:\n%s", system, around(rendered, system))
+		t.Errorf("something still names %s:\n%s", system, linesContaining(rendered, system))
 	}
 	for what, want := range map[string]int{
 		`["dns-controller"`:                                 4, // conditions
@@ -42,9 +42,9 @@ func TestInstallElsewhere(t *testing.T) {
 	}
 }
 
-// elsewhere makes an overlay, as docs/install.md describes it, that installs into the namespace team-dns and calls the
+// overlayElsewhere makes an overlay, as docs/install.md describes it, that installs into the namespace team-dns and calls the
 // controller's account dns-controller.
-func elsewhere(t *testing.T, resource string, components ...string) (overlay string) {
+func overlayElsewhere(t *testing.T, resource string, components ...string) (overlay string) {
 	t.Helper()
 	overlay, err := os.MkdirTemp(filepath.Join(kube.Root(t), "manifests", "overlays"), "elsewhere-") // Kustomize takes relative paths alone.
 	if err != nil {
@@ -73,29 +73,29 @@ patches:
 	return overlay
 }
 
-// worksElsewhere installs into another namespace, with another account of the controller, has zones and records go through
+// testElsewhere installs into another namespace, with another account of the controller, has zones and records go through
 // all faces there, and uninstalls again.
-func worksElsewhere(t *testing.T) {
-	overlay := elsewhere(t, "../default")
+func testElsewhere(t *testing.T) {
+	overlay := overlayElsewhere(t, "../default")
 	defer kube.Kubectl(t, "", "delete", "-k", overlay, "--ignore-not-found", "--timeout=150s")
 	kube.InstallOverlay(t, overlay, "team-dns")
 	f := newFixture(t, "elsewhere.example", 1, 1)
-	www := f.a("www", "www", "192.0.2.1")
+	www := f.aRecord("www", "www", "192.0.2.1")
 	f.create(www)
-	f.inStep("arecord.www", 2)
-	if err := f.client.Create(t.Context(), f.a("other", "www", "192.0.2.300"), client.DryRunAll); !apierrors.IsInvalid(err) {
+	f.waitInSync("arecord.www", 2)
+	if err := f.client.Create(t.Context(), f.aRecord("other", "www", "192.0.2.300"), client.DryRunAll); !apierrors.IsInvalid(err) {
 		t.Errorf("a bad record: %v", err)
 	}
 	// Admission lets nobody but the controller take the finalizer away, and knows it by its account.
 	if err := f.client.Delete(t.Context(), www); err != nil {
 		t.Fatal(err)
 	}
-	f.gone(www)
-	f.served("www.elsewhere.example.", "A")
+	f.waitGone(www)
+	f.waitServed("www.elsewhere.example.", "A")
 }
 
-// around gives the lines that hold a word, with their numbers.
-func around(text, word string) string {
+// linesContaining gives the lines that hold a word, with their numbers.
+func linesContaining(text, word string) string {
 	var lines []string
 	for i, line := range strings.Split(text, "\n") {
 		if strings.Contains(line, word) {

@@ -20,9 +20,9 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// rotated is how long a rotation may take: the kubelet brings a changed Secret to a pod within two minutes, three times, and
+// rotationTimeout is how long a rotation may take: the kubelet brings a changed Secret to a pod within two minutes, three times, and
 // an old key stays good for named.KeyGrace.
-const rotated = 10 * time.Minute
+const rotationTimeout = 10 * time.Minute
 
 // TestKeyRotation replaces keys in every way that there is, all at the same time: both of a cluster under a load of records
 // and of a client that updates by itself, one in a user's own Secret, and one that has reached its age. In the middle the
@@ -68,16 +68,16 @@ func TestKeyRotation(t *testing.T) {
 	for name, before := range old {
 		switch owner, _, _ := strings.Cut(name, "-"); {
 		case owner == "dns":
-			f.rotated(name, before)
+			f.waitRotated(name, before)
 		case name != named.KeyringSecretName("user", named.KeyTransfer): // Nobody changed that one.
-			alone.rotated(name, before)
+			alone.waitRotated(name, before)
 		}
 	}
 	f.Logf("the keys are replaced after %s", time.Since(began).Round(time.Second))
 	cancel()
 	lines, updates := <-records, <-foreign
 	f.Logf("%d records were declared and %d updates sent meanwhile", len(lines), len(updates))
-	f.inLockstep(bringUp, both(has(lines...), has(updates...)))
+	f.waitSameContent(startTimeout, passesBoth(contains(lines...), contains(updates...)))
 	for _, m := range <-told {
 		if strings.Contains(m, "key") || strings.Contains(m, "BADKEY") || strings.Contains(m, "signature") || strings.Contains(m, "REFUSED") {
 			f.Errorf("meanwhile the zone said %q", m)
@@ -89,9 +89,9 @@ func TestKeyRotation(t *testing.T) {
 	}
 	f.oldKeysAreWorthNothing(old)
 	f.freshKeysWork(fresh)
-	f.rotationIsTold(map[string]bool{"dns-primary-0": false, "dns-secondary-0": false})
-	alone.rotationIsTold(map[string]bool{"user": false, "auto": true})
-	f.namesakeIsRefused()
+	f.waitRotationReported(map[string]bool{"dns-primary-0": false, "dns-secondary-0": false})
+	alone.waitRotationReported(map[string]bool{"user": false, "auto": true})
+	f.testNamesakeRefused()
 }
 
 // standalone declares a primary without a cluster.
@@ -124,7 +124,7 @@ func (f *fixture) declareSteadily(ctx context.Context) <-chan []string {
 	go func() {
 		var lines []string
 		for n := 0; ctx.Err() == nil; n++ {
-			if err := f.client.Create(f.Context(), f.a(fmt.Sprint("steady-", n), fmt.Sprint("r", n), "192.0.2.1")); err != nil {
+			if err := f.client.Create(f.Context(), f.aRecord(fmt.Sprint("steady-", n), fmt.Sprint("r", n), "192.0.2.1")); err != nil {
 				f.Error(err)
 			}
 			lines = append(lines, fmt.Sprintf("r%d.keys.example. 3600 A 192.0.2.1", n))
@@ -147,7 +147,7 @@ func (f *fixture) updateSteadily(ctx context.Context) <-chan []string {
 		for n := 0; ctx.Err() == nil; n++ {
 			key := f.activeKey(f.Context(), "dns", named.KeyUpdate)
 			line := fmt.Sprintf("u%d.keys.example. 300 A 192.0.2.2", n)
-			if err := update(f.Context(), servers["dns-primary-0-0"], f.zone, key, adds(line)); err != nil {
+			if err := sendUpdate(f.Context(), servers["dns-primary-0-0"], f.zone, key, addRecords(line)); err != nil {
 				f.Errorf("update %d with key %s: %v", n, key, err)
 			}
 			lines = append(lines, line)
@@ -176,7 +176,7 @@ func (f *fixture) age(name string, by time.Duration) {
 // killControllerAmidst kills the controller once the ring has two keys, which it has for named.KeyGrace at least.
 func (f *fixture) killControllerAmidst(name string) {
 	f.Helper()
-	kube.Eventually(f, rotated, func(ctx context.Context) error {
+	kube.Eventually(f, rotationTimeout, func(ctx context.Context) error {
 		secret := &corev1.Secret{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret); err != nil {
 			return err
@@ -192,10 +192,10 @@ func (f *fixture) killControllerAmidst(name string) {
 	})
 }
 
-// rotated waits until a ring holds nothing but another key, and every server nothing but that ring.
-func (f *fixture) rotated(name string, before *wire.Key) {
+// waitRotated waits until a ring holds nothing but another key, and every server nothing but that ring.
+func (f *fixture) waitRotated(name string, before *wire.Key) {
 	f.Helper()
-	kube.Eventually(f, rotated, func(ctx context.Context) error {
+	kube.Eventually(f, rotationTimeout, func(ctx context.Context) error {
 		secret := &corev1.Secret{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret); err != nil {
 			return err
@@ -246,16 +246,16 @@ func (f *fixture) noKeyRefused() {
 
 func (f *fixture) oldKeysAreWorthNothing(old map[string]*wire.Key) {
 	f.Helper()
-	kube.Eventually(f, rotated, func(ctx context.Context) error {
+	kube.Eventually(f, rotationTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
 		}
 		for pod, server := range servers {
-			if _, err := transfer(ctx, server, f.zone, old[named.KeyringSecretName("dns", named.KeyTransfer)]); err == nil {
+			if _, err := transferZone(ctx, server, f.zone, old[named.KeyringSecretName("dns", named.KeyTransfer)]); err == nil {
 				return fmt.Errorf("%s lets the old key transfer", pod)
 			}
-			if err := update(ctx, server, f.zone, old[named.KeyringSecretName("dns", named.KeyUpdate)], adds("stale.keys.example. 300 A 192.0.2.1")); err == nil {
+			if err := sendUpdate(ctx, server, f.zone, old[named.KeyringSecretName("dns", named.KeyUpdate)], addRecords("stale.keys.example. 300 A 192.0.2.1")); err == nil {
 				return fmt.Errorf("%s lets the old key update", pod)
 			}
 		}
@@ -266,23 +266,23 @@ func (f *fixture) oldKeysAreWorthNothing(old map[string]*wire.Key) {
 // freshKeysWork under the name that they were given.
 func (f *fixture) freshKeysWork(fresh map[named.KeyRole]*wire.Key) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
 		}
-		if _, err := transfer(ctx, servers["dns-secondary-0-0"], f.zone, fresh[named.KeyTransfer]); err != nil {
+		if _, err := transferZone(ctx, servers["dns-secondary-0-0"], f.zone, fresh[named.KeyTransfer]); err != nil {
 			return err
 		}
-		return update(ctx, servers["dns-primary-1-0"], f.zone, fresh[named.KeyUpdate], adds("fresh.keys.example. 300 A 192.0.2.1"))
+		return sendUpdate(ctx, servers["dns-primary-1-0"], f.zone, fresh[named.KeyUpdate], addRecords("fresh.keys.example. 300 A 192.0.2.1"))
 	})
-	f.inLockstep(settle, has("fresh.keys.example. 300 A 192.0.2.1"))
+	f.waitSameContent(settleTimeout, contains("fresh.keys.example. 300 A 192.0.2.1"))
 }
 
-// rotationIsTold in the status of the instances; want says of each whether its key will be replaced in time.
-func (f *fixture) rotationIsTold(want map[string]bool) {
+// waitRotationReported in the status of the instances; want says of each whether its key will be replaced in time.
+func (f *fixture) waitRotationReported(want map[string]bool) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		for name, due := range want {
 			i := &v1beta1.Bind9Instance{}
 			if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, i); err != nil {
@@ -297,12 +297,12 @@ func (f *fixture) rotationIsTold(want map[string]bool) {
 	})
 }
 
-// namesakeIsRefused: an instance with the name of the cluster does not get the cluster's keys.
-func (f *fixture) namesakeIsRefused() {
+// testNamesakeRefused: an instance with the name of the cluster does not get the cluster's keys.
+func (f *fixture) testNamesakeRefused() {
 	f.Helper()
 	namesake := f.standalone("dns")
 	f.create(namesake)
-	condition(f, namesake, instanceConditions,
+	waitCondition(f, namesake, instanceConditions,
 		"Ready", metav1.ConditionFalse, "ConfigurationInvalid", "Bind9Cluster dns", "different names")
 	if err := f.client.Delete(f.Context(), namesake); err != nil {
 		f.Fatal(err)

@@ -44,8 +44,8 @@ func (f *pluginTest) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// lockstep runs the plugin and returns what it prints, and its exit code.
-func (f *pluginTest) lockstep(args ...string) (stdout, stderr string, code int) {
+// runPlugin runs the plugin and returns what it prints, and its exit code.
+func (f *pluginTest) runPlugin(args ...string) (stdout, stderr string, code int) {
 	f.Helper()
 	var out, errOut bytes.Buffer
 	cmd := f.command(f.Context(), args...)
@@ -57,10 +57,10 @@ func (f *pluginTest) lockstep(args ...string) (stdout, stderr string, code int) 
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
 }
 
-// says runs the plugin and compares its exit code, and its output with a pattern.
-func (f *pluginTest) says(code int, pattern string, args ...string) string {
+// expectOutput runs the plugin and compares its exit code, and its output with a pattern.
+func (f *pluginTest) expectOutput(code int, pattern string, args ...string) string {
 	f.Helper()
-	stdout, stderr, got := f.lockstep(args...)
+	stdout, stderr, got := f.runPlugin(args...)
 	f.Logf("$ kubectl lockstep %s\n%s%s", strings.Join(args, " "), stdout, stderr)
 	if got != code || !regexp.MustCompile(pattern).MatchString(stdout+stderr) {
 		f.Errorf("kubectl lockstep %s: exit code %d, want %d and %s", strings.Join(args, " "), got, code, pattern)
@@ -72,11 +72,11 @@ func (f *pluginTest) says(code int, pattern string, args ...string) string {
 func TestPlugin(t *testing.T) {
 	kube.Isolated(t)
 	f := &pluginTest{newFixture(t, "plugin.example", 1, 1), buildPlugin(t)}
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.says(0, `arecord\.www +plugin\.example +InSync +2/2\n1 of 1 in step`, "status", "arecord/www", "--wait")
-	f.says(0, `^\d+ of \d+ in step\n$`, "status", "--wait")
-	f.says(0, `^$`, "diff")
-	f.says(0, `(?s)^NAME +STATE .*
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.expectOutput(0, `arecord\.www +plugin\.example +InSync +2/2\n1 of 1 in step`, "status", "arecord/www", "--wait")
+	f.expectOutput(0, `^\d+ of \d+ in step\n$`, "status", "--wait")
+	f.expectOutput(0, `^$`, "diff")
+	f.expectOutput(0, `(?s)^NAME +STATE .*
 Bind9Cluster/dns +InSync +2/2
 ├─ Bind9Instance/dns-primary-0 +InSync +1/1
 │  └─ Pod/dns-primary-0-0 +InSync +Primary +BIND 9\.\S+, 1 zone
@@ -90,9 +90,9 @@ DNSZone/main +InSync +2/2 +plugin\.example, \d RRsets
    └─ Pod/dns-secondary-0-0 +InSync +Secondary +\d+ +0
 $`, "tree")
 
-	f.pause()
-	f.byHand("dns-primary-0-0", adds("www.plugin.example. 3600 A 203.0.113.9"))
-	f.served("www.plugin.example", "A", "192.0.2.1", "203.0.113.9")
+	f.pauseZone()
+	f.updateByHand("dns-primary-0-0", addRecords("www.plugin.example. 3600 A 203.0.113.9"))
+	f.waitServed("www.plugin.example", "A", "192.0.2.1", "203.0.113.9")
 	hunk := `@@ www\.plugin\.example\. A @@
  www\.plugin\.example\. 3600 IN A 192\.0\.2\.1
 -www\.plugin\.example\. 3600 IN A 203\.0\.113\.9
@@ -102,35 +102,35 @@ $`, "tree")
 ` + hunk + `--- dns-secondary-0-0 \(Secondary, Divergent, serial \d+\)
 \+\+\+ ARecord \S+/www \(generation 1\)
 ` + hunk + `$`
-	f.says(1, differs, "diff", "arecord/www")
-	f.says(1, differs, "diff")
-	f.says(1, strings.ReplaceAll(differs, `ARecord \S+/www`, `DNSZone \S+/main`), "diff", "zone", "main")
-	f.says(1, `arecord\.www +plugin\.example +OutOfSync +0/2 +.*Divergent: dns-primary-0-0, dns-secondary-0-0.*\n`, "status")
-	f.says(1, `^$`, "status", "-q", "--wait", "--timeout=1s", "arecord/www")
-	f.says(0, `DNSZone/main +OutOfSync +0/2 +plugin\.example, 1 of \d RRsets not in step\n`, "tree", "--out-of-step")
-	f.says(0, "\x1b\\[31mOutOfSync\x1b\\[0m", "tree", "--out-of-step", "--color=always")
+	f.expectOutput(1, differs, "diff", "arecord/www")
+	f.expectOutput(1, differs, "diff")
+	f.expectOutput(1, strings.ReplaceAll(differs, `ARecord \S+/www`, `DNSZone \S+/main`), "diff", "zone", "main")
+	f.expectOutput(1, `arecord\.www +plugin\.example +OutOfSync +0/2 +.*Divergent: dns-primary-0-0, dns-secondary-0-0.*\n`, "status")
+	f.expectOutput(1, `^$`, "status", "-q", "--wait", "--timeout=1s", "arecord/www")
+	f.expectOutput(0, `DNSZone/main +OutOfSync +0/2 +plugin\.example, 1 of \d RRsets not in step\n`, "tree", "--out-of-step")
+	f.expectOutput(0, "\x1b\\[31mOutOfSync\x1b\\[0m", "tree", "--out-of-step", "--color=always")
 
 	next := f.watchTree(t)
 	next("└─ ARecord/www OutOfSync 0/2")
-	f.annotate(v1beta1.PausedAnnotation, "")
+	f.annotateZone(v1beta1.PausedAnnotation, "")
 	next("arecord.www InSync 2/2")
-	f.says(0, `^1 of 1 in step\n$`, "status", "-l", "zone=main", "--color=never")
+	f.expectOutput(0, `^1 of 1 in step\n$`, "status", "-l", "zone=main", "--color=never")
 
 	t.Run("trouble", func(t *testing.T) {
 		f := &pluginTest{&fixture{T: t, namespace: f.namespace, client: f.client}, f.path}
-		stray := f.a("stray", "stray", "192.0.2.1")
+		stray := f.aRecord("stray", "stray", "192.0.2.1")
 		stray.Labels = nil
 		f.create(stray)
-		f.says(2, `not compared: arecord\.stray: NotSelected: `, "diff")
-		f.says(1, `arecord\.stray +Failed +NotSelected: `, "status", "arecord.stray")
-		f.says(2, `^error: there is no ARecord nowhere in namespace `, "tree", "arecord/nowhere")
-		f.says(2, `has no data of its own`, "diff", "bind9cluster/dns")
-		f.says(2, `^error: .*forbidden: User "nobody" cannot list.*the role view`, "tree", "--as", "nobody")
-		f.says(2, `^error: .*forbidden`, "tree", "-A", "--watch", "--as", "nobody")
-		f.says(2, `^error: .*context "elsewhere" does not exist`, "status", "--context=elsewhere")
+		f.expectOutput(2, `not compared: arecord\.stray: NotSelected: `, "diff")
+		f.expectOutput(1, `arecord\.stray +Failed +NotSelected: `, "status", "arecord.stray")
+		f.expectOutput(2, `^error: there is no ARecord nowhere in namespace `, "tree", "arecord/nowhere")
+		f.expectOutput(2, `has no data of its own`, "diff", "bind9cluster/dns")
+		f.expectOutput(2, `^error: .*forbidden: User "nobody" cannot list.*the role view`, "tree", "--as", "nobody")
+		f.expectOutput(2, `^error: .*forbidden`, "tree", "-A", "--watch", "--as", "nobody")
+		f.expectOutput(2, `^error: .*context "elsewhere" does not exist`, "status", "--context=elsewhere")
 		empty := &pluginTest{&fixture{T: t, namespace: kube.Namespace(t, "it")}, f.path}
-		empty.says(2, `Nothing that has a SyncStatus was found in namespace `+empty.namespace, "status")
-		empty.says(0, `Nothing that has a SyncStatus`, "tree")
+		empty.expectOutput(2, `Nothing that has a SyncStatus was found in namespace `+empty.namespace, "status")
+		empty.expectOutput(0, `Nothing that has a SyncStatus`, "tree")
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // problems lists everything that is not as the model says.
-func (w *world) problems(ctx context.Context) ([]string, error) {
+func (w *randomWorld) problems(ctx context.Context) ([]string, error) {
 	fallback, err := w.fallback(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (w *world) problems(ctx context.Context) ([]string, error) {
 }
 
 // serverProblems compares every server's copy of a zone with what it should hold.
-func (w *world) serverProblems(ctx context.Context, z *zoneState, content map[string]model.RRset) (uint32, []string, error) {
+func (w *randomWorld) serverProblems(ctx context.Context, z *zoneState, content map[string]model.RRset) (uint32, []string, error) {
 	all, err := w.copies(ctx, z.dnsName(), w.transfer)
 	if err != nil {
 		return 0, nil, err
@@ -66,7 +66,7 @@ func (w *world) serverProblems(ctx context.Context, z *zoneState, content map[st
 		slices.Sort(problems)
 		return 0, problems, nil
 	}
-	agreed, err := agree(all)
+	agreed, err := commonCopy(all)
 	if err != nil {
 		problems = append(problems, fmt.Sprintf("%s: %v", z.Name, err))
 	}
@@ -74,12 +74,12 @@ func (w *world) serverProblems(ctx context.Context, z *zoneState, content map[st
 }
 
 // zoneProblems compares a zone's status with what it should say.
-func (w *world) zoneProblems(ctx context.Context, z *zoneState, serial uint32, programmed, all int) []string {
+func (w *randomWorld) zoneProblems(ctx context.Context, z *zoneState, serial uint32, programmed, all int) []string {
 	o := &v1beta1.DNSZone{}
 	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: z.Object}, o); err != nil {
 		return []string{err.Error()}
 	}
-	l := complaints{of: "DNSZone " + z.Object}
+	l := objectProblems{of: "DNSZone " + z.Object}
 	s := o.Status
 	if programmed == all {
 		l.condition(s.Conditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded", o.Generation)
@@ -92,7 +92,7 @@ func (w *world) zoneProblems(ctx context.Context, z *zoneState, serial uint32, p
 }
 
 // objectProblems compares all objects of the namespace with those that should be there, and what they say of themselves.
-func (w *world) objectProblems(ctx context.Context, declared map[*zoneState][]*model.Declaration, verdicts map[*model.Declaration]model.Verdict) ([]string, error) {
+func (w *randomWorld) objectProblems(ctx context.Context, declared map[*zoneState][]*model.Declaration, verdicts map[*model.Declaration]model.Verdict) ([]string, error) {
 	there, err := w.stored(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (w *world) objectProblems(ctx context.Context, declared map[*zoneState][]*m
 		}
 	}
 	var problems []string
-	for _, t := range w.things {
+	for _, t := range w.objects {
 		key := t.Kind + "/" + t.Name
 		switch o := there[key].(type) {
 		case nil:
@@ -124,7 +124,7 @@ func (w *world) objectProblems(ctx context.Context, declared map[*zoneState][]*m
 }
 
 // stored lists the objects of the namespace that declare DNS data, by kind/name.
-func (w *world) stored(ctx context.Context) (map[string]client.Object, error) {
+func (w *randomWorld) stored(ctx context.Context) (map[string]client.Object, error) {
 	lists := map[string]client.ObjectList{model.EndpointKind: &v1alpha1.DNSEndpointList{}}
 	for _, kind := range v1beta1.RecordKinds {
 		lists[kind.Kind] = kind.NewList().(client.ObjectList)
@@ -152,7 +152,7 @@ type outcome struct {
 }
 
 func recordProblems(r v1beta1.Record, t *model.Object, o outcome) []string {
-	l := complaints{of: t.Kind + " " + t.Name}
+	l := objectProblems{of: t.Kind + " " + t.Name}
 	s, generation := r.GetRecordStatus(), r.GetGeneration()
 	l.want(r.GetDeletionTimestamp() == nil, "it is being deleted")
 	l.want(r.GetAnnotations()[v1beta1.FormerNamesAnnotation] == "", "annotation former-names %q", r.GetAnnotations()[v1beta1.FormerNamesAnnotation])
@@ -167,7 +167,7 @@ func recordProblems(r v1beta1.Record, t *model.Object, o outcome) []string {
 	l.want(r.GetAnnotations()[v1beta1.ZoneAnnotation] == o.zone.dnsName(), "annotation zone %q", r.GetAnnotations()[v1beta1.ZoneAnnotation])
 	l.want(controllerutil.ContainsFinalizer(r, v1beta1.Finalizer), "it has no finalizer")
 	l.want(s.ObservedGeneration == generation, "observedGeneration %d of %d", s.ObservedGeneration, generation)
-	l.judged(s.Conditions, o.verdict, generation)
+	l.verdict(s.Conditions, o.verdict, generation)
 	if o.verdict.Accepted() && !o.verdict.Blocked {
 		l.condition(s.Conditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded", generation)
 		l.want(s.PublishedName+"." == o.declaration.Name, "publishedName %q, want %s", s.PublishedName, o.declaration.Name)
@@ -179,7 +179,7 @@ func recordProblems(r v1beta1.Record, t *model.Object, o outcome) []string {
 
 // endpointProblems expects a DNSEndpoint to be accepted or programmed when all of its endpoints are.
 func endpointProblems(e *v1alpha1.DNSEndpoint, outcomes []outcome) []string {
-	l := complaints{of: "DNSEndpoint " + e.Name}
+	l := objectProblems{of: "DNSEndpoint " + e.Name}
 	s := e.Status
 	l.want(e.DeletionTimestamp == nil, "it is being deleted")
 	l.want(e.Annotations[v1beta1.FormerNamesAnnotation] == "", "annotation former-names %q", e.Annotations[v1beta1.FormerNamesAnnotation])
@@ -206,20 +206,20 @@ func endpointProblems(e *v1alpha1.DNSEndpoint, outcomes []outcome) []string {
 	return l.all
 }
 
-// complaints collects what is wrong with one object.
-type complaints struct {
+// objectProblems collects what is wrong with one object.
+type objectProblems struct {
 	of  string
 	all []string
 }
 
-func (l *complaints) want(ok bool, format string, args ...any) {
+func (l *objectProblems) want(ok bool, format string, args ...any) {
 	if !ok {
 		l.all = append(l.all, l.of+": "+fmt.Sprintf(format, args...))
 	}
 }
 
 // condition wants a condition that describes the present generation. An empty reason is any.
-func (l *complaints) condition(conditions []metav1.Condition, kind string, status metav1.ConditionStatus, reason string, generation int64) {
+func (l *objectProblems) condition(conditions []metav1.Condition, kind string, status metav1.ConditionStatus, reason string, generation int64) {
 	c := meta.FindStatusCondition(conditions, kind)
 	if c == nil {
 		l.want(false, "it has no condition %s", kind)
@@ -229,8 +229,8 @@ func (l *complaints) condition(conditions []metav1.Condition, kind string, statu
 		"%s is %s %s (generation %d of %d): %s; want %s %s", kind, c.Status, c.Reason, c.ObservedGeneration, generation, c.Message, status, reason)
 }
 
-// judged wants the conditions that a verdict leads to. Who lost is told to whom.
-func (l *complaints) judged(conditions []metav1.Condition, v model.Verdict, generation int64) {
+// verdict wants the conditions that a verdict leads to. Who lost is told to whom.
+func (l *objectProblems) verdict(conditions []metav1.Condition, v model.Verdict, generation int64) {
 	switch {
 	case v.Invalid:
 		l.condition(conditions, "Accepted", metav1.ConditionFalse, "Invalid", generation)

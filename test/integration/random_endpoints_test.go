@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/model"
 )
 
-func (w *world) freshEndpoint() model.Endpoint {
+func (w *randomWorld) freshEndpoint() model.Endpoint {
 	rrtype := pick(w, "A", "A", "AAAA", "CNAME", "TXT", "MX", "PTR")
 	z := pick(w, w.zones...)
 	e := model.Endpoint{Type: rrtype, TTL: w.ttl(), DNSName: strings.TrimSuffix(model.AbsoluteName(pick(w, namesOfType[rrtype]...), z.Name), ".")}
@@ -26,7 +26,7 @@ func (w *world) freshEndpoint() model.Endpoint {
 	return e
 }
 
-func (w *world) freshEndpoints() []model.Endpoint {
+func (w *randomWorld) freshEndpoints() []model.Endpoint {
 	var all []model.Endpoint
 	for range 1 + w.rng.IntN(4) {
 		all = append(all, w.freshEndpoint())
@@ -34,7 +34,7 @@ func (w *world) freshEndpoints() []model.Endpoint {
 	return all
 }
 
-func (w *world) stepCreateEndpoint() bool {
+func (w *randomWorld) stepCreateEndpoint() bool {
 	w.made++
 	t := &model.Object{Kind: model.EndpointKind, Name: fmt.Sprintf("endpoint-%d", w.made), Endpoints: w.freshEndpoints()}
 	if w.isFrozen(t) {
@@ -44,7 +44,7 @@ func (w *world) stepCreateEndpoint() bool {
 	return true
 }
 
-func (w *world) stepChangeEndpoint() bool {
+func (w *randomWorld) stepChangeEndpoint() bool {
 	t := w.any(func(t *model.Object) bool { return t.Kind == model.EndpointKind })
 	if t == nil {
 		return false

@@ -14,23 +14,23 @@ import (
 )
 
 // stepForeign puts data into a zone that no object declares.
-func (w *world) stepForeign() bool {
+func (w *randomWorld) stepForeign() bool {
 	z := pick(w, w.zones...)
 	name, record := pick(w, "legacy-0", "legacy-1", "legacy-2")+"."+z.Name, "A 192.0.2.99"
 	if w.rng.IntN(2) == 0 {
 		name, record = pick(w, "h0", "h1", "legacy-3")+"."+z.Name, `TXT "put here by hand"`
 	}
 	rrtype, rdata, _ := strings.Cut(record, " ")
-	alone := !slices.ContainsFunc(w.things, func(t *model.Object) bool {
+	alone := !slices.ContainsFunc(w.objects, func(t *model.Object) bool {
 		return (t.Kind == "CNAMERecord" || t.Kind == model.EndpointKind) && slices.Contains(w.namesOf(t), name)
 	})
 	if z.paused || !alone || (w.touched[name] && rrtype == "A") || strings.HasPrefix(name, "legacy") && w.touched[name] {
 		return false
 	}
 	pod := pick(w, "dns-primary-0-0", "dns-primary-1-0")
-	w.edit(z, pod, adds(name+" 300 "+record))
+	w.edit(z, pod, addRecords(name+" 300 "+record))
 	z.Foreign[name+" "+rrtype] = model.RRset{TTL: 300, Rdata: []string{rdata}}
-	w.note("by hand on %s: add %s %s", pod, name, record)
+	w.logStep("by hand on %s: add %s %s", pod, name, record)
 	if rrtype == "A" {
 		w.foreignEverywhere() // Only then it is certain what a CNAME finds there.
 	}
@@ -38,7 +38,7 @@ func (w *world) stepForeign() bool {
 }
 
 // stepForeignGone takes foreign data away again.
-func (w *world) stepForeignGone() bool {
+func (w *randomWorld) stepForeignGone() bool {
 	z := pick(w, w.zones...)
 	if z.paused || len(z.Foreign) == 0 {
 		return false
@@ -47,14 +47,14 @@ func (w *world) stepForeignGone() bool {
 	key := pick(w, slices.Sorted(maps.Keys(z.Foreign))...)
 	pod := pick(w, "dns-primary-0-0", "dns-primary-1-0")
 	name, rrtype, _ := strings.Cut(key, " ")
-	w.edit(z, pod, removes(name+" 0 "+rrtype+" "+z.Foreign[key].Rdata[0]))
+	w.edit(z, pod, removeRRsets(name+" 0 "+rrtype+" "+z.Foreign[key].Rdata[0]))
 	delete(z.Foreign, key)
-	w.note("by hand on %s: remove %s", pod, key)
+	w.logStep("by hand on %s: remove %s", pod, key)
 	return true
 }
 
 // stepDrift changes by hand what an object declares. Until the next checkpoint nothing else happens to that name.
-func (w *world) stepDrift() bool {
+func (w *randomWorld) stepDrift() bool {
 	t := w.any(func(t *model.Object) bool {
 		return t.Kind != model.EndpointKind && (strings.HasPrefix(t.Owner, "h") || strings.HasPrefix(t.Owner, "t"))
 	})
@@ -71,34 +71,34 @@ func (w *world) stepDrift() bool {
 	record := fmt.Sprintf("%s 17 %s %s", d.Name, d.Type, d.Rdata[0])
 	switch w.rng.IntN(3) {
 	case 0:
-		w.edit(z, pod, removes(record))
+		w.edit(z, pod, removeRRsets(record))
 	case 1: // another TTL
-		w.edit(z, pod, adds(record))
+		w.edit(z, pod, addRecords(record))
 	default:
 		other := map[string]string{"A": "203.0.113.9", "AAAA": "2001:db8::bad", "TXT": `"bad"`, "MX": "1 bad.", "CAA": `0 issue "bad"`}[d.Type]
 		record = fmt.Sprintf("%s 17 %s %s", d.Name, d.Type, other)
-		w.edit(z, pod, adds(record))
+		w.edit(z, pod, addRecords(record))
 	}
-	w.note("by hand on %s: changed %s", pod, record)
+	w.logStep("by hand on %s: changed %s", pod, record)
 	return true
 }
 
 // edit sends an update by hand, again when the server does not answer.
-func (w *world) edit(z *zoneState, pod string, change func(*dns.Msg)) {
+func (w *randomWorld) edit(z *zoneState, pod string, change func(*dns.Msg)) {
 	w.Helper()
-	kube.Eventually(w, converge, func(ctx context.Context) error {
+	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
 		servers, err := w.servers(ctx)
 		if err != nil {
 			return err
 		}
-		return update(ctx, servers[pod], z.Name, w.update, change)
+		return sendUpdate(ctx, servers[pod], z.Name, w.update, change)
 	})
 }
 
 // foreignEverywhere waits until no foreign data hangs on a single server any more: what only one server has cannot outlive it.
-func (w *world) foreignEverywhere() {
+func (w *randomWorld) foreignEverywhere() {
 	w.Helper()
-	kube.Eventually(w, converge, func(ctx context.Context) error {
+	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
 		for _, z := range w.zones {
 			all, err := w.copies(ctx, z.dnsName(), w.transfer)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-func (w *world) podsReady(ctx context.Context) error {
+func (w *randomWorld) podsReady(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := w.client.List(ctx, &pods, client.InNamespace(w.namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
 		return err
@@ -30,12 +30,12 @@ func (w *world) podsReady(ctx context.Context) error {
 	return nil
 }
 
-func (w *world) pod() string {
+func (w *randomWorld) pod() string {
 	return pick(w, "dns-primary-0-0", "dns-primary-1-0", "dns-secondary-0-0", "dns-secondary-1-0")
 }
 
 // stepKillPod deletes a pod, which comes back with nothing. The others have to remember.
-func (w *world) stepKillPod() bool {
+func (w *randomWorld) stepKillPod() bool {
 	if w.anyPaused() {
 		return false
 	}
@@ -44,28 +44,28 @@ func (w *world) stepKillPod() bool {
 	if err := w.client.Delete(w.Context(), &corev1.Pod{ObjectMeta: w.meta(pod, nil)}, client.GracePeriodSeconds(grace)); err != nil {
 		w.Fatal(err)
 	}
-	w.note("delete pod %s, grace period %d", pod, grace)
+	w.logStep("delete pod %s, grace period %d", pod, grace)
 	return true
 }
 
 // stepKillNamed stops named inside a pod, with or without a chance to write its files.
-func (w *world) stepKillNamed() bool {
+func (w *randomWorld) stepKillNamed() bool {
 	if w.anyPaused() {
 		return false
 	}
 	w.foreignEverywhere()
 	pod, how := w.pod(), pick(w, "stop", "halt")
 	out, err := kube.TryKubectl(w, "", "-n", w.namespace, "exec", pod, "-c", "bindcar", "--", "/lockstep", "rndc", how)
-	w.note("rndc %s on %s: %v %s", how, pod, err, out)
+	w.logStep("rndc %s on %s: %v %s", how, pod, err, out)
 	return true
 }
 
-func (w *world) stepKillController() bool {
+func (w *randomWorld) stepKillController() bool {
 	grace := pick[int64](w, 0, 30)
 	if err := killController(w.Context(), w.client, grace); err != nil {
 		w.Fatal(err)
 	}
-	w.note("delete the controller's pod, grace period %d", grace)
+	w.logStep("delete the controller's pod, grace period %d", grace)
 	return true
 }
 

@@ -32,7 +32,7 @@ var namesOfType = map[string][]string{
 	"PTR":   {"1", "2", "3", "c3"},
 }
 
-func (w *world) value(rrtype string) string {
+func (w *randomWorld) value(rrtype string) string {
 	switch rrtype {
 	case "A":
 		return fmt.Sprintf("192.0.2.%d", 1+w.rng.IntN(9))
@@ -48,13 +48,13 @@ func (w *world) value(rrtype string) string {
 	return pick(w, "one.example.net.", "two.example.net.", "h0")
 }
 
-func (w *world) ttl() int64 { return pick[int64](w, 0, 0, 60, 300, 7200) }
+func (w *randomWorld) ttl() int64 { return pick[int64](w, 0, 0, 60, 300, 7200) }
 
-func (w *world) label() string {
+func (w *randomWorld) label() string {
 	return pick(w, "main", "main", "main", "main", "child", "child", "reverse", "extra", "none", "")
 }
 
-func (w *world) fresh(kind string) *model.Object {
+func (w *randomWorld) fresh(kind string) *model.Object {
 	w.made++
 	rrtype := model.TypeOfKind[kind]
 	t := &model.Object{Kind: kind, Name: fmt.Sprintf("%s-%d", strings.ToLower(rrtype), w.made), Label: w.label(), TTL: w.ttl(),
@@ -63,7 +63,7 @@ func (w *world) fresh(kind string) *model.Object {
 	return t
 }
 
-func (w *world) fill(t *model.Object) {
+func (w *randomWorld) fill(t *model.Object) {
 	t.Values = nil
 	for range 1 + w.rng.IntN(3) {
 		if v := w.value(model.TypeOfKind[t.Kind]); !slices.Contains(t.Values, v) {
@@ -72,11 +72,11 @@ func (w *world) fill(t *model.Object) {
 	}
 }
 
-func (w *world) kind() string { return pick(w, slices.Sorted(maps.Keys(model.TypeOfKind))...) }
+func (w *randomWorld) kind() string { return pick(w, slices.Sorted(maps.Keys(model.TypeOfKind))...) }
 
-func (w *world) stepCreate() bool {
+func (w *randomWorld) stepCreate() bool {
 	t := w.fresh(w.kind())
-	if len(w.things) > 80 || w.isFrozen(t) {
+	if len(w.objects) > 80 || w.isFrozen(t) {
 		return false
 	}
 	w.add(t)
@@ -84,7 +84,7 @@ func (w *world) stepCreate() bool {
 }
 
 // stepRace creates two objects at one name at the same time, which admission cannot see, or not always.
-func (w *world) stepRace() bool {
+func (w *randomWorld) stepRace() bool {
 	a, b := w.fresh(pick(w, "ARecord", "TXTRecord", "CNAMERecord", "MXRecord")), w.fresh("CNAMERecord")
 	a.Owner, a.Label = pick(w, "c0", "c1", "c2", "c3"), pick(w, "main", "child")
 	b.Owner, b.Label = a.Owner, a.Label
@@ -99,17 +99,17 @@ func (w *world) stepRace() bool {
 	group.Wait()
 	for i, t := range []*model.Object{a, b} {
 		if errs[i] == nil {
-			w.things = append(w.things, t)
+			w.objects = append(w.objects, t)
 		} else if !refused(errs[i]) {
 			w.Fatal(errs[i])
 		}
 		w.touch(t)
-		w.note("race: create %s: %v", t, short(errs[i]))
+		w.logStep("race: create %s: %v", t, short(errs[i]))
 	}
 	return true
 }
 
-func (w *world) stepChange() bool {
+func (w *randomWorld) stepChange() bool {
 	t := w.any(func(t *model.Object) bool { return t.Kind != model.EndpointKind })
 	if t == nil {
 		return false
@@ -123,7 +123,7 @@ func (w *world) stepChange() bool {
 	return true
 }
 
-func (w *world) stepRename() bool {
+func (w *randomWorld) stepRename() bool {
 	t := w.any(func(t *model.Object) bool { return t.Kind != model.EndpointKind })
 	if t == nil {
 		return false
@@ -134,7 +134,7 @@ func (w *world) stepRename() bool {
 	return true
 }
 
-func (w *world) stepRelabel() bool {
+func (w *randomWorld) stepRelabel() bool {
 	t := w.any(func(t *model.Object) bool { return t.Kind != model.EndpointKind })
 	if t == nil {
 		return false
@@ -145,7 +145,7 @@ func (w *world) stepRelabel() bool {
 	return true
 }
 
-func (w *world) stepDelete() bool {
+func (w *randomWorld) stepDelete() bool {
 	t := w.any(func(*model.Object) bool { return true })
 	if t == nil {
 		return false
@@ -155,7 +155,7 @@ func (w *world) stepDelete() bool {
 }
 
 // stepRecreate deletes an object and creates it again as soon as Kubernetes lets it, changed or not.
-func (w *world) stepRecreate() bool {
+func (w *randomWorld) stepRecreate() bool {
 	t := w.any(func(*model.Object) bool { return true })
 	if t == nil || w.anyPaused() {
 		return false
@@ -172,23 +172,23 @@ func (w *world) stepRecreate() bool {
 	}
 	w.remove(t)
 	var err error
-	kube.Eventually(w, converge, func(context.Context) error {
+	kube.Eventually(w, convergeTimeout, func(context.Context) error {
 		if err = w.store(&next); err != nil && !refused(err) {
 			return err
 		}
 		return nil
 	})
-	w.note("recreate %s: %v", &next, short(err))
+	w.logStep("recreate %s: %v", &next, short(err))
 	if err == nil {
-		w.things = append(w.things, &next)
+		w.objects = append(w.objects, &next)
 	}
 	return true
 }
 
 // any picks one of the things that may change now.
-func (w *world) any(fits func(*model.Object) bool) *model.Object {
+func (w *randomWorld) any(fits func(*model.Object) bool) *model.Object {
 	var all []*model.Object
-	for _, t := range w.things {
+	for _, t := range w.objects {
 		if fits(t) && !w.isFrozen(t) {
 			all = append(all, t)
 		}
@@ -199,26 +199,26 @@ func (w *world) any(fits func(*model.Object) bool) *model.Object {
 	return pick(w, all...)
 }
 
-func (w *world) isFrozen(t *model.Object) bool {
+func (w *randomWorld) isFrozen(t *model.Object) bool {
 	return slices.ContainsFunc(w.namesOf(t), func(name string) bool { return w.frozen[name] })
 }
 
-func (w *world) touch(t *model.Object) {
+func (w *randomWorld) touch(t *model.Object) {
 	for _, name := range w.namesOf(t) {
 		w.touched[name] = true
 	}
 }
 
 // add creates a thing. Admission may refuse it when something stands against it.
-func (w *world) add(t *model.Object) {
+func (w *randomWorld) add(t *model.Object) {
 	w.Helper()
-	err := w.allowed(t, func() error { return w.store(t) }, func() { w.things = append(w.things, t) })
+	err := w.allowed(t, func() error { return w.store(t) }, func() { w.objects = append(w.objects, t) })
 	w.touch(t)
-	w.note("create %s: %v", t, short(err))
+	w.logStep("create %s: %v", t, short(err))
 }
 
 // store creates the object and notes its age.
-func (w *world) store(t *model.Object) error {
+func (w *randomWorld) store(t *model.Object) error {
 	o := t.ToUnstructured(w.namespace)
 	if err := w.client.Create(w.Context(), o); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (w *world) store(t *model.Object) error {
 }
 
 // change makes a thing another. Admission may refuse that when something stands against it.
-func (w *world) change(t *model.Object, next model.Object) {
+func (w *randomWorld) change(t *model.Object, next model.Object) {
 	w.Helper()
 	if w.isFrozen(&next) {
 		return
@@ -247,7 +247,7 @@ func (w *world) change(t *model.Object, next model.Object) {
 		*t = was
 	}
 	w.touch(t)
-	w.note("change %s to %s: %v", before, &next, short(err))
+	w.logStep("change %s to %s: %v", before, &next, short(err))
 }
 
 func orNull(label string) any {
@@ -259,9 +259,9 @@ func orNull(label string) any {
 
 // allowed does something that admission may refuse, when the model shows a reason: afterwards, not all would be accepted
 // that were before, or not the thing itself. The webhook's cache may be some moments behind.
-func (w *world) allowed(t *model.Object, do func() error, then func()) error {
+func (w *randomWorld) allowed(t *model.Object, do func() error, then func()) error {
 	w.Helper()
-	things := slices.Clone(w.things)
+	things := slices.Clone(w.objects)
 	before := w.losers()
 	var err error
 	for range 20 {
@@ -270,7 +270,7 @@ func (w *world) allowed(t *model.Object, do func() error, then func()) error {
 		}
 		then()
 		after := w.losers()
-		w.things = things
+		w.objects = things
 		if slices.ContainsFunc(after, func(l loser) bool { return l.by == t || !slices.Contains(before, l) }) {
 			return err
 		}
@@ -291,7 +291,7 @@ type loser struct {
 }
 
 // losers are the declarations that are not accepted, as far as the model knows.
-func (w *world) losers() []loser {
+func (w *randomWorld) losers() []loser {
 	var losers []loser
 	for z, ds := range w.declared() {
 		if z == nil {
@@ -317,12 +317,12 @@ func short(err error) string {
 	return "refused: " + message[:min(len(message), 200)]
 }
 
-func (w *world) remove(t *model.Object) {
+func (w *randomWorld) remove(t *model.Object) {
 	w.Helper()
 	w.touch(t)
 	if err := w.client.Delete(w.Context(), t.ToUnstructured(w.namespace)); err != nil {
 		w.Fatal(err)
 	}
-	w.things = slices.DeleteFunc(w.things, func(other *model.Object) bool { return other == t })
-	w.note("delete %s", t)
+	w.objects = slices.DeleteFunc(w.objects, func(other *model.Object) bool { return other == t })
+	w.logStep("delete %s", t)
 }

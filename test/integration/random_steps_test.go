@@ -7,37 +7,37 @@ import (
 // kinds of steps, each as often as its weight says. A step that is not possible at the moment gives false.
 var randomKinds = []struct {
 	weight int
-	do     func(*world) bool
+	do     func(*randomWorld) bool
 }{
-	{22, (*world).stepCreate},
-	{10, (*world).stepChange},
-	{9, (*world).stepRename},
-	{8, (*world).stepRelabel},
-	{10, (*world).stepDelete},
-	{5, (*world).stepRecreate},
-	{4, (*world).stepRace},
-	{5, (*world).stepCreateEndpoint},
-	{5, (*world).stepChangeEndpoint},
-	{5, (*world).stepForeign},
-	{2, (*world).stepForeignGone},
-	{5, (*world).stepDrift},
-	{2, (*world).stepKillPod},
-	{2, (*world).stepKillNamed},
-	{1, (*world).stepKillController},
-	{2, (*world).stepPause},
-	{2, (*world).stepSelector},
-	{2, (*world).stepEditZone},
-	{1, (*world).stepRecreateZone},
+	{22, (*randomWorld).stepCreate},
+	{10, (*randomWorld).stepChange},
+	{9, (*randomWorld).stepRename},
+	{8, (*randomWorld).stepRelabel},
+	{10, (*randomWorld).stepDelete},
+	{5, (*randomWorld).stepRecreate},
+	{4, (*randomWorld).stepRace},
+	{5, (*randomWorld).stepCreateEndpoint},
+	{5, (*randomWorld).stepChangeEndpoint},
+	{5, (*randomWorld).stepForeign},
+	{2, (*randomWorld).stepForeignGone},
+	{5, (*randomWorld).stepDrift},
+	{2, (*randomWorld).stepKillPod},
+	{2, (*randomWorld).stepKillNamed},
+	{1, (*randomWorld).stepKillController},
+	{2, (*randomWorld).stepPause},
+	{2, (*randomWorld).stepSelector},
+	{2, (*randomWorld).stepEditZone},
+	{1, (*randomWorld).stepRecreateZone},
 }
 
 // step does one random thing, and now and then lets the controller catch up.
-func (w *world) step(i int) {
+func (w *randomWorld) step(i int) {
 	w.Helper()
 	total := 0
 	for _, k := range randomKinds {
 		total += k.weight
 	}
-	w.note("step %d", i)
+	w.logStep("step %d", i)
 	for done := false; !done; {
 		n := w.rng.IntN(total)
 		for _, k := range randomKinds {
@@ -52,4 +52,4 @@ func (w *world) step(i int) {
 	}
 }
 
-func pick[T any](w *world, of ...T) T { return of[w.rng.IntN(len(of))] }
+func pick[T any](w *randomWorld, of ...T) T { return of[w.rng.IntN(len(of))] }

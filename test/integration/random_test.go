@@ -33,20 +33,20 @@ const (
 	randomSeed  = 1
 	randomSteps = 120
 	randomRound = 20
-	// converge is how long everything may take to be in step after a round, a replaced pod included.
-	converge = 120 * time.Second
+	// convergeTimeout is how long everything may take to be in step after a round, a replaced pod included.
+	convergeTimeout = 120 * time.Second
 	// slow is after how long a checkpoint tells what it waits for.
 	slow = 10 * time.Second
 )
 
-// world is the model of everything that a random test does, and the cluster that it does it to.
-type world struct {
+// randomWorld is the model of everything that a random test does, and the cluster that it does it to.
+type randomWorld struct {
 	*fixture
 	rng      *rand.Rand
 	seed     uint64
 	transfer *wire.Key
 	update   *wire.Key
-	things   []*model.Object
+	objects   []*model.Object
 	zones    []*zoneState
 	// touched are the owner names whose declarations changed since the last checkpoint, frozen those that must not change
 	// until the next one.
@@ -68,7 +68,7 @@ func TestRandomChanges(t *testing.T) {
 			w.checkpoint()
 		}
 	}
-	t.Logf("%d steps in %s, %d objects at the end", steps, time.Since(w.began).Round(time.Second), len(w.things))
+	t.Logf("%d steps in %s, %d objects at the end", steps, time.Since(w.began).Round(time.Second), len(w.objects))
 }
 
 func fromEnvironment(t *testing.T, name string, otherwise uint64) uint64 {
@@ -84,17 +84,17 @@ func fromEnvironment(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *randomWorld {
 	t.Helper()
 	f := newFleet(t)
 	seed := fromEnvironment(t, "LOCKSTEP_RANDOM_SEED", randomSeed)
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	w := &world{fixture: f, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, //nolint:gosec // repeatable on purpose
+	w := &randomWorld{fixture: f, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, //nolint:gosec // repeatable on purpose
 		touched: map[string]bool{}, frozen: map[string]bool{}}
 	t.Logf("LOCKSTEP_RANDOM_SEED=%d", seed)
-	t.Cleanup(w.tell)
+	t.Cleanup(w.logHistory)
 	f.create(f.cluster("dns", 2, 2))
 	for _, z := range []*zoneState{
 		{Zone: model.Zone{Object: "main", Name: "random.example."}},
@@ -113,16 +113,16 @@ func newWorld(t *testing.T) *world {
 }
 
 // createZone makes the zone's object and notes its age. Admission may still know a zone of the name that is gone.
-func (w *world) createZone(z *zoneState) {
+func (w *randomWorld) createZone(z *zoneState) {
 	w.Helper()
 	o := w.zoneObject(z)
-	kube.Eventually(w, settle, func(ctx context.Context) error { return w.client.Create(ctx, o) })
+	kube.Eventually(w, settleTimeout, func(ctx context.Context) error { return w.client.Create(ctx, o) })
 	z.Created, z.UID = o.CreationTimestamp.Time, string(o.UID)
 	z.Foreign, z.paused = map[string]model.RRset{}, false
 }
 
 // zoneObject is the zone as it is written to Kubernetes.
-func (w *world) zoneObject(z *zoneState) *v1beta1.DNSZone {
+func (w *randomWorld) zoneObject(z *zoneState) *v1beta1.DNSZone {
 	o := w.dnsZone(z.Object, z.dnsName())
 	o.Spec.TTL, o.Spec.SOARecord.Refresh = &z.TTL, z.refresh
 	o.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -140,8 +140,8 @@ func (w *world) zoneObject(z *zoneState) *v1beta1.DNSZone {
 	return o
 }
 
-// tell prints what led to a failure.
-func (w *world) tell() {
+// logHistory prints what led to a failure.
+func (w *randomWorld) logHistory() {
 	if w.Failed() {
 		w.Logf("LOCKSTEP_RANDOM_SEED=%d; the last of %d lines:\n%s", w.seed, len(w.log), strings.Join(w.log[max(0, len(w.log)-100):], "\n"))
 		out, _ := kube.TryKubectl(w, "", "-n", system, "logs", "deployment/lockstep-controller", "--tail=3000")
@@ -155,12 +155,12 @@ func (w *world) tell() {
 	}
 }
 
-func (w *world) note(format string, args ...any) {
+func (w *randomWorld) logStep(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%7.3f  ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
 // checkpoint ends all pauses and waits until everything is as the model says.
-func (w *world) checkpoint() {
+func (w *randomWorld) checkpoint() {
 	w.Helper()
 	for _, z := range w.zones {
 		if z.paused {
@@ -168,7 +168,7 @@ func (w *world) checkpoint() {
 		}
 	}
 	began, told := time.Now(), time.Now()
-	kube.Eventually(w, converge, func(ctx context.Context) error {
+	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
 		problems, err := w.problems(ctx)
 		if time.Since(told) > slow {
 			told = time.Now()
@@ -187,12 +187,12 @@ func (w *world) checkpoint() {
 	for _, z := range w.zones {
 		z.frozen = false
 	}
-	w.note("in step after %s", time.Since(began).Round(time.Millisecond))
-	w.Logf("%s: %d objects in step %s after the last change", time.Since(w.began).Round(time.Second), len(w.things), time.Since(began).Round(time.Millisecond))
+	w.logStep("in step after %s", time.Since(began).Round(time.Millisecond))
+	w.Logf("%s: %d objects in step %s after the last change", time.Since(w.began).Round(time.Second), len(w.objects), time.Since(began).Round(time.Millisecond))
 }
 
 // fallback are the addresses that name servers without one get: those of the primaries' Services.
-func (w *world) fallback(ctx context.Context) ([]string, error) {
+func (w *randomWorld) fallback(ctx context.Context) ([]string, error) {
 	var list v1beta1.Bind9InstanceList
 	if err := w.client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
 		return nil, err

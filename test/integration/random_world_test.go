@@ -21,7 +21,7 @@ type zoneState struct {
 func (z *zoneState) dnsName() string { return strings.TrimSuffix(z.Name, ".") }
 
 // selecting is the zone that a record with the label belongs to: the oldest that selects it.
-func (w *world) selecting(label string) *zoneState {
+func (w *randomWorld) selecting(label string) *zoneState {
 	var found *zoneState
 	for _, z := range w.zones {
 		if label == "" || !slices.Contains(z.selects, label) {
@@ -35,7 +35,7 @@ func (w *world) selecting(label string) *zoneState {
 }
 
 // longest is the zone of an endpoint: the longest one that its name is in.
-func (w *world) longest(dnsName string) *zoneState {
+func (w *randomWorld) longest(dnsName string) *zoneState {
 	var found *zoneState
 	for _, z := range w.zones {
 		if model.IsWithin(strings.ToLower(dnsName)+".", z.Name) && (found == nil || len(z.Name) > len(found.Name)) {
@@ -46,9 +46,9 @@ func (w *world) longest(dnsName string) *zoneState {
 }
 
 // declared sorts what all things say by zone. What belongs to no zone is under nil.
-func (w *world) declared() map[*zoneState][]*model.Declaration {
+func (w *randomWorld) declared() map[*zoneState][]*model.Declaration {
 	all := map[*zoneState][]*model.Declaration{}
-	for _, t := range w.things {
+	for _, t := range w.objects {
 		for i, e := range t.Endpoints {
 			z := w.longest(e.DNSName)
 			if z == nil {
@@ -70,7 +70,7 @@ func (w *world) declared() map[*zoneState][]*model.Declaration {
 }
 
 // namesOf are the owner names that a thing has in its zones now.
-func (w *world) namesOf(t *model.Object) []string {
+func (w *randomWorld) namesOf(t *model.Object) []string {
 	var names []string
 	for _, e := range t.Endpoints {
 		names = append(names, strings.ToLower(e.DNSName)+".")

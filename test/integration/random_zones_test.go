@@ -12,15 +12,15 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-func (w *world) anyPaused() bool {
+func (w *randomWorld) anyPaused() bool {
 	return slices.ContainsFunc(w.zones, func(z *zoneState) bool { return z.paused })
 }
 
-func (w *world) anyFrozen() bool {
+func (w *randomWorld) anyFrozen() bool {
 	return slices.ContainsFunc(w.zones, func(z *zoneState) bool { return z.frozen })
 }
 
-func (w *world) stepPause() bool {
+func (w *randomWorld) stepPause() bool {
 	z := pick(w, w.zones...)
 	if !z.paused {
 		w.foreignEverywhere()
@@ -29,22 +29,22 @@ func (w *world) stepPause() bool {
 	return true
 }
 
-func (w *world) pause(z *zoneState, paused bool) {
+func (w *randomWorld) pause(z *zoneState, paused bool) {
 	w.Helper()
 	z.paused = paused
 	w.writeZone(z)
-	w.note("zone %s paused: %t", z.Object, paused)
+	w.logStep("zone %s paused: %t", z.Object, paused)
 }
 
 // writeZone brings the zone's object to what the model has.
-func (w *world) writeZone(z *zoneState) {
+func (w *randomWorld) writeZone(z *zoneState) {
 	w.Helper()
 	next := w.zoneObject(z)
 	change(w.fixture, w.dnsZone(z.Object, z.dnsName()), func(o *v1beta1.DNSZone) { o.Spec, o.Annotations = next.Spec, next.Annotations })
 }
 
 // stepSelector changes which records a zone selects; two zones may select the same.
-func (w *world) stepSelector() bool {
+func (w *randomWorld) stepSelector() bool {
 	z := pick(w, w.zones...)
 	if w.anyFrozen() {
 		return false
@@ -53,19 +53,19 @@ func (w *world) stepSelector() bool {
 	z.selects = pick(w, []string{z.Object}, []string{z.Object, "extra"}, []string{"extra"}, []string{"main", "child"})
 	w.touchAll()
 	w.writeZone(z)
-	w.note("zone %s selects %v", z.Object, z.selects)
+	w.logStep("zone %s selects %v", z.Object, z.selects)
 	return true
 }
 
 // touchAll touches the names of all things.
-func (w *world) touchAll() {
-	for _, t := range w.things {
+func (w *randomWorld) touchAll() {
+	for _, t := range w.objects {
 		w.touch(t)
 	}
 }
 
 // stepEditZone changes what the zone's object itself declares.
-func (w *world) stepEditZone() bool {
+func (w *randomWorld) stepEditZone() bool {
 	z := pick(w, w.zones...)
 	if z.frozen {
 		return false
@@ -86,21 +86,21 @@ func (w *world) stepEditZone() bool {
 		}
 	}
 	w.writeZone(z)
-	w.note("zone %s: ttl %d, refresh %d, name servers %v %v", z.Object, z.TTL, z.refresh, z.NameServers, z.Addresses)
+	w.logStep("zone %s: ttl %d, refresh %d, name servers %v %v", z.Object, z.TTL, z.refresh, z.NameServers, z.Addresses)
 	return true
 }
 
 // stepRecreateZone deletes a zone, with all that others put there, and declares it again.
-func (w *world) stepRecreateZone() bool {
+func (w *randomWorld) stepRecreateZone() bool {
 	z := pick(w, w.zones...)
 	if w.anyFrozen() || w.anyPaused() {
 		return false
 	}
 	w.touchAll()
 	o := w.zoneObject(z)
-	w.note("delete zone %s", z.Object)
+	w.logStep("delete zone %s", z.Object)
 	w.deleteAnyway(o)
-	kube.Eventually(w, converge, func(ctx context.Context) error {
+	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("zone %s is still there, with finalizers %v: %w", o.Name, o.Finalizers, err)
 		}
@@ -108,6 +108,6 @@ func (w *world) stepRecreateZone() bool {
 	})
 	w.createZone(z)
 	w.touchAll()
-	w.note("create zone %s", z.Object)
+	w.logStep("create zone %s", z.Object)
 	return true
 }

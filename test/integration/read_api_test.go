@@ -55,7 +55,7 @@ func (f *fixture) page(query, accept string) (code int, list syncv1.SyncStatusLi
 
 // What clients of Kubernetes take for granted holds through kube-apiserver, too.
 func (f *fixture) testAPI() {
-	f.sub("encodings", func(f *fixture) {
+	f.runSub("encodings", func(f *fixture) {
 		for accept, want := range map[string]int{
 			"application/vnd.kubernetes.protobuf,application/json":       http.StatusOK,
 			"application/cbor;q=1,application/json;q=0.5":                http.StatusOK,
@@ -67,7 +67,7 @@ func (f *fixture) testAPI() {
 			}
 		}
 	})
-	f.sub("pages", func(f *fixture) {
+	f.runSub("pages", func(f *fixture) {
 		want := strings.Fields(f.kubectl("get", "syncstatus", "-o", "name"))
 		if got := strings.Fields(f.kubectl("get", "syncstatus", "-o", "name", "--chunk-size=1")); !slices.Equal(got, want) || len(got) < 5 {
 			f.Errorf("in pages of one: %v, want %v", got, want)
@@ -90,7 +90,7 @@ func (f *fixture) testAPI() {
 			f.Errorf("in pages of two: %v, want %v", got, want)
 		}
 	})
-	f.sub("begins with all and a bookmark", func(f *fixture) {
+	f.runSub("begins with all and a bookmark", func(f *fixture) {
 		ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
 		defer cancel()
 		response := f.plainAPI(ctx, "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&fieldSelector=kind%3DARecord",
@@ -117,7 +117,7 @@ func (f *fixture) testAPI() {
 			f.Errorf("%q, want %q", got, want)
 		}
 	})
-	f.sub("refusals", func(f *fixture) {
+	f.runSub("refusals", func(f *fixture) {
 		for args, want := range map[string]string{
 			"get syncstatus --field-selector spec.zone=x":          "not a known field selector: only metadata.name",
 			"get syncstatus --field-selector status.phase=Insync":  "only InSync, Propagating",
@@ -134,7 +134,7 @@ func (f *fixture) testAPI() {
 			}
 		}
 	})
-	f.sub("describe and sort", func(f *fixture) {
+	f.runSub("describe and sort", func(f *fixture) {
 		for args, want := range map[string][]string{
 			"describe syncstatus arecord.www":                        {"192.0.2.1", "dns-secondary-0-0", "Propagated"},
 			"get syncstatus -o name --sort-by=.objectRef.kind":       {"arecord.www", "dnszone.main"},

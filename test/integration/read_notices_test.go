@@ -23,8 +23,8 @@ import (
 
 var openStreams = regexp.MustCompile(`(?m)^bindcar_notice_streams (\d+)`)
 
-// streams are how many listen to the notices of a pod's server.
-func (f *fixture) streams(ctx context.Context, pod, server string) (int, error) {
+// countStreams are how many listen to the notices of a pod's server.
+func (f *fixture) countStreams(ctx context.Context, pod, server string) (int, error) {
 	host, _, err := net.SplitHostPort(server)
 	if err != nil {
 		return 0, err
@@ -56,16 +56,16 @@ func (f *fixture) streams(ctx context.Context, pod, server string) (int, error) 
 	return strconv.Atoi(string(m[1]))
 }
 
-// heardBy waits until every server has so many listeners.
-func (f *fixture) heardBy(listeners int) {
+// waitStreams waits until every server has so many listeners.
+func (f *fixture) waitStreams(listeners int) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
 		}
 		for pod, server := range servers {
-			if n, err := f.streams(ctx, pod, server); err != nil || n != listeners {
+			if n, err := f.countStreams(ctx, pod, server); err != nil || n != listeners {
 				return fmt.Errorf("%s has %d listeners (%v), want %d", pod, n, err, listeners)
 			}
 		}
@@ -77,9 +77,9 @@ func (f *fixture) heardBy(listeners int) {
 func TestReadWatchListens(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "listen.example", 1, 1)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.inStep("arecord.www", 2)
-	f.heardBy(1)
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitInSync("arecord.www", 2)
+	f.waitStreams(1)
 
 	watching, err := client.NewWithWatch(kube.Config(t), client.Options{Scheme: f.client.Scheme()})
 	if err != nil {
@@ -90,21 +90,21 @@ func TestReadWatchListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Stop()
-	f.heardBy(2)
+	f.waitStreams(2)
 
 	// The controller puts right what is done by hand, and the watch shows both.
-	f.byHand("dns-primary-0-0", adds("www.listen.example. 3600 A 203.0.113.9"))
-	f.served("www.listen.example", "A", "192.0.2.1")
+	f.updateByHand("dns-primary-0-0", addRecords("www.listen.example. 3600 A 203.0.113.9"))
+	f.waitServed("www.listen.example", "A", "192.0.2.1")
 	f.awaitEvent(events, func(s *syncv1.SyncStatus) bool { return s.Status.InSync })
 
 	events.Stop()
-	f.heardBy(1)
+	f.waitStreams(1)
 }
 
 // awaitEvent reads a watch until it tells of what is wanted.
 func (f *fixture) awaitEvent(events watch.Interface, wanted func(*syncv1.SyncStatus) bool) {
 	f.Helper()
-	timeout := time.After(settle)
+	timeout := time.After(settleTimeout)
 	for {
 		select {
 		case e, ok := <-events.ResultChan():

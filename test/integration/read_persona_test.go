@@ -26,8 +26,8 @@ import (
 func TestReadByPersona(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "persona.example", 1, 0)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.inStep("arecord.www", 1)
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitInSync("arecord.www", 1)
 	other := kube.Namespace(t, "it")
 	f.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "viewer"},
@@ -59,7 +59,7 @@ func TestReadByPersona(t *testing.T) {
 		return nil
 	}
 	// The binding takes effect a moment after it was written.
-	kube.Eventually(t, settle, func(context.Context) error { return as("viewer", "-n", f.namespace, "get", "syncstatus") })
+	kube.Eventually(t, settleTimeout, func(context.Context) error { return as("viewer", "-n", f.namespace, "get", "syncstatus") })
 	for _, args := range [][]string{
 		{"get", "syncstatus"},
 		{"get", "syncstatus", "arecord.www"},
@@ -83,7 +83,7 @@ func TestReadByPersona(t *testing.T) {
 			t.Errorf("viewer may %v in another namespace: %v", args, err)
 		}
 	}
-	kube.Eventually(t, settle, func(context.Context) error {
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
 		return as("one", "-n", f.namespace, "get", "syncstatus", "arecord.www")
 	})
 	for _, args := range [][]string{{"dnszone.main"}, {}, {"--field-selector", "metadata.name=arecord.www"}} {
@@ -97,12 +97,12 @@ func TestReadByPersona(t *testing.T) {
 	if err := as("viewer", "-n", f.namespace, "delete", "syncstatus", "arecord.www"); err == nil {
 		t.Error("viewer may delete")
 	}
-	f.sub("past kube-apiserver", func(f *fixture) { f.askedDirectly(other) })
+	f.runSub("past kube-apiserver", func(f *fixture) { f.testDirectRequests(other) })
 }
 
-// askedDirectly comes to the API server past kube-apiserver, which lets through only who may: our own server asks who somebody
+// testDirectRequests comes to the API server past kube-apiserver, which lets through only who may: our own server asks who somebody
 // is, and what he may, before it tells anything.
-func (f *fixture) askedDirectly(other string) {
+func (f *fixture) testDirectRequests(other string) {
 	f.Helper()
 	f.create(
 		&corev1.ServiceAccount{ObjectMeta: f.meta("reader", nil)},
@@ -114,8 +114,8 @@ func (f *fixture) askedDirectly(other string) {
 	reader := http.Header{"Authorization": {"Bearer " + strings.TrimSpace(f.kubectl("create", "token", "reader"))}}
 	const group = "/apis/sync.bindy.firestoned.io/v1alpha1"
 	here, there := group+"/namespaces/"+f.namespace, group+"/namespaces/"+other
-	ask := f.directly()
-	kube.Eventually(f, settle, func(ctx context.Context) error { // The binding takes effect a moment after it was written.
+	ask := f.directClient()
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // The binding takes effect a moment after it was written.
 		code, said, err := ask(ctx, here+"/syncstatuses", reader)
 		if err == nil && (code != http.StatusOK || !strings.Contains(said, "persona.example")) {
 			err = fmt.Errorf("%d %s", code, said)
@@ -146,14 +146,14 @@ func (f *fixture) askedDirectly(other string) {
 	}
 }
 
-// directly gives a way to ask the API server at the address of its pod.
-func (f *fixture) directly() (ask func(ctx context.Context, path string, header http.Header) (code int, said string, err error)) {
+// directClient gives a way to ask the API server at the address of its pod.
+func (f *fixture) directClient() (ask func(ctx context.Context, path string, header http.Header) (code int, said string, err error)) {
 	f.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.authoritySecret(f.Context()).Data["bundle.crt"])
 	direct := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "lockstep-apiserver." + system + ".svc"}}}
 	f.Cleanup(direct.CloseIdleConnections)
-	pods := slices.DeleteFunc(f.podsOf(f.Context(), "apiserver"), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	pods := slices.DeleteFunc(f.componentPods(f.Context(), "apiserver"), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	return func(ctx context.Context, path string, header http.Header) (int, string, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+net.JoinHostPort(pods[0].Status.PodIP, "8443")+path, nil)
 		if err != nil {

@@ -29,11 +29,11 @@ func (f *fixture) status(ctx context.Context, name string) (*syncv1.SyncStatus, 
 	return s, f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, s)
 }
 
-// inStep waits until a SyncStatus is InSync on so many servers.
-func (f *fixture) inStep(name string, servers int) *syncv1.SyncStatus {
+// waitInSync waits until a SyncStatus is InSync on so many servers.
+func (f *fixture) waitInSync(name string, servers int) *syncv1.SyncStatus {
 	f.Helper()
 	var last *syncv1.SyncStatus
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		s, err := f.status(ctx, name)
 		if err != nil {
 			return err
@@ -56,9 +56,9 @@ func (f *fixture) kubectl(args ...string) string {
 func TestReadStatus(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "read.example", 1, 1)
-	f.create(f.a("www", "www", "192.0.2.1"))
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
 	f.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=120s")
-	s := f.inStep("arecord.www", 2)
+	s := f.waitInSync("arecord.www", 2)
 	for i, role := range []string{"Primary", "Secondary"} {
 		row := s.Servers[i]
 		if row.Role != role || row.State != syncv1.StateInSync || row.Serial == nil || row.RTT == nil || !row.Authoritative || !row.PodReady {
@@ -131,9 +131,9 @@ func TestReadStatus(t *testing.T) {
 func TestReadYourWrites(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "fresh.example", 1, 1)
-	record := f.a("www", "www", "192.0.2.1")
+	record := f.aRecord("www", "www", "192.0.2.1")
 	f.create(record)
-	f.inStep("arecord.www", 2)
+	f.waitInSync("arecord.www", 2)
 	for i := range 20 {
 		change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{fmt.Sprintf("192.0.2.%d", 100+i)} })
 		s, err := f.status(t.Context(), "arecord.www")
@@ -144,7 +144,7 @@ func TestReadYourWrites(t *testing.T) {
 			t.Fatalf("asked after generation %d, told about %d with %v", record.Generation, s.ObjectRef.Generation, s.RRsets)
 		}
 		began := time.Now()
-		s = f.inStep("arecord.www", 2)
+		s = f.waitInSync("arecord.www", 2)
 		if s.ObjectRef.Generation != record.Generation {
 			t.Fatalf("in step with generation %d, want %d", s.ObjectRef.Generation, record.Generation)
 		}
@@ -156,9 +156,9 @@ func TestReadYourWrites(t *testing.T) {
 func TestReadWatch(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "watch.example", 1, 1)
-	record := f.a("www", "www", "192.0.2.1")
+	record := f.aRecord("www", "www", "192.0.2.1")
 	f.create(record)
-	f.inStep("arecord.www", 2)
+	f.waitInSync("arecord.www", 2)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -248,7 +248,7 @@ func TestReadEndpoints(t *testing.T) {
 	change(f, zone, func(z *v1beta1.DNSZone) {
 		z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: shop}
 	})
-	e := f.endpoints("storefront", "www.endpoints.example", "A", "192.0.2.1")
+	e := f.singleEndpoint("storefront", "www.endpoints.example", "A", "192.0.2.1")
 	e.Namespace = shop
 	f.create(e)
 	in := func(args ...string) string {
@@ -256,14 +256,14 @@ func TestReadEndpoints(t *testing.T) {
 		return kube.Kubectl(t, "", append([]string{"-n", shop}, args...)...)
 	}
 	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=120s")
-	f.served("www.endpoints.example", "A", "192.0.2.1")
+	f.waitServed("www.endpoints.example", "A", "192.0.2.1")
 	out := in("get", "dnsendpoints.sync.bindy.firestoned.io", "storefront", "--subresource=syncstatus", "--no-headers", "-o", "wide")
 	for _, want := range []string{"dnsendpoint.storefront", "endpoints.example", "InSync", "2/2", "DNSEndpoint"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the row lacks %q: %s", want, out)
 		}
 	}
-	if s := f.inStep("dnszone.main", 2); s.Summary.Records != 3 || s.Servers[0].Records.Undeclared != 0 {
+	if s := f.waitInSync("dnszone.main", 2); s.Summary.Records != 3 || s.Servers[0].Records.Undeclared != 0 {
 		t.Errorf("the zone counts %+v and %+v, want what the endpoint declares among it", s.Summary, s.Servers[0].Records)
 	}
 
@@ -274,7 +274,7 @@ func TestReadEndpoints(t *testing.T) {
 		t.Error(err)
 	} else {
 		for pod, server := range addresses {
-			if got, err := ask(server, "www.endpoints.example.", dns.TypeA); err != nil || len(got) != 1 || got[0] != "192.0.2.2" {
+			if got, err := queryRdata(server, "www.endpoints.example.", dns.TypeA); err != nil || len(got) != 1 || got[0] != "192.0.2.2" {
 				t.Errorf("in step, and %s answers %v (%v)", pod, got, err)
 			}
 		}
@@ -287,7 +287,7 @@ func TestReadEndpoints(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "keeper"}},
 		})
 		var list string
-		kube.Eventually(t, settle, func(context.Context) (err error) {
+		kube.Eventually(t, settleTimeout, func(context.Context) (err error) {
 			list, err = kube.TryKubectl(t, "", "--as", "keeper", "-n", shop, "get", "syncstatus", "-o", "yaml")
 			return err
 		})
@@ -302,7 +302,7 @@ func TestReadEndpoints(t *testing.T) {
 		}
 	})
 	t.Run("no zone", func(t *testing.T) {
-		stray := f.endpoints("stray", "www.nowhere.example", "A", "192.0.2.1")
+		stray := f.singleEndpoint("stray", "www.nowhere.example", "A", "192.0.2.1")
 		f.create(stray)
 		s, err := f.status(t.Context(), "dnsendpoint.stray")
 		if err != nil || s.Status.FailureReason != "NoMatchingZone" || !strings.Contains(s.Status.FailureMessage, "www.nowhere.example") {
@@ -312,6 +312,6 @@ func TestReadEndpoints(t *testing.T) {
 	t.Run("gone with the object", func(t *testing.T) {
 		in("delete", "dnsendpoint", "storefront")
 		in("wait", "--for=delete", "syncstatus/dnsendpoint.storefront", "--timeout=120s")
-		f.served("www.endpoints.example", "A")
+		f.waitServed("www.endpoints.example", "A")
 	})
 }

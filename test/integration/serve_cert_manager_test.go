@@ -37,7 +37,7 @@ func TestServeCertManager(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			built := kustomized(t, c.extra, c.components...)
-			for _, face := range faces {
+			for _, face := range servedComponents {
 				cert := built.find(t, "Certificate", "lockstep-"+face)
 				if names, _, _ := unstructured.NestedStringSlice(cert.Object, "spec", "dnsNames"); !slices.Equal(names, certs.ServiceNames("lockstep-"+face, c.namespace)) {
 					t.Errorf("the certificate of the %s is for %v", face, names)

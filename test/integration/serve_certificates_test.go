@@ -33,41 +33,41 @@ import (
 func TestServeCertificates(t *testing.T) {
 	kube.Disruptive(t)
 	f := newFixture(t, "certificates.example", 1, 0)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.inStep("arecord.www", 1)
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitInSync("arecord.www", 1)
 
 	ctx, stop := context.WithCancel(t.Context())
-	l, _, _ := f.askAll(ctx)
+	l, _, _ := f.startClients(ctx)
 	first := f.authoritySecret(t.Context())
-	f.sub("a deleted Secret is made again", func(f *fixture) {
+	f.runSub("a deleted Secret is made again", func(f *fixture) {
 		if err := f.client.Delete(f.Context(), first.DeepCopy()); err != nil {
 			f.Fatal(err)
 		}
-		f.healed(first)
+		f.waitAuthorityRestored(first)
 	})
-	f.sub("a spoilt one as well", func(f *fixture) {
+	f.runSub("a spoilt one as well", func(f *fixture) {
 		f.patchSecret(`{"data":{"ca.key":"` + base64.StdEncoding.EncodeToString([]byte("garbage")) + `"}}`)
-		f.healed(first)
+		f.waitAuthorityRestored(first)
 	})
 	var successor []byte
-	f.sub("a successor is trusted before it signs, and then signs", func(f *fixture) { successor = f.rollOver() })
+	f.runSub("a successor is trusted before it signs, and then signs", func(f *fixture) { successor = f.rollOverAuthority() })
 	stop()
-	l.judge()
+	l.requireNoFailure()
 
 	if successor == nil {
 		return
 	}
-	f.sub("a bundle that somebody changed comes back", func(f *fixture) {
+	f.runSub("a bundle that somebody changed comes back", func(f *fixture) {
 		want := f.authoritySecret(f.Context()).Data["bundle.crt"]
 		kube.Kubectl(f, "", "patch", "apiservice", apiService, "--type=merge", "-p", `{"spec":{"caBundle":"`+base64.StdEncoding.EncodeToString(successor)+`"}}`)
 		for _, hooks := range []string{"mutating", "validating"} {
 			kube.Kubectl(f, "", "patch", hooks+"webhookconfiguration", "lockstep-webhook", "--type=json", "-p",
 				`[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"`+base64.StdEncoding.EncodeToString(successor)+`"}]`)
 		}
-		f.published(want)
+		f.waitBundlePublished(want)
 	})
 	for name, made := range map[string]time.Duration{"set forward": -certs.DefaultPolicy.CALife - time.Hour, "set back": 48 * time.Hour} {
-		f.sub("a clock that is "+name+" costs the authority its place", func(f *fixture) { f.otherTime(time.Now().Add(made)) })
+		f.runSub("a clock that is "+name+" costs the authority its place", func(f *fixture) { f.replaceAuthority(time.Now().Add(made)) })
 	}
 }
 
@@ -90,11 +90,11 @@ func (f *fixture) patchSecret(patch string) {
 	}
 }
 
-// healed waits until the Secret is whole: with the authority that it had, and a successor, all of them published.
-func (f *fixture) healed(had *corev1.Secret) {
+// waitAuthorityRestored waits until the Secret is whole: with the authority that it had, and a successor, all of them published.
+func (f *fixture) waitAuthorityRestored(had *corev1.Secret) {
 	f.Helper()
 	var now corev1.Secret
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, certs.SecretKey(system), &now); err != nil {
 			return err
 		}
@@ -106,14 +106,14 @@ func (f *fixture) healed(had *corev1.Secret) {
 		}
 		return nil
 	})
-	f.published(now.Data["bundle.crt"])
+	f.waitBundlePublished(now.Data["bundle.crt"])
 }
 
-// published waits until every verifier has the bundle.
-func (f *fixture) published(bundle []byte) {
+// waitBundlePublished waits until every verifier has the bundle.
+func (f *fixture) waitBundlePublished(bundle []byte) {
 	f.Helper()
 	want := base64.StdEncoding.EncodeToString(bundle)
-	kube.Eventually(f, settle, func(context.Context) error {
+	kube.Eventually(f, settleTimeout, func(context.Context) error {
 		for _, of := range [][]string{
 			{"apiservice", apiService, "-o", "jsonpath={.spec.caBundle}"},
 			{"mutatingwebhookconfiguration", "lockstep-webhook", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}"},
@@ -133,9 +133,9 @@ func (f *fixture) published(bundle []byte) {
 	})
 }
 
-// rollOver gives the authority a successor whose time to be trusted without signing is all but over, and waits until the
+// rollOverAuthority gives the authority a successor whose time to be trusted without signing is all but over, and waits until the
 // servers have certificates of it. It returns the successor's certificate.
-func (f *fixture) rollOver() []byte {
+func (f *fixture) rollOverAuthority() []byte {
 	f.Helper()
 	cert, key := newAuthority(f.T, time.Now().Add(10*time.Second-certs.DefaultPolicy.Overlap))
 	secret := f.authoritySecret(f.Context())
@@ -144,8 +144,8 @@ func (f *fixture) rollOver() []byte {
 	if err := f.client.Update(f.Context(), secret); err != nil {
 		f.Fatal(err)
 	}
-	f.published(secret.Data["bundle.crt"])
-	kube.Eventually(f, 2*settle, func(ctx context.Context) error {
+	f.waitBundlePublished(secret.Data["bundle.crt"])
+	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
 		now := f.authoritySecret(ctx)
 		if bytes.Equal(now.Data["ca.crt"], cert) {
 			return nil
@@ -154,25 +154,25 @@ func (f *fixture) rollOver() []byte {
 		f.patchSecret(fmt.Sprintf(`{"metadata":{"annotations":{"test.lockstep/look":"%d"}}}`, time.Now().Unix()))
 		return errors.New("the successor does not sign yet")
 	})
-	f.published(append(bytes.Clone(cert), secret.Data["ca.crt"]...))
+	f.waitBundlePublished(append(bytes.Clone(cert), secret.Data["ca.crt"]...))
 	for face, port := range map[string]string{"apiserver": "8443", "webhook": "9443"} {
-		f.presents(face, port, cert)
+		f.waitServingCertificate(face, port, cert)
 	}
 	return cert
 }
 
-// otherTime has the authority be one that was made at another time and is not valid now, as it is for a clock that was set, and
+// replaceAuthority has the authority be one that was made at another time and is not valid now, as it is for a clock that was set, and
 // waits until everything works with its successor.
-func (f *fixture) otherTime(made time.Time) {
+func (f *fixture) replaceAuthority(made time.Time) {
 	f.Helper()
 	cert, key := newAuthority(f.T, made)
-	kube.Eventually(f, settle, func(ctx context.Context) error { // until the keeper does not write in between
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // until the keeper does not write in between
 		secret := f.authoritySecret(ctx)
 		secret.Data = map[string][]byte{"ca.crt": cert, "ca.key": key, "bundle.crt": append(bytes.Clone(cert), secret.Data["ca.crt"]...)}
 		return f.client.Update(ctx, secret)
 	})
 	var now *corev1.Secret
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		now = f.authoritySecret(ctx)
 		state, err := certs.ReadSecret(now)
 		if err != nil {
@@ -184,25 +184,25 @@ func (f *fixture) otherTime(made time.Time) {
 		}
 		return nil
 	})
-	f.published(now.Data["bundle.crt"])
+	f.waitBundlePublished(now.Data["bundle.crt"])
 	for face, port := range map[string]string{"apiserver": "8443", "webhook": "9443"} {
-		f.presents(face, port, now.Data["ca.crt"])
+		f.waitServingCertificate(face, port, now.Data["ca.crt"])
 	}
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if _, err := f.status(ctx, "arecord.www"); err != nil {
 			return err
 		}
-		return f.client.Create(ctx, f.a("probe", "probe", "192.0.2.9"), client.DryRunAll)
+		return f.client.Create(ctx, f.aRecord("probe", "probe", "192.0.2.9"), client.DryRunAll)
 	})
 }
 
-// presents waits until every replica of a face shows a certificate that this authority signed.
-func (f *fixture) presents(face, port string, authority []byte) {
+// waitServingCertificate waits until every replica of a face shows a certificate that this authority signed.
+func (f *fixture) waitServingCertificate(face, port string, authority []byte) {
 	f.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	kube.Eventually(f, settle, func(ctx context.Context) error {
-		for _, pod := range f.podsOf(ctx, face) {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		for _, pod := range f.componentPods(ctx, face) {
 			dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "lockstep-" + face + "." + system + ".svc"}}
 			conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, port))
 			if err != nil {

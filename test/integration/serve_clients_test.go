@@ -18,33 +18,33 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// clients are those who ask kube-apiserver without pause, and without trying again: what fails once has failed.
-type clients struct {
+// requestClients are those who ask kube-apiserver without pause, and without trying again: what fails once has failed.
+type requestClients struct {
 	*testing.T
 	host    string
 	http    *http.Client
 	running sync.WaitGroup
 
 	mu       sync.Mutex
-	asked    map[string]int
+	requests    map[string]int
 	failures []string
 }
 
-func newClients(t *testing.T) *clients {
+func newClients(t *testing.T) *requestClients {
 	t.Helper()
 	config := rest.CopyConfig(kube.Config(t))
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &clients{T: t, host: config.Host, http: client, asked: map[string]int{}}
+	return &requestClients{T: t, host: config.Host, http: client, requests: map[string]int{}}
 }
 
-// every repeats one kind of request until ctx ends. A request that is under way then still counts.
-func (l *clients) every(ctx context.Context, what string, pause time.Duration, do func() error) {
+// repeat repeats one kind of request until ctx ends. A request that is under way then still counts.
+func (l *requestClients) repeat(ctx context.Context, what string, pause time.Duration, do func() error) {
 	l.running.Go(func() {
 		for ctx.Err() == nil {
-			l.note(what, do())
+			l.record(what, do())
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
@@ -53,17 +53,17 @@ func (l *clients) every(ctx context.Context, what string, pause time.Duration, d
 	})
 }
 
-func (l *clients) note(what string, err error) {
+func (l *requestClients) record(what string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked[what]++
+	l.requests[what]++
 	if err != nil {
 		l.failures = append(l.failures, fmt.Sprintf("%s %s: %v", time.Now().Format("15:04:05.000"), what, err))
 	}
 }
 
-// judge waits for the clients, whose context has ended, and fails the test for each request that failed.
-func (l *clients) judge() {
+// requireNoFailure waits for the clients, whose context has ended, and fails the test for each request that failed.
+func (l *requestClients) requireNoFailure() {
 	l.Helper()
 	l.running.Wait()
 	l.mu.Lock()
@@ -71,16 +71,16 @@ func (l *clients) judge() {
 	for _, failure := range l.failures {
 		l.Error(failure)
 	}
-	l.Logf("requests: %v", l.asked)
+	l.Logf("requests: %v", l.requests)
 }
 
 // get asks once and throws the answer away.
-func (l *clients) get(path string) func() error {
+func (l *requestClients) get(path string) func() error {
 	return func() error { return l.send(http.MethodGet, path, nil, http.StatusOK) }
 }
 
 // create sends an object; with ?dryRun=All it is judged by admission and not stored.
-func (l *clients) create(path string, object any) func() error {
+func (l *requestClients) create(path string, object any) func() error {
 	body, err := json.Marshal(object)
 	if err != nil {
 		l.Fatal(err)
@@ -88,7 +88,7 @@ func (l *clients) create(path string, object any) func() error {
 	return func() error { return l.send(http.MethodPost, path, body, http.StatusCreated) }
 }
 
-func (l *clients) send(method, path string, body []byte, want int) error {
+func (l *requestClients) send(method, path string, body []byte, want int) error {
 	request, err := http.NewRequest(method, l.host+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -109,19 +109,19 @@ func (l *clients) send(method, path string, body []byte, want int) error {
 	return nil
 }
 
-// watcher follows a watch across its ends, as an informer does: from the last revision that it was told.
-type watcher struct {
-	*clients
+// resumingWatcher follows a watch across its ends, as an informer does: from the last revision that it was told.
+type resumingWatcher struct {
+	*requestClients
 	path     string
 	revision string
-	// begun counts the requests that it took.
-	begun atomic.Int32
+	// started counts the requests that it took.
+	started atomic.Int32
 	// seen gets the name and generation of each object that it was told of in step.
 	seen func(name string, generation int64)
 }
 
-// watched is what a watcher reads of an event.
-type watched struct {
+// watchedEvent is what a watcher reads of an event.
+type watchedEvent struct {
 	Type   string
 	Object json.RawMessage
 }
@@ -129,25 +129,25 @@ type watched struct {
 // errGone says that a server has not been there for long enough to know what happened since the revision.
 var errGone = errors.New("the revision is gone")
 
-// follow watches until ctx ends. A watch may end, but only as one that was finished, and never with an error. That a
+// start watches until ctx ends. A watch may end, but only as one that was finished, and never with an error. That a
 // revision is gone is not one: whoever watches lists again then.
-func (w *watcher) follow(ctx context.Context) {
+func (w *resumingWatcher) start(ctx context.Context) {
 	w.running.Go(func() {
 		for ctx.Err() == nil {
-			w.begun.Add(1)
-			err := w.once(ctx)
+			w.started.Add(1)
+			err := w.watchOnce(ctx)
 			switch {
 			case ctx.Err() != nil:
 			case errors.Is(err, errGone):
-				w.note("list again", w.list())
+				w.record("list again", w.list())
 			default:
-				w.note("watch", err)
+				w.record("watch", err)
 			}
 		}
 	})
 }
 
-func (w *watcher) list() error {
+func (w *resumingWatcher) list() error {
 	reply, err := w.http.Get(w.host + w.path)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (w *watcher) list() error {
 		return err
 	}
 	for _, o := range list.Items {
-		if err := w.take(watched{Type: "ADDED", Object: o}); err != nil {
+		if err := w.takeEvent(watchedEvent{Type: "ADDED", Object: o}); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (w *watcher) list() error {
 	return nil
 }
 
-func (w *watcher) once(ctx context.Context) error {
+func (w *resumingWatcher) watchOnce(ctx context.Context) error {
 	path := w.host + w.path + "?watch=true&allowWatchBookmarks=true&resourceVersion=" + w.revision
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -189,19 +189,19 @@ func (w *watcher) once(ctx context.Context) error {
 		return fmt.Errorf("%s: %.300s", reply.Status, text)
 	}
 	for events := json.NewDecoder(reply.Body); ; {
-		var e watched
+		var e watchedEvent
 		if err := events.Decode(&e); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("the watch broke off: %w", err)
 		}
-		if err := w.take(e); err != nil {
+		if err := w.takeEvent(e); err != nil {
 			return err
 		}
 	}
 }
 
-func (w *watcher) take(e watched) error {
+func (w *resumingWatcher) takeEvent(e watchedEvent) error {
 	var o struct {
 		Metadata  struct{ Name, ResourceVersion string }
 		ObjectRef struct{ Generation int64 }

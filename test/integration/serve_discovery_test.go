@@ -25,33 +25,33 @@ import (
 func TestServeDiscovery(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "discovery.example", 1, 0)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.inStep("arecord.www", 1)
-	f.silent()
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitInSync("arecord.www", 1)
+	f.addSilentServer()
 
 	l := newClients(t)
 	ctx, stop := context.WithCancel(t.Context())
 	group := "/apis/" + syncv1.SchemeGroupVersion.String()
 	asking, discovering := &durations{}, &durations{}
 	for range 4 {
-		l.every(ctx, "get", 0, asking.of(l.get(group+"/namespaces/"+f.namespace+"/syncstatuses/arecord.www")))
+		l.repeat(ctx, "get", 0, asking.of(l.get(group+"/namespaces/"+f.namespace+"/syncstatuses/arecord.www")))
 	}
 	for range 5 {
 		for _, path := range []string{group, "/apis/" + syncv1.GroupName, "/apis", "/openapi/v3" + group, "/openapi/v3", "/openapi/v2"} {
-			l.note("discovery", discovering.of(l.get(path))())
+			l.record("discovery", discovering.of(l.get(path))())
 		}
 	}
-	if code, said, err := f.directly()(ctx, "/readyz?verbose", nil); err != nil || code != http.StatusOK || !strings.Contains(said, "[+]informers-synced ok") {
+	if code, said, err := f.directClient()(ctx, "/readyz?verbose", nil); err != nil || code != http.StatusOK || !strings.Contains(said, "[+]informers-synced ok") {
 		t.Errorf("the API server is not ready for want of a DNS server: %d %s %v", code, said, err)
 	}
-	kube.Eventually(t, settle, func(context.Context) error {
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
 		if asking.count() < 8 {
 			return fmt.Errorf("%d answers about the silent server", asking.count())
 		}
 		return nil
 	})
 	stop()
-	l.judge()
+	l.requireNoFailure()
 	if get, discovery := asking.median(), discovering.median(); discovery > get/2 {
 		t.Errorf("discovery took %s, while asking the silent server took %s", discovery, get)
 	} else {
@@ -60,8 +60,8 @@ func TestServeDiscovery(t *testing.T) {
 	t.Run("every reference resolves", func(t *testing.T) { everyReferenceResolves(t, l) })
 }
 
-// silent adds a server that takes no query from anybody, and waits until it is known as one that cannot be reached.
-func (f *fixture) silent() {
+// addSilentServer adds a server that takes no query from anybody, and waits until it is known as one that cannot be reached.
+func (f *fixture) addSilentServer() {
 	f.Helper()
 	generated := &corev1.ConfigMap{}
 	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: "dns-primary-0-config"}, generated); err != nil {
@@ -76,7 +76,7 @@ func (f *fixture) silent() {
 		&v1beta1.Bind9Instance{ObjectMeta: f.meta("silent", nil), Spec: v1beta1.Bind9InstanceSpec{
 			ClusterRef: "dns", Role: v1beta1.RoleSecondary, Replicas: new(int32(1)), ConfigMapRefs: &v1beta1.ConfigMapRefs{NamedConfOptions: "silent"},
 		}})
-	kube.Eventually(f, 2*settle, func(ctx context.Context) error {
+	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
 		s, err := f.status(ctx, "arecord.www")
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (d *durations) median() time.Duration {
 
 // everyReferenceResolves checks the documents that kube-apiserver puts together, ours and all others: one reference that
 // leads nowhere breaks clients of other kinds.
-func everyReferenceResolves(t *testing.T, l *clients) {
+func everyReferenceResolves(t *testing.T, l *requestClients) {
 	t.Helper()
 	var index struct {
 		Paths map[string]struct{ ServerRelativeURL string }
@@ -153,7 +153,7 @@ func everyReferenceResolves(t *testing.T, l *clients) {
 }
 
 // read asks for a JSON document.
-func (l *clients) read(path string, into any) {
+func (l *requestClients) read(path string, into any) {
 	l.Helper()
 	reply, err := l.http.Get(l.host + path)
 	if err != nil {

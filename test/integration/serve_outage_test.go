@@ -30,43 +30,43 @@ func TestServeOutage(t *testing.T) {
 		kube.Kubectl(t, "", "apply", "-k", overlay)
 		f.scaleAPIServer(1)
 	}()
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.inStep("arecord.www", 1)
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitInSync("arecord.www", 1)
 	f.scaleAPIServer(0)
 
-	f.sub("others are not disturbed", func(f *fixture) {
-		f.undisturbed()
+	f.runSub("others are not disturbed", func(f *fixture) {
+		f.checkUndisturbed()
 		out, err := kube.TryKubectl(f, "", "-n", f.namespace, "get", "dns", "--cache-dir="+f.TempDir())
 		if !strings.Contains(out, "arecord.bindy.firestoned.io/www") || err != nil && !strings.Contains(out, "(get syncstatuses.sync.bindy.firestoned.io)") {
 			f.Errorf("kubectl get dns: %v\n%s", err, out)
 		}
-		f.create(f.a("new", "new", "192.0.2.2"))
-		f.served("new.outage.example.", "A", "192.0.2.2")
+		f.create(f.aRecord("new", "new", "192.0.2.2"))
+		f.waitServed("new.outage.example.", "A", "192.0.2.2")
 	})
 	out, err := kube.TryKubectl(f, "", "-n", f.namespace, "get", "syncstatus")
 	if err == nil || !strings.Contains(out, "the server is currently unable to handle the request") {
 		f.Errorf("kubectl get syncstatus: %v %s", err, out)
 	}
-	f.sub("a namespace is emptied and waits for the APIService to go", func(f *fixture) {
-		f.stale()
-		f.undisturbed()
+	f.runSub("a namespace is emptied and waits for the APIService to go", func(f *fixture) {
+		f.waitDiscoveryStale()
+		f.checkUndisturbed()
 		f.kubectl("get", "dns", "--cache-dir="+f.TempDir())
-		name := f.endless()
+		name := f.deleteNamespaceInOutage()
 		kube.Kubectl(f, "", "delete", "apiservice", apiService)
-		f.ends(name)
+		f.waitNamespaceGone(name)
 		kube.Kubectl(f, "", "apply", "-f", "manifests/base/apiservice.yaml")
 		kube.Kubectl(f, "", "wait", "--for=condition=Available=False", "apiservice/"+apiService, "--timeout=60s")
 	})
-	f.sub("or for the API server to come back", func(f *fixture) {
-		f.stale()
-		name := f.endless()
+	f.runSub("or for the API server to come back", func(f *fixture) {
+		f.waitDiscoveryStale()
+		name := f.deleteNamespaceInOutage()
 		f.scaleAPIServer(1)
-		f.ends(name)
+		f.waitNamespaceGone(name)
 	})
 }
 
-// undisturbed looks at what has nothing to do with the API, as somebody does whose kubectl remembers nothing of the cluster.
-func (f *fixture) undisturbed() {
+// checkUndisturbed looks at what has nothing to do with the API, as somebody does whose kubectl remembers nothing of the cluster.
+func (f *fixture) checkUndisturbed() {
 	f.Helper()
 	for _, args := range []string{"get pods", "get all", "get arecords", "get dnszones", "explain configmap"} {
 		f.kubectl(append(strings.Fields(args), "--cache-dir="+f.TempDir())...)
@@ -83,11 +83,11 @@ func (f *fixture) undisturbed() {
 	}
 }
 
-// stale waits until kube-apiserver has noticed that it cannot tell any more what the API holds. It looks once a minute.
-func (f *fixture) stale() {
+// waitDiscoveryStale waits until kube-apiserver has noticed that it cannot tell any more what the API holds. It looks once a minute.
+func (f *fixture) waitDiscoveryStale() {
 	f.Helper()
 	l := newClients(f.T)
-	kube.Eventually(f, 4*settle, func(ctx context.Context) error {
+	kube.Eventually(f, 4*settleTimeout, func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.host+"/apis", nil)
 		if err != nil {
 			return err
@@ -118,9 +118,9 @@ func (f *fixture) scaleAPIServer(replicas int) {
 	kube.Kubectl(f, "", "wait", fmt.Sprint("--for=condition=Available=", replicas > 0), "apiservice/"+apiService, "--timeout=60s")
 }
 
-// endless makes a namespace with something in it and deletes it, while the API is away: it loses its content and stays, and
+// deleteNamespaceInOutage makes a namespace with something in it and deletes it, while the API is away: it loses its content and stays, and
 // says why.
-func (f *fixture) endless() (name string) {
+func (f *fixture) deleteNamespaceInOutage() (name string) {
 	f.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "it-endless-"}}
 	f.create(ns)
@@ -134,7 +134,7 @@ func (f *fixture) endless() (name string) {
 	if err := f.client.Delete(f.Context(), ns); err != nil {
 		f.Fatal(err)
 	}
-	kube.Eventually(f, 2*settle, func(ctx context.Context) error {
+	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
 		for _, o := range content {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%T is still there: %v", o, err)
@@ -157,8 +157,8 @@ func (f *fixture) endless() (name string) {
 	return ns.Name
 }
 
-// ends waits until the namespace is gone.
-func (f *fixture) ends(namespace string) {
+// waitNamespaceGone waits until the namespace is gone.
+func (f *fixture) waitNamespaceGone(namespace string) {
 	f.Helper()
 	began := time.Now()
 	kube.Kubectl(f, "", "wait", "--for=delete", "namespace/"+namespace, "--timeout=120s")

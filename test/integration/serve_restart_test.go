@@ -25,62 +25,62 @@ const budgets = "manifests/components/high-availability/disruption-budgets.yaml"
 func TestServeRestart(t *testing.T) {
 	kube.Disruptive(t)
 	f := newFixture(t, "restart.example", 1, 0)
-	record := f.a("www", "www", "192.0.2.1")
+	record := f.aRecord("www", "www", "192.0.2.1")
 	f.create(record)
-	f.inStep("arecord.www", 1)
+	f.waitInSync("arecord.www", 1)
 	defer f.oneReplica()
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	l, w, seen := f.askAll(ctx)
+	l, w, seen := f.startClients(ctx)
 	defer func() {
 		stop()
-		l.judge()
+		l.requireNoFailure()
 	}()
-	for _, step := range []func(){f.restart, f.twoReplicas, f.restart, f.evict} {
+	for _, step := range []func(){f.restartComponents, f.twoReplicas, f.restartComponents, f.evictComponents} {
 		step()
 		change(f, record, func(r *v1beta1.ARecord) { r.Spec.TTL = new(int64(300 + record.Generation)) })
-		kube.Eventually(t, settle, func(context.Context) error {
+		kube.Eventually(t, settleTimeout, func(context.Context) error {
 			if got := seen.Load(); got < record.Generation {
 				return fmt.Errorf("the watch has told of generation %d, not yet of %d", got, record.Generation)
 			}
 			return nil
 		})
 	}
-	if n := w.begun.Load(); n < 2 {
+	if n := w.started.Load(); n < 2 {
 		t.Errorf("the watch was begun %d times: the replica that it was on cannot have gone", n)
 	}
 }
 
-// askAll starts clients of every kind. seen is the latest generation of the record www that the watch has told of in step.
-func (f *fixture) askAll(ctx context.Context) (l *clients, w *watcher, seen *atomic.Int64) {
+// startClients starts clients of every kind. seen is the latest generation of the record www that the watch has told of in step.
+func (f *fixture) startClients(ctx context.Context) (l *requestClients, w *resumingWatcher, seen *atomic.Int64) {
 	f.Helper()
 	l, seen = newClients(f.T), &atomic.Int64{}
 	group := "/apis/" + syncv1.SchemeGroupVersion.String()
 	objects := group + "/namespaces/" + f.namespace + "/syncstatuses"
-	l.every(ctx, "get", 20*time.Millisecond, l.get(objects+"/arecord.www"))
-	l.every(ctx, "list", 20*time.Millisecond, l.get(objects))
-	l.every(ctx, "discovery", 50*time.Millisecond, l.get(group))
-	probe := f.a("probe", "probe", "192.0.2.9")
+	l.repeat(ctx, "get", 20*time.Millisecond, l.get(objects+"/arecord.www"))
+	l.repeat(ctx, "list", 20*time.Millisecond, l.get(objects))
+	l.repeat(ctx, "discovery", 50*time.Millisecond, l.get(group))
+	probe := f.aRecord("probe", "probe", "192.0.2.9")
 	probe.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "ARecord"}
-	l.every(ctx, "admission", 50*time.Millisecond,
+	l.repeat(ctx, "admission", 50*time.Millisecond,
 		l.create("/apis/"+v1beta1.SchemeGroupVersion.String()+"/namespaces/"+f.namespace+"/arecords?dryRun=All", probe))
 
 	var list syncv1.SyncStatusList
 	if err := f.client.List(ctx, &list, client.InNamespace(f.namespace)); err != nil {
 		f.Fatal(err)
 	}
-	w = &watcher{clients: l, path: objects, revision: list.ResourceVersion, seen: func(name string, generation int64) {
+	w = &resumingWatcher{requestClients: l, path: objects, revision: list.ResourceVersion, seen: func(name string, generation int64) {
 		if name == "arecord.www" {
 			seen.Store(generation)
 		}
 	}}
-	w.follow(ctx)
+	w.start(ctx)
 	return l, w, seen
 }
 
-// faces are those that kube-apiserver calls.
-var faces = []string{"apiserver", "webhook"}
+// servedComponents are those that kube-apiserver calls.
+var servedComponents = []string{"apiserver", "webhook"}
 
 // twoReplicas makes the two faces highly available, as the component does.
 func (f *fixture) twoReplicas() {
@@ -88,7 +88,7 @@ func (f *fixture) twoReplicas() {
 	kube.Kubectl(f, "", "apply", "-k", "manifests/overlays/ha", "--dry-run=server")
 	kube.Kubectl(f, "", "apply", "-f", budgets)
 	f.scale(2)
-	f.rolloutDone()
+	f.waitRollout()
 }
 
 // oneReplica leaves the installation as the other tests expect it.
@@ -100,51 +100,51 @@ func (f *fixture) oneReplica() {
 
 func (f *fixture) scale(replicas int) {
 	f.Helper()
-	for _, face := range faces {
+	for _, face := range servedComponents {
 		kube.Kubectl(f, "", "-n", system, "scale", "deployment/lockstep-"+face, fmt.Sprint("--replicas=", replicas))
 	}
 }
 
-func (f *fixture) restart() {
+func (f *fixture) restartComponents() {
 	f.Helper()
-	for _, face := range faces {
+	for _, face := range servedComponents {
 		kube.Kubectl(f, "", "-n", system, "rollout", "restart", "deployment/lockstep-"+face)
 	}
-	f.rolloutDone()
+	f.waitRollout()
 }
 
-// evict has a pod of each face go as it does when its node is drained, and waits for its end: the budgets, of which each knows
+// evictComponents has a pod of each face go as it does when its node is drained, and waits for its end: the budgets, of which each knows
 // the pods of its face, allow that one goes.
-func (f *fixture) evict() {
+func (f *fixture) evictComponents() {
 	f.Helper()
-	for _, face := range faces {
+	for _, face := range servedComponents {
 		kube.Kubectl(f, "", "-n", system, "wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "poddisruptionbudget/lockstep-"+face, "--timeout=60s")
-		pods := slices.DeleteFunc(f.podsOf(f.Context(), face), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
-		kube.Eventually(f, 2*settle, func(ctx context.Context) error { // refused while the budget is not known to be met
+		pods := slices.DeleteFunc(f.componentPods(f.Context(), face), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+		kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error { // refused while the budget is not known to be met
 			return client.IgnoreNotFound(f.client.SubResource("eviction").Create(ctx, &pods[0], &policyv1.Eviction{}))
 		})
 	}
-	kube.Eventually(f, 2*settle, func(ctx context.Context) error {
-		for _, face := range faces {
-			if pods := f.podsOf(ctx, face); len(pods) != 2 {
+	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
+		for _, face := range servedComponents {
+			if pods := f.componentPods(ctx, face); len(pods) != 2 {
 				return fmt.Errorf("%d pods of %s, want 2", len(pods), face)
 			}
 		}
 		return nil
 	})
-	f.rolloutDone()
+	f.waitRollout()
 }
 
-// rolloutDone waits until all replicas are ready that there should be. Those that they replace may still be ending.
-func (f *fixture) rolloutDone() {
+// waitRollout waits until all replicas are ready that there should be. Those that they replace may still be ending.
+func (f *fixture) waitRollout() {
 	f.Helper()
-	for _, face := range faces {
+	for _, face := range servedComponents {
 		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-"+face, "--timeout=120s")
 	}
 }
 
-// podsOf are a face's pods, also those that are about to end.
-func (f *fixture) podsOf(ctx context.Context, face string) []corev1.Pod {
+// componentPods are a face's pods, also those that are about to end.
+func (f *fixture) componentPods(ctx context.Context, face string) []corev1.Pod {
 	f.Helper()
 	var pods corev1.PodList
 	if err := f.client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": face}); err != nil {

@@ -74,7 +74,7 @@ func TestSidecarCertificateIsReplaced(t *testing.T) {
 	f := newFleet(t)
 	standalone := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(standalone)
-	told(f, bringUp, standalone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, startTimeout, standalone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 	secret := &corev1.Secret{ObjectMeta: f.meta(named.CertificateSecretName("alone"), nil)}
 	if err := f.client.Delete(f.Context(), secret); err != nil {
 		t.Fatal(err)

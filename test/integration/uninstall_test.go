@@ -23,17 +23,17 @@ const overlay = "manifests/overlays/default"
 func TestMainJobUninstall(t *testing.T) {
 	kube.Disruptive(t)
 	f := newFixture(t, "uninstall.example", 1, 1)
-	f.alone()
+	f.requireAlone()
 	defer reinstall(t)
 	for i := range 100 {
-		f.create(f.a(fmt.Sprint("host-", i), fmt.Sprint("host-", i), "192.0.2.1"))
+		f.create(f.aRecord(fmt.Sprint("host-", i), fmt.Sprint("host-", i), "192.0.2.1"))
 	}
-	f.served("host-99.uninstall.example.", "A", "192.0.2.1")
+	f.waitServed("host-99.uninstall.example.", "A", "192.0.2.1")
 	began := time.Now()
 	kube.Kubectl(t, "", "delete", "-k", overlay, "--timeout=150s")
 	t.Logf("kubectl delete -k took %s", time.Since(began).Round(time.Second))
-	f.nothingLeft()
-	kube.Eventually(t, settle, func(ctx context.Context) error {
+	f.waitNothingLeft()
+	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -44,8 +44,8 @@ func TestMainJobUninstall(t *testing.T) {
 		return nil
 	})
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=120s")
-	t.Run("and comes back in another namespace", worksElsewhere)
-	f.nothingLeft()
+	t.Run("and comes back in another namespace", testElsewhere)
+	f.waitNothingLeft()
 }
 
 // Without a controller the deletion waits for the command of docs/uninstall.md, and a namespace with it. That the API server is
@@ -53,10 +53,10 @@ func TestMainJobUninstall(t *testing.T) {
 func TestMainJobUninstallWithoutController(t *testing.T) {
 	kube.Disruptive(t)
 	f := newFixture(t, "uninstall.example", 1, 0)
-	f.alone()
+	f.requireAlone()
 	defer reinstall(t)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.served("www.uninstall.example.", "A", "192.0.2.1")
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitServed("www.uninstall.example.", "A", "192.0.2.1")
 	f.scaleAPIServer(0)
 	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=0")
 	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=120s")
@@ -68,11 +68,11 @@ func TestMainJobUninstallWithoutController(t *testing.T) {
 		t.Fatalf("the command of docs/uninstall.md: %v\n%s", err, out)
 	}
 	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "namespace/"+system, "--timeout=120s")
-	f.nothingLeft()
+	f.waitNothingLeft()
 }
 
-// alone fails the test before it does harm: uninstalling takes all zones of the cluster away.
-func (f *fixture) alone() {
+// requireAlone fails the test before it does harm: uninstalling takes all zones of the cluster away.
+func (f *fixture) requireAlone() {
 	f.Helper()
 	var zones v1beta1.DNSZoneList
 	if err := f.client.List(f.Context(), &zones); err != nil {
@@ -85,10 +85,10 @@ func (f *fixture) alone() {
 	}
 }
 
-// nothingLeft waits until no cluster-wide object of Lockstep exists.
-func (f *fixture) nothingLeft() {
+// waitNothingLeft waits until no cluster-wide object of Lockstep exists.
+func (f *fixture) waitNothingLeft() {
 	f.Helper()
-	kube.Eventually(f, settle, func(context.Context) error {
+	kube.Eventually(f, settleTimeout, func(context.Context) error {
 		out, err := kube.TryKubectl(f, "", "get", "namespaces,crd,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations,apiservices,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)

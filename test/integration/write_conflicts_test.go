@@ -16,19 +16,19 @@ import (
 
 // Declarations that exclude each other, which admission did not see because a selector brought them together: the older
 // is served, the younger is told who won, and follows when the winner is gone.
-func writeLosersAreTold(f *fixture) {
+func writeConflicts(f *fixture) {
 	late := *f
 	late.object = "losers-late"
 	// Objects that are made within the same second are ordered by name.
 	winners := []v1beta1.Record{
-		late.a("a-beside", "beside", "192.0.2.1"), late.cname("a-alias", "alias", "one.example.net."), late.ns("a-cut", "cut", "ns.cut"),
-		late.txt("a-hidden", "x.late", "older than the delegation"),
+		late.aRecord("a-beside", "beside", "192.0.2.1"), late.cnameRecord("a-alias", "alias", "one.example.net."), late.nsRecord("a-cut", "cut", "ns.cut"),
+		late.txtRecord("a-hidden", "x.late", "older than the delegation"),
 	}
 	losers := []v1beta1.Record{
-		late.cname("b-beside", "beside", "other.example.net."), late.cname("b-alias", "alias", "two.example.net."), late.txt("b-below", "www.cut", "below"),
-		late.ns("b-hidden", "late", "ns.example.net."),
+		late.cnameRecord("b-beside", "beside", "other.example.net."), late.cnameRecord("b-alias", "alias", "two.example.net."), late.txtRecord("b-below", "www.cut", "below"),
+		late.nsRecord("b-hidden", "late", "ns.example.net."),
 	}
-	glue := late.a("c-glue", "ns.cut", "192.0.2.2")
+	glue := late.aRecord("c-glue", "ns.cut", "192.0.2.2")
 	for _, r := range append(append([]v1beta1.Record{glue}, winners...), losers...) {
 		f.create(r)
 	}
@@ -36,24 +36,24 @@ func writeLosersAreTold(f *fixture) {
 	change(f, zone, func(z *v1beta1.DNSZone) {
 		z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, v1beta1.RecordSource{Selector: metav1.LabelSelector{MatchLabels: late.labels()}})
 	})
-	f.ready(append(winners, glue)...)
+	f.waitReady(append(winners, glue)...)
 	for i, r := range losers {
-		condition(f, r, recordConditions, "Accepted", metav1.ConditionFalse, "Conflict", winners[i].GetName())
-		condition(f, r, recordConditions, "Programmed", metav1.ConditionFalse, "Conflict")
-		condition(f, r, recordConditions, "Ready", metav1.ConditionFalse, "ReconcileFailed", winners[i].GetName())
+		waitCondition(f, r, recordConditions, "Accepted", metav1.ConditionFalse, "Conflict", winners[i].GetName())
+		waitCondition(f, r, recordConditions, "Programmed", metav1.ConditionFalse, "Conflict")
+		waitCondition(f, r, recordConditions, "Ready", metav1.ConditionFalse, "ReconcileFailed", winners[i].GetName())
 	}
-	condition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "PartialReconciliation", "5 of 9 records")
-	f.inLockstep(settle, both(has("beside.losers.example. 3600 A 192.0.2.1", "alias.losers.example. 3600 CNAME one.example.net.",
+	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "PartialReconciliation", "5 of 9 records")
+	f.waitSameContent(settleTimeout, passesBoth(contains("beside.losers.example. 3600 A 192.0.2.1", "alias.losers.example. 3600 CNAME one.example.net.",
 		"cut.losers.example. 3600 NS ns.cut.losers.example.", "ns.cut.losers.example. 3600 A 192.0.2.2", `x.late.losers.example. 3600 TXT "older than the delegation"`),
-		hasNot("www.cut.losers.example.", "late.losers.example.")))
+		containsNo("www.cut.losers.example.", "late.losers.example.")))
 
 	for _, r := range winners {
 		if err := f.client.Delete(f.Context(), r); err != nil {
 			f.Fatal(err)
 		}
 	}
-	f.ready(losers...)
-	f.inLockstep(settle, has("beside.losers.example. 3600 CNAME other.example.net.", "alias.losers.example. 3600 CNAME two.example.net.",
+	f.waitReady(losers...)
+	f.waitSameContent(settleTimeout, contains("beside.losers.example. 3600 CNAME other.example.net.", "alias.losers.example. 3600 CNAME two.example.net.",
 		`www.cut.losers.example. 3600 TXT "below"`, "late.losers.example. 3600 NS ns.example.net."))
 }
 
@@ -61,21 +61,21 @@ func writeLosersAreTold(f *fixture) {
 // served, and the record follows when the obstacle is gone.
 func writeForeignAlias(f *fixture) {
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
-		f.byHand(pod, adds("taken.blocked.example. 300 CNAME elsewhere.example.net.", `busy.blocked.example. 300 TXT "by hand"`))
+		f.updateByHand(pod, addRecords("taken.blocked.example. 300 CNAME elsewhere.example.net.", `busy.blocked.example. 300 TXT "by hand"`))
 	}
-	a, alias, free := f.a("blocked-taken", "taken", "192.0.2.1"), f.cname("blocked-busy", "busy", "one.example.net."), f.a("blocked-free", "free", "192.0.2.2")
+	a, alias, free := f.aRecord("blocked-taken", "taken", "192.0.2.1"), f.cnameRecord("blocked-busy", "busy", "one.example.net."), f.aRecord("blocked-free", "free", "192.0.2.2")
 	f.create(a, alias, free)
-	f.ready(free)
-	condition(f, v1beta1.Record(a), recordConditions, "Programmed", metav1.ConditionFalse, "Conflict", "CNAME", "taken.blocked.example.")
-	condition(f, v1beta1.Record(alias), recordConditions, "Programmed", metav1.ConditionFalse, "Conflict", "TXT", "busy.blocked.example.")
-	condition(f, v1beta1.Record(a), recordConditions, "Accepted", metav1.ConditionTrue, "Accepted")
-	f.inLockstep(settle, has("taken.blocked.example. 300 CNAME elsewhere.example.net.", `busy.blocked.example. 300 TXT "by hand"`, "free.blocked.example. 3600 A 192.0.2.2"))
+	f.waitReady(free)
+	waitCondition(f, v1beta1.Record(a), recordConditions, "Programmed", metav1.ConditionFalse, "Conflict", "CNAME", "taken.blocked.example.")
+	waitCondition(f, v1beta1.Record(alias), recordConditions, "Programmed", metav1.ConditionFalse, "Conflict", "TXT", "busy.blocked.example.")
+	waitCondition(f, v1beta1.Record(a), recordConditions, "Accepted", metav1.ConditionTrue, "Accepted")
+	f.waitSameContent(settleTimeout, contains("taken.blocked.example. 300 CNAME elsewhere.example.net.", `busy.blocked.example. 300 TXT "by hand"`, "free.blocked.example. 3600 A 192.0.2.2"))
 
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
-		f.byHand(pod, removes("taken.blocked.example. 0 CNAME x.", `busy.blocked.example. 0 TXT ""`))
+		f.updateByHand(pod, removeRRsets("taken.blocked.example. 0 CNAME x.", `busy.blocked.example. 0 TXT ""`))
 	}
-	f.ready(a, alias)
-	f.inLockstep(settle, has("taken.blocked.example. 3600 A 192.0.2.1", "busy.blocked.example. 3600 CNAME one.example.net."))
+	f.waitReady(a, alias)
+	f.waitSameContent(settleTimeout, contains("taken.blocked.example. 3600 A 192.0.2.1", "busy.blocked.example. 3600 CNAME one.example.net."))
 }
 
 // BIND refuses a 101st type at a name. The record that asks for it is told in the server's words; what was in the same
@@ -86,25 +86,25 @@ func writeRefusedAlone(f *fixture) {
 		full = append(full, fmt.Sprintf("full.alone.example. 300 TYPE%d \\# 1 00", 65300+i))
 	}
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
-		f.byHand(pod, adds(full...))
+		f.updateByHand(pod, addRecords(full...))
 	}
-	refused := f.txt("alone-full", "full", "one too many")
-	others := []v1beta1.Record{f.a("alone-1", "one", "192.0.2.1"), f.a("alone-2", "two", "192.0.2.2"), f.txt("alone-3", "three", "x"), f.cname("alone-4", "four", "one")}
+	refused := f.txtRecord("alone-full", "full", "one too many")
+	others := []v1beta1.Record{f.aRecord("alone-1", "one", "192.0.2.1"), f.aRecord("alone-2", "two", "192.0.2.2"), f.txtRecord("alone-3", "three", "x"), f.cnameRecord("alone-4", "four", "one")}
 	f.create(others[0], others[1], refused, others[2], others[3])
-	f.ready(others...)
-	condition(f, v1beta1.Record(refused), recordConditions, "Programmed", metav1.ConditionFalse, "ReconcileFailed", "dns-primary-", "SERVFAIL")
-	condition(f, v1beta1.Record(refused), recordConditions, "Accepted", metav1.ConditionTrue, "Accepted")
-	f.inLockstep(settle, has("one.alone.example. 3600 A 192.0.2.1", "two.alone.example. 3600 A 192.0.2.2", `three.alone.example. 3600 TXT "x"`,
+	f.waitReady(others...)
+	waitCondition(f, v1beta1.Record(refused), recordConditions, "Programmed", metav1.ConditionFalse, "ReconcileFailed", "dns-primary-", "SERVFAIL")
+	waitCondition(f, v1beta1.Record(refused), recordConditions, "Accepted", metav1.ConditionTrue, "Accepted")
+	f.waitSameContent(settleTimeout, contains("one.alone.example. 3600 A 192.0.2.1", "two.alone.example. 3600 A 192.0.2.2", `three.alone.example. 3600 TXT "x"`,
 		"four.alone.example. 3600 CNAME one.alone.example."))
-	later := f.a("alone-5", "five", "192.0.2.5")
+	later := f.aRecord("alone-5", "five", "192.0.2.5")
 	f.create(later)
-	f.ready(later)
+	f.waitReady(later)
 
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
-		f.byHand(pod, func(m *dns.Msg) { m.RemoveName(parse([]string{"full.alone.example. 0 A 192.0.2.1"})) })
+		f.updateByHand(pod, func(m *dns.Msg) { m.RemoveName(parseRecords([]string{"full.alone.example. 0 A 192.0.2.1"})) })
 	}
 	change(f, refused, func(r *v1beta1.TXTRecord) { r.Spec.Text = []string{"fits now"} })
-	f.ready(refused)
+	f.waitReady(refused)
 }
 
 // Somebody else updates both primaries all the time while records come and go: nothing of either is lost, and the
@@ -127,7 +127,7 @@ func writeForeignMeanwhile(f *fixture) {
 		lines = append(lines, foreign...)
 		group.Go(func() {
 			for _, l := range foreign {
-				if err := update(f.Context(), servers[pod], f.zone, key, adds(l)); err != nil {
+				if err := sendUpdate(f.Context(), servers[pod], f.zone, key, addRecords(l)); err != nil {
 					f.Error(err)
 				}
 				time.Sleep(10 * time.Millisecond)
@@ -135,12 +135,12 @@ func writeForeignMeanwhile(f *fixture) {
 		})
 	}
 	for n := range count {
-		f.create(f.a(fmt.Sprint(f.object, "-", n), fmt.Sprint("own-", n), "192.0.2.1"))
+		f.create(f.aRecord(fmt.Sprint(f.object, "-", n), fmt.Sprint("own-", n), "192.0.2.1"))
 		lines = append(lines, fmt.Sprintf("own-%d.%s. 3600 A 192.0.2.1", n, f.zone))
 	}
 	group.Wait()
 	slices.Sort(lines)
-	f.inLockstep(settle, func(got []string) error {
+	f.waitSameContent(settleTimeout, func(got []string) error {
 		if missing := slices.DeleteFunc(difference(lines, got), func(d string) bool { return d[0] == '+' }); len(missing) > 0 {
 			return fmt.Errorf("lost: %d of %d RRsets:\n%s", len(missing), len(lines), strings.Join(missing, "\n"))
 		}

@@ -17,15 +17,15 @@ import (
 
 // A secondary that has lost the zone gets it again, and one that was away catches up.
 func writeSecondaryLosesZone(f *fixture) {
-	f.create(f.a("lost-one", "one", "192.0.2.1"))
-	f.inLockstep(settle, has("one.lost.example. 3600 A 192.0.2.1"))
+	f.create(f.aRecord("lost-one", "one", "192.0.2.1"))
+	f.waitSameContent(settleTimeout, contains("one.lost.example. 3600 A 192.0.2.1"))
 	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "delzone", "lost.example")
-	f.create(f.a("lost-two", "two", "192.0.2.2"))
-	f.inLockstep(settle, has("one.lost.example. 3600 A 192.0.2.1", "two.lost.example. 3600 A 192.0.2.2"))
+	f.create(f.aRecord("lost-two", "two", "192.0.2.2"))
+	f.waitSameContent(settleTimeout, contains("one.lost.example. 3600 A 192.0.2.1", "two.lost.example. 3600 A 192.0.2.2"))
 
 	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "halt")
-	f.create(f.a("lost-three", "three", "192.0.2.3"))
-	f.inLockstep(bringUp, has("three.lost.example. 3600 A 192.0.2.3"))
+	f.create(f.aRecord("lost-three", "three", "192.0.2.3"))
+	f.waitSameContent(startTimeout, contains("three.lost.example. 3600 A 192.0.2.3"))
 }
 
 // The controller dies in the middle of a burst of creations, and again in the middle of their deletion: every record is
@@ -35,7 +35,7 @@ func writeBurst(f *fixture) {
 	var records []v1beta1.Record
 	var lines []string
 	for i := range count {
-		records = append(records, f.a(fmt.Sprint("burst-", i), fmt.Sprint("h", i), "192.0.2.1"))
+		records = append(records, f.aRecord(fmt.Sprint("burst-", i), fmt.Sprint("h", i), "192.0.2.1"))
 		lines = append(lines, fmt.Sprintf("h%d.burst.example. 3600 A 192.0.2.1", i))
 	}
 	began := time.Now()
@@ -45,8 +45,8 @@ func writeBurst(f *fixture) {
 			f.killController(0)
 		}
 	}
-	f.inLockstep(bringUp, has(lines...))
-	f.ready(records...)
+	f.waitSameContent(startTimeout, contains(lines...))
+	f.waitReady(records...)
 	f.Logf("%d records are ready %s after the first was made", count, time.Since(began).Round(time.Millisecond))
 
 	began = time.Now()
@@ -59,10 +59,10 @@ func writeBurst(f *fixture) {
 		}
 	}
 	for _, r := range records {
-		f.goneWithin(bringUp, r)
+		f.waitGoneWithin(startTimeout, r)
 	}
 	f.Logf("%d records are gone %s after the first was deleted", count, time.Since(began).Round(time.Millisecond))
-	f.inLockstep(settle, func(lines []string) error {
+	f.waitSameContent(settleTimeout, func(lines []string) error {
 		if len(lines) != 2 { // the zone's NS and its address
 			return fmt.Errorf("the zone still holds\n%s", strings.Join(lines, "\n"))
 		}
@@ -79,27 +79,27 @@ func (f *fixture) killController(grace int64) {
 
 // While one primary is away the other servers go on, and say what is missing; when it is back it has everything.
 func writePrimaryDown(f *fixture) {
-	before := f.a("down-before", "before", "192.0.2.1")
-	leaving := f.a("down-leaving", "leaving", "192.0.2.2")
+	before := f.aRecord("down-before", "before", "192.0.2.1")
+	leaving := f.aRecord("down-leaving", "leaving", "192.0.2.2")
 	f.create(before, leaving)
-	f.ready(before, leaving)
-	f.inLockstep(settle, has("before.down.example. 3600 A 192.0.2.1"))
+	f.waitReady(before, leaving)
+	f.waitSameContent(settleTimeout, contains("before.down.example. 3600 A 192.0.2.1"))
 
 	// With the quota Kubernetes does not make the pod again.
 	f.kubectl("create", "quota", "none", "--hard=pods=0")
 	f.kubectl("delete", "pod", "dns-primary-1-0", "--grace-period=0", "--force")
-	during := f.a("down-during", "during", "192.0.2.3")
+	during := f.aRecord("down-during", "during", "192.0.2.3")
 	f.create(during)
 	if err := f.client.Delete(f.Context(), leaving); err != nil {
 		f.Fatal(err)
 	}
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
 		}
 		for _, pod := range []string{"dns-primary-0-0", "dns-secondary-0-0"} {
-			got, err := ask(servers[pod], "during.down.example.", dns.TypeA)
+			got, err := queryRdata(servers[pod], "during.down.example.", dns.TypeA)
 			if err != nil || !slices.Equal(got, []string{"192.0.2.3"}) {
 				return fmt.Errorf("%s answers %v: %w", pod, got, err)
 			}
@@ -107,37 +107,37 @@ func writePrimaryDown(f *fixture) {
 		return nil
 	})
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
-	condition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "PrimaryFailed", "dns-primary-1-0", "1 of 2 primaries")
-	condition(f, v1beta1.Record(during), recordConditions, "Programmed", metav1.ConditionFalse, "PrimaryFailed", "dns-primary-1-0")
-	condition(f, v1beta1.Record(before), recordConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "PrimaryFailed", "dns-primary-1-0", "1 of 2 primaries")
+	waitCondition(f, v1beta1.Record(during), recordConditions, "Programmed", metav1.ConditionFalse, "PrimaryFailed", "dns-primary-1-0")
+	waitCondition(f, v1beta1.Record(before), recordConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
 
 	f.kubectl("delete", "quota", "none")
 	f.kubectl("annotate", "statefulset", "dns-primary-1", "test/retry=now") // else Kubernetes waits longer after each refusal
-	f.inLockstep(bringUp, both(has("before.down.example. 3600 A 192.0.2.1", "during.down.example. 3600 A 192.0.2.3"), hasNot("leaving.down.example.")))
-	f.ready(during)
-	f.gone(leaving)
-	condition(f, zone, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+	f.waitSameContent(startTimeout, passesBoth(contains("before.down.example. 3600 A 192.0.2.1", "during.down.example. 3600 A 192.0.2.3"), containsNo("leaving.down.example.")))
+	f.waitReady(during)
+	f.waitGone(leaving)
+	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
 }
 
 // Whatever is deleted first, nothing waits for ever: the servers go while the zone and its records are still there.
 func writeServersGoFirst(f *fixture) {
-	deleted, kept := f.a("last-deleted", "deleted", "192.0.2.1"), f.a("last-kept", "kept", "192.0.2.2")
+	deleted, kept := f.aRecord("last-deleted", "deleted", "192.0.2.1"), f.aRecord("last-kept", "kept", "192.0.2.2")
 	f.create(deleted, kept)
-	f.ready(deleted, kept)
+	f.waitReady(deleted, kept)
 	cluster := &v1beta1.Bind9Cluster{ObjectMeta: f.meta("dns", nil)}
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
 	for _, o := range []client.Object{cluster, deleted} {
 		f.deleteAnyway(o)
 	}
-	f.goneWithin(bringUp, cluster)
-	f.goneWithin(bringUp, deleted)
-	condition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
+	f.waitGoneWithin(startTimeout, cluster)
+	f.waitGoneWithin(startTimeout, deleted)
+	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
 	for _, o := range []client.Object{zone, kept} {
 		f.deleteAnyway(o)
 	}
-	f.goneWithin(bringUp, zone)
-	f.goneWithin(bringUp, kept)
-	kube.Eventually(f, bringUp, func(ctx context.Context) error {
+	f.waitGoneWithin(startTimeout, zone)
+	f.waitGoneWithin(startTimeout, kept)
+	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 		if servers, err := f.servers(ctx); err == nil {
 			return fmt.Errorf("there are still the servers %v", servers)
 		}

@@ -11,18 +11,18 @@ import (
 // common is what all records have, with no TTL of their own.
 func common(name string) v1beta1.RecordCommon { return v1beta1.RecordCommon{Name: name} }
 
-// txt declares a TXT record of the fixture's zone.
-func (f *fixture) txt(object, name string, text ...string) *v1beta1.TXTRecord {
+// txtRecord declares a TXT record of the fixture's zone.
+func (f *fixture) txtRecord(object, name string, text ...string) *v1beta1.TXTRecord {
 	return &v1beta1.TXTRecord{ObjectMeta: f.meta(object, f.labels()), Spec: v1beta1.TXTRecordSpec{RecordCommon: common(name), Text: text}}
 }
 
-// cname declares an alias in the fixture's zone.
-func (f *fixture) cname(object, name, target string) *v1beta1.CNAMERecord {
+// cnameRecord declares an alias in the fixture's zone.
+func (f *fixture) cnameRecord(object, name, target string) *v1beta1.CNAMERecord {
 	return &v1beta1.CNAMERecord{ObjectMeta: f.meta(object, f.labels()), Spec: v1beta1.CNAMERecordSpec{RecordCommon: common(name), Target: target}}
 }
 
-// ns declares a name server in the fixture's zone.
-func (f *fixture) ns(object, name, server string) *v1beta1.NSRecord {
+// nsRecord declares a name server in the fixture's zone.
+func (f *fixture) nsRecord(object, name, server string) *v1beta1.NSRecord {
 	return &v1beta1.NSRecord{ObjectMeta: f.meta(object, f.labels()), Spec: v1beta1.NSRecordSpec{RecordCommon: common(name), Nameserver: server}}
 }
 
@@ -30,37 +30,37 @@ func (f *fixture) ns(object, name, server string) *v1beta1.NSRecord {
 func writeEveryKind(f *fixture) {
 	label := f.labels()
 	f.create(
-		f.a("kinds-a", "*", "192.0.2.7"),
+		f.aRecord("kinds-a", "*", "192.0.2.7"),
 		&v1beta1.AAAARecord{ObjectMeta: f.meta("kinds-aaaa", label), Spec: v1beta1.AAAARecordSpec{RecordCommon: common("@"), IPv6Addresses: []string{"2001:DB8:0::1"}}},
-		f.cname("kinds-cname", "alias", "Host.Example.NET."),
-		f.ns("kinds-ns", "sub", "ns.example.net."),
-		f.txt("kinds-txt", "_dmarc", `v=DMARC1; "p"=none`),
+		f.cnameRecord("kinds-cname", "alias", "Host.Example.NET."),
+		f.nsRecord("kinds-ns", "sub", "ns.example.net."),
+		f.txtRecord("kinds-txt", "_dmarc", `v=DMARC1; "p"=none`),
 		&v1beta1.MXRecord{ObjectMeta: f.meta("kinds-mx", label), Spec: v1beta1.MXRecordSpec{RecordCommon: common("@"), Priority: 10, MailServer: "mail.example.net."}},
 		&v1beta1.SRVRecord{ObjectMeta: f.meta("kinds-srv", label), Spec: v1beta1.SRVRecordSpec{RecordCommon: common("_sip._tcp"), Priority: 1, Weight: 2, Port: 5060, Target: "sip.example.net."}},
 		&v1beta1.CAARecord{ObjectMeta: f.meta("kinds-caa", label), Spec: v1beta1.CAARecordSpec{RecordCommon: common("@"), Flags: 0, Tag: "issue", Value: "ca.example.net"}},
 	)
-	f.served("anything.kinds.example", "A", "192.0.2.7")
-	f.served("kinds.example", "AAAA", "2001:db8::1")
-	f.served("alias.kinds.example", "CNAME", "host.example.net.")
-	f.served("sub.kinds.example", "NS", "ns.example.net.")
-	f.served("_dmarc.kinds.example", "TXT", `"v=DMARC1; \"p\"=none"`)
-	f.served("kinds.example", "MX", "10 mail.example.net.")
-	f.served("_sip._tcp.kinds.example", "SRV", "1 2 5060 sip.example.net.")
-	f.served("kinds.example", "CAA", `0 issue "ca.example.net"`)
+	f.waitServed("anything.kinds.example", "A", "192.0.2.7")
+	f.waitServed("kinds.example", "AAAA", "2001:db8::1")
+	f.waitServed("alias.kinds.example", "CNAME", "host.example.net.")
+	f.waitServed("sub.kinds.example", "NS", "ns.example.net.")
+	f.waitServed("_dmarc.kinds.example", "TXT", `"v=DMARC1; \"p\"=none"`)
+	f.waitServed("kinds.example", "MX", "10 mail.example.net.")
+	f.waitServed("_sip._tcp.kinds.example", "SRV", "1 2 5060 sip.example.net.")
+	f.waitServed("kinds.example", "CAA", `0 issue "ca.example.net"`)
 }
 
 // Every way to write a name, as docs/reference/zones.md has it.
 func writeNames(f *fixture) {
 	label := strings.Repeat("x", 63)
 	for i, name := range []string{"@", "www", "a.b.c.d.e", "*", "*.dev", "_sip._tcp", "WEB.Eu", "xn--bcher-kva", "0-15/28", label + "." + label} {
-		f.create(f.a("names-"+string(rune('a'+i)), name, "192.0.2.1"))
+		f.create(f.aRecord("names-"+string(rune('a'+i)), name, "192.0.2.1"))
 	}
-	f.inLockstep(settle, has(
+	f.waitSameContent(settleTimeout, contains(
 		"names.example. 3600 A 192.0.2.1", "www.names.example. 3600 A 192.0.2.1", "a.b.c.d.e.names.example. 3600 A 192.0.2.1",
 		"*.names.example. 3600 A 192.0.2.1", "*.dev.names.example. 3600 A 192.0.2.1", "_sip._tcp.names.example. 3600 A 192.0.2.1",
 		"web.eu.names.example. 3600 A 192.0.2.1", "xn--bcher-kva.names.example. 3600 A 192.0.2.1",
 		"0-15/28.names.example. 3600 A 192.0.2.1", label+"."+label+".names.example. 3600 A 192.0.2.1"))
-	f.served("whatever.dev.names.example", "A", "192.0.2.1")
+	f.waitServed("whatever.dev.names.example", "A", "192.0.2.1")
 	for name, words := range map[string][]string{
 		"www.names.example": {"spec.name", `"www"`},
 		"www.other.org.":    {"spec.name"},
@@ -69,7 +69,7 @@ func writeNames(f *fixture) {
 		"a..b":              {"spec.name"},
 		label + "x":         {"spec.name", "63"},
 	} {
-		err := f.client.Create(f.Context(), f.a("names-bad", name, "192.0.2.1"), client.DryRunAll)
+		err := f.client.Create(f.Context(), f.aRecord("names-bad", name, "192.0.2.1"), client.DryRunAll)
 		if err == nil || !containsAll(err.Error(), words) {
 			f.Errorf("%q: %v, want a refusal with %q", name, err, words)
 		}
@@ -89,11 +89,11 @@ func containsAll(text string, words []string) bool {
 func writeText(f *fixture) {
 	long := strings.Repeat("0123456789", 60)
 	f.create(
-		f.txt("text-long", "long", long),
-		f.txt("text-signs", "signs", `a\b "quoted"; (semi)`, "@ $ORIGIN"),
-		f.txt("text-utf8", "utf8", "grüße"),
+		f.txtRecord("text-long", "long", long),
+		f.txtRecord("text-signs", "signs", `a\b "quoted"; (semi)`, "@ $ORIGIN"),
+		f.txtRecord("text-utf8", "utf8", "grüße"),
 	)
-	f.inLockstep(settle, has(
+	f.waitSameContent(settleTimeout, contains(
 		`long.text.example. 3600 TXT "`+long[:255]+`" "`+long[255:510]+`" "`+long[510:]+`"`,
 		`signs.text.example. 3600 TXT "a\\b \"quoted\"; (semi)" "@ $ORIGIN"`,
 		`utf8.text.example. 3600 TXT "gr\195\188\195\159e"`))
@@ -106,49 +106,49 @@ func writeNameServers(f *fixture) {
 		z.Spec.NameServers = []v1beta1.NameServer{
 			{Hostname: "ns2.servers.example.", IPv4Address: "192.0.2.53", IPv6Address: "2001:db8::53"}, {Hostname: "ns.example.net.", IPv4Address: "192.0.2.54"}}
 	})
-	f.inLockstep(settle, has("servers.example. 3600 NS ns.example.net. | ns1.servers.example. | ns2.servers.example.",
+	f.waitSameContent(settleTimeout, contains("servers.example. 3600 NS ns.example.net. | ns1.servers.example. | ns2.servers.example.",
 		"ns2.servers.example. 3600 A 192.0.2.53", "ns2.servers.example. 3600 AAAA 2001:db8::53"))
-	f.sub("removed with its addresses", func(f *fixture) {
+	f.runSub("removed with its addresses", func(f *fixture) {
 		change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.NameServers = nil })
-		f.inLockstep(settle, both(has("servers.example. 3600 NS ns1.servers.example."), hasNot("ns2.servers.example.")))
+		f.waitSameContent(settleTimeout, passesBoth(contains("servers.example. 3600 NS ns1.servers.example."), containsNo("ns2.servers.example.")))
 	})
-	f.sub("an address of its own replaces those of the servers", func(f *fixture) {
+	f.runSub("an address of its own replaces those of the servers", func(f *fixture) {
 		record := &v1beta1.AAAARecord{ObjectMeta: f.meta("servers-ns1", f.labels()),
 			Spec: v1beta1.AAAARecordSpec{RecordCommon: common("ns1"), IPv6Addresses: []string{"2001:db8::1"}}}
 		f.create(record)
-		f.inLockstep(settle, both(has("ns1.servers.example. 3600 AAAA 2001:db8::1"), hasNot("ns1.servers.example. 3600 A")))
+		f.waitSameContent(settleTimeout, passesBoth(contains("ns1.servers.example. 3600 AAAA 2001:db8::1"), containsNo("ns1.servers.example. 3600 A")))
 		if err := f.client.Delete(f.Context(), record); err != nil {
 			f.Fatal(err)
 		}
-		f.gone(record)
-		f.inLockstep(settle, hasNot("ns1.servers.example. 3600 AAAA"))
+		f.waitGone(record)
+		f.waitSameContent(settleTimeout, containsNo("ns1.servers.example. 3600 AAAA"))
 	})
-	f.sub("an NS record at the apex", func(f *fixture) {
-		record := f.ns("servers-apex", "@", "ns3")
+	f.runSub("an NS record at the apex", func(f *fixture) {
+		record := f.nsRecord("servers-apex", "@", "ns3")
 		f.create(record)
-		f.inLockstep(settle, has("servers.example. 3600 NS ns1.servers.example. | ns3.servers.example."))
-		f.ready(record)
+		f.waitSameContent(settleTimeout, contains("servers.example. 3600 NS ns1.servers.example. | ns3.servers.example."))
+		f.waitReady(record)
 		if err := f.client.Delete(f.Context(), record); err != nil {
 			f.Fatal(err)
 		}
-		f.gone(record)
-		f.inLockstep(settle, both(has("servers.example. 3600 NS ns1.servers.example."), hasNot("ns3.servers.example.")))
+		f.waitGone(record)
+		f.waitSameContent(settleTimeout, passesBoth(contains("servers.example. 3600 NS ns1.servers.example."), containsNo("ns3.servers.example.")))
 	})
 }
 
 // Several objects may declare values of one name; each owns its own, and the lowest TTL is served.
 func writeUnited(f *fixture) {
-	one, two := f.a("united-one", "www", "192.0.2.1"), f.a("united-two", "www", "192.0.2.2", "192.0.2.1")
+	one, two := f.aRecord("united-one", "www", "192.0.2.1"), f.aRecord("united-two", "www", "192.0.2.2", "192.0.2.1")
 	low := int64(60)
 	two.Spec.TTL = &low
 	f.create(one, two)
-	f.inLockstep(settle, has("www.united.example. 60 A 192.0.2.1 | 192.0.2.2"))
-	condition(f, v1beta1.Record(one), recordConditions, "Accepted", "True", "Accepted", "TTL 60", "united-two")
+	f.waitSameContent(settleTimeout, contains("www.united.example. 60 A 192.0.2.1 | 192.0.2.2"))
+	waitCondition(f, v1beta1.Record(one), recordConditions, "Accepted", "True", "Accepted", "TTL 60", "united-two")
 
 	if err := f.client.Delete(f.Context(), two); err != nil {
 		f.Fatal(err)
 	}
-	f.gone(two)
-	f.inLockstep(settle, has("www.united.example. 3600 A 192.0.2.1"))
-	condition(f, v1beta1.Record(one), recordConditions, "Accepted", "True", "Accepted")
+	f.waitGone(two)
+	f.waitSameContent(settleTimeout, contains("www.united.example. 3600 A 192.0.2.1"))
+	waitCondition(f, v1beta1.Record(one), recordConditions, "Accepted", "True", "Accepted")
 }

@@ -25,7 +25,7 @@ func writeExpressions(f *fixture) {
 		"plain": {}, "blue": {"color": "blue"}, "red": {"color": "red"}, "tall": {"size": "tall"}, "bluetall": {"color": "blue", "size": "tall"},
 	}
 	for name, extra := range labels {
-		record := f.a("expressions-"+name, name, "192.0.2.1")
+		record := f.aRecord("expressions-"+name, name, "192.0.2.1")
 		maps.Copy(record.Labels, extra)
 		f.create(record)
 	}
@@ -41,7 +41,7 @@ func writeExpressions(f *fixture) {
 		{"one of several", [][]metav1.LabelSelectorRequirement{
 			{ours, expression("color", metav1.LabelSelectorOpIn, "red")}, {ours, expression("size", metav1.LabelSelectorOpIn, "tall")}}, []string{"red", "tall", "bluetall"}},
 	} {
-		f.sub(c.name, func(f *fixture) {
+		f.runSub(c.name, func(f *fixture) {
 			change(f, zone, func(z *v1beta1.DNSZone) {
 				z.Spec.RecordsFrom = nil
 				for _, all := range c.any {
@@ -56,7 +56,7 @@ func writeExpressions(f *fixture) {
 					absent = append(absent, name+".expressions.example.")
 				}
 			}
-			f.inLockstep(settle, both(has(present...), hasNot(absent...)))
+			f.waitSameContent(settleTimeout, passesBoth(contains(present...), containsNo(absent...)))
 		})
 	}
 }
@@ -64,28 +64,28 @@ func writeExpressions(f *fixture) {
 // A record that two zones select belongs to the older one, and moves to the other when that one is gone.
 func writeTwoZonesSelect(f *fixture) {
 	f.untilYounger()
-	younger := f.share(f.T, "younger.example", func(z *v1beta1.DNSZone) {
+	younger := f.newZone(f.T, "younger.example", func(z *v1beta1.DNSZone) {
 		z.Spec.RecordsFrom = append(z.Spec.RecordsFrom, v1beta1.RecordSource{Selector: metav1.LabelSelector{MatchLabels: f.labels()}})
 	})
-	record := f.a("older-www", "www", "192.0.2.1")
+	record := f.aRecord("older-www", "www", "192.0.2.1")
 	f.create(record)
-	f.told(record, v1beta1.RecordStatus{Zone: "older.example", PublishedName: "www.older.example", Addresses: "192.0.2.1"})
-	f.served("www.older.example", "A", "192.0.2.1")
-	younger.served("www.younger.example", "A")
+	f.waitRecordStatus(record, v1beta1.RecordStatus{Zone: "older.example", PublishedName: "www.older.example", Addresses: "192.0.2.1"})
+	f.waitServed("www.older.example", "A", "192.0.2.1")
+	younger.waitServed("www.younger.example", "A")
 
 	older := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
 	change(f, older, func(z *v1beta1.DNSZone) { z.Spec.RecordsFrom = nil })
-	younger.served("www.younger.example", "A", "192.0.2.1")
-	f.served("www.older.example", "A")
-	f.told(record, v1beta1.RecordStatus{Zone: "younger.example", PublishedName: "www.younger.example", Addresses: "192.0.2.1"})
+	younger.waitServed("www.younger.example", "A", "192.0.2.1")
+	f.waitServed("www.older.example", "A")
+	f.waitRecordStatus(record, v1beta1.RecordStatus{Zone: "younger.example", PublishedName: "www.younger.example", Addresses: "192.0.2.1"})
 	change(f, older, func(z *v1beta1.DNSZone) {
 		z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: f.labels()}}}
 	})
-	f.served("www.older.example", "A", "192.0.2.1")
-	younger.served("www.younger.example", "A")
+	f.waitServed("www.older.example", "A", "192.0.2.1")
+	younger.waitServed("www.younger.example", "A")
 	f.deleteAnyway(older)
-	younger.served("www.younger.example", "A", "192.0.2.1")
-	f.told(record, v1beta1.RecordStatus{Zone: "younger.example", PublishedName: "www.younger.example", Addresses: "192.0.2.1"})
+	younger.waitServed("www.younger.example", "A", "192.0.2.1")
+	f.waitRecordStatus(record, v1beta1.RecordStatus{Zone: "younger.example", PublishedName: "www.younger.example", Addresses: "192.0.2.1"})
 }
 
 // untilYounger waits until new objects are younger than the fixture's zone: Kubernetes counts ages in whole seconds.
@@ -95,7 +95,7 @@ func (f *fixture) untilYounger() {
 	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err != nil {
 		f.Fatal(err)
 	}
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		probe := &corev1.ConfigMap{ObjectMeta: f.meta("probe", nil)}
 		if err := f.client.Create(ctx, probe, client.DryRunAll); err != nil {
 			return err
@@ -107,8 +107,8 @@ func (f *fixture) untilYounger() {
 	})
 }
 
-// mark sets labels and annotations of an instance.
-func (f *fixture) mark(instance string, labels, annotations map[string]string) {
+// markInstance sets labels and annotations of an instance.
+func (f *fixture) markInstance(instance string, labels, annotations map[string]string) {
 	f.Helper()
 	i := &v1beta1.Bind9Instance{ObjectMeta: f.meta(instance, nil)}
 	change(f, i, func(i *v1beta1.Bind9Instance) {
@@ -123,9 +123,9 @@ func (f *fixture) mark(instance string, labels, annotations map[string]string) {
 // Two zones of one name that come onto the same servers: the older goes on, the younger says so, and takes over when the
 // older is gone.
 func writeDuplicateZone(f *fixture) {
-	record := f.a("twice-www", "www", "192.0.2.1")
+	record := f.aRecord("twice-www", "www", "192.0.2.1")
 	f.create(record)
-	f.served("www.twice.example", "A", "192.0.2.1")
+	f.waitServed("www.twice.example", "A", "192.0.2.1")
 
 	f.untilYounger()
 	second := &fixture{T: f.T, client: f.client, namespace: f.namespace, zone: f.zone, object: "second"}
@@ -133,21 +133,21 @@ func writeDuplicateZone(f *fixture) {
 	z.Spec.ClusterRef = ""
 	z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"twice": "yes"}}}}
 	f.create(z)
-	condition(f, z, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
-	other := second.a("second-other", "other", "192.0.2.2")
+	waitCondition(f, z, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
+	other := second.aRecord("second-other", "other", "192.0.2.2")
 	f.create(other)
-	f.mark("dns-primary-0", map[string]string{"twice": "yes"}, nil)
-	f.mark("dns-secondary-0", map[string]string{"twice": "yes"}, nil)
-	condition(f, z, zoneConditions, "Ready", metav1.ConditionFalse, "DuplicateZone", f.namespace+"/"+f.object)
-	condition(f, v1beta1.Record(other), recordConditions, "Ready", metav1.ConditionFalse, "ZoneNotConfigured")
-	f.served("www.twice.example", "A", "192.0.2.1")
-	f.served("other.twice.example", "A")
+	f.markInstance("dns-primary-0", map[string]string{"twice": "yes"}, nil)
+	f.markInstance("dns-secondary-0", map[string]string{"twice": "yes"}, nil)
+	waitCondition(f, z, zoneConditions, "Ready", metav1.ConditionFalse, "DuplicateZone", f.namespace+"/"+f.object)
+	waitCondition(f, v1beta1.Record(other), recordConditions, "Ready", metav1.ConditionFalse, "ZoneNotConfigured")
+	f.waitServed("www.twice.example", "A", "192.0.2.1")
+	f.waitServed("other.twice.example", "A")
 
 	f.deleteAnyway(&v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)})
-	condition(f, z, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
-	f.ready(other)
-	f.hosted(f.zone, settle, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
-	f.released(record)
+	waitCondition(f, z, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+	f.waitReady(other)
+	f.waitHosted(f.zone, settleTimeout, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
+	f.waitReleased(record)
 }
 
 // A zone is served by instances of another namespace only while these allow it.
@@ -156,21 +156,21 @@ func writeInstanceElsewhere(f *fixture) {
 	z := guest.dnsZone("guest", guest.zone)
 	z.Spec.ClusterRef = ""
 	z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"guests": f.namespace}}}}
-	record := guest.a("www", "www", "192.0.2.1")
+	record := guest.aRecord("www", "www", "192.0.2.1")
 	guest.create(z, record)
 	for _, instance := range []string{"dns-primary-0", "dns-secondary-0"} {
-		f.mark(instance, map[string]string{"guests": f.namespace}, nil)
+		f.markInstance(instance, map[string]string{"guests": f.namespace}, nil)
 	}
-	condition(guest, z, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
-	condition(guest, v1beta1.Record(record), recordConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
+	waitCondition(guest, z, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
+	waitCondition(guest, v1beta1.Record(record), recordConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
 	for _, instance := range []string{"dns-primary-0", "dns-secondary-0"} {
-		f.mark(instance, nil, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "nobody, " + guest.namespace})
+		f.markInstance(instance, nil, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "nobody, " + guest.namespace})
 	}
-	condition(guest, z, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
-	guest.ready(record)
-	f.hosted(guest.zone, settle, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
+	waitCondition(guest, z, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+	guest.waitReady(record)
+	f.waitHosted(guest.zone, settleTimeout, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
 	for _, instance := range []string{"dns-primary-0", "dns-secondary-0"} {
-		f.mark(instance, nil, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "nobody"})
+		f.markInstance(instance, nil, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "nobody"})
 	}
-	f.hosted(guest.zone, settle, map[string]bool{"dns-primary-0-0": false, "dns-secondary-0-0": false})
+	f.waitHosted(guest.zone, settleTimeout, map[string]bool{"dns-primary-0-0": false, "dns-secondary-0-0": false})
 }

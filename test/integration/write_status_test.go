@@ -19,18 +19,18 @@ import (
 
 // Nothing is written while nothing changes, and the change of one record writes no other.
 func writeStatusIsQuiet(f *fixture) {
-	one, two := f.a("quiet-one", "one", "192.0.2.1"), f.a("quiet-two", "two", "192.0.2.2")
+	one, two := f.aRecord("quiet-one", "one", "192.0.2.1"), f.aRecord("quiet-two", "two", "192.0.2.2")
 	f.create(one, two)
-	f.ready(one, two)
-	f.inLockstep(settle, has("one.quiet.example. 3600 A 192.0.2.1", "two.quiet.example. 3600 A 192.0.2.2"))
+	f.waitReady(one, two)
+	f.waitSameContent(settleTimeout, contains("one.quiet.example. 3600 A 192.0.2.1", "two.quiet.example. 3600 A 192.0.2.2"))
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
 	watched := []client.Object{one, two, zone, &v1beta1.Bind9Cluster{ObjectMeta: f.meta("dns", nil)},
 		&v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}, &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-secondary-0", nil)}}
-	f.quietFor(6*time.Second, watched...)
+	f.waitQuiet(6*time.Second, watched...)
 
 	change(f, one, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.9"} })
 	before := two.ResourceVersion
-	f.ready(one)
+	f.waitReady(one)
 	if err := f.client.Get(f.Context(), client.ObjectKeyFromObject(two), two); err != nil {
 		f.Fatal(err)
 	}
@@ -39,8 +39,8 @@ func writeStatusIsQuiet(f *fixture) {
 	}
 }
 
-// quietFor waits until no object is written for so long.
-func (f *fixture) quietFor(span time.Duration, objects ...client.Object) {
+// waitQuiet waits until no object is written for so long.
+func (f *fixture) waitQuiet(span time.Duration, objects ...client.Object) {
 	f.Helper()
 	versions := func(ctx context.Context) ([]string, error) {
 		var all []string
@@ -71,64 +71,64 @@ func (f *fixture) quietFor(span time.Duration, objects ...client.Object) {
 
 // Serials count in a circle (RFC 1982): a change beyond the greatest one reaches every server.
 func writeSerialWraps(f *fixture) {
-	record := f.a("wrap-www", "www", "192.0.2.1")
+	record := f.aRecord("wrap-www", "www", "192.0.2.1")
 	f.create(record)
-	start := f.inLockstep(settle, has("www.wrap.example. 3600 A 192.0.2.1")).serial
+	start := f.waitSameContent(settleTimeout, contains("www.wrap.example. 3600 A 192.0.2.1")).serial
 	const nearlyHalf = 1<<31 - 1
 	for _, serial := range []uint32{rrset.AddSerial(start, nearlyHalf), 4294967290} {
 		for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
-			f.setSerial(pod, serial)
+			f.setSerialByHand(pod, serial)
 		}
-		if got := f.inLockstep(settle, has("www.wrap.example. 3600 A 192.0.2.1")).serial; got < serial {
+		if got := f.waitSameContent(settleTimeout, contains("www.wrap.example. 3600 A 192.0.2.1")).serial; got < serial {
 			f.Fatalf("the serial is %d, set to %d", got, serial)
 		}
 	}
 	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.2"} })
-	after := f.inLockstep(settle, has("www.wrap.example. 3600 A 192.0.2.2")).serial
-	f.ready(record)
+	after := f.waitSameContent(settleTimeout, contains("www.wrap.example. 3600 A 192.0.2.2")).serial
+	f.waitReady(record)
 	f.Logf("serial %d follows 4294967290", after)
 }
 
-// setSerial gives the zone on a primary a serial by hand.
-func (f *fixture) setSerial(pod string, serial uint32) {
+// setSerialByHand gives the zone on a primary a serial by hand.
+func (f *fixture) setSerialByHand(pod string, serial uint32) {
 	f.Helper()
 	servers, err := f.servers(f.Context())
 	if err != nil {
 		f.Fatal(err)
 	}
-	soa, err := ask(servers[pod], dns.Fqdn(f.zone), dns.TypeSOA)
+	soa, err := queryRdata(servers[pod], dns.Fqdn(f.zone), dns.TypeSOA)
 	if err != nil || len(soa) != 1 {
 		f.Fatalf("the SOA of %s on %s: %v %v", f.zone, pod, soa, err)
 	}
-	rr := parse([]string{dns.Fqdn(f.zone) + " 3600 SOA " + soa[0]})[0].(*dns.SOA)
+	rr := parseRecords([]string{dns.Fqdn(f.zone) + " 3600 SOA " + soa[0]})[0].(*dns.SOA)
 	rr.Serial = serial
-	f.byHand(pod, func(m *dns.Msg) { m.Insert([]dns.RR{rr}) })
+	f.updateByHand(pod, func(m *dns.Msg) { m.Insert([]dns.RR{rr}) })
 }
 
 // A record's Events tell whoever may read them when it was programmed and why it was not, once each.
 func writeEvents(f *fixture) {
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
-		f.byHand(pod, adds("taken.events.example. 300 CNAME elsewhere.example.net."))
+		f.updateByHand(pod, addRecords("taken.events.example. 300 CNAME elsewhere.example.net."))
 	}
-	good, bad := f.a("events-good", "good", "192.0.2.1"), f.a("events-bad", "taken", "192.0.2.2")
+	good, bad := f.aRecord("events-good", "good", "192.0.2.1"), f.aRecord("events-bad", "taken", "192.0.2.2")
 	f.create(good, bad)
-	f.ready(good)
-	condition(f, v1beta1.Record(bad), recordConditions, "Programmed", metav1.ConditionFalse, "Conflict")
-	f.event(good, "Normal RecordProgrammed", "good.events.example.")
-	f.event(bad, "Warning RecordFailed", "CNAME", "taken.events.example.")
+	f.waitReady(good)
+	waitCondition(f, v1beta1.Record(bad), recordConditions, "Programmed", metav1.ConditionFalse, "Conflict")
+	f.waitEvent(good, "Normal RecordProgrammed", "good.events.example.")
+	f.waitEvent(bad, "Warning RecordFailed", "CNAME", "taken.events.example.")
 
 	change(f, good, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.9"} })
-	f.ready(good)
-	f.event(good, "Normal RecordProgrammed", "good.events.example.")
+	f.waitReady(good)
+	f.waitEvent(good, "Normal RecordProgrammed", "good.events.example.")
 	if other := f.events(f.Context(), bad); len(other) != 1 {
 		f.Errorf("Events of %s: %q, want one", bad.Name, other)
 	}
 }
 
-// event waits until an object has an Event of the type and reason with all of the words.
-func (f *fixture) event(o client.Object, head string, words ...string) {
+// waitEvent waits until an object has an Event of the type and reason with all of the words.
+func (f *fixture) waitEvent(o client.Object, head string, words ...string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		all := f.events(ctx, o)
 		if !slices.ContainsFunc(all, func(e string) bool { return strings.HasPrefix(e, head) && containsAll(e, words) }) {
 			return fmt.Errorf("the Events of %s are %q, want %s with %q", o.GetName(), all, head, words)

@@ -41,7 +41,7 @@ func TestWrite(t *testing.T) {
 		{"twice.example", writeDuplicateZone},
 		{"elsewhere.example", writeInstanceElsewhere},
 
-		{"losers.example", writeLosersAreTold},
+		{"losers.example", writeConflicts},
 		{"blocked.example", writeForeignAlias},
 		{"alone.example", writeRefusedAlone},
 		{"meanwhile.example", writeForeignMeanwhile},
@@ -54,58 +54,58 @@ func TestWrite(t *testing.T) {
 		{"down.example", writePrimaryDown},
 		{"last.example", writeServersGoFirst},
 	} {
-		t.Run(test.zone, func(t *testing.T) { test.run(f.share(t, test.zone)) })
+		t.Run(test.zone, func(t *testing.T) { test.run(f.newZone(t, test.zone)) })
 	}
 }
 
 // What happens to one record in its life, each step seen in the answers of every server.
 func writeRecordLife(f *fixture) {
-	record := f.a("life-www", "www", "192.0.2.1")
+	record := f.aRecord("life-www", "www", "192.0.2.1")
 
 	f.create(record)
-	f.served("www.life.example", "A", "192.0.2.1")
-	f.told(record, v1beta1.RecordStatus{Zone: "life.example", PublishedName: "www.life.example", Addresses: "192.0.2.1"})
+	f.waitServed("www.life.example", "A", "192.0.2.1")
+	f.waitRecordStatus(record, v1beta1.RecordStatus{Zone: "life.example", PublishedName: "www.life.example", Addresses: "192.0.2.1"})
 
 	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.3", "192.0.2.2"} })
-	f.served("www.life.example", "A", "192.0.2.2", "192.0.2.3")
+	f.waitServed("www.life.example", "A", "192.0.2.2", "192.0.2.3")
 
 	change(f, record, func(r *v1beta1.ARecord) { r.Spec.Name = "Web.Eu" })
-	f.served("web.eu.life.example", "A", "192.0.2.2", "192.0.2.3")
-	f.served("www.life.example", "A")
-	f.told(record, v1beta1.RecordStatus{Zone: "life.example", PublishedName: "web.eu.life.example", Addresses: "192.0.2.2,192.0.2.3"})
+	f.waitServed("web.eu.life.example", "A", "192.0.2.2", "192.0.2.3")
+	f.waitServed("www.life.example", "A")
+	f.waitRecordStatus(record, v1beta1.RecordStatus{Zone: "life.example", PublishedName: "web.eu.life.example", Addresses: "192.0.2.2,192.0.2.3"})
 
 	change(f, record, func(r *v1beta1.ARecord) { r.Labels = map[string]string{"zone": "none"} })
-	f.served("web.eu.life.example", "A")
-	f.released(record)
+	f.waitServed("web.eu.life.example", "A")
+	f.waitReleased(record)
 
 	change(f, record, func(r *v1beta1.ARecord) { r.Labels = f.labels() })
-	f.served("web.eu.life.example", "A", "192.0.2.2", "192.0.2.3")
+	f.waitServed("web.eu.life.example", "A", "192.0.2.2", "192.0.2.3")
 
 	if err := f.client.Delete(f.Context(), record); err != nil {
 		f.Fatal(err)
 	}
-	f.served("web.eu.life.example", "A")
-	f.gone(record)
+	f.waitServed("web.eu.life.example", "A")
+	f.waitGone(record)
 }
 
 // A changed selector lets records go, a changed SOA reaches every server, a deleted zone leaves its servers, and nothing
 // of it is left on the records.
 func writeZoneLife(f *fixture) {
-	record := f.a("zonelife-www", "www", "192.0.2.1")
+	record := f.aRecord("zonelife-www", "www", "192.0.2.1")
 	f.create(record)
-	f.served("www.zonelife.example", "A", "192.0.2.1")
+	f.waitServed("www.zonelife.example", "A", "192.0.2.1")
 
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
 	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.RecordsFrom[0].Selector.MatchLabels["zone"] = "other" })
-	f.served("www.zonelife.example", "A")
-	f.released(record)
+	f.waitServed("www.zonelife.example", "A")
+	f.waitReleased(record)
 	change(f, zone, func(z *v1beta1.DNSZone) {
 		z.Spec.RecordsFrom[0].Selector.MatchLabels["zone"] = f.object
 		z.Spec.SOARecord.Refresh = 1234
 	})
-	f.served("www.zonelife.example", "A", "192.0.2.1")
-	f.everyServer(func(server string) error {
-		soa, err := ask(server, "zonelife.example.", dns.TypeSOA)
+	f.waitServed("www.zonelife.example", "A", "192.0.2.1")
+	f.waitEveryServer(func(server string) error {
+		soa, err := queryRdata(server, "zonelife.example.", dns.TypeSOA)
 		if err != nil || len(soa) != 1 {
 			return fmt.Errorf("%v %w", soa, err)
 		}
@@ -116,10 +116,10 @@ func writeZoneLife(f *fixture) {
 	})
 
 	f.deleteAnyway(zone)
-	f.gone(zone)
-	f.released(record)
-	f.everyServer(func(server string) error {
-		if _, err := ask(server, "zonelife.example.", dns.TypeSOA); err == nil || err.Error() != "answered REFUSED" {
+	f.waitGone(zone)
+	f.waitReleased(record)
+	f.waitEveryServer(func(server string) error {
+		if _, err := queryRdata(server, "zonelife.example.", dns.TypeSOA); err == nil || err.Error() != "answered REFUSED" {
 			return fmt.Errorf("it still serves the zone (%w)", err)
 		}
 		return nil
@@ -131,11 +131,11 @@ func writeZoneLife(f *fixture) {
 func TestWritePrimaryComesBackEmpty(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "replay.example", 1, 1)
-	f.create(f.a("www", "www", "192.0.2.1"))
-	f.served("www.replay.example", "A", "192.0.2.1")
-	f.byHand("dns-primary-0-0", adds("legacy.replay.example. 300 A 192.0.2.99"))
-	f.served("legacy.replay.example", "A", "192.0.2.99")
-	before := f.inLockstep(settle, has("legacy.replay.example. 300 A 192.0.2.99")).serial
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitServed("www.replay.example", "A", "192.0.2.1")
+	f.updateByHand("dns-primary-0-0", addRecords("legacy.replay.example. 300 A 192.0.2.99"))
+	f.waitServed("legacy.replay.example", "A", "192.0.2.99")
+	before := f.waitSameContent(settleTimeout, contains("legacy.replay.example. 300 A 192.0.2.99")).serial
 
 	old := &corev1.Pod{ObjectMeta: f.meta("dns-primary-0-0", nil)}
 	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
@@ -155,7 +155,7 @@ func TestWritePrimaryComesBackEmpty(t *testing.T) {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(old), pod); err != nil || !ok || pod.UID == old.UID {
 			return errors.New("the pod is not back yet")
 		}
-		got, err := ask(server, "www.replay.example.", dns.TypeA)
+		got, err := queryRdata(server, "www.replay.example.", dns.TypeA)
 		if err != nil {
 			return err // Refused or unreachable: resolvers turn to the other servers.
 		}
@@ -165,16 +165,16 @@ func TestWritePrimaryComesBackEmpty(t *testing.T) {
 		return nil
 	})
 	t.Logf("the records were served again after %s", time.Since(began).Round(10*time.Millisecond))
-	after := f.inLockstep(settle, has("legacy.replay.example. 300 A 192.0.2.99", "www.replay.example. 3600 A 192.0.2.1")).serial
+	after := f.waitSameContent(settleTimeout, contains("legacy.replay.example. 300 A 192.0.2.99", "www.replay.example. 3600 A 192.0.2.1")).serial
 	if after != before {
 		t.Errorf("the zone came back with serial %d, its secondaries know %d", after, before)
 	}
 }
 
-// told waits until a record is ready and its status says what is expected.
-func (f *fixture) told(record v1beta1.Record, want v1beta1.RecordStatus) {
+// waitRecordStatus waits until a record is ready and its status says what is expected.
+func (f *fixture) waitRecordStatus(record v1beta1.Record, want v1beta1.RecordStatus) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			return err
 		}
@@ -190,10 +190,10 @@ func (f *fixture) told(record v1beta1.Record, want v1beta1.RecordStatus) {
 	})
 }
 
-// condition waits until a condition of an object has the status and the reason, and its message all of the words.
-func condition[T client.Object](f *fixture, o T, conditions func(T) []metav1.Condition, kind string, status metav1.ConditionStatus, reason string, words ...string) {
+// waitCondition waits until a condition of an object has the status and the reason, and its message all of the words.
+func waitCondition[T client.Object](f *fixture, o T, conditions func(T) []metav1.Condition, kind string, status metav1.ConditionStatus, reason string, words ...string) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
@@ -208,18 +208,18 @@ func condition[T client.Object](f *fixture, o T, conditions func(T) []metav1.Con
 func recordConditions(r v1beta1.Record) []metav1.Condition { return r.GetRecordStatus().Conditions }
 func zoneConditions(z *v1beta1.DNSZone) []metav1.Condition { return z.Status.Conditions }
 
-// ready waits until records are ready for their present generation.
-func (f *fixture) ready(records ...v1beta1.Record) {
+// waitReady waits until records are ready for their present generation.
+func (f *fixture) waitReady(records ...v1beta1.Record) {
 	f.Helper()
 	for _, r := range records {
-		condition(f, r, recordConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+		waitCondition(f, r, recordConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
 	}
 }
 
-// released waits until nothing on a record says any more that it is in a zone.
-func (f *fixture) released(record v1beta1.Record) {
+// waitReleased waits until nothing on a record says any more that it is in a zone.
+func (f *fixture) waitReleased(record v1beta1.Record) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			return err
 		}
@@ -238,13 +238,13 @@ func (f *fixture) released(record v1beta1.Record) {
 	})
 }
 
-func (f *fixture) gone(o client.Object) {
+func (f *fixture) waitGone(o client.Object) {
 	f.Helper()
-	f.goneWithin(settle, o)
+	f.waitGoneWithin(settleTimeout, o)
 }
 
-// goneWithin waits until an object is gone.
-func (f *fixture) goneWithin(limit time.Duration, o client.Object) {
+// waitGoneWithin waits until an object is gone.
+func (f *fixture) waitGoneWithin(limit time.Duration, o client.Object) {
 	f.Helper()
 	kube.Eventually(f, limit, func(ctx context.Context) error {
 		err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o)
@@ -255,10 +255,10 @@ func (f *fixture) goneWithin(limit time.Duration, o client.Object) {
 	})
 }
 
-// everyServer waits until every server passes the check.
-func (f *fixture) everyServer(check func(server string) error) {
+// waitEveryServer waits until every server passes the check.
+func (f *fixture) waitEveryServer(check func(server string) error) {
 	f.Helper()
-	kube.Eventually(f, settle, func(ctx context.Context) error {
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
