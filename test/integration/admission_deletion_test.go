@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// Nobody takes a zone, a cluster or the last primary away by accident: kubectl tells what depends on it and how to insist.
+// Nobody takes a zone, a cluster or the last primary away by accident: kubectl says what depends on it and how to insist.
 func TestAdmissionKeepsWhatOthersDependOn(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)

@@ -65,7 +65,7 @@ func scaleWebhook(t testing.TB, replicas int) {
 	kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=120s")
 }
 
-// failsClosed checks that nothing is stored that nobody judged.
+// failsClosed checks that nothing is stored without a review.
 func (f *fixture) failsClosed(t *testing.T, record *v1beta1.ARecord) {
 	renamed, relabelled := record.DeepCopy(), record.DeepCopy()
 	renamed.Spec.Name = "web"

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// Two objects that exclude each other, applied at the same instant: exactly one wins. The other is refused, or stored and
-// told by its condition; never do both win, and never both lose.
+// Two objects that exclude each other, applied at the same instant: exactly one wins. The other is refused, or is stored and
+// gets a condition; never do both win, and never both lose.
 func TestMainJobRaceOfConflictingApplies(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "race.example", 1, 0)
@@ -49,7 +49,7 @@ func TestMainJobRaceOfConflictingApplies(t *testing.T) {
 	}
 }
 
-// waitOneWinner waits until one of the records is accepted and the others are told of the conflict.
+// waitOneWinner waits until one of the records is accepted and the others report the conflict.
 func (f *fixture) waitOneWinner(records []v1beta1.Record) {
 	f.Helper()
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {

@@ -127,7 +127,7 @@ func (f *fixture) waitRefused(kind, spec string) {
 	})
 }
 
-// Endpoints are judged by external-dns' notation; what is only unknown here is stored, because other programs read them.
+// Endpoints are validated by external-dns' notation; what is only unknown here is stored, because other programs read them.
 func TestAdmissionJudgesEndpoints(t *testing.T) {
 	kube.Isolated(t)
 	f := newAdmission(t)
@@ -340,7 +340,7 @@ func TestAdmissionMarksDoNotOutliveADuplicateZone(t *testing.T) {
 	f.waitGone(record)
 }
 
-// waitDuplicate waits until one of the zones is told that it is the duplicate of another.
+// waitDuplicate waits until one of the zones reports that it is the duplicate of another.
 func (f *fixture) waitDuplicate(names ...string) (found string) {
 	f.Helper()
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
@@ -390,7 +390,7 @@ func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
 	}
 }
 
-// checkBundles tells what kube-apiserver would not trust the bundle for.
+// checkBundles returns an error when kube-apiserver does not trust the bundle for a webhook.
 func (f *fixture) checkBundles(ctx context.Context, bundle []byte) error {
 	if block, _ := pem.Decode(bundle); block == nil {
 		return errors.New("the bundle is empty")

@@ -31,7 +31,7 @@ func transferZone(ctx context.Context, server, zone string, key *wire.Key) (copy
 	if err != nil {
 		return copyOf{}, err
 	}
-	// The time limit of a test is not one of the server: what is told when it ends is what was seen before.
+	// The time limit of a test is not one of the server: when it ends, the error is the last one before.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	result, err := wire.Transfer(ctx, addr, dns.Fqdn(zone), nil, key)
@@ -96,7 +96,7 @@ func (f *fixture) waitSameContent(limit time.Duration, check func(lines []string
 	return agreed
 }
 
-// commonCopy gives the copy that all servers have.
+// commonCopy returns the copy that all servers have.
 func commonCopy(all map[string]copyOf) (copyOf, error) {
 	pods := slices.Sorted(maps.Keys(all))
 	first := all[pods[0]]

@@ -30,7 +30,7 @@ func (w *warningLog) HandleWarningHeader(_ int, _, text string) {
 	w.texts = append(w.texts, text)
 }
 
-// take gives what was said since it was last asked.
+// take returns the warnings since the last call.
 func (w *warningLog) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -36,7 +36,7 @@ func TestAdmissionSchemaShortNames(t *testing.T) {
 	}
 }
 
-// kubectl explain tells meaning and units of a field, also of those inside types that are shared.
+// kubectl explain shows meaning and units of a field, also of those inside types that are shared.
 func TestAdmissionSchemaExplain(t *testing.T) {
 	kube.Isolated(t)
 	tests := map[string]string{

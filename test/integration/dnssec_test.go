@@ -23,7 +23,7 @@ import (
 )
 
 // TestDNSSEC: a signed zone on two primaries and a secondary. Every server proves its answers by the DS records that the
-// zone's status tells, also after the pod that signs has lost all it had; and a zone is signed, and unsigned, while it is
+// zone's status lists, also after the pod that signs has lost all it had; and a zone is signed, and unsigned, while it is
 // served.
 func TestDNSSEC(t *testing.T) {
 	kube.Isolated(t)
@@ -139,7 +139,7 @@ func (f *fixture) readZone(ctx context.Context) (*v1beta1.DNSZone, error) {
 	return z, f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, z)
 }
 
-// waitSigned waits until the zone tells DS records.
+// waitSigned waits until the zone's status lists DS records, and returns them.
 func (f *fixture) waitSigned() (ds []string) {
 	f.Helper()
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// correctionTimeout is how long it may take until a change by hand is corrected or told of: it is heard of, not found in the pass that
+// correctionTimeout is how long it may take until a change by hand is corrected or reported. A NOTIFY reports it, not the pass that
 // comes every five minutes anyway.
 const correctionTimeout = time.Minute
 

@@ -51,7 +51,7 @@ func endpointEntry(name, rrtype string, ttl int64, targets ...string) *v1alpha1.
 
 func endpointConditions(e *v1alpha1.DNSEndpoint) []metav1.Condition { return e.Status.Conditions }
 
-// waitProgrammed waits until a DNSEndpoint is accepted and programmed, and tells of exactly these RRsets by zone object.
+// waitProgrammed waits until a DNSEndpoint is accepted and programmed, and its status lists exactly these RRsets by zone object.
 func (f *fixture) waitProgrammed(e *v1alpha1.DNSEndpoint, zones map[string][]string) {
 	f.Helper()
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
@@ -136,7 +136,7 @@ func endpointLife(f *fixture) {
 	f.waitSameContent(settleTimeout, containsNo("three.endpoint.example."))
 }
 
-// An endpoint that is in no zone is told so, and the others of its object are served.
+// An endpoint that is in no zone is reported, and the others of its object are served.
 func endpointWithoutZone(f *fixture) {
 	e := f.dnsEndpoint("homeless", endpointEntry("here.endpoint.example", "A", 0, "192.0.2.1"), endpointEntry("www.nowhere.example", "A", 0, "192.0.2.2"))
 	f.create(e)
@@ -178,7 +178,7 @@ func endpointBesideRecords(f *fixture) {
 	f.waitGone(e)
 }
 
-// What is wrong with one endpoint, by itself, is refused or told with its index; it never holds up the others.
+// What is wrong with one endpoint, by itself, is refused or reported with its index; it never holds up the others.
 func endpointMistakes(f *fixture) {
 	for name, c := range map[string]struct {
 		bad   *v1alpha1.Endpoint
@@ -235,7 +235,7 @@ func endpointOfAnotherNamespace(f *fixture) {
 	guest.waitGone(e)
 }
 
-// A longer zone takes endpoints over from the shorter one, and gives them back when it is deleted.
+// A longer zone takes endpoints over from the shorter one, and loses them again when it is deleted.
 func endpointZoneComesAndGoes(f *fixture) {
 	e := f.dnsEndpoint("moving", endpointEntry("www.moving.endpoint.example", "A", 0, "192.0.2.1"))
 	f.create(e)

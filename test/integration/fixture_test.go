@@ -48,7 +48,7 @@ func newFixture(t *testing.T, zone string, primaries, secondaries int32) *fixtur
 	return f
 }
 
-// newZone gives a test a zone of its own on the servers of the fixture. The DNSZone is named for the zone's first label and
+// newZone creates a zone for a test on the servers of the fixture. The DNSZone is named for the zone's first label and
 // selects records by the label zone=<that name>; edit may change it before it is made.
 func (f *fixture) newZone(t *testing.T, zone string, edit ...func(*v1beta1.DNSZone)) *fixture {
 	t.Helper()
@@ -181,7 +181,7 @@ func (f *fixture) waitServed(name, rrtype string, rdata ...string) {
 	})
 }
 
-// queryRdata gives the sorted rdata of an authoritative answer.
+// queryRdata returns the sorted rdata of an authoritative answer.
 func queryRdata(server, name string, rrtype uint16) ([]string, error) {
 	m := new(dns.Msg)
 	m.SetQuestion(name, rrtype)

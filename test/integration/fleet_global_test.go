@@ -45,8 +45,8 @@ func TestFleetGlobalCluster(t *testing.T) {
 	t.Run("each user is told of its own", func(t *testing.T) { testSeesOnlyItsOwn(t, f, users[0], cluster.Name) })
 }
 
-// testSeesOnlyItsOwn checks that who may view a namespace with a zone on a global cluster is told nothing of the cluster's other
-// zones, and who may view that of the cluster is told of all.
+// testSeesOnlyItsOwn checks that who may view a namespace with a zone on a global cluster learns nothing of the cluster's other
+// zones, and who may view that of the cluster sees all.
 func testSeesOnlyItsOwn(t *testing.T, f, user *fixture, cluster string) {
 	for space, name := range map[string]string{user.namespace: "user", f.namespace: "operator"} {
 		f.create(&rbacv1.RoleBinding{

@@ -20,7 +20,7 @@ import (
 )
 
 // A cluster of a hundred instances keeps a small status, and neither their coming nor their pods' coming and going makes
-// more than one write of it a second. No node takes the pods; what they do is told in their place.
+// more than one write of it a second. No node takes the pods; the test writes their status.
 func TestFleetOfAHundred(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)

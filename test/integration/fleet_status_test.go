@@ -82,7 +82,7 @@ func TestFleetSidecarStopped(t *testing.T) {
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
 }
 
-// A secondary whose zone no primary can give it is not to blame.
+// A secondary whose zone no primary has is not to blame.
 func TestFleetWithoutUpstream(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)
@@ -96,7 +96,7 @@ func TestFleetWithoutUpstream(t *testing.T) {
 		"Pod-0 False UpstreamUnreachable: Pod second-0 serves 0 of 1 zones: no primary of upstream.example is ready")
 }
 
-// An instance does nothing before its cluster exists, a wrong configuration is told until it is repaired, and both say so
+// An instance does nothing before its cluster exists, a wrong configuration is reported until it is repaired, and both show it
 // by events and phases.
 func TestFleetWaitsAndRecovers(t *testing.T) {
 	kube.Isolated(t)

@@ -81,7 +81,7 @@ func TestFleetStorage(t *testing.T) {
 	})
 	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
 
-	// Kubernetes keeps a StatefulSet's claims as they are; docs/reference/fleet.md tells how to change them.
+	// Kubernetes keeps a StatefulSet's claims as they are; docs/reference/fleet.md describes how to change them.
 	change(f, instance, func(i *v1beta1.Bind9Instance) { i.Spec.Storage = nil })
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {

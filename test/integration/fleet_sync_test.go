@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// waitEvidence waits until every row of a SyncStatus has what its pod and its server tell.
+// waitEvidence waits until every row of a SyncStatus has what its pod and its server report.
 func (f *fixture) waitEvidence(name string, servers int, zones int32) {
 	f.Helper()
 	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
@@ -36,7 +36,7 @@ func (f *fixture) waitEvidence(name string, servers int, zones int32) {
 	})
 }
 
-// Instances and clusters of every kind tell of each pod, its zones and their serials, its version and its sidecar.
+// Instances and clusters of every kind report each pod, its zones and their serials, its version and its sidecar.
 func TestFleetSyncStatus(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "fleet.example", 1, 1)

@@ -63,7 +63,7 @@ func waitConditions[T client.Object](f *fixture, limit time.Duration, o T, condi
 func clusterConditions(c *v1beta1.Bind9Cluster) []metav1.Condition   { return c.Status.Conditions }
 func instanceConditions(i *v1beta1.Bind9Instance) []metav1.Condition { return i.Status.Conditions }
 
-// A cluster's conditions tell of each instance, an instance's of each pod, and scaling adds and removes both.
+// A cluster's conditions report each instance, an instance's each pod, and scaling adds and removes both.
 func TestFleetHierarchy(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)
@@ -107,7 +107,7 @@ func TestFleetHierarchy(t *testing.T) {
 	waitConditions(f, settleTimeout, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 }
 
-// What cannot work is told on the object that is wrong, and what repairs it clears it.
+// What cannot work is reported on the object that is wrong, until it is repaired.
 func TestFleetMistakes(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)

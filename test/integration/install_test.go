@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// Kustomize alone installs into another namespace and with another account of the controller: nothing of what it gives
+// Kustomize alone installs into another namespace and with another account of the controller: nothing of its output
 // names the usual ones, and kube-apiserver takes the conditions. TestMainJobUninstall shows that it works.
 func TestInstallElsewhere(t *testing.T) {
 	kube.Isolated(t)
@@ -25,7 +25,7 @@ func TestInstallElsewhere(t *testing.T) {
 		`["dns-controller"`:                                 4, // conditions
 		`"system:serviceaccount:team-dns:"`:                 4,
 		"serviceAccountName: dns-controller\n":              1,
-		"value: dns-controller\n":                           1, // what the webhook is told
+		"value: dns-controller\n":                           1, // the webhook's environment
 		"- kube-system\n      - team-dns\n":                 7, // one for each webhook
 		"resourceNames:\n  - team-dns\n":                    1,
 		"kind: ServiceAccount\n  name: dns-cont":            2, // the subjects of the bindings
@@ -74,7 +74,7 @@ patches:
 }
 
 // testElsewhere installs into another namespace, with another account of the controller, has zones and records go through
-// all faces there, and uninstalls again.
+// all components there, and uninstalls again.
 func testElsewhere(t *testing.T) {
 	overlay := overlayElsewhere(t, "../default")
 	defer kube.Kubectl(t, "", "delete", "-k", overlay, "--ignore-not-found", "--timeout=150s")
@@ -94,7 +94,7 @@ func testElsewhere(t *testing.T) {
 	f.waitServed("www.elsewhere.example.", "A")
 }
 
-// linesContaining gives the lines that hold a word, with their numbers.
+// linesContaining returns the lines that contain a word, with their numbers.
 func linesContaining(text, word string) string {
 	var lines []string
 	for i, line := range strings.Split(text, "\n") {

@@ -118,7 +118,7 @@ func (f *fixture) activeKey(ctx context.Context, owner string, role named.KeyRol
 	return key
 }
 
-// declareSteadily creates a record now and then, and gives what they are in DNS once the context ends.
+// declareSteadily creates a record every second, and sends what they are in DNS once the context ends.
 func (f *fixture) declareSteadily(ctx context.Context) <-chan []string {
 	out := make(chan []string, 1)
 	go func() {
@@ -211,7 +211,7 @@ func (f *fixture) waitRotated(name string, before *wire.Key) {
 	})
 }
 
-// podStates tells pods that were restarted from those that were not.
+// podStates returns a line for each pod that changes when the pod or a container is replaced.
 func (f *fixture) podStates() []string {
 	f.Helper()
 	var pods corev1.PodList

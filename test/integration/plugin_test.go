@@ -68,7 +68,7 @@ func (f *pluginTest) expectOutput(code int, pattern string, args ...string) stri
 	return stdout
 }
 
-// The plugin shows a zone in step, one that is changed behind the controller's back, and how that is put right.
+// The plugin shows a zone in sync, one that is changed behind the controller's back, and how that is put right.
 func TestPlugin(t *testing.T) {
 	kube.Isolated(t)
 	f := &pluginTest{newFixture(t, "plugin.example", 1, 1), buildPlugin(t)}

@@ -229,7 +229,7 @@ func (l *objectProblems) condition(conditions []metav1.Condition, kind string, s
 		"%s is %s %s (generation %d of %d): %s; want %s %s", kind, c.Status, c.Reason, c.ObservedGeneration, generation, c.Message, status, reason)
 }
 
-// verdict wants the conditions that a verdict leads to. Who lost is told to whom.
+// verdict wants the conditions that a verdict leads to. The loser's condition names the winner.
 func (l *objectProblems) verdict(conditions []metav1.Condition, v model.Verdict, generation int64) {
 	switch {
 	case v.Invalid:

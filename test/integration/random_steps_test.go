@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// kinds of steps, each as often as its weight says. A step that is not possible at the moment gives false.
+// randomKinds are the kinds of steps with their weights. A step that is not possible at the moment returns false.
 var randomKinds = []struct {
 	weight int
 	do     func(*randomWorld) bool

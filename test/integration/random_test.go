@@ -33,9 +33,9 @@ const (
 	randomSeed  = 1
 	randomSteps = 120
 	randomRound = 20
-	// convergeTimeout is how long everything may take to be in step after a round, a replaced pod included.
+	// convergeTimeout is how long everything may take to be in sync after a round, a replaced pod included.
 	convergeTimeout = 120 * time.Second
-	// slow is after how long a checkpoint tells what it waits for.
+	// slow is after how long a checkpoint logs what it waits for.
 	slow = 10 * time.Second
 )
 
@@ -46,7 +46,7 @@ type randomWorld struct {
 	seed     uint64
 	transfer *wire.Key
 	update   *wire.Key
-	objects   []*model.Object
+	objects  []*model.Object
 	zones    []*zoneState
 	// touched are the owner names whose declarations changed since the last checkpoint, frozen those that must not change
 	// until the next one.
@@ -57,7 +57,7 @@ type randomWorld struct {
 }
 
 // Random changes of everything at any moment, with servers and the controller killed in between: in the end every server
-// holds what an independent model says, every object tells so, and what others put into the zones is still there.
+// holds what an independent model says, every object reports it, and what others put into the zones is still there.
 func TestRandomChanges(t *testing.T) {
 	kube.Isolated(t)
 	w := newWorld(t)

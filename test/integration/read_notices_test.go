@@ -73,7 +73,7 @@ func (f *fixture) waitStreams(listeners int) {
 	})
 }
 
-// While somebody watches, the API server listens to what the servers tell, as the controller always does.
+// While somebody watches, the API server has a notification stream from each server, as the controller always has.
 func TestReadWatchListens(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "listen.example", 1, 1)
@@ -101,7 +101,7 @@ func TestReadWatchListens(t *testing.T) {
 	f.waitStreams(1)
 }
 
-// awaitEvent reads a watch until it tells of what is wanted.
+// awaitEvent reads a watch until an event is as wanted.
 func (f *fixture) awaitEvent(events watch.Interface, wanted func(*syncv1.SyncStatus) bool) {
 	f.Helper()
 	timeout := time.After(settleTimeout)

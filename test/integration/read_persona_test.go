@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// Only who may read the namespace is told anything about it.
+// Only who may read the namespace learns anything about it.
 func TestReadByPersona(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "persona.example", 1, 0)
@@ -101,7 +101,7 @@ func TestReadByPersona(t *testing.T) {
 }
 
 // testDirectRequests comes to the API server past kube-apiserver, which lets through only who may: our own server asks who somebody
-// is, and what he may, before it tells anything.
+// is, and what he may, before it answers.
 func (f *fixture) testDirectRequests(other string) {
 	f.Helper()
 	f.create(
@@ -146,7 +146,7 @@ func (f *fixture) testDirectRequests(other string) {
 	}
 }
 
-// directClient gives a way to ask the API server at the address of its pod.
+// directClient returns a function that sends requests to the API server's pod.
 func (f *fixture) directClient() (ask func(ctx context.Context, path string, header http.Header) (code int, said string, err error)) {
 	f.Helper()
 	roots := x509.NewCertPool()

@@ -127,7 +127,7 @@ func TestReadStatus(t *testing.T) {
 	})
 }
 
-// Who has just written an object is never told about the version before it.
+// Who has just written an object never reads the version before it.
 func TestReadYourWrites(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "fresh.example", 1, 1)
@@ -179,7 +179,7 @@ func TestReadWatch(t *testing.T) {
 		}
 		close(lines)
 	}()
-	// await reads lines until one is wanted, and tells whether one with part came before; none may have bad.
+	// await reads lines until one is wanted, and reports whether one with part came before; none may contain bad.
 	await := func(want, part, bad string) (seen bool) {
 		t.Helper()
 		timeout := time.After(2 * time.Minute)
@@ -238,7 +238,7 @@ func (f *fixture) keepStopping(pod string) (end func()) {
 	}
 }
 
-// A DNSEndpoint publishes in a zone of another namespace that lets it in, and each side is told of the other what it has
+// A DNSEndpoint publishes in a zone of another namespace that lets it in, and each side learns of the other what it has
 // to know: names and servers.
 func TestReadEndpoints(t *testing.T) {
 	kube.Isolated(t)

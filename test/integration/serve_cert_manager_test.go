@@ -112,7 +112,7 @@ func (k kustomization) deployment(t *testing.T, face string) *appsv1.Deployment 
 	return d
 }
 
-// parse reads a face's arguments as the face does.
+// parse reads a component's arguments as the component does.
 func (k kustomization) parse(t *testing.T, face string, add func(*pflag.FlagSet)) {
 	t.Helper()
 	container := k.deployment(t, face).Spec.Template.Spec.Containers[0]
@@ -127,7 +127,7 @@ func (k kustomization) parse(t *testing.T, face string, add func(*pflag.FlagSet)
 	}
 }
 
-// reads checks that a face is given the files of a Secret, and told to use them.
+// reads checks that a component mounts the files of a Secret and uses them.
 func (k kustomization) reads(t *testing.T, face, secret string) {
 	t.Helper()
 	pod, folder := k.deployment(t, face).Spec.Template.Spec, ""

@@ -133,7 +133,7 @@ func (f *fixture) waitBundlePublished(bundle []byte) {
 	})
 }
 
-// rollOverAuthority gives the authority a successor whose time to be trusted without signing is all but over, and waits until the
+// rollOverAuthority adds a successor whose time to be trusted without signing is almost over, and waits until the
 // servers have certificates of it. It returns the successor's certificate.
 func (f *fixture) rollOverAuthority() []byte {
 	f.Helper()
@@ -196,7 +196,7 @@ func (f *fixture) replaceAuthority(made time.Time) {
 	})
 }
 
-// waitServingCertificate waits until every replica of a face shows a certificate that this authority signed.
+// waitServingCertificate waits until every replica of a component shows a certificate that this authority signed.
 func (f *fixture) waitServingCertificate(face, port string, authority []byte) {
 	f.Helper()
 	roots := x509.NewCertPool()

@@ -26,7 +26,7 @@ type requestClients struct {
 	running sync.WaitGroup
 
 	mu       sync.Mutex
-	requests    map[string]int
+	requests map[string]int
 	failures []string
 }
 
@@ -79,7 +79,7 @@ func (l *requestClients) get(path string) func() error {
 	return func() error { return l.send(http.MethodGet, path, nil, http.StatusOK) }
 }
 
-// create sends an object; with ?dryRun=All it is judged by admission and not stored.
+// create sends an object; with ?dryRun=All admission reviews it and nothing is stored.
 func (l *requestClients) create(path string, object any) func() error {
 	body, err := json.Marshal(object)
 	if err != nil {
@@ -109,14 +109,14 @@ func (l *requestClients) send(method, path string, body []byte, want int) error 
 	return nil
 }
 
-// resumingWatcher follows a watch across its ends, as an informer does: from the last revision that it was told.
+// resumingWatcher resumes a watch that ends, as an informer does: from the last revision that it has read.
 type resumingWatcher struct {
 	*requestClients
 	path     string
 	revision string
 	// started counts the requests that it took.
 	started atomic.Int32
-	// seen gets the name and generation of each object that it was told of in step.
+	// seen gets the name and generation of each object that was reported in sync.
 	seen func(name string, generation int64)
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/openapi"
 )
 
-// While a DNS server answers nobody, what it serves is told at the deadline; what the API looks like is told at once.
+// While a DNS server answers nobody, reads of what it serves end at the deadline, and discovery answers at once.
 func TestServeDiscovery(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "discovery.example", 1, 0)

@@ -83,7 +83,7 @@ func (f *fixture) checkUndisturbed() {
 	}
 }
 
-// waitDiscoveryStale waits until kube-apiserver has noticed that it cannot tell any more what the API holds. It looks once a minute.
+// waitDiscoveryStale waits until kube-apiserver reports its discovery of the API as stale. It looks once a minute.
 func (f *fixture) waitDiscoveryStale() {
 	f.Helper()
 	l := newClients(f.T)

@@ -36,7 +36,7 @@ func TestServePriority(t *testing.T) {
 	}
 }
 
-// flowSchemaOf asks as a user and gives the UID of the FlowSchema, whether or not the user may have the answer.
+// flowSchemaOf sends a request as a user and returns the UID of the FlowSchema, whether or not the user may have the answer.
 func flowSchemaOf(t *testing.T, user, path string) string {
 	t.Helper()
 	config := rest.CopyConfig(kube.Config(t))

@@ -52,7 +52,7 @@ func TestServeRestart(t *testing.T) {
 	}
 }
 
-// startClients starts clients of every kind. seen is the latest generation of the record www that the watch has told of in step.
+// startClients starts clients of every kind. seen is the latest generation of the record www that the watch has reported in sync.
 func (f *fixture) startClients(ctx context.Context) (l *requestClients, w *resumingWatcher, seen *atomic.Int64) {
 	f.Helper()
 	l, seen = newClients(f.T), &atomic.Int64{}
@@ -82,7 +82,7 @@ func (f *fixture) startClients(ctx context.Context) (l *requestClients, w *resum
 // servedComponents are those that kube-apiserver calls.
 var servedComponents = []string{"apiserver", "webhook"}
 
-// twoReplicas makes the two faces highly available, as the component does.
+// twoReplicas makes the two components highly available, as the component does.
 func (f *fixture) twoReplicas() {
 	f.Helper()
 	kube.Kubectl(f, "", "apply", "-k", "manifests/overlays/ha", "--dry-run=server")
@@ -113,8 +113,8 @@ func (f *fixture) restartComponents() {
 	f.waitRollout()
 }
 
-// evictComponents has a pod of each face go as it does when its node is drained, and waits for its end: the budgets, of which each knows
-// the pods of its face, allow that one goes.
+// evictComponents evicts a pod of each component, as a drain of its node does, and waits for its end: the budgets, of which each knows
+// the pods of its component, allow one eviction.
 func (f *fixture) evictComponents() {
 	f.Helper()
 	for _, face := range servedComponents {
@@ -143,7 +143,7 @@ func (f *fixture) waitRollout() {
 	}
 }
 
-// componentPods are a face's pods, also those that are about to end.
+// componentPods returns a component's pods, terminating ones included.
 func (f *fixture) componentPods(ctx context.Context, face string) []corev1.Pod {
 	f.Helper()
 	var pods corev1.PodList

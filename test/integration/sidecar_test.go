@@ -46,7 +46,7 @@ func (f *fixture) sidecarAt(ip string, port uint16, instance string) bindcar.Ser
 	return bindcar.Server{Addr: netip.AddrPortFrom(addr, port), Namespace: f.namespace, Instance: instance}
 }
 
-// askSidecar gives the code that a sidecar answers to a token; its certificate is verified.
+// askSidecar returns the code that a sidecar answers to a token; its certificate is verified.
 func (f *fixture) askSidecar(at bindcar.Server, token string) int {
 	f.Helper()
 	options := bindcar.ClientOptions{Roots: f.roots}

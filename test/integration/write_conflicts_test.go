@@ -15,7 +15,7 @@ import (
 )
 
 // Declarations that exclude each other, which admission did not see because a selector brought them together: the older
-// is served, the younger is told who won, and follows when the winner is gone.
+// is served, the condition of the younger names it, and the younger follows when the winner is gone.
 func writeConflicts(f *fixture) {
 	late := *f
 	late.object = "losers-late"
@@ -57,7 +57,7 @@ func writeConflicts(f *fixture) {
 		`www.cut.losers.example. 3600 TXT "below"`, "late.losers.example. 3600 NS ns.example.net."))
 }
 
-// BIND answers NOERROR to data beside a CNAME and ignores it. The record is told what stands in its way, all others are
+// BIND answers NOERROR to data beside a CNAME and ignores it. The record's condition names the obstacle, all others are
 // served, and the record follows when the obstacle is gone.
 func writeForeignAlias(f *fixture) {
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
@@ -78,7 +78,7 @@ func writeForeignAlias(f *fixture) {
 	f.waitSameContent(settleTimeout, contains("taken.blocked.example. 3600 A 192.0.2.1", "busy.blocked.example. 3600 CNAME one.example.net."))
 }
 
-// BIND refuses a 101st type at a name. The record that asks for it is told in the server's words; what was in the same
+// BIND refuses a 101st type at a name. The record that asks for it gets the server's answer in its condition; what was in the same
 // batch is served.
 func writeRefusedAlone(f *fixture) {
 	var full []string

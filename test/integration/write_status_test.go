@@ -89,7 +89,7 @@ func writeSerialWraps(f *fixture) {
 	f.Logf("serial %d follows 4294967290", after)
 }
 
-// setSerialByHand gives the zone on a primary a serial by hand.
+// setSerialByHand sets the serial of the zone on a primary by hand.
 func (f *fixture) setSerialByHand(pod string, serial uint32) {
 	f.Helper()
 	servers, err := f.servers(f.Context())
@@ -105,7 +105,7 @@ func (f *fixture) setSerialByHand(pod string, serial uint32) {
 	f.updateByHand(pod, func(m *dns.Msg) { m.Insert([]dns.RR{rr}) })
 }
 
-// A record's Events tell whoever may read them when it was programmed and why it was not, once each.
+// A record's Events report when it was programmed and why it was not, once each.
 func writeEvents(f *fixture) {
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
 		f.updateByHand(pod, addRecords("taken.events.example. 300 CNAME elsewhere.example.net."))

@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// What reaches the servers, and what is told about it. All tests share two primaries and a secondary; each has a zone of
+// What reaches the servers, and what status and Events report. All tests share two primaries and a secondary; each has a zone of
 // its own there. Those that do harm to the servers come last.
 func TestWrite(t *testing.T) {
 	kube.Isolated(t)
