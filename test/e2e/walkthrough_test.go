@@ -30,20 +30,20 @@ func TestMainJobFirstZone(t *testing.T) {
 	c := kube.Client(t)
 
 	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=120s")
-	kube.Eventually(t, time.Minute, func(ctx context.Context) error { return firstZoneTold(ctx, c) })
-	servers := podAddresses(t, c, "dns-system")
+	kube.Eventually(t, time.Minute, func(ctx context.Context) error { return checkFirstZone(ctx, c) })
+	servers := serverAddresses(t, c, "dns-system")
 	if len(servers) != 2 {
 		t.Fatalf("%d pods, want 2", len(servers))
 	}
 	for _, server := range servers {
-		wantAddress(t, server, "www.test.example.com.", "192.0.2.1")
+		requireAddress(t, server, "www.test.example.com.", "192.0.2.1")
 	}
 	serial := kube.Kubectl(t, "", "-n", "dns-system", "get", "dnszone", "test-zone", "-o", "jsonpath={.status.serial}")
 
 	kube.Kubectl(t, "", "patch", "arecord", "www-test", "-n", "dns-system", "--type=merge", "-p", `{"spec":{"ipv4Address":"192.0.2.2"}}`)
 	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=120s")
 	for _, server := range servers {
-		wantAddress(t, server, "www.test.example.com.", "192.0.2.2")
+		requireAddress(t, server, "www.test.example.com.", "192.0.2.2")
 	}
 	kube.Eventually(t, time.Minute, func(context.Context) error {
 		if now := kube.Kubectl(t, "", "-n", "dns-system", "get", "dnszone", "test-zone", "-o", "jsonpath={.status.serial}"); now == serial {
@@ -54,7 +54,7 @@ func TestMainJobFirstZone(t *testing.T) {
 	logs := kube.Kubectl(t, "", "-n", "lockstep-system", "logs", "deployment/lockstep-controller")
 	for _, words := range []string{"nsupdate", "zone transfer"} {
 		if !strings.Contains(logs, words) {
-			t.Errorf("the controller's log does not tell of the %s", words)
+			t.Errorf("the controller's log does not mention the %s", words)
 		}
 	}
 
@@ -68,7 +68,7 @@ func TestMainJobFirstZone(t *testing.T) {
 			return fmt.Errorf("the zone still lists %v", zone.Status.Records)
 		}
 		for _, server := range servers {
-			if got := ask(t, server, "www.test.example.com."); got.Rcode != dns.RcodeNameError {
+			if got := queryAddress(t, server, "www.test.example.com."); got.Rcode != dns.RcodeNameError {
 				return fmt.Errorf("%s answers %s for a deleted record", server, dns.RcodeToString[got.Rcode])
 			}
 		}
@@ -76,8 +76,8 @@ func TestMainJobFirstZone(t *testing.T) {
 	})
 }
 
-// firstZoneTold checks what the zone and the record say of each other.
-func firstZoneTold(ctx context.Context, c client.Client) error {
+// checkFirstZone checks the status of the zone and of the record.
+func checkFirstZone(ctx context.Context, c client.Client) error {
 	zone, record := &v1beta1.DNSZone{}, &v1beta1.ARecord{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "dns-system", Name: "test-zone"}, zone); err != nil {
 		return err
@@ -110,7 +110,7 @@ func firstZoneTold(ctx context.Context, c client.Client) error {
 	return errors.Join(errs...)
 }
 
-func podAddresses(t *testing.T, c client.Client, namespace string) []string {
+func serverAddresses(t *testing.T, c client.Client, namespace string) []string {
 	t.Helper()
 	var pods corev1.PodList
 	if err := c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": "bind9"}); err != nil {
@@ -123,7 +123,7 @@ func podAddresses(t *testing.T, c client.Client, namespace string) []string {
 	return addresses
 }
 
-func ask(t *testing.T, server, name string) *dns.Msg {
+func queryAddress(t *testing.T, server, name string) *dns.Msg {
 	t.Helper()
 	m := new(dns.Msg)
 	m.SetQuestion(name, dns.TypeA)
@@ -134,9 +134,9 @@ func ask(t *testing.T, server, name string) *dns.Msg {
 	return reply
 }
 
-func wantAddress(t *testing.T, server, name, address string) {
+func requireAddress(t *testing.T, server, name, address string) {
 	t.Helper()
-	reply := ask(t, server, name)
+	reply := queryAddress(t, server, name)
 	if len(reply.Answer) != 1 || !reply.Authoritative {
 		t.Errorf("%s answers %v (authoritative: %t) for %s, want %s", server, reply.Answer, reply.Authoritative, name, address)
 		return

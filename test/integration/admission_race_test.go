@@ -61,7 +61,7 @@ func (f *fixture) waitOneWinner(records []v1beta1.Record) {
 			c := meta.FindStatusCondition(record.GetRecordStatus().Conditions, "Accepted")
 			switch {
 			case c == nil:
-				return fmt.Errorf("%s is not told yet", record.GetName())
+				return fmt.Errorf("%s has no condition yet", record.GetName())
 			case c.Status == metav1.ConditionTrue:
 				won++
 			case c.Reason != "Conflict":

@@ -354,7 +354,7 @@ func (f *fixture) waitDuplicate(names ...string) (found string) {
 				return nil
 			}
 		}
-		return errors.New("no zone is told that it is a duplicate")
+		return errors.New("no zone reports that it is a duplicate")
 	})
 	return found
 }

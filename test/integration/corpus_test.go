@@ -56,18 +56,18 @@ func TestAdmissionCorpus(t *testing.T) {
 	for _, o := range world {
 		f.create(o)
 	}
-	told := &warningLog{}
+	warnings := &warningLog{}
 	config := rest.CopyConfig(kube.Config(t))
-	config.WarningHandler = told
+	config.WarningHandler = warnings
 	c := client.WithFieldValidation(kube.ClientAs(t, config), "Strict")
-	f.worldKnown(c, told, cases)
+	f.worldKnown(c, warnings, cases)
 	for _, test := range cases {
-		t.Run(test.Name, func(t *testing.T) { checkCorpusCase(t, c, told, f.namespace, test) })
+		t.Run(test.Name, func(t *testing.T) { checkCorpusCase(t, c, warnings, f.namespace, test) })
 	}
 }
 
 // worldKnown waits until the webhook's caches have the world: until those cases come out right that need something of it.
-func (f *fixture) worldKnown(c client.Client, told *warningLog, cases []corpus.Case) {
+func (f *fixture) worldKnown(c client.Client, warnings *warningLog, cases []corpus.Case) {
 	f.Helper()
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		for _, test := range cases {
@@ -75,7 +75,7 @@ func (f *fixture) worldKnown(c client.Client, told *warningLog, cases []corpus.C
 				continue
 			}
 			refusal := refusalOf(c.Create(ctx, test.Object(f.namespace, runtime.DeepCopyJSON(test.Spec)), client.DryRunAll))
-			if problems := test.Outcome(refusal, told.take()); len(problems) > 0 {
+			if problems := test.Outcome(refusal, warnings.take()); len(problems) > 0 {
 				return fmt.Errorf("%s: %s", test.Name, problems[0])
 			}
 		}
@@ -83,17 +83,17 @@ func (f *fixture) worldKnown(c client.Client, told *warningLog, cases []corpus.C
 	})
 }
 
-func checkCorpusCase(t *testing.T, c client.Client, told *warningLog, namespace string, test corpus.Case) {
+func checkCorpusCase(t *testing.T, c client.Client, warnings *warningLog, namespace string, test corpus.Case) {
 	t.Helper()
 	object := test.Object(namespace, runtime.DeepCopyJSON(test.Spec))
-	told.take()
+	warnings.take()
 	var refusal string
 	if test.OldSpec == nil {
 		refusal = refusalOf(c.Create(t.Context(), object, client.DryRunAll))
 	} else {
-		refusal = dryUpdate(t, c, told, object, test)
+		refusal = dryUpdate(t, c, warnings, object, test)
 	}
-	for _, problem := range test.Outcome(refusal, told.take()) {
+	for _, problem := range test.Outcome(refusal, warnings.take()) {
 		t.Error(problem)
 	}
 	if refusal == "" {
@@ -104,7 +104,7 @@ func checkCorpusCase(t *testing.T, c client.Client, told *warningLog, namespace 
 }
 
 // dryUpdate makes an object of the old specification, and asks for the update to the new one.
-func dryUpdate(t *testing.T, c client.Client, told *warningLog, object *unstructured.Unstructured, test corpus.Case) string {
+func dryUpdate(t *testing.T, c client.Client, warnings *warningLog, object *unstructured.Unstructured, test corpus.Case) string {
 	t.Helper()
 	// A name of its own for each case: the controller may hold a deleted object for a moment.
 	old := test.Object(object.GetNamespace(), runtime.DeepCopyJSON(test.OldSpec))
@@ -122,7 +122,7 @@ func dryUpdate(t *testing.T, c client.Client, told *warningLog, object *unstruct
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
 			return err
 		}
-		told.take()
+		warnings.take()
 		update := old.DeepCopy()
 		update.Object["spec"] = runtime.DeepCopyJSON(test.Spec)
 		if err := c.Update(t.Context(), update, client.DryRunAll); err != nil {

@@ -69,7 +69,7 @@ func (f *fixture) waitProgrammed(e *v1alpha1.DNSEndpoint, zones map[string][]str
 			got[z.Name] = slices.Sorted(slices.Values(z.RRsets))
 		}
 		if fmt.Sprint(got) != fmt.Sprint(zones) {
-			return fmt.Errorf("status.zones tell of %v, want %v", got, zones)
+			return fmt.Errorf("status.zones lists %v, want %v", got, zones)
 		}
 		if e.Status.ObservedGeneration != e.Generation || !controllerutil.ContainsFinalizer(e, v1beta1.Finalizer) {
 			return fmt.Errorf("observedGeneration %d of %d, finalizers %v", e.Status.ObservedGeneration, e.Generation, e.Finalizers)

@@ -25,7 +25,7 @@ import (
 )
 
 // settleTimeout is how long a change may take to be on every server before a test calls it lost.
-const settleTimeout = time.Minute
+const settleTimeout = 2 * time.Minute
 
 // fixture is one zone on servers of its own, in a namespace of its own.
 type fixture struct {

@@ -42,7 +42,7 @@ func TestFleetGlobalCluster(t *testing.T) {
 	if s := cluster.Status; s.InstanceCount != 2 || s.ReadyInstances != 2 {
 		t.Errorf("status %+v", s)
 	}
-	t.Run("each user is told of its own", func(t *testing.T) { testSeesOnlyItsOwn(t, f, users[0], cluster.Name) })
+	t.Run("each user sees only its own", func(t *testing.T) { testSeesOnlyItsOwn(t, f, users[0], cluster.Name) })
 }
 
 // testSeesOnlyItsOwn checks that who may view a namespace with a zone on a global cluster learns nothing of the cluster's other
@@ -75,11 +75,11 @@ func testSeesOnlyItsOwn(t *testing.T, f, user *fixture, cluster string) {
 	} {
 		out, _ := as("user", user.namespace, args...) // some end with an error, and its text counts
 		if strings.Contains(out, "two.global") || strings.Contains(out, "kind: Bind9GlobalCluster") {
-			t.Errorf("who views one namespace is told by %v:\n%s", args, out)
+			t.Errorf("who views one namespace sees by %v:\n%s", args, out)
 		}
 		for _, space := range []string{user.namespace, f.namespace} {
 			if out, err := as("nobody", space, args...); err == nil || !strings.Contains(out, "orbidden") {
-				t.Errorf("nobody is told by %v: %v %s", args, err, out)
+				t.Errorf("nobody sees by %v: %v %s", args, err, out)
 			}
 		}
 		if out, err := as("user", f.namespace, args...); err == nil || !strings.Contains(out, "orbidden") {
@@ -88,6 +88,6 @@ func testSeesOnlyItsOwn(t *testing.T, f, user *fixture, cluster string) {
 	}
 	if out, err := as("operator", f.namespace, "get", "syncstatus", "bind9globalcluster."+cluster, "-o", "yaml"); err != nil ||
 		!strings.Contains(out, "one.global.example") || !strings.Contains(out, "two.global.example") || strings.Contains(out, user.namespace) {
-		t.Errorf("who runs the servers is told (%v):\n%s", err, out)
+		t.Errorf("who runs the servers sees (%v):\n%s", err, out)
 	}
 }

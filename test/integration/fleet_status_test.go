@@ -73,7 +73,7 @@ func TestFleetSidecarStopped(t *testing.T) {
 	waitConditions(f, startTimeout, instance, instanceConditions, "Ready False BindcarUnreachable: No pods are ready",
 		"Pod-0 False BindcarUnreachable: Pod dns-primary-0-0 cannot connect to Bindcar API")
 	if s := instance.Status; s.Ready || s.FailureReason != "" || s.Phase != v1beta1.PhaseCreating {
-		t.Errorf("what passes is told as a failure: %+v", s.LifecycleStatus)
+		t.Errorf("a transient problem is reported as a failure: %+v", s.LifecycleStatus)
 	}
 	waitConditions(f, settleTimeout, cluster, clusterConditions, "Ready False BindcarUnreachable: No instances are ready",
 		"Bind9Instance-0 False BindcarUnreachable: Instance dns-primary-0 is not ready (0/1 pods): No pods are ready")

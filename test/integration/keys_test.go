@@ -48,7 +48,7 @@ func TestKeyRotation(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(f.Context())
 	defer cancel()
-	told := f.zoneMessages(ctx)
+	reported := f.zoneMessages(ctx)
 	records, foreign := f.declareSteadily(ctx), f.updateSteadily(ctx)
 
 	fresh := map[named.KeyRole]*wire.Key{}
@@ -78,7 +78,7 @@ func TestKeyRotation(t *testing.T) {
 	lines, updates := <-records, <-foreign
 	f.Logf("%d records were declared and %d updates sent meanwhile", len(lines), len(updates))
 	f.waitSameContent(startTimeout, passesBoth(contains(lines...), contains(updates...)))
-	for _, m := range <-told {
+	for _, m := range <-reported {
 		if strings.Contains(m, "key") || strings.Contains(m, "BADKEY") || strings.Contains(m, "signature") || strings.Contains(m, "REFUSED") {
 			f.Errorf("meanwhile the zone said %q", m)
 		}
@@ -290,7 +290,7 @@ func (f *fixture) waitRotationReported(want map[string]bool) {
 			}
 			r := i.Status.RNDCKeyRotation
 			if r == nil || r.CreatedAt == nil || r.LastRotatedAt == nil || r.RotationCount != 1 || (r.RotateAt != nil) != due {
-				return fmt.Errorf("%s tells of the rotation %+v", name, r)
+				return fmt.Errorf("%s reports the rotation %+v", name, r)
 			}
 		}
 		return nil
@@ -311,7 +311,7 @@ func (f *fixture) testNamesakeRefused() {
 
 // zoneMessages collects what the zone's Ready condition says until the context ends.
 func (f *fixture) zoneMessages(ctx context.Context) <-chan []string {
-	told := make(chan []string, 1)
+	reported := make(chan []string, 1)
 	go func() {
 		var messages []string
 		zone := &v1beta1.DNSZone{}
@@ -324,7 +324,7 @@ func (f *fixture) zoneMessages(ctx context.Context) <-chan []string {
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
-		told <- messages
+		reported <- messages
 	}()
-	return told
+	return reported
 }

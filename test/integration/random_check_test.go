@@ -196,13 +196,13 @@ func endpointProblems(e *v1alpha1.DNSEndpoint, outcomes []outcome) []string {
 	}
 	l.condition(s.Conditions, "Accepted", accepted, "", e.Generation)
 	l.condition(s.Conditions, "Programmed", programmed, "", e.Generation)
-	var told []string
+	var listed []string
 	for _, z := range s.Zones {
-		told = append(told, z.RRsets...)
+		listed = append(listed, z.RRsets...)
 	}
-	slices.Sort(told)
+	slices.Sort(listed)
 	slices.Sort(rrsets)
-	l.want(slices.Equal(told, rrsets), "status.zones tell %v, want %v", told, rrsets)
+	l.want(slices.Equal(listed, rrsets), "status.zones lists %v, want %v", listed, rrsets)
 	return l.all
 }
 
@@ -237,7 +237,7 @@ func (l *objectProblems) verdict(conditions []metav1.Condition, v model.Verdict,
 	case v.Winner != nil:
 		l.condition(conditions, "Accepted", metav1.ConditionFalse, "Conflict", generation)
 		if c := meta.FindStatusCondition(conditions, "Accepted"); c != nil && v.Winner.By != nil {
-			l.want(strings.Contains(c.Message, v.Winner.By.Name), "it is not told that it lost to %s: %s", v.Winner.By, c.Message)
+			l.want(strings.Contains(c.Message, v.Winner.By.Name), "its condition does not name the winner %s: %s", v.Winner.By, c.Message)
 		}
 	case v.Blocked:
 		l.condition(conditions, "Accepted", metav1.ConditionTrue, "", generation)

@@ -167,12 +167,12 @@ func (w *randomWorld) checkpoint() {
 			w.pause(z, false)
 		}
 	}
-	began, told := time.Now(), time.Now()
+	began, logged := time.Now(), time.Now()
 	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
 		problems, err := w.problems(ctx)
-		if time.Since(told) > slow {
-			told = time.Now()
-			w.Logf("not in step for %s: %v\n%s", told.Sub(began).Round(time.Second), err, strings.Join(problems, "\n"))
+		if time.Since(logged) > slow {
+			logged = time.Now()
+			w.Logf("not in sync for %s: %v\n%s", logged.Sub(began).Round(time.Second), err, strings.Join(problems, "\n"))
 		}
 		if err != nil {
 			return err
@@ -187,8 +187,8 @@ func (w *randomWorld) checkpoint() {
 	for _, z := range w.zones {
 		z.frozen = false
 	}
-	w.logStep("in step after %s", time.Since(began).Round(time.Millisecond))
-	w.Logf("%s: %d objects in step %s after the last change", time.Since(w.began).Round(time.Second), len(w.objects), time.Since(began).Round(time.Millisecond))
+	w.logStep("in sync after %s", time.Since(began).Round(time.Millisecond))
+	w.Logf("%s: %d objects in sync %s after the last change", time.Since(w.began).Round(time.Second), len(w.objects), time.Since(began).Round(time.Millisecond))
 }
 
 // fallback are the addresses that name servers without one get: those of the primaries' Services.

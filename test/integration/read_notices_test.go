@@ -115,7 +115,7 @@ func (f *fixture) awaitEvent(events watch.Interface, wanted func(*syncv1.SyncSta
 				return
 			}
 		case <-timeout:
-			f.Fatal("the watch never tells of it")
+			f.Fatal("the watch never shows it")
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestReadStatus(t *testing.T) {
 	for i, role := range []string{"Primary", "Secondary"} {
 		row := s.Servers[i]
 		if row.Role != role || row.State != syncv1.StateInSync || row.Serial == nil || row.RTT == nil || !row.Authoritative || !row.PodReady {
-			t.Errorf("row %d: %+v, want a %s in step with its evidence", i, row, role)
+			t.Errorf("row %d: %+v, want a %s in sync with its evidence", i, row, role)
 		}
 	}
 	if s.Zone != "read.example" || s.ObjectRef.Kind != "ARecord" || s.ResourceVersion == "" || s.ObservedAt == nil {
@@ -91,7 +91,7 @@ func TestReadStatus(t *testing.T) {
 		out := kube.Kubectl(t, "", "explain", "syncstatus.servers")
 		for _, want := range []string{"Divergent", "serialLag", "rtt", "authoritative"} {
 			if !strings.Contains(out, want) {
-				t.Errorf("kubectl explain does not tell about %s:\n%s", want, out)
+				t.Errorf("kubectl explain does not mention %s:\n%s", want, out)
 			}
 		}
 	})
@@ -141,14 +141,14 @@ func TestReadYourWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.ObjectRef.Generation < record.Generation || s.RRsets[0].Rdata[0] != record.Spec.IPv4Addresses[0] {
-			t.Fatalf("asked after generation %d, told about %d with %v", record.Generation, s.ObjectRef.Generation, s.RRsets)
+			t.Fatalf("read after generation %d was written: %d with %v", record.Generation, s.ObjectRef.Generation, s.RRsets)
 		}
 		began := time.Now()
 		s = f.waitInSync("arecord.www", 2)
 		if s.ObjectRef.Generation != record.Generation {
-			t.Fatalf("in step with generation %d, want %d", s.ObjectRef.Generation, record.Generation)
+			t.Fatalf("in sync with generation %d, want %d", s.ObjectRef.Generation, record.Generation)
 		}
-		t.Logf("in step %s after it was asked for", time.Since(began).Round(time.Millisecond))
+		t.Logf("in sync %s after the read", time.Since(began).Round(time.Millisecond))
 	}
 }
 
@@ -275,7 +275,7 @@ func TestReadEndpoints(t *testing.T) {
 	} else {
 		for pod, server := range addresses {
 			if got, err := queryRdata(server, "www.endpoints.example.", dns.TypeA); err != nil || len(got) != 1 || got[0] != "192.0.2.2" {
-				t.Errorf("in step, and %s answers %v (%v)", pod, got, err)
+				t.Errorf("in sync, and %s answers %v (%v)", pod, got, err)
 			}
 		}
 	}
@@ -292,13 +292,13 @@ func TestReadEndpoints(t *testing.T) {
 			return err
 		})
 		if !strings.Contains(list, "dnsendpoint.storefront") || regexp.MustCompile(`dnszone|\bmain\b`).MatchString(list) {
-			t.Errorf("a reader of the endpoint's namespace is told:\n%s", list)
+			t.Errorf("a reader of the endpoint's namespace sees:\n%s", list)
 		}
 		if out, err := kube.TryKubectl(t, "", "--as", "keeper", "-n", f.namespace, "get", "syncstatus"); err == nil || !strings.Contains(out, "orbidden") {
 			t.Errorf("a reader of the endpoint's namespace may read that of the zone: %v %s", err, out)
 		}
 		if all := f.kubectl("get", "syncstatus", "-o", "yaml"); strings.Contains(all, "storefront") || strings.Contains(all, shop) {
-			t.Errorf("the zone's namespace is told about the endpoint's object:\n%s", all)
+			t.Errorf("the zone's namespace sees the endpoint's object:\n%s", all)
 		}
 	})
 	t.Run("no zone", func(t *testing.T) {

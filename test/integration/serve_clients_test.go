@@ -211,7 +211,7 @@ func (w *resumingWatcher) takeEvent(e watchedEvent) error {
 		return err
 	}
 	if e.Type == "ERROR" {
-		return fmt.Errorf("told of an error: %s", e.Object)
+		return fmt.Errorf("the watch got an error: %s", e.Object)
 	}
 	w.revision = o.Metadata.ResourceVersion
 	if o.Status.InSync {

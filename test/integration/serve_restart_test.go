@@ -42,7 +42,7 @@ func TestServeRestart(t *testing.T) {
 		change(f, record, func(r *v1beta1.ARecord) { r.Spec.TTL = new(int64(300 + record.Generation)) })
 		kube.Eventually(t, settleTimeout, func(context.Context) error {
 			if got := seen.Load(); got < record.Generation {
-				return fmt.Errorf("the watch has told of generation %d, not yet of %d", got, record.Generation)
+				return fmt.Errorf("the watch has shown generation %d, not yet of %d", got, record.Generation)
 			}
 			return nil
 		})
