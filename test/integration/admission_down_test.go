@@ -62,7 +62,7 @@ func (f *fixture) down() {
 func scaleWebhook(t testing.TB, replicas int) {
 	t.Helper()
 	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-webhook", fmt.Sprintf("--replicas=%d", replicas))
-	kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=120s")
+	kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=300s")
 }
 
 // failsClosed checks that nothing is stored without a review.

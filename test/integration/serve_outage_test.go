@@ -161,6 +161,6 @@ func (f *fixture) deleteNamespaceInOutage() (name string) {
 func (f *fixture) waitNamespaceGone(namespace string) {
 	f.Helper()
 	began := time.Now()
-	kube.Kubectl(f, "", "wait", "--for=delete", "namespace/"+namespace, "--timeout=120s")
+	kube.Kubectl(f, "", "wait", "--for=delete", "namespace/"+namespace, "--timeout=300s")
 	f.Logf("gone after another %s", time.Since(began).Round(100*time.Millisecond))
 }

@@ -139,7 +139,7 @@ func (f *fixture) evictComponents() {
 func (f *fixture) waitRollout() {
 	f.Helper()
 	for _, face := range servedComponents {
-		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-"+face, "--timeout=120s")
+		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-"+face, "--timeout=300s")
 	}
 }
 
