@@ -1,4 +1,4 @@
-// Package manifests holds what of the installation the program itself needs to know.
+// Package manifests embeds the parts of the installation that the program itself needs.
 package manifests
 
 import (
@@ -9,7 +9,7 @@ import (
 //go:embed crds/*_*.yaml
 var files embed.FS
 
-// Definitions are the CustomResourceDefinitions of the stored kinds, as they are installed, one file each.
+// Definitions returns the CustomResourceDefinitions of the stored kinds, as they are installed, one file each.
 func Definitions() fs.FS {
 	crds, err := fs.Sub(files, "crds")
 	if err != nil {
