@@ -20,11 +20,14 @@ import (
 // While no webhook answers, specifications of records and zones cannot change, and everything else goes on: other kinds,
 // status, finalizers, deletion. What is stored without marks gets them from the controller.
 func TestAdmissionDown(t *testing.T) {
-	kube.Disruptive(t)
-	f := newAdmission(t)
-	record := f.aRecord("www", "www", "192.0.2.1")
-	record.Finalizers = []string{"example.com/held"}
-	f.create(record)
+	var f *fixture
+	var record *v1beta1.ARecord
+	kube.Disruptive(t, func() {
+		f = newAdmission(t)
+		record = f.aRecord("www", "www", "192.0.2.1")
+		record.Finalizers = []string{"example.com/held"}
+		f.create(record)
+	})
 	f.down()
 	t.Run("fails closed", func(t *testing.T) { f.failsClosed(t, record) })
 	t.Run("holds up nothing else", func(t *testing.T) { f.goesOn(t, record) })

@@ -361,8 +361,8 @@ func (f *fixture) waitDuplicate(names ...string) (found string) {
 
 // Deleting the authority's Secret makes a new authority beside the old one, and no call fails meanwhile.
 func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
-	kube.Disruptive(t)
-	f := newAdmission(t)
+	var f *fixture
+	kube.Disruptive(t, func() { f = newAdmission(t) })
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: certs.SecretName}}
 	if err := f.client.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)

@@ -24,6 +24,8 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
+func TestMain(m *testing.M) { kube.Main(m) }
+
 // settleTimeout is how long a change may take to be on every server before a test calls it lost.
 const settleTimeout = 2 * time.Minute
 

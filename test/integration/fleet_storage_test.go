@@ -23,21 +23,13 @@ const nodeHere = "lockstep"
 
 // A persistent volume outlives its pod: a new one answers from it at once, without the controller.
 func TestFleetStorage(t *testing.T) {
-	kube.Disruptive(t)
 	dir := t.TempDir()
-	f := newFleet(t)
-	class := f.namespace
-	f.localVolume(class, dir)
-	instance := f.instance("kept", v1beta1.RolePrimary, 1)
-	instance.Labels = map[string]string{"side": "kept"}
-	instance.Spec.Storage = &v1beta1.StorageConfig{StorageType: v1beta1.StoragePersistentVolumeClaim,
-		PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimConfig{Size: "10Mi", StorageClassName: &class}}
-	zone := f.dnsZone("main", "kept.example")
-	zone.Spec.ClusterRef = ""
-	zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: instance.Labels}}}
-	f.create(instance, zone, f.aRecord("www", "www", "192.0.2.1"))
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
-	f.waitServed("www.kept.example.", "A", "192.0.2.1")
+	var f *fixture
+	var instance *v1beta1.Bind9Instance
+	kube.Disruptive(t, func() {
+		f = newFleet(t)
+		instance = f.createOnVolume(dir)
+	})
 	if found, err := filepath.Glob(filepath.Join(dir, "zones", "*")); err != nil || len(found) == 0 {
 		t.Errorf("the volume holds %q: %v", found, err)
 	}
@@ -106,6 +98,24 @@ func TestFleetStorage(t *testing.T) {
 		return nil
 	})
 	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+}
+
+// createOnVolume creates an instance with a volume in a directory of this machine, and a zone of one record on it.
+func (f *fixture) createOnVolume(dir string) *v1beta1.Bind9Instance {
+	f.Helper()
+	class := f.namespace
+	f.localVolume(class, dir)
+	instance := f.instance("kept", v1beta1.RolePrimary, 1)
+	instance.Labels = map[string]string{"side": "kept"}
+	instance.Spec.Storage = &v1beta1.StorageConfig{StorageType: v1beta1.StoragePersistentVolumeClaim,
+		PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimConfig{Size: "10Mi", StorageClassName: &class}}
+	zone := f.dnsZone("main", "kept.example")
+	zone.Spec.ClusterRef = ""
+	zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: instance.Labels}}}
+	f.create(instance, zone, f.aRecord("www", "www", "192.0.2.1"))
+	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+	f.waitServed("www.kept.example.", "A", "192.0.2.1")
+	return instance
 }
 
 // localVolume makes a volume of a storage class of its own from a directory of the cluster's only node, this machine.

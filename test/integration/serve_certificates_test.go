@@ -31,10 +31,8 @@ import (
 // The authority's Secret is deleted, spoilt, and rolled over while clients ask through the APIService and the webhooks: no
 // request fails. Bundles that somebody changes come back.
 func TestServeCertificates(t *testing.T) {
-	kube.Disruptive(t)
-	f := newFixture(t, "certificates.example", 1, 0)
-	f.create(f.aRecord("www", "www", "192.0.2.1"))
-	f.waitInSync("arecord.www", 1)
+	var f *fixture
+	kube.Disruptive(t, func() { f = newServedRecord(t, "certificates.example") })
 
 	ctx, stop := context.WithCancel(t.Context())
 	l, _, _ := f.startClients(ctx)

@@ -24,14 +24,12 @@ import (
 // While no replica of the API server runs, everything is as docs/outages.md says. That Lockstep can be uninstalled meanwhile
 // is shown by TestMainJobUninstallWithoutController.
 func TestServeOutage(t *testing.T) {
-	kube.Disruptive(t)
-	f := newFixture(t, "outage.example", 1, 0)
+	var f *fixture
+	kube.Disruptive(t, func() { f = newServedRecord(t, "outage.example") })
 	defer func() {
 		kube.Kubectl(t, "", "apply", "-k", overlay)
 		f.scaleAPIServer(1)
 	}()
-	f.create(f.aRecord("www", "www", "192.0.2.1"))
-	f.waitInSync("arecord.www", 1)
 	f.scaleAPIServer(0)
 
 	f.runSub("others are not disturbed", func(f *fixture) {
@@ -63,6 +61,15 @@ func TestServeOutage(t *testing.T) {
 		f.scaleAPIServer(1)
 		f.waitNamespaceGone(name)
 	})
+}
+
+// newServedRecord is a fixture with one server and the record www in sync.
+func newServedRecord(t *testing.T, zone string) *fixture {
+	t.Helper()
+	f := newFixture(t, zone, 1, 0)
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitInSync("arecord.www", 1)
+	return f
 }
 
 // checkUndisturbed looks at what has nothing to do with the API, as somebody does whose kubectl remembers nothing of the cluster.

@@ -23,11 +23,9 @@ const budgets = "manifests/components/high-availability/disruption-budgets.yaml"
 // Replicas come and go, by upgrades and by evictions, while clients ask and watch: no request fails, and a watch goes on
 // where it was. A single replica that is replaced is no exception.
 func TestServeRestart(t *testing.T) {
-	kube.Disruptive(t)
-	f := newFixture(t, "restart.example", 1, 0)
+	var f *fixture
+	kube.Disruptive(t, func() { f = newServedRecord(t, "restart.example") })
 	record := f.aRecord("www", "www", "192.0.2.1")
-	f.create(record)
-	f.waitInSync("arecord.www", 1)
 	defer f.oneReplica()
 
 	ctx, stop := context.WithCancel(t.Context())

@@ -21,7 +21,7 @@ const overlay = "manifests/overlays/default"
 
 // Everything goes, with zones and records present, and so do the namespaces that held them.
 func TestMainJobUninstall(t *testing.T) {
-	kube.Disruptive(t)
+	kube.Disruptive(t, nil)
 	f := newFixture(t, "uninstall.example", 1, 1)
 	f.requireAlone()
 	defer reinstall(t)
@@ -51,7 +51,7 @@ func TestMainJobUninstall(t *testing.T) {
 // Without a controller the deletion waits for the command of docs/uninstall.md, and a namespace with it. That the API server is
 // away as well changes nothing.
 func TestMainJobUninstallWithoutController(t *testing.T) {
-	kube.Disruptive(t)
+	kube.Disruptive(t, nil)
 	f := newFixture(t, "uninstall.example", 1, 0)
 	f.requireAlone()
 	defer reinstall(t)

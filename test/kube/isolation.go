@@ -2,9 +2,11 @@ package kube
 
 import (
 	"flag"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 var disruptive = flag.Bool("disruptive", false, "run the tests that disturb the whole cluster, one after the other, instead of all others")
@@ -27,14 +29,49 @@ func Isolated(t *testing.T) {
 }
 
 // Disruptive declares that a test disturbs all others, because it stops or removes a component, replaces the certificate
-// authority or changes a node, and installs Lockstep. The test runs alone, and only with the flag -disruptive.
-func Disruptive(t *testing.T) {
+// authority or changes a node, and installs Lockstep. The test runs alone, and only with the flag -disruptive. What it does
+// in prepare disturbs nobody: the preparations of all tests run at the same time, and then one test after the other goes on.
+// Tests without a preparation run before all others.
+func Disruptive(t *testing.T, prepare func()) {
 	t.Helper()
 	if !*disruptive {
 		t.Skip("a disruptive test; it runs with -disruptive")
 	}
 	declared.Store(t.Name(), true)
-	install(t)
+	if prepare == nil {
+		install(t)
+		return
+	}
+	preparations.Add(1)
+	t.Parallel() // returns after all tests of the package were here
+	func() {
+		defer preparations.Done()
+		install(t)
+		prepare()
+	}()
+	preparations.Wait()
+	alone.Lock()
+	began := time.Now()
+	t.Cleanup(func() {
+		t.Logf("%s ran alone for %s", t.Name(), time.Since(began).Round(time.Second))
+		alone.Unlock()
+	})
+}
+
+var (
+	preparations sync.WaitGroup
+	alone        sync.Mutex
+)
+
+// Main runs the tests of a package that has disruptive ones: all of them prepare at the same time, however many there are.
+func Main(m *testing.M) {
+	flag.Parse()
+	if *disruptive {
+		if err := flag.Set("test.parallel", "100"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
 }
 
 // requireDeclared fails a test that has declared neither, so that none can forget to.
