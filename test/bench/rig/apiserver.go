@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -41,7 +42,7 @@ func (r *Rig) RestartAPIServer(ctx context.Context) error {
 			return err
 		}
 		for _, p := range pods {
-			if old[p.Name] || !podReady(&p) {
+			if old[p.Name] || !status.PodReady(&p) {
 				return fmt.Errorf("pod %s is not a new one that is ready", p.Name)
 			}
 		}

@@ -2,12 +2,12 @@ package rig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
@@ -44,15 +44,12 @@ func CheckAnswer(ctx context.Context, server netip.AddrPort, name, address strin
 // took.
 func (r *Rig) WaitAnswered(ctx context.Context, name, address string) (time.Duration, error) {
 	began := time.Now()
-	done := make(chan error, len(r.Servers))
+	group := &errgroup.Group{}
 	for _, server := range r.Servers {
-		go func() {
-			done <- PollUntil(ctx, time.Minute, time.Millisecond, func() error { return CheckAnswer(ctx, server, name, address) })
-		}()
+		group.Go(func() error {
+			return PollUntil(ctx, time.Minute, time.Millisecond, func() error { return CheckAnswer(ctx, server, name, address) })
+		})
 	}
-	var errs []error
-	for range r.Servers {
-		errs = append(errs, <-done)
-	}
-	return time.Since(began), errors.Join(errs...)
+	err := group.Wait()
+	return time.Since(began), err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -93,7 +94,7 @@ func (r *Rig) findServers(ctx context.Context) error {
 	r.Servers, r.pods = nil, pods.Items
 	for _, pod := range pods.Items {
 		address, err := netip.ParseAddr(pod.Status.PodIP)
-		if err != nil || !podReady(&pod) {
+		if err != nil || !status.PodReady(&pod) {
 			return fmt.Errorf("pod %s is not ready", pod.Name)
 		}
 		r.Servers = append(r.Servers, netip.AddrPortFrom(address, named.Port))
@@ -105,15 +106,6 @@ func (r *Rig) findServers(ctx context.Context) error {
 		return fmt.Errorf("%d of 3 servers have a pod", len(r.Servers))
 	}
 	return errors.Join(r.readKey(ctx, named.KeyUpdate, &r.Update), r.readKey(ctx, named.KeyTransfer, &r.Transfer))
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 func (r *Rig) readKey(ctx context.Context, role named.KeyRole, key **wire.Key) error {

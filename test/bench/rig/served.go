@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
@@ -46,27 +48,16 @@ func (r *Rig) FollowZone(ctx context.Context, zone string, want []Address) (*Fol
 
 // WaitServed waits until every server serves all that is wanted, and returns when the last of them was seen to.
 func (f *Follower) WaitServed(ctx context.Context, limit time.Duration) (time.Time, error) {
-	type outcome struct {
-		at  time.Time
-		err error
+	at := make([]time.Time, len(f.views))
+	group := &errgroup.Group{}
+	for i, one := range f.views {
+		group.Go(func() (err error) {
+			at[i], err = f.waitServedBy(ctx, one, limit)
+			return err
+		})
 	}
-	done := make(chan outcome, len(f.views))
-	for _, one := range f.views {
-		go func() {
-			at, err := f.waitServedBy(ctx, one, limit)
-			done <- outcome{at, err}
-		}()
-	}
-	var last time.Time
-	var errs []error
-	for range f.views {
-		o := <-done
-		errs = append(errs, o.err)
-		if o.at.After(last) {
-			last = o.at
-		}
-	}
-	return last, errors.Join(errs...)
+	err := group.Wait()
+	return slices.MaxFunc(at, time.Time.Compare), err
 }
 
 func (f *Follower) waitServedBy(ctx context.Context, one *serverView, limit time.Duration) (at time.Time, err error) {

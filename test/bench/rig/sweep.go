@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"sync"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // sweepWorkers is how many questions of a sweep are under way at once.
@@ -47,30 +49,24 @@ type pendingQuery struct {
 
 // askPending asks a chunk of the questions and returns those that are still open, the ones just asked in vain at the end.
 func askPending(ctx context.Context, questions []pendingQuery) []pendingQuery {
-	failed := make([]bool, len(questions))
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range sweepWorkers {
-		wg.Go(func() {
-			for i := range next {
-				q := questions[i]
-				failed[i] = CheckAnswer(ctx, q.server, q.wanted.Name, q.wanted.IP) != nil
-			}
+	asked := min(len(questions), sweepChunk)
+	failed := make([]bool, asked)
+	group := &errgroup.Group{}
+	group.SetLimit(sweepWorkers)
+	for i, q := range questions[:asked] {
+		group.Go(func() error {
+			failed[i] = CheckAnswer(ctx, q.server, q.wanted.Name, q.wanted.IP) != nil
+			return nil
 		})
 	}
-	asked := min(len(questions), sweepChunk)
-	for i := range asked {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	_ = group.Wait()
 	var left []pendingQuery
 	for i := range asked {
 		if failed[i] {
 			left = append(left, questions[i])
 		}
 	}
-	return append(append([]pendingQuery{}, questions[asked:]...), left...)
+	return slices.Concat(questions[asked:], left)
 }
 
 // sweepChunk is how many questions are asked before there is a pause.
