@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -196,7 +197,7 @@ func (w *Writer) tellEndpoint(ctx context.Context, n *endpointNews) error {
 // releaseEndpoint takes our marks off a DNSEndpoint that is in no zone. That the zones have let go of it is known until all
 // of this is written: they say it once.
 func (w *Writer) releaseEndpoint(ctx context.Context, key source.ObjectKey, n *endpointNews) error {
-	free, err := updateMetadata(ctx, w.Client, n.object, unmark)
+	free, err := apply.Metadata(ctx, w.Client, n.object, unmark)
 	if err != nil {
 		return err
 	}

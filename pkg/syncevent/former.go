@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -69,9 +70,10 @@ func (w *Writer) forgetFormerNames(ctx context.Context, o client.Object, keys []
 			return nil
 		}
 	}
-	return UpdateMetadata(ctx, w.Client, o, func(o client.Object) {
+	_, err := apply.Metadata(ctx, w.Client, o, func(o client.Object) {
 		annotations := o.GetAnnotations()
 		delete(annotations, v1beta1.FormerNamesAnnotation)
 		o.SetAnnotations(annotations)
 	})
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -136,7 +137,7 @@ func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n new
 			message = "DNSZone " + at.Taken[0].String() + " is about to take this record"
 		}
 	}
-	free, err := updateMetadata(ctx, w.Client, record, unmark)
+	free, err := apply.Metadata(ctx, w.Client, record, unmark)
 	if err != nil || !record.GetDeletionTimestamp().IsZero() {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -241,7 +242,7 @@ func (w *Writer) applied(ctx context.Context, kind string, obj client.Object, ne
 	if kind == source.EndpointKind {
 		gvk = endpointVersion.WithKind(kind)
 	}
-	version, err := applyStatus(ctx, w.Client, gvk, obj, obj.GetResourceVersion(), next)
+	version, err := apply.StatusAt(ctx, w.Client, gvk, obj, obj.GetResourceVersion(), next)
 	w.Metrics.wrote(kind, err)
 	if err == nil {
 		obj.SetResourceVersion(version)

@@ -1,0 +1,69 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// FieldOwner is the server-side apply manager of everything that the controller writes.
+const FieldOwner = "lockstep-controller"
+
+// Status writes the whole status of one object by server-side apply. status is a pointer to the typed status; what it
+// leaves out is taken away from the object. An object that is gone needs no status: that is not an error.
+func Status(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, obj client.Object, status any) error {
+	_, err := StatusAt(ctx, c, gvk, obj, "", status)
+	return err
+}
+
+// StatusAt writes a status and returns the object's new resource version. With a version it is a conflict when the object
+// has another one by now: a status made from an older copy might forget what the latest one says is in DNS.
+func StatusAt(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, obj client.Object, version string, status any) (string, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return "", fmt.Errorf("encoding the status of %s %s/%s: %w", gvk.Kind, obj.GetNamespace(), obj.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(obj.GetNamespace())
+	u.SetName(obj.GetName())
+	// An apply to a name that does not exist would create it; the UID makes sure that it is still this object.
+	u.SetUID(obj.GetUID())
+	u.SetResourceVersion(version)
+	err = c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.ForceOwnership, client.FieldOwner(FieldOwner))
+	if isGone(err) {
+		return version, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("writing the status of %s %s/%s: %w", gvk.Kind, obj.GetNamespace(), obj.GetName(), err)
+	}
+	return u.GetResourceVersion(), nil
+}
+
+// Metadata changes an object's finalizers and annotations, if change makes a difference, on condition that nobody changed
+// the object since it was read. It returns the object as it is afterwards. An object that is gone is left alone.
+func Metadata(ctx context.Context, c client.Client, obj client.Object, change func(client.Object)) (client.Object, error) {
+	next := obj.DeepCopyObject().(client.Object)
+	change(next)
+	if equality.Semantic.DeepEqual(obj.GetFinalizers(), next.GetFinalizers()) &&
+		equality.Semantic.DeepEqual(obj.GetAnnotations(), next.GetAnnotations()) {
+		return obj, nil
+	}
+	err := c.Patch(ctx, next, client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{}))
+	if isGone(err) {
+		return next, nil
+	}
+	return next, err
+}
+
+// isGone reports whether an object could not be written because it does not exist any more, or is another one by now.
+func isGone(err error) bool {
+	return apierrors.IsNotFound(err) || (apierrors.IsConflict(err) && strings.Contains(err.Error(), "UID"))
+}

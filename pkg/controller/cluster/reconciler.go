@@ -1,0 +1,213 @@
+// Package cluster holds the reconciler of the three kinds of clusters: it makes their instances and TSIG keys, and sums up
+// the instances' status.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// problemInterval is how soon a cluster is reconciled again that lacks something no event reports: a namespace, a Secret.
+const problemInterval = 10 * time.Second
+
+// Options are what the reconcilers of clusters work with.
+type Options struct {
+	// Home is the namespace of the instances of cluster-scoped clusters that name none.
+	Home     string
+	Timeouts fleet.Timeouts
+	Children *apply.Children
+	Keys     *tsigkeys.Rotator
+	// Instances are woken after a step of the rotation of their keys.
+	Instances fleet.InstanceWakeups
+}
+
+// reconciler makes the instances and keys of the clusters of one kind, and sums up their status.
+type reconciler struct {
+	Options
+	client  client.Client
+	empty   func() client.Object
+	now     func() time.Time
+	limiter apply.StatusLimiter
+}
+
+// Setup adds a reconciler for each kind of cluster. It runs when a cluster's specification changes, and when one of its
+// instances changes in what a cluster's status repeats.
+func Setup(mgr ctrl.Manager, options Options) error {
+	var problems []error
+	for _, empty := range fleet.NewClusters {
+		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now}
+		o := empty()
+		kind := fleet.AsCluster(o, "").Kind
+		problems = append(problems, ctrl.NewControllerManagedBy(mgr).
+			Named(strings.ToLower(kind.Kind)).
+			For(o, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
+			Watches(&v1beta1.Bind9Instance{}, fleet.Debounced(controllerOf(kind)), builder.WithPredicates(instanceStatusChanged())).
+			Complete(r))
+	}
+	return errors.Join(problems...)
+}
+
+// controllerOf returns a function that finds the cluster of a kind that controls an instance.
+func controllerOf(kind schema.GroupVersionKind) func(context.Context, client.Object) []reconcile.Request {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		owner := metav1.GetControllerOf(o)
+		if owner == nil || owner.Kind != kind.Kind || owner.APIVersion != kind.GroupVersion().String() {
+			return nil
+		}
+		request := reconcile.Request{}
+		if request.Name = owner.Name; kind.Kind == "Bind9Cluster" {
+			request.Namespace = o.GetNamespace()
+		}
+		return []reconcile.Request{request}
+	}
+}
+
+// instanceStatusChanged passes what a cluster's status repeats of its instances.
+func instanceStatusChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1beta1.Bind9Instance), e.ObjectNew.(*v1beta1.Bind9Instance)
+		return before.Generation != after.Generation || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			!equality.Semantic.DeepEqual(before.Status.LifecycleStatus, after.Status.LifecycleStatus) ||
+			before.Status.Replicas != after.Status.Replicas || before.Status.ReadyReplicas != after.Status.ReadyReplicas ||
+			!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	}}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := r.empty()
+	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	c := fleet.AsCluster(o, r.Home)
+	if !c.GetDeletionTimestamp().IsZero() {
+		next := *c.Status.DeepCopy()
+		next.LifecycleStatus = status.Deleting(next.LifecycleStatus, r.now())
+		return ctrl.Result{}, client.IgnoreNotFound(r.writeStatus(ctx, c, next))
+	}
+	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.Yes(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
+	requeue, err := r.ensureKeysAndInstances(ctx, c, &facts)
+	switch {
+	case apply.IsNamespaceTerminating(err):
+		return ctrl.Result{}, nil
+	case errors.Is(err, named.ErrKey):
+		facts.Problem, facts.Terminal = status.No(status.ConfigurationInvalid, err.Error()), true
+	case apierrors.IsNotFound(err):
+		facts.Problem, facts.Timeout = status.No(status.NotReady, err.Error()), r.Timeouts.For(err)
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.Kind.Kind, req, err)
+	}
+	result, err := r.updateStatus(ctx, c, facts)
+	result.RequeueAfter = fleet.Sooner(result.RequeueAfter, requeue)
+	return result, err
+}
+
+// ensureKeysAndInstances makes keys and instances, deletes surplus instances, and collects the facts of the declared ones.
+// It returns when to look at the keys again.
+func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster, facts *status.ClusterFacts) (requeue time.Duration, err error) {
+	requeue, changed, err := r.Keys.Ensure(ctx, tsigkeys.ClusterOwner(c), r.now())
+	if err != nil {
+		return 0, err
+	}
+	existing, err := r.ownedInstances(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	if changed {
+		for _, i := range existing {
+			r.Instances.Wake(i.Namespace, i.Name)
+		}
+	}
+	for _, declared := range declaredInstances(c) {
+		instance := existing[declared.name]
+		delete(existing, declared.name)
+		if err := r.applyInstance(ctx, c, declared, instance); err != nil {
+			return 0, err
+		}
+		facts.Instances = append(facts.Instances, status.ClusterInstance{Name: declared.name, Instance: instance})
+	}
+	for _, surplus := range existing {
+		if !surplus.DeletionTimestamp.IsZero() {
+			continue
+		}
+		log.FromContext(ctx).Info("deleting a surplus instance", "instance", surplus.Name)
+		if err := r.client.Delete(ctx, surplus, client.Preconditions{UID: &surplus.UID}); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("deleting instance %s: %w", surplus.Name, err)
+		}
+	}
+	return requeue, nil
+}
+
+// ownedInstances returns the instances that the cluster controls, by name.
+func (r *reconciler) ownedInstances(ctx context.Context, c fleet.Cluster) (map[string]*v1beta1.Bind9Instance, error) {
+	all, err := fleet.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
+	owned := map[string]*v1beta1.Bind9Instance{}
+	for _, i := range all {
+		for _, owner := range i.OwnerReferences {
+			if owner.UID == c.GetUID() {
+				owned[i.Name] = i
+			}
+		}
+	}
+	return owned, err
+}
+
+func (r *reconciler) applyInstance(ctx context.Context, c fleet.Cluster, declared declaredInstance, cached *v1beta1.Bind9Instance) error {
+	configuration := declared.configuration(c)
+	digest, err := apply.StampDigest(configuration)
+	if err != nil {
+		return err
+	}
+	if cached == nil {
+		cached = &v1beta1.Bind9Instance{}
+	}
+	return r.Children.ApplyCached(ctx, configuration, digest, cached)
+}
+
+func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts status.ClusterFacts) (ctrl.Result, error) {
+	next := status.Cluster(*c.Status, facts, r.now())
+	if c.IsGlobal() {
+		next = status.GlobalCluster(*c.Status, facts, r.now())
+	}
+	if !equality.Semantic.DeepEqual(*c.Status, next) {
+		if wait := r.limiter.Delay(c.GetUID(), r.now(), apply.StatusInterval); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+		if err := r.writeStatus(ctx, c, next); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if !facts.Problem.Holds() {
+		return ctrl.Result{RequeueAfter: problemInterval}, nil
+	}
+	return ctrl.Result{RequeueAfter: status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, r.now())}, nil
+}
+
+func (r *reconciler) writeStatus(ctx context.Context, c fleet.Cluster, next v1beta1.Bind9ClusterStatus) error {
+	if equality.Semantic.DeepEqual(*c.Status, next) {
+		return nil
+	}
+	return apply.Status(ctx, r.client, c.Kind, c, &next)
+}

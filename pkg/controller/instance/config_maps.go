@@ -1,0 +1,78 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// configMapInterval is how often the ConfigMaps are read that users put in place of configuration files. They are read by
+// name: to watch them, the controller would need the right to read all that there are.
+const configMapInterval = 15 * time.Second
+
+// configMapCache has the ConfigMaps of users. The instances of a cluster mostly have the same; each is read once in a while
+// for all of them.
+type configMapCache struct {
+	reader client.Reader
+	mu     *sync.Mutex
+	known  *cache.Expiring
+}
+
+func newConfigMapCache(reader client.Reader) configMapCache {
+	return configMapCache{reader: reader, mu: &sync.Mutex{}, known: cache.NewExpiring()}
+}
+
+// configMap reads a ConfigMap, unless that was done a moment ago.
+func (c configMapCache) configMap(ctx context.Context, name client.ObjectKey) (*corev1.ConfigMap, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.known.Get(name); ok {
+		return known.(*corev1.ConfigMap), nil
+	}
+	configMap := &corev1.ConfigMap{}
+	if err := c.reader.Get(ctx, name, configMap); err != nil {
+		return nil, err
+	}
+	c.known.Set(name, configMap, configMapInterval/2)
+	return configMap, nil
+}
+
+// readReplacements reads the files that are in place of generated ones, because named reads them only when it starts. One
+// that is missing stops every change of the pods, which go on as they are.
+func (c configMapCache) readReplacements(ctx context.Context, workload *named.Workload) error {
+	replaced := workload.ReplacedFiles()
+	workload.Replacements = map[string]string{}
+	for _, file := range slices.Sorted(maps.Keys(replaced)) {
+		configMap, err := c.configMap(ctx, client.ObjectKey{Namespace: workload.Instance.Namespace, Name: replaced[file]})
+		if apierrors.IsNotFound(err) {
+			return err
+		} else if err != nil {
+			return fmt.Errorf("reading configMapRefs: %w", err)
+		}
+		if workload.Replacements[file], err = configMapEntry(configMap, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configMapEntry returns a file in a ConfigMap. The error wraps named.ErrConfig.
+func configMapEntry(configMap *corev1.ConfigMap, file string) (string, error) {
+	if text, ok := configMap.Data[file]; ok {
+		return text, nil
+	}
+	if data, ok := configMap.BinaryData[file]; ok {
+		return string(data), nil
+	}
+	return "", fmt.Errorf("%w: configMapRefs: ConfigMap %s has no entry %q", named.ErrConfig, configMap.Name, file)
+}

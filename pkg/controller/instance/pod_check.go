@@ -1,0 +1,251 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// maxQuestions bounds the DNS questions to one pod that run at once.
+const maxQuestions = 16
+
+// Sidecar is what the reconciler needs of the sidecar beside a server.
+type Sidecar interface {
+	Zones(ctx context.Context, server bindcar.Server) (bindcar.ZoneList, error)
+	DeleteZone(ctx context.Context, server bindcar.Server, zone string) error
+}
+
+// DNS asks a server for the serial of a zone.
+type DNS interface {
+	Serial(ctx context.Context, server netip.AddrPort, zone string) observe.Observation
+}
+
+// podChecker finds out how pods are, and opens the readiness gates of those that serve what they should.
+type podChecker struct {
+	client   client.Client
+	sidecar  Sidecar
+	dns      DNS
+	gates    readinessGates
+	removals zoneRemovals
+	now      func() time.Time
+}
+
+func newPodChecker(c client.Client, sidecar Sidecar, dns DNS) *podChecker {
+	return &podChecker{client: c, sidecar: sidecar, dns: dns, gates: newReadinessGates(), now: time.Now}
+}
+
+// podsResult is what a status reports of an instance's pods and zones.
+type podsResult struct {
+	zones   []v1beta1.ZoneReference
+	pods    []status.PodFacts
+	failure status.Verdict
+	requeue time.Duration
+}
+
+// podResult is what the check of one pod found.
+type podResult struct {
+	problem status.Verdict
+	// requeue is when to check again, 0 for not before an event. terminal means that only a person can help.
+	requeue  time.Duration
+	terminal bool
+	err      error
+}
+
+// zoneAssignment is which zones the pods of an instance are to have.
+type zoneAssignment struct {
+	// live are the zones that are not being deleted, in order; required are the DNS names of those that pods can serve.
+	live     []*v1beta1.DNSZone
+	required []string
+	// assigned has the DNS names of all zones, those that are being deleted included.
+	assigned map[string]bool
+}
+
+// check finds out how every expected pod of an instance is.
+func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance) (result podsResult, err error) {
+	zones, err := c.assignedZones(ctx, instance)
+	if err != nil {
+		return result, err
+	}
+	for _, zone := range zones.live {
+		result.zones = append(result.zones, v1beta1.ZoneReference{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "DNSZone", Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.Spec.ZoneName,
+		})
+	}
+	key := client.ObjectKeyFromObject(instance)
+	c.removals.keepAssigned(key, zones.assigned)
+	pods, err := podsByName(ctx, c.client, instance.Namespace, instance.Name)
+	if err != nil {
+		return result, err
+	}
+	results := make([]podResult, named.Replicas(instance))
+	var group errgroup.Group
+	for ordinal := range results {
+		name := named.PodName(instance.Name, ordinal)
+		results[ordinal].problem = status.Yes(status.ReconcileSucceeded, "")
+		result.pods = append(result.pods, status.PodFacts{Name: name, Pod: pods[name]})
+		if pod := pods[name]; pod != nil && fleet.HasRunningSidecar(pod) {
+			wasReady := meta.IsStatusConditionTrue(instance.Status.Conditions, status.PodCondition(ordinal))
+			group.Go(func() error { results[ordinal] = c.checkPod(ctx, key, pod, zones, wasReady); return nil })
+		}
+	}
+	_ = group.Wait()
+	var errs []error
+	for ordinal, pod := range results {
+		result.pods[ordinal].Problem = pod.problem
+		result.requeue = fleet.Sooner(result.requeue, pod.requeue)
+		if pod.terminal && result.failure.Status == "" {
+			result.failure = status.No(pod.problem.Reason, "Pod "+result.pods[ordinal].Name+" "+pod.problem.Message)
+		}
+		errs = append(errs, pod.err)
+	}
+	return result, errors.Join(append(errs, c.explainByUpstream(ctx, instance, zones.live, result.pods))...)
+}
+
+// checkPod asks the pod for its zones, removes those that nobody assigns to it, and sets its readiness gate. The result's
+// error is one of Kubernetes.
+func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, pod *corev1.Pod, zones zoneAssignment, wasReady bool) (result podResult) {
+	gate := c.gates.gateOf(pod)
+	sidecar, err := fleet.SidecarOfPod(pod)
+	if err != nil {
+		return podResult{err: err}
+	}
+	list, err := c.sidecar.Zones(ctx, sidecar)
+	if err != nil {
+		return sidecarProblem(err, gate, pod, wasReady, c.now())
+	}
+	var surplus []string
+	for _, zone := range list.Items {
+		if zone.Added && !zones.assigned[zone.Name] {
+			surplus = append(surplus, zone.Name)
+		}
+	}
+	waiting, sidecarErr, err := c.removeZones(ctx, instance, sidecar, surplus)
+	if err != nil {
+		return podResult{err: err}
+	}
+	if waiting {
+		result.requeue = removalInterval
+	}
+	if sidecarErr != nil {
+		failed := sidecarProblem(sidecarErr, gate, pod, wasReady, c.now())
+		failed.requeue = fleet.Sooner(failed.requeue, result.requeue)
+		return failed
+	}
+	gate.sidecarSucceeded()
+	served := c.countServed(ctx, gate, netip.AddrPortFrom(sidecar.Addr.Addr(), named.Port), list, zones.required)
+	open, verdict := gate.update(len(zones.required), served, c.now())
+	if !verdict.Holds() {
+		result.requeue = fleet.Sooner(result.requeue, gate.loadingInterval(c.now()))
+	}
+	result.problem, result.err = verdict, c.setGate(ctx, pod, open, verdict)
+	return result
+}
+
+// assignedZones returns the zones of an instance, ordered by name.
+func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9Instance) (zoneAssignment, error) {
+	all, err := fleet.ListZones(ctx, c.client)
+	zones := zoneAssignment{assigned: map[string]bool{}}
+	for _, zone := range all {
+		if !membership.Serves(instance, zone) {
+			continue
+		}
+		zones.assigned[source.DNSName(zone)] = true
+		if zone.DeletionTimestamp.IsZero() {
+			zones.live = append(zones.live, zone)
+		}
+	}
+	slices.SortFunc(zones.live, func(a, b *v1beta1.DNSZone) int {
+		return strings.Compare(source.DNSName(a)+"\x00"+a.Namespace+"/"+a.Name, source.DNSName(b)+"\x00"+b.Namespace+"/"+b.Name)
+	})
+	for _, zone := range zones.live {
+		if membership.Servable(zone) {
+			zones.required = append(zones.required, source.DNSName(zone))
+		}
+	}
+	return zones, err
+}
+
+func podsByName(ctx context.Context, c client.Reader, namespace, instance string) (map[string]*corev1.Pod, error) {
+	list, err := fleet.ListPods(ctx, c, client.InNamespace(namespace), client.MatchingLabels(named.SelectorLabels(instance)))
+	pods := make(map[string]*corev1.Pod, len(list))
+	for _, pod := range list {
+		pods[pod.Name] = pod
+	}
+	return pods, err
+}
+
+// countServed counts the required zones that the pod serves. A zone that DNS answered for once counts from then on while
+// named lists it with a serial.
+func (c *podChecker) countServed(ctx context.Context, gate *readinessGate, server netip.AddrPort, list bindcar.ZoneList, required []string) int {
+	loaded := make(map[string]bool, len(list.Items))
+	for _, zone := range list.Items {
+		loaded[zone.Name] = zone.Serial != nil
+	}
+	var count atomic.Int32
+	var group errgroup.Group
+	group.SetLimit(maxQuestions)
+	for _, zone := range required {
+		switch {
+		case !loaded[zone]:
+			gate.setServed(zone, false)
+		case gate.isServed(zone):
+			count.Add(1)
+		default:
+			group.Go(func() error {
+				if c.dns.Serial(ctx, server, zone+".").Authoritative {
+					gate.setServed(zone, true)
+					count.Add(1)
+				}
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+	return int(count.Load())
+}
+
+// setGate writes the pod's condition when it changes.
+func (c *podChecker) setGate(ctx context.Context, pod *corev1.Pod, open bool, verdict status.Verdict) error {
+	want := corev1.ConditionFalse
+	if open {
+		want = corev1.ConditionTrue
+	}
+	message := verdict.Message
+	if verdict.Holds() {
+		message = ""
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == v1beta1.ZonesLoadedGate && condition.Status == want && (condition.Message == message || open) {
+			return nil
+		}
+	}
+	err := c.client.Status().Apply(ctx, gateConfiguration(pod, want, message, c.now()), client.FieldOwner(apply.FieldOwner), client.ForceOwnership)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // The pod is another one by now, and an event reports it.
+	}
+	if err != nil {
+		return fmt.Errorf("setting the readiness gate of pod %s: %w", pod.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+// Package instance holds the reconciler of Bind9Instances: it makes what an instance runs as, lets its pods into service
+// once they serve every zone they should, removes zones that are not the instance's any more, and reports how the pods are.
+// It adds no zone to a pod: that is the zone reconciler's.
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// problemInterval is how soon an instance is reconciled again whose Secret has to be repaired: no event reports that.
+const problemInterval = 10 * time.Second
+
+// reconciler makes the workload of an instance, checks its pods and writes its status.
+type reconciler struct {
+	client    client.Client
+	home      string
+	timeouts  fleet.Timeouts
+	workloads *workloads
+	pods      *podChecker
+	status    *statusWriter
+	now       func() time.Time
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	instance := &v1beta1.Bind9Instance{}
+	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	} else if err != nil || !instance.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, errors.Join(r.workloads.bindTokenReviewers(ctx), r.status.writeDeleting(ctx, instance, r.now()))
+	}
+	facts, requeue, err := r.reconcileLive(ctx, instance)
+	if apply.IsNamespaceTerminating(err) {
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reconciling instance %s: %w", req, err)
+	}
+	return r.status.update(ctx, instance, facts, requeue, r.now())
+}
+
+// reconcileLive brings an instance about and returns the facts for its status, and how soon to reconcile it again.
+func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9Instance) (status.InstanceFacts, time.Duration, error) {
+	facts := status.InstanceFacts{
+		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef,
+		Problem: status.Yes(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
+	}
+	cluster, err := fleet.ClusterOf(ctx, r.client, instance, r.home)
+	switch name := instance.Spec.ClusterRef; {
+	case err != nil:
+		return facts, 0, err
+	case cluster.Object != nil:
+		facts.Cluster = &v1beta1.ClusterReference{
+			APIVersion: cluster.Kind.GroupVersion().String(), Kind: cluster.Kind.Kind, Name: name, Namespace: cluster.GetNamespace(),
+		}
+	case name != "":
+		facts.Problem = status.No(status.NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, instance.Namespace))
+		return facts, 0, nil
+	default:
+		facts.Cluster = nil
+	}
+	made, err := r.workloads.ensure(ctx, instance, cluster)
+	facts.KeyRotation = made.keyRotation
+	if made.address != nil {
+		facts.Address = *made.address
+	}
+	requeue := made.requeue
+	switch {
+	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), apierrors.IsInvalid(err):
+		facts.Problem, facts.Terminal = status.No(status.ConfigurationInvalid, err.Error()), true
+		if errors.Is(err, named.ErrKey) {
+			requeue = fleet.Sooner(requeue, problemInterval)
+		}
+	case apierrors.IsNotFound(err):
+		facts.Problem, facts.Timeout = status.No(status.NotReady, err.Error()), r.timeouts.For(err)
+		requeue = fleet.Sooner(requeue, time.Second)
+	case err != nil:
+		return facts, 0, err
+	}
+	checked, err := r.pods.check(ctx, instance)
+	facts.Zones, facts.Pods, facts.Failure = checked.zones, checked.pods, checked.failure
+	return facts, fleet.Sooner(requeue, checked.requeue), err
+}

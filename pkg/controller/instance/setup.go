@@ -1,0 +1,149 @@
+package instance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	sources "sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// Options are what the reconciler of instances works with.
+type Options struct {
+	// Home is the namespace that Lockstep itself runs in; ControllerAccount and APIServerAccount are ServiceAccounts there,
+	// which sidecars let in.
+	Home, ControllerAccount, APIServerAccount string
+	// Images run in the pods of an instance that names no image of its own.
+	Images   named.Images
+	Timeouts fleet.Timeouts
+	Children *apply.Children
+	Keys     *tsigkeys.Rotator
+	// Authority issues the sidecars' certificates.
+	Authority *Authority
+	Sidecar   Sidecar
+	DNS       DNS
+	// Wakeups start the reconciliation of instances after a zone was added to their pods or removed.
+	Wakeups fleet.InstanceWakeups
+}
+
+// Setup adds the reconciler of instances. It runs when an instance or its cluster is changed by a user, when what it is
+// made of changes, when its pods do, and when zones come and go.
+func Setup(mgr ctrl.Manager, o Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner), o)
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("bind9instance").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		For(&v1beta1.Bind9Instance{}, builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, fleet.DeletionStarted()))).
+		Owns(&corev1.Service{}).
+		Owns(&appsv1.StatefulSet{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOfPod), builder.WithPredicates(podStateChanged())).
+		Watches(&v1beta1.DNSZone{}, fleet.Debounced(r.instancesOfZone), builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
+		WatchesRawSource(sources.Channel[client.Object](o.Wakeups, fleet.Debounced(
+			func(_ context.Context, o client.Object) []reconcile.Request {
+				return []reconcile.Request{fleet.RequestFor(o)}
+			})))
+	for _, empty := range fleet.NewClusters {
+		b = b.Watches(empty(), handler.EnqueueRequestsFromMapFunc(r.instancesOfCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	return b.Complete(r)
+}
+
+func newReconciler(c client.Client, recorder events.EventRecorder, o Options) *reconciler {
+	return &reconciler{
+		client: c, home: o.Home, timeouts: o.Timeouts, now: time.Now,
+		workloads: newWorkloads(c, recorder, o),
+		pods:      newPodChecker(c, o.Sidecar, o.DNS),
+		status:    &statusWriter{client: c, recorder: recorder},
+	}
+}
+
+func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[named.LabelInstance]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// instancesOfZone returns the instances that serve the zone.
+func (r *reconciler) instancesOfZone(ctx context.Context, o client.Object) []reconcile.Request {
+	all, _ := fleet.ListInstances(ctx, r.client)
+	return requestsFor(membership.InstancesOf(o.(*v1beta1.DNSZone), all))
+}
+
+// instancesOfCluster returns the instances that name the cluster, whoever made them.
+func (r *reconciler) instancesOfCluster(ctx context.Context, o client.Object) []reconcile.Request {
+	c := fleet.AsCluster(o, r.home)
+	all, _ := fleet.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
+	return requestsFor(slices.DeleteFunc(all, func(i *v1beta1.Bind9Instance) bool { return i.Spec.ClusterRef != c.GetName() }))
+}
+
+func requestsFor(instances []*v1beta1.Bind9Instance) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, i := range instances {
+		requests = append(requests, fleet.RequestFor(i))
+	}
+	return requests
+}
+
+// podStateChanged passes what an instance's status reports of its pods. The readiness gate's own condition is not part of
+// that; what the kubelet makes of it is.
+func podStateChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+		return before.Status.Phase != after.Status.Phase || before.Status.PodIP != after.Status.PodIP ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			!maps.Equal(conditionStates(before), conditionStates(after)) || !slices.Equal(containerStates(before), containerStates(after))
+	}}
+}
+
+type conditionState struct{ status, message string }
+
+func conditionStates(pod *corev1.Pod) map[corev1.PodConditionType]conditionState {
+	out := map[corev1.PodConditionType]conditionState{}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled || c.Type == corev1.ContainersReady {
+			out[c.Type] = conditionState{string(c.Status), c.Message}
+		}
+	}
+	return out
+}
+
+type containerState struct {
+	name, waiting  string
+	restarts       int32
+	running, ready bool
+}
+
+func containerStates(pod *corev1.Pod) []containerState {
+	var out []containerState
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		state := containerState{name: c.Name, restarts: c.RestartCount, running: c.State.Running != nil, ready: c.Ready}
+		if c.State.Waiting != nil {
+			state.waiting = c.State.Waiting.Reason
+		}
+		out = append(out, state)
+	}
+	return out
+}

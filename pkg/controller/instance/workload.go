@@ -1,0 +1,206 @@
+package instance
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// tokenReviewBinding lets the sidecars of all namespaces check tokens.
+const tokenReviewBinding = "lockstep-bindcar"
+
+// workloads applies everything that instances consist of.
+type workloads struct {
+	Options
+	client       client.Client
+	recorder     events.EventRecorder
+	certificates certificateIssuer
+	configMaps   configMapCache
+	rollout      rollout
+
+	// binding is held from listing the accounts until they are bound, so that an older list never comes last.
+	binding sync.Mutex
+	// warned maps instances to the generation whose ignored fields were reported.
+	warned sync.Map
+}
+
+func newWorkloads(c client.Client, recorder events.EventRecorder, o Options) *workloads {
+	return &workloads{
+		Options: o, client: c, recorder: recorder, configMaps: newConfigMapCache(c), rollout: newRollout(c),
+		certificates: newCertificateIssuer(c, o.Authority),
+	}
+}
+
+// workloadResult is what a status reports of a workload. A part that was not reached is empty.
+type workloadResult struct {
+	keyRotation *v1beta1.RNDCKeyRotationStatus
+	// address is that of the Service, nil when it is not known.
+	address *string
+	requeue time.Duration
+}
+
+// ensure applies everything that an instance consists of. The result is filled in as far as it came.
+func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance, cluster fleet.Cluster) (result workloadResult, err error) {
+	workload := &named.Workload{
+		Instance:               instance,
+		Images:                 w.Images,
+		AllowedServiceAccounts: []string{w.Home + "/" + w.ControllerAccount},
+		NoticeReaders:          []string{w.Home + "/" + w.APIServerAccount},
+	}
+	if cluster.Object != nil {
+		workload.Cluster = *cluster.Spec
+	}
+	if err := w.ensureKeys(ctx, instance, cluster, &result); err != nil {
+		return result, err
+	}
+	w.warnOfIgnoredFields(workload)
+	if err := w.Children.Apply(ctx, workload.ServiceAccount()); err != nil {
+		return result, err
+	}
+	if err := w.bindTokenReviewers(ctx); err != nil {
+		return result, err
+	}
+	configMap, err := workload.ConfigMap()
+	if err != nil {
+		return result, err
+	}
+	if err := w.Children.Apply(ctx, configMap); err != nil {
+		return result, err
+	}
+	if result.address, err = w.applyService(ctx, workload); err != nil {
+		return result, err
+	}
+	if err := w.certificates.ensure(ctx, workload); err != nil {
+		return result, err
+	}
+	if err := w.Children.Apply(ctx, workload.DisruptionBudget(cluster.OwnerReference())); err != nil {
+		return result, err
+	}
+	if len(workload.ReplacedFiles()) > 0 {
+		result.requeue = fleet.Sooner(result.requeue, configMapInterval)
+		if err := w.configMaps.readReplacements(ctx, workload); err != nil {
+			return result, err
+		}
+	}
+	applied, err := w.applyStatefulSet(ctx, workload)
+	if err == nil && !applied {
+		result.requeue = fleet.Sooner(result.requeue, rolloutInterval)
+	}
+	return result, err
+}
+
+// ensureKeys keeps the keys of an instance without a cluster, makes sure that there are keys, and finds what the status
+// reports of them.
+func (w *workloads) ensureKeys(ctx context.Context, instance *v1beta1.Bind9Instance, cluster fleet.Cluster, result *workloadResult) (err error) {
+	settings := named.StandaloneKeys(&instance.Spec)
+	if cluster.Object != nil {
+		settings = named.ClusterKeys(cluster.Spec)
+	} else if result.requeue, _, err = w.Keys.Ensure(ctx, tsigkeys.OwnerOf(instance, cluster), time.Now()); err != nil {
+		return err
+	}
+	if _, err := w.Keys.Cache.TransferKey(ctx, instance); err != nil {
+		return err
+	}
+	if _, err := w.Keys.Cache.UpdateKey(ctx, instance); err != nil {
+		return err
+	}
+	secret, own := tsigkeys.TransferKeySecret(instance), true
+	if instance.Spec.Role.Normalize() == v1beta1.RolePrimary {
+		secret, own = tsigkeys.UpdateKeySecret(instance), settings.Ref == nil
+	}
+	result.keyRotation = w.Keys.Cache.LastRing(secret).Rotation(settings.Rotation, own)
+	return nil
+}
+
+// warnOfIgnoredFields reports, once for each generation, which fields have no effect.
+func (w *workloads) warnOfIgnoredFields(workload *named.Workload) {
+	ignored, instance := workload.Ignored(), workload.Instance
+	if len(ignored) == 0 {
+		return
+	}
+	if last, _ := w.warned.Swap(instance.UID, instance.Generation); last != instance.Generation {
+		w.recorder.Eventf(instance, nil, corev1.EventTypeWarning, "FieldsIgnored", "Reconcile", "%s", strings.Join(ignored, "; "))
+	}
+}
+
+// applyService returns the address of the Service as far as the cache knows it: nil for a headless one.
+func (w *workloads) applyService(ctx context.Context, workload *named.Workload) (address *string, err error) {
+	service, err := workload.Service()
+	if err != nil {
+		return nil, err
+	}
+	digest, err := apply.StampDigest(service)
+	if err != nil {
+		return nil, err
+	}
+	var cached corev1.Service
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if cached.Spec.ClusterIP != corev1.ClusterIPNone {
+		address = &cached.Spec.ClusterIP
+	}
+	return address, w.Children.ApplyCached(ctx, service, digest, &cached)
+}
+
+// applyStatefulSet reports whether it did, or had nothing to do: a change of running pods waits for the instance's turn.
+func (w *workloads) applyStatefulSet(ctx context.Context, workload *named.Workload) (applied bool, err error) {
+	set, err := workload.StatefulSet()
+	if err != nil {
+		return false, err
+	}
+	digest, err := apply.StampDigest(set)
+	if err != nil {
+		return false, err
+	}
+	var cached appsv1.StatefulSet
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if cached.UID != "" && !apply.IsApplied(&cached, digest) {
+		if turn, err := w.rollout.takeTurn(ctx, workload.Instance, &cached); err != nil || !turn {
+			return false, err
+		}
+	}
+	return true, w.Children.ApplyCached(ctx, set, digest, &cached)
+}
+
+// bindTokenReviewers lets the sidecars of all instances check tokens, and those of no other.
+func (w *workloads) bindTokenReviewers(ctx context.Context) error {
+	w.binding.Lock()
+	defer w.binding.Unlock()
+	instances, err := fleet.ListLiveInstances(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	return w.Children.Apply(ctx, tokenReviewers(instances))
+}
+
+// tokenReviewers returns the binding for the accounts of the instances, in a stable order.
+func tokenReviewers(instances []*v1beta1.Bind9Instance) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+	instances = slices.SortedFunc(slices.Values(instances), func(a, b *v1beta1.Bind9Instance) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	binding := rbacv1ac.ClusterRoleBinding(tokenReviewBinding).
+		WithLabels(map[string]string{named.LabelManagedBy: named.Manager}).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(tokenReviewBinding))
+	for _, i := range instances {
+		binding.WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(i.Namespace).WithName(named.ServiceAccountName(i.Name)))
+	}
+	return binding
+}

@@ -1,0 +1,218 @@
+// Package tsigkeys makes and rotates the TSIG keys of clusters and of instances without a cluster, and has them ready for
+// those who sign. A key comes from a Secret that a user names, or from one that is made here. The servers load a key ring
+// that follows it step by step, so that every server accepts a new key before anybody signs with it.
+package tsigkeys
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// How often the Secrets that keys come from are read, and the servers asked that a changed key is on its way to.
+const (
+	sourceInterval   = 15 * time.Second
+	rotationInterval = 2 * time.Second
+)
+
+// Sidecar says which keys a server has.
+type Sidecar interface {
+	Keys(ctx context.Context, server bindcar.Server) (bindcar.ServerKeys, error)
+}
+
+// Rotator keeps the keys of owners.
+type Rotator struct {
+	Client   client.Client
+	Children *apply.Children
+	Cache    *Cache
+	Sidecar  Sidecar
+	// Reader is the account of the API server, by namespace and name: it may read transfer keys.
+	Reader client.ObjectKey
+}
+
+// ensurePass is one pass over the keys of one owner.
+type ensurePass struct {
+	*Rotator
+	owner Owner
+	now   time.Time
+	// servers asks the servers once in a pass, if at all.
+	servers func(context.Context) []serverKeys
+	changed bool
+}
+
+// Ensure makes the owner's TSIG keys where they are missing, lets the API server read the transfer key, and takes a step of
+// the rotation of a key that has changed. It returns when to do so again and whether it took a step.
+func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (requeue time.Duration, changed bool, err error) {
+	p := &ensurePass{Rotator: r, owner: owner, now: now}
+	p.servers = p.askServersOnce()
+	requeue = sourceInterval
+	used := map[string]named.KeyRole{named.ControlKeyName + ".": "control"}
+	for _, role := range []named.KeyRole{named.KeyUpdate, named.KeyTransfer} {
+		source, secret, err := p.sourceKey(ctx, role)
+		if err != nil {
+			return 0, false, err
+		}
+		if other, taken := used[source.Name]; taken {
+			return 0, false, fmt.Errorf("%w in Secret %s/%s: the name %s is that of the %s key; give it another", named.ErrKey,
+				secret.Namespace, secret.Name, source.Name, other)
+		}
+		used[source.Name] = role
+		ring, err := p.followSource(ctx, role, source)
+		if err != nil {
+			return 0, false, err
+		}
+		switch {
+		case !ring.Settled(source):
+			requeue = rotationInterval
+		case p.isRotationDue(ring, secret):
+			if err := p.replaceKey(ctx, role, secret); err != nil {
+				return 0, false, err
+			}
+			requeue = rotationInterval
+		}
+	}
+	return requeue, p.changed, p.grantTransferKey(ctx)
+}
+
+// sourceKey reads the key that a ring follows: a user's own, else one that is made when it is missing.
+func (p *ensurePass) sourceKey(ctx context.Context, role named.KeyRole) (*wire.Key, *corev1.Secret, error) {
+	name, ref := p.owner.secretKey(named.KeySecretName(p.owner.GetName(), role)), p.owner.settings.Ref
+	if role != named.KeyUpdate {
+		ref = nil
+	}
+	if ref != nil {
+		name.Name = ref.Name
+	}
+	secret := &corev1.Secret{}
+	err := p.Client.Get(ctx, name, secret)
+	if apierrors.IsNotFound(err) && ref == nil {
+		if secret, err = p.createKey(ctx, role, name); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the %s key: %w", role, err)
+	}
+	var key *wire.Key
+	if ref != nil {
+		key, err = named.KeyFromRef(secret, *ref)
+	} else {
+		key, err = named.KeyFromSecret(secret)
+	}
+	return key, secret, err
+}
+
+func (p *ensurePass) createKey(ctx context.Context, role named.KeyRole, name client.ObjectKey) (*corev1.Secret, error) {
+	key, err := named.NewKey(name.Namespace, p.owner.GetName(), role)
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{ObjectMeta: p.owner.objectMeta(name), Data: named.KeyData(key)}
+	if err := p.Client.Create(ctx, secret, client.FieldOwner(apply.FieldOwner)); err != nil {
+		return nil, fmt.Errorf("creating the %s key: %w", role, err)
+	}
+	return secret, nil
+}
+
+// followSource takes the step of the ring towards its source that can be taken now.
+func (p *ensurePass) followSource(ctx context.Context, role named.KeyRole, source *wire.Key) (named.Keyring, error) {
+	name := p.owner.secretKey(named.KeyringSecretName(p.owner.GetName(), role))
+	if known, ok := p.Cache.ringOf(name, p.owner.GetUID()); ok && known.Settled(source) {
+		return known, nil
+	}
+	secret, ring := &corev1.Secret{}, named.Keyring{}
+	err := p.Client.Get(ctx, name, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		secret = nil
+	case err != nil:
+		return ring, fmt.Errorf("reading the %s keys: %w", role, err)
+	default:
+		if err := p.owner.checkOwned(secret); err != nil {
+			return ring, err
+		}
+		if ring, err = named.KeyringFromSecret(secret); err != nil {
+			return ring, err
+		}
+	}
+	next, changed, err := ring.Follow(role, source, p.keyFacts(ctx, role), p.now)
+	if err != nil {
+		return ring, err
+	}
+	if changed {
+		if err := p.writeRing(ctx, role, name, secret, next); err != nil {
+			return ring, err
+		}
+		p.changed = true
+		log.FromContext(ctx).Info("key ring changed", "secret", name, "signing", next.Names().Active, "accepted", strings.Join(next.Names().Accepted, " "))
+	}
+	p.Cache.setRing(name, p.owner.GetUID(), next)
+	return next, nil
+}
+
+// writeRing stores the ring, unless somebody else has changed it since it was read.
+func (p *ensurePass) writeRing(ctx context.Context, role named.KeyRole, name client.ObjectKey, secret *corev1.Secret, ring named.Keyring) error {
+	data, err := ring.Data(role)
+	if err != nil {
+		return err
+	}
+	if secret == nil {
+		err = p.Client.Create(ctx, &corev1.Secret{ObjectMeta: p.owner.objectMeta(name), Data: data}, client.FieldOwner(apply.FieldOwner))
+	} else {
+		err = p.patchSecret(ctx, secret, data)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the %s keys: %w", role, err)
+	}
+	return nil
+}
+
+func (p *ensurePass) patchSecret(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
+	before := secret.DeepCopy()
+	secret.Data = data
+	return p.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldOwner))
+}
+
+// isRotationDue reports whether a key that was made here has reached the age at which it is replaced.
+func (p *ensurePass) isRotationDue(ring named.Keyring, source *corev1.Secret) bool {
+	at := ring.RotateAt(p.owner.settings.Rotation)
+	return at != nil && !p.now.Before(at.Time) && metav1.IsControlledBy(source, p.owner)
+}
+
+// replaceKey puts a new key into a Secret that was made here. The ring follows it as it follows a user's change.
+func (p *ensurePass) replaceKey(ctx context.Context, role named.KeyRole, source *corev1.Secret) error {
+	key, err := named.NewKey(source.Namespace, p.owner.GetName(), role)
+	if err != nil {
+		return err
+	}
+	if err := p.patchSecret(ctx, source, named.KeyData(key)); err != nil {
+		return fmt.Errorf("replacing the %s key: %w", role, err)
+	}
+	log.FromContext(ctx).Info("key replaced", "secret", source.Namespace+"/"+source.Name)
+	return nil
+}
+
+// grantTransferKey lets the aggregated API server read exactly this one Secret of the namespace.
+func (p *ensurePass) grantTransferKey(ctx context.Context) error {
+	secret := named.KeyringSecretName(p.owner.GetName(), named.KeyTransfer)
+	name := secret + "-reader"
+	return p.Children.Apply(ctx,
+		rbacv1ac.Role(name, p.owner.Namespace).WithLabels(p.owner.Labels()).WithOwnerReferences(p.owner.Reference()).
+			WithRules(rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("secrets").WithResourceNames(secret).WithVerbs("get")),
+		rbacv1ac.RoleBinding(name, p.owner.Namespace).WithLabels(p.owner.Labels()).WithOwnerReferences(p.owner.Reference()).
+			WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(name)).
+			WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(p.Reader.Namespace).WithName(p.Reader.Name)))
+}

@@ -1,0 +1,426 @@
+package zone
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// rig runs passes over one zone on real servers, which have the zone already. What Kubernetes would tell is set by hand.
+type rig struct {
+	*zoneReconciler
+	t       testing.TB
+	zone    *v1beta1.DNSZone
+	around  surroundings
+	primary []*bind.Server
+	// secondary takes the zone from any primary.
+	secondary *bind.Server
+	woken     chan zoneKey
+}
+
+const rigZone = "example.test."
+
+// newRig starts so many primaries, and a secondary of all of them. They have more zones if it is told so.
+func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *rig {
+	observer := observe.New(observe.Options{Timeout: 2 * time.Second})
+	r := &rig{t: t, woken: make(chan zoneKey, 100)}
+	r.zoneReconciler = &zoneReconciler{
+		deps: Options{
+			Observer: observer, Sidecar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}),
+			Instances: make(chan event.GenericEvent, 16),
+		},
+		world: newWorld(), provider: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
+		keys:    &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour)},
+		silence: &silence{observer: observer, wake: func(z zoneKey) { r.woken <- z }}, now: time.Now,
+	}
+	zone.Name = rigZone
+	zones := append(others, zone)
+	secondary := bind.Reserve(t)
+	transfer := bind.NewKey("transfer.")
+	var more []netip.AddrPort
+	for i := range primaries {
+		s := bind.Start(t, bind.Options{Zones: zones, AlsoNotify: []netip.AddrPort{secondary}, Transfer: transfer})
+		r.primary = append(r.primary, s)
+		r.join(v1beta1.RolePrimary, i, s)
+		if i > 0 {
+			more = append(more, s.Addr)
+		}
+	}
+	r.secondary = bind.Start(t, bind.Options{Role: bind.Secondary, Addr: secondary, Primary: r.primary[0], AlsoPrimaries: more, Zones: zones})
+	r.join(v1beta1.RoleSecondary, 0, r.secondary)
+	r.zone = &v1beta1.DNSZone{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "zone", UID: "zone", Generation: 1},
+		Spec: v1beta1.DNSZoneSpec{
+			ZoneName:      "example.test",
+			SOARecord:     v1beta1.SOARecord{PrimaryNS: "ns1.example.test.", AdminEmail: "hostmaster.example.test."},
+			NameServerIPs: map[string]string{"ns1.example.test.": "192.0.2.1"},
+			RecordsFrom:   []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"in": "yes"}}}},
+		},
+	}
+	r.world.setZone(r.zone)
+	return r
+}
+
+func (r *rig) join(role v1beta1.ServerRole, n int, s *bind.Server) {
+	i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: fmt.Sprintf("%s-%d", role, n)}}
+	i.Spec.Role = role
+	i.Status.ServiceAddress = s.Addr.Addr().String()
+	r.around.instances = append(r.around.instances, i)
+	server := observe.Server{Namespace: "dns", Instance: i.Name, Pod: i.Name + "-0", Role: observe.Primary, Addr: s.Addr, PodPhase: "Running"}
+	if role == v1beta1.RoleSecondary {
+		server.Role = observe.Secondary
+	}
+	r.around.servers = append(r.around.servers, server)
+	r.keys.Set(tsigkeys.UpdateKeySecret(i), &s.Update)
+	r.keys.Set(tsigkeys.TransferKeySecret(i), &s.Transfer)
+}
+
+func (r *rig) pass() *pass {
+	r.t.Helper()
+	return r.passOver(membership.KeyOfZone(r.zone))
+}
+
+func (r *rig) passOver(key zoneKey) *pass {
+	r.t.Helper()
+	zone, _ := r.world.zone(key)
+	p := &pass{zoneReconciler: r.zoneReconciler, surroundings: r.around, zone: zone, state: r.states.of(zone)}
+	if err := p.run(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+// a is an A record of the zone as admission would leave it.
+func (r *rig) a(name string, generation int64, address string) *v1beta1.ARecord {
+	a := numbered(0, int(generation))
+	a.Name, a.UID = name, ""
+	a.Spec.Name, a.Spec.IPv4Addresses = name, []string{address}
+	return a
+}
+
+// holds demands that every primary has these addresses at a name, and all the same serial.
+func (r *rig) holds(name string, addresses ...string) {
+	r.t.Helper()
+	serials := map[uint32]bool{}
+	for i, s := range r.primary {
+		got := served(r.t, s, name)
+		if diff := cmp.Diff(addresses, got); diff != "" {
+			r.t.Errorf("primary %d at %s (-want +got):\n%s", i, name, diff)
+		}
+		serials[r.deps.Observer.Serial(r.t.Context(), s.Addr, rigZone).Serial] = true
+	}
+	if len(serials) != 1 {
+		r.t.Errorf("the primaries have several serials: %v", serials)
+	}
+}
+
+// byHand adds or, with an empty address, removes what is at a name on one primary.
+func (r *rig) byHand(primary int, name, address string) {
+	r.t.Helper()
+	m := new(dns.Msg)
+	m.SetUpdate(rigZone)
+	if address == "" {
+		m.RemoveRRset([]dns.RR{&dns.A{Hdr: dns.RR_Header{Name: name + "." + rigZone, Rrtype: dns.TypeA, Class: dns.ClassINET}}})
+	} else {
+		rr, err := dns.NewRR(fmt.Sprintf("%s.%s 60 A %s", name, rigZone, address))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		m.Insert([]dns.RR{rr})
+	}
+	conn, err := wire.Dial(r.t.Context(), r.primary[primary].Addr, &r.primary[primary].Update)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if reply, err := conn.Exchange(r.t.Context(), m); err != nil || reply.Rcode != dns.RcodeSuccess {
+		r.t.Fatal(reply, err)
+	}
+}
+
+// BenchmarkPass is a whole pass for one changed record in a zone of 100,000 on two primaries and a secondary.
+func BenchmarkPass(b *testing.B) {
+	const records = 100_000
+	var text strings.Builder
+	for n := range records {
+		fmt.Fprintf(&text, "r%06d 3600 A 192.0.2.2\n", n)
+	}
+	r := newRig(b, 2, bind.Zone{Records: text.String()})
+	for n := range records {
+		r.world.setObject(numbered(n, 1))
+	}
+	began := time.Now()
+	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		b.Fatal(p.event.Problem, p.event.Unprogrammed)
+	}
+	b.Logf("the first pass, which reads the zone from every primary, took %s", time.Since(began))
+	n := 1
+	for b.Loop() {
+		n++
+		r.world.setObject(numbered(n*7919%records, n))
+		if p := r.pass(); p.event.Changes.Len() != 1 || len(p.event.Unprogrammed) > 0 {
+			b.Fatal(p.event.Changes.Len(), p.event.Unprogrammed)
+		}
+	}
+}
+
+// BenchmarkZones is a pass over each of 10,000 zones at rest, of one record each, as many at a time as the controller runs.
+func BenchmarkZones(b *testing.B) {
+	const zones = 10_000
+	var more []bind.Zone
+	for n := range zones {
+		more = append(more, bind.Zone{Name: fmt.Sprintf("z%05d.test.", n)})
+	}
+	r := newRig(b, 1, bind.Zone{}, more...)
+	var keys []zoneKey
+	for n := range zones {
+		zone := r.zone.DeepCopy()
+		zone.Name, zone.UID = fmt.Sprint("zone-", n), types.UID(fmt.Sprint(n))
+		zone.Spec.ZoneName = strings.TrimSuffix(more[n].Name, ".")
+		zone.Spec.SOARecord.PrimaryNS = "ns1." + more[n].Name
+		zone.Spec.NameServerIPs = map[string]string{"ns1." + more[n].Name: "192.0.2.1"}
+		zone.Spec.RecordsFrom[0].Selector.MatchLabels = map[string]string{"zone": zone.Name}
+		r.world.setZone(zone)
+		record := r.a("www-"+zone.Name, 1, "192.0.2.10")
+		record.Labels, record.Annotations = map[string]string{"zone": zone.Name}, map[string]string{v1beta1.ZoneAnnotation: zone.Spec.ZoneName}
+		record.Spec.Name = "www"
+		r.world.setObject(record)
+		keys = append(keys, membership.KeyOfZone(zone))
+	}
+	overAll := func() (rested int) {
+		var group errgroup.Group
+		group.SetLimit(passes)
+		var count atomic.Int32
+		for _, key := range keys {
+			group.Go(func() error {
+				if r.passOver(key).rested {
+					count.Add(1)
+				}
+				return nil
+			})
+		}
+		_ = group.Wait()
+		return int(count.Load())
+	}
+	before := heap()
+	began := time.Now()
+	overAll()
+	b.Logf("the first passes took %s, the state of a zone %d bytes with its mirrors", time.Since(began), (heap()-before)/zones)
+	for b.Loop() {
+		if n := overAll(); n != zones {
+			b.Fatalf("%d of %d zones are at rest", n, zones)
+		}
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestPassPublishesAndThenRests(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	p := r.pass()
+	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.rested || !p.event.All {
+		t.Fatalf("the first pass: %+v", p.event)
+	}
+	r.holds("www", "192.0.2.10")
+	if p = r.pass(); !p.rested || p.event.Changes.Len() > 0 || p.event.All || len(p.event.Touched) > 0 {
+		t.Errorf("a second pass does something: %+v", p.event)
+	}
+	for began := time.Now(); !p.event.Servers[2].Current; p = r.pass() {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("the secondary does not follow: %+v", p.event.Servers[2])
+		}
+	}
+	r.world.setObject(r.a("www", 2, "192.0.2.11"))
+	if p = r.pass(); p.event.All || len(p.event.Touched) != 1 || p.event.Changes.Len() != 1 {
+		t.Errorf("a pass for one change: all=%v, touched %v, %d changes", p.event.All, p.event.Touched, p.event.Changes.Len())
+	}
+	r.holds("www", "192.0.2.11")
+}
+
+func TestPassUndoesWhatOthersChangeAndKeepsWhatTheyAdd(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.pass()
+	r.byHand(0, "www", "")
+	r.byHand(1, "legacy", "192.0.2.99")
+	r.byHand(0, "other", "192.0.2.98")
+	queue := workqueue.NewTyped[ctrl.Request]()
+	r.world.queue = queue
+	p := r.pass()
+	if queue.Len() != 1 {
+		t.Error("no further pass counts what is foreign now")
+	}
+	if p.event.Drift != 1 {
+		t.Errorf("drift is %d, want 1", p.event.Drift)
+	}
+	r.holds("www", "192.0.2.10")
+	r.holds("legacy", "192.0.2.99")
+	r.holds("other", "192.0.2.98")
+	p = r.pass()
+	want := []rrset.Key{{Name: "legacy." + rigZone, Type: dns.TypeA}, {Name: "other." + rigZone, Type: dns.TypeA}}
+	if diff := cmp.Diff(want, p.event.ForeignSample); diff != "" || p.event.Foreign != 2 {
+		t.Errorf("%d foreign RRsets (-want +got):\n%s", p.event.Foreign, diff)
+	}
+	pruned := r.zone.DeepCopy()
+	pruned.Annotations = map[string]string{v1beta1.PruneAnnotation: "true"}
+	r.world.setZone(pruned)
+	r.pass()
+	r.holds("legacy")
+	r.holds("other")
+	r.holds("www", "192.0.2.10")
+}
+
+// Somebody else updates both primaries all the time while passes publish records: nothing of either is lost.
+func TestPassLosesNothingThatOthersAddMeanwhile(t *testing.T) {
+	const count = 60
+	r := newRig(t, 2, bind.Zone{})
+	r.pass()
+	var others sync.WaitGroup
+	for primary := range 2 {
+		others.Go(func() {
+			for n := range count {
+				r.byHand(primary, fmt.Sprintf("theirs-%d-%d", primary, n), "192.0.2.99")
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+	}
+	for n := range count {
+		r.world.setObject(r.a(fmt.Sprint("ours-", n), 1, "192.0.2.10"))
+		r.pass()
+	}
+	others.Wait()
+	for began := time.Now(); !r.pass().rested; {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the passes do not come to rest")
+		}
+	}
+	for n := range count {
+		r.holds(fmt.Sprint("ours-", n), "192.0.2.10")
+		for primary := range 2 {
+			r.holds(fmt.Sprintf("theirs-%d-%d", primary, n), "192.0.2.99")
+		}
+	}
+}
+
+func TestPassOverAPausedZoneOnlyLooks(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.pass()
+	paused := r.zone.DeepCopy()
+	paused.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"}
+	r.world.setZone(paused)
+	r.world.setObject(r.a("www", 2, "192.0.2.11"))
+	gone := r.a("www", 3, "192.0.2.11")
+	now := metav1.Now()
+	if p := r.pass(); p.event.Pending != 1 || !p.event.Paused || len(p.event.Unprogrammed) != 1 {
+		t.Errorf("%d pending, paused=%v, unprogrammed %v", p.event.Pending, p.event.Paused, p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.10")
+	gone.DeletionTimestamp = &now
+	r.world.setObject(gone)
+	if p := r.pass(); len(p.event.Released) > 0 {
+		t.Error("a record is let go whose data is on the server")
+	}
+	r.world.setZone(r.zone)
+	if p := r.pass(); len(p.event.Released) != 1 {
+		t.Errorf("released after the pause: %v", p.event.Released)
+	}
+	r.holds("www")
+}
+
+func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.pass()
+	r.primary[1].Pause()
+	r.world.setObject(r.a("www", 2, "192.0.2.11"))
+	p := r.pass()
+	if p.event.Problem.Holds() || p.event.Servers[0].Err != nil || p.event.Servers[1].Err == nil {
+		t.Errorf("problem %v, servers %+v", p.event.Problem, p.event.Servers)
+	}
+	began := time.Now()
+	r.world.setObject(r.a("www", 3, "192.0.2.12"))
+	if r.pass(); time.Since(began) > 1500*time.Millisecond {
+		t.Errorf("a pass took %s: it waits for a server that is known to be away", time.Since(began))
+	}
+	r.primary[1].Resume()
+	select {
+	case <-r.woken:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody is told that the primary is back")
+	}
+	if p := r.pass(); !p.event.Problem.Holds() {
+		t.Errorf("after the primary came back: %v", p.event.Problem)
+	}
+	r.holds("www", "192.0.2.12")
+}
+
+func TestPassSendsARefusedRRsetOnce(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{Policy: `deny * name refused.example.test. A; grant * zonesub ANY;`})
+	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.world.setObject(r.a("refused", 1, "192.0.2.20"))
+	now := time.Now()
+	r.now = func() time.Time { return now }
+	key := rrset.Key{Name: "refused." + rigZone, Type: dns.TypeA}
+	if p := r.pass(); len(p.event.Unprogrammed) != 1 || p.event.Unprogrammed[key].Message == "" {
+		t.Fatalf("unprogrammed: %v", p.event.Unprogrammed)
+	}
+	r.world.setObject(r.a("www", 2, "192.0.2.11"))
+	p := r.pass()
+	if got := p.event.Changes.Len(); got != 1 || len(p.event.Unprogrammed) != 1 {
+		t.Errorf("%d RRsets were sent, want the one that changed; unprogrammed: %v", got, p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.11")
+	now = now.Add(refusePause)
+	if p := r.pass(); p.rested {
+		t.Error("it is not tried again later")
+	}
+}
+
+func TestPassSaysWhatToDoAboutAKeyThatTheServerDoesNotKnow(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	stranger := bind.NewKey("stranger.")
+	r.keys.Set(tsigkeys.UpdateKeySecret(r.around.instances[0]), &stranger)
+	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	p := r.pass()
+	for _, part := range []string{"BADKEY", "dns/" + named.UpdateKeySecretName(r.around.instances[0]), "every minute"} {
+		if !strings.Contains(p.event.Problem.Message, part) {
+			t.Errorf("the problem is %q, and does not say %q", p.event.Problem.Message, part)
+		}
+	}
+	if !terminal(p.event.Servers[0].Err) {
+		t.Error("the error is taken for one that passes")
+	}
+}

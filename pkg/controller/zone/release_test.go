@@ -1,0 +1,96 @@
+package zone
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+func deleted(a *v1beta1.ARecord) *v1beta1.ARecord {
+	a = a.DeepCopy()
+	now := metav1.Now()
+	a.DeletionTimestamp = &now
+	a.Generation++
+	return a
+}
+
+func TestPassLetsGoOfAnObjectOnce(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.world.setObject(r.a("mail", 1, "192.0.2.11"))
+	r.pass()
+	gone := deleted(r.a("www", 1, "192.0.2.10"))
+	r.world.setObject(gone)
+	if p := r.pass(); len(p.event.Released) != 1 || source.KeyOf(p.event.Released[0]) != source.KeyOf(gone) {
+		t.Fatalf("released: %v", p.event.Released)
+	}
+	r.world.setObject(r.a("mail", 2, "192.0.2.12"))
+	if p := r.pass(); len(p.event.Released) != 0 {
+		t.Errorf("released once more: %v", p.event.Released)
+	}
+	touched := gone.DeepCopy()
+	touched.Annotations["somebody"] = "else"
+	r.world.setObject(touched)
+	if p := r.pass(); len(p.event.Released) != 1 {
+		t.Errorf("released after it changed: %v", p.event.Released)
+	}
+	restarted := r.pass().state
+	restarted.builder = nil
+	if p := r.pass(); len(p.event.Released) != 1 {
+		t.Errorf("released after everything was looked at anew: %v", p.event.Released)
+	}
+}
+
+func TestAnObjectIsLetGoOfWhenNothingOfItIsStuck(t *testing.T) {
+	c := newCopies(t)
+	c.world.setObject(deleted(numbered(1, 1)))
+	c.declare()
+	p := &pass{state: c.state}
+	for _, key := range c.state.keysOf(numbered(1, 1)) {
+		p.event.Unprogrammed = map[rrset.Key]status.Verdict{key: {}}
+	}
+	if p.release(); len(p.event.Released) != 0 {
+		t.Errorf("released although it is stuck: %v", p.event.Released)
+	}
+	p.event.Unprogrammed = nil
+	if p.release(); len(p.event.Released) != 1 {
+		t.Errorf("released: %v", p.event.Released)
+	}
+}
+
+// BenchmarkDeletion deletes the 10,000 records of a zone, 50 in each pass; an object is gone 2,000 deletions later.
+func BenchmarkDeletion(b *testing.B) {
+	const records, each, lag = 10_000, 50, 2_000
+	r := newRig(b, 1, bind.Zone{})
+	for b.Loop() {
+		b.StopTimer()
+		for n := range records {
+			r.world.setObject(numbered(n, 1))
+		}
+		if p := r.pass(); len(p.event.Unprogrammed) > 0 {
+			b.Fatal(p.event.Unprogrammed)
+		}
+		b.StartTimer()
+		released := 0
+		for n := 0; n < records+lag; n += each {
+			for i := n; i < n+each; i++ {
+				if i < records {
+					r.world.setObject(deleted(numbered(i, 1)))
+				}
+				if i >= lag {
+					last := deleted(numbered(i-lag, 1))
+					last.Finalizers = nil
+					r.world.removeObject(last)
+				}
+			}
+			released += len(r.pass().event.Released)
+		}
+		b.ReportMetric(float64(released), "released/op")
+	}
+}
