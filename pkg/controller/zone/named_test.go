@@ -17,11 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/notify"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/zonecache"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -32,32 +35,31 @@ import (
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
-// rig runs passes over one zone on real servers, which have the zone already. What Kubernetes would tell is set by hand.
+// rig runs passes over one zone on real servers, which have the zone already. What Kubernetes would report is set by hand.
 type rig struct {
-	*zoneReconciler
-	t       testing.TB
-	zone    *v1beta1.DNSZone
-	around  surroundings
-	primary []*bind.Server
+	edges
+	t        testing.TB
+	observer *observe.Observer
+	keys     *tsigkeys.Cache
+	states   zoneStates
+	zone     *v1beta1.DNSZone
+	scope    scope
+	primary  []*bind.Server
 	// secondary takes the zone from any primary.
 	secondary *bind.Server
-	woken     chan zoneKey
+	woken     chan membership.ZoneKey
 }
 
 const rigZone = "example.test."
 
-// newRig starts so many primaries, and a secondary of all of them. They have more zones if it is told so.
+// newRig starts so many primaries, and a secondary of all of them. They have the other zones, too.
 func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *rig {
 	observer := observe.New(observe.Options{Timeout: 2 * time.Second})
-	r := &rig{t: t, woken: make(chan zoneKey, 100)}
-	r.zoneReconciler = &zoneReconciler{
-		deps: Options{
-			Observer: observer, Sidecar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}),
-			Instances: make(chan event.GenericEvent, 16),
-		},
-		world: newWorld(), provider: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
-		keys:    &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour)},
-		silence: &silence{observer: observer, wake: func(z zoneKey) { r.woken <- z }}, now: time.Now,
+	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), observer: observer, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour)}}
+	r.edges = edges{
+		zones: zonecache.New(), dns: unreachable.NewTracker(observer, func(z membership.ZoneKey) { r.woken <- z }), sendNotify: wire.Notify,
+		sidecar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}), updates: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
+		keys: r.keys, serials: &notify.Serials{}, wakeInstance: func(string, string) {}, now: time.Now,
 	}
 	zone.Name = rigZone
 	zones := append(others, zone)
@@ -83,7 +85,7 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *r
 			RecordsFrom:   []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"in": "yes"}}}},
 		},
 	}
-	r.world.setZone(r.zone)
+	r.zones.Set(r.zone)
 	return r
 }
 
@@ -91,29 +93,44 @@ func (r *rig) join(role v1beta1.ServerRole, n int, s *bind.Server) {
 	i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: fmt.Sprintf("%s-%d", role, n)}}
 	i.Spec.Role = role
 	i.Status.ServiceAddress = s.Addr.Addr().String()
-	r.around.instances = append(r.around.instances, i)
+	r.scope.instances = append(r.scope.instances, i)
 	server := observe.Server{Namespace: "dns", Instance: i.Name, Pod: i.Name + "-0", Role: observe.Primary, Addr: s.Addr, PodPhase: "Running"}
 	if role == v1beta1.RoleSecondary {
 		server.Role = observe.Secondary
 	}
-	r.around.servers = append(r.around.servers, server)
+	r.scope.servers = append(r.scope.servers, server)
 	r.keys.Set(tsigkeys.UpdateKeySecret(i), &s.Update)
 	r.keys.Set(tsigkeys.TransferKeySecret(i), &s.Transfer)
 }
 
-func (r *rig) pass() *pass {
+func (r *rig) pass() passResult {
 	r.t.Helper()
 	return r.passOver(membership.KeyOfZone(r.zone))
 }
 
-func (r *rig) passOver(key zoneKey) *pass {
+func (r *rig) passOver(key membership.ZoneKey) passResult {
 	r.t.Helper()
-	zone, _ := r.world.zone(key)
-	p := &pass{zoneReconciler: r.zoneReconciler, surroundings: r.around, zone: zone, state: r.states.of(zone)}
-	if err := p.run(r.t.Context()); err != nil {
+	s := r.scope
+	s.zone, _ = r.zones.Zone(key)
+	result, err := zonePass{edges: r.edges, scope: s, state: r.states.stateOf(s.zone)}.run(r.t.Context())
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	return p
+	return result
+}
+
+// numbered is one of many records of a zone, as admission leaves it; each generation has another address than the first.
+func numbered(n, generation int) *v1beta1.ARecord {
+	name := fmt.Sprintf("r%06d", n)
+	a := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "dns", Name: name, UID: types.UID(name), Generation: int64(generation), Finalizers: []string{v1beta1.Finalizer},
+		Labels: map[string]string{"in": "yes"}, Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.test"},
+	}}
+	a.Spec.Name, a.Spec.IPv4Addresses = name, []string{"192.0.2.2"}
+	if generation > 1 {
+		a.Spec.IPv4Addresses[0] = fmt.Sprintf("192.0.2.%d", 3+generation%200)
+	}
+	return a
 }
 
 // a is an A record of the zone as admission would leave it.
@@ -133,7 +150,7 @@ func (r *rig) holds(name string, addresses ...string) {
 		if diff := cmp.Diff(addresses, got); diff != "" {
 			r.t.Errorf("primary %d at %s (-want +got):\n%s", i, name, diff)
 		}
-		serials[r.deps.Observer.Serial(r.t.Context(), s.Addr, rigZone).Serial] = true
+		serials[r.observer.Serial(r.t.Context(), s.Addr, rigZone).Serial] = true
 	}
 	if len(serials) != 1 {
 		r.t.Errorf("the primaries have several serials: %v", serials)
@@ -173,7 +190,7 @@ func BenchmarkPass(b *testing.B) {
 	}
 	r := newRig(b, 2, bind.Zone{Records: text.String()})
 	for n := range records {
-		r.world.setObject(numbered(n, 1))
+		r.zones.Set(numbered(n, 1))
 	}
 	began := time.Now()
 	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
@@ -183,7 +200,7 @@ func BenchmarkPass(b *testing.B) {
 	n := 1
 	for b.Loop() {
 		n++
-		r.world.setObject(numbered(n*7919%records, n))
+		r.zones.Set(numbered(n*7919%records, n))
 		if p := r.pass(); p.event.Changes.Len() != 1 || len(p.event.Unprogrammed) > 0 {
 			b.Fatal(p.event.Changes.Len(), p.event.Unprogrammed)
 		}
@@ -198,7 +215,7 @@ func BenchmarkZones(b *testing.B) {
 		more = append(more, bind.Zone{Name: fmt.Sprintf("z%05d.test.", n)})
 	}
 	r := newRig(b, 1, bind.Zone{}, more...)
-	var keys []zoneKey
+	var keys []membership.ZoneKey
 	for n := range zones {
 		zone := r.zone.DeepCopy()
 		zone.Name, zone.UID = fmt.Sprint("zone-", n), types.UID(fmt.Sprint(n))
@@ -206,16 +223,16 @@ func BenchmarkZones(b *testing.B) {
 		zone.Spec.SOARecord.PrimaryNS = "ns1." + more[n].Name
 		zone.Spec.NameServerIPs = map[string]string{"ns1." + more[n].Name: "192.0.2.1"}
 		zone.Spec.RecordsFrom[0].Selector.MatchLabels = map[string]string{"zone": zone.Name}
-		r.world.setZone(zone)
+		r.zones.Set(zone)
 		record := r.a("www-"+zone.Name, 1, "192.0.2.10")
 		record.Labels, record.Annotations = map[string]string{"zone": zone.Name}, map[string]string{v1beta1.ZoneAnnotation: zone.Spec.ZoneName}
 		record.Spec.Name = "www"
-		r.world.setObject(record)
+		r.zones.Set(record)
 		keys = append(keys, membership.KeyOfZone(zone))
 	}
 	overAll := func() (rested int) {
 		var group errgroup.Group
-		group.SetLimit(passes)
+		group.SetLimit(maxPasses)
 		var count atomic.Int32
 		for _, key := range keys {
 			group.Go(func() error {
@@ -248,7 +265,7 @@ func heap() uint64 {
 
 func TestPassPublishesAndThenRests(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
-	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
 	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.rested || !p.event.All {
 		t.Fatalf("the first pass: %+v", p.event)
@@ -262,7 +279,7 @@ func TestPassPublishesAndThenRests(t *testing.T) {
 			t.Fatalf("the secondary does not follow: %+v", p.event.Servers[2])
 		}
 	}
-	r.world.setObject(r.a("www", 2, "192.0.2.11"))
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
 	if p = r.pass(); p.event.All || len(p.event.Touched) != 1 || p.event.Changes.Len() != 1 {
 		t.Errorf("a pass for one change: all=%v, touched %v, %d changes", p.event.All, p.event.Touched, p.event.Changes.Len())
 	}
@@ -271,13 +288,13 @@ func TestPassPublishesAndThenRests(t *testing.T) {
 
 func TestPassUndoesWhatOthersChangeAndKeepsWhatTheyAdd(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
-	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	r.pass()
 	r.byHand(0, "www", "")
 	r.byHand(1, "legacy", "192.0.2.99")
 	r.byHand(0, "other", "192.0.2.98")
 	queue := workqueue.NewTyped[ctrl.Request]()
-	r.world.queue = queue
+	r.zones.SetQueue(queue)
 	p := r.pass()
 	if queue.Len() != 1 {
 		t.Error("no further pass counts what is foreign now")
@@ -295,7 +312,7 @@ func TestPassUndoesWhatOthersChangeAndKeepsWhatTheyAdd(t *testing.T) {
 	}
 	pruned := r.zone.DeepCopy()
 	pruned.Annotations = map[string]string{v1beta1.PruneAnnotation: "true"}
-	r.world.setZone(pruned)
+	r.zones.Set(pruned)
 	r.pass()
 	r.holds("legacy")
 	r.holds("other")
@@ -317,7 +334,7 @@ func TestPassLosesNothingThatOthersAddMeanwhile(t *testing.T) {
 		})
 	}
 	for n := range count {
-		r.world.setObject(r.a(fmt.Sprint("ours-", n), 1, "192.0.2.10"))
+		r.zones.Set(r.a(fmt.Sprint("ours-", n), 1, "192.0.2.10"))
 		r.pass()
 	}
 	others.Wait()
@@ -336,12 +353,12 @@ func TestPassLosesNothingThatOthersAddMeanwhile(t *testing.T) {
 
 func TestPassOverAPausedZoneOnlyLooks(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
-	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	r.pass()
 	paused := r.zone.DeepCopy()
 	paused.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"}
-	r.world.setZone(paused)
-	r.world.setObject(r.a("www", 2, "192.0.2.11"))
+	r.zones.Set(paused)
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
 	gone := r.a("www", 3, "192.0.2.11")
 	now := metav1.Now()
 	if p := r.pass(); p.event.Pending != 1 || !p.event.Paused || len(p.event.Unprogrammed) != 1 {
@@ -349,11 +366,11 @@ func TestPassOverAPausedZoneOnlyLooks(t *testing.T) {
 	}
 	r.holds("www", "192.0.2.10")
 	gone.DeletionTimestamp = &now
-	r.world.setObject(gone)
+	r.zones.Set(gone)
 	if p := r.pass(); len(p.event.Released) > 0 {
 		t.Error("a record is let go whose data is on the server")
 	}
-	r.world.setZone(r.zone)
+	r.zones.Set(r.zone)
 	if p := r.pass(); len(p.event.Released) != 1 {
 		t.Errorf("released after the pause: %v", p.event.Released)
 	}
@@ -362,16 +379,16 @@ func TestPassOverAPausedZoneOnlyLooks(t *testing.T) {
 
 func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
-	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	r.pass()
 	r.primary[1].Pause()
-	r.world.setObject(r.a("www", 2, "192.0.2.11"))
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
 	p := r.pass()
 	if p.event.Problem.Holds() || p.event.Servers[0].Err != nil || p.event.Servers[1].Err == nil {
 		t.Errorf("problem %v, servers %+v", p.event.Problem, p.event.Servers)
 	}
 	began := time.Now()
-	r.world.setObject(r.a("www", 3, "192.0.2.12"))
+	r.zones.Set(r.a("www", 3, "192.0.2.12"))
 	if r.pass(); time.Since(began) > 1500*time.Millisecond {
 		t.Errorf("a pass took %s: it waits for a server that is known to be away", time.Since(began))
 	}
@@ -389,21 +406,21 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 
 func TestPassSendsARefusedRRsetOnce(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{Policy: `deny * name refused.example.test. A; grant * zonesub ANY;`})
-	r.world.setObject(r.a("www", 1, "192.0.2.10"))
-	r.world.setObject(r.a("refused", 1, "192.0.2.20"))
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(r.a("refused", 1, "192.0.2.20"))
 	now := time.Now()
 	r.now = func() time.Time { return now }
 	key := rrset.Key{Name: "refused." + rigZone, Type: dns.TypeA}
 	if p := r.pass(); len(p.event.Unprogrammed) != 1 || p.event.Unprogrammed[key].Message == "" {
 		t.Fatalf("unprogrammed: %v", p.event.Unprogrammed)
 	}
-	r.world.setObject(r.a("www", 2, "192.0.2.11"))
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
 	p := r.pass()
 	if got := p.event.Changes.Len(); got != 1 || len(p.event.Unprogrammed) != 1 {
 		t.Errorf("%d RRsets were sent, want the one that changed; unprogrammed: %v", got, p.event.Unprogrammed)
 	}
 	r.holds("www", "192.0.2.11")
-	now = now.Add(refusePause)
+	now = now.Add(content.RefusalPause)
 	if p := r.pass(); p.rested {
 		t.Error("it is not tried again later")
 	}
@@ -412,15 +429,15 @@ func TestPassSendsARefusedRRsetOnce(t *testing.T) {
 func TestPassSaysWhatToDoAboutAKeyThatTheServerDoesNotKnow(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
 	stranger := bind.NewKey("stranger.")
-	r.keys.Set(tsigkeys.UpdateKeySecret(r.around.instances[0]), &stranger)
-	r.world.setObject(r.a("www", 1, "192.0.2.10"))
+	r.keys.Set(tsigkeys.UpdateKeySecret(r.scope.instances[0]), &stranger)
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
-	for _, part := range []string{"BADKEY", "dns/" + named.UpdateKeySecretName(r.around.instances[0]), "every minute"} {
+	for _, part := range []string{"BADKEY", "dns/" + named.UpdateKeySecretName(r.scope.instances[0]), "every minute"} {
 		if !strings.Contains(p.event.Problem.Message, part) {
 			t.Errorf("the problem is %q, and does not say %q", p.event.Problem.Message, part)
 		}
 	}
-	if !terminal(p.event.Servers[0].Err) {
+	if !isTerminal(p.event.Servers[0].Err) {
 		t.Error("the error is taken for one that passes")
 	}
 }

@@ -1,163 +1,157 @@
 package zone
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/notify"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/zonecache"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// pass is one pass over one zone: from what changed to the outcome that listeners are told.
-type pass struct {
-	*zoneReconciler
-	surroundings
-	zone  *v1beta1.DNSZone
+// edges are what a pass reaches beyond its own values. Tests replace them.
+type edges struct {
+	kube     client.Client
+	children *apply.Children
+	zones    *zonecache.Cache
+	dns      dnsClient
+	// sendNotify sends a NOTIFY (RFC 1996).
+	sendNotify func(ctx context.Context, server netip.AddrPort, zone string, serial uint32, key *wire.Key) error
+	sidecar    sidecarClient
+	updates    updateClient
+	keys       keySource
+	serials    *notify.Serials
+	// wakeInstance has an instance reconciled, because a zone was added to its pods or removed.
+	wakeInstance func(namespace, name string)
+	now          func() time.Time
+}
+
+// dnsClient asks servers what they serve. It does not wait for a server that is known to be unreachable.
+type dnsClient interface {
+	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone) observe.Observation
+	Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
+	// ObserveAnew transfers the whole content.
+	ObserveAnew(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
+	ForgetZone(at netip.AddrPort, name string)
+}
+
+// sidecarClient changes which zones a server has.
+type sidecarClient interface {
+	CreateZone(ctx context.Context, server bindcar.Server, zone bindcar.CreateZone) error
+	DeleteZone(ctx context.Context, server bindcar.Server, zone string) error
+	PatchZone(ctx context.Context, server bindcar.Server, zone string, patch bindcar.PatchZone) error
+	Zone(ctx context.Context, server bindcar.Server, zone string) (bindcar.Zone, error)
+	Command(ctx context.Context, server bindcar.Server, zone, command string) (string, error)
+}
+
+// updateClient applies changes to a zone that has the SOA have, and leaves it with the SOA want.
+type updateClient interface {
+	Apply(ctx context.Context, target rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error)
+}
+
+// keySource has the TSIG keys of instances.
+type keySource interface {
+	UpdateKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error)
+	TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error)
+	Invalidate(secret client.ObjectKey, refused *wire.Key)
+}
+
+// zonePass is one pass over one zone. Its steps hand on values: declaration, primaries, target, outcome.
+type zonePass struct {
+	edges
+	scope
 	state *zoneState
-	// comparing guards state while primaries are worked on at the same time.
-	comparing sync.Mutex
+}
+
+// passResult is the outcome of a pass, with what decides when the next one comes.
+type passResult struct {
+	event     syncevent.SyncCompleted
 	primaries []*primary
 	target    target
 	// rested is true when nothing was to be done and no server had changed.
 	rested bool
-	// drifted are RRsets that somebody else changed on a primary.
-	drifted map[rrset.Key]struct{}
-	event   syncevent.SyncCompleted
 }
 
 // run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
-// is for those that could not be marked.
-func (p *pass) run(ctx context.Context) error {
+// is for those that could not get their finalizer.
+func (p zonePass) run(ctx context.Context) (passResult, error) {
 	began := p.now()
-	p.event = syncevent.SyncCompleted{Zone: p.zone, Problem: status.Yes(status.ReconcileSucceeded, ""), Paused: annotated(p.zone, v1beta1.PausedAnnotation)}
-	err := p.steps(ctx)
-	p.sumUp()
-	p.event.At = p.now()
-	p.event.Took = p.event.At.Sub(began)
-	return err
+	result, err := p.runSteps(ctx)
+	p.state.last = addTouched(&result.event, p.state.last)
+	result.event.At = p.now()
+	result.event.Took = result.event.At.Sub(began)
+	return result, err
 }
 
-func annotated(zone *v1beta1.DNSZone, annotation string) bool {
-	return zone.Annotations[annotation] == "true"
-}
-
-func (p *pass) steps(ctx context.Context) error {
-	ready, err := p.declare(ctx)
-	if !ready || !p.findPrimaries(ctx) {
-		return err
+func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
+	result := passResult{event: syncevent.SyncCompleted{
+		Zone: p.zone, Problem: status.Yes(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
+	}}
+	event := &result.event
+	ready, err := p.declare(ctx, event)
+	if !ready {
+		return result, err
 	}
-	p.syncPrimaries(ctx)
-	p.syncSecondaries(ctx)
-	p.updatePeers(ctx)
-	return err
-}
-
-// declare brings the desired zone up to date with the objects that changed; not ready when there is nothing to work with.
-func (p *pass) declare(ctx context.Context) (ready bool, err error) {
-	s := p.state
-	s.prune = annotated(p.zone, v1beta1.PruneAnnotation)
-	addresses := membership.ServiceAddresses(p.instances, v1beta1.RolePrimary)
-	whole := !s.fits(p.zone, addresses)
-	if whole {
-		opts := source.Options{ServerAddresses: addresses, Owns: p.world.members.OwnsEndpoints(membership.KeyOfZone(p.zone))}
-		if err := s.begin(p.zone, opts); err != nil {
-			p.problem(status.ReconcileFailed, "%v", err)
-			return false, nil
+	primaries := p.findPrimaries(ctx)
+	if event.Problem = p.obstacle(primaries); !event.Problem.Holds() {
+		if len(p.instances) == 0 {
+			event.Released = p.releaseAll()
+		} else if len(primaries) > 0 {
+			event.Servers = newOutcomes(p.servers)
 		}
+		return result, err
 	}
-	changed := p.world.take(membership.KeyOfZone(p.zone), whole)
-	if p.duplicateOf == nil {
-		changed, err = p.mark(ctx, changed)
+	synced := p.syncPrimaries(ctx, primaries, event.Paused)
+	result.primaries, result.target, result.rested = synced.primaries, synced.target, synced.rested
+	p.conclude(synced, event)
+	event.Servers = p.syncSecondaries(ctx, primaries, event)
+	if !event.Paused {
+		event.Remark = cmp.Or(p.updateConfigs(ctx, event.Servers, result.rested), event.Remark)
 	}
-	for _, m := range changed {
-		s.set(m)
-		if !whole {
-			p.event.Touched = append(p.event.Touched, m.Key)
-		}
-	}
-	s.refresh(changed)
-	p.event.Desired, p.event.All = s.desired, whole
-	p.alsoSelected()
-	if d := p.duplicateOf; d != nil {
-		p.problem(status.DuplicateZone, "zone %s is already declared by DNSZone %s/%s on the same servers; delete one of the two or give them different instances",
-			p.zone.Spec.ZoneName, d.Namespace, d.Name)
-		p.releaseAll()
-		s.builder = nil // When it becomes the one that is served, all its objects have to be marked.
-		return false, err
-	}
-	return true, err
+	return result, err
 }
 
-func (p *pass) problem(reason, format string, args ...any) {
-	p.event.Problem = status.No(reason, fmt.Sprintf(format, args...))
-}
-
-// releaseAll lets go of all that leaves: no server holds anything of it for this zone.
-func (p *pass) releaseAll() {
-	p.event.Released = slices.Collect(maps.Values(p.state.leaving))
-	clear(p.state.leaving)
-}
-
-// services are where the Services of the zone's instances with a role serve DNS, as "IP:port".
-func (p *pass) services(role v1beta1.ServerRole) []string {
-	addresses := membership.ServiceAddresses(p.instances, role)
-	if p.signing.on() {
-		addresses = p.signing.addresses(p.instances, role)
-	}
-	var services []string
-	for _, a := range addresses {
-		services = append(services, netip.AddrPortFrom(a, named.ServicePort).String())
-	}
-	return services
-}
-
-// findPrimaries fills in the primaries of the zone, and says what is missing when there is none to work with.
-func (p *pass) findPrimaries(ctx context.Context) bool {
-	for _, server := range p.servers {
-		if server.Role == observe.Primary {
-			p.primaries = append(p.primaries, p.primaryAt(ctx, server))
-		}
-	}
+// obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.
+func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 	switch {
 	case len(p.instances) == 0:
-		p.problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
+		return problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
 			p.zone.Spec.ClusterRef)
-		p.releaseAll()
-	case len(p.primaries) == 0:
-		p.problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(instanceNames(p.instances), ", "))
-	case !p.anyAddress():
-		p.problem(status.PrimaryFailed, "no pod of a primary runs yet: %v", p.primaries[0].err)
-		p.event.Servers = p.outcomes()
-	case p.unfit() != "":
-		p.problem(status.ReconcileFailed, "%s", p.unfit())
-		p.event.Servers = p.outcomes()
-	default:
-		p.state.keepPrimaries(p.primaries)
-		return true
+	case len(primaries) == 0:
+		return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(instanceNames(p.instances), ", "))
+	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):
+		return problem(status.PrimaryFailed, "no pod of a primary runs yet: %v", primaries[0].err)
+	case p.signing.Obstacle(len(primaries)) != "":
+		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(len(primaries)))
 	}
-	return false
+	return status.Yes(status.ReconcileSucceeded, "")
 }
 
-func (p *pass) anyAddress() bool {
-	for _, primary := range p.primaries {
-		if primary.server.Addr.IsValid() {
-			return true
-		}
-	}
-	return false
+func problem(reason, format string, args ...any) status.Verdict {
+	return status.No(reason, fmt.Sprintf(format, args...))
 }
 
 func instanceNames(instances []*v1beta1.Bind9Instance) []string {
@@ -168,8 +162,11 @@ func instanceNames(instances []*v1beta1.Bind9Instance) []string {
 	return names
 }
 
-func (p *pass) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
-	for _, i := range p.instances {
+// key names the zone's object.
+func (s scope) key() membership.ZoneKey { return membership.KeyOfZone(s.zone) }
+
+func (s scope) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
+	for _, i := range s.instances {
 		if i.Namespace == server.Namespace && i.Name == server.Instance {
 			return i
 		}
@@ -177,14 +174,43 @@ func (p *pass) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
 	return nil
 }
 
-// outcomes lists every server as one that nothing is known of yet.
-func (p *pass) outcomes() []syncevent.ServerOutcome {
-	outcomes := make([]syncevent.ServerOutcome, len(p.servers))
-	for i, server := range p.servers {
+// services returns where the Services of the zone's instances with a role serve DNS, as "IP:port".
+func (s scope) services(role v1beta1.ServerRole) []string {
+	var services []string
+	for _, a := range s.signing.ServiceAddresses(s.instances, role) {
+		services = append(services, netip.AddrPortFrom(a, named.ServicePort).String())
+	}
+	return services
+}
+
+// dnsName is the zone's name with the dot at the end.
+func (p zonePass) dnsName() string { return p.state.content.Desired().Name }
+
+func (p zonePass) serialOf(ctx context.Context, server observe.Server) observe.Observation {
+	return p.dns.Serial(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()})
+}
+
+func (p zonePass) observe(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
+	return p.dns.Observe(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key)
+}
+
+// releaseAll releases all objects that leave: no server holds anything of them for this zone.
+func (p zonePass) releaseAll() []source.Object {
+	return p.state.content.TakeReleased(func(rrset.Key) bool { return false })
+}
+
+// newOutcomes returns one outcome for each server, of which nothing is known yet.
+func newOutcomes(servers []observe.Server) []syncevent.ServerOutcome {
+	outcomes := make([]syncevent.ServerOutcome, len(servers))
+	for i, server := range servers {
 		outcomes[i].Server = server
 		if server.PodPhase != corev1.PodRunning && server.Message != "" {
-			outcomes[i].Err = fmt.Errorf("%s", server.Message)
+			outcomes[i].Err = errors.New(server.Message)
 		}
 	}
 	return outcomes
+}
+
+func podOf(s observe.Server) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Namespace, Name: s.Pod}
 }

@@ -6,9 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
-	"github.com/lockstep-dns/lockstep/pkg/status"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -22,45 +20,28 @@ func deleted(a *v1beta1.ARecord) *v1beta1.ARecord {
 
 func TestPassLetsGoOfAnObjectOnce(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
-	r.world.setObject(r.a("www", 1, "192.0.2.10"))
-	r.world.setObject(r.a("mail", 1, "192.0.2.11"))
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(r.a("mail", 1, "192.0.2.11"))
 	r.pass()
 	gone := deleted(r.a("www", 1, "192.0.2.10"))
-	r.world.setObject(gone)
+	r.zones.Set(gone)
 	if p := r.pass(); len(p.event.Released) != 1 || source.KeyOf(p.event.Released[0]) != source.KeyOf(gone) {
 		t.Fatalf("released: %v", p.event.Released)
 	}
-	r.world.setObject(r.a("mail", 2, "192.0.2.12"))
+	r.zones.Set(r.a("mail", 2, "192.0.2.12"))
 	if p := r.pass(); len(p.event.Released) != 0 {
 		t.Errorf("released once more: %v", p.event.Released)
 	}
 	touched := gone.DeepCopy()
 	touched.Annotations["somebody"] = "else"
-	r.world.setObject(touched)
+	r.zones.Set(touched)
 	if p := r.pass(); len(p.event.Released) != 1 {
 		t.Errorf("released after it changed: %v", p.event.Released)
 	}
-	restarted := r.pass().state
-	restarted.builder = nil
+	r.pass()
+	r.states.stateOf(r.zone).content.Discard()
 	if p := r.pass(); len(p.event.Released) != 1 {
 		t.Errorf("released after everything was looked at anew: %v", p.event.Released)
-	}
-}
-
-func TestAnObjectIsLetGoOfWhenNothingOfItIsStuck(t *testing.T) {
-	c := newCopies(t)
-	c.world.setObject(deleted(numbered(1, 1)))
-	c.declare()
-	p := &pass{state: c.state}
-	for _, key := range c.state.keysOf(numbered(1, 1)) {
-		p.event.Unprogrammed = map[rrset.Key]status.Verdict{key: {}}
-	}
-	if p.release(); len(p.event.Released) != 0 {
-		t.Errorf("released although it is stuck: %v", p.event.Released)
-	}
-	p.event.Unprogrammed = nil
-	if p.release(); len(p.event.Released) != 1 {
-		t.Errorf("released: %v", p.event.Released)
 	}
 }
 
@@ -71,7 +52,7 @@ func BenchmarkDeletion(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		for n := range records {
-			r.world.setObject(numbered(n, 1))
+			r.zones.Set(numbered(n, 1))
 		}
 		if p := r.pass(); len(p.event.Unprogrammed) > 0 {
 			b.Fatal(p.event.Unprogrammed)
@@ -81,12 +62,12 @@ func BenchmarkDeletion(b *testing.B) {
 		for n := 0; n < records+lag; n += each {
 			for i := n; i < n+each; i++ {
 				if i < records {
-					r.world.setObject(deleted(numbered(i, 1)))
+					r.zones.Set(deleted(numbered(i, 1)))
 				}
 				if i >= lag {
 					last := deleted(numbered(i-lag, 1))
 					last.Finalizers = nil
-					r.world.removeObject(last)
+					r.zones.Remove(last)
 				}
 			}
 			released += len(r.pass().event.Released)

@@ -1,15 +1,13 @@
 package zone
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -17,13 +15,13 @@ import (
 // signedRig has a zone on a primary that signs it by a policy.
 func signedRig(t *testing.T, policy, definition string) *rig {
 	r := newRig(t, 1, bind.Zone{Extra: `dnssec-policy "` + policy + `"; inline-signing no;`, Globals: definition})
-	r.around.signing = signing{policy: policy, signer: r.around.instances[0]}
+	r.scope.signing = dnssec.Signing{Policy: policy, Signer: r.scope.instances[0]}
 	r.zone.Status.DNSSEC = &v1beta1.DNSSECStatus{Policy: policy}
 	return r
 }
 
 // await passes over the zone until a check holds.
-func (r *rig) await(what string, holds func(*pass) bool) *pass {
+func (r *rig) await(what string, holds func(passResult) bool) passResult {
 	r.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if p := r.pass(); holds(p) {
@@ -31,18 +29,18 @@ func (r *rig) await(what string, holds func(*pass) bool) *pass {
 		}
 	}
 	r.t.Fatalf("%s: not within 30 seconds", what)
-	return nil
+	return passResult{}
 }
 
-func signedThen(p *pass) bool { return p.event.DNSSEC != nil && p.event.DNSSEC.Signed }
+func isSigned(p passResult) bool { return p.event.DNSSEC != nil && p.event.DNSSEC.Signed }
 
 // TestSignedZone: records go into a signed zone on the serial that is assigned, are signed, and reach the secondary; the
 // status holds the DS record that what is served can be proved with.
 func TestSignedZone(t *testing.T) {
 	r := signedRig(t, "default", "")
-	p := r.await("signing", signedThen)
+	p := r.await("signing", isSigned)
 	before := p.event.Serial
-	r.world.set(r.a("www", 1, "192.0.2.7"))
+	r.zones.Set(r.a("www", 1, "192.0.2.7"))
 	p = r.pass()
 	r.holds("www", "192.0.2.7")
 	if got, want := p.event.Serial, p.target.soa.Serial; got != want || !rrset.SerialLess(before, got) {
@@ -54,7 +52,7 @@ func TestSignedZone(t *testing.T) {
 	if len(p.event.DNSSEC.DSRecords) != 1 || p.event.DNSSEC.Algorithm != "ECDSAP256SHA256" {
 		t.Fatalf("status.dnssec is %+v", p.event.DNSSEC)
 	}
-	r.await("the secondary", func(p *pass) bool { return p.rested && p.event.Servers[1].Current })
+	r.await("the secondary", func(p passResult) bool { return p.rested && p.event.Servers[1].Current })
 	for _, s := range []*bind.Server{r.primary[0], r.secondary} {
 		if err := bind.Validate(t.Context(), s.Addr, p.event.DNSSEC.DSRecords, "www.example.test.", dns.TypeA); err != nil {
 			t.Error(err)
@@ -70,10 +68,10 @@ func TestSignedZone(t *testing.T) {
 func TestSignaturesAreRenewed(t *testing.T) {
 	r := signedRig(t, "brief", `dnssec-policy "brief" { keys { csk lifetime unlimited algorithm ecdsap256sha256; };
   signatures-validity 60s; signatures-refresh 50s; signatures-validity-dnskey 60s; signatures-jitter 1s; };`)
-	r.world.set(r.a("www", 1, "192.0.2.7"))
-	p := r.await("signing", signedThen)
+	r.zones.Set(r.a("www", 1, "192.0.2.7"))
+	p := r.await("signing", isSigned)
 	before := p.event.Serial
-	p = r.await("renewal", func(p *pass) bool {
+	p = r.await("renewal", func(p passResult) bool {
 		if p.event.Changes.HasChanges() {
 			t.Fatalf("named's signatures made the controller change %+v", p.event.Changes)
 		}
@@ -82,50 +80,10 @@ func TestSignaturesAreRenewed(t *testing.T) {
 	if !p.event.Problem.Holds() || p.event.Drift > 0 {
 		t.Errorf("problem %v, drift %d", p.event.Problem, p.event.Drift)
 	}
-	r.world.set(r.a("www", 2, "192.0.2.8"))
+	r.zones.Set(r.a("www", 2, "192.0.2.8"))
 	p = r.pass()
 	r.holds("www", "192.0.2.8")
 	if err := bind.Validate(t.Context(), r.primary[0].Addr, p.event.DNSSEC.DSRecords, "www.example.test.", dns.TypeA); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestSigner(t *testing.T) {
-	now := time.Now()
-	at := func(name string, role v1beta1.ServerRole, age time.Duration) *v1beta1.Bind9Instance {
-		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))}}
-		i.Spec.Role, i.Status.ServiceAddress = role, "192.0.2."+name
-		return i
-	}
-	instances := []*v1beta1.Bind9Instance{at("1", "primary", 0), at("2", "primary", time.Hour), at("3", "secondary", 2*time.Hour), at("4", "primary", time.Hour)}
-	s := signing{policy: "default", signer: signerOf(instances)}
-	if s.signer.Name != "2" {
-		t.Fatalf("instance %s signs, want the oldest primary", s.signer.Name)
-	}
-	around := surroundings{instances: instances, signing: s}
-	for _, i := range instances {
-		role := observe.Primary
-		if i.Spec.Role == v1beta1.RoleSecondary {
-			role = observe.Secondary
-		}
-		around.servers = append(around.servers, observe.Server{Namespace: "dns", Instance: i.Name, Role: role})
-	}
-	around.follow()
-	var roles []string
-	for _, server := range around.servers {
-		roles = append(roles, string(server.Role))
-	}
-	if got := strings.Join(roles, " "); got != "Secondary Primary Secondary Secondary" {
-		t.Errorf("the servers are %s", got)
-	}
-	p := &pass{surroundings: around}
-	if got := strings.Join(p.services(v1beta1.RolePrimary), " "); got != "192.0.2.2:53" {
-		t.Errorf("transfers come from %s", got)
-	}
-	if got := strings.Join(p.services(v1beta1.RoleSecondary), " "); got != "192.0.2.3:53 192.0.2.1:53 192.0.2.4:53" {
-		t.Errorf("the signer notifies %s", got)
-	}
-	if unsigned := (&pass{surroundings: surroundings{instances: instances}}).services(v1beta1.RolePrimary); len(unsigned) != 3 {
-		t.Errorf("an unsigned zone has the primaries %v", unsigned)
 	}
 }

@@ -1,0 +1,52 @@
+package zone
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+)
+
+// declare brings the desired state up to date with the objects that changed, and fills in the event's part about them. It
+// reports false when there is nothing to work with. The error is for objects that could not get their finalizer.
+func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (ready bool, err error) {
+	zone := p.state.content
+	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
+	addresses := membership.ServiceAddresses(p.instances, v1beta1.RolePrimary)
+	all := !zone.IsBuiltFor(p.zone, addresses)
+	if all {
+		opts := source.Options{ServerAddresses: addresses, Owns: p.zones.Members.OwnsEndpoints(p.key())}
+		if err := zone.Rebuild(p.zone, opts); err != nil {
+			event.Problem = problem(status.ReconcileFailed, "%v", err)
+			return false, nil
+		}
+	}
+	changed := p.zones.Take(p.key(), all)
+	if p.duplicateOf == nil {
+		changed, err = p.addFinalizers(ctx, changed)
+	}
+	zone.Update(changed)
+	if !all {
+		for _, m := range changed {
+			event.Touched = append(event.Touched, m.Key)
+		}
+	}
+	event.Desired, event.All = zone.Desired(), all
+	event.AlsoSelected = slices.SortedFunc(zone.AlsoSelected(), func(a, b source.ObjectKey) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	event.OlderZones = p.zones.ZonesDeclaring(event.AlsoSelected)
+	if d := p.duplicateOf; d != nil {
+		event.Problem = problem(status.DuplicateZone, "zone %s is already declared by DNSZone %s/%s on the same servers; delete one of the two or give them different instances",
+			p.zone.Spec.ZoneName, d.Namespace, d.Name)
+		event.Released = p.releaseAll()
+		zone.Discard() // When it becomes the one that is served, all its objects need their finalizer.
+		return false, err
+	}
+	return true, err
+}

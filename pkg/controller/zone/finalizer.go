@@ -1,0 +1,144 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+const (
+	// maxMetadataWrites bounds the metadata writes that run at once.
+	maxMetadataWrites = 16
+	// deletionTimeout is how long the deletion of a zone waits for a server that cannot be reached. A server that comes
+	// back later loses the zone then: its instance serves only zones that exist.
+	deletionTimeout = 30 * time.Second
+)
+
+func addFinalizer(o client.Object) { controllerutil.AddFinalizer(o, v1beta1.Finalizer) }
+
+func removeFinalizer(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.Finalizer) }
+
+// addZoneFinalizer puts our finalizer on a zone before it is on any server.
+func (r *reconciler) addZoneFinalizer(ctx context.Context, zone *v1beta1.DNSZone) error {
+	if controllerutil.ContainsFinalizer(zone, v1beta1.Finalizer) {
+		return nil
+	}
+	if _, err := apply.Metadata(ctx, r.kube, zone, addFinalizer); err != nil {
+		return fmt.Errorf("adding the finalizer to zone %s/%s: %w", zone.Namespace, zone.Name, err)
+	}
+	return nil
+}
+
+// addFinalizers puts our finalizer on the selected objects that lack it, and the zone's name on the records, before anything
+// of them goes out: whatever happens later, an object whose data may be in DNS cannot vanish before that data does.
+// Admission did it already, unless it was away. It returns the objects without those that could not get the finalizer; the
+// error asks for another pass.
+func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member) (ready []membership.Member, err error) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	var errs []error
+	group.SetLimit(maxMetadataWrites)
+	for _, m := range changed {
+		if m.Role != membership.Selected || p.hasMarks(m.Object) {
+			ready = append(ready, m)
+			continue
+		}
+		group.Go(func() error {
+			_, err := apply.Metadata(ctx, p.kube, m.Object.(client.Object), p.addMarks)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil || controllerutil.ContainsFinalizer(m.Object.(client.Object), v1beta1.Finalizer) {
+				ready = append(ready, m)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("adding the finalizer to %s: %w", m.Key, err))
+				p.zones.PutBack(p.key(), m.Key)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return ready, errors.Join(errs...)
+}
+
+// hasMarks reports whether an object has the finalizer and, if it is a record, the zone annotation.
+func (p zonePass) hasMarks(o source.Object) bool {
+	_, record := o.(v1beta1.Record)
+	return controllerutil.ContainsFinalizer(o.(client.Object), v1beta1.Finalizer) &&
+		(!record || o.GetAnnotations()[v1beta1.ZoneAnnotation] == p.zone.Spec.ZoneName)
+}
+
+func (p zonePass) addMarks(o client.Object) {
+	addFinalizer(o)
+	if _, record := o.(v1beta1.Record); !record {
+		return
+	}
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1beta1.ZoneAnnotation] = p.zone.Spec.ZoneName
+	o.SetAnnotations(annotations)
+}
+
+// finalize deletes a zone from its servers, releases what leaves it and then the zone itself. What it still selects is
+// released, or becomes another zone's, once the zone is gone.
+func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
+	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.duplicateOf == nil {
+		if err := r.deleteFromServers(ctx, s.zone, s.servers); err != nil {
+			if time.Since(s.zone.DeletionTimestamp.Time) < deletionTimeout {
+				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
+				return ctrl.Result{RequeueAfter: time.Second}, nil
+			}
+			log.FromContext(ctx).Info("zone is released although a server may still have it", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
+		}
+		for _, i := range s.instances {
+			r.wakeInstance(i.Namespace, i.Name)
+		}
+	}
+	var leaving []source.Object
+	for _, m := range r.zones.Take(s.key(), true) {
+		if m.Role == membership.Leaving {
+			leaving = append(leaving, m.Object)
+		}
+	}
+	r.writer.Release(s.key(), leaving...)
+	_, err := apply.Metadata(ctx, r.kube, s.zone, removeFinalizer)
+	return ctrl.Result{}, err
+}
+
+// deleteFromServers deletes the zone on every server that has a pod.
+func (r *reconciler) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, servers []observe.Server) error {
+	var group errgroup.Group
+	name := source.DNSName(zone)
+	for _, server := range servers {
+		if !server.Addr.IsValid() {
+			continue
+		}
+		group.Go(func() error {
+			err := r.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name)
+			r.dns.ForgetZone(server.Addr, name+".")
+			if bindcar.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}

@@ -1,0 +1,183 @@
+// Package notify listens to the NOTIFYs that servers receive: a serial that is not the expected one has its zone enqueued.
+// So a change that somebody else makes is found, and undone, when it happens.
+package notify
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/zonecache"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+const (
+	// serverInterval is how often the servers are listed.
+	serverInterval = time.Second
+	// pollInterval is how often a server without a notification stream is asked for the serials of its zones, with so many
+	// questions at once, and streamInterval after how long it is asked for a stream again.
+	pollInterval     = 5 * time.Second
+	maxPollQuestions = 16
+	streamInterval   = 5 * time.Minute
+)
+
+// Sidecar streams the NOTIFYs that a server received.
+type Sidecar interface {
+	Notices(ctx context.Context, server bindcar.Server, fn func(bindcar.Notice)) error
+}
+
+// DNS asks servers for serials.
+type DNS interface {
+	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone) observe.Observation
+	IsUnreachable(at netip.AddrPort) bool
+}
+
+// Listener listens to every ready server. It is a runnable of the manager, for the leader alone.
+type Listener struct {
+	Client  client.Reader
+	Sidecar Sidecar
+	DNS     DNS
+	Zones   *zonecache.Cache
+	Serials *Serials
+
+	streams map[serverKey]context.CancelFunc
+}
+
+// serverKey names a server that is listened to: a pod's address changes when the pod does.
+type serverKey struct {
+	pod      types.NamespacedName
+	instance string
+	addr     netip.AddrPort
+}
+
+// Start implements manager.Runnable.
+func (l *Listener) Start(ctx context.Context) error {
+	l.streams = map[serverKey]context.CancelFunc{}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := l.updateStreams(ctx); err != nil {
+			log.FromContext(ctx).Info("servers could not be listed", "reason", err.Error())
+		}
+	}, serverInterval)
+	return nil
+}
+
+// updateStreams opens a stream to every ready server that has none, and closes those of servers that are gone.
+func (l *Listener) updateStreams(ctx context.Context) error {
+	instances, err := fleet.ListLiveInstances(ctx, l.Client)
+	if err != nil {
+		return err
+	}
+	servers, err := fleet.ListServers(ctx, l.Client, instances)
+	if err != nil {
+		return err
+	}
+	ready := map[serverKey]bool{}
+	for _, s := range servers {
+		if s.Addr.IsValid() && s.PodReady {
+			ready[serverKey{types.NamespacedName{Namespace: s.Namespace, Name: s.Pod}, s.Instance, s.Addr}] = true
+		}
+	}
+	for key, closeStream := range l.streams {
+		if !ready[key] {
+			closeStream()
+			delete(l.streams, key)
+		}
+	}
+	for key := range ready {
+		if l.streams[key] == nil {
+			own, closeStream := context.WithCancel(ctx)
+			l.streams[key] = closeStream
+			s := &stream{Listener: l, server: key}
+			go bindcar.FollowNotifications(own, s.open, s)
+		}
+	}
+	return nil
+}
+
+// stream handles the notifications of one server.
+type stream struct {
+	*Listener
+	server serverKey
+}
+
+func (s *stream) open(ctx context.Context, fn func(bindcar.Notice)) error {
+	sidecar := fleet.SidecarOf(observe.Server{Addr: s.server.addr, Namespace: s.server.pod.Namespace, Instance: s.server.instance})
+	return s.Sidecar.Notices(ctx, sidecar, fn)
+}
+
+// HandleNotification implements bindcar.NotificationHandler.
+func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notice) {
+	switch {
+	case n.Lost:
+		s.pollSerials(ctx)
+	case n.Zone != "":
+		for _, zone := range s.servedZones(ctx, s.Zones.Members.ZonesNamed(n.Zone)) {
+			s.enqueueUnlessExpected(membership.KeyOfZone(zone), n.Serial)
+		}
+	}
+}
+
+// HandleStreamClosed implements bindcar.NotificationHandler. A server that has no streams is polled for a while.
+func (s *stream) HandleStreamClosed(ctx context.Context, err error) {
+	if bindcar.IsNotSupported(err) {
+		polling, cancel := context.WithTimeout(ctx, streamInterval)
+		defer cancel()
+		wait.JitterUntilWithContext(polling, s.pollSerials, pollInterval, 0.1, true)
+		return
+	}
+	log.FromContext(ctx).V(1).Info("notification stream closed; reconnecting", "server", s.server.pod.Name, "reason", err.Error())
+}
+
+func (s *stream) enqueueUnlessExpected(zone membership.ZoneKey, serial uint32) {
+	if !s.Serials.IsExpected(zone, serial) {
+		s.Zones.Enqueue(zone)
+	}
+}
+
+// pollSerials asks the server for the serials of all its zones.
+func (s *stream) pollSerials(ctx context.Context) {
+	var group errgroup.Group
+	group.SetLimit(maxPollQuestions)
+	for _, zone := range s.servedZones(ctx, s.Zones.Members.Zones()) {
+		key := membership.KeyOfZone(zone)
+		name, err := source.ZoneName(zone.Spec.ZoneName)
+		if err != nil || ctx.Err() != nil || s.DNS.IsUnreachable(s.server.addr) {
+			continue
+		}
+		group.Go(func() error {
+			seen := s.DNS.Serial(ctx, s.server.addr, unreachable.Zone{Key: key, Name: name})
+			if seen.Rcode != observe.NoReply {
+				s.enqueueUnlessExpected(key, seen.Serial)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// servedZones returns those of some zones that the server's instance serves.
+func (s *stream) servedZones(ctx context.Context, zones []*v1beta1.DNSZone) []*v1beta1.DNSZone {
+	instance := &v1beta1.Bind9Instance{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.server.pod.Namespace, Name: s.server.instance}, instance); err != nil {
+		return nil
+	}
+	var served []*v1beta1.DNSZone
+	for _, zone := range zones {
+		if membership.Serves(instance, zone) {
+			served = append(served, zone)
+		}
+	}
+	return served
+}

@@ -1,0 +1,245 @@
+package zone
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// maxTries is how often a pass plans anew for a primary whose zone someone else changes at the same time.
+const maxTries = 3
+
+// primary is one primary server of the zone during a pass.
+type primary struct {
+	server                 observe.Server
+	updateKey, transferKey *wire.Key
+	known                  *content.Primary
+	// seen is the latest observation; its Mirror is what the server held then. It has none in a pass that found every
+	// server as it was.
+	seen observe.Observation
+	// lacking is what the server still lacks, sendable that without what it has refused before.
+	lacking, sendable plan.Changes
+	// applied is what the server took in this pass.
+	applied plan.Changes
+	// err is why the server could not be brought along.
+	err error
+}
+
+// findPrimaries returns the primaries of the zone, with their keys.
+func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
+	for _, server := range p.servers {
+		if server.Role != observe.Primary {
+			continue
+		}
+		q := &primary{server: server, known: p.state.content.Primary(podOf(server))}
+		instance := p.instanceOf(server)
+		var errs [2]error
+		q.updateKey, errs[0] = p.keys.UpdateKey(ctx, instance)
+		q.transferKey, errs[1] = p.keys.TransferKey(ctx, instance)
+		q.err = errors.Join(errs[:]...)
+		if !server.Addr.IsValid() {
+			q.err = fmt.Errorf("pod %s does not run: %s", server.Pod, cmp.Or(server.Message, "it does not exist or has no address yet"))
+		}
+		primaries = append(primaries, q)
+	}
+	return primaries
+}
+
+// primarySync is what a pass does to the primaries, and with which result.
+type primarySync struct {
+	zonePass
+	primaries []*primary
+	target    target
+	// rested is true when nothing was to be done and no server had changed.
+	rested bool
+	// drifted are RRsets that somebody else changed on a primary.
+	drifted map[rrset.Key]struct{}
+}
+
+// syncPrimaries brings all primaries to the same content and the same serial, and reads back what they then serve. When
+// nothing is to be done and every server has what it had, that costs a question to each.
+func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, paused bool) *primarySync {
+	s := &primarySync{zonePass: p, primaries: primaries, drifted: map[rrset.Key]struct{}{}}
+	p.state.content.KeepPrimaries(podsOf(primaries))
+	if s.rested = s.isAtRest() && s.isUnchanged(ctx); s.rested {
+		return s
+	}
+	s.forEachPrimary(func(q *primary) { s.observePrimary(ctx, q) })
+	s.compareAll(ctx)
+	if !paused {
+		p.serials.Expect(p.key(), s.target.soa.Serial)
+		s.forEachPrimary(func(q *primary) { s.settle(ctx, q) })
+	}
+	return s
+}
+
+// forEachPrimary works on the primaries that nothing is wrong with, at the same time.
+func (s *primarySync) forEachPrimary(work func(*primary)) {
+	var wg sync.WaitGroup
+	for _, q := range s.primaries {
+		if q.err == nil {
+			wg.Go(func() { work(q) })
+		}
+	}
+	wg.Wait()
+}
+
+// isAtRest reports whether every primary had, when it was last seen, what is desired now. One that was never seen may be
+// away: it does not answer, or it is found to have changed.
+func (s *primarySync) isAtRest() bool {
+	var soa rrset.SOA
+	for _, q := range s.primaries {
+		if !q.known.WasCompared() {
+			continue
+		}
+		rests := false
+		if q.lacking, rests = s.state.content.IsAtRest(q.known, s.now()); !rests || soa != (rrset.SOA{}) && soa != q.known.SOA {
+			return false
+		}
+		soa = q.known.SOA
+	}
+	return soa != (rrset.SOA{})
+}
+
+// isUnchanged asks every primary whether it has the zone that it had. One that does not answer does not stand in the way of
+// the others.
+func (s *primarySync) isUnchanged(ctx context.Context) bool {
+	s.forEachPrimary(func(q *primary) {
+		q.seen = s.serialOf(ctx, q.server)
+		if q.seen.Rcode == observe.NoReply {
+			q.err = q.seen.Err
+		}
+	})
+	for _, q := range s.primaries {
+		if q.err == nil && (!q.seen.Authoritative || q.seen.SOA != q.known.SOA) {
+			return false
+		}
+	}
+	return true
+}
+
+// observePrimary reads a primary's zone. That it has none is no error; that it does not answer is.
+func (s *primarySync) observePrimary(ctx context.Context, q *primary) {
+	q.seen = s.observe(ctx, q.server, q.transferKey)
+	if q.seen.Err != nil {
+		q.err = q.seen.Err
+		s.invalidateKeys(q)
+	}
+}
+
+// invalidateKeys has the keys read anew before the next pass when the server did not know one.
+func (s *primarySync) invalidateKeys(q *primary) {
+	var failure *wire.Error
+	if errors.As(q.err, &failure) && (failure.TSIGError != 0 || failure.Rcode == dns.RcodeNotAuth || failure.Rcode == dns.RcodeRefused) {
+		instance := s.instanceOf(q.server)
+		s.keys.Invalidate(tsigkeys.UpdateKeySecret(instance), q.updateKey)
+		s.keys.Invalidate(tsigkeys.TransferKeySecret(instance), q.transferKey)
+	}
+}
+
+// compareAll finds what each primary lacks, and the target.
+func (s *primarySync) compareAll(ctx context.Context) {
+	s.target = s.findReference(ctx)
+	if s.areApart() {
+		s.state.distrustSecondaries()
+	}
+	for _, q := range s.primaries { // The reference, too: it may not be the next one.
+		s.noteForeign(q)
+	}
+	for _, q := range s.primaries {
+		if q.err != nil || q.seen.Mirror == nil {
+			continue
+		}
+		before := *q.known
+		s.compare(q)
+		for _, key := range s.state.content.Drift(before, q.lacking, q.seen.Serial) {
+			if _, stuck := s.state.last.unprogrammed[key]; !stuck {
+				s.drifted[key] = struct{}{}
+			}
+		}
+	}
+	s.target.soa = s.chooseSOA()
+}
+
+// areApart reports whether the primaries hold different versions of the zone, or did since the last pass.
+func (s *primarySync) areApart() bool {
+	for _, q := range s.primaries {
+		if q.err == nil && (q.seen.Mirror == nil || q.seen.SOA != q.known.SOA || q.seen.SOA != s.target.reference.SOA) {
+			return true
+		}
+	}
+	return false
+}
+
+// noteForeign keeps what somebody else has put on a primary.
+func (s *primarySync) noteForeign(q *primary) {
+	if q.err == nil && q.seen.Mirror != nil && len(s.primaries) > 1 {
+		s.state.content.NoteForeign(q.known, q.seen.Mirror)
+	}
+}
+
+// compare finds what a primary lacks.
+func (s *primarySync) compare(q *primary) {
+	bottom := s.target.reference
+	if s.target.of == q {
+		bottom = nil
+	}
+	s.state.content.Compare(q.known, q.seen.Mirror, bottom)
+	q.lacking = s.state.content.Changes(q.known, q.seen.SOA)
+	q.sendable = q.known.Sendable(q.lacking, s.now())
+}
+
+// settle brings one primary to the target and reads back what it serves then.
+func (s *primarySync) settle(ctx context.Context, q *primary) {
+	for try := 0; ; try++ {
+		created := q.seen.Mirror == nil
+		switch {
+		case created:
+			q.err = s.createOnPrimary(ctx, q)
+		case q.sendable.HasChanges() || q.seen.SOA != s.target.soa:
+			q.err = s.applyChanges(ctx, q)
+		default:
+			return
+		}
+		again := errors.Is(q.err, rfc2136.ErrConflict) || errors.Is(q.err, rfc2136.ErrUnknown)
+		if again {
+			s.state.distrustSecondaries()
+		}
+		if q.err != nil && !again {
+			s.invalidateKeys(q)
+			return
+		}
+		q.err = nil
+		if s.observePrimary(ctx, q); created {
+			s.awaitLoaded(ctx, q)
+		}
+		if q.err == nil && q.seen.Mirror != nil {
+			s.noteForeign(q)
+			s.compare(q)
+		}
+		again = again || created && s.signing.CanRestore(s.target.reference)
+		if !again || q.err != nil || try == maxTries-1 {
+			return
+		}
+	}
+}
+
+func podsOf(primaries []*primary) (pods []types.NamespacedName) {
+	for _, q := range primaries {
+		pods = append(pods, podOf(q.server))
+	}
+	return pods
+}

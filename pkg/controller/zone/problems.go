@@ -1,0 +1,72 @@
+package zone
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// isTerminal reports whether an error stays until somebody changes something: a key, a policy, the zone itself.
+func isTerminal(err error) bool {
+	var e interface{ Transient() bool }
+	return errors.As(err, &e) && !e.Transient()
+}
+
+// remedyFor says what to do about a server's error that does not pass by itself, as the end of a sentence that says what it
+// is.
+func remedyFor(err error, instance *v1beta1.Bind9Instance) string {
+	var e *wire.Error
+	if !isTerminal(err) || !errors.As(err, &e) {
+		return ""
+	}
+	switch {
+	case e.TSIGError != 0 && instance != nil:
+		return fmt.Sprintf("; compare Secrets %s and %s with what rndc tsig-list says in the pod, which loads changed keys within two minutes; they are read again every minute",
+			tsigkeys.UpdateKeySecret(instance), tsigkeys.TransferKeySecret(instance))
+	case e.Rcode == dns.RcodeRefused && e.Op == "transfer":
+		return "; let the transfer key transfer the zone (allow-transfer)"
+	case e.Rcode == dns.RcodeRefused:
+		return "; let the update key update the zone (allow-update), and see that the zone is a primary one and not frozen"
+	}
+	return ""
+}
+
+// notServed says why a primary does not serve the zone although nothing has failed.
+func notServed(q *primary, paused bool) error {
+	if paused {
+		return errors.New("it does not have the zone, which is paused: nothing is created")
+	}
+	return fmt.Errorf("it does not serve the zone yet: %s", q.seen.Message())
+}
+
+// unprogrammed says why a primary does not serve an RRset as desired.
+func unprogrammed(q *primary, key rrset.Key, paused bool) status.Verdict {
+	if paused {
+		return problem(status.Paused, "%s does not serve %s %s as declared, and the zone is paused: it is only watched",
+			q.server.Pod, key.Name, dns.TypeToString[key.Type])
+	}
+	if err := q.known.Refusal(key); err != nil {
+		return problem(status.ReconcileFailed, "%s: %v", q.server.Pod, err)
+	}
+	return problem(status.ReconcileFailed, "%s took the update without an error and does not serve %s %s as declared",
+		q.server.Pod, key.Name, dns.TypeToString[key.Type])
+}
+
+// conflicting says what somebody else put into the zone that an RRset cannot stand beside.
+func conflicting(q *primary, c plan.Conflict) status.Verdict {
+	var foreign []string
+	for _, key := range c.Foreign {
+		foreign = append(foreign, dns.TypeToString[key.Type])
+	}
+	return problem(status.Conflict, "%s holds %s data at %s that no object declares and that cannot stand beside %s; remove it or rename the record",
+		q.server.Pod, strings.Join(foreign, ", "), c.Want.Name, dns.TypeToString[c.Want.Type])
+}

@@ -1,0 +1,70 @@
+package zone
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "zone"}}
+	behind := syncevent.SyncCompleted{Servers: []syncevent.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}}}}
+	last := time.Duration(0)
+	for range 20 {
+		p := pauseAfter(behind, backoff, request)
+		if p < last*9/10 || p > lastInterval*11/10 || (last < lastInterval/2 && p < last*3/2) {
+			t.Fatalf("a pause of %s after one of %s", p, last)
+		}
+		last = p
+	}
+	noAddress := syncevent.SyncCompleted{Servers: []syncevent.ServerOutcome{{}}}
+	if p := pauseAfter(noAddress, backoff, request); !about(p, idleInterval) {
+		t.Errorf("a pod without an address is looked at again after %s: an event tells of it", p)
+	}
+	if p := pauseAfter(behind, backoff, request); !about(p, firstInterval) {
+		t.Errorf("the first pause is %s, want %s", p, firstInterval)
+	}
+	refused := syncevent.SyncCompleted{Unprogrammed: map[rrset.Key]status.Verdict{{Name: "x."}: {}}}
+	if p := pauseAfter(refused, backoff, request); !about(p, content.RefusalPause) {
+		t.Errorf("a refused RRset is tried again after %s, want %s", p, content.RefusalPause)
+	}
+	behind.Servers[0].Err = fmt.Errorf("programming: %w", &wire.Error{Op: "update", TSIGError: dns.RcodeBadKey})
+	if p := pauseAfter(behind, backoff, request); !about(p, content.RefusalPause) {
+		t.Errorf("a server that does not know our key is asked again after %s, want %s", p, content.RefusalPause)
+	}
+}
+
+func about(p, want time.Duration) bool { return p >= want*9/10 && p <= want*11/10 }
+
+// What a server refused is tried again before the zone's own interval is over, unless the server is away.
+func TestRefusedRRsetsShortenTheInterval(t *testing.T) {
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
+	now := time.Unix(1000, 0)
+	key := rrset.Key{Name: "www.example.test.", Type: dns.TypeA}
+	q := &primary{known: &content.Primary{}}
+	result := passResult{event: syncevent.SyncCompleted{At: now}, primaries: []*primary{q}}
+	q.known.Refused(map[rrset.Key]error{key: errors.New("REFUSED")}, plan.Changes{Create: []rrset.RRset{{Key: key}}}, now)
+	if got := requeueAfter(result, backoff, ctrl.Request{}); got != time.Second {
+		t.Errorf("the next pass is after %s", got)
+	}
+	q.err = errors.New("no reply")
+	if got := requeueAfter(result, backoff, ctrl.Request{}); !about(got, idleInterval) {
+		t.Errorf("a server that is away is to be tried after %s", got)
+	}
+}

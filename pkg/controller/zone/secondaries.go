@@ -1,0 +1,140 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+)
+
+// A secondary takes its increments from whichever primary it asks. When primaries were apart, they may have passed through
+// one serial with different content, and what a secondary took from one and then from another adds up to content that no
+// primary has, on the right serial. After such a time the content of each secondary is read once, in whole, and compared.
+
+// errChanged is a zone that changed while it was compared.
+var errChanged = errors.New("the zone changed while its content was compared with the primaries'")
+
+// secondarySync is what a pass does to the secondaries.
+type secondarySync struct {
+	zonePass
+	primaries []*primary
+	// serial is that of the primaries, 0 when it is not known.
+	serial uint32
+	paused bool
+}
+
+// syncSecondaries makes sure that every secondary has the zone and follows its primaries. It returns the outcome of every
+// server.
+func (p zonePass) syncSecondaries(ctx context.Context, primaries []*primary, event *syncevent.SyncCompleted) []syncevent.ServerOutcome {
+	s := secondarySync{zonePass: p, primaries: primaries, serial: event.Serial, paused: event.Paused}
+	outcomes := newOutcomes(p.servers)
+	var wg sync.WaitGroup
+	for i := range outcomes {
+		out := &outcomes[i]
+		if out.Role == observe.Primary {
+			s.completePrimary(out)
+			continue
+		}
+		known := p.state.secondary(podOf(out.Server))
+		wg.Go(func() { s.syncSecondary(ctx, out, known) })
+	}
+	wg.Wait()
+	return outcomes
+}
+
+func (s secondarySync) completePrimary(out *syncevent.ServerOutcome) {
+	for _, q := range s.primaries {
+		if podOf(q.server) == podOf(out.Server) {
+			out.Serial, out.Err = q.seen.Serial, q.err
+			out.Current = q.err == nil && q.seen.Serial == s.serial && s.serial != 0
+		}
+	}
+}
+
+// syncSecondary leaves alone a secondary that has the serial of the pass, and its content where that may differ. Serials
+// are compared for equality: a secondary that is ahead is as wrong as one that is behind (RFC 1996 and the trap of a
+// recreated zone).
+func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome, known *secondaryState) {
+	if !out.Addr.IsValid() || s.serial == 0 {
+		return
+	}
+	seen := s.serialOf(ctx, out.Server)
+	out.Serial = seen.Serial
+	switch {
+	case seen.Rcode == observe.NoReply:
+		out.Err = seen.Err
+	case seen.Authoritative && seen.Serial == s.serial:
+		out.Current, out.Err = s.verify(ctx, out.Server, known)
+		if out.Current && !known.since.IsZero() {
+			*known = secondaryState{}
+			s.wakeInstance(out.Namespace, out.Instance)
+		}
+	case s.paused:
+	case !seen.Authoritative:
+		if out.Err = s.createOnSecondary(ctx, out.Server); bindcar.IsExists(out.Err) {
+			// The zone is there and has no data yet: the transfer is under way, or has to be started.
+			out.Err = s.hastenTransfer(ctx, out.Server, known, seen)
+		}
+	default:
+		if out.Err = s.demote(ctx, out.Server); out.Err == nil {
+			out.Err = s.hastenTransfer(ctx, out.Server, known, seen)
+		}
+	}
+}
+
+// notifySecondary sends a NOTIFY that the zone changed, beside what BIND's own primaries send.
+func (s secondarySync) notifySecondary(ctx context.Context, server observe.Server) error {
+	key, err := s.keys.TransferKey(ctx, s.instanceOf(server))
+	if err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("zone transfer triggered", "zone", s.zone.Spec.ZoneName, "server", server.Pod, "serial", s.serial)
+	return s.sendNotify(ctx, server.Addr, s.dnsName(), s.serial, key)
+}
+
+// verify reports whether a secondary that has the serial of the pass has the primaries' content too. It reads that only when
+// something can have gone wrong since it did, and repairs what it finds.
+func (s secondarySync) verify(ctx context.Context, server observe.Server, known *secondaryState) (same bool, err error) {
+	if len(s.primaries) < 2 || s.paused || s.state.isVerified(podOf(server)) {
+		return true, nil
+	}
+	want, err := s.primaryContent(ctx)
+	if err != nil {
+		return false, err
+	}
+	key, err := s.keys.TransferKey(ctx, s.instanceOf(server))
+	if err != nil {
+		return false, err
+	}
+	have := s.dns.ObserveAnew(ctx, server.Addr, unreachable.Zone{Key: s.key(), Name: s.dnsName()}, key)
+	switch {
+	case have.Err != nil:
+		return false, have.Err
+	case have.Mirror == nil || have.Serial != want.SOA.Serial:
+		return false, errChanged
+	case !have.Mirror.SameContent(want):
+		return false, s.hastenTransfer(ctx, server, known, have)
+	}
+	s.state.setVerified(podOf(server))
+	return true, nil
+}
+
+// primaryContent returns the content of the primaries on the serial of the pass.
+func (s secondarySync) primaryContent(ctx context.Context) (*observe.Mirror, error) {
+	for _, q := range s.primaries {
+		if q.err != nil {
+			continue
+		}
+		// What was seen in this pass is at hand, unless the pass found all at rest.
+		if seen := s.observe(ctx, q.server, q.transferKey); seen.Mirror != nil && seen.Serial == s.serial {
+			return seen.Mirror, nil
+		}
+	}
+	return nil, errChanged
+}

@@ -1,0 +1,139 @@
+package zone
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/notify"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/zonecache"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// maxPasses is how many zones are worked on at once: mostly they wait for servers.
+const maxPasses = 16
+
+// Options are what the reconciler of zones works with.
+type Options struct {
+	// Home is the namespace that Lockstep itself runs in.
+	Home     string
+	Timeouts fleet.Timeouts
+	Children *apply.Children
+	// Keys are the TSIG keys to sign with.
+	Keys *tsigkeys.Cache
+	// Observer asks servers what they serve, Sidecar changes the zones that they have.
+	Observer *observe.Observer
+	Sidecar  *bindcar.Client
+	// Instances are woken after a zone was added to their pods or removed.
+	Instances fleet.InstanceWakeups
+}
+
+// Setup adds the reconciler of zones and the objects of their data. It runs when a zone, such an object, an instance or a
+// pod changes in a way that matters to DNS; status that we write ourselves never starts it.
+func Setup(mgr ctrl.Manager, o Options) error {
+	zones := zonecache.New()
+	counts := syncevent.NewMetrics(metrics.Registry)
+	writer := syncevent.NewWriter(syncevent.Options{
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Metrics: counts, Place: zones.Placement,
+		ZoneTimeout: o.Timeouts.Zone,
+	})
+	if err := mgr.Add(writer); err != nil {
+		return err
+	}
+	tracker := unreachable.NewTracker(o.Observer, zones.Enqueue)
+	serials := &notify.Serials{}
+	r := &reconciler{
+		edges: edges{
+			kube: mgr.GetClient(), children: o.Children, zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
+			updates: rfc2136.New(rfc2136.Options{}), keys: o.Keys, serials: serials, wakeInstance: o.Instances.Wake, now: time.Now,
+		},
+		home: o.Home, writer: writer, metrics: counts, notifier: syncevent.Notifier{writer, counts},
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
+	}
+	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Zones: zones, Serials: serials}
+	if err := mgr.Add(listener); err != nil {
+		return err
+	}
+	zonesOfPod := func(ctx context.Context, o client.Object) []reconcile.Request {
+		if addr, err := netip.ParseAddr(o.(*corev1.Pod).Status.PodIP); err == nil {
+			tracker.Reset(netip.AddrPortFrom(addr, named.Port))
+		}
+		return r.zonesOfPod(ctx, o)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("zone").
+		WithOptions(controller.Options{MaxConcurrentReconciles: maxPasses}).
+		WatchesRawSource(zonecache.NewSource(zones, mgr.GetCache())).
+		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(zonesOfPod), podChanged()).
+		Complete(r)
+}
+
+// instanceChanged passes what decides which zones an instance serves and where.
+func instanceChanged() builder.Predicates {
+	moved := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.(*v1beta1.Bind9Instance).Status.ServiceAddress != e.ObjectNew.(*v1beta1.Bind9Instance).Status.ServiceAddress
+	}}
+	return builder.WithPredicates(predicate.Or[client.Object](moved,
+		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+}
+
+// podChanged passes what shows that a pod's named may have started, moved or gone, or that its Service leads to it now.
+func podChanged() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+		return before.Status.PodIP != after.Status.PodIP || before.Status.Phase != after.Status.Phase ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			status.PodReady(before) != status.PodReady(after) ||
+			!maps.Equal(fleet.RunningContainers(before), fleet.RunningContainers(after))
+	}})
+}
+
+func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcile.Request {
+	instance := &v1beta1.Bind9Instance{}
+	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[named.LabelInstance]}
+	if err := r.kube.Get(ctx, key, instance); err != nil {
+		return nil
+	}
+	return r.zonesOfInstance(ctx, instance)
+}
+
+// zonesOfInstance returns the zones that an instance serves, and those whose status says that it did.
+func (r *reconciler) zonesOfInstance(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	instance := o.(*v1beta1.Bind9Instance)
+	for _, zone := range r.zones.Members.Zones() {
+		if membership.Serves(instance, zone) || slices.ContainsFunc(zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
+			return i.Namespace == instance.Namespace && i.Name == instance.Name
+		}) {
+			requests = append(requests, fleet.RequestFor(zone))
+		}
+	}
+	return requests
+}

@@ -1,0 +1,35 @@
+package zone
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestASecondaryThatDoesNotMoveTransfersAnewNowAndThen(t *testing.T) {
+	began := time.Unix(1000, 0)
+	s := &secondaryState{}
+	var done []string
+	for at := time.Duration(0); at < 3*time.Minute; at += 500 * time.Millisecond {
+		if s.nextStep(7, false, began.Add(at)) == retransfer {
+			done = append(done, at.String())
+		}
+		if got, want := s.isFailing(began.Add(at)), at >= transferGrace; got != want {
+			t.Fatalf("after %s: failing is %v", at, got)
+		}
+	}
+	if diff := cmp.Diff([]string{"2s", "32s", "1m32s"}, done); diff != "" {
+		t.Errorf("transfers (-want +got):\n%s", diff)
+	}
+	now := began.Add(time.Hour)
+	if got := s.nextStep(8, false, now); got != sendNotify || s.isFailing(now) {
+		t.Errorf("one that has moved is treated as before: %v", got)
+	}
+	if got := s.nextStep(20, true, now); got != retransfer {
+		t.Errorf("one that is ahead is not told to transfer the zone: %v", got)
+	}
+	if got := s.nextStep(20, true, now.Add(time.Second)); got != waitForTransfer {
+		t.Errorf("one that is ahead is told again at once: %v", got)
+	}
+}

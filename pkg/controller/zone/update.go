@@ -1,0 +1,104 @@
+package zone
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// applyChanges sends what the primary lacks as RFC 2136 updates, each on condition that the SOA is the one that was seen.
+func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
+	want := s.target.soa
+	if !rrset.SerialLess(q.seen.Serial, want.Serial) {
+		// Someone else's change has overtaken the target.
+		want.Serial = rrset.NextSerial(q.seen.Serial, want.Serial)
+	}
+	changes := q.sendable
+	to := rfc2136.Target{Server: q.server.Addr, Zone: s.dnsName(), Key: q.updateKey}
+	result, err := s.updates.Apply(ctx, to, changes, q.seen.SOA, want)
+	q.known.Refused(result.Refused, changes, s.now())
+	log.FromContext(ctx).Info("nsupdate sent", "zone", s.zone.Spec.ZoneName, "server", q.server.Pod, "messages", result.Sent,
+		"create", len(changes.Create), "update", len(changes.UpdateNew), "delete", len(changes.Delete),
+		"serial", result.SOA.Serial, "refused", len(result.Refused))
+	if err == nil {
+		q.applied = changes
+	}
+	return err
+}
+
+// createOnPrimary adds the complete zone to the primary in one piece, so that it never answers from an empty one. A signed
+// copy comes back as it is, if it can; what else has changed is an update then.
+func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
+	reference := s.target.reference
+	soa, content := s.target.soa, s.state.content.Complete(reference)
+	if s.signing.CanRestore(reference) {
+		soa, content = reference.SOA, dnssec.SignedContent(reference)
+	}
+	config := s.configFor(observe.Primary)
+	request := bindcar.CreateZone{
+		ZoneName: source.DNSName(s.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.updateKey.Name,
+		ZoneConfig: bindcar.ZoneConfig{
+			TTL: soa.TTL, SOA: sidecarSOA(soa), Records: sidecarRecords(content), AlsoNotify: s.services(v1beta1.RoleSecondary),
+			DNSSECPolicy: s.signing.Policy, KeySecret: s.signing.KeySecretName(s.zone),
+		},
+	}
+	if err := s.signing.EnsureKeySecret(ctx, s.children, s.zone); err != nil {
+		return err
+	}
+	sidecar := fleet.SidecarOf(q.server)
+	err := s.sidecar.CreateZone(ctx, sidecar, request)
+	if bindcar.IsExists(err) {
+		// It is configured, but its data could not be loaded. A fresh copy replaces it.
+		if err = s.sidecar.DeleteZone(ctx, sidecar, request.ZoneName); err == nil {
+			err = s.sidecar.CreateZone(ctx, sidecar, request)
+		}
+	}
+	log.FromContext(ctx).Info("zone created on a primary", "zone", s.zone.Spec.ZoneName, "server", q.server.Pod,
+		"records", len(request.ZoneConfig.Records), "serial", soa.Serial, "failed", err != nil)
+	if err == nil {
+		s.recordCreated(q.server, config)
+	}
+	return err
+}
+
+// awaitLoaded observes a primary that has just got the zone until it serves it: a large one takes a moment to load.
+func (s *primarySync) awaitLoaded(ctx context.Context, q *primary) {
+	isServed := func() bool { return q.seen.Authoritative && s.signing.IsServed(q.seen.Mirror) }
+	backoff := wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Steps: 7}
+	for q.err == nil && !isServed() && backoff.Steps > 0 && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff.Step()):
+		}
+		s.observePrimary(ctx, q)
+	}
+}
+
+func sidecarSOA(soa rrset.SOA) *bindcar.SOA {
+	return &bindcar.SOA{PrimaryNS: soa.MName, AdminEmail: soa.RName, Serial: soa.Serial,
+		Refresh: soa.Refresh, Retry: soa.Retry, Expire: soa.Expire, NegativeTTL: soa.Minimum}
+}
+
+func sidecarRecords(content iter.Seq[rrset.RRset]) []bindcar.Record {
+	var records []bindcar.Record
+	for s := range content {
+		ttl := s.TTL
+		for _, rdata := range s.Rdata {
+			records = append(records, bindcar.Record{Name: s.Name, Type: dns.TypeToString[s.Type], Value: rdata, TTL: &ttl})
+		}
+	}
+	return records
+}

@@ -1,0 +1,209 @@
+// Package zonecache knows the zones and the objects that declare their data, and which of these no pass has handled yet. It
+// is fed by informers: an event costs what it affects, and puts the zones concerned into the queue.
+package zonecache
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+)
+
+// Cache holds what informers have reported, and what of it no pass has taken yet. It is safe for concurrent use.
+type Cache struct {
+	// Members knows the roles of all objects.
+	Members *membership.Cache
+
+	mu sync.Mutex
+	// dirty holds for each zone the objects that changed since its last pass.
+	dirty map[membership.ZoneKey]map[source.ObjectKey]struct{}
+	// orphans holds for each namespace objects that are in no zone and whose status may not say so.
+	orphans map[string]map[source.ObjectKey]struct{}
+	// queue takes requests for passes; nil before the first event.
+	queue workqueue.TypedInterface[ctrl.Request]
+}
+
+// New returns an empty cache.
+func New() *Cache {
+	return &Cache{
+		Members: membership.NewCache(), dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{},
+		orphans: map[string]map[source.ObjectKey]struct{}{},
+	}
+}
+
+// Set stores a DNSZone or an object that declares data, and returns the requests to which the change leads. What changes
+// status alone leads to none.
+func (c *Cache) Set(o any) []ctrl.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch o := o.(type) {
+	case *v1beta1.DNSZone:
+		old := c.Members.Zone(membership.KeyOfZone(o))
+		requests := c.markDirty(c.Members.SetZone(o))
+		if old != nil && isSameZone(old, o) {
+			return requests
+		}
+		return append(requests, c.zonesWithNameOf(o)...)
+	case source.Object:
+		return c.markDirty(c.Members.SetObject(o))
+	}
+	return nil
+}
+
+// Remove drops a DNSZone or an object that declares data, given as it was last, and returns the requests to which that
+// leads.
+func (c *Cache) Remove(last any) []ctrl.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch o := last.(type) {
+	case *v1beta1.DNSZone:
+		key := membership.KeyOfZone(o)
+		requests := append(c.zonesWithNameOf(o), c.markDirty(c.Members.RemoveZone(key))...)
+		delete(c.dirty, key)
+		return requests
+	case source.Object:
+		return c.markDirty(c.Members.RemoveObject(o))
+	}
+	return nil
+}
+
+// markDirty keeps what changed for the next pass over each zone concerned. c.mu is held.
+func (c *Cache) markDirty(affected []membership.Affected) []ctrl.Request {
+	requests := map[ctrl.Request]struct{}{}
+	for _, a := range affected {
+		if a.Zone.Name == "" {
+			addTo(c.orphans, a.Object.Namespace, a.Object)
+			// A request without a name is for the orphans of a namespace.
+			requests[ctrl.Request{NamespacedName: membership.ZoneKey{Namespace: a.Object.Namespace}}] = struct{}{}
+			continue
+		}
+		addTo(c.dirty, a.Zone, a.Object)
+		requests[ctrl.Request{NamespacedName: a.Zone}] = struct{}{}
+	}
+	return slices.Collect(maps.Keys(requests))
+}
+
+func addTo[K, V comparable](sets map[K]map[V]struct{}, key K, value V) {
+	if sets[key] == nil {
+		sets[key] = map[V]struct{}{}
+	}
+	sets[key][value] = struct{}{}
+}
+
+// zonesWithNameOf returns requests for all zones with the DNS name of a zone: one of them may be served once a duplicate is
+// gone.
+func (c *Cache) zonesWithNameOf(zone *v1beta1.DNSZone) []ctrl.Request {
+	requests := []ctrl.Request{fleet.RequestFor(zone)}
+	for _, other := range c.Members.ZonesNamed(zone.Spec.ZoneName) {
+		if other.UID != zone.UID {
+			requests = append(requests, fleet.RequestFor(other))
+		}
+	}
+	return requests
+}
+
+// isSameZone reports whether nothing that a user can change has changed: spec, labels, annotations, deletion.
+func isSameZone(a, b *v1beta1.DNSZone) bool {
+	return a.UID == b.UID && a.Generation == b.Generation && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// Enqueue asks for a pass over a zone.
+func (c *Cache) Enqueue(zone membership.ZoneKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue != nil {
+		c.queue.Add(ctrl.Request{NamespacedName: zone})
+	}
+}
+
+// SetQueue sets the queue that takes requests for passes.
+func (c *Cache) SetQueue(queue workqueue.TypedInterface[ctrl.Request]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = queue
+}
+
+// Zone returns a zone with all zones that have its DNS name, itself included; nil when it does not exist.
+func (c *Cache) Zone(key membership.ZoneKey) (zone *v1beta1.DNSZone, sameName []*v1beta1.DNSZone) {
+	if zone = c.Members.Zone(key); zone != nil {
+		sameName = c.Members.ZonesNamed(zone.Spec.ZoneName)
+	}
+	return zone, sameName
+}
+
+// Take returns the objects of a zone that changed since the last call or, with all, every one that has a role in it.
+func (c *Cache) Take(zone membership.ZoneKey, all bool) []membership.Member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var taken []membership.Member
+	if all {
+		taken = c.Members.Members(zone)
+	} else {
+		for key := range c.dirty[zone] {
+			taken = append(taken, c.Members.Member(zone, key))
+		}
+	}
+	delete(c.dirty, zone)
+	return taken
+}
+
+// PutBack has an object taken once more.
+func (c *Cache) PutBack(zone membership.ZoneKey, key source.ObjectKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	addTo(c.dirty, zone, key)
+}
+
+// TakeOrphans returns the objects of a namespace that came to be in no zone since the last call.
+func (c *Cache) TakeOrphans(namespace string) []source.Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var taken []source.Object
+	for key := range c.orphans[namespace] {
+		if o := c.Members.Object(key); o != nil && len(c.Members.Roles(key)) == 0 {
+			taken = append(taken, o)
+		}
+	}
+	delete(c.orphans, namespace)
+	return taken
+}
+
+// ZonesDeclaring names, once each, the zones in which objects declare data. No more than a thousand objects are looked up.
+func (c *Cache) ZonesDeclaring(keys []source.ObjectKey) []string {
+	var names []string
+	for _, key := range keys[:min(len(keys), 1000)] {
+		for _, at := range c.Members.Roles(key) {
+			if at.Role.Declares() && !slices.Contains(names, at.Zone.Name) {
+				names = append(names, at.Zone.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Placement returns where an object is, for the writers of statuses.
+func (c *Cache) Placement(o source.Object) syncevent.Placement {
+	at := syncevent.Placement{Unplaced: c.Members.UnplacedEndpoints(o)}
+	for _, r := range c.Members.Roles(source.KeyOf(o)) {
+		zone := membership.KeyOfZone(r.Zone)
+		switch r.Role {
+		case membership.Selected:
+			at.Taken, at.Held = append(at.Taken, zone), append(at.Held, zone)
+		case membership.Contested:
+			at.Taken = append(at.Taken, zone)
+		case membership.Leaving:
+			at.Held = append(at.Held, zone)
+		case membership.NoRole, membership.AlsoSelected:
+		}
+	}
+	return at
+}

@@ -1,0 +1,92 @@
+package zonecache
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+)
+
+func testZone(name, zoneName string, labels map[string]string) *v1beta1.DNSZone {
+	z := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name, UID: types.UID(name), Generation: 1}}
+	z.Spec.ZoneName = zoneName
+	if labels != nil {
+		z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: labels}}}
+	}
+	return z
+}
+
+func requests(names ...string) []ctrl.Request {
+	var all []ctrl.Request
+	for _, name := range names {
+		all = append(all, ctrl.Request{NamespacedName: membership.ZoneKey{Namespace: "dns", Name: name}})
+	}
+	return all
+}
+
+func sorted(requests []ctrl.Request) []ctrl.Request {
+	return slices.CompactFunc(slices.SortedFunc(slices.Values(requests), func(a, b ctrl.Request) int {
+		return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
+	}), func(a, b ctrl.Request) bool { return a == b })
+}
+
+func TestEventsAskForPassesWhereTheyMatter(t *testing.T) {
+	c := New()
+	main, sub := testZone("main", "example.com", map[string]string{"in": "yes"}), testZone("sub", "sub.example.com", nil)
+	record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "dns", Name: "r000001", UID: "r000001", Generation: 1, Finalizers: []string{v1beta1.Finalizer},
+		Labels: map[string]string{"in": "yes"}, Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.test"},
+	}}
+	record.Spec.Name, record.Spec.IPv4Addresses = "r000001", []string{"192.0.2.2"}
+	told := record.DeepCopy()
+	told.Status.ZoneRef = &v1beta1.ZoneReference{Name: "main"}
+	moved := told.DeepCopy()
+	moved.Labels, moved.Generation = nil, 2
+	endpoints := &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "e"}, Spec: v1alpha1.DNSEndpointSpec{
+		Endpoints: []*v1alpha1.Endpoint{{DNSName: "www.sub.example.com"}, {DNSName: "www.example.com"}, {DNSName: "www.example.net"}},
+	}}
+	statusOnly := main.DeepCopy()
+	statusOnly.Status.RecordsCount = 1
+	for _, step := range []struct {
+		name string
+		got  []ctrl.Request
+		want []ctrl.Request
+	}{
+		{"an object without a zone is an orphan", c.Set(record), requests("")},
+		{"a zone, and what it takes", c.Set(main), requests("main")},
+		{"another zone", c.Set(sub), requests("sub")},
+		{"the status of a zone", c.Set(statusOnly), nil},
+		{"the status of a record", c.Set(told), nil},
+		{"a record that leaves", c.Set(moved), requests("main")},
+		{"an object of several zones", c.Set(endpoints), requests("main", "sub")},
+		{"a zone that is gone, and the one that follows it", c.Remove(sub), requests("main", "sub")},
+	} {
+		if diff := cmp.Diff(step.want, sorted(step.got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+	if got := c.TakeOrphans("dns"); len(got) != 0 {
+		t.Errorf("orphans that have found a zone: %v", got)
+	}
+	roles := map[string]membership.Role{}
+	for _, m := range c.Take(membership.KeyOfZone(main), false) {
+		roles[m.Key.Name] = m.Role
+	}
+	if diff := cmp.Diff(map[string]membership.Role{record.Name: membership.Leaving, "e": membership.Selected}, roles); diff != "" {
+		t.Errorf("dirty objects (-want +got):\n%s", diff)
+	}
+	if again := c.Take(membership.KeyOfZone(main), false); len(again) > 0 {
+		t.Errorf("handed out twice: %v", again)
+	}
+	at := c.Placement(endpoints)
+	if diff := cmp.Diff([]types.NamespacedName{membership.KeyOfZone(main)}, at.Taken); diff != "" || !slices.Equal(at.Unplaced, []int{2}) {
+		t.Errorf("unplaced %v, taken (-want +got):\n%s", at.Unplaced, diff)
+	}
+}

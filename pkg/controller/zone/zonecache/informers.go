@@ -1,0 +1,103 @@
+package zonecache
+
+import (
+	"context"
+	"fmt"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+)
+
+// Source feeds a Cache from informers, and the queue with the requests that follow. Passes begin when the cache is complete:
+// every zone is in the queue then.
+type Source struct {
+	cache     *Cache
+	informers cache.Cache
+	synced    chan error
+}
+
+// NewSource returns a Source that feeds c from informers.
+func NewSource(c *Cache, informers cache.Cache) *Source {
+	return &Source{cache: c, informers: informers, synced: make(chan error, 1)}
+}
+
+// Start implements source.Source of controller-runtime.
+func (s *Source) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	s.cache.SetQueue(queue)
+	go func() { s.synced <- s.watchAll(ctx, queue) }()
+	return nil
+}
+
+// WaitForSync implements source.SyncingSource of controller-runtime.
+func (s *Source) WaitForSync(ctx context.Context) error {
+	select {
+	case err := <-s.synced:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// watchAll begins with the zones, so that an object that arrives then finds its own.
+func (s *Source) watchAll(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	kinds := []client.Object{&v1beta1.DNSZone{}}
+	for _, kind := range v1beta1.RecordKinds {
+		kinds = append(kinds, kind.New().(client.Object))
+	}
+	for _, kind := range append(kinds, &v1alpha1.DNSEndpoint{}) {
+		if err := s.watchKind(ctx, queue, kind); err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// watchKind follows one kind and returns when all that exists has arrived.
+func (s *Source) watchKind(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request], kind client.Object) error {
+	informer, err := s.informers.GetInformer(ctx, kind)
+	if err != nil {
+		return err
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			priority := 0
+			if initial {
+				priority = handler.LowPriority
+			}
+			enqueueAll(queue, priority, s.cache.Set(o))
+		},
+		UpdateFunc: func(_, o any) { enqueueAll(queue, 0, s.cache.Set(o)) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			enqueueAll(queue, 0, s.cache.Remove(o))
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// enqueueAll adds requests. After a start thousands of zones wait, and what changes meanwhile goes before them.
+func enqueueAll(queue workqueue.TypedRateLimitingInterface[ctrl.Request], priority int, requests []ctrl.Request) {
+	if q, ok := queue.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requests...)
+		return
+	}
+	for _, r := range requests {
+		queue.Add(r)
+	}
+}
