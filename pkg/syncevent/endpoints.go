@@ -22,21 +22,21 @@ import (
 
 var endpointVersion = v1alpha1.GroupVersion
 
-// endpointNews is a DNSEndpoint with all that is known about it at the moment.
-type endpointNews struct {
+// endpointOutcome is a DNSEndpoint with all that is known about it at the moment.
+type endpointOutcome struct {
 	object *v1alpha1.DNSEndpoint
 	Placement
 	facts status.EndpointFacts
-	// unheard is true when a zone that takes endpoints has not told anything since the start, or nothing about the
-	// object as it is now.
-	unheard bool
-	// passes are the latest outcomes of the zones that take endpoints and have judged them.
+	// incomplete is true when a zone that takes endpoints has had no pass since the start, or none over the object as it is
+	// now.
+	incomplete bool
+	// passes are the latest outcomes of the zones that take endpoints and have dealt with them.
 	passes []SyncCompleted
 }
 
-// endpoint tells one DNSEndpoint what became of it in all of its zones. A status that was given before the start stays
-// until every zone has told.
-func (w *Writer) endpoint(ctx context.Context, key source.ObjectKey) error {
+// writeEndpoint writes the status of one DNSEndpoint, which is computed from the outcomes of all of its zones. A status
+// from before the start stays until every zone has had a pass.
+func (w *Writer) writeEndpoint(ctx context.Context, key source.ObjectKey) error {
 	if w.Place == nil {
 		return nil
 	}
@@ -47,43 +47,43 @@ func (w *Writer) endpoint(ctx context.Context, key source.ObjectKey) error {
 		}
 		return client.IgnoreNotFound(err)
 	}
-	n, err := w.gather(ctx, key, o)
+	n, err := w.gatherEndpoint(ctx, key, o)
 	switch {
 	case err != nil:
 		return err
-	case len(n.Taken) == 0 && !n.held():
+	case len(n.Taken) == 0 && !n.isHeld():
 		return w.releaseEndpoint(ctx, key, n)
-	case n.waits():
+	case n.mustWait():
 		return nil
 	}
-	if err := w.tellEndpoint(ctx, n); err != nil || !n.settled() {
+	if err := w.writeEndpointStatus(ctx, n); err != nil || !n.isSettled() {
 		return err
 	}
 	var keys []rrset.Key
 	for _, e := range n.passes {
 		keys = append(keys, source.PublishedKeys(o, e.Desired.Name)...)
 	}
-	return w.forgetFormerNames(ctx, o, keys, n.passes...)
+	return w.removeFormerNames(ctx, o, keys, n.passes...)
 }
 
-// gather finds out what is known about a DNSEndpoint.
-func (w *Writer) gather(ctx context.Context, key source.ObjectKey, o *v1alpha1.DNSEndpoint) (*endpointNews, error) {
-	n := &endpointNews{object: o, Placement: w.Place(o), facts: status.EndpointFacts{Generation: o.Generation}}
-	w.await(key, o, slices.Concat(n.Taken, n.Held)...)
+// gatherEndpoint collects what is known about a DNSEndpoint.
+func (w *Writer) gatherEndpoint(ctx context.Context, key source.ObjectKey, o *v1alpha1.DNSEndpoint) (*endpointOutcome, error) {
+	n := &endpointOutcome{object: o, Placement: w.Place(o), facts: status.EndpointFacts{Generation: o.Generation}}
+	w.watchOutcomes(key, o, slices.Concat(n.Taken, n.Held)...)
 	for _, zone := range n.Taken {
-		e, heard := w.latest(zone)
-		facts := endpointZone(zone, e, heard, key, o)
+		e, heard := w.latestOutcome(zone)
+		facts := endpointZoneFacts(zone, e, heard, key, o)
 		n.facts.Zones = append(n.facts.Zones, facts)
 		if facts.Judged {
 			n.passes = append(n.passes, e)
 		}
-		// A zone that has told that it is wrong as a whole is not waited for, unless there is something to lose.
-		n.unheard = n.unheard || (!facts.Judged && facts.Problem.Reason == "")
+		// A zone that is wrong as a whole is not waited for, unless there is something to lose.
+		n.incomplete = n.incomplete || (!facts.Judged && facts.Problem.Reason == "")
 	}
 	for _, i := range n.Unplaced {
-		n.facts.Unplaced = append(n.facts.Unplaced, status.EndpointOutcome{Index: i, RRset: rrsetOf(o, i)})
+		n.facts.Unplaced = append(n.facts.Unplaced, status.EndpointOutcome{Index: i, RRset: endpointText(o, i)})
 	}
-	left, err := w.leftBy(ctx, key, o)
+	left, err := w.zonesLeft(ctx, key, o)
 	n.facts.Left = func(z v1alpha1.EndpointZone) bool {
 		return left[types.NamespacedName{Namespace: z.Namespace, Name: z.Name}]
 	}
@@ -91,8 +91,8 @@ func (w *Writer) gather(ctx context.Context, key source.ObjectKey, o *v1alpha1.D
 	return n, err
 }
 
-// endpointZone is what a zone says about the endpoints of an object that it takes.
-func endpointZone(zone types.NamespacedName, e SyncCompleted, heard bool, key source.ObjectKey, o *v1alpha1.DNSEndpoint) status.EndpointZoneFacts {
+// endpointZoneFacts returns the outcome of a zone for the endpoints of an object that it takes.
+func endpointZoneFacts(zone types.NamespacedName, e SyncCompleted, heard bool, key source.ObjectKey, o *v1alpha1.DNSEndpoint) status.EndpointZoneFacts {
 	f := status.EndpointZoneFacts{Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.String()}
 	if !heard {
 		return f
@@ -108,9 +108,9 @@ func endpointZone(zone types.NamespacedName, e SyncCompleted, heard bool, key so
 		}
 		outcome := status.EndpointOutcome{Index: id.Index, RRset: rrsetText(d.Key)}
 		if d.Key.Name == "" || d.Key.Type == 0 {
-			outcome.RRset = rrsetOf(o, id.Index)
+			outcome.RRset = endpointText(o, id.Index)
 		}
-		outcome.Accepted, outcome.Programmed = verdicts(e, d)
+		outcome.Accepted, outcome.Programmed = declarationVerdicts(e, d)
 		f.Endpoints = append(f.Endpoints, outcome)
 	}
 	f.Judged, f.Problem = len(f.Endpoints) > 0, e.Problem
@@ -124,9 +124,9 @@ func endpointZone(zone types.NamespacedName, e SyncCompleted, heard bool, key so
 	return f
 }
 
-// leftBy are the zones of an object's status, and others, that hold nothing of it any more: they said so, or are gone
-// with all their data.
-func (w *Writer) leftBy(ctx context.Context, key source.ObjectKey, o *v1alpha1.DNSEndpoint) (map[types.NamespacedName]bool, error) {
+// zonesLeft returns the zones, of an object's status and others, that hold nothing of it any more: they released it, or are
+// gone with all their data.
+func (w *Writer) zonesLeft(ctx context.Context, key source.ObjectKey, o *v1alpha1.DNSEndpoint) (map[types.NamespacedName]bool, error) {
 	left := map[types.NamespacedName]bool{}
 	w.mu.Lock()
 	for zone := range maps.Keys(w.released[key]) {
@@ -147,36 +147,36 @@ func (w *Writer) leftBy(ctx context.Context, key source.ObjectKey, o *v1alpha1.D
 	return left, nil
 }
 
-// held tells whether data of the object may be in any zone.
-func (n *endpointNews) held() bool {
+// isHeld reports whether data of the object may be in any zone.
+func (n *endpointOutcome) isHeld() bool {
 	return len(n.Held) > 0 || slices.ContainsFunc(n.object.Status.Zones, func(z v1alpha1.EndpointZone) bool { return !n.facts.Left(z) })
 }
 
-// waits tells whether it is too early to judge: the object has been judged before, and a zone has still to say whether
-// that is still so. An object that nobody has looked at is told at once that it has been seen.
-func (n *endpointNews) waits() bool {
+// mustWait reports whether it is too early for a status: the object has one, and a zone has still to confirm it. An object
+// without a status gets one at once, which shows that it has been seen.
+func (n *endpointOutcome) mustWait() bool {
 	if meta.FindStatusCondition(n.object.Status.Conditions, status.Accepted) == nil {
 		return false
 	}
 	judged := n.object.Status.ObservedGeneration == n.object.Generation && len(n.passes) < len(n.Taken)
-	return n.unheard || judged
+	return n.incomplete || judged
 }
 
-// settled tells whether all zones that the object has or had anything to do with have dealt with it as it is now.
-func (n *endpointNews) settled() bool {
+// isSettled reports whether all zones that the object has or had anything to do with have dealt with it as it is now.
+func (n *endpointOutcome) isSettled() bool {
 	for _, zone := range n.Held {
 		if !slices.Contains(n.Taken, zone) {
 			return false
 		}
 	}
 	return len(n.passes) == len(n.Taken) && !slices.ContainsFunc(n.passes, func(e SyncCompleted) bool {
-		return !e.settled(n.object.Generation, n.object)
+		return !e.hasSettled(n.object.Generation, n.object)
 	})
 }
 
-// tellEndpoint writes the status of a DNSEndpoint, when it differs from what that already says. One that is being deleted
-// is only told which zones hold it still.
-func (w *Writer) tellEndpoint(ctx context.Context, n *endpointNews) error {
+// writeEndpointStatus writes the status of a DNSEndpoint, if it differs. For one that is being deleted only the zones that
+// still hold it change.
+func (w *Writer) writeEndpointStatus(ctx context.Context, n *endpointOutcome) error {
 	prev := n.object.Status
 	next := status.Endpoint(prev, n.facts, w.Now())
 	if !n.object.DeletionTimestamp.IsZero() {
@@ -185,25 +185,25 @@ func (w *Writer) tellEndpoint(ctx context.Context, n *endpointNews) error {
 	if equality.Semantic.DeepEqual(next, prev) {
 		return nil
 	}
-	if err := w.applied(ctx, source.EndpointKind, n.object, &next); err != nil {
+	if err := w.applyStatus(ctx, source.EndpointKind, n.object, &next); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(n.facts.Zones, func(z status.EndpointZoneFacts) bool { return !z.Problem.Holds() }) {
-		w.announce(n.object, prev.Conditions, next.Conditions)
+		w.recordTransition(n.object, prev.Conditions, next.Conditions)
 	}
 	return nil
 }
 
-// releaseEndpoint takes our marks off a DNSEndpoint that is in no zone. That the zones have let go of it is known until all
-// of this is written: they say it once.
-func (w *Writer) releaseEndpoint(ctx context.Context, key source.ObjectKey, n *endpointNews) error {
-	free, err := apply.Metadata(ctx, w.Client, n.object, unmark)
+// releaseEndpoint removes our marks from a DNSEndpoint that is in no zone. Its releases stay known until all of this is
+// written, because each zone reports one only once.
+func (w *Writer) releaseEndpoint(ctx context.Context, key source.ObjectKey, n *endpointOutcome) error {
+	free, err := apply.Metadata(ctx, w.Client, n.object, removeMarks)
 	if err != nil {
 		return err
 	}
 	if n.object.DeletionTimestamp.IsZero() {
 		n.object = free.(*v1alpha1.DNSEndpoint)
-		if err := w.tellEndpoint(ctx, n); err != nil {
+		if err := w.writeEndpointStatus(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -217,7 +217,7 @@ func (w *Writer) forgetReleased(key source.ObjectKey) {
 	delete(w.released, key)
 }
 
-// rrsetText is how a status writes an RRset: "www.example.com./A".
+// rrsetText returns an RRset as a status writes it: "www.example.com./A".
 func rrsetText(k rrset.Key) string { return k.Name + "/" + dns.Type(k.Type).String() }
 
 func parseRRset(text string) rrset.Key {
@@ -228,8 +228,8 @@ func parseRRset(text string) rrset.Key {
 	return rrset.Key{Name: text[:i], Type: dns.StringToType[text[i+1:]]}
 }
 
-// rrsetOf is an endpoint as its object writes it, for those that are no RRset.
-func rrsetOf(o *v1alpha1.DNSEndpoint, i int) string {
+// endpointText returns an endpoint as its object writes it, for those that are no RRset.
+func endpointText(o *v1alpha1.DNSEndpoint, i int) string {
 	if i >= len(o.Spec.Endpoints) || o.Spec.Endpoints[i] == nil {
 		return ""
 	}

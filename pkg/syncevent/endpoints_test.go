@@ -49,7 +49,7 @@ func passOver(t *testing.T, zone *v1beta1.DNSZone, o *v1alpha1.DNSEndpoint) Sync
 }
 
 // collect is what a writer knows about an object after some passes.
-func collect(t *testing.T, o *v1alpha1.DNSEndpoint, where Placement, passes ...SyncCompleted) (*Writer, *endpointNews) {
+func collect(t *testing.T, o *v1alpha1.DNSEndpoint, where Placement, passes ...SyncCompleted) (*Writer, *endpointOutcome) {
 	t.Helper()
 	cache := shelve(o)
 	cache.put(zoneNamed("a"))
@@ -57,7 +57,7 @@ func collect(t *testing.T, o *v1alpha1.DNSEndpoint, where Placement, passes ...S
 	for _, e := range passes {
 		_ = w.OnSyncCompleted(t.Context(), e)
 	}
-	n, err := w.gather(t.Context(), source.KeyOf(o), o)
+	n, err := w.gatherEndpoint(t.Context(), source.KeyOf(o), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func TestEndpointWaitsForItsZones(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, n := collect(t, c.object, both, c.passes...); n.waits() != c.waits {
-				t.Errorf("waits: %t", n.waits())
+			if _, n := collect(t, c.object, both, c.passes...); n.mustWait() != c.waits {
+				t.Errorf("waits: %t", n.mustWait())
 			}
 		})
 	}
@@ -140,12 +140,12 @@ func TestEndpointIsHeldUntilAllZonesHaveLetGo(t *testing.T) {
 	w, n := collect(t, o, leaving)
 	step := func(what string, held bool) {
 		t.Helper()
-		n, err := w.gather(t.Context(), source.KeyOf(o), o)
-		if err != nil || n.held() != held {
-			t.Errorf("%s: held %t, want %t (%v)", what, n.held(), held, err)
+		n, err := w.gatherEndpoint(t.Context(), source.KeyOf(o), o)
+		if err != nil || n.isHeld() != held {
+			t.Errorf("%s: held %t, want %t (%v)", what, n.isHeld(), held, err)
 		}
 	}
-	if !n.held() {
+	if !n.isHeld() {
 		t.Error("nobody has let go, and it is not held")
 	}
 	w.Release(zoneKey("a"), o)
@@ -187,11 +187,11 @@ func TestFormerNamesAreLookedAtAgainWhenTheZoneIsDone(t *testing.T) {
 		key := source.KeyOf(o)
 		posted := func(pass SyncCompleted) bool {
 			_ = w.OnSyncCompleted(t.Context(), pass)
-			_, posted := w.out.take(key)
+			_, posted := w.queue.takeTask(key)
 			return posted
 		}
 		posted(pass)
-		n, err := w.gather(t.Context(), key, endpoints)
+		n, err := w.gatherEndpoint(t.Context(), key, endpoints)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestFormerNamesAreLookedAtAgainWhenTheZoneIsDone(t *testing.T) {
 		for _, d := range desired.Of(source.KeyOf(record)) {
 			record.Status = status.Record(record.Status, recordFacts(pass, d), pass.At)
 		}
-		if _, err := w.write(t.Context(), key, news{zone: zoneKey("a")}); err != nil {
+		if _, err := w.writeObject(t.Context(), key, statusTask{zone: zoneKey("a")}); err != nil {
 			t.Fatal(err)
 		}
 		if posted(pass) {

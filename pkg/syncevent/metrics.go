@@ -22,11 +22,11 @@ type Metrics struct {
 	foreign, zones, zonesPaused prometheus.Gauge
 
 	mu    sync.Mutex
-	state map[types.NamespacedName]zoneState
+	state map[types.NamespacedName]zoneGauges
 }
 
-// zoneState is what a zone adds to the gauges.
-type zoneState struct {
+// zoneGauges is what a zone adds to the gauges.
+type zoneGauges struct {
 	unprogrammed, refused, foreign int
 	paused                         bool
 }
@@ -55,7 +55,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		foreign:      gauge("rrsets_foreign", "RRsets in zones that no object declares."),
 		zones:        gauge("zones", "Zones that have been passed over since the start."),
 		zonesPaused:  gauge("zones_paused", "Zones that are only watched."),
-		state:        map[types.NamespacedName]zoneState{},
+		state:        map[types.NamespacedName]zoneGauges{},
 	}
 	if r != nil {
 		r.MustRegister(m.passes, m.took, m.changes, m.drift, m.writes, m.queueDepth, m.unprogrammed, m.refused, m.foreign, m.zones, m.zonesPaused)
@@ -65,51 +65,51 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 // OnSyncCompleted implements Listener.
 func (m *Metrics) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
-	m.passes.WithLabelValues(outcomeOf(e)).Inc()
+	m.passes.WithLabelValues(passOutcome(e)).Inc()
 	m.took.Observe(e.Took.Seconds())
 	for change, n := range map[string]int{"create": len(e.Changes.Create), "update": len(e.Changes.UpdateNew), "delete": len(e.Changes.Delete)} {
 		m.changes.WithLabelValues(change).Add(float64(n))
 	}
 	m.drift.Add(float64(e.Drift))
-	now := zoneState{unprogrammed: len(e.Unprogrammed), foreign: e.Foreign, paused: e.Paused}
+	now := zoneGauges{unprogrammed: len(e.Unprogrammed), foreign: e.Foreign, paused: e.Paused}
 	if e.Desired != nil {
 		now.refused = e.Desired.Refused
 		if !e.Problem.Holds() {
 			now.unprogrammed = e.Desired.Len()
 		}
 	}
-	m.set(client.ObjectKeyFromObject(e.Zone), &now)
+	m.setGauges(client.ObjectKeyFromObject(e.Zone), &now)
 	return nil
 }
 
 // Forget takes a zone that is gone out of the gauges.
-func (m *Metrics) Forget(zone types.NamespacedName) { m.set(zone, nil) }
+func (m *Metrics) Forget(zone types.NamespacedName) { m.setGauges(zone, nil) }
 
-func (m *Metrics) set(zone types.NamespacedName, now *zoneState) {
+func (m *Metrics) setGauges(zone types.NamespacedName, now *zoneGauges) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.state[zone]
 	delete(m.state, zone)
-	after := zoneState{}
+	after := zoneGauges{}
 	if now != nil {
 		after, m.state[zone] = *now, *now
 	}
 	m.unprogrammed.Add(float64(after.unprogrammed - before.unprogrammed))
 	m.refused.Add(float64(after.refused - before.refused))
 	m.foreign.Add(float64(after.foreign - before.foreign))
-	m.zonesPaused.Add(float64(one(after.paused) - one(before.paused)))
+	m.zonesPaused.Add(float64(boolToInt(after.paused) - boolToInt(before.paused)))
 	m.zones.Set(float64(len(m.state)))
 }
 
-func one(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// outcomeOf sums a pass up in one word.
-func outcomeOf(e SyncCompleted) string {
+// passOutcome returns one word for a pass, the label of its counter.
+func passOutcome(e SyncCompleted) string {
 	switch {
 	case !e.Problem.Holds():
 		return "failed"
@@ -124,8 +124,8 @@ func outcomeOf(e SyncCompleted) string {
 	}
 }
 
-// wrote counts an attempt to write a status.
-func (m *Metrics) wrote(kind string, err error) {
+// countWrite counts an attempt to write a status.
+func (m *Metrics) countWrite(kind string, err error) {
 	result := "written"
 	switch {
 	case apierrors.IsConflict(err):

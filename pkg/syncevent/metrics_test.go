@@ -27,8 +27,8 @@ func TestMetricsSumUpOverZones(t *testing.T) {
 	_ = m.OnSyncCompleted(t.Context(), other)
 	other.Paused, other.Foreign = true, 0
 	_ = m.OnSyncCompleted(t.Context(), other)
-	m.wrote("ARecord", nil)
-	m.wrote("ARecord", errors.New("down"))
+	m.countWrite("ARecord", nil)
+	m.countWrite("ARecord", errors.New("down"))
 	want := `
 # HELP lockstep_drift_corrected_total RRsets put right after somebody else had changed them on a server.
 # TYPE lockstep_drift_corrected_total counter

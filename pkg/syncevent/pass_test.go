@@ -85,14 +85,14 @@ func (s *shelf) Get(_ context.Context, name client.ObjectKey, into client.Object
 func (w *Writer) tellAll(t *testing.T) (told int) {
 	t.Helper()
 	for {
-		w.out.mu.Lock()
+		w.queue.mu.Lock()
 		var key source.ObjectKey
-		var n news
-		for key, n = range w.out.news {
+		var n statusTask
+		for key, n = range w.queue.tasks {
 			break
 		}
-		delete(w.out.news, key)
-		w.out.mu.Unlock()
+		delete(w.queue.tasks, key)
+		w.queue.mu.Unlock()
 		if key.Kind == "" {
 			return told
 		}
@@ -100,7 +100,7 @@ func (w *Writer) tellAll(t *testing.T) (told int) {
 			continue
 		}
 		told++
-		if _, err := w.write(t.Context(), key, n); err != nil {
+		if _, err := w.writeObject(t.Context(), key, n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestAnotherZonesNewsReplaceNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, _ := w.out.take(key); n.zone != client.ObjectKeyFromObject(e.Zone) {
+	if n, _ := w.queue.takeTask(key); n.zone != client.ObjectKeyFromObject(e.Zone) {
 		t.Errorf("the record is told the news of zone %q", n.zone)
 	}
 }
@@ -160,11 +160,11 @@ func TestProgrammedIsAboutThePresentData(t *testing.T) {
 	e, objects := settled(t, 1)
 	record := objects[0].(v1beta1.Record)
 	for _, d := range e.Desired.Of(source.KeyOf(record)) {
-		if !programmed(record, d) {
+		if !isProgrammed(record, d) {
 			t.Error("an unchanged record is not taken for programmed")
 		}
 		d.Ref.Generation++
-		if programmed(record, d) {
+		if isProgrammed(record, d) {
 			t.Error("a changed record is taken for programmed")
 		}
 	}
@@ -187,7 +187,7 @@ func TestAReleaseThatHasBeenOvertaken(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := c.at.claimed(c.by); got != c.want {
+			if got := c.at.isClaimed(c.by); got != c.want {
 				t.Errorf("claimed: %t", got)
 			}
 		})
@@ -234,7 +234,7 @@ func TestARecordThatLostIsAbsentOnceItsDataIsSeenToBeGone(t *testing.T) {
 			for _, d := range e.Desired.Of(source.KeyOf(record)) {
 				d.Accepted = false
 				c.change(&e, &d)
-				if got := e.absent(d, record, keys); got != c.want {
+				if got := e.isAbsent(d, record, keys); got != c.want {
 					t.Errorf("absent: %t", got)
 				}
 			}
@@ -264,11 +264,11 @@ func TestARecordThatLostIsLookedAtAgainWhenItsDataIsGone(t *testing.T) {
 	w := NewWriter(Options{Client: shelve[source.Object](loser, winner)})
 	looked := func() bool {
 		_ = w.OnSyncCompleted(t.Context(), e)
-		_, posted := w.out.take(key)
+		_, posted := w.queue.takeTask(key)
 		return posted
 	}
 	looked()
-	if _, err := w.write(t.Context(), key, news{zone: client.ObjectKeyFromObject(e.Zone)}); err != nil {
+	if _, err := w.writeObject(t.Context(), key, statusTask{zone: client.ObjectKeyFromObject(e.Zone)}); err != nil {
 		t.Fatal(err)
 	}
 	if looked() {
@@ -329,7 +329,7 @@ func TestAlsoSelected(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := alsoSelected(c.e); got != c.want {
+			if got := alsoSelectedRemark(c.e); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -358,7 +358,7 @@ func BenchmarkOnFirstSyncCompleted(b *testing.B) {
 		if err := w.OnSyncCompleted(b.Context(), e); err != nil {
 			b.Fatal(err)
 		}
-		w.out.queue.ShutDown()
+		w.queue.queue.ShutDown()
 	}
 }
 
@@ -366,11 +366,11 @@ func BenchmarkOnFirstSyncCompleted(b *testing.B) {
 func BenchmarkTellNothing(b *testing.B) {
 	e, objects := settled(b, 1000)
 	w := NewWriter(Options{Client: shelve(objects...)})
-	_, _ = w.remember(client.ObjectKeyFromObject(e.Zone), e)
-	n := news{zone: client.ObjectKeyFromObject(e.Zone)}
+	_, _ = w.storeOutcome(client.ObjectKeyFromObject(e.Zone), e)
+	n := statusTask{zone: client.ObjectKeyFromObject(e.Zone)}
 	i := 0
 	for b.Loop() {
-		if err := w.record(b.Context(), source.KeyOf(objects[i%len(objects)]), n); err != nil {
+		if err := w.writeRecord(b.Context(), source.KeyOf(objects[i%len(objects)]), n); err != nil {
 			b.Fatal(err)
 		}
 		i++

@@ -17,9 +17,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// record tells one record what became of it. News about a record that is gone, or is not the one that was read, are no
-// news: what there is instead has its own.
-func (w *Writer) record(ctx context.Context, key source.ObjectKey, n news) error {
+// writeRecord does the task of one record. One that is gone, or is not the one that was read, needs nothing: what there is
+// instead has a task of its own.
+func (w *Writer) writeRecord(ctx context.Context, key source.ObjectKey, n statusTask) error {
 	kind, ok := v1beta1.RecordKindOf(key.Kind)
 	if !ok {
 		return nil
@@ -31,58 +31,58 @@ func (w *Writer) record(ctx context.Context, key source.ObjectKey, n news) error
 	if n.released {
 		return w.releaseRecord(ctx, record, n)
 	}
-	w.await(key, record, n.zone)
-	e, ok := w.latest(n.zone)
+	w.watchOutcomes(key, record, n.zone)
+	e, ok := w.latestOutcome(n.zone)
 	if !ok || e.Desired == nil || !record.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
 	for _, d := range e.Desired.Of(key) {
 		if d.Ref.UID == record.GetUID() {
-			return w.tellRecord(ctx, record, e, d)
+			return w.writeRecordStatus(ctx, record, e, d)
 		}
 	}
 	return nil
 }
 
-// tellRecord writes the status of a record that a zone selects, when it differs from what the record already says.
-func (w *Writer) tellRecord(ctx context.Context, record v1beta1.Record, e SyncCompleted, d source.Declaration) error {
+// writeRecordStatus writes the status of a record that a zone selects, if it differs.
+func (w *Writer) writeRecordStatus(ctx context.Context, record v1beta1.Record, e SyncCompleted, d source.Declaration) error {
 	prev := *record.GetRecordStatus()
-	if e.Problem.Reason == status.PrimaryFailed && programmed(record, d) {
+	if e.Problem.Reason == status.PrimaryFailed && isProgrammed(record, d) {
 		return nil
 	}
 	keys := source.PublishedKeys(record, e.Desired.Name)
 	facts := recordFacts(e, d)
-	facts.Absent = e.absent(d, record, keys)
+	facts.Absent = e.isAbsent(d, record, keys)
 	next := status.Record(prev, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, prev) {
-		if err := w.applied(ctx, d.Ref.Kind, record, &next); err != nil {
+		if err := w.applyStatus(ctx, d.Ref.Kind, record, &next); err != nil {
 			return err
 		}
 		if e.Problem.Holds() {
-			w.announce(record, prev.Conditions, next.Conditions)
+			w.recordTransition(record, prev.Conditions, next.Conditions)
 		}
 	}
-	if !e.settled(d.Ref.Generation, record) {
+	if !e.hasSettled(d.Ref.Generation, record) {
 		return nil
 	}
-	return w.forgetFormerNames(ctx, record, keys, e)
+	return w.removeFormerNames(ctx, record, keys, e)
 }
 
-// absent tells whether a pass has seen that no primary holds anything of a record that is not accepted. keys are the RRsets
-// that it may have data in.
-func (e SyncCompleted) absent(d source.Declaration, record v1beta1.Record, keys []rrset.Key) bool {
-	return !d.Accepted && e.settled(d.Ref.Generation, record) && !e.stuck(keys)
+// isAbsent reports whether a pass has seen that no primary holds anything of a record that is not accepted. keys are the
+// RRsets that it may have data in.
+func (e SyncCompleted) isAbsent(d source.Declaration, record v1beta1.Record, keys []rrset.Key) bool {
+	return !d.Accepted && e.hasSettled(d.Ref.Generation, record) && !e.isAnyStuck(keys)
 }
 
-// programmed tells whether a record says of its present data that it is programmed. Such a record keeps that status while
-// a primary is away: nothing new is known about it, and the zone's status tells of the primary.
-func programmed(record v1beta1.Record, d source.Declaration) bool {
+// isProgrammed reports whether a record's status says that its present data is programmed. Such a record keeps that status
+// while a primary is away: nothing new is known about it, and the zone's status has the primary's problem.
+func isProgrammed(record v1beta1.Record, d source.Declaration) bool {
 	s := record.GetRecordStatus()
 	return s.ObservedGeneration == d.Ref.Generation && meta.IsStatusConditionTrue(s.Conditions, status.Programmed) &&
 		s.RecordHash == source.Hash(d)
 }
 
-// recordFacts picks out of a pass what concerns one declaration.
+// recordFacts returns what a pass found out about one declaration.
 func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
 	kind, _ := v1beta1.RecordKindOfType(d.Key.Type)
 	f := status.RecordFacts{
@@ -92,15 +92,15 @@ func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
 	if kind.Type == "A" || kind.Type == "AAAA" {
 		f.Addresses = strings.Join(d.Rdata, ",")
 	}
-	f.Accepted, f.Programmed = verdicts(e, d)
+	f.Accepted, f.Programmed = declarationVerdicts(e, d)
 	if d.Accepted && !e.Problem.Holds() {
 		f.ReadyReason = recordReason(e.Problem.Reason)
 	}
 	return f
 }
 
-// verdicts are the two halves of a declaration's outcome.
-func verdicts(e SyncCompleted, d source.Declaration) (accepted, programmed status.Verdict) {
+// declarationVerdicts returns the two halves of a declaration's outcome.
+func declarationVerdicts(e SyncCompleted, d source.Declaration) (accepted, programmed status.Verdict) {
 	if !d.Accepted {
 		v := status.No(d.Reason, d.Message)
 		return v, v
@@ -109,13 +109,13 @@ func verdicts(e SyncCompleted, d source.Declaration) (accepted, programmed statu
 	if d.Note != "" {
 		accepted.Message += "; " + d.Note
 	}
-	if v, not := e.unprogrammed(d); not {
+	if v, not := e.unprogrammedVerdict(d); not {
 		return accepted, v
 	}
 	return accepted, status.Yes(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s", e.Zone.Spec.ZoneName, d.Key))
 }
 
-// recordReason is the reason that a record gives for a problem of its zone.
+// recordReason returns the reason in a record's status for a problem of its zone.
 func recordReason(zoneReason string) string {
 	if zoneReason == status.NoPrimaryInstances {
 		return zoneReason
@@ -123,21 +123,21 @@ func recordReason(zoneReason string) string {
 	return status.ZoneNotConfigured
 }
 
-// releaseRecord takes our marks off a record whose data is in no zone: a deleted one may go now, any other says that no
-// zone has it. The status is last, for as long as it names the zone the record is released again. A record that the zone
-// has taken up again in the meantime stays as it is.
-func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n news) error {
+// releaseRecord removes our marks from a record whose data is in no zone: a deleted one may go now, the status of any other
+// says that no zone has it. The status is last: for as long as it names the zone the record is released again. A record
+// that the zone has taken up again in the meantime stays as it is.
+func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n statusTask) error {
 	message := "no DNSZone of namespace " + record.GetNamespace() + " selects this record's labels"
 	if w.Place != nil && record.GetDeletionTimestamp().IsZero() {
 		at := w.Place(record)
-		if at.claimed(n.zone) {
+		if at.isClaimed(n.zone) {
 			return nil
 		}
 		if len(at.Taken) > 0 {
 			message = "DNSZone " + at.Taken[0].String() + " is about to take this record"
 		}
 	}
-	free, err := apply.Metadata(ctx, w.Client, record, unmark)
+	free, err := apply.Metadata(ctx, w.Client, record, removeMarks)
 	if err != nil || !record.GetDeletionTimestamp().IsZero() {
 		return err
 	}
@@ -146,11 +146,11 @@ func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n new
 	if equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
 		return nil
 	}
-	return w.applied(ctx, v1beta1.KindOf(record).Kind, record, &next)
+	return w.applyStatus(ctx, v1beta1.KindOf(record).Kind, record, &next)
 }
 
-// unmark takes off what says that an object's data may be in DNS.
-func unmark(o client.Object) {
+// removeMarks removes what shows that an object's data may be in DNS.
+func removeMarks(o client.Object) {
 	controllerutil.RemoveFinalizer(o, v1beta1.Finalizer)
 	annotations := o.GetAnnotations()
 	delete(annotations, v1beta1.ZoneAnnotation)

@@ -1,6 +1,5 @@
-// Package syncevent carries the outcome of a pass over a zone to whoever has to tell about it. The controller emits
-// SyncCompleted and knows no listener; listeners write record status, zone status, Events and metrics and know nothing
-// of how the pass was done.
+// Package syncevent carries the outcome of a pass over a zone to its listeners. The controller emits SyncCompleted and knows
+// no listener; listeners write statuses, Events and metrics and know nothing of how the pass was done.
 package syncevent
 
 import (
@@ -17,7 +16,7 @@ import (
 )
 
 // ErrTransfer is in the chain of a ServerOutcome's Err when the server is a secondary that does not follow its primaries,
-// although it was told to transfer the zone.
+// although it was ordered to transfer the zone.
 var ErrTransfer = errors.New("the secondary does not follow its primaries")
 
 // ServerOutcome is how a pass ended on one server of the zone.
@@ -37,7 +36,7 @@ type SyncCompleted struct {
 	// ended before (Problem says why).
 	Zone    *v1beta1.DNSZone
 	Desired *source.Zone
-	// Touched are the objects whose outcome may differ from what the zone's last event said; All means every object of
+	// Touched are the objects whose outcome may differ from that in the zone's last event; All means every object of
 	// Desired, whatever Touched holds.
 	Touched []source.ObjectKey
 	All     bool
@@ -61,7 +60,7 @@ type SyncCompleted struct {
 	// they are in this zone's namespace.
 	AlsoSelected []source.ObjectKey
 	OlderZones   []string
-	// DNSSEC tells how the zone is signed; nil when it is not, or when that is not known.
+	// DNSSEC is how the zone is signed; nil when it is not, or when that is not known.
 	DNSSEC      *v1beta1.DNSSECStatus
 	DNSSECKnown bool
 	// Remark is what else a reader of the zone should know.
@@ -75,8 +74,7 @@ type SyncCompleted struct {
 	Took time.Duration
 }
 
-// Listener is told about every completed pass. An error means that what it had to tell was not told, and that it
-// wants to be told again; it never undoes the pass.
+// Listener handles every completed pass. An error asks for another call; it never undoes the pass.
 type Listener interface {
 	OnSyncCompleted(context.Context, SyncCompleted) error
 }
@@ -84,7 +82,7 @@ type Listener interface {
 // Notifier hands a completed pass to its listeners, in order.
 type Notifier []Listener
 
-// Notify tells every listener, whatever the others return.
+// Notify calls every listener, whatever the others return.
 func (n Notifier) Notify(ctx context.Context, event SyncCompleted) error {
 	var errs []error
 	for _, l := range n {

@@ -18,45 +18,45 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// zonePause is the least time between two writes of a zone's status that tell nothing urgent.
-const zonePause = time.Second
+// zoneInterval is the least time between two writes of a zone's status that nobody waits for.
+const zoneInterval = time.Second
 
-// zoneNews is what a zone has to be told.
-type zoneNews struct {
-	// e is the latest outcome, without what nobody needs any more.
-	e SyncCompleted
+// zoneOutcome is what a zone's status is computed from, and what was written last.
+type zoneOutcome struct {
+	// latest is the latest outcome, without what nobody needs any more.
+	latest SyncCompleted
 	// waiting are objects to look at again when the outcome is another one.
 	waiting map[source.ObjectKey]struct{}
-	// told and generation are what was written last, at written; all zero before the first time.
-	told       status.ZoneVerdicts
+	// verdicts and generation are what was written last, at written; all zero before the first time.
+	verdicts   status.ZoneVerdicts
 	generation int64
 	written    time.Time
 }
 
-// early is how long a status should wait. What flips a condition or answers another generation of the spec does not
-// wait: that is what people wait for. That a change is on its way to the secondaries is no such thing: it will have arrived
-// in a moment, and a status that lists a thousand records would be written twice for each of many changes.
-func (z *zoneNews) early(v status.ZoneVerdicts, now time.Time) time.Duration {
-	onItsWay := v.Progressing.Holds() && v.Ready.Status == z.told.Ready.Status
-	if z.written.IsZero() || z.generation != z.e.Zone.Generation || v.Flipped(z.told) && !onItsWay {
+// writeDelay returns how long a status should wait. What flips a condition or answers another generation of the spec does
+// not wait: that is what people wait for. A change that is on its way to the secondaries is no such thing: it will have
+// arrived in a moment, and a status that lists a thousand records would be written twice for each of many changes.
+func (z *zoneOutcome) writeDelay(v status.ZoneVerdicts, now time.Time) time.Duration {
+	onItsWay := v.Progressing.Holds() && v.Ready.Status == z.verdicts.Ready.Status
+	if z.written.IsZero() || z.generation != z.latest.Zone.Generation || v.Flipped(z.verdicts) && !onItsWay {
 		return 0
 	}
-	return z.written.Add(zonePause).Sub(now)
+	return z.written.Add(zoneInterval).Sub(now)
 }
 
-// zone writes the status of a zone, when it differs from what the zone already says.
-func (w *Writer) zone(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// writeZone writes the status of a zone, if it differs. A positive duration means that it is too early.
+func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	w.mu.Lock()
 	z := w.zones[key]
 	if z == nil {
 		w.mu.Unlock()
 		return 0, nil
 	}
-	e, before := z.e, *z
+	e, before := z.latest, *z
 	w.mu.Unlock()
 	facts := zoneFacts(e)
 	verdicts := status.ZoneVerdictsOf(facts)
-	if wait := before.early(verdicts, w.Now()); wait > 0 {
+	if wait := before.writeDelay(verdicts, w.Now()); wait > 0 {
 		return wait, nil
 	}
 	zone := &v1beta1.DNSZone{}
@@ -65,17 +65,17 @@ func (w *Writer) zone(ctx context.Context, key types.NamespacedName) (time.Durat
 	} else if err != nil || zone.UID != e.Zone.UID || !zone.DeletionTimestamp.IsZero() {
 		return 0, nil // Nobody is to read the status of a zone on its way out: a thousand of them are gone sooner without.
 	}
-	facts.Instances, facts.Timeout = zoneInstances(e.Servers), w.ZoneTimeout
+	facts.Instances, facts.Timeout = summarizeInstances(e.Servers), w.ZoneTimeout
 	facts.Records = w.listRecords(ctx, e, facts.Programmed, zone.Status.Records)
 	next := status.Zone(zone.Status, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, zone.Status) {
-		if err := w.applied(ctx, zoneKind, zone, &next); err != nil {
+		if err := w.applyStatus(ctx, zoneKind, zone, &next); err != nil {
 			return 0, err
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	z.told, z.generation, z.written = verdicts, e.Zone.Generation, w.Now()
+	z.verdicts, z.generation, z.written = verdicts, e.Zone.Generation, w.Now()
 	return 0, nil
 }
 
@@ -83,7 +83,7 @@ func (w *Writer) zone(ctx context.Context, key types.NamespacedName) (time.Durat
 func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
 		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Servers: len(e.Servers),
-		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remark(e), DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
+		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
 	}
 	for _, s := range e.Servers {
 		if s.Current {
@@ -97,14 +97,14 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 		f.ForeignSample = append(f.ForeignSample, key.String())
 	}
 	if e.Desired != nil {
-		f.Unready = unready(e)
+		f.Unready = countUnready(e)
 		f.Programmed = e.Desired.Declarations.Len() - f.Unready
 	}
 	return f
 }
 
-// unready counts the declarations that are not programmed.
-func unready(e SyncCompleted) int {
+// countUnready returns the number of declarations that are not programmed.
+func countUnready(e SyncCompleted) int {
 	if !e.Problem.Holds() {
 		return e.Desired.Declarations.Len()
 	}
@@ -124,13 +124,13 @@ func unready(e SyncCompleted) int {
 	return count
 }
 
-func remark(e SyncCompleted) string {
-	remarks := slices.DeleteFunc([]string{alsoSelected(e), e.Remark}, func(r string) bool { return r == "" })
+func remarkOn(e SyncCompleted) string {
+	remarks := slices.DeleteFunc([]string{alsoSelectedRemark(e), e.Remark}, func(r string) bool { return r == "" })
 	return strings.Join(remarks, "; ")
 }
 
-// alsoSelected tells whoever reads a zone why it does not hold all that it selects.
-func alsoSelected(e SyncCompleted) string {
+// alsoSelectedRemark explains why a zone does not hold all that it selects.
+func alsoSelectedRemark(e SyncCompleted) string {
 	n := len(e.AlsoSelected)
 	if n == 0 {
 		return ""
@@ -152,8 +152,8 @@ func alsoSelected(e SyncCompleted) string {
 	return fmt.Sprintf("%s also selected (%s) by %s", objects, strings.Join(some, ", "), older)
 }
 
-// zoneInstances sums up the servers by instance: an instance is configured when all its pods are.
-func zoneInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
+// summarizeInstances returns the state of each instance from its servers: it is configured when all its pods are.
+func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 	type key struct{ namespace, name string }
 	byName := map[key]*v1beta1.ZoneInstance{}
 	for _, s := range servers {

@@ -15,9 +15,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// listRecords lists programmed records of a zone: all of them or, in a zone that has more, status.MaxZoneRecords. Those are
-// the ones that it listed before, as far as they are still programmed, and others beside them, so that nobody has to look
-// at the whole of such a zone. programmed is how many there are.
+// listRecords returns programmed records of a zone: all of them or, in a zone that has more, status.MaxZoneRecords. Those
+// are the ones that it listed before, as far as they are still programmed, and others beside them, so that nobody has to
+// look at the whole of such a zone. programmed is how many there are.
 func (w *Writer) listRecords(ctx context.Context, e SyncCompleted, programmed int, before []v1beta1.RecordReference) []v1beta1.RecordReference {
 	if e.Desired == nil || !e.Problem.Holds() {
 		return nil
@@ -25,20 +25,20 @@ func (w *Writer) listRecords(ctx context.Context, e SyncCompleted, programmed in
 	l := recordList{SyncCompleted: e, most: min(programmed, status.MaxZoneRecords), chosen: map[source.ID]source.Declaration{}}
 	for _, r := range before {
 		for id, d := range e.Desired.Of(source.ObjectKey{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}) {
-			l.choose(id, d)
+			l.chooseRecord(id, d)
 		}
 	}
 	for id, d := range e.Desired.Declarations.All() {
 		if len(l.chosen) >= l.most {
 			break
 		}
-		l.choose(id, d)
+		l.chooseRecord(id, d)
 	}
 	refs := make([]v1beta1.RecordReference, 0, len(l.chosen))
 	for _, d := range l.chosen {
 		refs = append(refs, v1beta1.RecordReference{
 			APIVersion: d.Ref.APIVersion, Kind: d.Ref.Kind, Namespace: d.Ref.Namespace, Name: d.Ref.Name,
-			RecordName: relative(d.Key.Name, e.Desired.Name), LastReconciledAt: w.reconciledAt(ctx, e, d, before),
+			RecordName: relativeName(d.Key.Name, e.Desired.Name), LastReconciledAt: w.reconciledAt(ctx, e, d, before),
 		})
 	}
 	slices.SortFunc(refs, compareReferences)
@@ -52,8 +52,8 @@ type recordList struct {
 	chosen map[source.ID]source.Declaration
 }
 
-func (l *recordList) choose(id source.ID, d source.Declaration) {
-	if _, stuck := l.unprogrammed(d); stuck || !d.Accepted || len(l.chosen) >= l.most {
+func (l *recordList) chooseRecord(id source.ID, d source.Declaration) {
+	if _, stuck := l.unprogrammedVerdict(d); stuck || !d.Accepted || len(l.chosen) >= l.most {
 		return
 	}
 	l.chosen[id] = d
@@ -64,21 +64,21 @@ func compareReferences(a, b v1beta1.RecordReference) int {
 		cmp.Compare(a.RecordName, b.RecordName))
 }
 
-// relative is an owner name as records write it.
-func relative(name, zone string) string {
+// relativeName returns an owner name as records write it.
+func relativeName(name, zone string) string {
 	if name == zone {
 		return "@"
 	}
 	return strings.TrimSuffix(name, "."+zone)
 }
 
-// reconciledAt is when a declaration reached BIND: what the record says of its present data and, for one that has not been
-// told yet, the pass itself. DNSEndpoints do not say; for them it is when the zone began to list the name.
+// reconciledAt returns when a declaration reached BIND: the time in the status of the record, if that is about its present
+// data, else that of the pass. DNSEndpoints have none; for them it is when the zone began to list the name.
 func (w *Writer) reconciledAt(ctx context.Context, e SyncCompleted, d source.Declaration, before []v1beta1.RecordReference) *metav1.Time {
 	at := metav1.NewTime(e.At.Truncate(time.Second))
 	kind, ok := v1beta1.RecordKindOf(d.Ref.Kind)
 	if !ok {
-		name := relative(d.Key.Name, e.Desired.Name)
+		name := relativeName(d.Key.Name, e.Desired.Name)
 		i := slices.IndexFunc(before, func(r v1beta1.RecordReference) bool {
 			return r.Kind == d.Ref.Kind && r.Namespace == d.Ref.Namespace && r.Name == d.Ref.Name && r.RecordName == name
 		})

@@ -16,8 +16,8 @@ import (
 
 // paced is a zone whose status is written by an outbox at the pace of early.
 type paced struct {
-	*outbox
-	zoneNews
+	*statusQueue
+	zoneOutcome
 	began  time.Time
 	writes []write
 }
@@ -30,13 +30,13 @@ type write struct {
 
 func newPaced(t *testing.T) *paced {
 	p := &paced{began: time.Now()}
-	p.outbox = newOutbox(func(context.Context, source.ObjectKey, news) (time.Duration, error) {
-		v := status.ZoneVerdictsOf(zoneFacts(p.e))
-		if wait := p.early(v, time.Now()); wait > 0 {
+	p.statusQueue = newStatusQueue(func(context.Context, source.ObjectKey, statusTask) (time.Duration, error) {
+		v := status.ZoneVerdictsOf(zoneFacts(p.latest))
+		if wait := p.writeDelay(v, time.Now()); wait > 0 {
 			return wait, nil
 		}
-		p.writes = append(p.writes, write{p.e.Serial, time.Since(p.began)})
-		p.told, p.generation, p.written = v, p.e.Zone.Generation, time.Now()
+		p.writes = append(p.writes, write{p.latest.Serial, time.Since(p.began)})
+		p.verdicts, p.generation, p.written = v, p.latest.Zone.Generation, time.Now()
 		return 0, nil
 	}, func(int) {})
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,8 +53,8 @@ func (p *paced) pass(serial uint32, change func(*SyncCompleted)) {
 	if change != nil {
 		change(&e)
 	}
-	p.e = e
-	p.post(news{zone: client.ObjectKey{Name: "main"}}, 0, key("zone"))
+	p.latest = e
+	p.add(statusTask{zone: client.ObjectKey{Name: "main"}}, 0, key("zone"))
 	synctest.Wait()
 }
 
@@ -111,15 +111,15 @@ func TestZoneStatusDoesNotTellOfEachChangeThatIsOnItsWay(t *testing.T) {
 		if n := len(p.writes); n > 2*seconds+2 {
 			t.Errorf("%d writes in %d seconds", n, seconds)
 		}
-		if last := p.writes[len(p.writes)-1]; last.Serial != 20*seconds || !p.told.Ready.Holds() || p.told.Progressing.Holds() {
-			t.Errorf("the last write is %+v: %+v", last, p.told)
+		if last := p.writes[len(p.writes)-1]; last.Serial != 20*seconds || !p.verdicts.Ready.Holds() || p.verdicts.Progressing.Holds() {
+			t.Errorf("the last write is %+v: %+v", last, p.verdicts)
 		}
 		p.pass(1000, servers(false))
 		before := len(p.writes)
 		time.Sleep(500 * time.Millisecond)
 		p.pass(1000, servers(true))
-		if n := len(p.writes) - before; n != 1 || p.told.Progressing.Holds() {
-			t.Errorf("that a change has arrived everywhere is not told at once: %d writes, %+v", n, p.told)
+		if n := len(p.writes) - before; n != 1 || p.verdicts.Progressing.Holds() {
+			t.Errorf("that a change has arrived everywhere is not told at once: %d writes, %+v", n, p.verdicts)
 		}
 	})
 }

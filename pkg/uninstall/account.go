@@ -22,8 +22,8 @@ const Account = "lockstep-uninstall"
 // tokenLife is how long a token of the account is asked for; it is renewed when half of that is over.
 const tokenLife = 2 * time.Hour
 
-// ensure makes the account and its rights, or brings them back.
-func (u *Uninstaller) ensure(ctx context.Context, client kubernetes.Interface) error {
+// ensureAccount makes the account and its rights, or brings them back.
+func (u *Uninstaller) ensureAccount(ctx context.Context, client kubernetes.Interface) error {
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, u.namespace, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading namespace %s: %w", u.namespace, err)
@@ -36,7 +36,7 @@ func (u *Uninstaller) ensure(ctx context.Context, client kubernetes.Interface) e
 	if _, err := client.CoreV1().ServiceAccounts(u.namespace).Apply(ctx, account, force); err != nil {
 		return fmt.Errorf("keeping ServiceAccount %s: %w", Account, err)
 	}
-	role := rbacac.ClusterRole(Account).WithLabels(labels).WithOwnerReferences(owner).WithRules(u.rules()...)
+	role := rbacac.ClusterRole(Account).WithLabels(labels).WithOwnerReferences(owner).WithRules(u.policyRules()...)
 	if _, err := client.RbacV1().ClusterRoles().Apply(ctx, role, force); err != nil {
 		return fmt.Errorf("keeping ClusterRole %s: %w", Account, err)
 	}
@@ -49,8 +49,8 @@ func (u *Uninstaller) ensure(ctx context.Context, client kubernetes.Interface) e
 	return nil
 }
 
-// rules are all that the account may do. The controller must have every one of them itself, or it may not grant them.
-func (u *Uninstaller) rules() []*rbacac.PolicyRuleApplyConfiguration {
+// policyRules are all that the account may do. The controller must have every one of them itself, or it may not grant them.
+func (u *Uninstaller) policyRules() []*rbacac.PolicyRuleApplyConfiguration {
 	rules := []*rbacac.PolicyRuleApplyConfiguration{
 		rbacac.PolicyRule().WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").WithVerbs("get", "list", "watch"),
 		rbacac.PolicyRule().WithAPIGroups("").WithResources("namespaces").WithResourceNames(u.namespace).WithVerbs("get"),
@@ -61,41 +61,41 @@ func (u *Uninstaller) rules() []*rbacac.PolicyRuleApplyConfiguration {
 	return rules
 }
 
-// token is the account's present token. It is safe for concurrent use.
-type token struct {
+// accountToken is the account's present token. It is safe for concurrent use.
+type accountToken struct {
 	mu    sync.Mutex
 	value string
 }
 
-// renew asks for a new token and gives how long it may be used before the next one should be asked for.
-func (t *token) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
+// renewToken asks for a new token.
+func (t *accountToken) renewToken(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	seconds := int64(tokenLife / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, Account, request, metav1.CreateOptions{})
 	if err != nil {
-		return 0, fmt.Errorf("asking for a token of ServiceAccount %s: %w", Account, err)
+		return fmt.Errorf("asking for a token of ServiceAccount %s: %w", Account, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.value = answer.Status.Token
-	return time.Until(answer.Status.ExpirationTimestamp.Time) / 2, nil
+	return nil
 }
 
-// config is the controller's way to the cluster with the account's token in place of its own.
-func (t *token) config(config *rest.Config) *rest.Config {
+// restConfig returns the controller's configuration with the account's token in place of its own.
+func (t *accountToken) restConfig(config *rest.Config) *rest.Config {
 	config = rest.AnonymousClientConfig(config)
 	config.QPS = -1 // an uninstallation is one burst
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearer{t, next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return tokenTransport{t, next} })
 	return config
 }
 
-// bearer adds the token to each request.
-type bearer struct {
-	token *token
+// tokenTransport adds the token to each request.
+type tokenTransport struct {
+	token *accountToken
 	next  http.RoundTripper
 }
 
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.token.mu.Lock()
 	value := b.token.value
 	b.token.mu.Unlock()

@@ -2,14 +2,13 @@ package uninstall
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -22,16 +21,16 @@ import (
 
 // Times of an uninstallation.
 const (
-	// grace is how long the end of the process is put off at most: ten seconds less than the pod's
+	// maxGrace is how long the end of the process is put off at most: ten seconds less than the pod's
 	// terminationGracePeriodSeconds.
-	grace = 110 * time.Second
-	// settle is how long after the signal to end the deletion of a definition may still come, when the namespace is being
+	maxGrace = 110 * time.Second
+	// lateDeletion is how long after the signal to end the deletion of a definition may still come, when the namespace is being
 	// deleted: kubectl deletes one object after the other.
-	settle = 10 * time.Second
-	// pace is how often the definitions are looked at meanwhile.
-	pace = 250 * time.Millisecond
-	// keepAccount is how often the account is put right.
-	keepAccount = 10 * time.Minute
+	lateDeletion = 10 * time.Second
+	// checkInterval is how often the definitions are looked at meanwhile.
+	checkInterval = 250 * time.Millisecond
+	// accountInterval is how often the account is put right.
+	accountInterval = 10 * time.Minute
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -42,7 +41,7 @@ type Uninstaller struct {
 	namespace string
 	resources map[string]schema.GroupVersionResource // by the name of the definition
 	log       logr.Logger
-	token     token
+	token     accountToken
 }
 
 // New prepares an Uninstaller for the installation in the namespace. The configuration is the controller's own.
@@ -68,7 +67,7 @@ func (u *Uninstaller) Guard(ctx context.Context, run func(context.Context) error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := u.work(stopped); err != nil {
+		if err := u.runUntilStopped(stopped); err != nil {
 			u.log.Error(err, "Uninstalling")
 		}
 	}()
@@ -78,64 +77,63 @@ func (u *Uninstaller) Guard(ctx context.Context, run func(context.Context) error
 	return err
 }
 
-// work keeps the account and watches the definitions until stopped, and then completes an uninstallation that is going on.
-func (u *Uninstaller) work(stopped context.Context) error {
+// runUntilStopped keeps the account and watches the definitions until stopped, and then completes an uninstallation that is
+// going on.
+func (u *Uninstaller) runUntilStopped(stopped context.Context) error {
 	own, err := kubernetes.NewForConfig(u.config)
 	if err != nil {
 		return fmt.Errorf("making the client: %w", err)
 	}
-	client, err := metadata.NewForConfig(u.token.config(u.config))
+	client, err := metadata.NewForConfig(u.token.restConfig(u.config))
 	if err != nil {
 		return fmt.Errorf("making the account's client: %w", err)
 	}
-	if !u.firstToken(stopped, own) {
-		return errors.New("ended before there was a token")
+	if err := u.awaitToken(stopped, own); err != nil {
+		return fmt.Errorf("ended before there was a token: %w", err)
 	}
-	go u.keep(stopped, own)
-	if err := u.watch(stopped, client); err != nil {
+	go u.maintainAccount(stopped, own)
+	if err := u.watchDefinitions(stopped, client); err != nil {
 		return err
 	}
 	<-stopped.Done()
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	ctx, cancel := context.WithTimeout(context.Background(), maxGrace)
 	defer cancel()
-	return u.complete(ctx, client)
+	return u.completeUninstall(ctx, client)
 }
 
-// firstToken tries until there is a token, or until stopped.
-func (u *Uninstaller) firstToken(stopped context.Context, own kubernetes.Interface) bool {
-	for {
-		err := u.ensure(stopped, own)
-		if err == nil {
-			_, err = u.token.renew(stopped, own, u.namespace)
-		}
-		if err == nil {
-			return true
-		}
-		u.log.Error(err, "Cannot prepare for an uninstallation yet")
-		if !sleep(stopped, 2*time.Second) {
-			return false
-		}
+// refreshAccount corrects the account and renews its token.
+func (u *Uninstaller) refreshAccount(ctx context.Context, own kubernetes.Interface) error {
+	if err := u.ensureAccount(ctx, own); err != nil {
+		return err
 	}
+	return u.token.renewToken(ctx, own, u.namespace)
 }
 
-// keep puts the account right and renews its token.
-func (u *Uninstaller) keep(stopped context.Context, own kubernetes.Interface) {
-	pause := time.Minute
-	for sleep(stopped, pause) {
-		err := u.ensure(stopped, own)
-		if err == nil {
-			_, err = u.token.renew(stopped, own, u.namespace)
+// awaitToken tries until there is a token. The error is that of the context.
+func (u *Uninstaller) awaitToken(stopped context.Context, own kubernetes.Interface) error {
+	return wait.PollUntilContextCancel(stopped, 2*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := u.refreshAccount(ctx, own)
+		if err != nil {
+			u.log.Error(err, "Cannot prepare for an uninstallation yet")
 		}
-		pause = keepAccount
-		if err != nil && stopped.Err() == nil {
+		return err == nil, nil
+	})
+}
+
+// maintainAccount corrects the account and renews its token from time to time.
+func (u *Uninstaller) maintainAccount(stopped context.Context, own kubernetes.Interface) {
+	pause := time.Minute
+	for sleepFor(stopped, pause) {
+		pause = accountInterval
+		if err := u.refreshAccount(stopped, own); err != nil && stopped.Err() == nil {
 			u.log.Error(err, "Cannot keep the account for an uninstallation")
 			pause = 10 * time.Second
 		}
 	}
 }
 
-// watch strips the objects of every definition of ours as soon as it is being deleted.
-func (u *Uninstaller) watch(stopped context.Context, client metadata.Interface) error {
+// watchDefinitions frees the objects of every definition of ours as soon as it is being deleted.
+func (u *Uninstaller) watchDefinitions(stopped context.Context, client metadata.Interface) error {
 	informer := metadatainformer.NewFilteredMetadataInformer(client, definitions, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 	begun := map[string]bool{} // by UID; handlers are called one at a time
 	look := func(obj any) {
@@ -148,8 +146,8 @@ func (u *Uninstaller) watch(stopped context.Context, client metadata.Interface) 
 			return
 		}
 		begun[string(definition.UID)] = true
-		u.log.Info("The definition is being deleted; its objects are let go", "definition", definition.Name)
-		go u.stripUntilGone(stopped, client, resource)
+		u.log.Info("The definition is being deleted; its objects are released", "definition", definition.Name)
+		go u.removeFinalizersUntilGone(stopped, client, resource)
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    look,
@@ -161,11 +159,11 @@ func (u *Uninstaller) watch(stopped context.Context, client metadata.Interface) 
 	return nil
 }
 
-// complete finishes an uninstallation that is going on: every definition of ours is being deleted, or will be within
-// moments, and none has an object with our finalizer any more. Otherwise it returns at once.
-func (u *Uninstaller) complete(ctx context.Context, client metadata.Interface) error {
+// completeUninstall finishes an uninstallation that is going on: every definition of ours is being deleted, or will be
+// within moments, and none has an object with our finalizer any more. Otherwise it returns at once.
+func (u *Uninstaller) completeUninstall(ctx context.Context, client metadata.Interface) error {
 	began := time.Now()
-	going, err := u.namespaceGoing(ctx, client)
+	going, err := u.isNamespaceTerminating(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -174,36 +172,22 @@ func (u *Uninstaller) complete(ctx context.Context, client metadata.Interface) e
 		if err != nil {
 			return err
 		}
-		left := u.stripAll(ctx, client, deleted)
-		awaited := going && kept > 0 && time.Since(began) < settle
+		left := false
+		for _, resource := range deleted {
+			more, _ := u.releaseObjects(ctx, client, resource)
+			left = left || more
+		}
+		awaited := going && kept > 0 && time.Since(began) < lateDeletion
 		if !left && !awaited {
 			return nil
 		}
-		if !sleep(ctx, pace) {
+		if !sleepFor(ctx, checkInterval) {
 			return fmt.Errorf("custom resources are left: %w", ctx.Err())
 		}
 	}
 }
 
-// stripAll strips the objects of the resources, and tells whether another look is needed.
-func (u *Uninstaller) stripAll(ctx context.Context, client metadata.Interface, resources []schema.GroupVersionResource) bool {
-	left := false
-	for _, resource := range resources {
-		n, err := u.strip(ctx, client, resource)
-		switch {
-		case apierrors.IsNotFound(err):
-			continue
-		case err != nil:
-			u.log.Error(err, "Cannot let go all objects; trying again", "resource", resource.Resource)
-		case n > 0:
-			u.log.Info("Let go", "resource", resource.Resource, "objects", n)
-		}
-		left = left || n > 0 || err != nil
-	}
-	return left
-}
-
-func (u *Uninstaller) namespaceGoing(ctx context.Context, client metadata.Interface) (bool, error) {
+func (u *Uninstaller) isNamespaceTerminating(ctx context.Context, client metadata.Interface) (bool, error) {
 	namespace, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, u.namespace, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("reading namespace %s: %w", u.namespace, err)
@@ -211,7 +195,7 @@ func (u *Uninstaller) namespaceGoing(ctx context.Context, client metadata.Interf
 	return namespace.DeletionTimestamp != nil, nil
 }
 
-// definitionsLeft counts our definitions that are not being deleted, and gives the resources of those that are.
+// definitionsLeft counts our definitions that are not being deleted, and returns the resources of those that are.
 func (u *Uninstaller) definitionsLeft(ctx context.Context, client metadata.Interface) (kept int, deleted []schema.GroupVersionResource, err error) {
 	list, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -231,8 +215,8 @@ func (u *Uninstaller) definitionsLeft(ctx context.Context, client metadata.Inter
 	return kept, deleted, nil
 }
 
-// sleep waits, and tells whether the context goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepFor waits, and reports whether the context goes on.
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

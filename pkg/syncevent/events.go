@@ -13,29 +13,29 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Reasons of the Kubernetes Events on records and DNSEndpoints, and the action that they tell of.
+// Reasons of the Kubernetes Events on records and DNSEndpoints, and their action.
 const (
 	RecordProgrammed = "RecordProgrammed"
 	RecordFailed     = "RecordFailed"
 	programAction    = "Program"
 )
 
-// announcer makes Kubernetes Events. There may be fewer than there are transitions: the statuses tell all of them.
-type announcer struct {
+// eventRecorder makes Kubernetes Events. There may be fewer than there are transitions: the statuses have all of them.
+type eventRecorder struct {
 	recorder         events.EventRecorder
 	normal, warnings flowcontrol.PassiveRateLimiter
 }
 
-func newAnnouncer(r events.EventRecorder) *announcer {
-	return &announcer{
+func newEventRecorder(r events.EventRecorder) *eventRecorder {
+	return &eventRecorder{
 		recorder: r, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100),
 		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500),
 	}
 }
 
-// announce tells of a status that was written, if it is a transition.
-func (a *announcer) announce(o client.Object, prev, next []metav1.Condition) {
-	kind, reason, note := transition(prev, next)
+// recordTransition makes the Event of a status that was written, if it is a transition.
+func (a *eventRecorder) recordTransition(o client.Object, prev, next []metav1.Condition) {
+	kind, reason, note := transitionEvent(prev, next)
 	if kind == "" || a.recorder == nil {
 		return
 	}
@@ -48,9 +48,9 @@ func (a *announcer) announce(o client.Object, prev, next []metav1.Condition) {
 	}
 }
 
-// transition is the Event that a change of conditions is worth; its kind is empty when it is worth none. A generation of
-// a spec is announced once as programmed, and once for each reason for which it is not.
-func transition(prev, next []metav1.Condition) (kind, reason, note string) {
+// transitionEvent returns the Event that a change of conditions is worth; its kind is empty when it is worth none. A
+// generation of a spec has one Event for being programmed, and one for each reason for which it is not.
+func transitionEvent(prev, next []metav1.Condition) (kind, reason, note string) {
 	before, after := meta.FindStatusCondition(prev, status.Programmed), meta.FindStatusCondition(next, status.Programmed)
 	if after == nil || (before != nil && before.Status == after.Status && before.ObservedGeneration == after.ObservedGeneration &&
 		(after.Status == metav1.ConditionTrue || before.Reason == after.Reason)) {
@@ -58,16 +58,16 @@ func transition(prev, next []metav1.Condition) (kind, reason, note string) {
 	}
 	switch after.Status {
 	case metav1.ConditionTrue:
-		return corev1.EventTypeNormal, RecordProgrammed, shorten(after.Message)
+		return corev1.EventTypeNormal, RecordProgrammed, truncateNote(after.Message)
 	case metav1.ConditionFalse:
-		return corev1.EventTypeWarning, RecordFailed, shorten(after.Reason + ": " + after.Message)
+		return corev1.EventTypeWarning, RecordFailed, truncateNote(after.Reason + ": " + after.Message)
 	default:
 		return "", "", ""
 	}
 }
 
-// shorten keeps a note within the 1024 bytes that events.k8s.io/v1 allows.
-func shorten(note string) string {
+// truncateNote keeps a note within the 1024 bytes that events.k8s.io/v1 allows.
+func truncateNote(note string) string {
 	const most = 1024
 	if len(note) <= most {
 		return note

@@ -13,20 +13,20 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// settled tells whether a pass has dealt with an object as it is now, the names that it had before included: admission
-// notes those in the same write that gives it another generation.
-func (e SyncCompleted) settled(generation int64, o source.Object) bool {
+// hasSettled reports whether a pass has dealt with an object as it is now, its former names included: admission notes those
+// in the same write that makes another generation.
+func (e SyncCompleted) hasSettled(generation int64, o source.Object) bool {
 	return e.Problem.Holds() && e.Pending == 0 && generation == o.GetGeneration()
 }
 
-// stuck tells whether any of some RRsets is not on every primary as desired, or not gone from it.
-func (e SyncCompleted) stuck(keys []rrset.Key) bool {
+// isAnyStuck reports whether any of some RRsets is not on every primary as desired, or not gone from it.
+func (e SyncCompleted) isAnyStuck(keys []rrset.Key) bool {
 	return slices.ContainsFunc(keys, func(k rrset.Key) bool { _, stuck := e.Unprogrammed[k]; return stuck })
 }
 
-// await has an object looked at again when the outcome of one of the zones becomes another one, if it tells of data that is to
-// go: that it is gone is no change of the object. It is called before the outcomes are read, so that none is missed.
-func (w *Writer) await(key source.ObjectKey, o source.Object, zones ...types.NamespacedName) {
+// watchOutcomes has an object looked at again when the outcome of one of the zones changes, if data of it is to be deleted:
+// that this is done is no change of the object. It is called before the outcomes are read, so that none is missed.
+func (w *Writer) watchOutcomes(key source.ObjectKey, o source.Object, zones ...types.NamespacedName) {
 	_, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +35,7 @@ func (w *Writer) await(key source.ObjectKey, o source.Object, zones ...types.Nam
 		if z == nil {
 			continue // All of its objects are looked at after its first pass.
 		}
-		if !noted && !z.e.published(key, o) {
+		if !noted && !z.latest.isPublished(key, o) {
 			continue
 		}
 		if z.waiting == nil {
@@ -45,8 +45,8 @@ func (w *Writer) await(key source.ObjectKey, o source.Object, zones ...types.Nam
 	}
 }
 
-// published tells whether an object that is not accepted says of itself that it is served.
-func (e SyncCompleted) published(key source.ObjectKey, o source.Object) bool {
+// isPublished reports whether an object that is not accepted has a status that says that it is served.
+func (e SyncCompleted) isPublished(key source.ObjectKey, o source.Object) bool {
 	record, ok := o.(v1beta1.Record)
 	if !ok || e.Desired == nil || record.GetRecordStatus().PublishedName == "" {
 		return false
@@ -59,14 +59,14 @@ func (e SyncCompleted) published(key source.ObjectKey, o source.Object) bool {
 	return false
 }
 
-// forgetFormerNames removes the note of an object's former names once none of the RRsets that it has or had is waiting for
+// removeFormerNames removes the annotation of an object's former names once none of the RRsets that it has or had waits for
 // anything.
-func (w *Writer) forgetFormerNames(ctx context.Context, o client.Object, keys []rrset.Key, passes ...SyncCompleted) error {
+func (w *Writer) removeFormerNames(ctx context.Context, o client.Object, keys []rrset.Key, passes ...SyncCompleted) error {
 	if _, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]; !noted {
 		return nil
 	}
 	for _, e := range passes {
-		if e.stuck(keys) {
+		if e.isAnyStuck(keys) {
 			return nil
 		}
 	}

@@ -17,7 +17,7 @@ func TestOthers(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			rest, ours := others(tc.finalizers)
+			rest, ours := foreignFinalizers(tc.finalizers)
 			if !slices.Equal(rest, tc.want) || rest == nil || ours != tc.ours {
 				t.Errorf("others(%q) = %q, %v", tc.finalizers, rest, ours)
 			}

@@ -23,7 +23,7 @@ type note struct {
 
 // desk runs an outbox whose writer notes what it is given and then does what answer says.
 type desk struct {
-	*outbox
+	*statusQueue
 	mu    sync.Mutex
 	began time.Time
 	notes []note
@@ -33,7 +33,7 @@ type desk struct {
 func newDesk(t *testing.T, writers int, answer func(ctx context.Context, n note) (time.Duration, error)) *desk {
 	t.Helper()
 	d := &desk{began: time.Now()}
-	d.outbox = newOutbox(func(ctx context.Context, key source.ObjectKey, n news) (time.Duration, error) {
+	d.statusQueue = newStatusQueue(func(ctx context.Context, key source.ObjectKey, n statusTask) (time.Duration, error) {
 		this := note{Key: key, Zone: n.zone.Name, At: time.Since(d.began)}
 		d.mu.Lock()
 		d.notes = append(d.notes, this)
@@ -58,15 +58,17 @@ func key(name string) source.ObjectKey {
 	return source.ObjectKey{Kind: "ARecord", Namespace: "team", Name: name}
 }
 
-func of(zone string) news { return news{zone: client.ObjectKey{Namespace: "team", Name: zone}} }
+func of(zone string) statusTask {
+	return statusTask{zone: client.ObjectKey{Namespace: "team", Name: zone}}
+}
 
 func TestOutboxWritesTheLatestNewsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
-		d.post(of("busy"), 0, key("first"))
+		d.add(of("busy"), 0, key("first"))
 		synctest.Wait()
 		for _, zone := range []string{"one", "two", "three"} {
-			d.post(of(zone), 0, key("www"))
+			d.add(of(zone), 0, key("www"))
 		}
 		time.Sleep(time.Minute)
 		want := []note{{key("first"), "busy", 0}, {key("www"), "three", time.Second}}
@@ -82,9 +84,9 @@ func TestOutboxWritesTheLatestNewsOnly(t *testing.T) {
 func TestOutboxLosesNoNewsThatComeWhileItWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 2, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
-		d.post(of("old"), 0, key("www"))
+		d.add(of("old"), 0, key("www"))
 		time.Sleep(time.Second / 2)
-		d.post(of("new"), 0, key("www"))
+		d.add(of("new"), 0, key("www"))
 		time.Sleep(time.Minute)
 		want := []note{{key("www"), "old", 0}, {key("www"), "new", time.Second}}
 		if diff := cmp.Diff(want, d.written()); diff != "" {
@@ -102,13 +104,13 @@ func TestOutboxTriesForEverWithNewerNewsWhenThereAreAny(t *testing.T) {
 			}
 			return 0, nil
 		})
-		d.post(of("old"), 0, key("www"))
+		d.add(of("old"), 0, key("www"))
 		time.Sleep(30 * time.Minute)
 		tries := len(d.written())
 		if tries < 30 || tries > 60 {
 			t.Errorf("%d tries in half an hour; want them to go on, at most one a minute in the end", tries)
 		}
-		d.post(of("new"), 0, key("www"))
+		d.add(of("new"), 0, key("www"))
 		synctest.Wait()
 		fails = false
 		time.Sleep(2 * time.Minute)
@@ -129,9 +131,9 @@ func TestOutboxPrefersNewsThatCameDuringAFailure(t *testing.T) {
 			}
 			return 0, nil
 		})
-		d.post(of("old"), 0, key("www"))
+		d.add(of("old"), 0, key("www"))
 		time.Sleep(time.Second / 2)
-		d.post(of("new"), 0, key("www"))
+		d.add(of("new"), 0, key("www"))
 		time.Sleep(time.Hour)
 		if all := d.written(); len(all) != 2 || all[1].Zone != "new" {
 			t.Errorf("wrote %+v", all)
@@ -142,9 +144,9 @@ func TestOutboxPrefersNewsThatCameDuringAFailure(t *testing.T) {
 func TestOutboxServesWhatPeopleWaitForFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
-		d.post(of("large"), bulk, key("a"), key("b"), key("c"))
+		d.add(of("large"), lowPriority, key("a"), key("b"), key("c"))
 		synctest.Wait()
-		d.post(of("small"), 0, key("www"))
+		d.add(of("small"), 0, key("www"))
 		time.Sleep(time.Minute)
 		if all := d.written(); len(all) != 4 || all[1].Key != key("www") {
 			t.Errorf("wrote %+v", all)
@@ -156,13 +158,13 @@ func TestOutboxWritesNothingAfterItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		writes := 0
-		b := newOutbox(func(context.Context, source.ObjectKey, news) (time.Duration, error) { writes++; return 0, nil }, func(int) {})
+		b := newStatusQueue(func(context.Context, source.ObjectKey, statusTask) (time.Duration, error) { writes++; return 0, nil }, func(int) {})
 		done := make(chan struct{})
 		go func() { b.run(ctx, 8); close(done) }()
 		synctest.Wait()
 		stop()
 		<-done
-		b.post(of("zone"), 0, key("www"))
+		b.add(of("zone"), 0, key("www"))
 		time.Sleep(time.Minute)
 		if writes != 0 {
 			t.Errorf("%d writes after the end", writes)

@@ -37,7 +37,7 @@ func TestTransition(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			kind, reason, note := transition(c.prev, c.next)
+			kind, reason, note := transitionEvent(c.prev, c.next)
 			if got := strings.TrimSpace(kind + " " + reason + " " + note); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -47,10 +47,10 @@ func TestTransition(t *testing.T) {
 
 func TestEventsAreLimited(t *testing.T) {
 	recorder := events.NewFakeRecorder(10_000)
-	a := newAnnouncer(recorder)
+	a := newEventRecorder(recorder)
 	for range 2000 {
-		a.announce(&v1beta1.ARecord{}, nil, conditions("True", status.Programmed, "served", 1))
-		a.announce(&v1beta1.ARecord{}, nil, conditions("False", status.ReconcileFailed, "REFUSED", 1))
+		a.recordTransition(&v1beta1.ARecord{}, nil, conditions("True", status.Programmed, "served", 1))
+		a.recordTransition(&v1beta1.ARecord{}, nil, conditions("False", status.ReconcileFailed, "REFUSED", 1))
 	}
 	count := map[string]int{}
 	for len(recorder.Events) > 0 {
@@ -59,12 +59,12 @@ func TestEventsAreLimited(t *testing.T) {
 	if count["Normal"] < 100 || count["Normal"] > 150 || count["Warning"] < 500 || count["Warning"] > 750 {
 		t.Errorf("2000 transitions of each kind made %v", count)
 	}
-	quiet := newAnnouncer(nil)
-	quiet.announce(&v1beta1.ARecord{}, nil, conditions("True", status.Programmed, "served", 1))
+	quiet := newEventRecorder(nil)
+	quiet.recordTransition(&v1beta1.ARecord{}, nil, conditions("True", status.Programmed, "served", 1))
 }
 
 func TestNotesFitIntoAnEvent(t *testing.T) {
-	if note := shorten(strings.Repeat("ä", 4000)); len(note) > 1024 || !strings.HasSuffix(note, "...") {
+	if note := truncateNote(strings.Repeat("ä", 4000)); len(note) > 1024 || !strings.HasSuffix(note, "...") {
 		t.Errorf("a note of %d bytes", len(note))
 	}
 }

@@ -1,0 +1,139 @@
+package syncevent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// statusTask is why an object's status may have to change. It holds no outcome itself: whoever writes the status looks up
+// the latest one.
+type statusTask struct {
+	// zone whose latest outcome concerns the object.
+	zone client.ObjectKey
+	// released is true when the object's data has left the zone, or when the object is in no zone.
+	released bool
+}
+
+// Pauses after a write that failed.
+const (
+	firstRetry = 20 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// lowPriority is the priority of objects that nobody waits for: those that are looked at because their whole zone is.
+const lowPriority = -1
+
+// statusQueue holds the tasks that have not been done yet, no more than one for each object, and hands them to workers. A
+// task replaces the one that is queued for the same object; one that failed is tried again, for ever.
+type statusQueue struct {
+	queue priorityqueue.PriorityQueue[source.ObjectKey]
+	// write does a task. A positive duration means that it is too early, and by how much.
+	write func(context.Context, source.ObjectKey, statusTask) (time.Duration, error)
+	// depth is called with the number of objects that wait.
+	depth func(int)
+
+	mu    sync.Mutex
+	tasks map[source.ObjectKey]statusTask
+}
+
+func newStatusQueue(write func(context.Context, source.ObjectKey, statusTask) (time.Duration, error), depth func(int)) *statusQueue {
+	return &statusQueue{
+		queue: priorityqueue.New("status", func(o *priorityqueue.Opts[source.ObjectKey]) {
+			o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[source.ObjectKey](firstRetry, lastRetry)
+		}),
+		write: write, depth: depth, tasks: map[source.ObjectKey]statusTask{},
+	}
+}
+
+// add queues the same task for any number of objects.
+func (b *statusQueue) add(n statusTask, priority int, keys ...source.ObjectKey) {
+	b.mu.Lock()
+	for _, key := range keys {
+		b.tasks[key] = n
+	}
+	b.depth(len(b.tasks))
+	b.mu.Unlock()
+	b.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
+}
+
+// takeTask takes an object's task out of the queue; not ok when a worker has it already.
+func (b *statusQueue) takeTask(key source.ObjectKey) (statusTask, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, ok := b.tasks[key]
+	delete(b.tasks, key)
+	b.depth(len(b.tasks))
+	return n, ok
+}
+
+// putBack queues a task that failed, unless there is a newer one.
+func (b *statusQueue) putBack(key source.ObjectKey, n statusTask) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, newer := b.tasks[key]; !newer {
+		b.tasks[key] = n
+		b.depth(len(b.tasks))
+	}
+}
+
+// run does tasks with so many workers until the context ends. What is not done then is found again by the first pass over
+// each zone after the next start.
+func (b *statusQueue) run(ctx context.Context, writers int) {
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for b.processNext(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	b.queue.ShutDown()
+	group.Wait()
+}
+
+func (b *statusQueue) processNext(ctx context.Context) bool {
+	key, priority, shutdown := b.queue.GetWithPriority()
+	if shutdown {
+		return false
+	}
+	defer b.queue.Done(key)
+	n, ok := b.takeTask(key)
+	if !ok {
+		return true
+	}
+	wait, err := b.write(ctx, key, n)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		b.putBack(key, n)
+		b.logFailure(ctx, key, err)
+		b.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &priority}, key)
+	case wait > 0:
+		b.putBack(key, n)
+		b.queue.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: &priority}, key)
+	default:
+		b.queue.Forget(key)
+	}
+	return true
+}
+
+// logFailure logs what keeps on failing: the fourth try, the sixteenth, and so on. An object that changed while it was
+// written is no reason to.
+func (b *statusQueue) logFailure(ctx context.Context, key source.ObjectKey, err error) {
+	for stage, tries := 4, b.queue.NumRequeues(key)+1; stage <= tries; stage *= 4 {
+		if stage == tries {
+			log.FromContext(ctx).Info("status update failed; retrying",
+				"kind", key.Kind, "namespace", key.Namespace, "name", key.Name, "tries", tries, "error", fmt.Sprint(err))
+		}
+	}
+}
