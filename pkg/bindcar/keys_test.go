@@ -15,8 +15,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/pkg/named/namedtest"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
 // shelf keeps keys in memory, by the name of their Secret.
@@ -233,7 +233,7 @@ func TestPoliciesThatNamedTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			signing.Enabled = true
 			s := &sidecar{client: clientWith(t, goodToken)}
-			s.Server = namedtest.Start(t, v1beta1.RolePrimary, [2]*wire.Key{}, func(c *named.Config) {
+			s.Pod = namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, func(c *named.Config) {
 				c.Options.DNSSEC = &v1beta1.DNSSECConfig{Signing: &signing}
 			})
 			s.run(t, nil)

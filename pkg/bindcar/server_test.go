@@ -17,16 +17,16 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/named/namedtest"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
 const goodToken, listenerToken, strangerToken = "token-of-the-controller", "token-of-the-apiserver", "token-of-a-stranger"
 
 // sidecar is a server beside a real named, and a client of it.
 type sidecar struct {
-	*namedtest.Server
+	*namedtest.Pod
 	addr   Server
 	client *Client
 	server *server
@@ -36,7 +36,7 @@ type sidecar struct {
 
 func start(t testing.TB, role v1beta1.ServerRole, keys [2]*wire.Key) *sidecar {
 	t.Helper()
-	s := &sidecar{Server: namedtest.Start(t, role, keys, nil), client: clientWith(t, goodToken)}
+	s := &sidecar{Pod: namedtest.StartPod(t, role, keys, nil), client: clientWith(t, goodToken)}
 	s.run(t, nil)
 	t.Cleanup(func() { s.stop() })
 	return s

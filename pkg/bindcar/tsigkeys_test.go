@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/pkg/named/namedtest"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
 // TestKeyRotation takes both keys of a primary and a secondary through every step of a rotation, by nothing but the files
@@ -96,7 +96,7 @@ func TestKeyRotation(t *testing.T) {
 			t.Errorf("in the end: %+v, %v", keys, err)
 		}
 	}
-	if rcode := updateWith(t, p.Server, zone, "stale", old[named.KeyUpdate]); rcode != dns.RcodeNotAuth {
+	if rcode := updateWith(t, p.Pod, zone, "stale", old[named.KeyUpdate]); rcode != dns.RcodeNotAuth {
 		t.Errorf("an update with the old key was answered %s", dns.RcodeToString[rcode])
 	}
 	for _, server := range both {
@@ -106,7 +106,7 @@ func TestKeyRotation(t *testing.T) {
 			}
 		}
 	}
-	if rcode := updateWith(t, p.Server, zone, "given", sources[named.KeyUpdate]); rcode != dns.RcodeSuccess {
+	if rcode := updateWith(t, p.Pod, zone, "given", sources[named.KeyUpdate]); rcode != dns.RcodeSuccess {
 		t.Errorf("an update with the key as it was given was answered %s", dns.RcodeToString[rcode])
 	}
 }
@@ -133,7 +133,7 @@ func serversOf(role named.KeyRole, primary, secondary *sidecar) []*sidecar {
 	return []*sidecar{primary, secondary}
 }
 
-func updateWith(t testing.TB, server *namedtest.Server, zone, host string, key *wire.Key) int {
+func updateWith(t testing.TB, server *namedtest.Pod, zone, host string, key *wire.Key) int {
 	t.Helper()
 	m := new(dns.Msg).SetUpdate(dns.Fqdn(zone))
 	m.Insert([]dns.RR{&dns.A{
@@ -174,7 +174,7 @@ func startLoad(t *testing.T, server *sidecar, zone string, key wire.Key) *load {
 			l.mu.Lock()
 			key := l.key
 			l.mu.Unlock()
-			if rcode := updateWith(t, server.Server, zone, fmt.Sprint("load", n), &key); rcode != dns.RcodeSuccess {
+			if rcode := updateWith(t, server.Pod, zone, fmt.Sprint("load", n), &key); rcode != dns.RcodeSuccess {
 				t.Errorf("update %d with key %s was answered %s", n, key, dns.RcodeToString[rcode])
 			}
 			l.mu.Lock()

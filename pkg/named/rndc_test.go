@@ -12,8 +12,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/pkg/named/namedtest"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
 func testContext(t *testing.T) context.Context {
@@ -24,7 +24,7 @@ func testContext(t *testing.T) context.Context {
 }
 
 func TestControlCommands(t *testing.T) {
-	server := namedtest.Start(t, v1beta1.RolePrimary, [2]*wire.Key{}, nil)
+	server := namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, nil)
 	control := named.NewControl(server.ControlAddr(), server.Control)
 	defer func() { _ = control.Close() }()
 	ctx := testContext(t)
@@ -72,7 +72,7 @@ func TestControlCommands(t *testing.T) {
 }
 
 func TestControlWrongKey(t *testing.T) {
-	server := namedtest.Start(t, v1beta1.RoleSecondary, [2]*wire.Key{}, nil)
+	server := namedtest.StartPod(t, v1beta1.RoleSecondary, [2]*wire.Key{}, nil)
 	key, err := named.NewControlKey("")
 	if err != nil {
 		t.Fatal(err)

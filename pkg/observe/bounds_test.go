@@ -100,15 +100,15 @@ func TestConcurrency(t *testing.T) {
 // TestForgottenDuringTransfer: a zone that is forgotten while it is transferred leaves nothing behind, and who waits for it
 // is answered.
 func TestForgottenDuringTransfer(t *testing.T) {
-	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zoneEntry, Serial: 7}}})
 	p := named.StartProxy(t, s.Addr)
 	h := hold(p, "tcp")
 	o := observe.New(observe.Options{Timeout: time.Minute})
 	hasty, cancel := context.WithCancel(t.Context())
 	left := make(chan observe.Observation)
-	go func() { left <- o.Observe(hasty, p.Addr, zone, &s.Transfer, time.Now()) }()
+	go func() { left <- o.Observe(hasty, p.Addr, zoneEntry, &s.Transfer, time.Now()) }()
 	eventually(t, "the zone is being transferred", func() bool { return h.now() == 1 })
-	o.Forget(p.Addr, zone)
+	o.Forget(p.Addr, zoneEntry)
 	if n := o.Kept(); n != 0 {
 		t.Errorf("%d kept of a zone that is forgotten", n)
 	}
@@ -117,12 +117,12 @@ func TestForgottenDuringTransfer(t *testing.T) {
 		t.Errorf("%+v", obs)
 	}
 	waits := make(chan observe.Observation)
-	go func() { waits <- o.Observe(t.Context(), p.Addr, zone, &s.Transfer, time.Now()) }()
+	go func() { waits <- o.Observe(t.Context(), p.Addr, zoneEntry, &s.Transfer, time.Now()) }()
 	close(h.open)
 	if obs := <-waits; obs.Mirror == nil || obs.Serial != 7 {
 		t.Errorf("%+v", obs)
 	}
-	o.Forget(p.Addr, zone)
+	o.Forget(p.Addr, zoneEntry)
 	if n := o.Kept(); n != 0 {
 		t.Errorf("%d kept in the end", n)
 	}

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Meter is told what an Observer does, for metrics. Its methods are called by many at once and must not wait.
+// Meter receives what an Observer does, for metrics. Its methods are called concurrently and must not block.
 type Meter interface {
-	// Asked tells of an SOA question that was sent, and how long its answer took; answered is false when there was none.
+	// Asked counts an SOA query; took is the time until its answer, or until it was given up if answered is false.
 	Asked(server netip.AddrPort, answered bool, took time.Duration)
-	// Observed tells where a call of Observe has its answer from.
+	// Observed counts a call of Observe by where its answer came from.
 	Observed(from Origin)
-	// Transferred tells of a zone transfer that has ended.
+	// Transferred counts a zone transfer that has ended.
 	Transferred(full bool, err error)
 }
 
-// Origin is where an answer comes from.
+// Origin is where an answer came from.
 type Origin string
 
 const (
-	// FromServer is an answer to a question of one's own.
+	// FromServer means that the call asked the server.
 	FromServer Origin = "server"
-	// FromOthers is an answer to somebody else's question, which was under way.
+	// FromOthers means that the call shared an observation that was under way.
 	FromOthers Origin = "shared"
-	// FromMemory is an answer that is young enough.
+	// FromMemory means that a cached answer was recent enough.
 	FromMemory Origin = "kept"
 )
 
@@ -33,15 +33,15 @@ func (noMeter) Asked(netip.AddrPort, bool, time.Duration) {}
 func (noMeter) Observed(Origin)                           {}
 func (noMeter) Transferred(bool, error)                   {}
 
-// Sizes is what an Observer holds.
+// Sizes is how much an Observer has cached.
 type Sizes struct {
-	// Servers that something is kept of, and Mirrors of zones on them.
+	// Servers with cached state, and Mirrors of zones on them.
 	Servers, Mirrors int
 	// RRsets are those of all mirrors, whether or not they share memory.
 	RRsets int
 }
 
-// Sizes counts what is kept.
+// Sizes returns how much is cached.
 func (o *Observer) Sizes() Sizes {
 	o.mu.Lock()
 	defer o.mu.Unlock()

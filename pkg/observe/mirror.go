@@ -3,7 +3,6 @@ package observe
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -11,8 +10,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// Mirror is the complete content of a zone as one server held it at one serial. It never changes. A mirror made from an
-// older one by a few changes shares nearly all of its memory with it.
+// Mirror is the complete content of a zone as one server held it at one serial. It is immutable. A mirror that follows from
+// an older one by a few changes shares nearly all of its memory.
 type Mirror struct {
 	// Zone is the zone's canonical name.
 	Zone string
@@ -22,22 +21,22 @@ type Mirror struct {
 	content content
 }
 
-// content finds what is at an owner name together: all its keys have one hash.
+// content keeps the RRsets of an owner name together: their keys have the same hash.
 type content = snapshot.Map[rrset.Key, rrset.RRset]
 
-func byName(key rrset.Key) uint64 { return snapshot.String(key.Name) }
+func hashByName(key rrset.Key) uint64 { return snapshot.String(key.Name) }
 
-// NewMirror makes a mirror of the given RRsets. An SOA RRset must not be among them.
+// NewMirror returns a mirror of the given RRsets. An SOA RRset must not be among them.
 func NewMirror(zone string, soa rrset.SOA, sets ...rrset.RRset) *Mirror {
-	e := edit{snapshot.New[rrset.Key, rrset.RRset](byName).Edit()}
+	e := mirrorEdit{snapshot.New[rrset.Key, rrset.RRset](hashByName).Edit()}
 	e.Grow(len(sets))
 	for _, s := range sets {
-		e.put(s)
+		e.putOrDelete(s)
 	}
 	return &Mirror{Zone: zone, SOA: soa, content: e.Map()}
 }
 
-// Get finds an RRset. Its Rdata must not be changed.
+// Get returns an RRset. Its Rdata must not be changed.
 func (m *Mirror) Get(key rrset.Key) (rrset.RRset, bool) { return m.content.Get(key) }
 
 // All yields every RRset but the SOA, in no particular order.
@@ -62,13 +61,10 @@ func (m *Mirror) At(name string) iter.Seq[rrset.RRset] {
 	}
 }
 
-// Len is the number of RRsets, the SOA not counted.
+// Len returns the number of RRsets, without the SOA.
 func (m *Mirror) Len() int { return m.content.Len() }
 
-// RRsets copies the content into a map of its own: for callers that need one; Get and All cost nothing.
-func (m *Mirror) RRsets() map[rrset.Key]rrset.RRset { return maps.Collect(m.content.All()) }
-
-// SameContent tells whether both hold the same RRsets, whatever their SOA.
+// SameContent reports whether both hold the same RRsets, whatever their SOA.
 func (m *Mirror) SameContent(o *Mirror) bool {
 	if m.Len() != o.Len() {
 		return false
@@ -79,9 +75,9 @@ func (m *Mirror) SameContent(o *Mirror) bool {
 	return true
 }
 
-// ChangedNames yields the owner names at which m and old hold something else, whatever their SOA, in no particular order;
-// a name may come more than once. When old is nil these are all names. It looks only at what the two do not share, so
-// that it is cheap when one was made from the other, or both from mirrors of one zone that were in step.
+// ChangedNames yields the owner names at which m and old differ, whatever their SOA, in no particular order; a name may be
+// repeated. If old is nil these are all names. It looks only at what the two do not share, which is little if one follows
+// from the other.
 func (m *Mirror) ChangedNames(old *Mirror) iter.Seq[string] {
 	var before content
 	if old != nil {
@@ -96,27 +92,27 @@ func (m *Mirror) ChangedNames(old *Mirror) iter.Seq[string] {
 	}
 }
 
-// edit begins a mirror that follows from m.
-func (m *Mirror) edit() edit {
+// beginEdit starts the mirror that follows from m.
+func (m *Mirror) beginEdit() mirrorEdit {
 	if m.Len() == 0 { // Also the zero Mirror.
-		return edit{snapshot.New[rrset.Key, rrset.RRset](byName).Edit()}
+		return mirrorEdit{snapshot.New[rrset.Key, rrset.RRset](hashByName).Edit()}
 	}
-	return edit{m.content.Edit()}
+	return mirrorEdit{m.content.Edit()}
 }
 
-// fromRecords makes the mirror of a full transfer. What like (which may be nil) holds as well is shared with it: so the
-// mirrors of several servers that are in step take the memory of one.
-func fromRecords(zone string, t wire.TransferResult, like *Mirror) *Mirror {
-	e := (&Mirror{}).edit()
-	e.Grow(countRuns(t.Records))
-	for run := range runs(t.Records) {
-		e.putRun(run, like)
+// mirrorFromRecords returns the mirror of a full transfer. It shares what it has in common with like (which may be nil): the
+// mirrors of servers that are in sync take the memory of one.
+func mirrorFromRecords(zone string, t wire.TransferResult, like *Mirror) *Mirror {
+	e := (&Mirror{}).beginEdit()
+	e.Grow(countGroups(t.Records))
+	for run := range groupByRRset(t.Records) {
+		e.addRecords(run, like)
 	}
-	return &Mirror{Zone: zone, SOA: t.SOA, content: e.sharing(like)}
+	return &Mirror{Zone: zone, SOA: t.SOA, content: e.finishSharing(like)}
 }
 
-// runs cuts records into those of one RRset each, as far as they stand together.
-func runs(records []wire.Record) iter.Seq[[]wire.Record] {
+// groupByRRset yields runs of consecutive records of the same RRset.
+func groupByRRset(records []wire.Record) iter.Seq[[]wire.Record] {
 	return func(yield func([]wire.Record) bool) {
 		for i := 0; i < len(records); {
 			j := i + 1
@@ -131,44 +127,44 @@ func runs(records []wire.Record) iter.Seq[[]wire.Record] {
 	}
 }
 
-func countRuns(records []wire.Record) int {
+func countGroups(records []wire.Record) int {
 	n := 0
-	for range runs(records) {
+	for range groupByRRset(records) {
 		n++
 	}
 	return n
 }
 
-// apply makes the mirror that follows from m by an incremental transfer, and shares with like (which may be nil) what
-// is equal. It fails when the steps do not fit m.
-func (m *Mirror) apply(t wire.TransferResult, like *Mirror) (*Mirror, error) {
-	e, soa := m.edit(), m.SOA
+// applyDeltas returns the mirror that follows from m by an incremental transfer. It shares what it has in common with like
+// (which may be nil), and fails if the steps do not follow from m.
+func (m *Mirror) applyDeltas(t wire.TransferResult, like *Mirror) (*Mirror, error) {
+	e, soa := m.beginEdit(), m.SOA
 	for _, d := range t.Deltas {
 		if d.From.Serial != soa.Serial {
-			return nil, fmt.Errorf("incremental transfer: a step from serial %d, but the content is that of %d", d.From.Serial, soa.Serial)
+			return nil, fmt.Errorf("incremental transfer: a step begins at serial %d, but the content is that of %d", d.From.Serial, soa.Serial)
 		}
 		for _, r := range d.Deleted {
-			if !e.remove(r) {
-				return nil, fmt.Errorf("incremental transfer: a deleted record at %s was never there", r.Name)
+			if !e.removeRecord(r) {
+				return nil, fmt.Errorf("incremental transfer: a deleted record at %s does not exist", r.Name)
 			}
 		}
 		for _, r := range d.Added {
-			e.putRun([]wire.Record{r}, nil)
+			e.addRecords([]wire.Record{r}, nil)
 		}
 		soa = d.To
 	}
 	if soa.Serial != t.SOA.Serial {
 		return nil, fmt.Errorf("incremental transfer: ended at serial %d instead of %d", soa.Serial, t.SOA.Serial)
 	}
-	return &Mirror{Zone: m.Zone, SOA: soa, content: e.sharing(like)}, nil
+	return &Mirror{Zone: m.Zone, SOA: soa, content: e.finishSharing(like)}, nil
 }
 
-// edit is the content of a mirror in the making.
-type edit struct {
+// mirrorEdit is the content of a mirror under construction.
+type mirrorEdit struct {
 	*snapshot.Edit[rrset.Key, rrset.RRset]
 }
 
-func (e edit) put(s rrset.RRset) {
+func (e mirrorEdit) putOrDelete(s rrset.RRset) {
 	if len(s.Rdata) == 0 {
 		e.Delete(s.Key)
 		return
@@ -176,8 +172,8 @@ func (e edit) put(s rrset.RRset) {
 	e.Put(s.Key, s)
 }
 
-// putRun adds records of one RRset.
-func (e edit) putRun(run []wire.Record, like *Mirror) {
+// addRecords adds records of one RRset.
+func (e mirrorEdit) addRecords(run []wire.Record, like *Mirror) {
 	known, _ := e.Get(run[0].Key)
 	rdata := slices.Clone(known.Rdata)
 	for _, r := range run {
@@ -189,22 +185,22 @@ func (e edit) putRun(run []wire.Record, like *Mirror) {
 			s = twin
 		}
 	}
-	e.put(s)
+	e.putOrDelete(s)
 }
 
-func (e edit) remove(r wire.Record) bool {
+func (e mirrorEdit) removeRecord(r wire.Record) bool {
 	s, _ := e.Get(r.Key)
 	i := slices.Index(s.Rdata, r.Rdata)
 	if i < 0 {
 		return false
 	}
 	s.Rdata = slices.Delete(slices.Clone(s.Rdata), i, i+1)
-	e.put(s)
+	e.putOrDelete(s)
 	return true
 }
 
-// sharing ends the edit; what like (which may be nil) holds as well is shared with it.
-func (e edit) sharing(like *Mirror) content {
+// finishSharing returns the edited content. It shares what it has in common with like (which may be nil).
+func (e mirrorEdit) finishSharing(like *Mirror) content {
 	if like == nil {
 		return e.Map()
 	}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -20,6 +21,8 @@ func record(name string, ttl uint32, rdata string) wire.Record {
 
 func at(serial uint32) rrset.SOA { return rrset.SOA{Serial: serial} }
 
+func contentOf(m *Mirror) map[rrset.Key]rrset.RRset { return maps.Collect(m.content.All()) }
+
 // lines is the content in order.
 func (m *Mirror) lines() []string {
 	var out []string
@@ -31,7 +34,7 @@ func (m *Mirror) lines() []string {
 }
 
 func TestMirror(t *testing.T) {
-	start := fromRecords("z.", wire.TransferResult{SOA: at(5), Full: true, Records: []wire.Record{
+	start := mirrorFromRecords("z.", wire.TransferResult{SOA: at(5), Full: true, Records: []wire.Record{
 		record("a", 60, "192.0.2.2"), record("a", 60, "192.0.2.1"), record("b", 60, "192.0.2.1"),
 		record("a", 60, "192.0.2.3"), // the rest of an RRset may come later
 	}}, nil)
@@ -58,7 +61,7 @@ func TestMirror(t *testing.T) {
 		"a deleted stranger":   {wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Deleted: []wire.Record{record("a", 60, "192.0.2.9")}}}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := start.apply(tc.result, nil)
+			got, err := start.applyDeltas(tc.result, nil)
 			if (err != nil) != (tc.want == nil) {
 				t.Fatal(err)
 			}
@@ -76,10 +79,10 @@ func TestMirror(t *testing.T) {
 
 func TestEmptyMirror(t *testing.T) {
 	for name, m := range map[string]*Mirror{"zero": {}, "new": NewMirror("z.", at(1))} {
-		if _, ok := m.Get(rrset.Key{Name: "a.z.", Type: dns.TypeA}); ok || m.Len() != 0 || len(m.RRsets()) != 0 || len(m.lines()) != 0 {
+		if _, ok := m.Get(rrset.Key{Name: "a.z.", Type: dns.TypeA}); ok || m.Len() != 0 || len(contentOf(m)) != 0 || len(m.lines()) != 0 {
 			t.Errorf("%s: not empty", name)
 		}
-		next, err := m.apply(wire.TransferResult{SOA: at(2), Deltas: []wire.Delta{{From: m.SOA, To: at(2), Added: []wire.Record{record("a", 60, "192.0.2.1")}}}}, nil)
+		next, err := m.applyDeltas(wire.TransferResult{SOA: at(2), Deltas: []wire.Delta{{From: m.SOA, To: at(2), Added: []wire.Record{record("a", 60, "192.0.2.1")}}}}, nil)
 		if err != nil || next.Len() != 1 || m.Len() != 0 {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -104,7 +107,7 @@ func TestMirrorGrows(t *testing.T) {
 				content[r.Key] = rrset.New(r.Key, r.TTL, r.Rdata)
 			}
 		}
-		next, err := m.apply(wire.TransferResult{SOA: d.To, Deltas: []wire.Delta{d}}, nil)
+		next, err := m.applyDeltas(wire.TransferResult{SOA: d.To, Deltas: []wire.Delta{d}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,13 +119,13 @@ func TestMirrorGrows(t *testing.T) {
 	for i := range 200 {
 		step(200, i%5 == 4)
 	}
-	if diff := cmp.Diff(content, m.RRsets()); diff != "" {
+	if diff := cmp.Diff(content, contentOf(m)); diff != "" {
 		t.Error(diff)
 	}
 	for range 200 {
 		step(500, true)
 	}
-	if diff := cmp.Diff(content, m.RRsets()); diff != "" {
+	if diff := cmp.Diff(content, contentOf(m)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -145,11 +148,11 @@ func TestMirrorsShareMemory(t *testing.T) {
 	}
 	const n = 100_000
 	base := heap()
-	first := fromRecords("z.", large(n), nil)
+	first := mirrorFromRecords("z.", large(n), nil)
 	one := heap() - base
-	second := fromRecords("z.", large(n), first)
+	second := mirrorFromRecords("z.", large(n), first)
 	two := heap() - base - one
-	next, err := second.apply(wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Added: []wire.Record{record("new", 60, "192.0.2.1")}}}}, nil)
+	next, err := second.applyDeltas(wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Added: []wire.Record{record("new", 60, "192.0.2.1")}}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +167,10 @@ func TestMirrorsShareMemory(t *testing.T) {
 }
 
 func BenchmarkApplyOneChange(b *testing.B) {
-	m := fromRecords("z.", large(100_000), nil)
+	m := mirrorFromRecords("z.", large(100_000), nil)
 	d := wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Added: []wire.Record{record("new", 60, "192.0.2.1")}}}}
 	for b.Loop() {
-		if _, err := m.apply(d, nil); err != nil {
+		if _, err := m.applyDeltas(d, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -189,7 +192,7 @@ func TestChangedNames(t *testing.T) {
 				d.Added = append(d.Added, r)
 			}
 		}
-		next, err := m.apply(wire.TransferResult{SOA: d.To, Deltas: []wire.Delta{d}}, nil)
+		next, err := m.applyDeltas(wire.TransferResult{SOA: d.To, Deltas: []wire.Delta{d}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,10 +206,10 @@ func TestChangedNames(t *testing.T) {
 		for _, old := range append([]*Mirror{NewMirror("z.", at(1), slices.Collect(m.All())...)}, mirrors...) {
 			was := map[rrset.Key]rrset.RRset{}
 			if old != nil {
-				was = old.RRsets()
+				was = contentOf(old)
 			}
 			want := map[string]bool{}
-			for key, s := range m.RRsets() {
+			for key, s := range contentOf(m) {
 				if !s.Equal(was[key]) {
 					want[key.Name] = true
 				}
@@ -236,7 +239,7 @@ func TestChangedNames(t *testing.T) {
 				byName[at.Key] = at
 			}
 		}
-		if diff := cmp.Diff(m.RRsets(), byName); diff != "" {
+		if diff := cmp.Diff(contentOf(m), byName); diff != "" {
 			t.Fatal(diff)
 		}
 		for s := range m.At("absent.z.") {
@@ -246,8 +249,8 @@ func TestChangedNames(t *testing.T) {
 }
 
 func BenchmarkChangedNames(b *testing.B) {
-	m := fromRecords("z.", large(100_000), nil)
-	next, err := m.apply(wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Added: []wire.Record{record("new", 60, "192.0.2.1")}}}}, nil)
+	m := mirrorFromRecords("z.", large(100_000), nil)
+	next, err := m.applyDeltas(wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Added: []wire.Record{record("new", 60, "192.0.2.1")}}}}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,43 +12,42 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// NoReply is an Observation's Rcode when the server did not answer.
+// NoReply is an Observation's Rcode if the server did not answer.
 const NoReply = -1
 
 // Observation is what one server answered about one zone, once.
 type Observation struct {
 	Server netip.AddrPort
-	// At is when the question was sent: what is told here was true at that time or later.
+	// At is when the query was sent: the observation was true at that time or later.
 	At time.Time
-	// RTT is the time from question to answer; 0 when there was none.
+	// RTT is the time from query to answer; 0 if there was none.
 	RTT time.Duration
-	// Rcode of the answer to the SOA question; NoReply when there was none.
+	// Rcode of the answer to the SOA query; NoReply if there was none.
 	Rcode int
-	// AA is true when the answer had the AA bit. A server that serves a parent zone has it, too.
+	// AA is true if the answer had the AA bit. A server of a parent zone sets it, too.
 	AA bool
-	// Authoritative is true when the answer had the AA bit and the zone's SOA in it: the server serves the zone.
+	// Authoritative is true if the answer had the AA bit and the zone's SOA: the server serves the zone.
 	Authoritative bool
 	// Serial and SOA are those served; zero unless Authoritative.
 	Serial uint32
 	SOA    rrset.SOA
-	// ExpiresIn is in what time the server gives the zone up if it reaches no primary before (RFC 7314); 0 when it did not
-	// tell.
+	// ExpiresIn is how long the server will go on to serve the zone if it reaches no primary (RFC 7314); 0 if unknown.
 	ExpiresIn time.Duration
-	// Mirror is the zone's content at Serial; nil when the zone is not served, could not be transferred (Err), or was
-	// not asked for (Serial).
+	// Mirror is the zone's content at Serial; nil if the zone is not served, could not be transferred (Err), or was not
+	// asked for (Serial).
 	Mirror *Mirror
-	// Err is a *wire.Error or a context's error: the server did not answer, or not to a transfer. It is nil when the
-	// server answered, whatever its answer: see Reason. Its text is fit for users.
+	// Err is a *wire.Error or a context's error: the server did not answer, or the transfer failed. It is nil if the server
+	// answered, whatever its answer: see Reason. Its text may be shown to users.
 	Err error
 }
 
-// Reasons why an observation shows no content.
+// Reasons why an observation has no content.
 const (
-	// ReasonUnreachable: no answer to the SOA question.
+	// ReasonUnreachable: no answer to the SOA query.
 	ReasonUnreachable = "Unreachable"
-	// ReasonRefused: the server answers REFUSED. BIND does so for zones it was not told to serve.
+	// ReasonRefused: the server answers REFUSED, as BIND does for zones that are not configured.
 	ReasonRefused = "Refused"
-	// ReasonNotLoaded: SERVFAIL, NXDOMAIN, NOTAUTH or another error. BIND answers SERVFAIL when a zone is known but not
+	// ReasonNotLoaded: SERVFAIL, NXDOMAIN, NOTAUTH or another error. BIND answers SERVFAIL if a zone is configured but not
 	// loaded, expired or not yet transferred.
 	ReasonNotLoaded = "NotLoaded"
 	// ReasonLame: the server answers without authority, for instance with a referral.
@@ -57,7 +56,7 @@ const (
 	ReasonTransferFailed = "TransferFailed"
 )
 
-// Reason is one of the constants above, or empty when the zone is served and nothing failed.
+// Reason returns one of the constants above, or "" if the zone is served and nothing failed.
 func (o Observation) Reason() string {
 	switch {
 	case o.Rcode == NoReply:
@@ -74,7 +73,7 @@ func (o Observation) Reason() string {
 	return ""
 }
 
-// Message explains Reason to a person, without naming the server; it is empty when there is no reason.
+// Message explains Reason to a person, without naming the server; it is empty if there is no reason.
 func (o Observation) Message() string {
 	switch o.Reason() {
 	case ReasonRefused:
@@ -84,14 +83,14 @@ func (o Observation) Message() string {
 	case ReasonLame:
 		return "the server is not authoritative for the zone: it does not serve it"
 	case ReasonTransferFailed:
-		return "the zone's content could not be transferred: " + detail(o.Err)
+		return "the zone's content could not be transferred: " + errorDetail(o.Err)
 	case ReasonUnreachable:
-		return detail(o.Err)
+		return errorDetail(o.Err)
 	}
 	return ""
 }
 
-func detail(err error) string {
+func errorDetail(err error) string {
 	var e *wire.Error
 	if errors.As(err, &e) {
 		return e.Detail()
@@ -102,8 +101,8 @@ func detail(err error) string {
 	return err.Error()
 }
 
-// observed turns the outcome of an SOA question into an observation without content.
-func observed(server netip.AddrPort, at time.Time, zone string, reply wire.Reply, err error) Observation {
+// observationFromReply returns the outcome of an SOA query as an observation without content.
+func observationFromReply(server netip.AddrPort, at time.Time, zone string, reply wire.Reply, err error) Observation {
 	o := Observation{Server: server, At: at, RTT: reply.RTT, Rcode: NoReply, Err: err}
 	if err != nil {
 		return o
@@ -114,7 +113,7 @@ func observed(server netip.AddrPort, at time.Time, zone string, reply wire.Reply
 	}
 	for _, rr := range reply.Msg.Answer {
 		if soa, ok := rr.(*dns.SOA); ok && dns.CanonicalName(soa.Hdr.Name) == zone {
-			o.Authoritative, o.SOA, o.Serial = true, wire.FromSOA(soa), soa.Serial
+			o.Authoritative, o.SOA, o.Serial = true, rrset.FromSOA(soa), soa.Serial
 			o.ExpiresIn = wire.Expire(reply.Msg)
 		}
 	}

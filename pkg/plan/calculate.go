@@ -8,13 +8,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// Calculate gives the changes that turn observed into want on one server.
+// Calculate returns the changes that turn observed into want on one server.
 //
-// want is every desired RRset but the SOA, observed everything that the server holds. An observed RRset that nobody wants
-// is deleted only when owned holds its key: the keys that we published or may have published, or every key in a zone
-// where nobody else keeps data. All else is foreign and stays, even where it prevents a desired RRset from being served:
-// that one is a Conflict then. What each server keeps itself (rrset.Maintained) is never deleted. The SOAs are compared
-// without their serials.
+// want is every desired RRset but the SOA, observed everything that the server holds. An undesired RRset is deleted only if
+// owned holds for its key: the keys that we published or may have published, or every key of a zone that is pruned. Other
+// undesired RRsets are foreign and stay; a desired RRset that cannot coexist with them is a Conflict. RRsets that servers
+// maintain themselves (rrset.Maintained) are never deleted. The SOAs are compared without their serials.
 func Calculate(want, observed Content, owned func(rrset.Key) bool, wantSOA, haveSOA rrset.SOA) Changes {
 	c := Changes{SOA: !wantSOA.SameData(haveSOA)}
 	found := 0
@@ -31,15 +30,15 @@ func Calculate(want, observed Content, owned func(rrset.Key) bool, wantSOA, have
 		}
 	}
 	if found < observed.Len() {
-		c.leftovers(want, observed, owned)
+		c.planLeftovers(want, observed, owned)
 	}
-	c.sort()
+	c.sortAll()
 	return c
 }
 
-// leftovers judges what is on the server and not wanted.
-func (c *Changes) leftovers(want, observed Content, owned func(rrset.Key) bool) {
-	foreign := map[string][]rrset.Key{} // By owner name, of those that have something to do with CNAMEs.
+// planLeftovers plans what happens to undesired RRsets on the server.
+func (c *Changes) planLeftovers(want, observed Content, owned func(rrset.Key) bool) {
+	foreign := map[string][]rrset.Key{} // By owner name, where they conflict.
 	creates := c.createdNames()
 	for have := range observed.All() {
 		key := have.Key
@@ -48,16 +47,16 @@ func (c *Changes) leftovers(want, observed Content, owned func(rrset.Key) bool) 
 		}
 		if !rrset.Maintained(key.Type) && owned(key) {
 			c.Delete = append(c.Delete, have)
-		} else if cname, ok := creates[key.Name]; ok && excludes(key.Type, cname) {
+		} else if cname, ok := creates[key.Name]; ok && cannotCoexist(key.Type, cname) {
 			foreign[key.Name] = append(foreign[key.Name], key)
 		}
 	}
 	if len(foreign) > 0 {
-		c.holdBack(foreign)
+		c.holdBackConflicts(foreign)
 	}
 }
 
-// createdNames holds the owner names of new RRsets; true where one of them is a CNAME.
+// createdNames returns the owner names of new RRsets; true where one of them is a CNAME.
 func (c *Changes) createdNames() map[string]bool {
 	names := make(map[string]bool, len(c.Create))
 	for _, w := range c.Create {
@@ -66,9 +65,9 @@ func (c *Changes) createdNames() map[string]bool {
 	return names
 }
 
-// excludes tells whether a type cannot stand at a name: beside a CNAME there is nothing but what signs it (RFC 1034
-// section 3.6.2, RFC 4034 section 3), beside other data there is no CNAME.
-func excludes(rrtype uint16, cname bool) bool {
+// cannotCoexist reports whether a type cannot coexist with new RRsets at a name: a CNAME coexists with nothing but what signs
+// it (RFC 1034 section 3.6.2, RFC 4034 section 3).
+func cannotCoexist(rrtype uint16, cname bool) bool {
 	switch rrtype {
 	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeKEY, dns.TypeSIG, dns.TypeNXT:
 		return false
@@ -76,8 +75,8 @@ func excludes(rrtype uint16, cname bool) bool {
 	return cname || rrtype == dns.TypeCNAME
 }
 
-// holdBack moves what foreign data keeps from being served from Create to Conflicts.
-func (c *Changes) holdBack(foreign map[string][]rrset.Key) {
+// holdBackConflicts moves RRsets that cannot coexist with foreign data from Create to Conflicts.
+func (c *Changes) holdBackConflicts(foreign map[string][]rrset.Key) {
 	var kept []rrset.RRset
 	for _, w := range c.Create {
 		if keys, ok := foreign[w.Name]; ok {
@@ -90,12 +89,12 @@ func (c *Changes) holdBack(foreign map[string][]rrset.Key) {
 	c.Create = kept
 }
 
-func (c *Changes) sort() {
-	slices.SortFunc(c.Create, byKey)
-	slices.SortFunc(c.UpdateOld, byKey)
-	slices.SortFunc(c.UpdateNew, byKey)
-	slices.SortFunc(c.Delete, byKey)
-	slices.SortFunc(c.Conflicts, func(a, b Conflict) int { return byKey(a.Want, b.Want) })
+func (c *Changes) sortAll() {
+	slices.SortFunc(c.Create, compareByKey)
+	slices.SortFunc(c.UpdateOld, compareByKey)
+	slices.SortFunc(c.UpdateNew, compareByKey)
+	slices.SortFunc(c.Delete, compareByKey)
+	slices.SortFunc(c.Conflicts, func(a, b Conflict) int { return compareByKey(a.Want, b.Want) })
 }
 
-func byKey(a, b rrset.RRset) int { return a.Key.Compare(b.Key) }
+func compareByKey(a, b rrset.RRset) int { return a.Key.Compare(b.Key) }

@@ -7,19 +7,19 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// Content is what a zone holds or should hold, its SOA apart. Nothing that it gives may be changed.
+// Content is what a zone holds or should hold, without the SOA. Callers must not change what it returns.
 type Content interface {
-	// Get finds an RRset.
+	// Get returns an RRset.
 	Get(rrset.Key) (rrset.RRset, bool)
 	// All yields every RRset once, in any order.
 	All() iter.Seq[rrset.RRset]
 	// At yields every RRset at an owner name once, in any order.
 	At(name string) iter.Seq[rrset.RRset]
-	// Len is the number of RRsets.
+	// Len returns the number of RRsets.
 	Len() int
 }
 
-// Map is the plainest Content, for few RRsets: At looks at all of them.
+// Map is a Content of few RRsets: At visits all of them.
 type Map map[rrset.Key]rrset.RRset
 
 // Get implements Content.

@@ -8,38 +8,37 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// Difference is what Calculate would find between the desired content of a zone and what one server holds, kept up to
-// date by owner name: what a desired RRset does to an observed one, and what stands in its way, is decided at its owner
-// name alone. The zero Difference is that of nothing and nothing. It is not safe for concurrent use.
+// Difference maintains, by owner name, what Calculate would find between the desired content of a zone and what one server
+// holds: changes and conflicts depend on their owner name alone. The zero Difference is that of two empty contents. It is
+// not safe for concurrent use.
 type Difference struct {
-	changes map[string]Changes     // by owner name, where there are any
-	foreign map[string][]rrset.Key // by owner name, where there are any; sorted
+	changes map[string]Changes     // by owner name; only where there are any
+	foreign map[string][]rrset.Key // by owner name; only where there are any; sorted
 
 	count  int         // of foreign RRsets
-	sample []rrset.Key // the first of them; nil when it has to be made anew
+	sample []rrset.Key // the first of them; nil if not computed yet
 }
 
-// foreignSample is how many foreign RRsets Foreign names.
+// foreignSample is how many foreign RRsets Foreign returns.
 const foreignSample = 100
 
 // Reset compares everything.
 func (d *Difference) Reset(want, observed Content, owned func(rrset.Key) bool) {
 	*d = Difference{}
-	d.Update(differing(want, observed), want, observed, owned)
+	d.Update(differingNames(want, observed), want, observed, owned)
 }
 
-// Update compares anew at the given names, which may come more than once. After it d is what Reset would make it,
-// provided that names are all owner names at which want, observed or what owned says may have changed since. It costs as
-// much as there is at these names.
+// Update compares again at the given names, which may be repeated. Afterwards d is as after Reset, provided that names are all
+// owner names at which want, observed or owned may have changed. Its cost depends on what is at these names.
 func (d *Difference) Update(names iter.Seq[string], want, observed Content, owned func(rrset.Key) bool) {
 	for name := range names {
-		w, have := sets(slices.Collect(want.At(name))), sets(slices.Collect(observed.At(name)))
+		w, have := nameContent(slices.Collect(want.At(name))), nameContent(slices.Collect(observed.At(name)))
 		d.setChanges(name, Calculate(w, have, owned, rrset.SOA{}, rrset.SOA{}))
-		d.setForeign(name, foreign(w, have, owned))
+		d.setForeign(name, foreignKeys(w, have, owned))
 	}
 }
 
-// Changes gives what Calculate would, and costs as much as there is to change. Its slices are the caller's.
+// Changes returns what Calculate would, at a cost that depends on the number of changes. The caller owns its slices.
 func (d *Difference) Changes(wantSOA, haveSOA rrset.SOA) Changes {
 	all := Changes{SOA: !wantSOA.SameData(haveSOA)}
 	for _, name := range slices.SortedFunc(maps.Keys(d.changes), rrset.CompareNames) {
@@ -53,14 +52,13 @@ func (d *Difference) Changes(wantSOA, haveSOA rrset.SOA) Changes {
 	return all
 }
 
-// Foreign tells of the observed RRsets that nobody wants and that nobody here owned: how many there are, and the first
-// 100 of them in order. What each server keeps itself (rrset.Maintained) is not among them. It costs nothing as long as
-// they stay the same.
+// Foreign returns how many foreign RRsets there are, and the first 100 of them in order. What servers maintain themselves
+// (rrset.Maintained) is not among them. It is cheap as long as they do not change.
 func (d *Difference) Foreign() (count int, some []rrset.Key) {
 	if d.sample == nil {
 		for _, keys := range d.foreign {
 			for _, key := range keys {
-				d.sample = rrset.KeepFirst(d.sample, foreignSample, key)
+				d.sample = rrset.InsertFirst(d.sample, foreignSample, key)
 			}
 		}
 	}
@@ -94,8 +92,8 @@ func (d *Difference) setForeign(name string, keys []rrset.Key) {
 	d.foreign[name] = keys
 }
 
-// foreign gives the keys of have that nobody wants and nobody owned, sorted.
-func foreign(want, have sets, owned func(rrset.Key) bool) []rrset.Key {
+// foreignKeys returns the keys of have that are neither desired nor owned, sorted.
+func foreignKeys(want, have nameContent, owned func(rrset.Key) bool) []rrset.Key {
 	var keys []rrset.Key
 	for _, s := range have {
 		if _, wanted := want.Get(s.Key); !wanted && !rrset.Maintained(s.Type) && !owned(s.Key) {
@@ -106,8 +104,8 @@ func foreign(want, have sets, owned func(rrset.Key) bool) []rrset.Key {
 	return keys
 }
 
-// differing yields the owner names at which two contents are not the same; some more than once.
-func differing(want, observed Content) iter.Seq[string] {
+// differingNames yields the owner names at which two contents differ; some may be repeated.
+func differingNames(want, observed Content) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for w := range want.All() {
 			if have, ok := observed.Get(w.Key); (!ok || !have.Equal(w)) && !yield(w.Name) {
@@ -122,10 +120,10 @@ func differing(want, observed Content) iter.Seq[string] {
 	}
 }
 
-// sets is the Content at one owner name: a few RRsets.
-type sets []rrset.RRset
+// nameContent is the Content of one owner name: a few RRsets.
+type nameContent []rrset.RRset
 
-func (s sets) Get(key rrset.Key) (rrset.RRset, bool) {
+func (s nameContent) Get(key rrset.Key) (rrset.RRset, bool) {
 	for i := range s {
 		if s[i].Type == key.Type {
 			return s[i], s[i].Name == key.Name
@@ -134,8 +132,8 @@ func (s sets) Get(key rrset.Key) (rrset.RRset, bool) {
 	return rrset.RRset{}, false
 }
 
-func (s sets) All() iter.Seq[rrset.RRset] { return slices.Values(s) }
+func (s nameContent) All() iter.Seq[rrset.RRset] { return slices.Values(s) }
 
-func (s sets) At(string) iter.Seq[rrset.RRset] { return slices.Values(s) }
+func (s nameContent) At(string) iter.Seq[rrset.RRset] { return slices.Values(s) }
 
-func (s sets) Len() int { return len(s) }
+func (s nameContent) Len() int { return len(s) }

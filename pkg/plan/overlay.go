@@ -8,38 +8,37 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// Overlay is what a server that holds Bottom will hold once it has what it lacks of Top: Top, and what Bottom has beyond
-// it. Not of it are what Hide holds of Bottom, what the server keeps itself (rrset.Maintained), and what of Top would be a
-// Conflict. It brings further servers to the content of one that also has data of others.
+// Overlay is what a server that holds Bottom will hold after Calculate(Top, Bottom, Hide, …) was applied: Top, without what
+// would be a Conflict, and what Bottom has beyond it, without what Hide holds of it and what servers maintain themselves
+// (rrset.Maintained). It brings further servers to the content of one that also has foreign data.
 //
-// With Calculate(Top, Bottom, Hide, …) applied, Bottom becomes the Overlay. Get and At cost little, All and Len what
-// there is.
+// Get and At are cheap; All and Len visit everything.
 type Overlay struct {
 	Top, Bottom Content
-	// Hide holds the keys that leave Bottom when Top lacks them, as owned does for Calculate.
+	// Hide holds for keys that are deleted from Bottom if Top lacks them, as owned of Calculate.
 	Hide func(rrset.Key) bool
 }
 
 // Get implements Content.
 func (o Overlay) Get(key rrset.Key) (rrset.RRset, bool) {
 	if s, ok := o.Top.Get(key); ok {
-		if o.blocked(key) {
+		if o.isBlocked(key) {
 			return rrset.RRset{}, false
 		}
 		return s, true
 	}
-	if s, ok := o.Bottom.Get(key); ok && o.shows(key) {
+	if s, ok := o.Bottom.Get(key); ok && o.showsBottom(key) {
 		return s, true
 	}
 	return rrset.RRset{}, false
 }
 
 // All implements Content.
-func (o Overlay) All() iter.Seq[rrset.RRset] { return o.both(o.Top.All(), o.Bottom.All()) }
+func (o Overlay) All() iter.Seq[rrset.RRset] { return o.overlayOf(o.Top.All(), o.Bottom.All()) }
 
 // At implements Content.
 func (o Overlay) At(name string) iter.Seq[rrset.RRset] {
-	return o.both(o.Top.At(name), o.Bottom.At(name))
+	return o.overlayOf(o.Top.At(name), o.Bottom.At(name))
 }
 
 // Len implements Content.
@@ -51,40 +50,40 @@ func (o Overlay) Len() int {
 	return n
 }
 
-func (o Overlay) both(top, bottom iter.Seq[rrset.RRset]) iter.Seq[rrset.RRset] {
+func (o Overlay) overlayOf(top, bottom iter.Seq[rrset.RRset]) iter.Seq[rrset.RRset] {
 	return func(yield func(rrset.RRset) bool) {
 		for s := range top {
-			if !o.blocked(s.Key) && !yield(s) {
+			if !o.isBlocked(s.Key) && !yield(s) {
 				return
 			}
 		}
 		for s := range bottom {
-			if _, above := o.Top.Get(s.Key); !above && o.shows(s.Key) && !yield(s) {
+			if _, above := o.Top.Get(s.Key); !above && o.showsBottom(s.Key) && !yield(s) {
 				return
 			}
 		}
 	}
 }
 
-// shows tells whether an RRset of Bottom that Top lacks is to be seen.
-func (o Overlay) shows(key rrset.Key) bool { return !rrset.Maintained(key.Type) && !o.Hide(key) }
+// showsBottom reports whether an RRset of Bottom that Top lacks is part of the overlay.
+func (o Overlay) showsBottom(key rrset.Key) bool { return !rrset.Maintained(key.Type) && !o.Hide(key) }
 
-// blocked tells whether what stays of Bottom keeps an RRset of Top from being served.
-func (o Overlay) blocked(key rrset.Key) bool {
-	if !o.lacks(key) {
+// isBlocked reports whether an RRset of Top cannot coexist with what remains of Bottom.
+func (o Overlay) isBlocked(key rrset.Key) bool {
+	if !o.bottomLacks(key) {
 		return false
 	}
-	cname := o.lacks(rrset.Key{Name: key.Name, Type: dns.TypeCNAME})
+	cname := o.bottomLacks(rrset.Key{Name: key.Name, Type: dns.TypeCNAME})
 	for s := range o.Bottom.At(key.Name) {
-		if _, above := o.Top.Get(s.Key); !above && excludes(s.Type, cname) && (rrset.Maintained(s.Type) || !o.Hide(s.Key)) {
+		if _, above := o.Top.Get(s.Key); !above && cannotCoexist(s.Type, cname) && (rrset.Maintained(s.Type) || !o.Hide(s.Key)) {
 			return true
 		}
 	}
 	return false
 }
 
-// lacks tells whether Bottom has nothing where Top has something.
-func (o Overlay) lacks(key rrset.Key) bool {
+// bottomLacks reports whether Top has an RRset and Bottom has not.
+func (o Overlay) bottomLacks(key rrset.Key) bool {
 	_, wanted := o.Top.Get(key)
 	_, there := o.Bottom.Get(key)
 	return wanted && !there

@@ -1,5 +1,5 @@
-// Package plan compares the desired content of a zone with what a server was observed to hold, and yields the changes
-// that lead from one to the other. It is pure: no clock, no I/O, the same input gives the same plan.
+// Package plan compares the desired content of a zone with what a server was observed to hold, and returns the changes that
+// lead from one to the other. It is pure: no clock, no I/O, the same plan for the same input.
 package plan
 
 import (
@@ -12,26 +12,26 @@ import (
 // UpdateNew[i] replaces. Every slice is sorted by owner name (canonical order) and type.
 type Changes struct {
 	Create, UpdateOld, UpdateNew, Delete []rrset.RRset
-	// Conflicts are desired RRsets that are in none of the above, because the server would ignore them.
+	// Conflicts are desired RRsets that are in none of the above because the server would ignore them.
 	Conflicts []Conflict
-	// SOA is true when the SOA's data (not its serial) has to change.
+	// SOA is true if the SOA's data (not its serial) has to change.
 	SOA bool
 }
 
-// Conflict is a desired RRset that cannot be served beside data that is not ours, such as a CNAME at a name where
-// somebody else keeps addresses (RFC 1034 section 3.6.2).
+// Conflict is a desired RRset that cannot coexist with foreign data, such as a CNAME at a name with foreign addresses
+// (RFC 1034 section 3.6.2).
 type Conflict struct {
 	Want rrset.RRset
-	// Foreign are the RRsets in its way, sorted.
+	// Foreign are the conflicting RRsets, sorted.
 	Foreign []rrset.Key
 }
 
-// HasChanges tells whether there is anything to apply.
+// HasChanges reports whether there is anything to apply.
 func (c Changes) HasChanges() bool {
-	return c.SOA || len(c.Create)+len(c.UpdateNew)+len(c.Delete) > 0
+	return c.SOA || c.Len() > 0
 }
 
-// Len is the number of RRsets that change.
+// Len returns the number of RRsets that change.
 func (c Changes) Len() int { return len(c.Create) + len(c.UpdateNew) + len(c.Delete) }
 
 // Keys yields the key of every RRset that changes.

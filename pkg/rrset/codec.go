@@ -11,17 +11,17 @@ import (
 // MaxTTL is the greatest TTL in seconds (RFC 2181 section 8).
 const MaxTTL = math.MaxInt32
 
-// codec turns the rdata of one RR type from text into canonical text and into miekg/dns' form and back.
-type codec struct {
-	// parse gives the canonical form.
+// rdataCodec converts the rdata of one RR type between text, canonical text and the form of miekg/dns.
+type rdataCodec struct {
+	// parse returns the canonical form.
 	parse func(rdata string) (string, error)
-	// build makes the RR from canonical rdata.
+	// build returns the RR; its rdata may be in any form that parse reads.
 	build func(h dns.RR_Header, rdata string) (dns.RR, error)
-	// text gives the canonical rdata of an RR; ok is false when the RR is not of the Go type that miekg/dns uses.
+	// text returns the canonical rdata of an RR; ok is false when the RR is not of the Go type that miekg/dns uses.
 	text func(rr dns.RR) (rdata string, ok bool)
 }
 
-var codecs = map[uint16]codec{
+var codecs = map[uint16]rdataCodec{
 	dns.TypeA:     aCodec,
 	dns.TypeAAAA:  aaaaCodec,
 	dns.TypeNS:    nsCodec,
@@ -35,37 +35,36 @@ var codecs = map[uint16]codec{
 	dns.TypeSOA:   soaCodec,
 }
 
-// Parse gives the canonical form of one rdata in presentation form: what FromRR gives for the same data from the
+// Parse returns the canonical form of one rdata in presentation form: what FromRR returns for the same data from the
 // network. Names in it are taken as complete, with or without the final dot, and become lower case, as does the tag of
 // a CAA record (RFC 8659 section 4.1). Types without rules of their own go through miekg/dns' parser, and unknown types
 // have the form of RFC 3597 section 5.
 func Parse(key Key, rdata string) (string, error) {
-	c, ok := codecs[key.Type]
-	if !ok {
-		c = genericCodec(key.Type)
-	}
-	s, err := c.parse(rdata)
+	s, err := codecOf(key.Type).parse(rdata)
 	if err != nil {
 		return "", fmt.Errorf("%s rdata %q: %w", dns.Type(key.Type), shorten(rdata), err)
 	}
 	return s, nil
 }
 
-// ToRR makes a new RR of class IN that packs to exactly the given data. The rdata may be in any form that Parse reads.
-func ToRR(key Key, ttl uint32, rdata string) (dns.RR, error) {
-	c, ok := codecs[key.Type]
-	if !ok {
-		c = genericCodec(key.Type)
+func codecOf(rrtype uint16) rdataCodec {
+	if c, ok := codecs[rrtype]; ok {
+		return c
 	}
-	rr, err := c.build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
+	return genericCodec(rrtype)
+}
+
+// ToRR returns a new RR of class IN that packs to exactly the given data. The rdata may be in any form that Parse reads.
+func ToRR(key Key, ttl uint32, rdata string) (dns.RR, error) {
+	rr, err := codecOf(key.Type).build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s rdata %q: %w", key.Name, dns.Type(key.Type), shorten(rdata), err)
 	}
 	return rr, nil
 }
 
-// FromRR gives the canonical form of an RR that was read from the network or made by ToRR. A TTL above 2^31-1 becomes
-// 2^31-1. It never fails: names that CanonicalName refuses are put in lower case and kept.
+// FromRR returns the canonical form of an RR that was read from the network or made by ToRR. A TTL above 2^31-1 becomes
+// 2^31-1. It never fails: names that CanonicalName refuses are kept in lower case.
 func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 	h := rr.Header()
 	key = Key{Name: lenientName(h.Name), Type: h.Rrtype}
@@ -76,7 +75,7 @@ func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 		}
 	}
 	if raw, ok := rr.(*dns.RFC3597); ok {
-		if known, ok := fromRaw(raw); ok {
+		if known, ok := unpackRawRdata(raw); ok {
 			return FromRR(known)
 		}
 		return key, ttl, fmt.Sprintf(`\# %d %s`, len(raw.Rdata)/2, raw.Rdata)
@@ -84,6 +83,8 @@ func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 	return key, ttl, strings.TrimPrefix(rr.String(), h.String())
 }
 
+// lenientName returns the canonical name, or the name in lower case where CanonicalName refuses it: what a server sent is
+// shown as it is.
 func lenientName(name string) string {
 	if c, err := CanonicalName(name); err == nil {
 		return c
@@ -91,11 +92,11 @@ func lenientName(name string) string {
 	return dns.CanonicalName(name)
 }
 
-// fields splits rdata at blanks and demands their number.
-func fields(rdata, form string) ([]string, error) {
+// splitFields splits rdata at blanks into as many fields as form names.
+func splitFields(rdata, form string) ([]string, error) {
 	f, want := strings.Fields(rdata), strings.Count(form, " ")+1
 	if len(f) != want {
-		return nil, fmt.Errorf("there are %d fields instead of %d: %s", len(f), want, form)
+		return nil, fmt.Errorf("expected %d fields, got %d: %s", want, len(f), form)
 	}
 	return f, nil
 }

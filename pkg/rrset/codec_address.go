@@ -7,10 +7,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Addresses are canonical as RFC 5952 has them.
+// Addresses are canonical in the form of RFC 5952.
 var (
-	aCodec = codec{
-		parse: func(s string) (string, error) { return address(s, netip.Addr.Is4, "IPv4", "192.0.2.1") },
+	aCodec = rdataCodec{
+		parse: func(s string) (string, error) { return canonicalAddress(s, netip.Addr.Is4, "IPv4", "192.0.2.1") },
 		build: func(h dns.RR_Header, s string) (dns.RR, error) {
 			a, err := parseAddress(s, netip.Addr.Is4, "IPv4", "192.0.2.1")
 			return &dns.A{Hdr: h, A: a.AsSlice()}, err
@@ -24,8 +24,8 @@ var (
 			return addr.Unmap().String(), ok
 		},
 	}
-	aaaaCodec = codec{
-		parse: func(s string) (string, error) { return address(s, netip.Addr.Is6, "IPv6", "2001:db8::1") },
+	aaaaCodec = rdataCodec{
+		parse: func(s string) (string, error) { return canonicalAddress(s, netip.Addr.Is6, "IPv6", "2001:db8::1") },
 		build: func(h dns.RR_Header, s string) (dns.RR, error) {
 			a, err := parseAddress(s, netip.Addr.Is6, "IPv6", "2001:db8::1")
 			return &dns.AAAA{Hdr: h, AAAA: a.AsSlice()}, err
@@ -41,7 +41,7 @@ var (
 	}
 )
 
-func address(s string, family func(netip.Addr) bool, name, example string) (string, error) {
+func canonicalAddress(s string, family func(netip.Addr) bool, name, example string) (string, error) {
 	a, err := parseAddress(s, family, name, example)
 	if err != nil {
 		return "", err

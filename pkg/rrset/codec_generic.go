@@ -12,33 +12,33 @@ import (
 
 const soaForm = "mname rname serial refresh retry expire minimum"
 
-// soaCodec exists so that an SOA in a transfer or an update has one form too; desired zones hold it as an SOA value.
-var soaCodec = codec{
+// soaCodec gives the SOA of a transfer or an update a canonical form, too; desired zones hold it as an SOA value.
+var soaCodec = rdataCodec{
 	parse: func(s string) (string, error) {
-		soa, err := ParseSOA(s)
+		soa, err := parseSOA(s)
 		return soa.Rdata(), err
 	},
 	build: func(h dns.RR_Header, s string) (dns.RR, error) {
-		soa, err := ParseSOA(s)
+		soa, err := parseSOA(s)
 		if err != nil {
 			return nil, err
 		}
-		return &dns.SOA{Hdr: h, Ns: soa.MName, Mbox: soa.RName, Serial: soa.Serial,
-			Refresh: soa.Refresh, Retry: soa.Retry, Expire: soa.Expire, Minttl: soa.Minimum}, nil
+		rr := ToSOA(h.Name, soa)
+		rr.Hdr = h
+		return rr, nil
 	},
 	text: func(rr dns.RR) (string, bool) {
 		r, ok := rr.(*dns.SOA)
 		if !ok {
 			return "", false
 		}
-		return SOA{MName: lenientName(r.Ns), RName: lenientName(r.Mbox), Serial: r.Serial,
-			Refresh: r.Refresh, Retry: r.Retry, Expire: r.Expire, Minimum: r.Minttl}.Rdata(), true
+		return FromSOA(r).Rdata(), true
 	},
 }
 
-// ParseSOA reads SOA rdata in presentation form. The TTL is not part of it and stays 0.
-func ParseSOA(rdata string) (SOA, error) {
-	f, err := fields(rdata, soaForm)
+// parseSOA reads SOA rdata in presentation form. The TTL is not part of it and stays 0.
+func parseSOA(rdata string) (SOA, error) {
+	f, err := splitFields(rdata, soaForm)
 	if err != nil {
 		return SOA{}, err
 	}
@@ -59,11 +59,11 @@ func ParseSOA(rdata string) (SOA, error) {
 	return s, nil
 }
 
-// genericCodec leaves a type to miekg/dns.
-func genericCodec(rrtype uint16) codec {
+// genericCodec leaves the rdata of a type to miekg/dns.
+func genericCodec(rrtype uint16) rdataCodec {
 	build := func(h dns.RR_Header, rdata string) (dns.RR, error) {
 		if strings.ContainsAny(rdata, "\r\n") {
-			return nil, errors.New("rdata is one line")
+			return nil, errors.New("rdata must be one line")
 		}
 		h.Name = dns.Fqdn(h.Name)
 		rr, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", h.Name, h.Ttl, dns.Type(rrtype), rdata))
@@ -71,11 +71,11 @@ func genericCodec(rrtype uint16) codec {
 		case err != nil:
 			return nil, err
 		case rr == nil:
-			return nil, errors.New("there is no rdata")
+			return nil, errors.New("the rdata is empty")
 		}
-		return repack(rr)
+		return repackRR(rr)
 	}
-	return codec{
+	return rdataCodec{
 		parse: func(s string) (string, error) {
 			rr, err := build(dns.RR_Header{Name: "."}, s)
 			if err != nil {
@@ -88,8 +88,8 @@ func genericCodec(rrtype uint16) codec {
 	}
 }
 
-// repack sends an RR through its wire form, where all spellings of the same data meet.
-func repack(rr dns.RR) (dns.RR, error) {
+// repackRR packs and unpacks an RR: different spellings of the same data have the same wire form.
+func repackRR(rr dns.RR) (dns.RR, error) {
 	wire := make([]byte, dns.MaxMsgSize)
 	n, err := dns.PackRR(rr, wire, 0, nil, false)
 	if err != nil {
@@ -99,8 +99,8 @@ func repack(rr dns.RR) (dns.RR, error) {
 	return again, err
 }
 
-// fromRaw reads raw rdata (RFC 3597) of a type that has a form of its own.
-func fromRaw(raw *dns.RFC3597) (dns.RR, bool) {
+// unpackRawRdata converts raw rdata (RFC 3597) of a type that miekg/dns knows.
+func unpackRawRdata(raw *dns.RFC3597) (dns.RR, bool) {
 	if dns.TypeToRR[raw.Hdr.Rrtype] == nil {
 		return nil, false
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // nameCodec is for types whose rdata is a single name.
-func nameCodec(build func(h dns.RR_Header, name string) dns.RR, get func(dns.RR) (string, bool)) codec {
-	return codec{
+func nameCodec(build func(h dns.RR_Header, name string) dns.RR, get func(dns.RR) (string, bool)) rdataCodec {
+	return rdataCodec{
 		parse: CanonicalName,
 		build: func(h dns.RR_Header, s string) (dns.RR, error) {
 			name, err := CanonicalName(s)
@@ -58,22 +58,22 @@ var (
 		})
 )
 
-// numbered is rdata of 16-bit numbers followed by a name: MX and SRV.
-type numbered struct {
+// numberedRdata holds 16-bit numbers followed by a name, as in MX and SRV records.
+type numberedRdata struct {
 	numbers []uint16
 	name    string
 }
 
-func parseNumbered(rdata, form string) (numbered, error) {
-	f, err := fields(rdata, form)
+func parseNumbered(rdata, form string) (numberedRdata, error) {
+	f, err := splitFields(rdata, form)
 	if err != nil {
-		return numbered{}, err
+		return numberedRdata{}, err
 	}
-	n := numbered{numbers: make([]uint16, len(f)-1)}
+	n := numberedRdata{numbers: make([]uint16, len(f)-1)}
 	for i := range n.numbers {
 		v, err := strconv.ParseUint(f[i], 10, 16)
 		if err != nil {
-			return numbered{}, fmt.Errorf("%s %q is not a number from 0 to 65535", strings.Fields(form)[i], f[i])
+			return numberedRdata{}, fmt.Errorf("%s %q is not a number from 0 to 65535", strings.Fields(form)[i], f[i])
 		}
 		n.numbers[i] = uint16(v)
 	}
@@ -81,9 +81,9 @@ func parseNumbered(rdata, form string) (numbered, error) {
 	return n, err
 }
 
-func (n numbered) String() string { return numberedText(n.name, n.numbers...) }
+func (n numberedRdata) String() string { return formatNumbered(n.name, n.numbers...) }
 
-func numberedText(name string, numbers ...uint16) string {
+func formatNumbered(name string, numbers ...uint16) string {
 	out := make([]byte, 0, len(name)+6*len(numbers))
 	for _, v := range numbers {
 		out = append(strconv.AppendUint(out, uint64(v), 10), ' ')
@@ -97,7 +97,7 @@ const (
 )
 
 var (
-	mxCodec = codec{
+	mxCodec = rdataCodec{
 		parse: func(s string) (string, error) {
 			n, err := parseNumbered(s, mxForm)
 			return n.String(), err
@@ -114,10 +114,10 @@ var (
 			if !ok {
 				return "", false
 			}
-			return numberedText(lenientName(r.Mx), r.Preference), true
+			return formatNumbered(lenientName(r.Mx), r.Preference), true
 		},
 	}
-	srvCodec = codec{
+	srvCodec = rdataCodec{
 		parse: func(s string) (string, error) {
 			n, err := parseNumbered(s, srvForm)
 			return n.String(), err
@@ -134,7 +134,7 @@ var (
 			if !ok {
 				return "", false
 			}
-			return numberedText(lenientName(r.Target), r.Priority, r.Weight, r.Port), true
+			return formatNumbered(lenientName(r.Target), r.Priority, r.Weight, r.Port), true
 		},
 	}
 )

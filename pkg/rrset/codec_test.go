@@ -112,7 +112,7 @@ func TestParseRefuses(t *testing.T) {
 		"TXT stray escape":     {dns.TypeTXT, `"a\25"`, "without three digits"},
 		"CAA flags":            {dns.TypeCAA, `256 issue "a"`, "0 to 255"},
 		"CAA tag":              {dns.TypeCAA, `0 is-sue "a"`, "letters and digits"},
-		"CAA two values":       {dns.TypeCAA, `0 issue a b`, "2 values"},
+		"CAA two values":       {dns.TypeCAA, `0 issue a b`, "expected one value, got 2"},
 		"CAA form":             {dns.TypeCAA, `0 issue`, "flags tag"},
 		"SOA short":            {dns.TypeSOA, `a. b. 1`, "7"},
 		"generic newline":      {dns.TypeSSHFP, "1 1 ab\nx. 0 IN A 192.0.2.1", "one line"},
@@ -243,7 +243,7 @@ func FuzzText(f *testing.F) {
 			t.Skip()
 		}
 		roundTrip(t, Key{"x.example.", dns.TypeTXT}, rdata)
-		strs, err := splitStrings(rdata)
+		strs, err := Strings(rdata)
 		if err != nil || strings.Join(strs, "") != a+b {
 			t.Fatalf("the text became %q, %v", strs, err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// txtCodec: strings in quotes. How the text is split into strings is part of the data.
-var txtCodec = codec{
+// txtCodec writes strings in quotes. How the text is split into strings is part of the data.
+var txtCodec = rdataCodec{
 	parse: func(s string) (string, error) {
 		strs, err := parseTXT(s)
 		if err != nil {
@@ -46,7 +46,7 @@ var txtCodec = codec{
 			raw[i] = decodeEscaped(s)
 		}
 		if len(raw) == 0 {
-			raw = []string{""} // miekg/dns gives rdata without any byte, which RFC 1035 does not allow, this form.
+			raw = []string{""} // How miekg/dns prints empty rdata, which RFC 1035 does not allow.
 		}
 		s, err := Text(raw...)
 		return s, err == nil
@@ -54,45 +54,45 @@ var txtCodec = codec{
 }
 
 func parseTXT(rdata string) ([]string, error) {
-	strs, err := splitStrings(rdata)
+	strs, err := Strings(rdata)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range strs {
 		if len(s) > maxString {
-			return nil, fmt.Errorf("a string is %d bytes long; a string has at most %d, a record may have several (RFC 1035 section 3.3)", len(s), maxString)
+			return nil, fmt.Errorf("a string is %d bytes long; a string has at most %d, but a record may have several (RFC 1035 section 3.3)", len(s), maxString)
 		}
 	}
 	if len(strs) == 0 {
-		return nil, errors.New(`there is no string; an empty one is written ""`)
+		return nil, errors.New(`the rdata has no string; write "" for an empty one`)
 	}
 	return strs, nil
 }
 
-// caa is the data of a CAA record; value holds raw bytes.
-type caa struct {
+// caaRdata is the data of a CAA record; value holds raw bytes.
+type caaRdata struct {
 	flags uint8
 	tag   string
 	value string
 }
 
-func (c caa) String() string {
+func (c caaRdata) String() string {
 	out := make([]byte, 0, len(c.tag)+len(c.value)+8)
 	out = append(strconv.AppendUint(out, uint64(c.flags), 10), ' ')
 	out = append(append(out, c.tag...), ' ')
 	return string(appendQuoted(out, c.value))
 }
 
-// CAA gives canonical CAA rdata (RFC 8659 section 4.1). The value holds raw bytes, not escaped in any way.
+// CAA returns canonical CAA rdata (RFC 8659 section 4.1). The value holds raw bytes, not escaped in any way.
 func CAA(flags uint8, tag, value string) (string, error) {
-	c := caa{flags, strings.ToLower(tag), value}
+	c := caaRdata{flags, strings.ToLower(tag), value}
 	if err := c.check(); err != nil {
 		return "", err
 	}
 	return c.String(), nil
 }
 
-func (c caa) check() error {
+func (c caaRdata) check() error {
 	if len(c.tag) == 0 || len(c.tag) > 15 || strings.Trim(c.tag, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		return fmt.Errorf("tag %q is not 1 to 15 letters and digits (RFC 8659 section 4.1), such as issue", shorten(c.tag))
 	}
@@ -102,29 +102,30 @@ func (c caa) check() error {
 	return nil
 }
 
-func parseCAA(rdata string) (caa, error) {
+func parseCAA(rdata string) (caaRdata, error) {
 	f := strings.SplitN(strings.TrimLeft(rdata, " \t"), " ", 3)
 	if len(f) != 3 {
-		return caa{}, errors.New(`the form is: flags tag "value"`)
+		return caaRdata{}, errors.New(`expected: flags tag "value"`)
 	}
 	flags, err := strconv.ParseUint(f[0], 10, 8)
 	if err != nil {
-		return caa{}, fmt.Errorf("flags %q is not a number from 0 to 255", f[0])
+		return caaRdata{}, fmt.Errorf("flags %q is not a number from 0 to 255", f[0])
 	}
-	value, err := splitStrings(f[2])
+	value, err := Strings(f[2])
 	if err != nil {
-		return caa{}, err
+		return caaRdata{}, err
 	}
 	if len(value) != 1 {
-		return caa{}, fmt.Errorf("there are %d values instead of one; put it in quotes", len(value))
+		return caaRdata{}, fmt.Errorf("expected one value, got %d; put it in quotes", len(value))
 	}
-	c := caa{uint8(flags), strings.ToLower(f[1]), value[0]}
+	c := caaRdata{uint8(flags), strings.ToLower(f[1]), value[0]}
 	return c, c.check()
 }
 
-// caaCodec: miekg/dns reads the value from the network as it is, but takes "\" in it for an escape when it packs, and
-// packs no long ones. So we hold that Value is raw, and let what it would spoil travel as raw rdata (RFC 3597).
-var caaCodec = codec{
+// caaCodec works around miekg/dns, which reads the value from the network as it is, but takes "\" in it for an escape when
+// it packs, and packs no long values. Value is therefore always raw, and a value that would be garbled is sent as raw
+// rdata (RFC 3597).
+var caaCodec = rdataCodec{
 	parse: func(s string) (string, error) {
 		c, err := parseCAA(s)
 		return c.String(), err
@@ -145,6 +146,6 @@ var caaCodec = codec{
 		if !ok {
 			return "", false
 		}
-		return caa{r.Flag, strings.ToLower(decodeEscaped(r.Tag)), r.Value}.String(), true
+		return caaRdata{r.Flag, strings.ToLower(decodeEscaped(r.Tag)), r.Value}.String(), true
 	},
 }

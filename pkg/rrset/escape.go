@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// unescape reads the escape that begins at s[i]: \DDD or \ and a character.
+// unescape reads the escape that begins at s[i]: \DDD or \ and a character. It returns the byte and the length of the escape.
 func unescape(s string, i int) (c byte, n int, err error) {
 	rest := s[i+1:]
 	switch {
@@ -29,7 +29,7 @@ func appendDDD(out []byte, c byte) []byte {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// shorten keeps messages readable whatever they quote.
+// shorten truncates a quoted text so that messages stay readable.
 func shorten(s string) string {
 	const most = 80
 	if len(s) > most {
@@ -38,7 +38,7 @@ func shorten(s string) string {
 	return s
 }
 
-// decodeEscaped gives the raw bytes of a string whose special characters are escaped; a stray "\" at the end is
+// decodeEscaped returns the raw bytes of a string whose special characters are escaped; a stray "\" at the end is
 // dropped, as miekg/dns does when it packs.
 func decodeEscaped(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {

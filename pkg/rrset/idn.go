@@ -9,7 +9,7 @@ import (
 // toASCII maps as browsers do, without the host name rules that would refuse "_".
 var toASCII = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
 
-// checkASCII refuses names in other scripts and shows how DNS spells them.
+// checkASCII refuses names that are not ASCII; the error has the form to write instead.
 func checkASCII(name string) error {
 	for i := range len(name) {
 		if name[i] < 0x80 {

@@ -12,7 +12,7 @@ const (
 	maxName  = 255
 )
 
-// plain holds the bytes that stand for themselves in a canonical name. All others are escaped as BIND prints them:
+// plain holds the bytes that a canonical name has unescaped. All others are escaped as BIND prints them:
 // `\` before one of ".;()@$\, three decimal digits (\DDD) for what is not printable ASCII.
 var plain = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
@@ -21,11 +21,11 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// CanonicalName gives a complete name in the one form that this project compares and stores: absolute with the final
+// CanonicalName returns a complete name in the one form that this project compares and stores: absolute with the final
 // dot, lower case (RFC 4343), escapes as BIND prints them. A missing final dot is added: the name is never taken as
 // relative to anything. Labels of 1 to 63 bytes, 255 bytes in all. Characters that DNS allows but that nobody means in
-// a name, such as spaces, have to be written as escapes; a name with characters outside ASCII is refused with its
-// xn-- form (RFC 5891).
+// a name, such as spaces, must be written as escapes; a name with characters outside ASCII is refused, and the error has
+// its xn-- form (RFC 5891).
 func CanonicalName(name string) (string, error) {
 	if isCanonical(name) {
 		return name, nil
@@ -47,7 +47,7 @@ func CanonicalName(name string) (string, error) {
 	return string(out), nil
 }
 
-// isCanonical recognises names that need no change and hold no escapes, which are nearly all, without allocating.
+// isCanonical reports whether a name needs no change and has no escapes, as nearly all do. It does not allocate.
 func isCanonical(name string) bool {
 	if len(name) > maxName-1 || name == "" || name[len(name)-1] != '.' {
 		return false
@@ -97,7 +97,7 @@ func parseName(name string) ([][]byte, error) {
 		}
 		i += n
 		if c != '.' || n > 1 {
-			label = append(label, lower(c))
+			label = append(label, lowerCase(c))
 			if i < len(name) {
 				continue
 			}
@@ -123,7 +123,7 @@ func checkLabel(name string, label []byte) error {
 	return nil
 }
 
-// nameByte reads one byte of a name, escaped or not, and tells how many characters it took.
+// nameByte reads one byte of a name, escaped or not. It returns the byte and how many characters it takes.
 func nameByte(name string, i int) (c byte, n int, err error) {
 	c = name[i]
 	switch {
@@ -132,7 +132,7 @@ func nameByte(name string, i int) (c byte, n int, err error) {
 	case c == '.' || plain[c] || c == '$' || (c >= 'A' && c <= 'Z'):
 		return c, 1, nil
 	}
-	return 0, 0, fmt.Errorf("%q has the character %q, which names do not have; write \\%03d if it is really meant", shorten(name), c, c)
+	return 0, 0, fmt.Errorf("%q contains the character %q, which is not allowed in names; write \\%03d if it is really meant", shorten(name), c, c)
 }
 
 func appendNameByte(out []byte, c byte) []byte {
@@ -145,7 +145,7 @@ func appendNameByte(out []byte, c byte) []byte {
 	return appendDDD(out, c)
 }
 
-func lower(c byte) byte {
+func lowerCase(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		c += 'a' - 'A'
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // CompareNames orders canonical names as DNSSEC does (RFC 4034 section 6.1): label by label from the right, so that a
-// name stands before those below it.
+// name sorts before those below it.
 func CompareNames(a, b string) int {
 	if a == b {
 		return 0
@@ -14,7 +14,7 @@ func CompareNames(a, b string) int {
 	if strings.IndexByte(a, '\\') >= 0 || strings.IndexByte(b, '\\') >= 0 {
 		return compareEscaped(a, b)
 	}
-	// Skip what both end in; the labels that differ end at the last dot that both had.
+	// Skip the common suffix; the labels that differ end at its first dot.
 	i, j := len(a), len(b)
 	endA, endB := i, j
 	for i > 0 && j > 0 && a[i-1] == b[j-1] {
@@ -45,7 +45,7 @@ func compareEscaped(a, b string) int {
 	return len(x) - len(y)
 }
 
-// IsSubdomain tells whether a canonical name is the other one or below it.
+// IsSubdomain reports whether a canonical name equals ancestor or is below it.
 func IsSubdomain(name, ancestor string) bool {
 	if ancestor == "." || name == ancestor {
 		return true
@@ -61,7 +61,7 @@ func IsSubdomain(name, ancestor string) bool {
 	return escapes%2 == 0
 }
 
-// Parent is the canonical name without its first label; the root has no parent and gives "".
+// Parent returns the canonical name without its first label, and "" for the root.
 func Parent(name string) string {
 	for i := 0; i < len(name); i++ {
 		switch {
@@ -76,9 +76,8 @@ func Parent(name string) string {
 	return ""
 }
 
-// KeepFirst puts a key into the sorted list of the first keys, of which there are at most n: beyond that the last one, which
-// may be the new one, is left out. It changes the list.
-func KeepFirst(first []Key, n int, key Key) []Key {
+// InsertFirst inserts a key into the sorted list of the first n keys and drops what is beyond the nth. It changes the list.
+func InsertFirst(first []Key, n int, key Key) []Key {
 	full := len(first) == n
 	if full && key.Compare(first[n-1]) > 0 {
 		return first

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestKeepFirst(t *testing.T) {
+func TestInsertFirst(t *testing.T) {
 	var all []Key
 	for _, name := range strings.Fields("a b c d e f g h i j k") {
 		all = append(all, Key{Name: name + ".example.", Type: 1})
@@ -16,7 +16,7 @@ func TestKeepFirst(t *testing.T) {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		var first []Key
 		for _, k := range all {
-			first = KeepFirst(first, n, k)
+			first = InsertFirst(first, n, k)
 		}
 		sorted := slices.SortedFunc(slices.Values(all), Key.Compare)
 		if want := sorted[:min(n, len(sorted))]; !slices.Equal(first, want) {

@@ -1,8 +1,8 @@
-// Package rrset holds the unit that everything else plans, applies and compares: the RRset of RFC 2181 section 5,
-// in one canonical form, so that two RRsets are equal exactly when == on their parts says so.
+// Package rrset defines the unit that is planned, applied and compared: the RRset of RFC 2181 section 5, in one canonical
+// form, so that two RRsets are equal exactly when their parts are equal.
 //
-// It does no I/O and knows no Kubernetes object. Sources produce RRsets, plan compares them, wire and observe turn
-// DNS messages into them, syncstatus shows them.
+// It does no I/O and knows no Kubernetes object. Package source produces RRsets, plan compares them, wire and observe
+// convert DNS messages to them, syncstatus shows them.
 package rrset
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Key names an RRset inside a zone: owner name and type. The class is always IN.
+// Key identifies an RRset in a zone by owner name and type. The class is always IN.
 type Key struct {
 	// Name is the owner name: absolute, lower case, with the final dot (RFC 4343, RFC 4034 section 6.2).
 	Name string
@@ -31,12 +31,12 @@ type RRset struct {
 	Rdata []string
 }
 
-// Equal tells whether both hold the same name, type, TTL and data.
+// Equal reports whether both have the same name, type, TTL and data.
 func (s RRset) Equal(o RRset) bool {
 	return s.Key == o.Key && s.TTL == o.TTL && slices.Equal(s.Rdata, o.Rdata)
 }
 
-// New makes an RRset from canonical rdata in any order; duplicates are dropped. The arguments are not kept.
+// New returns an RRset of canonical rdata in any order; duplicates are dropped. The arguments are not kept.
 func New(key Key, ttl uint32, rdata ...string) RRset {
 	set := RRset{Key: key, TTL: ttl, Rdata: slices.Clone(rdata)}
 	if len(set.Rdata) > 1 {
@@ -51,10 +51,10 @@ func (k Key) Compare(o Key) int {
 	return cmp.Or(CompareNames(k.Name, o.Name), cmp.Compare(k.Type, o.Type))
 }
 
-// String is the key as people write it: "www.example.com. A".
+// String returns the key as people write it: "www.example.com. A".
 func (k Key) String() string { return k.Name + " " + dns.Type(k.Type).String() }
 
-// String is one line for people: "www.example.com. 300 A 192.0.2.1, 192.0.2.2".
+// String returns one line for people: "www.example.com. 300 A 192.0.2.1, 192.0.2.2".
 func (s RRset) String() string {
 	return fmt.Sprintf("%s %d %s %s", s.Name, s.TTL, dns.Type(s.Type), strings.Join(s.Rdata, ", "))
 }

@@ -1,12 +1,12 @@
 package rrset
 
-// SerialLess tells whether serial a comes before b in serial number arithmetic (RFC 1982 section 3.2). Two serials that
+// SerialLess reports whether serial a comes before b in serial number arithmetic (RFC 1982 section 3.2). Two serials that
 // are exactly 2^31 apart have no order: neither is less.
 func SerialLess(a, b uint32) bool {
 	return a != b && b-a < 1<<31
 }
 
-// AddSerial steps n serials forward from s. The serial 0 is skipped, as BIND does: 4294967295 is followed by 1. Steps
+// AddSerial returns the serial n steps after s. The serial 0 is skipped, as BIND does: 4294967295 is followed by 1. Steps
 // add up: AddSerial(AddSerial(s, a), b) is AddSerial(s, a+b). With n above 2^31-2 the result may no longer come after s
 // (RFC 1982 section 3.1).
 func AddSerial(s, n uint32) uint32 {
@@ -17,7 +17,7 @@ func AddSerial(s, n uint32) uint32 {
 	return sum
 }
 
-// NextSerial is the serial of the change after current: the Unix time now when that is ahead of current, else the serial
+// NextSerial returns the serial of the change after current: the Unix time now if that is ahead of current, else the serial
 // that follows current. It is never 0 and SerialLess(current, NextSerial(current, now)) holds. With current 0, which
 // means that there is no serial yet, it is now (1 when now is 0).
 func NextSerial(current, now uint32) uint32 {

@@ -1,6 +1,10 @@
 package rrset
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/miekg/dns"
+)
 
 // SOA is a zone's start of authority (RFC 1035 section 3.3.13). It is kept apart from the other RRsets because its
 // serial is assigned at apply time and is never part of what a user desires.
@@ -15,13 +19,13 @@ type SOA struct {
 	TTL uint32
 }
 
-// SameData tells whether both differ in nothing but the serial.
+// SameData reports whether both differ in nothing but the serial.
 func (s SOA) SameData(o SOA) bool {
 	s.Serial = o.Serial
 	return s == o
 }
 
-// Rdata is the canonical presentation form, without the TTL.
+// Rdata returns the canonical presentation form, without the TTL.
 func (s SOA) Rdata() string {
 	out := make([]byte, 0, len(s.MName)+len(s.RName)+48)
 	out = append(append(out, s.MName...), ' ')
@@ -30,4 +34,22 @@ func (s SOA) Rdata() string {
 		out = strconv.AppendUint(append(out, ' '), uint64(v), 10)
 	}
 	return string(out)
+}
+
+// FromSOA converts an SOA record as it came from the network, with canonical names.
+func FromSOA(rr *dns.SOA) SOA {
+	return SOA{
+		MName: lenientName(rr.Ns), RName: lenientName(rr.Mbox),
+		Serial: rr.Serial, Refresh: rr.Refresh, Retry: rr.Retry, Expire: rr.Expire, Minimum: rr.Minttl,
+		TTL: min(rr.Hdr.Ttl, MaxTTL),
+	}
+}
+
+// ToSOA returns the SOA record of a zone.
+func ToSOA(zone string, s SOA) *dns.SOA {
+	return &dns.SOA{
+		Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: s.TTL},
+		Ns:  s.MName, Mbox: s.RName,
+		Serial: s.Serial, Refresh: s.Refresh, Retry: s.Retry, Expire: s.Expire, Minttl: s.Minimum,
+	}
 }

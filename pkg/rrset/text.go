@@ -12,12 +12,12 @@ const (
 	maxRdata  = 65535
 )
 
-// Text gives the canonical rdata of a TXT record that holds the given strings, which are raw bytes and not escaped in
-// any way. A string of more than 255 bytes is split after every 255th. Another split of the same text is another rdata:
+// Text returns the canonical rdata of a TXT record with the given strings, which are raw bytes and not escaped in
+// any way. A string of more than 255 bytes is split after every 255th. Another split of the same text is different rdata:
 // resolvers join the strings, servers keep them apart.
 func Text(strs ...string) (string, error) {
 	if len(strs) == 0 {
-		return "", errors.New("there is no string; a TXT record has at least one, which may be empty")
+		return "", errors.New("a TXT record needs at least one string, which may be empty")
 	}
 	var out []byte
 	size := 0
@@ -38,7 +38,7 @@ func Text(strs ...string) (string, error) {
 	return string(out), nil
 }
 
-// appendQuoted writes raw bytes in quotes, in the form that miekg/dns gives strings from the network.
+// appendQuoted appends raw bytes in quotes, escaped as miekg/dns escapes strings from the network.
 func appendQuoted(out []byte, raw string) []byte {
 	out = append(out, '"')
 	for i := range len(raw) {
@@ -54,7 +54,7 @@ func appendQuoted(out []byte, raw string) []byte {
 	return append(out, '"')
 }
 
-// isVerbatim tells whether raw and quoted form are the same but for the quotes.
+// isVerbatim reports whether a string needs no escapes in quotes.
 func isVerbatim(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -66,10 +66,7 @@ func isVerbatim(s string) bool {
 
 // Strings reads character strings in presentation form (RFC 1035 section 5.1), in quotes or separated by blanks, into
 // raw bytes. They may be of any length.
-func Strings(s string) ([]string, error) { return splitStrings(s) }
-
-// splitStrings reads character strings in presentation form, in quotes or separated by blanks, into raw bytes.
-func splitStrings(s string) ([]string, error) {
+func Strings(s string) ([]string, error) {
 	var strs []string
 	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
 		raw, n, err := nextString(s)
@@ -83,7 +80,7 @@ func splitStrings(s string) ([]string, error) {
 	return strs, nil
 }
 
-// nextString reads the character string at the beginning of s and tells how many characters it took.
+// nextString reads the character string at the beginning of s. It returns its raw bytes and how many characters it takes.
 func nextString(s string) (raw string, n int, err error) {
 	i, quoted := 0, s[0] == '"'
 	if quoted {

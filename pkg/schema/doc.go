@@ -1,3 +1,3 @@
-// Package schema judges one object by itself, by the very libraries that kube-apiserver does it with: the schema of its
-// CustomResourceDefinition, the defaults and the CEL rules in it. It needs no cluster and looks at no other object.
+// Package schema validates a single object with the libraries that kube-apiserver uses for the schema, the defaults and the
+// CEL rules of a CustomResourceDefinition. It needs no cluster and looks at no other object.
 package schema

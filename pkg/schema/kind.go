@@ -22,22 +22,22 @@ import (
 // Kinds are the kinds of the definitions that were loaded.
 type Kinds map[runtimeschema.GroupVersionKind]*Kind
 
-// Kind is one kind of objects as kube-apiserver sees it.
+// Kind is a kind with its definition.
 type Kind struct {
 	// Definition is the CustomResourceDefinition as it is in its file.
 	Definition *apiextensionsv1.CustomResourceDefinition
-	// rules compiles schema and CEL when they are first asked for: that takes longer than all the rest.
-	rules func() (*rules, error)
+	// rules compiles schema and CEL on first use: that takes longer than all the rest.
+	rules func() (*kindRules, error)
 }
 
-// rules are what objects of a kind have to meet.
-type rules struct {
+// kindRules are the rules for objects of a kind.
+type kindRules struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	cel        *cel.Validator
 }
 
-// Load reads the definitions in the YAML files of a folder's top level, one in each.
+// Load reads the definitions in the YAML files at the top level of a folder, one in each.
 func Load(files fs.FS) (Kinds, error) {
 	names, err := fs.Glob(files, "*_*.yaml")
 	if err != nil {
@@ -54,22 +54,22 @@ func Load(files fs.FS) (Kinds, error) {
 			return nil, fmt.Errorf("reading definition %s: %w", name, err)
 		}
 		kind := &Kind{Definition: definition}
-		kind.rules = sync.OnceValues(kind.compile)
+		kind.rules = sync.OnceValues(kind.compileRules)
 		kinds[kind.GroupVersionKind()] = kind
 	}
 	return kinds, nil
 }
 
-// GroupVersionKind is the kind's full name.
+// GroupVersionKind returns the kind's full name.
 func (k *Kind) GroupVersionKind() runtimeschema.GroupVersionKind {
 	spec := k.Definition.Spec
 	return runtimeschema.GroupVersionKind{Group: spec.Group, Version: spec.Versions[0].Name, Kind: spec.Names.Kind}
 }
 
-// Namespaced tells whether objects of the kind live in namespaces.
+// Namespaced reports whether objects of the kind are namespaced.
 func (k *Kind) Namespaced() bool { return k.Definition.Spec.Scope == apiextensionsv1.NamespaceScoped }
 
-// Internal is the definition in the form that kube-apiserver works with, its own defaults filled in.
+// Internal returns the definition in kube-apiserver's internal form, with its defaults.
 func (k *Kind) Internal() (*apiextensions.CustomResourceDefinition, error) {
 	defaulted := k.Definition.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(defaulted)
@@ -82,7 +82,7 @@ func (k *Kind) Internal() (*apiextensions.CustomResourceDefinition, error) {
 	return internal, nil
 }
 
-func (k *Kind) compile() (*rules, error) {
+func (k *Kind) compileRules() (*kindRules, error) {
 	internal, err := k.Internal()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (k *Kind) compile() (*rules, error) {
 	if definition == nil {
 		definition = internal.Spec.Validation
 	}
-	r := &rules{}
+	r := &kindRules{}
 	if r.structural, err = structuralschema.NewStructural(definition.OpenAPIV3Schema); err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", k.Definition.Name, err)
 	}
@@ -102,19 +102,19 @@ func (k *Kind) compile() (*rules, error) {
 	return r, nil
 }
 
-// Admit does to an object what kube-apiserver does on a creation, or on an update of old: it fills in defaults, and tells
-// what is wrong. Unknown fields count as wrong, as kubectl asks for, and are taken out. Whole numbers are int64. An error
-// means that the definition itself cannot be used.
+// Admit processes an object as kube-apiserver does on creation, or on an update of old: it sets defaults and returns what is
+// invalid. Unknown fields are invalid, as with kubectl's strict validation, and are removed. Whole numbers are int64. An
+// error means that the definition itself cannot be used.
 func (k *Kind) Admit(ctx context.Context, obj, old map[string]any) (field.ErrorList, error) {
 	r, err := k.rules()
 	if err != nil {
 		return nil, err
 	}
-	problems := r.shape(obj, old)
+	problems := r.checkShape(obj, old)
 	for _, problem := range problems {
 		switch problem.Type {
 		case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return problems, nil // The rules are not evaluated on what has not even the right shape.
+			return problems, nil // CEL rules are only evaluated on objects with the right structure.
 		}
 	}
 	var before any
@@ -125,8 +125,8 @@ func (k *Kind) Admit(ctx context.Context, obj, old map[string]any) (field.ErrorL
 	return append(problems, broken...), nil
 }
 
-// shape takes unknown fields out, fills in defaults, and checks the schema without its CEL rules.
-func (r *rules) shape(obj, old map[string]any) field.ErrorList {
+// checkShape removes unknown fields, sets defaults, and validates the schema without its CEL rules.
+func (r *kindRules) checkShape(obj, old map[string]any) field.ErrorList {
 	var problems field.ErrorList
 	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	for _, path := range pruning.PruneWithOptions(obj, r.structural, true, options) {

@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// Diff yields, once each and in no particular order, the keys that one of two maps has and the other has not, and those
-// whose values are not the same. It costs as much as there is in the shards that a and b do not have in common; when they
-// have different numbers of shards, that is all of them.
+// Diff yields, once each and in no particular order, the keys that only one of two maps has, and those whose values differ. It
+// visits the shards that a and b do not share; if they have different numbers of shards, these are all.
 func Diff[K comparable, V any](a, b Map[K, V], same func(V, V) bool) iter.Seq[K] {
 	return func(yield func(K) bool) {
 		if len(a.shards) != len(b.shards) {
-			_ = a.lacks(b, same, yield) && b.lacks(a, nil, yield)
+			_ = a.yieldLacking(b, same, yield) && b.yieldLacking(a, nil, yield)
 			return
 		}
 		for i, s := range a.shards {
-			if t := b.shards[i]; !identical(s, t) && !(lacks(s, t, same, yield) && lacks(t, s, nil, yield)) {
+			if t := b.shards[i]; !sameMemory(s, t) && !(yieldShardLacking(s, t, same, yield) && yieldShardLacking(t, s, nil, yield)) {
 				return
 			}
 		}
 	}
 }
 
-// lacks yields the keys of m that o lacks; with same, also those of which o has another value. It is false when yield was.
-func (m Map[K, V]) lacks(o Map[K, V], same func(V, V) bool, yield func(K) bool) bool {
+// yieldLacking yields the keys of m that o lacks; with same, also those of which o has another value. It returns false once
+// yield did.
+func (m Map[K, V]) yieldLacking(o Map[K, V], same func(V, V) bool, yield func(K) bool) bool {
 	for k, v := range m.All() {
 		w, ok := o.Get(k)
 		if (!ok || (same != nil && !same(v, w))) && !yield(k) {
@@ -33,10 +33,10 @@ func (m Map[K, V]) lacks(o Map[K, V], same func(V, V) bool, yield func(K) bool) 
 	return true
 }
 
-// lacks is Map.lacks for two shards with the same place.
-func lacks[K comparable, V any](s, t []entry[K, V], same func(V, V) bool, yield func(K) bool) bool {
+// yieldShardLacking is Map.yieldLacking for two shards of the same index.
+func yieldShardLacking[K comparable, V any](s, t []hashedEntry[K, V], same func(V, V) bool, yield func(K) bool) bool {
 	for i := range s {
-		j, ok := find(t, s[i].hash, s[i].key)
+		j, ok := findKey(t, s[i].hash, s[i].key)
 		if (!ok || (same != nil && !same(s[i].value, t[j].value))) && !yield(s[i].key) {
 			return false
 		}
@@ -44,19 +44,19 @@ func lacks[K comparable, V any](s, t []entry[K, V], same func(V, V) bool, yield 
 	return true
 }
 
-// identical tells whether two shards are the same piece of memory.
-func identical[K comparable, V any](s, t []entry[K, V]) bool {
+// sameMemory reports whether two shards are the same slice.
+func sameMemory[K comparable, V any](s, t []hashedEntry[K, V]) bool {
 	return len(s) == len(t) && (len(s) == 0 || &s[0] == &t[0])
 }
 
-// Share gives m with every shard replaced by like's where both hold the same. Maps that were made apart and have much in
-// common then take the memory of one, and Diff between them and what follows from them is cheap.
+// Share returns m with every shard replaced by like's where both hold the same. Maps that were made separately and have much in
+// common then take the memory of one, and Diff between them and their successors is cheap.
 func Share[K comparable, V any](m, like Map[K, V], same func(V, V) bool) Map[K, V] {
 	if like.count == 0 {
 		return m
 	}
 	if len(m.shards) != len(like.shards) {
-		if !like.fits(m.count) {
+		if !like.hasShardsFor(m.count) {
 			return m
 		}
 		m = m.resharded(len(like.shards))
@@ -64,8 +64,8 @@ func Share[K comparable, V any](m, like Map[K, V], same func(V, V) bool) Map[K, 
 	shards, apart := slices.Clone(m.shards), 0
 	for i, s := range shards {
 		switch t := like.shards[i]; {
-		case identical(s, t):
-		case equal(s, t, same):
+		case sameMemory(s, t):
+		case equalShards(s, t, same):
 			shards[i] = t
 		default:
 			apart++
@@ -78,12 +78,12 @@ func Share[K comparable, V any](m, like Map[K, V], same func(V, V) bool) Map[K, 
 	return m
 }
 
-// fits tells whether the number of shards of m would do for so many entries.
-func (m Map[K, V]) fits(entries int) bool {
+// hasShardsFor reports whether the number of shards of m suits so many entries.
+func (m Map[K, V]) hasShardsFor(entries int) bool {
 	want := shardCount(entries)
 	return want <= 2*len(m.shards) && len(m.shards) <= 4*want
 }
 
-func equal[K comparable, V any](s, t []entry[K, V], same func(V, V) bool) bool {
-	return len(s) == len(t) && lacks(s, t, same, func(K) bool { return false })
+func equalShards[K comparable, V any](s, t []hashedEntry[K, V], same func(V, V) bool) bool {
+	return len(s) == len(t) && yieldShardLacking(s, t, same, func(K) bool { return false })
 }

@@ -228,7 +228,7 @@ func TestSharedShards(t *testing.T) {
 	apart := func(a, b Map[string, int]) int {
 		count := 0
 		for i := range a.shards {
-			if !identical(a.shards[i], b.shards[i]) {
+			if !sameMemory(a.shards[i], b.shards[i]) {
 				count++
 			}
 		}

@@ -115,7 +115,7 @@ func TestRecordDataRefuses(t *testing.T) {
 		"CNAME zone repeated":     {cname{Target: "www.example.com"}, `or "www.example.com." with the final dot`},
 		"CNAME IDN":               {cname{Target: "bücher.example."}, `"xn--bcher-kva.example."`},
 		"NS to an address":        {ns{Nameserver: "192.0.2.1."}, "spec.nameserver: "},
-		"TXT without text":        {txt{}, "spec.text: there is no string"},
+		"TXT without text":        {txt{}, "spec.text: a TXT record needs at least one string"},
 		"TXT too long":            {txt{Text: []string{strings.Repeat("x", 60000)}}, "spec.text: the data takes 60"},
 		"TXT much too long":       {txt{Text: []string{strings.Repeat("x", 70000)}}, "spec.text: the strings take 70"},
 		"MX priority":             {mx{Priority: 65536, MailServer: "mail"}, "spec.priority: 65536"},

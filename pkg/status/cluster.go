@@ -11,16 +11,16 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// ClusterFacts is what one pass found out about a cluster.
+// ClusterFacts is what one pass found about a cluster.
 type ClusterFacts struct {
 	Generation int64
 	// Instances are the declared ones, primaries first and each role by its index.
 	Instances []ClusterInstance
-	// Problem keeps the cluster from having instances at all; True when there is none. Terminal tells that only a change
-	// of the specification or of a Secret can help.
+	// Problem is why the cluster cannot have instances at all; True if there is none. Terminal is true if only a change of
+	// the specification or of a Secret can help.
 	Problem  Verdict
 	Terminal bool
-	// Timeout is how long the cluster may go without progress before it has failed; InstanceTimeout when 0.
+	// Timeout is how long the cluster may make no progress before it has failed; InstanceTimeout if 0.
 	Timeout time.Duration
 }
 
@@ -31,16 +31,16 @@ type ClusterInstance struct {
 	Instance *v1beta1.Bind9Instance
 }
 
-// Cluster is the status of a cluster: a condition for each instance, and Ready, which sums them up.
+// Cluster returns the status of a cluster: a condition for each instance, and Ready as their summary.
 func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1beta1.Bind9ClusterStatus {
 	next := *prev.DeepCopy()
 	next.ObservedGeneration = f.Generation
 	next.InstanceCount, next.ReadyInstances, next.Instances = 0, 0, nil
-	children := make([]child, len(f.Instances))
-	failed := failure{f.Terminal, f.Problem}
+	children := make([]childCondition, len(f.Instances))
+	failed := terminalFailure{f.Terminal, f.Problem}
 	for i, instance := range f.Instances {
 		verdict := instance.verdict()
-		children[i] = child{InstanceCondition(i), verdict}
+		children[i] = childCondition{instanceCondition(i), verdict}
 		if instance.Instance == nil {
 			continue
 		}
@@ -50,10 +50,10 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 			next.ReadyInstances++
 		}
 		if s := instance.Instance.Status; s.FailureReason != "" && !failed.terminal {
-			failed = failure{true, No(s.FailureReason, "Instance "+instance.Name+": "+s.FailureMessage)}
+			failed = terminalFailure{true, No(s.FailureReason, "Instance "+instance.Name+": "+s.FailureMessage)}
 		}
 	}
-	ready := sumUp("instances", children)
+	ready := summarizeChildren("instances", children)
 	switch missing := len(f.Instances) - int(next.InstanceCount); {
 	case !f.Problem.Holds():
 		ready = f.Problem
@@ -63,7 +63,7 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 		ready.Reason = InstancesScaling
 	}
 	next.Conditions = setChildren(next.Conditions, "Bind9Instance-", children, f.Generation, now)
-	next.LifecycleStatus = finish(prev.LifecycleStatus, &next.Conditions, outcome{
+	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
 		ready: ready, failure: failed, generation: f.Generation, progress: next.ReadyInstances > prev.ReadyInstances,
 		timeout: cmp.Or(f.Timeout, InstanceTimeout),
 	}, now)
@@ -88,7 +88,7 @@ func (i ClusterInstance) verdict() Verdict {
 	return No(ready.Reason, "Instance "+i.Name+" is not ready "+pods+": "+ready.Message)
 }
 
-// podConditions counts the expected pods of an instance.
+// podConditions returns the number of expected pods of an instance.
 func podConditions(conditions []metav1.Condition) int {
 	n := 0
 	for meta.FindStatusCondition(conditions, PodCondition(n)) != nil {
@@ -97,7 +97,7 @@ func podConditions(conditions []metav1.Condition) int {
 	return n
 }
 
-// GlobalCluster is the status of a cluster-scoped cluster: that of its instances in one Ready condition.
+// GlobalCluster returns the status of a cluster-scoped cluster: one Ready condition sums up its instances.
 func GlobalCluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1beta1.Bind9ClusterStatus {
 	next := Cluster(prev, f, now)
 	ready := meta.FindStatusCondition(next.Conditions, Ready)

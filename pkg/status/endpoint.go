@@ -13,33 +13,33 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 )
 
-// EndpointFacts is what is known about a DNSEndpoint at one moment: what every zone that takes any of its endpoints says.
+// EndpointFacts is what is known about a DNSEndpoint at one moment, from every zone that takes any of its endpoints.
 type EndpointFacts struct {
-	// Generation of the object that was judged.
+	// Generation of the object that was evaluated.
 	Generation int64
 	// Zones are the zones that take endpoints of the object, by namespace and name.
 	Zones []EndpointZoneFacts
 	// Unplaced are the endpoints that no zone takes; only their Index and RRset matter.
 	Unplaced []EndpointOutcome
-	// Left tells of a zone in the previous status that it holds nothing of the object any more.
+	// Left reports whether a zone in the previous status no longer holds data of the object.
 	Left func(v1alpha1.EndpointZone) bool
 }
 
-// EndpointZoneFacts is what one zone says about the endpoints that it takes.
+// EndpointZoneFacts is what is known from one zone about the endpoints that it takes.
 type EndpointZoneFacts struct {
 	Namespace, Name, ZoneName string
-	// Judged is false while the zone has told nothing about the object's endpoints.
+	// Judged is false while the zone has not evaluated the object's endpoints.
 	Judged bool
 	// Endpoints holds one outcome for each endpoint that the zone takes.
 	Endpoints []EndpointOutcome
-	// Problem is why nothing of the zone is programmed; True when there is no such problem.
+	// Problem is why nothing of the zone is programmed; True if there is no such problem.
 	Problem Verdict
-	// Stuck tells of an RRset, written as in EndpointOutcome, that the servers could not be brought to what is declared
-	// for it, be it other data or none.
+	// Stuck reports whether the servers could not be brought to what is declared for an RRset, written as in
+	// EndpointOutcome, be it other data or none.
 	Stuck func(rrset string) bool
 }
 
-// EndpointOutcome is what became of one endpoint.
+// EndpointOutcome is the state of one endpoint.
 type EndpointOutcome struct {
 	// Index in spec.endpoints.
 	Index int
@@ -48,8 +48,8 @@ type EndpointOutcome struct {
 	Accepted, Programmed Verdict
 }
 
-// Endpoint is the status of a DNSEndpoint, summed up over its zones. status.zones tells what the servers were seen to
-// hold: an RRset stays there until a pass has seen it gone.
+// Endpoint returns the status of a DNSEndpoint, a summary over its zones. status.zones lists what the servers were seen to
+// hold: an RRset remains there until a pass has seen that it is gone.
 func Endpoint(prev v1alpha1.DNSEndpointStatus, f EndpointFacts, now time.Time) v1alpha1.DNSEndpointStatus {
 	next := *prev.DeepCopy()
 	if prev.ObservedGeneration == f.Generation && meta.IsStatusConditionTrue(prev.Conditions, Programmed) {
@@ -62,8 +62,8 @@ func Endpoint(prev v1alpha1.DNSEndpointStatus, f EndpointFacts, now time.Time) v
 	return next
 }
 
-// keepProgrammed lets endpoints be programmed that were, while a primary of their zone is away: nothing new is known about
-// them, and the zone's status tells of the primary.
+// keepProgrammed keeps endpoints programmed while a primary of their zone is unreachable: nothing new is known about them, and
+// the zone's status reports the primary.
 func keepProgrammed(zones []EndpointZoneFacts) []EndpointZoneFacts {
 	kept := slices.Clone(zones)
 	for i := range kept {
@@ -80,26 +80,26 @@ func keepProgrammed(zones []EndpointZoneFacts) []EndpointZoneFacts {
 	return kept
 }
 
-// waiting is the first zone that has not judged the endpoints that it takes.
-func (f EndpointFacts) waiting() (Verdict, bool) {
+// waitingZone returns a verdict about the first zone that has not evaluated the endpoints that it takes.
+func (f EndpointFacts) waitingZone() (Verdict, bool) {
 	for _, z := range f.Zones {
 		switch {
 		case z.Judged:
 		case z.Problem.Reason != "" && !z.Problem.Holds():
 			return Maybe(z.Problem.Reason, fmt.Sprintf("zone %s: %s", z.ZoneName, z.Problem.Message)), true
 		default:
-			return Maybe(Pending, fmt.Sprintf("zone %s has not been looked at yet", z.ZoneName)), true
+			return Maybe(Pending, fmt.Sprintf("zone %s has not been evaluated yet", z.ZoneName)), true
 		}
 	}
 	return Verdict{}, false
 }
 
-// outcomes are those of all endpoints in the order of the spec. Those that no zone takes are among them.
-func (f EndpointFacts) outcomes() []EndpointOutcome {
+// allOutcomes returns those of all endpoints in the order of the spec, including those that no zone takes.
+func (f EndpointFacts) allOutcomes() []EndpointOutcome {
 	var all []EndpointOutcome
 	for _, o := range f.Unplaced {
 		o.Accepted = No(NoMatchingZone, fmt.Sprintf(
-			"no DNSZone of this namespace, and none that lets it in by its annotation %s, holds this name", v1beta1.AllowEndpointNamespacesAnnotation))
+			"no DNSZone of this namespace contains this name, and no other one admits it by its annotation %s", v1beta1.AllowEndpointNamespacesAnnotation))
 		o.Programmed = o.Accepted
 		all = append(all, o)
 	}
@@ -111,35 +111,35 @@ func (f EndpointFacts) outcomes() []EndpointOutcome {
 }
 
 func (f EndpointFacts) accepted() Verdict {
-	if v, waits := f.waiting(); waits {
+	if v, waits := f.waitingZone(); waits {
 		return v
 	}
-	all := f.outcomes()
-	if v, refused := firstOf(all, func(o EndpointOutcome) Verdict { return o.Accepted }, "accepted"); refused {
+	all := f.allOutcomes()
+	if v, refused := firstFailing(all, func(o EndpointOutcome) Verdict { return o.Accepted }, "accepted"); refused {
 		return v
 	}
 	if len(all) == 0 {
-		return Yes(Accepted, "there is no endpoint")
+		return Yes(Accepted, "there are no endpoints")
 	}
-	return Yes(Accepted, fmt.Sprintf("%s part of %s", endpointsAre(len(all)), f.zoneNames()))
+	return Yes(Accepted, fmt.Sprintf("%s %s part of %s", countOf(len(all), "endpoint"), isOrAre(len(all)), f.zoneNames()))
 }
 
 func (f EndpointFacts) programmed() Verdict {
-	if v, waits := f.waiting(); waits {
+	if v, waits := f.waitingZone(); waits {
 		return v
 	}
-	all := f.outcomes()
-	if v, failed := firstOf(all, func(o EndpointOutcome) Verdict { return o.Programmed }, "programmed"); failed {
+	all := f.allOutcomes()
+	if v, failed := firstFailing(all, func(o EndpointOutcome) Verdict { return o.Programmed }, "programmed"); failed {
 		return v
 	}
 	if len(all) == 0 {
-		return Yes(Programmed, "there is no endpoint")
+		return Yes(Programmed, "there are no endpoints")
 	}
-	return Yes(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), endpoints(len(all))))
+	return Yes(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), countOf(len(all), "endpoint")))
 }
 
-// firstOf sums up what is not as it should be: the first endpoint with the words that were said about it, and how many.
-func firstOf(all []EndpointOutcome, of func(EndpointOutcome) Verdict, what string) (Verdict, bool) {
+// firstFailing returns a verdict about the endpoints of which `of` does not hold: the message of the first, and how many there are.
+func firstFailing(all []EndpointOutcome, of func(EndpointOutcome) Verdict, what string) (Verdict, bool) {
 	var first *EndpointOutcome
 	count := 0
 	for i := range all {
@@ -174,22 +174,22 @@ func (f EndpointFacts) zoneNames() string {
 	return "zones " + strings.Join(names, ", ")
 }
 
-func endpoints(n int) string {
+func countOf(n int, noun string) string {
 	if n == 1 {
-		return "1 endpoint"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d endpoints", n)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func endpointsAre(n int) string {
+func isOrAre(n int) string {
 	if n == 1 {
-		return "1 endpoint is"
+		return "is"
 	}
-	return endpoints(n) + " are"
+	return "are"
 }
 
-// endpointZones tells which zones hold what. A zone that could not be looked at, or that takes nothing any more and has
-// not let go yet, goes on holding what it held.
+// endpointZones returns what each zone holds. A zone that could not be observed, or that takes nothing any more but has not
+// released its data yet, still holds what it held.
 func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.EndpointZone {
 	var next []v1alpha1.EndpointZone
 	taken := map[[2]string]bool{}
@@ -200,7 +200,7 @@ func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.End
 			entry.RRsets = prev[i].RRsets
 		}
 		if z.Judged && z.Problem.Holds() {
-			entry.RRsets = z.held(entry.RRsets)
+			entry.RRsets = z.heldRRsets(entry.RRsets)
 		}
 		if len(entry.RRsets) > 0 {
 			next = append(next, entry)
@@ -217,9 +217,9 @@ func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.End
 	return next
 }
 
-// held are the RRsets that the servers hold of an object: those that are programmed, and those that they held before and
+// heldRRsets returns the RRsets that the servers hold of an object: those that are programmed, and those that they held before and
 // that a pass could not change.
-func (z EndpointZoneFacts) held(before []string) []string {
+func (z EndpointZoneFacts) heldRRsets(before []string) []string {
 	var rrsets []string
 	for _, o := range z.Endpoints {
 		if o.Accepted.Holds() && o.Programmed.Holds() {

@@ -74,13 +74,13 @@ func TestEndpoint(t *testing.T) {
 		},
 		"first seen": {
 			facts: EndpointFacts{Generation: 1, Zones: []EndpointZoneFacts{takes("a", served(0, www)), silent}},
-			want: told(1, Maybe(Pending, "zone b.com has not been looked at yet"),
-				Maybe(Pending, "zone b.com has not been looked at yet"), holds("a", www)),
+			want: told(1, Maybe(Pending, "zone b.com has not been evaluated yet"),
+				Maybe(Pending, "zone b.com has not been evaluated yet"), holds("a", www)),
 		},
 		"no zone takes it": {
 			facts: EndpointFacts{Generation: 1, Unplaced: []EndpointOutcome{{Index: 0, RRset: "www.c.com/A"}}},
-			want: told(1, No(NoMatchingZone, "spec.endpoints[0] www.c.com/A: no DNSZone of this namespace, and none that lets it in by its annotation bindy.firestoned.io/allow-endpoint-namespaces, holds this name"),
-				No(NoMatchingZone, "spec.endpoints[0] www.c.com/A: no DNSZone of this namespace, and none that lets it in by its annotation bindy.firestoned.io/allow-endpoint-namespaces, holds this name")),
+			want: told(1, No(NoMatchingZone, "spec.endpoints[0] www.c.com/A: no DNSZone of this namespace contains this name, and no other one admits it by its annotation bindy.firestoned.io/allow-endpoint-namespaces"),
+				No(NoMatchingZone, "spec.endpoints[0] www.c.com/A: no DNSZone of this namespace contains this name, and no other one admits it by its annotation bindy.firestoned.io/allow-endpoint-namespaces")),
 		},
 		"one is in conflict": {
 			facts: EndpointFacts{Generation: 1, Zones: []EndpointZoneFacts{
@@ -125,7 +125,7 @@ func TestEndpoint(t *testing.T) {
 		},
 		"it declares nothing": {
 			facts: EndpointFacts{Generation: 1},
-			want:  told(1, Yes(Accepted, "there is no endpoint"), Yes(Programmed, "there is no endpoint")),
+			want:  told(1, Yes(Accepted, "there are no endpoints"), Yes(Programmed, "there are no endpoints")),
 		},
 	}
 	for name, c := range cases {

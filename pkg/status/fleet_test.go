@@ -86,7 +86,7 @@ func TestInstanceConditions(t *testing.T) {
 		},
 		"crashing": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", crashing)}},
-			[]string{"Pod-0 False PodsCrashing: Pod dns-0 is crashing: container named ended 4 times: Error (exit code 1) named.conf:1: unknown option 'x'; exiting",
+			[]string{"Pod-0 False PodsCrashing: Pod dns-0 is crashing: container named exited 4 times: Error (exit code 1) named.conf:1: unknown option 'x'; exiting",
 				"Ready False PodsCrashing: No pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
@@ -127,7 +127,7 @@ func TestInstanceConditions(t *testing.T) {
 			if diff := cmp.Diff(c.want, lines(got.Conditions)); diff != "" {
 				t.Errorf("conditions:\n%s", diff)
 			}
-			c.life.PhaseSince = moment(early)
+			c.life.PhaseSince = wholeSeconds(early)
 			if diff := cmp.Diff(c.life, got.LifecycleStatus); diff != "" {
 				t.Errorf("life:\n%s", diff)
 			}

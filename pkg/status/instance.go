@@ -12,36 +12,35 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// InstanceFacts is what one pass found out about an instance.
+// InstanceFacts is what one pass found about an instance.
 type InstanceFacts struct {
 	Generation int64
-	// Pods are the expected pods by ordinal, those that do not exist yet included.
+	// Pods are the expected pods by ordinal, including those that do not exist yet.
 	Pods []PodFacts
 	// Address of the instance's Service.
 	Address string
 	// Zones that the instance is to serve, in a stable order, without times.
 	Zones   []v1beta1.ZoneReference
 	Cluster *v1beta1.ClusterReference
-	// KeyRotation tells of the TSIG key of the instance's role; nil while nothing is known of it.
+	// KeyRotation is the state of the TSIG key of the instance's role; nil while unknown.
 	KeyRotation *v1beta1.RNDCKeyRotationStatus
-	// Problem keeps the instance from having pods at all; True when there is none. Terminal tells that only a change of
-	// the specification can help.
+	// Problem is why the instance cannot have pods at all; True if there is none. Terminal is true if only a change of the
+	// specification can help.
 	Problem  Verdict
 	Terminal bool
-	// Failure is what the servers answer and only a person can change, such as a wrong key; the zero value when there is
-	// none.
+	// Failure is a server's answer that only a person can change, such as a wrong key; the zero value if there is none.
 	Failure Verdict
-	// Timeout is how long the instance may go without progress before it has failed; InstanceTimeout when 0.
+	// Timeout is how long the instance may make no progress before it has failed; InstanceTimeout if 0.
 	Timeout time.Duration
 }
 
 // MaxInstanceZones bounds status.zones of an instance, for the size of the object; the count is always of all.
 const MaxInstanceZones = 1000
 
-// MinimumOf is from how many pods on an instance counts as available while one of them is missing.
-const MinimumOf = 3
+// minimumOf is the number of pods from which on an instance counts as available while one of them is missing.
+const minimumOf = 3
 
-// Instance is the status of an instance: a condition for each pod, and Ready, which sums them up.
+// Instance returns the status of an instance: a condition for each pod, and Ready as their summary.
 func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) v1beta1.Bind9InstanceStatus {
 	next := *prev.DeepCopy()
 	next.ObservedGeneration = f.Generation
@@ -54,10 +53,10 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	next.Zones = f.Zones[:min(len(f.Zones), MaxInstanceZones)]
 	keepZoneTimes(next.Zones, prev.Zones, now)
 	next.Replicas, next.ReadyReplicas = 0, 0
-	children := make([]child, len(f.Pods))
+	children := make([]childCondition, len(f.Pods))
 	for i, pod := range f.Pods {
 		verdict := pod.verdict()
-		children[i] = child{PodCondition(i), verdict}
+		children[i] = childCondition{PodCondition(i), verdict}
 		if pod.Pod != nil {
 			next.Replicas++
 		}
@@ -65,26 +64,26 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 			next.ReadyReplicas++
 		}
 	}
-	ready := sumUp("pods", children)
-	if n := len(children); ready.Reason == PartiallyReady && n >= MinimumOf && int(next.ReadyReplicas) == n-1 {
+	ready := summarizeChildren("pods", children)
+	if n := len(children); ready.Reason == PartiallyReady && n >= minimumOf && int(next.ReadyReplicas) == n-1 {
 		ready.Reason = MinimumReplicasAvailable
 	}
 	if !f.Problem.Holds() {
 		ready = f.Problem
 	}
 	next.Conditions = setChildren(next.Conditions, "Pod-", children, f.Generation, now)
-	failed := failure{f.Terminal, f.Problem}
+	failed := terminalFailure{f.Terminal, f.Problem}
 	if !f.Terminal && f.Failure.Status != "" {
-		failed = failure{true, f.Failure}
+		failed = terminalFailure{true, f.Failure}
 	}
-	next.LifecycleStatus = finish(prev.LifecycleStatus, &next.Conditions, outcome{
+	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
 		ready: ready, failure: failed, generation: f.Generation, progress: next.ReadyReplicas > prev.ReadyReplicas,
 		timeout: cmp.Or(f.Timeout, InstanceTimeout),
 	}, now)
 	return next
 }
 
-// keepZoneTimes gives every zone the time at which it came to the instance.
+// keepZoneTimes sets the time at which every zone came to the instance.
 func keepZoneTimes(next, prev []v1beta1.ZoneReference, now time.Time) {
 	type key struct{ namespace, name, zone string }
 	old := make(map[key]*metav1.Time, len(prev))
@@ -99,14 +98,14 @@ func keepZoneTimes(next, prev []v1beta1.ZoneReference, now time.Time) {
 	}
 }
 
-// child is the condition of one part of a whole.
-type child struct {
+// childCondition is the condition of one pod or instance in its parent's status.
+type childCondition struct {
 	condition string
 	verdict   Verdict
 }
 
-// sumUp is the Ready condition over all children: "All 3 pods are ready", "2 of 3 pods are ready", "No pods are ready".
-func sumUp(children string, all []child) Verdict {
+// summarizeChildren returns the Ready condition over all children: "All 3 pods are ready", "2 of 3 pods are ready", "No pods are ready".
+func summarizeChildren(children string, all []childCondition) Verdict {
 	ready := 0
 	reasons := map[string]int{}
 	for _, c := range all {
@@ -133,9 +132,9 @@ func sumUp(children string, all []child) Verdict {
 	return No(reason, "No "+children+" are ready")
 }
 
-// setChildren writes the children's conditions and drops those of children that are gone: of the given prefix, which a
-// number follows.
-func setChildren(conditions []metav1.Condition, prefix string, all []child, generation int64, now time.Time) []metav1.Condition {
+// setChildren writes the children's conditions and drops those of children that are gone: those with the given prefix and a
+// number that is too high.
+func setChildren(conditions []metav1.Condition, prefix string, all []childCondition, generation int64, now time.Time) []metav1.Condition {
 	kept := conditions[:0:0]
 	for _, c := range conditions {
 		number, isChild := strings.CutPrefix(c.Type, prefix)

@@ -18,36 +18,36 @@ type PodFacts struct {
 	Name string
 	// Pod is nil while it does not exist.
 	Pod *corev1.Pod
-	// Problem is what the pod's sidecar answered, or what its zones lack; True when there is no such problem. The
-	// message goes on after the pod's name.
+	// Problem is what the pod's sidecar answered, or what its zones lack; True if there is no such problem. Its message
+	// follows the pod's name.
 	Problem Verdict
 }
 
 func (f PodFacts) verdict() Verdict {
-	say := func(make func(string, string) Verdict, reason, message string) Verdict {
+	verdict := func(make func(string, string) Verdict, reason, message string) Verdict {
 		return make(reason, "Pod "+f.Name+" "+message)
 	}
 	if f.Pod == nil {
-		return say(No, PodsPending, "does not exist yet")
+		return verdict(No, PodsPending, "does not exist yet")
 	}
-	if crash := crashing(f.Pod); crash != "" {
-		return say(No, PodsCrashing, "is crashing: "+crash)
+	if crash := crashMessage(f.Pod); crash != "" {
+		return verdict(No, PodsCrashing, "is crashing: "+crash)
 	}
 	ready := PodReady(f.Pod)
 	switch loading := f.Problem.Reason == ReasonProgressing || f.Problem.Reason == UpstreamUnreachable; {
 	case !f.Problem.Holds() && (!ready || !loading):
-		return say(No, f.Problem.Reason, f.Problem.Message)
+		return verdict(No, f.Problem.Reason, f.Problem.Message)
 	case sidecarEnded(f.Pod):
-		return say(No, BindcarUnreachable, "cannot connect to Bindcar API")
+		return verdict(No, BindcarUnreachable, "cannot connect to Bindcar API")
 	case f.Pod.Status.Phase != corev1.PodRunning:
-		return say(No, PodsPending, "is pending"+because(pendingReason(f.Pod)))
+		return verdict(No, PodsPending, "is pending"+withReason(pendingReason(f.Pod)))
 	case !ready:
-		return say(No, ReasonProgressing, "is starting")
+		return verdict(No, ReasonProgressing, "is starting")
 	}
-	return say(Yes, ReasonReady, "is ready")
+	return verdict(Yes, ReasonReady, "is ready")
 }
 
-// PodReady tells whether the pod's Ready condition holds, its readiness gates included.
+// PodReady reports whether the pod's Ready condition holds, which includes its readiness gates, and it is not being deleted.
 func PodReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -57,19 +57,19 @@ func PodReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// crashing names the container that fails over and over, and how.
-func crashing(pod *corev1.Pod) string {
+// crashMessage returns which container is in a crash loop, and why.
+func crashMessage(pod *corev1.Pod) string {
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range statuses {
 			if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
-				return fmt.Sprintf("container %s ended %d times%s", c.Name, c.RestartCount, because(lastWords(c)))
+				return fmt.Sprintf("container %s exited %d times%s", c.Name, c.RestartCount, withReason(lastTermination(c)))
 			}
 		}
 	}
 	return ""
 }
 
-// sidecarEnded tells whether the sidecar has ended and does not run again yet while named does.
+// sidecarEnded reports whether the sidecar has exited and has not been restarted yet while named runs.
 func sidecarEnded(pod *corev1.Pod) bool {
 	running, ended := false, false
 	for _, c := range pod.Status.ContainerStatuses {
@@ -83,19 +83,19 @@ func sidecarEnded(pod *corev1.Pod) bool {
 	return running && ended
 }
 
-func lastWords(c corev1.ContainerStatus) string {
+func lastTermination(c corev1.ContainerStatus) string {
 	t := c.LastTerminationState.Terminated
 	if t == nil {
 		return ""
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, complaints(t.Message)))
+	return strings.TrimSpace(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, errorLines(t.Message)))
 }
 
-// complaintLength bounds what a condition repeats of a log: the last of it, which tells why the container ended.
-const complaintLength = 600
+// maxLogLength bounds what a condition quotes of a log: the end, which has the reason why the container exited.
+const maxLogLength = 600
 
-// complaints are the lines of a log that tell of errors, the last line when none does.
-func complaints(log string) string {
+// errorLines returns the lines of a log that report errors, or else the last line.
+func errorLines(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	var errs []string
 	for _, line := range lines {
@@ -108,14 +108,14 @@ func complaints(log string) string {
 	if len(errs) == 0 {
 		return lines[len(lines)-1]
 	}
-	said := strings.Join(errs, "; ")
-	if len(said) > complaintLength {
-		said = "…" + strings.ToValidUTF8(said[len(said)-complaintLength:], "")
+	text := strings.Join(errs, "; ")
+	if len(text) > maxLogLength {
+		text = "…" + strings.ToValidUTF8(text[len(text)-maxLogLength:], "")
 	}
-	return said
+	return text
 }
 
-// pendingReason is the scheduler's or the kubelet's explanation of a pod that does not run.
+// pendingReason returns the scheduler's or the kubelet's explanation of a pod that does not run.
 func pendingReason(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -132,7 +132,7 @@ func pendingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-func because(reason string) string {
+func withReason(reason string) string {
 	if reason == "" {
 		return ""
 	}

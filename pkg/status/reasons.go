@@ -4,23 +4,23 @@ import "strconv"
 
 // Condition types that are written to objects.
 const (
-	// Ready sums up the object; every kind has it.
+	// Ready is the summary of the object; every kind has it.
 	Ready = "Ready"
 	// Progressing is True while a zone is being brought to its servers.
 	Progressing = "Progressing"
 	// Degraded is True when a zone is served, but not by all of its servers or not with all of its records.
 	Degraded = "Degraded"
-	// Accepted tells whether a declaration is part of the desired content of a zone.
+	// Accepted is True if a declaration is part of the desired content of a zone.
 	Accepted = "Accepted"
-	// Programmed tells whether every primary was asked and answered with the declared data.
+	// Programmed is True if every primary was asked and answered with the declared data.
 	Programmed = "Programmed"
 )
 
-// PodCondition is the condition type of an instance's pod with the given ordinal, for example "Pod-0".
+// PodCondition returns the condition type of an instance's pod with the given ordinal, for example "Pod-0".
 func PodCondition(index int) string { return "Pod-" + strconv.Itoa(index) }
 
-// InstanceCondition is the condition type of a cluster's instance, for example "Bind9Instance-0".
-func InstanceCondition(index int) string { return "Bind9Instance-" + strconv.Itoa(index) }
+// instanceCondition returns the condition type of a cluster's instance, for example "Bind9Instance-0".
+func instanceCondition(index int) string { return "Bind9Instance-" + strconv.Itoa(index) }
 
 // Reasons of zones.
 const (

@@ -10,45 +10,45 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// Verdict is one condition before it is written: what holds, and why.
+// Verdict is the status, reason and message of a condition.
 type Verdict struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
 }
 
-// Holds is true when the verdict's status is True.
+// Holds reports whether the verdict's status is True.
 func (v Verdict) Holds() bool { return v.Status == metav1.ConditionTrue }
 
-// Yes, No and Maybe make verdicts of the three possible statuses.
+// Yes returns a verdict that something holds.
 func Yes(reason, message string) Verdict { return Verdict{metav1.ConditionTrue, reason, message} }
 
-// No is a verdict that something does not hold.
+// No returns a verdict that something does not hold.
 func No(reason, message string) Verdict { return Verdict{metav1.ConditionFalse, reason, message} }
 
-// Maybe is a verdict that nobody can tell yet.
+// Maybe returns a verdict that is unknown.
 func Maybe(reason, message string) Verdict { return Verdict{metav1.ConditionUnknown, reason, message} }
 
-// RecordFacts is what one pass over a zone found out about one record.
+// RecordFacts is what one pass over a zone found about one record.
 type RecordFacts struct {
 	// Zone that selects the record.
 	Zone *v1beta1.DNSZone
-	// Generation of the record that was judged.
+	// Generation of the record that was evaluated.
 	Generation int64
-	// Owner is the record's owner name in DNS without the final dot, Hash what source.Hash says of its data, and
-	// Addresses its address rdata for the printer column.
+	// Owner is the record's owner name in DNS without the final dot, Hash the source.Hash of its data, and Addresses its
+	// address rdata for the printer column.
 	Owner, Hash, Addresses string
 	// Accepted and Programmed are the two halves of Ready.
 	Accepted, Programmed Verdict
-	// ReadyReason is why the record is not ready, when it is not.
+	// ReadyReason is why the record is not ready, if it is not.
 	ReadyReason string
-	// Absent is true when no primary holds anything of a record that is not accepted.
+	// Absent is true if no primary holds data of a record that is not accepted.
 	Absent bool
 }
 
-// Record is the status of a selected record. What the zone's servers hold is told by publishedName, recordHash and
-// lastUpdated, so these change only once the data is programmed; until then they go on describing the old data. Where
-// nothing of it is served any more, because it lost a conflict for one, there is no name and no hash.
+// Record returns the status of a selected record. publishedName, recordHash and lastUpdated describe what the zone's servers
+// hold: they change only once the data is programmed, and until then describe the old data. If none of it is served any
+// more, for example after a lost conflict, name and hash are empty.
 func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()
 	next.ObservedGeneration = f.Generation
@@ -86,7 +86,7 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 	return next
 }
 
-// Unselected is the status of a record that no zone selects: nothing of it is in DNS.
+// Unselected returns the status of a record that no zone selects: nothing of it is in DNS.
 func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
 	next := v1beta1.RecordStatus{
 		ObservedGeneration: generation,
@@ -100,16 +100,16 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now
 	return next
 }
 
-// Set writes one condition; its transition time moves only when its status does.
+// Set writes one condition; its transition time changes only with its status.
 func Set(conditions *[]metav1.Condition, kind string, v Verdict, generation int64, now time.Time) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: kind, Status: v.Status, Reason: v.Reason, Message: truncate(v.Message),
+		Type: kind, Status: v.Status, Reason: v.Reason, Message: truncateMessage(v.Message),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 	})
 }
 
-// truncate keeps a message within the 32768 bytes that metav1.Condition allows, with room for the reader's patience.
-func truncate(message string) string {
+// truncateMessage bounds a message well below the 32768 bytes that metav1.Condition allows, to keep it readable.
+func truncateMessage(message string) string {
 	const most = 1024
 	if len(message) <= most {
 		return message

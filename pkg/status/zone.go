@@ -10,43 +10,43 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// MaxZoneRecords bounds status.records of a zone: an object in etcd must stay below 1.5 MiB, which some 10,000
-// references would fill. The count is always of all.
+// MaxZoneRecords bounds status.records of a zone: an object in etcd must stay below 1.5 MiB, the size of some 10,000
+// references. The count is always of all.
 const MaxZoneRecords = 1000
 
-// ZoneFacts is what one pass found out about a zone.
+// ZoneFacts is what one pass found about a zone.
 type ZoneFacts struct {
 	Generation int64
 	// Serial that the primaries answered with; 0 leaves the last known one.
 	Serial uint32
-	// Programmed counts the records that are, Unready the others. Records are at most MaxZoneRecords of the programmed
+	// Programmed counts the programmed records, Unready the others. Records are at most MaxZoneRecords of the programmed
 	// ones, in a stable order.
 	Programmed, Unready int
 	Records             []v1beta1.RecordReference
 	// Instances of the zone, in a stable order, without times.
 	Instances []v1beta1.ZoneInstance
-	// Problem is why nothing of the zone is programmed; True when there is no such problem.
+	// Problem is why nothing of the zone is programmed; True if there is no such problem.
 	Problem Verdict
 	// Servers and Current count the zone's servers and those that hold the zone's serial.
 	Servers, Current int
-	// Untransferred is about a secondary that does not follow although it was told to; empty when there is none.
+	// Untransferred is about a secondary that does not transfer the zone although it was notified; empty if there is none.
 	Untransferred string
-	// Paused is true when the zone is only watched; Pending then counts the RRsets that would change.
+	// Paused is true if the zone is only watched; Pending then counts the RRsets that would change.
 	Paused  bool
 	Pending int
-	// Foreign counts the RRsets that nobody declares, ForeignSample lists some of them, sorted.
+	// Foreign counts the RRsets that no object declares; ForeignSample has some of them, sorted.
 	Foreign       int
 	ForeignSample []string
-	// DNSSEC tells how the zone is signed; nil when it is not. When that is not known, the last known one stays.
+	// DNSSEC is how the zone is signed; nil if it is not. Unless DNSSECKnown, the last known value remains.
 	DNSSEC      *v1beta1.DNSSECStatus
 	DNSSECKnown bool
-	// Remark is what else a reader of the zone should know; it becomes part of Ready's message.
+	// Remark is further information, which becomes part of Ready's message.
 	Remark string
-	// Timeout is how long an instance may be without the zone before a person is called; ZoneTimeout when 0.
+	// Timeout is how long an instance may be without the zone before the zone is overdue; ZoneTimeout if 0.
 	Timeout time.Duration
 }
 
-// Zone is the status of a zone. Times are those of the last change, so that an unchanged zone keeps its status.
+// Zone returns the status of a zone. Times are those of the last change, so that an unchanged zone keeps its status.
 func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZoneStatus {
 	next := *prev.DeepCopy()
 	next.ObservedGeneration = f.Generation
@@ -54,7 +54,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		serial := int64(f.Serial)
 		next.Serial = &serial
 	}
-	// While a primary is away nothing is known anew about what it holds: that stays as it was when it last was seen.
+	// While a primary is unreachable, what it holds is unknown: the last known values remain.
 	if f.Problem.Reason != PrimaryFailed {
 		next.RecordsCount = int32(f.Programmed)
 		next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
@@ -65,10 +65,10 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	}
 	next.Bind9InstancesCount = int32(len(f.Instances))
 	next.Bind9Instances = f.Instances
-	keepTimes(next.Bind9Instances, prev, f.Generation, now)
+	keepInstanceTimes(next.Bind9Instances, prev, f.Generation, now)
 	v := ZoneVerdictsOf(f)
-	if late := overdue(next.Bind9Instances, cmp.Or(f.Timeout, ZoneTimeout), now); late != "" && !f.Paused {
-		v.exceeded(late)
+	if late := overdueInstance(next.Bind9Instances, cmp.Or(f.Timeout, ZoneTimeout), now); late != "" && !f.Paused {
+		v.markOverdue(late)
 	}
 	Set(&next.Conditions, Ready, v.Ready, f.Generation, now)
 	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)
@@ -79,13 +79,13 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 // ZoneVerdicts are the conditions of a zone.
 type ZoneVerdicts struct{ Ready, Progressing, Degraded Verdict }
 
-// Flipped tells whether a condition's status is another one than in o.
+// Flipped reports whether a condition's status differs from that in o.
 func (v ZoneVerdicts) Flipped(o ZoneVerdicts) bool {
 	return v.Ready.Status != o.Ready.Status || v.Progressing.Status != o.Progressing.Status || v.Degraded.Status != o.Degraded.Status
 }
 
-// ZoneVerdictsOf sums a pass up. A zone is ready once its primaries hold what is declared; secondaries that are still on
-// their way make it progressing, records that cannot be programmed make it degraded.
+// ZoneVerdictsOf returns the conditions of a zone. It is ready once its primaries hold what is declared, progressing while
+// secondaries still have to transfer it, and degraded if records cannot be programmed.
 func ZoneVerdictsOf(f ZoneFacts) ZoneVerdicts {
 	v := zoneVerdicts(f)
 	if f.Remark != "" {
@@ -101,7 +101,7 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	case !f.Problem.Holds():
 		return ZoneVerdicts{f.Problem, No(f.Problem.Reason, f.Problem.Message), Yes(f.Problem.Reason, f.Problem.Message)}
 	case f.Paused && f.Pending > 0:
-		would := fmt.Sprintf("paused: %s would change", rrsets(f.Pending))
+		would := fmt.Sprintf("paused: %s would change", countOf(f.Pending, "RRset"))
 		return ZoneVerdicts{No(Paused, would), No(Paused, would), Yes(Paused, would)}
 	case f.Paused:
 		return ZoneVerdicts{Yes(Paused, "paused: no RRset would change; "+served), No(Paused, served), No(Paused, served)}
@@ -116,16 +116,9 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	}
 }
 
-func rrsets(n int) string {
-	if n == 1 {
-		return "1 RRset"
-	}
-	return fmt.Sprintf("%d RRsets", n)
-}
-
-// keepTimes gives every entry the time since when the instance has the zone, or has not. Where it has not, a change of the
-// zone's specification starts anew.
-func keepTimes(next []v1beta1.ZoneInstance, prev v1beta1.DNSZoneStatus, generation int64, now time.Time) {
+// keepInstanceTimes sets since when each instance has the zone, or has not. If it has not, a change of the zone's specification
+// resets the time.
+func keepInstanceTimes(next []v1beta1.ZoneInstance, prev v1beta1.DNSZoneStatus, generation int64, now time.Time) {
 	type key struct{ namespace, name string }
 	old := make(map[key]v1beta1.ZoneInstance, len(prev.Bind9Instances))
 	for _, i := range prev.Bind9Instances {
@@ -135,26 +128,26 @@ func keepTimes(next []v1beta1.ZoneInstance, prev v1beta1.DNSZoneStatus, generati
 	for i := range next {
 		p, known := old[key{next[i].Namespace, next[i].Name}]
 		next[i].LastReconciledAt = &at
-		if known && p.LastReconciledAt != nil && configured(p) == configured(next[i]) && (configured(p) || prev.ObservedGeneration == generation) {
+		if known && p.LastReconciledAt != nil && isConfigured(p) == isConfigured(next[i]) && (isConfigured(p) || prev.ObservedGeneration == generation) {
 			next[i].LastReconciledAt = p.LastReconciledAt
 		}
 	}
 }
 
-func configured(i v1beta1.ZoneInstance) bool { return i.Status == v1beta1.ZoneConfigured }
+func isConfigured(i v1beta1.ZoneInstance) bool { return i.Status == v1beta1.ZoneConfigured }
 
-// overdue tells of the first instance that has been without the zone for too long; it is empty when there is none.
-func overdue(instances []v1beta1.ZoneInstance, timeout time.Duration, now time.Time) string {
+// overdueInstance returns a message about the first instance that has been without the zone for too long; empty if there is none.
+func overdueInstance(instances []v1beta1.ZoneInstance, timeout time.Duration, now time.Time) string {
 	for _, i := range instances {
-		if !configured(i) && now.Sub(i.LastReconciledAt.Time) >= timeout {
+		if !isConfigured(i) && now.Sub(i.LastReconciledAt.Time) >= timeout {
 			return fmt.Sprintf("instance %s/%s has been without the zone for %s: %s", i.Namespace, i.Name, timeout, i.Message)
 		}
 	}
 	return ""
 }
 
-// exceeded tells that a person is called. What is known more exactly of why the zone is degraded stays.
-func (v *ZoneVerdicts) exceeded(why string) {
+// markOverdue marks the zone as failed. A more specific reason why it is degraded remains.
+func (v *ZoneVerdicts) markOverdue(why string) {
 	v.Progressing = No(ProgressDeadlineExceeded, why)
 	if !v.Degraded.Holds() || v.Degraded.Reason == ReconcileDegraded {
 		v.Degraded = Yes(ProgressDeadlineExceeded, why)

@@ -119,8 +119,8 @@ func TestEndpointIsSummedUpOverItsZones(t *testing.T) {
 		messages[c.Type] = string(c.Status) + " " + c.Reason + " " + c.Message
 	}
 	want := map[string]string{
-		"Accepted": "False NoMatchingZone 2 of 3 endpoints are accepted; spec.endpoints[2] www.c.com/A: no DNSZone of this namespace, " +
-			"and none that lets it in by its annotation bindy.firestoned.io/allow-endpoint-namespaces, holds this name",
+		"Accepted": "False NoMatchingZone 2 of 3 endpoints are accepted; spec.endpoints[2] www.c.com/A: no DNSZone of this namespace contains this name, " +
+			"and no other one admits it by its annotation bindy.firestoned.io/allow-endpoint-namespaces",
 		"Programmed": "False ReconcileFailed 1 of 3 endpoints are programmed; spec.endpoints[1] www.b.com./A: dns-0: REFUSED",
 	}
 	if diff := cmp.Diff(want, messages); diff != "" {

@@ -1,10 +1,10 @@
-// Package syncstatus computes SyncStatus objects: what is declared, times what every server answered, gives the
-// verdict. It is pure. Clocks, sockets and caches stay with its caller, the aggregated API server.
+// Package syncstatus computes SyncStatus objects from what is declared and what every server answered. It is pure: clocks,
+// sockets and caches stay with its caller, the aggregated API server.
 //
-// A Book keeps the desired side of a zone up to date (Declare makes it from scratch); Judge sets it against one round of
-// answers; the Judgement then gives the SyncStatus of the zone and of each of its records. Endpoint sums up the judgements
-// of all zones of a DNSEndpoint. An object costs the same in a zone of any size, and a zone what has changed of it since it
-// was last asked about. How a state follows from the evidence:
+// A Book maintains the desired state of a zone (Declare makes it from scratch); Judge compares it with one round of answers;
+// the Judgement then has the SyncStatus of the zone and of each of its records. Endpoint sums up the Judgements of all zones
+// of a DNSEndpoint. The cost of an object does not depend on the size of its zone, and that of a zone on what has changed
+// since the last time. How a state follows from the evidence:
 //
 //	no answer, or no address to ask                                   Unreachable
 //	SERVFAIL, NOTAUTH                                                 NotLoaded
@@ -16,9 +16,9 @@
 //	no data at the newest serial                                      Missing
 //	other data at the newest serial, or a serial ahead of it          Divergent
 //
-// Data below a delegation that nobody declares counts as other data: the server holds it and answers with a referral.
+// Data below an undeclared delegation counts as other data: the server holds it, but answers with a referral.
 //
-// The primaries' newest serial is the reference (RFC 1982 arithmetic); when no primary answers, the newest serial of
-// any server is. Serials ahead of the primaries' are never transferred, so such a server stays wrong until somebody
-// acts, while one that is behind catches up by itself.
+// The primaries' newest serial is the reference (RFC 1982 arithmetic), or the newest serial of any server if no primary
+// answers. A server ahead of the primaries never transfers, and stays wrong until somebody acts, while one that is behind
+// catches up by itself.
 package syncstatus

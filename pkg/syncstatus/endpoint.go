@@ -16,21 +16,21 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Endpoint gives the SyncStatus of a DNSEndpoint, as it was when its zones were declared. in are all zones that take
-// endpoints of it or hold data of it; unplaced are the indexes of its endpoints that no zone takes. now is the time of
-// asking. Of a zone in another namespace it tells no more than name and servers.
+// Endpoint returns the SyncStatus of a DNSEndpoint, as it was when its zones were declared. in are all zones that take
+// endpoints of it or hold data of it; unplaced are the indexes of its endpoints that no zone takes. now is the time of the
+// request. Of a zone in another namespace it reveals no more than name and servers.
 func Endpoint(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int, now time.Time) *sync.SyncStatus {
 	in = slices.SortedFunc(slices.Values(in), func(a, b *Judgement) int {
 		return cmp.Or(cmp.Compare(a.ZoneName(), b.ZoneName()), cmp.Compare(a.zone.Namespace, b.zone.Namespace))
 	})
-	out := about(e, v1alpha1.GroupVersion.String(), EndpointKind.Kind)
-	v := verdict{stalled: stalled(e), stored: e.Status.Conditions, generation: e.Generation, at: now}
+	out := newSyncStatus(e, v1alpha1.GroupVersion.String(), EndpointKind.Kind)
+	v := statusFacts{stalled: stalledCondition(e), stored: e.Status.Conditions, generation: e.Generation, at: now}
 	var zones, remarks []string
 	var expires time.Time
 	for _, j := range in {
 		p := j.partOf(e)
-		out.RRsets = unite(out.RRsets, p.rrsets())
-		rows, waiting := p.rows()
+		out.RRsets = mergeRRsets(out.RRsets, p.desiredRRsets())
+		rows, waiting := p.serverRows()
 		for i := range rows {
 			rows[i].Zone = j.shortName()
 			rows[i].Namespace = ""
@@ -46,23 +46,23 @@ func Endpoint(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int, now time
 			expires = at
 		}
 		zones = append(zones, j.shortName())
-		if said := j.paused(); said != "" {
-			remarks = append(remarks, j.shortName()+": "+said)
+		if remark := j.pausedRemark(); remark != "" {
+			remarks = append(remarks, j.shortName()+": "+remark)
 		}
 	}
 	v.remark = strings.Join(remarks, "; ")
 	v.accepted = acceptedEndpoints(e, in, unplaced, now)
 	v.nothing = len(v.rows) == 0 && (len(e.Spec.Endpoints) == 0 || e.DeletionTimestamp != nil)
 	out.Zone = strings.Join(slices.Compact(zones), ",")
-	out.Servers, out.Summary = v.rows, summarize(v.rows)
-	out.Status = v.status()
-	out.ObservedAt = observedAt(v.at, v.rows)
-	out.CachesExpireAt = expiry(expires)
+	out.Servers, out.Summary = v.rows, summarizeServers(v.rows)
+	out.Status = v.buildStatus()
+	out.ObservedAt = observationTime(v.at, v.rows)
+	out.CachesExpireAt = optionalTime(expires)
 	return out
 }
 
-// unite adds RRsets to those of other zones. A name can be asked for in two: where it is, and where it was.
-func unite(all, more []sync.RRset) []sync.RRset {
+// mergeRRsets adds RRsets to those of other zones. A name can be in two zones: where it is, and where it was.
+func mergeRRsets(all, more []sync.RRset) []sync.RRset {
 	for _, s := range more {
 		i := slices.IndexFunc(all, func(o sync.RRset) bool { return o.Name == s.Name && o.Type == s.Type })
 		switch {
@@ -75,17 +75,17 @@ func unite(all, more []sync.RRset) []sync.RRset {
 	return all
 }
 
-// acceptedEndpoints sums up what all zones say, in the words that the controller writes into the object.
+// acceptedEndpoints returns the Accepted verdict over all zones, as the controller writes it into the object.
 func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int, now time.Time) status.Verdict {
 	if e.DeletionTimestamp != nil {
-		return status.Yes("Deleting", "the endpoints are being deleted: their data has to leave the servers")
+		return status.Yes("Deleting", "the endpoints are being deleted: their data is being removed from the servers")
 	}
 	facts := status.EndpointFacts{Generation: e.Generation}
 	var notes []string
 	for _, j := range in {
 		decls := j.endpointsOf(e)
 		if len(decls.Endpoints) == 0 && !decls.taken {
-			continue // It only holds data still.
+			continue // It only holds data that is to be removed.
 		}
 		if j.problem != nil {
 			return status.No(j.problem.Reason, "zone "+j.shortName()+": "+j.problemFor(e.Namespace))
@@ -106,21 +106,21 @@ func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int,
 	return v
 }
 
-// zoneFacts is what a zone says about a DNSEndpoint.
-type zoneFacts struct {
+// endpointZoneFacts is what is known from a zone about a DNSEndpoint.
+type endpointZoneFacts struct {
 	status.EndpointZoneFacts
-	// taken is true when endpoints of it are the zone's, whatever the zone can say about them.
+	// taken is true if the zone takes endpoints of the object, also if it could not evaluate them.
 	taken bool
 	notes []string
 }
 
-func (j *Judgement) endpointsOf(e *v1alpha1.DNSEndpoint) zoneFacts {
-	f := zoneFacts{EndpointZoneFacts: status.EndpointZoneFacts{
+func (j *Judgement) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
+	f := endpointZoneFacts{EndpointZoneFacts: status.EndpointZoneFacts{
 		Namespace: j.zone.Namespace, Name: j.zone.Name, ZoneName: j.shortName(), Problem: status.Yes(status.Accepted, ""),
 	}}
 	if j.desired == nil {
 		f.taken = slices.ContainsFunc(e.Spec.Endpoints, func(endpoint *v1alpha1.Endpoint) bool {
-			return endpoint != nil && rrset.IsSubdomain(absolute(endpoint.DNSName), j.ZoneName())
+			return endpoint != nil && rrset.IsSubdomain(absoluteName(endpoint.DNSName), j.ZoneName())
 		})
 		return f
 	}
@@ -147,11 +147,11 @@ func (j *Judgement) endpointsOf(e *v1alpha1.DNSEndpoint) zoneFacts {
 	return f
 }
 
-// problemFor is what is wrong with the zone in words for readers of a namespace: of one elsewhere they have no right to
-// know more than that it is.
+// problemFor returns what is wrong with the zone for readers of a namespace: of a zone elsewhere they may not know more than
+// that something is.
 func (j *Judgement) problemFor(namespace string) string {
 	if j.zone.Namespace == namespace {
 		return j.problem.Message
 	}
-	return "it is not served as it is declared; whoever owns it can see why"
+	return "it is not served as declared; its owner can see why"
 }

@@ -13,30 +13,30 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Instance gives the SyncStatus of an instance from its pods and from what these answered: seen gives the answers of one,
-// and is nil when nobody was asked.
+// Instance returns the SyncStatus of an instance from its pods and their answers: seen returns the answers of one, and is nil if
+// no pod was asked.
 func Instance(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
-	return fleet(about(i, objectVersion, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
+	return fleetStatus(newSyncStatus(i, objectVersion, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
 }
 
-// Cluster gives the SyncStatus of a cluster of the given kind from the pods of its instances and their answers. One that is
-// cluster-scoped has in namespace where its instances are.
+// Cluster returns the SyncStatus of a cluster of the given kind from the pods of its instances and their answers. That of a
+// cluster-scoped one is in the namespace of its instances.
 func Cluster(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
-	out := about(c, objectVersion, kind.Kind)
+	out := newSyncStatus(c, objectVersion, kind.Kind)
 	if kind != ClusterKind {
 		out.ObjectRef.Namespace = ""
 	}
-	return fleet(out, s.LifecycleStatus, s.Conditions, servers, seen, now)
+	return fleetStatus(out, s.LifecycleStatus, s.Conditions, servers, seen, now)
 }
 
-func fleet(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
+func fleetStatus(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
 	podsReady := 0
 	for _, s := range servers {
 		var answers Seen
 		if seen != nil && s.Addr.IsValid() {
 			answers = seen(s)
 		}
-		row := podRow(s, answers, out.Namespace)
+		row := rowOfPod(s, answers, out.Namespace)
 		if s.PodReady {
 			podsReady++
 		}
@@ -45,11 +45,11 @@ func fleet(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Co
 			out.ObservedAt = at
 		}
 	}
-	out.Summary = summarize(out.Servers)
-	ready := readiness(podsReady, len(servers))
-	propagated := inStep(ready, out.Servers)
-	v := verdict{generation: out.Generation, stored: stored, at: now}
-	out.Status.Conditions = []metav1.Condition{v.condition(sync.ConditionReady, ready), v.condition(sync.ConditionPropagated, propagated)}
+	out.Summary = summarizeServers(out.Servers)
+	ready := podsVerdict(podsReady, len(servers))
+	propagated := zonesVerdict(ready, out.Servers)
+	v := statusFacts{generation: out.Generation, stored: stored, at: now}
+	out.Status.Conditions = []metav1.Condition{v.newCondition(sync.ConditionReady, ready), v.newCondition(sync.ConditionPropagated, propagated)}
 	switch {
 	case own.FailureReason != "" && ready.Status != metav1.ConditionTrue:
 		out.Status.Phase = sync.PhaseFailed
@@ -66,7 +66,7 @@ func fleet(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Co
 	return out
 }
 
-func podRow(s observe.Server, seen Seen, namespace string) sync.ServerStatus {
+func rowOfPod(s observe.Server, seen Seen, namespace string) sync.ServerStatus {
 	row := sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 		State: sync.StateInSync, Restarts: s.Restarts, Version: seen.Version, Sidecar: seen.Sidecar,
@@ -81,13 +81,13 @@ func podRow(s observe.Server, seen Seen, namespace string) sync.ServerStatus {
 		row.ObservedAt = new(metav1.NewMicroTime(seen.At))
 	}
 	if len(seen.Zones) > 0 {
-		row.Zones = zonesOn(s.Role, seen.Zones)
+		row.Zones = serverZones(s.Role, seen.Zones)
 	}
 	switch {
 	case s.PodReady && row.Zones != nil && row.Zones.OutOfSync > 0:
 		worst := row.Zones.Worst[0]
 		row.State = worst.State
-		row.Message = fmt.Sprintf("%d of %d zones are not in step; %s: %s", row.Zones.OutOfSync, len(seen.Zones), worst.Zone, worst.Message)
+		row.Message = fmt.Sprintf("%d of %d zones are out of sync; %s: %s", row.Zones.OutOfSync, len(seen.Zones), worst.Zone, worst.Message)
 	case s.PodReady:
 	case s.Addr.IsValid():
 		row.State, row.Message = sync.StateNotLoaded, cmp.Or(s.Message, "the pod is not ready")
@@ -97,22 +97,22 @@ func podRow(s observe.Server, seen Seen, namespace string) sync.ServerStatus {
 	return row
 }
 
-func readiness(ready, all int) status.Verdict {
-	said := fmt.Sprintf("%d of %d pods are ready", ready, all)
+func podsVerdict(ready, all int) status.Verdict {
+	message := fmt.Sprintf("%d of %d pods are ready", ready, all)
 	switch {
 	case all == 0:
 		return status.No(status.NoChildren, "no pods are expected")
 	case ready == all:
-		return status.Yes(status.AllReady, said)
+		return status.Yes(status.AllReady, message)
 	case ready > 0:
-		return status.No(status.PartiallyReady, said)
+		return status.No(status.PartiallyReady, message)
 	}
-	return status.No(status.NotReady, said)
+	return status.No(status.NotReady, message)
 }
 
-// inStep is the verdict over ready pods' zones; pods that are not ready are told first. It is there for those, too, who
-// wait for all SyncStatuses of a namespace at once.
-func inStep(ready status.Verdict, rows []sync.ServerStatus) status.Verdict {
+// zonesVerdict returns the verdict over the zones of ready pods; pods that are not ready come first. Clients that wait for all
+// SyncStatuses of a namespace at once need it, too.
+func zonesVerdict(ready status.Verdict, rows []sync.ServerStatus) status.Verdict {
 	if !ready.Holds() {
 		return ready
 	}

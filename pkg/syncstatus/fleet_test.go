@@ -34,13 +34,13 @@ func TestFleetAnswers(t *testing.T) {
 		message string
 	}{
 		"level":                     {observe.Secondary, answering(7), sync.StateInSync, sync.PhaseInSync, ""},
-		"behind":                    {observe.Secondary, answering(5), sync.StateStale, sync.PhasePropagating, "1 of 2 zones are not in step; b.example: serial 5 is 2 behind the primaries' 7"},
-		"ahead":                     {observe.Secondary, answering(9), sync.StateDivergent, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: serial 9 is ahead of the primaries' 7: no transfer will repair it"},
-		"not loaded":                {observe.Secondary, failing(dns.RcodeServerFailure), sync.StateNotLoaded, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: answers SERVFAIL: the zone is configured but has no data, or has expired"},
+		"behind":                    {observe.Secondary, answering(5), sync.StateStale, sync.PhasePropagating, "1 of 2 zones are out of sync; b.example: serial 5 is 2 behind the primaries' 7"},
+		"ahead":                     {observe.Secondary, answering(9), sync.StateDivergent, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: serial 9 is ahead of the primaries' 7: no transfer will repair it"},
+		"not loaded":                {observe.Secondary, failing(dns.RcodeServerFailure), sync.StateNotLoaded, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers SERVFAIL: the zone is configured but has no data, or has expired"},
 		"a primary is no yardstick": {observe.Primary, answering(5), sync.StateInSync, sync.PhaseInSync, ""},
-		"only a parent is served":   {observe.Secondary, observe.Observation{Rcode: dns.RcodeNameError, AA: true}, sync.StateLame, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
-		"silent":                    {observe.Secondary, failing(observe.NoReply), sync.StateUnreachable, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: no answer"},
-		"refused":                   {observe.Primary, failing(dns.RcodeRefused), sync.StateRefused, sync.PhaseOutOfSync, "1 of 2 zones are not in step; b.example: answers REFUSED: the zone is not configured on this server, or it does not answer us"},
+		"only a parent is served":   {observe.Secondary, observe.Observation{Rcode: dns.RcodeNameError, AA: true}, sync.StateLame, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
+		"silent":                    {observe.Secondary, failing(observe.NoReply), sync.StateUnreachable, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: no answer"},
+		"refused":                   {observe.Primary, failing(dns.RcodeRefused), sync.StateRefused, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers REFUSED: the zone is not configured on this server, or the server refuses our queries"},
 	} {
 		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "i"}}
 		seen := Seen{At: asked, Version: "9.18", Sidecar: "Ready", Zones: []SeenZone{{"a.example", answering(7), &newest}, {"b.example", c.answer, &newest}}}
@@ -62,7 +62,7 @@ func TestFleetAnswers(t *testing.T) {
 func TestFleetSerialsWrap(t *testing.T) {
 	newest := uint32(2)
 	for serial, want := range map[uint32]sync.ServerState{2: sync.StateInSync, 4294967295: sync.StateStale, 5: sync.StateDivergent} {
-		row := zoneOn(observe.Secondary, SeenZone{"a.example", answering(serial), &newest})
+		row := serverZone(observe.Secondary, SeenZone{"a.example", answering(serial), &newest})
 		if row.State != want || *row.SerialLag != int64(int32(newest-serial)) {
 			t.Errorf("serial %d: %s, %d behind, want %s", serial, row.State, *row.SerialLag, want)
 		}
@@ -77,7 +77,7 @@ func TestFleetShowsTheWorst(t *testing.T) {
 		seen = append(seen, SeenZone{fmt.Sprintf("z%03d.example", n), answering(7), &newest})
 	}
 	seen[500].Observation, seen[900].Observation = answering(6), observe.Observation{Rcode: dns.RcodeServerFailure}
-	got := zonesOn(observe.Secondary, seen)
+	got := serverZones(observe.Secondary, seen)
 	if got.InSync != 998 || got.OutOfSync != 2 || len(got.Worst) != maxServerZones {
 		t.Errorf("%d in step, %d not, %d shown", got.InSync, got.OutOfSync, len(got.Worst))
 	}

@@ -14,31 +14,31 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Record gives the SyncStatus of a record that belongs to the zone, as it was when the zone was declared.
+// Record returns the SyncStatus of a record that belongs to the zone, as it was when the zone was declared.
 func (j *Judgement) Record(r v1beta1.Record) *sync.SyncStatus {
-	out := about(r, objectVersion, v1beta1.KindOf(r).Kind)
+	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
 	out.Zone = j.shortName()
-	v := verdict{
-		accepted: j.accepted(r), stalled: stalled(r), stored: conditionsOf(r),
-		generation: r.GetGeneration(), at: j.at, remark: j.paused(),
+	v := statusFacts{
+		accepted: j.accepted(r), stalled: stalledCondition(r), stored: conditionsOf(r),
+		generation: r.GetGeneration(), at: j.at, remark: j.pausedRemark(),
 	}
 	p := j.partOf(r)
-	out.RRsets = p.rrsets()
-	v.rows, v.waiting = p.rows()
-	out.Servers, out.Summary = v.rows, summarize(v.rows)
-	out.Status = v.status()
-	out.ObservedAt = observedAt(j.at, v.rows)
-	out.CachesExpireAt = expiry(p.cachesExpireAt())
+	out.RRsets = p.desiredRRsets()
+	v.rows, v.waiting = p.serverRows()
+	out.Servers, out.Summary = v.rows, summarizeServers(v.rows)
+	out.Status = v.buildStatus()
+	out.ObservedAt = observationTime(j.at, v.rows)
+	out.CachesExpireAt = optionalTime(p.cachesExpireAt())
 	return out
 }
 
-// shortName is the zone's name as people write it.
+// shortName returns the zone's name without the final dot.
 func (j *Judgement) shortName() string { return strings.TrimSuffix(j.ZoneName(), ".") }
 
-// Unselected gives the SyncStatus of a record that no zone has. now is the time of asking.
+// Unselected returns the SyncStatus of a record that no zone has. now is the time of the request.
 func Unselected(r v1beta1.Record, now time.Time) *sync.SyncStatus {
-	out := about(r, objectVersion, v1beta1.KindOf(r).Kind)
-	v := verdict{
+	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
+	v := statusFacts{
 		accepted:   status.No(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"),
 		generation: r.GetGeneration(), at: now, stored: conditionsOf(r),
 	}
@@ -46,15 +46,15 @@ func Unselected(r v1beta1.Record, now time.Time) *sync.SyncStatus {
 		v.accepted = status.Yes("Deleting", "the record is being deleted, and no zone holds data of it")
 		v.nothing = true
 	}
-	out.Status = v.status()
+	out.Status = v.buildStatus()
 	return out
 }
 
 func (j *Judgement) accepted(r v1beta1.Record) status.Verdict {
-	decls := j.declarations(r)
+	decls := j.declarationsOf(r)
 	switch {
 	case r.GetDeletionTimestamp() != nil:
-		return status.Yes("Deleting", "the record is being deleted: its data has to leave the servers")
+		return status.Yes("Deleting", "the record is being deleted: its data is being removed from the servers")
 	case j.problem != nil:
 		return status.No(j.problem.Reason, fmt.Sprintf("zone %s: %s", j.zone.Name, j.problem.Message))
 	case len(decls) == 0:
@@ -67,52 +67,52 @@ func (j *Judgement) accepted(r v1beta1.Record) status.Verdict {
 	return status.Yes("Accepted", "part of zone "+j.zone.Name)
 }
 
-// part is what an object has to do with one zone.
-type part struct {
+// zonePart is what an object has in one zone.
+type zonePart struct {
 	*Judgement
 	keys []rrset.Key
 }
 
-func (j *Judgement) partOf(o source.Object) part {
+func (j *Judgement) partOf(o source.Object) zonePart {
 	own, left := j.keysOf(o, false)
-	return part{j, append(own, left...)}
+	return zonePart{j, append(own, left...)}
 }
 
-func (p part) rrsets() []sync.RRset {
+func (p zonePart) desiredRRsets() []sync.RRset {
 	if len(p.keys) == 0 {
 		return nil
 	}
 	all := make([]sync.RRset, 0, len(p.keys))
 	for _, k := range p.keys {
-		all = append(all, render(k, p.want(k)))
+		all = append(all, renderRRset(k, p.desiredAt(k)))
 	}
 	return all
 }
 
-// rows are those of the zone's servers; none when there is nothing to judge them by.
-func (p part) rows() (rows []sync.ServerStatus, waiting []bool) {
+// serverRows returns the rows of the zone's servers; none if the object has no RRsets.
+func (p zonePart) serverRows() (rows []sync.ServerStatus, waiting []bool) {
 	if len(p.keys) == 0 {
 		return nil, nil
 	}
 	rows, waiting = make([]sync.ServerStatus, 0, len(p.servers)), make([]bool, 0, len(p.servers))
 	for _, e := range p.servers {
-		rows, waiting = append(rows, p.compare(e, p.keys)), append(waiting, e.waiting)
+		rows, waiting = append(rows, p.compareRRsets(e, p.keys)), append(waiting, e.waiting)
 	}
 	return rows, waiting
 }
 
-func expiry(at time.Time) *metav1.Time {
+func optionalTime(at time.Time) *metav1.Time {
 	if at.IsZero() {
 		return nil
 	}
 	return new(metav1.NewTime(at))
 }
 
-// The API versions of what is told, and of what it is told about.
+// The API versions of SyncStatuses, and of the objects that they describe.
 var ownVersion, objectVersion = sync.SchemeGroupVersion.String(), v1beta1.GroupVersion.String()
 
-// about starts the SyncStatus of an object.
-func about(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
+// newSyncStatus returns the SyncStatus of an object without its state.
+func newSyncStatus(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
 	return &sync.SyncStatus{
 		TypeMeta: metav1.TypeMeta{APIVersion: ownVersion, Kind: "SyncStatus"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -126,7 +126,7 @@ func about(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
 	}
 }
 
-func observedAt(at time.Time, rows []sync.ServerStatus) *metav1.MicroTime {
+func observationTime(at time.Time, rows []sync.ServerStatus) *metav1.MicroTime {
 	for i := range rows {
 		if rows[i].ObservedAt != nil {
 			return new(metav1.NewMicroTime(at))

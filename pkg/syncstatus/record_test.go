@@ -429,8 +429,8 @@ func TestRecordEvidence(t *testing.T) {
 		RRsets: []sync.RRset{{Name: "www.example.com.", Type: "A", TTL: new(int64(3600)), Rdata: []string{"192.0.2.1"}}},
 		Status: sync.SyncStatusStatus{Phase: sync.PhasePropagating, Conditions: []metav1.Condition{
 			{Type: "Accepted", Status: "True", Reason: "Accepted", Message: "part of zone example-com", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(asked)},
-			{Type: "Programmed", Status: "True", Reason: "InSync", Message: "1 of 1 primary in step", ObservedGeneration: 3, LastTransitionTime: programmedAt},
-			{Type: "Propagated", Status: "False", Reason: "Stale", Message: "1 of 2 servers in step; Stale: secondary-0-0", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(asked)},
+			{Type: "Programmed", Status: "True", Reason: "InSync", Message: "1 of 1 primary in sync", ObservedGeneration: 3, LastTransitionTime: programmedAt},
+			{Type: "Propagated", Status: "False", Reason: "Stale", Message: "1 of 2 servers in sync; Stale: secondary-0-0", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(asked)},
 		}},
 		Servers: []sync.ServerStatus{
 			{
@@ -463,7 +463,7 @@ func TestReferenceWithoutPrimaries(t *testing.T) {
 	s = append(s, third)
 	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), s, []observe.Observation{silent(), serves(6, "192.0.2.9"), serves(7, "192.0.2.1")}, asked, Past{})
 	row := j.Record(r).Servers[1]
-	if want := "serial 6 is 1 behind 7, the newest of any server: no primary tells one"; row.State != sync.StateStale || row.Message != want {
+	if want := "serial 6 is 1 behind 7, the newest of any server, as no primary reports one"; row.State != sync.StateStale || row.Message != want {
 		t.Errorf("%s: %q, want %q", row.State, row.Message, want)
 	}
 }
@@ -482,7 +482,7 @@ func TestEvidenceOfTheAnswer(t *testing.T) {
 	}{
 		"NXDOMAIN of a parent zone":     {of(dns.RcodeNameError, true), sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"},
 		"NXDOMAIN out of a cache":       {of(dns.RcodeNameError, false), sync.StateLame, "answers NXDOMAIN without authority for the zone"},
-		"a parent zone without the SOA": {of(dns.RcodeSuccess, true), sync.StateLame, "answers that the zone's own name has no SOA: it serves a parent zone but not this one"},
+		"a parent zone without the SOA": {of(dns.RcodeSuccess, true), sync.StateLame, "answers without an SOA for the zone's own name: it serves a parent zone but not this one"},
 		"a referral":                    {of(dns.RcodeSuccess, false), sync.StateLame, "answers without authority for the zone"},
 		"SERVFAIL":                      {of(dns.RcodeServerFailure, false), sync.StateNotLoaded, "answers SERVFAIL: the zone is configured but has no data, or has expired"},
 		"another error":                 {of(dns.RcodeFormatError, false), sync.StateRefused, "answers FORMERR"},
@@ -500,7 +500,7 @@ func TestEvidenceOfTheAnswer(t *testing.T) {
 func TestWhatRowsSay(t *testing.T) {
 	r := testRecord(testZone())
 	refused := answers(dns.RcodeRefused)
-	const says = "answers REFUSED: the zone is not configured on this server, or it does not answer us"
+	const says = "answers REFUSED: the zone is not configured on this server, or the server refuses our queries"
 	for name, tc := range map[string]struct {
 		zone   func(*v1beta1.DNSZone)
 		server func(*observe.Server)
@@ -510,7 +510,7 @@ func TestWhatRowsSay(t *testing.T) {
 		"refused": {answer: refused, want: says},
 		"refused, unconfigured": {
 			zone:   func(z *v1beta1.DNSZone) { z.Status.Bind9Instances = nil },
-			answer: refused, want: says + "; the zone is still to be configured on this instance",
+			answer: refused, want: says + "; the zone is not configured on this instance yet",
 		},
 		"refused, and the controller knows why": {
 			zone: func(z *v1beta1.DNSZone) {
@@ -556,7 +556,7 @@ func TestRowsAreBounded(t *testing.T) {
 		keys, left = append(keys, k), append(left, rrset.RRset{Key: k, TTL: 60, Rdata: []string{`"x"`}})
 	}
 	j := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7, left...), holds(desired, 7)}, asked, Past{})
-	if row := j.compare(j.servers[0], keys); len(row.Observed) != maxObserved || row.State != sync.StateDivergent {
+	if row := j.compareRRsets(j.servers[0], keys); len(row.Observed) != maxObserved || row.State != sync.StateDivergent {
 		t.Errorf("%s with %d RRsets, want %d", row.State, len(row.Observed), maxObserved)
 	}
 }

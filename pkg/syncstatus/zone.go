@@ -11,49 +11,50 @@ import (
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// ZoneStatus gives the SyncStatus of the zone itself: every RRset of the zone on every server, counted.
+// ZoneStatus returns the SyncStatus of the zone itself: the counts of its RRsets on every server.
 func (j *Judgement) ZoneStatus() *sync.SyncStatus {
-	out := about(j.zone, objectVersion, ZoneKind.Kind)
+	out := newSyncStatus(j.zone, objectVersion, ZoneKind.Kind)
 	out.Zone = j.shortName()
-	v := verdict{
+	v := statusFacts{
 		accepted: status.Yes("Accepted", "the zone is valid"), stored: j.zone.Status.Conditions,
-		generation: j.zone.Generation, at: j.at, remark: j.paused(),
+		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(),
 	}
 	switch {
 	case j.zone.DeletionTimestamp != nil:
-		v.accepted = status.Yes("Deleting", "the zone is being deleted: it has to leave the servers")
+		v.accepted = status.Yes("Deleting", "the zone is being deleted: it is being removed from the servers")
 	case j.problem != nil:
 		v.accepted = status.No(j.problem.Reason, j.problem.Message)
 	}
-	all := j.comparisons()
+	all := j.serverComparisons()
 	for i, e := range j.servers {
 		v.rows, v.waiting = append(v.rows, j.zoneRow(e, all[i])), append(v.waiting, e.waiting)
 	}
-	out.RRsets = j.disputed(all)
-	out.Servers, out.Summary, out.NameServers = v.rows, summarize(v.rows), j.nameServers()
+	out.RRsets = j.shownRRsets(all)
+	out.Servers, out.Summary, out.NameServers = v.rows, summarizeServers(v.rows), j.nameServers()
 	if j.desired != nil {
 		out.Summary.Records = int32(j.desired.Len()) //nolint:gosec // bounded by memory
 	}
-	out.Summary.RecordsOutOfSync = int32(j.compared.offAnywhere(all)) //nolint:gosec // bounded by memory
-	out.Status = v.status()
-	out.ObservedAt = observedAt(j.at, v.rows)
+	out.Summary.RecordsOutOfSync = int32(j.compared.countOutOfSync(all)) //nolint:gosec // bounded by memory
+	out.Status = v.buildStatus()
+	out.ObservedAt = observationTime(j.at, v.rows)
 	return out
 }
 
-// comparisons are those of the servers whose data can be judged; nil for the others.
-func (j *Judgement) comparisons() []*comparison {
+// serverComparisons returns the comparisons of the servers whose data is known; nil for the others.
+func (j *Judgement) serverComparisons() []*serverComparison {
 	if j.zone.DeletionTimestamp != nil || j.desired == nil {
-		return make([]*comparison, len(j.servers))
+		return make([]*serverComparison, len(j.servers))
 	}
-	return j.compared.take(j.Declared, j.servers)
+	return j.compared.compareServers(j.Declared, j.servers)
 }
 
-// zoneRow counts one server's RRsets.
-func (j *Judgement) zoneRow(e server, c *comparison) sync.ServerStatus {
+// zoneRow returns the row of one server, with the counts of its RRsets.
+func (j *Judgement) zoneRow(e serverAnswer, c *serverComparison) sync.ServerStatus {
 	if j.zone.DeletionTimestamp != nil {
-		return leaving(e)
+		return leavingRow(e)
 	}
 	row := e.row
 	if c == nil {
@@ -65,11 +66,11 @@ func (j *Judgement) zoneRow(e server, c *comparison) sync.ServerStatus {
 		OutOfSync:  int32(c.off.Len()),                  //nolint:gosec // bounded by memory
 		Undeclared: int32(c.foreign),                    //nolint:gosec // bounded by memory
 	}
-	var hidden cuts
+	var hidden hidingDelegations
 	for _, k := range c.shown {
-		want := j.want(k)
-		if have, _ := e.mirror.Get(k); !same(want, have) || !hidden.add(j.desired, e.mirror, want) {
-			row.Observed = append(row.Observed, render(k, have))
+		want := j.desiredAt(k)
+		if have, _ := e.mirror.Get(k); !sameData(want, have) || !hidden.addHiding(j.desired, e.mirror, want) {
+			row.Observed = append(row.Observed, renderRRset(k, have))
 		}
 	}
 	differing, pending := c.off.Len(), c.waiting == c.off.Len() || j.zonePending()
@@ -79,16 +80,16 @@ func (j *Judgement) zoneRow(e server, c *comparison) sync.ServerStatus {
 		pending = pending && j.zonePending()
 		row.Observed = append(row.Observed, j.renderSOA(e.mirror.SOA))
 	}
-	row.State, row.Message = j.differs(e, differing, c.missing, pending)
+	row.State, row.Message = j.stateByData(e, differing, c.missing, pending)
 	if row.State != sync.StateInSync {
 		row.Message = fmt.Sprintf("%s (%s)", row.Message, countsText(row.Records, soaOff))
 	}
-	hidden.tell(&row)
+	hidden.describeIn(&row)
 	return row
 }
 
-// disputed are the RRsets that some server's row shows, as they should be.
-func (j *Judgement) disputed(all []*comparison) []sync.RRset {
+// shownRRsets returns the RRsets in any server's row, as they are declared.
+func (j *Judgement) shownRRsets(all []*serverComparison) []sync.RRset {
 	keys := map[rrset.Key]struct{}{}
 	soa := false
 	for i, c := range all {
@@ -102,12 +103,12 @@ func (j *Judgement) disputed(all []*comparison) []sync.RRset {
 	}
 	var out []sync.RRset
 	for _, k := range slices.SortedFunc(maps.Keys(keys), rrset.Key.Compare) {
-		out = append(out, render(k, j.want(k)))
+		out = append(out, renderRRset(k, j.desiredAt(k)))
 	}
 	if soa {
 		want := j.desired.SOA
 		if j.newest != nil {
-			want.Serial = *j.newest // No particular one is declared.
+			want.Serial = *j.newest // The serial is not declared.
 		}
 		out = append(out, j.renderSOA(want))
 	}
@@ -115,7 +116,7 @@ func (j *Judgement) disputed(all []*comparison) []sync.RRset {
 }
 
 func (j *Judgement) renderSOA(soa rrset.SOA) sync.RRset {
-	return render(rrset.Key{Name: j.ZoneName(), Type: dns.TypeSOA}, rrset.RRset{
+	return renderRRset(rrset.Key{Name: j.ZoneName(), Type: dns.TypeSOA}, rrset.RRset{
 		TTL:   soa.TTL,
 		Rdata: []string{soa.Rdata()},
 	})
@@ -129,15 +130,15 @@ func countsText(r *sync.RecordCounts, soaOff bool) string {
 	return out
 }
 
-// leaving is the row of a server that has to stop serving the zone. One that knows it no more answers REFUSED, or for a
+// leavingRow returns the row of a server that has to stop serving the zone. A server that has done so answers REFUSED, or for a
 // parent zone that it serves as well.
-func leaving(e server) sync.ServerStatus {
+func leavingRow(e serverAnswer) sync.ServerStatus {
 	row := e.row
 	switch {
 	case row.Serial != nil:
 		row.State, row.Message = sync.StateStale, "still serves the zone"
-	case row.Rcode == rcodeText(dns.RcodeRefused), row.State == sync.StateLame:
-		row.State, row.Message = sync.StateInSync, "serves the zone no more"
+	case row.Rcode == wire.RcodeName(dns.RcodeRefused), row.State == sync.StateLame:
+		row.State, row.Message = sync.StateInSync, "no longer serves the zone"
 	}
 	return row
 }

@@ -14,17 +14,17 @@ import (
 // exchangeTimeout bounds an exchange on a Conn when its context has no deadline of its own.
 const exchangeTimeout = 10 * time.Second
 
-// freshFor is how long an idle connection is trusted. named closes idle ones after 30 seconds.
+// freshFor is how long an idle connection is reused. named closes idle ones after 30 seconds.
 const freshFor = 15 * time.Second
 
-// Conn is one kept TCP connection to a server that signs every message with one key. It is made anew before a message
-// is sent when it was idle for long or the server has closed it; a message that was sent is never sent again.
-// Its methods may be called at the same time; exchanges follow one after the other.
+// Conn is a persistent TCP connection to a server that signs every message with one key. It reconnects before it sends a
+// message if it was idle for long or the server has closed it; a message that was sent is never sent again.
+// It is safe for concurrent use; exchanges run one after the other.
 type Conn struct {
 	server netip.AddrPort
 	key    *Key
 
-	// turn is held by the exchange under way. A channel and no mutex, so that waiting for it obeys contexts.
+	// turn is held by the exchange under way. It is a channel instead of a mutex so that waiting obeys contexts.
 	turn chan struct{}
 	nc   net.Conn // nil when there is none
 	used time.Time
@@ -36,7 +36,7 @@ type Conn struct {
 // ErrClosed means that the Conn was closed by its owner.
 var ErrClosed = errors.New("the connection was closed")
 
-// Dial connects to a server. With a nil key messages are not signed.
+// Dial connects to a server. With a nil key, messages are not signed.
 func Dial(ctx context.Context, server netip.AddrPort, key *Key) (*Conn, error) {
 	c := &Conn{server: server, turn: make(chan struct{}, 1)}
 	c.closed, c.close = context.WithCancel(context.Background())
@@ -44,14 +44,14 @@ func Dial(ctx context.Context, server netip.AddrPort, key *Key) (*Conn, error) {
 		k := *key
 		c.key = &k
 	}
-	if err := c.dial(ctx); err != nil {
-		return nil, fill(err, "connect", server, "")
+	if err := c.connect(ctx); err != nil {
+		return nil, wrapError(err, "connect", server, "")
 	}
 	return c, nil
 }
 
-// Exchange sends a copy of m with an ID and a signature of its own and waits for the reply, which it returns whatever
-// its rcode. The error is an *Error; its field Sent tells whether the server may have acted on the message.
+// Exchange sends a copy of m with its own ID and signature and returns the reply, whatever its rcode. The error is an
+// *Error; its field Sent is true if the server may have acted on the message.
 func (c *Conn) Exchange(ctx context.Context, m *dns.Msg) (*dns.Msg, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -60,7 +60,7 @@ func (c *Conn) Exchange(ctx context.Context, m *dns.Msg) (*dns.Msg, error) {
 	}
 	reply, err := c.exchange(ctx, m)
 	if err != nil {
-		return nil, fill(err, opName(m), c.server, m.Question[0].Name)
+		return nil, wrapError(err, operationName(m), c.server, m.Question[0].Name)
 	}
 	return reply, nil
 }
@@ -70,7 +70,7 @@ func (c *Conn) Close() error {
 	c.close()
 	c.turn <- struct{}{} // The exchange under way ends at once.
 	defer func() { <-c.turn }()
-	c.hangUp()
+	c.disconnect()
 	return nil
 }
 
@@ -89,47 +89,47 @@ func (c *Conn) exchange(ctx context.Context, m *dns.Msg) (*dns.Msg, error) {
 	defer cancel(nil)
 	stop := context.AfterFunc(c.closed, func() { cancel(ErrClosed) })
 	defer stop()
-	reply, err := c.onWire(ctx, req)
+	reply, err := c.sendAndReceive(ctx, req)
 	if err != nil && reply == nil {
-		c.hangUp()
+		c.disconnect()
 	}
 	c.used = time.Now()
 	return reply, err
 }
 
-// onWire returns a nil message when the connection is of no more use.
-func (c *Conn) onWire(ctx context.Context, req *request) (*dns.Msg, error) {
-	if err := c.ready(ctx); err != nil {
+// sendAndReceive returns a nil message if the connection cannot be used any more.
+func (c *Conn) sendAndReceive(ctx context.Context, req *request) (*dns.Msg, error) {
+	if err := c.ensureConnected(ctx); err != nil {
 		return nil, err
 	}
-	defer bind(ctx, c.nc)()
-	if err := writeStream(c.nc, req.raw); err != nil {
-		return nil, &Error{Sent: true, Err: cause(ctx, err)}
+	defer bindToContext(ctx, c.nc)()
+	if err := writeMessage(c.nc, req.raw); err != nil {
+		return nil, &Error{Sent: true, Err: contextCause(ctx, err)}
 	}
-	raw, err := readStream(c.nc)
+	raw, err := readMessage(c.nc)
 	if err != nil {
-		return nil, &Error{Sent: true, Err: cause(ctx, err)}
+		return nil, &Error{Sent: true, Err: contextCause(ctx, err)}
 	}
-	reply, err := req.verdict(raw)
+	reply, err := req.parseReply(raw)
 	if errors.Is(err, ErrReply) {
 		return nil, &Error{Sent: true, Err: err}
 	}
 	return reply, err
 }
 
-// ready makes sure, as far as one can, that the connection still stands.
-func (c *Conn) ready(ctx context.Context) error {
+// ensureConnected reconnects unless the connection is known to be usable.
+func (c *Conn) ensureConnected(ctx context.Context) error {
 	if c.closed.Err() != nil {
 		return ErrClosed
 	}
-	if c.nc != nil && time.Since(c.used) < freshFor && alive(c.nc) {
+	if c.nc != nil && time.Since(c.used) < freshFor && isAlive(c.nc) {
 		return nil
 	}
-	c.hangUp()
-	return c.dial(ctx)
+	c.disconnect()
+	return c.connect(ctx)
 }
 
-func (c *Conn) dial(ctx context.Context) error {
+func (c *Conn) connect(ctx context.Context) error {
 	nc, err := dialTCP(ctx, c.server)
 	if err != nil {
 		return err
@@ -138,15 +138,15 @@ func (c *Conn) dial(ctx context.Context) error {
 	return nil
 }
 
-func (c *Conn) hangUp() {
+func (c *Conn) disconnect() {
 	if c.nc != nil {
 		_ = c.nc.Close()
 		c.nc = nil
 	}
 }
 
-// alive looks, without waiting, whether the peer has closed the connection or sent something unasked.
-func alive(nc net.Conn) bool {
+// isAlive reports, without waiting, whether the peer has neither closed the connection nor sent anything unsolicited.
+func isAlive(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return true
@@ -166,7 +166,7 @@ func alive(nc net.Conn) bool {
 	return err == nil && quiet
 }
 
-func opName(m *dns.Msg) string {
+func operationName(m *dns.Msg) string {
 	switch m.Opcode {
 	case dns.OpcodeUpdate:
 		return "update"

@@ -13,22 +13,22 @@ import (
 	"github.com/miekg/dns"
 )
 
-// ErrReply means that what came back is not an answer to what was asked, or no DNS message at all.
-var ErrReply = errors.New("the reply does not fit the request")
+// ErrReply means that the reply does not answer the request, or is no DNS message at all.
+var ErrReply = errors.New("the reply does not match the request")
 
-// Error is the failure of one request to one server. Its text is fit for a user's eyes and holds no secret.
+// Error is the failure of one request to one server. Its text may be shown to users and contains no secret.
 type Error struct {
-	// Op is what was asked: "query", "update", "transfer" or "notify"; "connect" when it did not come to that.
+	// Op is the request: "query", "update", "transfer" or "notify", or "connect" if it was not sent.
 	Op string
-	// Server is the address and port, Zone the zone (or name) asked about.
+	// Server is the address and port, Zone the zone (or name) in question.
 	Server, Zone string
-	// Rcode is the reply's response code; NOERROR (0) when there was no reply.
+	// Rcode is the reply's response code; NOERROR (0) if there was no reply.
 	Rcode int
 	// TSIGError is the extended error of the reply's TSIG record: 16 BADSIG, 17 BADKEY, 18 BADTIME (RFC 8945 section 3).
 	TSIGError uint16
-	// Sent is true when the server may have received the request: it was sent and no valid reply told its outcome.
+	// Sent is true if the server may have acted on the request: it was sent and no valid reply came.
 	Sent bool
-	// Err is the cause when the server did not answer with an error itself.
+	// Err is the cause if the server itself did not answer with an error.
 	Err error
 }
 
@@ -42,10 +42,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Detail says what went wrong, without the operation and the server.
+// Detail returns what went wrong, without the operation and the server.
 func (e *Error) Detail() string {
 	switch e.TSIGError {
 	case 0:
@@ -56,21 +56,21 @@ func (e *Error) Detail() string {
 	case dns.RcodeBadTime:
 		return "BADTIME: the server's clock differs from ours by more than five minutes"
 	default:
-		return "the server refused the signature with TSIG error " + rcodeText(int(e.TSIGError))
+		return "the server refused the signature with TSIG error " + RcodeName(int(e.TSIGError))
 	}
 	if e.Rcode != dns.RcodeSuccess {
-		text := "answered " + rcodeText(e.Rcode) + rcodeHint(e.Rcode)
+		text := "answered " + RcodeName(e.Rcode) + rcodeHint(e.Rcode)
 		if e.Err != nil {
 			text += " (" + e.Err.Error() + ")"
 		}
 		return text
 	}
-	return causeText(e.Err)
+	return describeCause(e.Err)
 }
 
-// Transient tells whether the same request may succeed later without a change of specification or Secret: time-outs,
-// failed connections, SERVFAIL, a zone that is not (yet) loaded, a clock that is off. Refusals by policy, unknown keys
-// and wrong secrets are not.
+// Transient reports whether the same request may succeed later without a change of specification or Secret: after a
+// time-out, a failed connection, SERVFAIL, with a zone that is not loaded (yet), or with a clock that is off. A refusal by
+// policy, an unknown key and a wrong secret are terminal.
 func (e *Error) Transient() bool {
 	if e.TSIGError != 0 {
 		return e.TSIGError == dns.RcodeBadTime
@@ -84,7 +84,7 @@ func (e *Error) Transient() bool {
 	return false
 }
 
-// Reason is the failure in one CamelCase word, fit for a condition's reason.
+// Reason returns the failure as one CamelCase word for a condition's reason.
 func (e *Error) Reason() string {
 	switch e.TSIGError {
 	case 0:
@@ -126,7 +126,8 @@ var rcodeReasons = map[int]string{
 	dns.RcodeNotZone:        "NotZone",
 }
 
-func rcodeText(rcode int) string {
+// RcodeName returns the name of a response code, such as NXDOMAIN.
+func RcodeName(rcode int) string {
 	if s, ok := dns.RcodeToString[rcode]; ok {
 		return s
 	}
@@ -148,8 +149,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &ne) && ne.Timeout()
 }
 
-// causeText says in plain words why there was no usable reply.
-func causeText(err error) string {
+// describeCause returns why there was no usable reply.
+func describeCause(err error) string {
 	switch {
 	case err == nil:
 		return "failed"

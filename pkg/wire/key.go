@@ -9,8 +9,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Key is a TSIG key (RFC 8945). It is comparable, so that it can be part of a map's key. It prints without its secret,
-// and its secret is left out of JSON.
+// Key is a TSIG key (RFC 8945). It is comparable, so that it can be part of a map key. Its secret is neither printed nor
+// part of its JSON.
 type Key struct {
 	// Name is the key's name: absolute and lower case, for example "update.".
 	Name string
@@ -29,13 +29,13 @@ func (k Key) GoString() string { return "wire.Key{" + k.String() + "}" }
 // LogValue keeps the secret out of structured logs.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// Validate reports everything that is wrong with the key, without telling its secret.
+// Validate returns everything that is wrong with the key, without its secret.
 func (k Key) Validate() error {
 	var problems []error
 	if _, ok := dns.IsDomainName(k.Name); !ok || !dns.IsFqdn(k.Name) || k.Name != dns.CanonicalName(k.Name) {
 		problems = append(problems, fmt.Errorf("key name %q is not an absolute lower-case domain name", k.Name))
 	}
-	if hashOf(k.Algorithm) == nil {
+	if hmacHash(k.Algorithm) == nil {
 		problems = append(problems, fmt.Errorf("key algorithm %q is not hmac-sha224., hmac-sha256., hmac-sha384. or hmac-sha512. (with the dot)", k.Algorithm))
 	}
 	if secret, err := base64.StdEncoding.DecodeString(k.Secret); err != nil || len(secret) == 0 {

@@ -32,15 +32,15 @@ func TestErrorText(t *testing.T) {
 		"bad sig":      {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadSig}, "BADSIG: the server has another secret for the key", "BadSignature", false},
 		"bad time":     {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadTime}, "BADTIME: the server's clock differs from ours by more than five minutes", "BadTime", true},
 		"bad trunc":    {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadTrunc}, "the server refused the signature with TSIG error BADTRUNC", "BadSignature", false},
-		"unsigned":     {Error{Err: ErrUnsigned}, "the reply to a signed request carries no signature", "BadSignature", false},
-		"unsigned, no": {Error{Rcode: dns.RcodeRefused, Err: ErrUnsigned}, "answered REFUSED (the reply to a signed request carries no signature)", "Refused", false},
+		"unsigned":     {Error{Err: ErrUnsigned}, "the reply to a signed request is not signed", "BadSignature", false},
+		"unsigned, no": {Error{Rcode: dns.RcodeRefused, Err: ErrUnsigned}, "answered REFUSED (the reply to a signed request is not signed)", "Refused", false},
 		"time-out":     {Error{Err: os.ErrDeadlineExceeded}, "no answer in time", "Timeout", true},
 		"deadline":     {Error{Err: context.DeadlineExceeded}, "no answer in time", "Timeout", true},
 		"cancelled":    {Error{Err: context.Canceled}, "cancelled", "Unreachable", true},
 		"refused port": {Error{Err: os.NewSyscallError("read", syscall.ECONNREFUSED)}, "connection refused", "ConnectionRefused", true},
 		"no route":     {Error{Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}, "no route to the server", "Unreachable", true},
 		"hung up":      {Error{Err: io.EOF}, "the server closed the connection", "Unreachable", true},
-		"strange":      {Error{Err: fmt.Errorf("%w: odd", ErrReply)}, "the reply does not fit the request: odd", "BadReply", true},
+		"strange":      {Error{Err: fmt.Errorf("%w: odd", ErrReply)}, "the reply does not match the request: odd", "BadReply", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := tc.err

@@ -18,9 +18,9 @@ import (
 
 // Errors of signature checks. They are wrapped in an *Error.
 var (
-	// ErrUnsigned means that a signed request was answered without a signature.
-	ErrUnsigned = errors.New("the reply to a signed request carries no signature")
-	// ErrSignature means that the reply's signature does not fit the reply and our key.
+	// ErrUnsigned means that the reply to a signed request has no signature.
+	ErrUnsigned = errors.New("the reply to a signed request is not signed")
+	// ErrSignature means that the reply's signature does not match the reply and our key.
 	ErrSignature = errors.New("the reply's signature is not valid")
 	// ErrClock means that the reply was signed outside the permitted time window.
 	ErrClock = errors.New("the reply was signed too long ago or in the future: the clocks differ")
@@ -29,10 +29,10 @@ var (
 // fudge is the permitted difference of clocks in seconds (RFC 8945 section 10 recommends 300).
 const fudge = 300
 
-// maxUnsigned is how many messages of a transfer may follow each other without a signature (RFC 8945 section 5.3.1).
+// maxUnsigned is how many consecutive messages of a transfer may lack a signature (RFC 8945 section 5.3.1).
 const maxUnsigned = 99
 
-func hashOf(algorithm string) func() hash.Hash {
+func hmacHash(algorithm string) func() hash.Hash {
 	switch algorithm {
 	case dns.HmacSHA224:
 		return sha256.New224
@@ -46,8 +46,8 @@ func hashOf(algorithm string) func() hash.Hash {
 	return nil
 }
 
-// verifier checks the signatures of the replies to one signed request. For a transfer it is fed every message in turn.
-type verifier struct {
+// replyVerifier checks the signatures of the replies to one signed request, for a transfer those of every message in turn.
+type replyVerifier struct {
 	key Key
 	// mac is that of the request, later that of the last signed message.
 	mac []byte
@@ -58,16 +58,16 @@ type verifier struct {
 	later bool
 }
 
-func newVerifier(key Key, requestMAC string) (*verifier, error) {
+func newVerifier(key Key, requestMAC string) (*replyVerifier, error) {
 	mac, err := hex.DecodeString(requestMAC)
 	if err != nil {
 		return nil, fmt.Errorf("decoding the request's MAC: %w", err)
 	}
-	return &verifier{key: key, mac: mac}, nil
+	return &replyVerifier{key: key, mac: mac}, nil
 }
 
-// check verifies one reply given as it came (raw) and as it was parsed.
-func (v *verifier) check(raw []byte, m *dns.Msg, now time.Time) error {
+// verifyReply verifies one reply, given as it came (raw) and parsed.
+func (v *replyVerifier) verifyReply(raw []byte, m *dns.Msg, now time.Time) error {
 	tsig := m.IsTsig()
 	if tsig == nil {
 		if !v.later || v.count == maxUnsigned {
@@ -87,7 +87,7 @@ func (v *verifier) check(raw []byte, m *dns.Msg, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSignature, err)
 	}
-	sum, err := v.sum(raw, m, tsig)
+	sum, err := v.computeMAC(raw, m, tsig)
 	if err != nil {
 		return err
 	}
@@ -101,11 +101,11 @@ func (v *verifier) check(raw []byte, m *dns.Msg, now time.Time) error {
 	return nil
 }
 
-// complete tells whether the last message seen was signed, as the last one of a transfer must be.
-func (v *verifier) complete() bool { return v.later && v.count == 0 }
+// lastWasSigned reports whether the last message was signed, as the last one of a transfer must be.
+func (v *replyVerifier) lastWasSigned() bool { return v.later && v.count == 0 }
 
-// sum computes the MAC that the message must carry (RFC 8945 sections 4.3 and 5.3.1).
-func (v *verifier) sum(raw []byte, m *dns.Msg, tsig *dns.TSIG) ([]byte, error) {
+// computeMAC returns the MAC that the message must have (RFC 8945 sections 4.3 and 5.3.1).
+func (v *replyVerifier) computeMAC(raw []byte, m *dns.Msg, tsig *dns.TSIG) ([]byte, error) {
 	end, err := tsigOffset(raw)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (v *verifier) sum(raw []byte, m *dns.Msg, tsig *dns.TSIG) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the secret of key %s is not base64", v.key.Name)
 	}
-	newHash := hashOf(v.key.Algorithm)
+	newHash := hmacHash(v.key.Algorithm)
 	if newHash == nil {
 		return nil, fmt.Errorf("key %s: unknown algorithm %q", v.key.Name, v.key.Algorithm)
 	}
@@ -170,7 +170,7 @@ func tsigVariables(t *dns.TSIG) ([]byte, error) {
 	return append(b, other...), nil
 }
 
-// tsigOffset finds where the last resource record of a message begins.
+// tsigOffset returns where the last resource record of a message begins.
 func tsigOffset(raw []byte) (int, error) {
 	const header = 12
 	if len(raw) < header {
@@ -201,7 +201,7 @@ func tsigOffset(raw []byte) (int, error) {
 	return last, nil
 }
 
-// skipName returns the offset behind the domain name at off (RFC 1035 section 4.1.4).
+// skipName returns the offset after the domain name at off (RFC 1035 section 4.1.4).
 func skipName(raw []byte, off int) (int, error) {
 	for off < len(raw) {
 		switch l := int(raw[off]); {

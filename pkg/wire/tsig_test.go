@@ -48,7 +48,7 @@ func (s sparse) start(t *testing.T) netip.AddrPort {
 }
 
 func (s sparse) serve(nc net.Conn) error {
-	raw, err := readStream(nc)
+	raw, err := readMessage(nc)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s sparse) serve(nc net.Conn) error {
 			}
 			pending = nil
 		}
-		if err := writeStream(nc, out); err != nil {
+		if err := writeMessage(nc, out); err != nil {
 			return nil // The client has seen enough.
 		}
 	}
@@ -175,7 +175,7 @@ func TestReplyWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := v.check(raw, m, signed.Add(after)); !errors.Is(err, want) {
+		if err := v.verifyReply(raw, m, signed.Add(after)); !errors.Is(err, want) {
 			t.Errorf("after %s: %v", after, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestReplyWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := v.check(raw, m, signed); !errors.Is(err, ErrSignature) {
+		if err := v.verifyReply(raw, m, signed); !errors.Is(err, ErrSignature) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -218,7 +218,7 @@ func FuzzVerdict(f *testing.F) {
 			binary.BigEndian.PutUint16(raw, req.id)
 		}
 		_, _ = tsigOffset(raw)
-		if _, err := req.verdict(raw); err == nil {
+		if _, err := req.parseReply(raw); err == nil {
 			t.Fatalf("%x passed", raw)
 		}
 	})

@@ -8,15 +8,15 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Version asks a server for its version, the TXT record version.bind. of class CH. It is empty when the server does not
-// tell; the error is that of Query.
+// Version returns the version of a server, its TXT record version.bind. of class CH. It is empty if the server hides it; the
+// error is that of Query.
 func Version(ctx context.Context, server netip.AddrPort, opts ...Option) (string, error) {
 	m := &dns.Msg{
 		MsgHdr:   dns.MsgHdr{Opcode: dns.OpcodeQuery},
 		Question: []dns.Question{{Name: "version.bind.", Qtype: dns.TypeTXT, Qclass: dns.ClassCHAOS}},
 	}
 	m.SetEdns0(udpSize, false)
-	reply, err := ask(ctx, "query", server, m, opts)
+	reply, err := sendRepeatable(ctx, "query", server, m, opts)
 	if err != nil {
 		return "", err
 	}

@@ -8,19 +8,17 @@
 package named
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
@@ -66,10 +64,9 @@ type Server struct {
 	// Dir is its working directory: named.conf, zone files, named.log.
 	Dir string
 
+	*process
 	options Options
 	token   string
-	process *exec.Cmd
-	exited  chan struct{}
 }
 
 // NewKey makes a random HMAC-SHA256 key.
@@ -99,33 +96,12 @@ func StartFleet(t testing.TB, secondaries int, zones ...Zone) (*Server, []*Serve
 // Start runs a server and waits until it serves its zones. It is stopped when the test ends.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	path := find(t)
 	s := newServer(t, o)
 	if err := s.writeFiles(); err != nil {
 		t.Fatalf("writing the configuration of named: %v", err)
 	}
-	s.run(t, path)
-	t.Cleanup(func() {
-		s.Stop()
-		if t.Failed() {
-			t.Logf("log of named at %s:\n%s", s.Addr, tail(s.Log()))
-		}
-	})
+	s.start(t)
 	return s
-}
-
-func find(t testing.TB) string {
-	t.Helper()
-	for _, path := range []string{os.Getenv("NAMED"), "/usr/sbin/named"} {
-		if path != "" && exec.Command(path, "-v").Run() == nil {
-			return path
-		}
-	}
-	path, err := exec.LookPath("named")
-	if err != nil {
-		t.Fatal("this test needs BIND 9.18 or newer: `apt-get install bind9`, or set NAMED to the path of named")
-	}
-	return path
 }
 
 func newServer(t testing.TB, o Options) *Server {
@@ -152,85 +128,13 @@ func newServer(t testing.TB, o Options) *Server {
 			*addr = Reserve(t)
 		}
 	}
-	return &Server{
+	s := &Server{
 		Addr: o.Addr, Control: o.Control, ControlKey: NewKey("rndc-key."),
 		Update: o.Update, Transfer: o.Transfer,
 		Dir: t.TempDir(), options: o, token: rand.Text(),
 	}
-}
-
-func (s *Server) run(t testing.TB, path string) {
-	t.Helper()
-	release(t, s.Addr, s.Control)
-	var stderr bytes.Buffer
-	// One thread is enough, and tests share few cores.
-	s.process = exec.Command(path, "-f", "-4", "-n", "1", "-c", s.path("named.conf")) //nolint:gosec // a test's own file
-	s.process.Stderr = &stderr
-	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.process.Start(); err != nil {
-		t.Fatalf("starting named: %v", err)
-	}
-	process, exited := s.process, make(chan struct{})
-	s.exited = exited
-	go func() {
-		_ = process.Wait()
-		close(exited)
-	}()
-	if err := s.waitReady(); err != nil {
-		t.Fatalf("named at %s: %v\n%s\n%s", s.Addr, err, stderr.String(), tail(s.Log()))
-	}
-}
-
-// Stop ends the server and waits for its end. It may be called more than once.
-func (s *Server) Stop() { s.end(syscall.SIGTERM) }
-
-// Kill ends the server without giving it time to write anything.
-func (s *Server) Kill() { s.end(syscall.SIGKILL) }
-
-// Pause makes the server silent until Resume. It returns when all of its threads stand still.
-func (s *Server) Pause() {
-	_ = s.process.Process.Signal(syscall.SIGSTOP)
-	for range 1000 {
-		if s.stopped() {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-func (s *Server) stopped() bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.process.Process.Pid))
-	for _, path := range threads {
-		stat, err := os.ReadFile(path) //nolint:gosec // of our own child
-		if _, state, _ := strings.Cut(string(stat), ") "); err == nil && !strings.HasPrefix(state, "T") {
-			return false
-		}
-	}
-	return true
-}
-
-// Resume ends a Pause.
-func (s *Server) Resume() { _ = s.process.Process.Signal(syscall.SIGCONT) }
-
-// Restart starts a server that was stopped again: same directory, same addresses.
-func (s *Server) Restart(t testing.TB) {
-	t.Helper()
-	s.Stop()
-	s.run(t, find(t))
-}
-
-func (s *Server) end(sig syscall.Signal) {
-	if s.process == nil || s.process.Process == nil {
-		return
-	}
-	_ = s.process.Process.Signal(syscall.SIGCONT)
-	_ = s.process.Process.Signal(sig)
-	select {
-	case <-s.exited:
-	case <-time.After(10 * time.Second):
-		_ = s.process.Process.Kill()
-		<-s.exited
-	}
+	s.process = &process{dir: s.Dir, config: s.path("named.conf"), listens: []netip.AddrPort{s.Addr, s.Control}, waitReady: s.waitReady}
+	return s
 }
 
 // Rndc runs an rndc command on the server and returns what it printed.
@@ -243,18 +147,45 @@ func (s *Server) Rndc(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Log is what the server has logged so far.
-func (s *Server) Log() string {
-	b, err := os.ReadFile(s.path("named.log"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err.Error()
-	}
-	return string(b)
-}
-
 func (s *Server) path(name string) string { return filepath.Join(s.Dir, name) }
 
-func tail(log string) string {
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	return strings.Join(lines[max(0, len(lines)-40):], "\n")
+// waitReady waits until the server that answers is ours and serves every zone.
+func (s *Server) waitReady(deadline time.Time) error {
+	if err := s.waitFor(deadline, "it does not answer", s.isOurs); err != nil {
+		return err
+	}
+	if s.options.NoWait {
+		return nil
+	}
+	for _, z := range s.options.Zones {
+		err := s.waitFor(deadline, "it does not serve "+z.Name, func() bool { return s.serves(z.Name) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) isOurs() bool {
+	m := &dns.Msg{MsgHdr: dns.MsgHdr{Id: dns.Id()}}
+	m.Question = []dns.Question{{Name: "id.server.", Qtype: dns.TypeTXT, Qclass: dns.ClassCHAOS}}
+	reply, err := s.ask(m)
+	if err != nil || len(reply.Answer) == 0 {
+		return false
+	}
+	txt, ok := reply.Answer[0].(*dns.TXT)
+	return ok && len(txt.Txt) == 1 && txt.Txt[0] == s.token
+}
+
+func (s *Server) serves(zone string) bool {
+	m := new(dns.Msg)
+	m.SetQuestion(zone, dns.TypeSOA)
+	reply, err := s.ask(m)
+	return err == nil && reply.Rcode == dns.RcodeSuccess && reply.Authoritative && len(reply.Answer) == 1
+}
+
+func (s *Server) ask(m *dns.Msg) (*dns.Msg, error) {
+	c := dns.Client{Net: "tcp", Timeout: time.Second} // over UDP named limits the rate of such questions
+	reply, _, err := c.Exchange(m, s.Addr.String())
+	return reply, err
 }

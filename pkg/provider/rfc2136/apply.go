@@ -14,15 +14,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// Errors of Apply that ask the caller to read the zone and plan anew. Other errors are *wire.Error and concern the
+// Errors of Apply after which the caller has to read the zone and plan again. Other errors are *wire.Error and concern the
 // server or the key as a whole.
 var (
 	// ErrConflict means that the zone is not (or no longer) the one that was planned against.
 	ErrConflict = errors.New("the zone was changed by someone else since it was read")
-	// ErrUnknown means that a message was sent and its reply lost: the server may have applied it or not.
-	ErrUnknown = errors.New("the update was sent and no valid reply came: its outcome is not known")
-	// ErrSerial means that the wanted serial is not ahead of the present one (RFC 1982). Nothing was sent.
-	ErrSerial = errors.New("the wanted serial is not ahead of the present one")
+	// ErrUnknown means that a message was sent and its reply was lost: the server may have applied it or not.
+	ErrUnknown = errors.New("the update was sent, but no valid reply came: its outcome is unknown")
+	// ErrSerial means that the wanted serial is not ahead of the current one (RFC 1982). Nothing was sent.
+	ErrSerial = errors.New("the wanted serial is not ahead of the current one")
 )
 
 // Target is a zone on a primary server, and the key that may update it.
@@ -33,32 +33,32 @@ type Target struct {
 	Key  *wire.Key
 }
 
-// Result is how far Apply came, also when it returned an error.
+// Result is how far Apply got, also if it returned an error.
 type Result struct {
-	// SOA is the zone's after the last message that was answered NOERROR; the one given as have when there was none.
+	// SOA is the zone's after the last message that was answered NOERROR, or have if there was none.
 	SOA rrset.SOA
-	// Refused holds for every RRset that the server (or the encoding) refused the reason; the others were applied.
+	// Refused has the reason for every RRset that the server (or the encoding) refused; the others were applied.
 	Refused map[rrset.Key]error
 	// Sent counts messages.
 	Sent int
 }
 
-// Options of a Provider. Every zero value stands for the default.
+// Options of a Provider. Zero values mean the defaults.
 type Options struct {
 	// Timeout of one message. Default: 10 seconds.
 	Timeout time.Duration
-	// Connections is how many are used at the same time to one server with one key. Default: 4.
+	// Connections to one server with one key at a time. Default: 4.
 	Connections int
 }
 
-// Provider applies changes. It keeps connections open for some seconds. It is safe for concurrent use.
+// Provider applies changes. It keeps idle connections open for some seconds. It is safe for concurrent use.
 type Provider struct {
 	timeout time.Duration
-	limits  limits
-	pool    *pool
+	limits  messageLimits
+	pool    *connPool
 }
 
-// New makes a Provider.
+// New returns a Provider.
 func New(o Options) *Provider {
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
@@ -66,17 +66,17 @@ func New(o Options) *Provider {
 	if o.Connections <= 0 {
 		o.Connections = 4
 	}
-	return &Provider{timeout: o.Timeout, limits: defaultLimits, pool: newPool(o.Connections)}
+	return &Provider{timeout: o.Timeout, limits: defaultLimits, pool: newConnPool(o.Connections)}
 }
 
-// Close closes the kept connections.
-func (p *Provider) Close() { p.pool.close() }
+// Close closes the idle connections.
+func (p *Provider) Close() { p.pool.closeIdle() }
 
-// Apply brings the changes to the target whose SOA is have, in as few messages as fit, and leaves it with the SOA want.
-// Intermediate messages take the serials that follow have.Serial. When there are more of them than room before
-// want.Serial (Batches tells how much is needed when nothing is refused; a refused message may take a few more), they
-// run past it: Result.SOA says where they ended. With nothing to change it sets the SOA alone, unless that is the wanted
-// one already. When every RRset is refused the SOA stays, but for one step when the server failed (SERVFAIL) at several.
+// Apply applies the changes to the target whose SOA is have, in as few messages as possible, and leaves it with the SOA want.
+// Intermediate messages take the serials that follow have.Serial. If they need more serials than there are up to
+// want.Serial (Batches returns how many are needed if nothing is refused; a refused message may take a few more), they run
+// past it: Result.SOA is where they ended. Without changes it sets the SOA alone, unless that is want already. If every
+// RRset is refused the SOA stays, except for one step if the server failed (SERVFAIL) at several.
 func (p *Provider) Apply(ctx context.Context, t Target, changes plan.Changes, have, want rrset.SOA) (Result, error) {
 	if !changes.HasChanges() && have == want {
 		return Result{SOA: have}, nil
@@ -84,75 +84,75 @@ func (p *Provider) Apply(ctx context.Context, t Target, changes plan.Changes, ha
 	if !rrset.SerialLess(have.Serial, want.Serial) {
 		return Result{SOA: have}, fmt.Errorf("%w: %d after %d", ErrSerial, want.Serial, have.Serial)
 	}
-	units, refused := units(t.Zone, changes, p.limits)
+	units, refused := unitsOf(t.Zone, changes, p.limits)
 	if len(units) == 0 && len(refused) > 0 && !changes.SOA {
 		return Result{SOA: have, Refused: refused}, nil
 	}
-	conn, release, err := p.pool.get(ctx, t.Server, t.Key)
+	conn, release, err := p.pool.acquire(ctx, t.Server, t.Key)
 	if err != nil {
 		return Result{SOA: have, Refused: refused}, err
 	}
 	defer release()
-	a := &application{
+	a := &applyRun{
 		provider: p, conn: conn, target: t, want: want,
 		result: Result{SOA: have, Refused: refused},
 	}
-	err = a.run(ctx, batches(units, p.limits), changes.SOA)
+	err = a.sendAll(ctx, packBatches(units, p.limits), changes.SOA)
 	return a.result, err
 }
 
-// application is one Apply under way.
-type application struct {
+// applyRun is one Apply under way.
+type applyRun struct {
 	provider *Provider
 	conn     *wire.Conn
 	target   Target
 	want     rrset.SOA
 	result   Result
-	// probed is true once it is known that the server takes updates of the zone from us.
+	// probed is true once the server has accepted an update of the zone.
 	probed bool
 }
 
-func (a *application) run(ctx context.Context, queue [][]unit, soaChanged bool) error {
+func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged bool) error {
 	changed := soaChanged
 	for len(queue) > 0 {
 		batch := queue[0]
-		err := a.send(ctx, batch, a.serial(len(queue)))
+		err := a.sendBatch(ctx, batch, a.nextSerial(len(queue)))
 		switch {
 		case err == nil:
 			queue, changed = queue[1:], true
-		case len(batch) == 0 || !guilty(err):
+		case len(batch) == 0 || !mayBlameRRset(err):
 			return err
 		default:
-			if err := a.probe(ctx, batch, err); err != nil {
+			if err := a.probeZone(ctx, batch, err); err != nil {
 				return err
 			}
-			queue = a.isolate(queue, err)
+			queue = a.splitRefused(queue, err)
 		}
 	}
 	if changed && rrset.SerialLess(a.result.SOA.Serial, a.want.Serial) {
-		return a.send(ctx, nil, a.want.Serial) // What should have brought the last serial was refused.
+		return a.sendBatch(ctx, nil, a.want.Serial) // The message with the last serial was refused.
 	}
 	return nil
 }
 
-// isolate replaces the refused batch in front by its halves, or gives it up when it cannot be halved.
-func (a *application) isolate(queue [][]unit, err error) [][]unit {
+// splitRefused replaces the refused first batch by its halves, or drops it if it is a single unit.
+func (a *applyRun) splitRefused(queue [][]updateUnit, err error) [][]updateUnit {
 	batch := queue[0]
 	if len(batch) > 1 {
 		half := len(batch) / 2
-		return append([][]unit{batch[:half], batch[half:]}, queue[1:]...)
+		return append([][]updateUnit{batch[:half], batch[half:]}, queue[1:]...)
 	}
 	for _, k := range batch[0].keys {
-		a.result.Refused[k] = refusal(k, err)
+		a.result.Refused[k] = refusalError(k, err)
 	}
 	return queue[1:]
 }
 
-// probe finds out, once, whether the server refuses updates of the zone as such (unknown key, frozen zone, a secondary),
-// so that no guilty RRset is looked for where there is none. Setting the present SOA again tells: permitted or not, it
-// changes nothing. Not so after a SERVFAIL, where the question is whether the server can write at all; for a single unit
-// that is left open, or each attempt to apply it would cost a serial.
-func (a *application) probe(ctx context.Context, batch []unit, refusal error) error {
+// probeZone finds out, once, whether the server refuses all updates of the zone (unknown key, frozen zone, a secondary), in
+// which case no RRset is to blame. It sets the current SOA again, which changes nothing whether permitted or not. After a
+// SERVFAIL the question is whether the server can write at all, so that the probe must change something; for a single unit
+// there is no probe then, or each attempt to apply it would cost a serial.
+func (a *applyRun) probeZone(ctx context.Context, batch []updateUnit, refusal error) error {
 	var e *wire.Error
 	failed := errors.As(refusal, &e) && e.Rcode == dns.RcodeServerFailure
 	if a.probed || failed && len(batch) == 1 {
@@ -163,16 +163,16 @@ func (a *application) probe(ctx context.Context, batch []unit, refusal error) er
 		soa = a.want
 		soa.Serial = rrset.AddSerial(a.result.SOA.Serial, 1)
 	}
-	if err := a.exchange(ctx, nil, soa); err != nil {
+	if err := a.exchangeUpdate(ctx, nil, soa); err != nil {
 		return err
 	}
 	a.probed = true
 	return nil
 }
 
-// serial is what the next message sets, with so many messages left, itself included: the last one takes the wanted
-// serial, those before it follow the present one, so that room is left for the messages that a refusal may add.
-func (a *application) serial(left int) uint32 {
+// nextSerial returns the serial that the next of so many remaining messages sets: the last one takes the wanted serial, those
+// before it follow the current one, which leaves room for messages that a refusal may add.
+func (a *applyRun) nextSerial(left int) uint32 {
 	next := rrset.AddSerial(a.result.SOA.Serial, 1)
 	if left == 1 && rrset.SerialLess(next, a.want.Serial) {
 		return a.want.Serial
@@ -180,17 +180,17 @@ func (a *application) serial(left int) uint32 {
 	return next
 }
 
-func (a *application) send(ctx context.Context, batch []unit, serial uint32) error {
+func (a *applyRun) sendBatch(ctx context.Context, batch []updateUnit, serial uint32) error {
 	soa := a.want
 	soa.Serial = serial
-	return a.exchange(ctx, batch, soa)
+	return a.exchangeUpdate(ctx, batch, soa)
 }
 
-// exchange sends one message and, when the server said NOERROR, takes note of the zone's new SOA.
-func (a *application) exchange(ctx context.Context, batch []unit, soa rrset.SOA) error {
+// exchangeUpdate sends one message and records the zone's new SOA if the server answered NOERROR.
+func (a *applyRun) exchangeUpdate(ctx context.Context, batch []updateUnit, soa rrset.SOA) error {
 	ctx, cancel := context.WithTimeout(ctx, a.provider.timeout)
 	defer cancel()
-	reply, err := a.conn.Exchange(ctx, message(a.target.Zone, a.result.SOA, soa, batch))
+	reply, err := a.conn.Exchange(ctx, buildMessage(a.target.Zone, a.result.SOA, soa, batch))
 	var e *wire.Error
 	switch {
 	case errors.As(err, &e) && e.Sent:
@@ -205,19 +205,19 @@ func (a *application) exchange(ctx context.Context, batch []unit, soa rrset.SOA)
 		a.result.SOA = soa
 		return nil
 	case dns.RcodeNXRrset:
-		return fmt.Errorf("%w: it is not at serial %d any more", ErrConflict, a.result.SOA.Serial)
+		return fmt.Errorf("%w: it is no longer at serial %d", ErrConflict, a.result.SOA.Serial)
 	}
 	return &wire.Error{Op: "update", Server: a.target.Server.String(), Zone: a.target.Zone, Rcode: reply.Rcode}
 }
 
-// message makes one UPDATE: if the zone's SOA is have, replace it by soa and apply the units.
-func message(zone string, have, soa rrset.SOA, batch []unit) *dns.Msg {
+// buildMessage returns an UPDATE: if the zone's SOA is have, replace it by soa and apply the units.
+func buildMessage(zone string, have, soa rrset.SOA, batch []updateUnit) *dns.Msg {
 	m := new(dns.Msg)
 	m.SetUpdate(zone)
-	prerequisite := wire.ToSOA(zone, have)
+	prerequisite := rrset.ToSOA(zone, have)
 	prerequisite.Hdr.Ttl = 0 // RFC 2136 section 2.4.2
 	m.Answer = []dns.RR{prerequisite}
-	m.Ns = append(m.Ns, wire.ToSOA(zone, soa))
+	m.Ns = append(m.Ns, rrset.ToSOA(zone, soa))
 	for _, u := range batch {
 		m.Ns = append(m.Ns, u.first...)
 	}

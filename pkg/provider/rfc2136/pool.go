@@ -13,21 +13,21 @@ import (
 // keepIdle is how long an unused connection is kept. named closes it after 30 seconds.
 const keepIdle = 20 * time.Second
 
-// pool keeps connections, apart by server and key.
-type pool struct {
+// connPool keeps connections by server and key.
+type connPool struct {
 	size int
 
 	mu    sync.Mutex
-	peers map[peer]*line
+	peers map[poolKey]*peerConns
 }
 
-type peer struct {
+type poolKey struct {
 	server netip.AddrPort
 	key    wire.Key
 }
 
-// line holds the connections to one peer. pool.mu guards it.
-type line struct {
+// peerConns holds the connections to one peer. connPool.mu guards it.
+type peerConns struct {
 	users int
 	slots chan struct{}
 	idle  []*idleConn
@@ -38,62 +38,62 @@ type idleConn struct {
 	timer *time.Timer
 }
 
-func newPool(size int) *pool { return &pool{size: size, peers: map[peer]*line{}} }
+func newConnPool(size int) *connPool { return &connPool{size: size, peers: map[poolKey]*peerConns{}} }
 
-// get waits for its turn and gives a connection, to be handed back by calling release.
-func (p *pool) get(ctx context.Context, server netip.AddrPort, key *wire.Key) (conn *wire.Conn, release func(), err error) {
-	at := peer{server: server}
+// acquire waits for a free slot and returns a connection, to be handed back with release.
+func (p *connPool) acquire(ctx context.Context, server netip.AddrPort, key *wire.Key) (conn *wire.Conn, release func(), err error) {
+	at := poolKey{server: server}
 	if key != nil {
 		at.key = *key
 	}
-	l := p.enter(at)
+	l := p.joinPeer(at)
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
-		p.leave(at, l)
+		p.leavePeer(at, l)
 		return nil, nil, &wire.Error{Op: "update", Server: server.String(), Err: context.Cause(ctx)}
 	}
-	if conn = p.take(l); conn == nil {
+	if conn = p.takeIdle(l); conn == nil {
 		if conn, err = wire.Dial(ctx, server, key); err != nil {
 			<-l.slots
-			p.leave(at, l)
+			p.leavePeer(at, l)
 			return nil, nil, err
 		}
 	}
 	return conn, func() {
-		p.keep(at, l, conn)
+		p.putIdle(at, l, conn)
 		<-l.slots
-		p.leave(at, l)
+		p.leavePeer(at, l)
 	}, nil
 }
 
-func (p *pool) enter(at peer) *line {
+func (p *connPool) joinPeer(at poolKey) *peerConns {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.peers[at]
 	if l == nil {
-		l = &line{slots: make(chan struct{}, p.size)}
+		l = &peerConns{slots: make(chan struct{}, p.size)}
 		p.peers[at] = l
 	}
 	l.users++
 	return l
 }
 
-func (p *pool) leave(at peer, l *line) {
+func (p *connPool) leavePeer(at poolKey, l *peerConns) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.users--
-	p.tidy(at, l)
+	p.removeUnused(at, l)
 }
 
-// tidy forgets a peer that nobody uses. pool.mu is held.
-func (p *pool) tidy(at peer, l *line) {
+// removeUnused removes a peer that nobody uses. connPool.mu is held.
+func (p *connPool) removeUnused(at poolKey, l *peerConns) {
 	if l.users == 0 && len(l.idle) == 0 && p.peers[at] == l {
 		delete(p.peers, at)
 	}
 }
 
-func (p *pool) take(l *line) *wire.Conn {
+func (p *connPool) takeIdle(l *peerConns) *wire.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(l.idle) == 0 {
@@ -105,25 +105,25 @@ func (p *pool) take(l *line) *wire.Conn {
 	return c.Conn
 }
 
-func (p *pool) keep(at peer, l *line, conn *wire.Conn) {
+func (p *connPool) putIdle(at poolKey, l *peerConns, conn *wire.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &idleConn{Conn: conn}
-	c.timer = time.AfterFunc(keepIdle, func() { p.expire(at, l, c) })
+	c.timer = time.AfterFunc(keepIdle, func() { p.expireIdle(at, l, c) })
 	l.idle = append(l.idle, c)
 }
 
-func (p *pool) expire(at peer, l *line, c *idleConn) {
+func (p *connPool) expireIdle(at poolKey, l *peerConns, c *idleConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(l.idle, c); i >= 0 {
 		l.idle = slices.Delete(l.idle, i, i+1)
 		_ = c.Close()
-		p.tidy(at, l)
+		p.removeUnused(at, l)
 	}
 }
 
-func (p *pool) close() {
+func (p *connPool) closeIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at, l := range p.peers {
@@ -132,6 +132,6 @@ func (p *pool) close() {
 			_ = c.Close()
 		}
 		l.idle = nil
-		p.tidy(at, l)
+		p.removeUnused(at, l)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// guilty tells whether a reply may be due to what a single RRset of the message holds.
-func guilty(err error) bool {
+// mayBlameRRset reports whether a reply may be due to the data of a single RRset.
+func mayBlameRRset(err error) bool {
 	var e *wire.Error
 	if errors.Is(err, ErrUnknown) || errors.Is(err, ErrConflict) || !errors.As(err, &e) || e.TSIGError != 0 {
 		return false
@@ -24,21 +24,21 @@ func guilty(err error) bool {
 	return false
 }
 
-// refusal is the error for one RRset that the server refused while it takes others. A DNS reply gives no more reason
-// than its rcode; what usually is behind it is added, as the user has nothing else to go by.
-func refusal(k rrset.Key, err error) error {
+// refusalError returns the error for one RRset that the server refused while it accepted others. A DNS reply has no reason but
+// its rcode, so the usual cause is added.
+func refusalError(k rrset.Key, err error) error {
 	var e *wire.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	return fmt.Errorf("%s %s is not accepted by the server%s: %w", k.Name, dns.Type(k.Type), usualCause(k.Type, e.Rcode), err)
+	return fmt.Errorf("the server does not accept %s %s%s: %w", k.Name, dns.Type(k.Type), usualCause(k.Type, e.Rcode), err)
 }
 
 func usualCause(rrtype uint16, rcode int) string {
 	const (
 		noAddress = " (usual cause: %s in the zone has no address record)"
-		hostName  = " (usual causes: the name is no host name, as underscores are not permitted in those; or it is the last address of the zone's name server)"
-		tooMany   = " (usual cause: more than 100 records at one name and type, or more than 64 KiB)"
+		hostName  = " (usual causes: the name is not a valid host name, for example because of an underscore; or it is the last address of the zone's name server)"
+		tooMany   = " (usual cause: more than 100 records of one name and type, or more than 64 KiB)"
 	)
 	switch {
 	case rcode == dns.RcodeServerFailure:

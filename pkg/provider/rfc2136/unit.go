@@ -10,39 +10,39 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// unit is the least that is sent together: the change of one RRset, or of all RRsets of a name where a CNAME comes or
-// goes, because there neither order nor separation would do (BIND ignores a CNAME beside other data without a word).
-type unit struct {
+// updateUnit is what must be sent in one message: the change of one RRset, or of all RRsets of a name where a CNAME is added
+// or removed, because BIND silently ignores a CNAME beside other data.
+type updateUnit struct {
 	keys []rrset.Key
-	// first are deletions, then adds, then the deletions that must follow them (at the apex, whose last NS cannot be
+	// first are deletions, then come adds, then the deletions that must follow them (at the apex, whose last NS cannot be
 	// deleted).
 	first, adds, last []dns.RR
 	// bytes is the size of the records, uncompressed.
 	bytes int
-	rank  rank
+	rank  unitRank
 }
 
-// rank orders units over several messages: a name server or mail exchanger in the zone must have its address before it is
-// named, and a name server keep it until it is named no more, or BIND refuses the whole message.
-type rank int
+// unitRank orders units over several messages: a name server or mail exchanger in the zone must have its address before an NS
+// or MX names it, and a name server must keep it as long as an NS does, or BIND refuses the whole message.
+type unitRank int
 
 const (
-	addAddress rank = iota
+	addAddress unitRank = iota
 	addOther
 	nameAddress
 	deleteOther
 	deleteAddress
 )
 
-// limits of one message.
-type limits struct{ records, bytes int }
+// messageLimits of one message.
+type messageLimits struct{ records, bytes int }
 
-// BIND's throughput rises up to about 500 records a message; a message holds at most 64 KiB.
-var defaultLimits = limits{records: 1000, bytes: 48 << 10}
+// BIND's throughput rises up to about 500 records in a message; a message has at most 64 KiB.
+var defaultLimits = messageLimits{records: 1000, bytes: 48 << 10}
 
-// Batches is at least how many messages Apply needs for the changes when none is refused, hence how far ahead of the
-// present serial the one that it is given must be. It is 1 when everything fits into one message for sure; it is cheap
-// to ask for, and for large changes may be three times too high.
+// Batches returns an upper bound of the messages that Apply needs for the changes if none is refused, hence how far ahead of
+// the current serial the wanted one must be. It is 1 if everything certainly fits into one message; it is cheap, and for
+// large changes it may be three times too high.
 func Batches(changes plan.Changes) int {
 	var records, bytes int
 	count := func(sets []rrset.RRset, extra int) {
@@ -58,13 +58,13 @@ func Batches(changes plan.Changes) int {
 	count(changes.UpdateOld, 0)
 	count(changes.UpdateNew, 1)
 	for _, s := range changes.Delete {
-		if s.Type == dns.TypeNS { // perhaps one by one
+		if s.Type == dns.TypeNS { // Perhaps one by one.
 			count([]rrset.RRset{s}, 0)
 			continue
 		}
 		records, bytes = records+1, bytes+len(s.Name)+recordOverhead
 	}
-	// Two messages in a row hold more than one alone could.
+	// Two consecutive messages always hold more than the limit of one.
 	lim := defaultLimits
 	return 1 + 2*(records*lim.bytes+bytes*lim.records)/(lim.records*lim.bytes)
 }
@@ -73,12 +73,12 @@ func Batches(changes plan.Changes) int {
 // bytes, the root label, and sixteen for an address like "::".
 const recordOverhead = 27
 
-// units turns changes into units, in the order in which they are to be sent. RRsets that cannot be expressed as records
+// unitsOf returns the changes as units, in the order in which they are to be sent. RRsets that cannot be expressed as records
 // are returned as refused.
-func units(zone string, changes plan.Changes, lim limits) ([]unit, map[rrset.Key]error) {
+func unitsOf(zone string, changes plan.Changes, lim messageLimits) ([]updateUnit, map[rrset.Key]error) {
 	refused := map[rrset.Key]error{}
-	var all []unit
-	collect := func(u unit, err error) {
+	var all []updateUnit
+	collect := func(u updateUnit, err error) {
 		if err != nil {
 			refused[u.keys[0]] = err
 			return
@@ -86,40 +86,40 @@ func units(zone string, changes plan.Changes, lim limits) ([]unit, map[rrset.Key
 		all = append(all, u)
 	}
 	for _, s := range changes.Delete {
-		collect(deletion(zone, s))
+		collect(deletionUnit(zone, s))
 	}
 	for i, s := range changes.UpdateNew {
-		collect(replacement(zone, changes.UpdateOld[i], s))
+		collect(replacementUnit(zone, changes.UpdateOld[i], s))
 	}
 	for _, s := range changes.Create {
-		collect(creation(s))
+		collect(creationUnit(s))
 	}
-	all = tieAtCNAME(all)
-	slices.SortStableFunc(all, func(a, b unit) int {
+	all = joinAtCNAME(all)
+	slices.SortStableFunc(all, func(a, b updateUnit) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), a.keys[0].Compare(b.keys[0]))
 	})
-	var fitting []unit
+	var fitting []updateUnit
 	for _, u := range all {
-		fitting = append(fitting, u.split(lim)...)
+		fitting = append(fitting, u.splitToFit(lim)...)
 	}
 	return fitting, refused
 }
 
-func creation(s rrset.RRset) (unit, error) {
-	u := unit{keys: []rrset.Key{s.Key}, rank: addOther}
+func creationUnit(s rrset.RRset) (updateUnit, error) {
+	u := updateUnit{keys: []rrset.Key{s.Key}, rank: addOther}
 	switch s.Type {
 	case dns.TypeA, dns.TypeAAAA:
 		u.rank = addAddress
 	case dns.TypeNS, dns.TypeMX:
 		u.rank = nameAddress
 	}
-	adds, err := records(s, s.Rdata)
+	adds, err := toRecords(s, s.Rdata)
 	u.adds = adds
-	return u.measured(), err
+	return u.withSize(), err
 }
 
-func deletion(zone string, s rrset.RRset) (unit, error) {
-	u := unit{keys: []rrset.Key{s.Key}, rank: deleteOther}
+func deletionUnit(zone string, s rrset.RRset) (updateUnit, error) {
+	u := updateUnit{keys: []rrset.Key{s.Key}, rank: deleteOther}
 	switch s.Type {
 	case dns.TypeA, dns.TypeAAAA:
 		u.rank = deleteAddress
@@ -127,30 +127,30 @@ func deletion(zone string, s rrset.RRset) (unit, error) {
 		u.rank = nameAddress
 	}
 	if isApexNS(zone, s.Key) {
-		values, err := records(s, s.Rdata)
-		u.last = deletions(values)
-		return u.measured(), err
+		values, err := toRecords(s, s.Rdata)
+		u.last = toDeletions(values)
+		return u.withSize(), err
 	}
-	u.first = []dns.RR{wholeRRset(s.Key)}
-	return u.measured(), nil
+	u.first = []dns.RR{deleteRRset(s.Key)}
+	return u.withSize(), nil
 }
 
-// replacement sends only the values that differ, unless the TTL changes: then the whole RRset is replaced, because
-// what becomes of the TTL of values that are not mentioned is up to the server.
-func replacement(zone string, old, s rrset.RRset) (unit, error) {
-	u, err := creation(s)
+// replacementUnit sends only the values that differ, unless the TTL changes: then the whole RRset is replaced, because servers
+// differ in what happens to the TTL of the other values.
+func replacementUnit(zone string, old, s rrset.RRset) (updateUnit, error) {
+	u, err := creationUnit(s)
 	if err != nil {
 		return u, err
 	}
 	switch {
 	case old.TTL == s.TTL || isApexNS(zone, s.Key):
-		gone, err := records(old, without(old.Rdata, s.Rdata))
+		gone, err := toRecords(old, valuesNotIn(old.Rdata, s.Rdata))
 		if err != nil {
 			return u, err
 		}
-		u.first = deletions(gone)
+		u.first = toDeletions(gone)
 		if old.TTL == s.TTL {
-			if u.adds, err = records(s, without(s.Rdata, old.Rdata)); err != nil {
+			if u.adds, err = toRecords(s, valuesNotIn(s.Rdata, old.Rdata)); err != nil {
 				return u, err
 			}
 		}
@@ -158,14 +158,14 @@ func replacement(zone string, old, s rrset.RRset) (unit, error) {
 			u.first, u.last = nil, u.first
 		}
 	default:
-		u.first = []dns.RR{wholeRRset(s.Key)}
+		u.first = []dns.RR{deleteRRset(s.Key)}
 	}
-	return u.measured(), nil
+	return u.withSize(), nil
 }
 
-// tieAtCNAME joins the units of every name at which a CNAME and something else change.
-func tieAtCNAME(all []unit) []unit {
-	aliases := map[string]int{} // names with a changing CNAME → where their joined unit is, once there is one
+// joinAtCNAME merges the units of every name at which a CNAME and something else change.
+func joinAtCNAME(all []updateUnit) []updateUnit {
+	aliases := map[string]int{} // Index of the merged unit by name with a changing CNAME; -1 before there is one.
 	for _, u := range all {
 		if u.keys[0].Type == dns.TypeCNAME {
 			aliases[u.keys[0].Name] = -1
@@ -174,12 +174,12 @@ func tieAtCNAME(all []unit) []unit {
 	if len(aliases) == 0 {
 		return all
 	}
-	var out []unit
+	var out []updateUnit
 	for _, u := range all {
 		at, tied := aliases[u.keys[0].Name]
 		switch {
 		case tied && at >= 0:
-			out[at].join(u)
+			out[at].merge(u)
 			continue
 		case tied:
 			aliases[u.keys[0].Name] = len(out)
@@ -189,7 +189,7 @@ func tieAtCNAME(all []unit) []unit {
 	return out
 }
 
-func (u *unit) join(o unit) {
+func (u *updateUnit) merge(o updateUnit) {
 	u.keys = append(u.keys, o.keys...)
 	u.first = append(u.first, o.first...)
 	u.adds = append(u.adds, o.adds...)
@@ -200,9 +200,9 @@ func (u *unit) join(o unit) {
 	}
 }
 
-func (u unit) records() int { return len(u.first) + len(u.adds) + len(u.last) }
+func (u updateUnit) recordCount() int { return len(u.first) + len(u.adds) + len(u.last) }
 
-func (u unit) measured() unit {
+func (u updateUnit) withSize() updateUnit {
 	u.bytes = 0
 	for _, rrs := range [][]dns.RR{u.first, u.adds, u.last} {
 		for _, rr := range rrs {
@@ -212,44 +212,44 @@ func (u unit) measured() unit {
 	return u
 }
 
-// split cuts a unit that is too large for one message into several, deletions first.
-func (u unit) split(lim limits) []unit {
-	if u.records() <= lim.records && u.bytes <= lim.bytes {
-		return []unit{u}
+// splitToFit splits a unit that is too large for one message into several, deletions first.
+func (u updateUnit) splitToFit(lim messageLimits) []updateUnit {
+	if u.recordCount() <= lim.records && u.bytes <= lim.bytes {
+		return []updateUnit{u}
 	}
-	var out []unit
-	part := unit{keys: u.keys, rank: u.rank}
-	place := func(rr dns.RR, section func(*unit) *[]dns.RR) {
+	var out []updateUnit
+	part := updateUnit{keys: u.keys, rank: u.rank}
+	place := func(rr dns.RR, section func(*updateUnit) *[]dns.RR) {
 		size := dns.Len(rr)
-		if part.records() > 0 && (part.records() >= lim.records || part.bytes+size > lim.bytes) {
+		if part.recordCount() > 0 && (part.recordCount() >= lim.records || part.bytes+size > lim.bytes) {
 			out = append(out, part)
-			part = unit{keys: u.keys, rank: u.rank}
+			part = updateUnit{keys: u.keys, rank: u.rank}
 		}
 		*section(&part) = append(*section(&part), rr)
 		part.bytes += size
 	}
 	for _, rr := range u.first {
-		place(rr, func(p *unit) *[]dns.RR { return &p.first })
+		place(rr, func(p *updateUnit) *[]dns.RR { return &p.first })
 	}
 	for _, rr := range u.adds {
-		place(rr, func(p *unit) *[]dns.RR { return &p.adds })
+		place(rr, func(p *updateUnit) *[]dns.RR { return &p.adds })
 	}
 	for _, rr := range u.last {
-		place(rr, func(p *unit) *[]dns.RR { return &p.last })
+		place(rr, func(p *updateUnit) *[]dns.RR { return &p.last })
 	}
 	return append(out, part)
 }
 
-// batches fills messages with units. Without units there is one message: it carries the SOA alone.
-func batches(units []unit, lim limits) [][]unit {
-	var out [][]unit
+// packBatches distributes units to messages. Without units there is one message: it has the SOA alone.
+func packBatches(units []updateUnit, lim messageLimits) [][]updateUnit {
+	var out [][]updateUnit
 	from, records, bytes := 0, 0, 0
 	for i, u := range units {
-		if i > from && (records+u.records() > lim.records || bytes+u.bytes > lim.bytes) {
+		if i > from && (records+u.recordCount() > lim.records || bytes+u.bytes > lim.bytes) {
 			out = append(out, units[from:i])
 			from, records, bytes = i, 0, 0
 		}
-		records += u.records()
+		records += u.recordCount()
 		bytes += u.bytes
 	}
 	return append(out, units[from:])
@@ -257,11 +257,11 @@ func batches(units []unit, lim limits) [][]unit {
 
 func isApexNS(zone string, k rrset.Key) bool { return k.Type == dns.TypeNS && k.Name == zone }
 
-func without(values, others []string) []string {
+func valuesNotIn(values, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return slices.Contains(others, v) })
 }
 
-func records(s rrset.RRset, rdata []string) ([]dns.RR, error) {
+func toRecords(s rrset.RRset, rdata []string) ([]dns.RR, error) {
 	out := make([]dns.RR, 0, len(rdata))
 	for _, data := range rdata {
 		rr, err := rrset.ToRR(s.Key, s.TTL, data)
@@ -273,8 +273,8 @@ func records(s rrset.RRset, rdata []string) ([]dns.RR, error) {
 	return out, nil
 }
 
-// deletions makes "delete an RR from an RRset" of each record (RFC 2136 section 2.5.4).
-func deletions(rrs []dns.RR) []dns.RR {
+// toDeletions returns "delete an RR from an RRset" for each record (RFC 2136 section 2.5.4).
+func toDeletions(rrs []dns.RR) []dns.RR {
 	out := make([]dns.RR, 0, len(rrs))
 	for _, rr := range rrs {
 		c := dns.Copy(rr)
@@ -284,7 +284,7 @@ func deletions(rrs []dns.RR) []dns.RR {
 	return out
 }
 
-// wholeRRset is "delete an RRset" (RFC 2136 section 2.5.2).
-func wholeRRset(k rrset.Key) dns.RR {
+// deleteRRset returns "delete an RRset" (RFC 2136 section 2.5.2).
+func deleteRRset(k rrset.Key) dns.RR {
 	return &dns.ANY{Hdr: dns.RR_Header{Name: k.Name, Rrtype: k.Type, Class: dns.ClassANY}}
 }

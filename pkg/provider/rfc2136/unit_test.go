@@ -77,14 +77,14 @@ func TestMessage(t *testing.T) {
 		}, []string{"-- o.z. A", "+ n.z. 60 A 192.0.2.1", "+ z. 60 NS n.z.", "- z. NS o.z."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			units, refused := units("z.", tc.changes, defaultLimits)
+			units, refused := unitsOf("z.", tc.changes, defaultLimits)
 			if len(refused) > 0 {
 				t.Fatal(refused)
 			}
 			have := rrset.SOA{MName: "m.", RName: "r.", Serial: 7, TTL: 60}
 			want := have
 			want.Serial = 8
-			m := message("z.", have, want, units)
+			m := buildMessage("z.", have, want, units)
 			soa := "+ z. 60 SOA m. r. 8 0 0 0 0"
 			if diff := cmp.Diff(append([]string{soa}, tc.want...), lines(m)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -108,7 +108,7 @@ func TestUnits(t *testing.T) {
 		UpdateOld: append(rrs("z. 60 NS o.z."), rrset.RRset{}),
 		UpdateNew: append(rrs("z. 60 NS n.z."), rrset.RRset{Key: rrset.Key{Name: "bad.z.", Type: dns.TypeA}, Rdata: []string{"no address"}}),
 	}
-	units, refused := units("z.", changes, defaultLimits)
+	units, refused := unitsOf("z.", changes, defaultLimits)
 	var got []string
 	for _, u := range units {
 		var keys []string
@@ -153,12 +153,12 @@ func TestBatches(t *testing.T) {
 				c.UpdateOld, c.UpdateNew = append(c.UpdateOld, o), append(c.UpdateNew, s)
 			}
 		}
-		units, _ := units("z.", c, defaultLimits)
+		units, _ := unitsOf("z.", c, defaultLimits)
 		total := 0
-		all := batches(units, defaultLimits)
+		all := packBatches(units, defaultLimits)
 		for _, batch := range all {
 			total += len(batch)
-			m := message("z.", rrset.SOA{MName: "m.", RName: "r."}, rrset.SOA{MName: "m.", RName: "r."}, batch)
+			m := buildMessage("z.", rrset.SOA{MName: "m.", RName: "r."}, rrset.SOA{MName: "m.", RName: "r."}, batch)
 			if m.Len() > defaultLimits.bytes+200 || len(m.Ns) > defaultLimits.records+1 {
 				t.Fatalf("a message of %d bytes and %d records", m.Len(), len(m.Ns))
 			}
@@ -190,8 +190,8 @@ func TestSerials(t *testing.T) {
 		"the last round the corner": {4294967295, 5, 1, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := application{want: rrset.SOA{Serial: tc.want}, result: Result{SOA: rrset.SOA{Serial: tc.have}}}
-			if got := a.serial(tc.left); got != tc.next {
+			a := applyRun{want: rrset.SOA{Serial: tc.want}, result: Result{SOA: rrset.SOA{Serial: tc.have}}}
+			if got := a.nextSerial(tc.left); got != tc.next {
 				t.Errorf("%d, want %d", got, tc.next)
 			}
 		})

@@ -20,7 +20,7 @@ func (r *Rig) querySOA(ctx context.Context, server netip.AddrPort, apex string) 
 	}
 	if len(reply.Msg.Answer) == 1 {
 		if soa, ok := reply.Msg.Answer[0].(*dns.SOA); ok {
-			return wire.FromSOA(soa), nil
+			return rrset.FromSOA(soa), nil
 		}
 	}
 	return rrset.SOA{}, fmt.Errorf("%s answers %s for %s", server, dns.RcodeToString[reply.Msg.Rcode], apex)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/pkg/named/namedtest"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
 // Bare is a primary and two secondaries that run on this machine without Kubernetes, with the configuration of a pod: what

@@ -3,6 +3,7 @@ package syncstatus
 import (
 	"hash/maphash"
 	"iter"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,31 +19,30 @@ import (
 // Problem is why a declaration is not part of what its zone serves.
 type Problem struct{ Reason, Message string }
 
-// Declared is the desired side of one zone. It is immutable and safe for concurrent use.
+// Declared is the desired state of one zone. It is immutable and safe for concurrent use.
 type Declared struct {
 	zone    *v1beta1.DNSZone
-	desired *source.Zone // nil when the zone cannot be read
+	desired *source.Zone // nil if the zone cannot be read
 	problem *Problem
-	// pending holds the RRsets that the controller has yet to bring to what is declared, those that must go away among
-	// them, each with the objects for whose sake.
+	// pending holds the RRsets that the controller still has to update or delete, each with the objects that cause it.
 	pending pending
-	// objects are those that have to do with the zone.
+	// objects are those with a role in the zone.
 	objects snapshot.Map[source.ObjectKey, source.Object]
-	// compared is common to all Declareds of one Book.
-	compared *comparisons
+	// compared is shared by all Declareds of one Book.
+	compared *comparisonCache
 }
 
 type pending = snapshot.Map[rrset.Key, []source.ObjectKey]
 
 var seed = maphash.MakeSeed()
 
-func byObject(o source.ObjectKey) uint64 { return maphash.Comparable(seed, o) }
+func hashByObject(o source.ObjectKey) uint64 { return maphash.Comparable(seed, o) }
 
-func byName(k rrset.Key) uint64 { return snapshot.String(k.Name) }
+func hashByName(k rrset.Key) uint64 { return snapshot.String(k.Name) }
 
-// Declare prepares a zone from scratch. desired was built from the objects that are not being deleted; objects are all
-// that have to do with the zone, those being deleted included. With a problem nothing of the zone is served, and desired
-// may be nil.
+// Declare returns the desired state of a zone, made from scratch. desired was built from the objects that are not being
+// deleted; objects are all with a role in the zone, including those being deleted. With a problem nothing of the zone is
+// served, and desired may be nil.
 func Declare(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Object, problem *Problem) *Declared {
 	return NewBook().Update(zone, desired, problem, func(yield func(membership.Member) bool) {
 		for _, o := range objects {
@@ -57,8 +57,8 @@ func Declare(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Objec
 	})
 }
 
-// want gives the RRset that servers should hold at a key; it has no data when the key must not exist.
-func (d *Declared) want(k rrset.Key) rrset.RRset {
+// desiredAt returns the RRset that servers should hold at a key; it has no data if the key should not exist.
+func (d *Declared) desiredAt(k rrset.Key) rrset.RRset {
 	if d.desired != nil {
 		if s, ok := d.desired.Get(k); ok {
 			return s
@@ -72,38 +72,38 @@ func (d *Declared) isPending(k rrset.Key) bool {
 	return ok
 }
 
-// Object is an object of the zone as it was when this was declared; nil when it had nothing to do with the zone.
+// Object returns an object of the zone as it was at the time of this declaration; nil if it had no role in the zone.
 func (d *Declared) Object(key source.ObjectKey) source.Object {
 	o, _ := d.objects.Get(key)
 	return o
 }
 
-// ZoneName is the zone's canonical name, with the final dot.
+// ZoneName returns the zone's canonical name, with the final dot.
 func (d *Declared) ZoneName() string {
 	if d.desired != nil {
 		return d.desired.Name
 	}
-	return absolute(d.zone.Spec.ZoneName)
+	return absoluteName(d.zone.Spec.ZoneName)
 }
 
-// zonePending tells whether the controller has yet to bring the zone itself to its servers.
+// zonePending reports whether the controller still has to bring the zone itself to its servers.
 func (d *Declared) zonePending() bool {
-	return d.zone.DeletionTimestamp != nil || d.unseen() || meta.IsStatusConditionTrue(d.zone.Status.Conditions, status.Progressing)
+	return d.zone.DeletionTimestamp != nil || d.isUnobserved() || meta.IsStatusConditionTrue(d.zone.Status.Conditions, status.Progressing)
 }
 
-// unseen tells whether the controller has not finished a pass over the zone as its spec is now.
-func (d *Declared) unseen() bool { return d.zone.Status.ObservedGeneration < d.zone.Generation }
+// isUnobserved reports whether the controller has not finished a pass over the current spec of the zone.
+func (d *Declared) isUnobserved() bool { return d.zone.Status.ObservedGeneration < d.zone.Generation }
 
-// paused is what is to be said about a zone that is only watched.
-func (d *Declared) paused() string {
+// pausedRemark returns a remark about a zone that is only watched.
+func (d *Declared) pausedRemark() string {
 	if d.zone.Annotations[v1beta1.PausedAnnotation] != "true" {
 		return ""
 	}
 	return "the zone is paused by its annotation " + v1beta1.PausedAnnotation + ": nothing is changed on its servers"
 }
 
-// instance is how far the controller says the zone is configured on an instance.
-func (d *Declared) instance(namespace, name string) (v1beta1.ZoneInstance, bool) {
+// instanceStatus returns how far the zone is configured on an instance, from the zone's status.
+func (d *Declared) instanceStatus(namespace, name string) (v1beta1.ZoneInstance, bool) {
 	for _, i := range d.zone.Status.Bind9Instances {
 		if i.Namespace == namespace && i.Name == name {
 			return i, true
@@ -112,8 +112,8 @@ func (d *Declared) instance(namespace, name string) (v1beta1.ZoneInstance, bool)
 	return v1beta1.ZoneInstance{}, false
 }
 
-// ObjectsAt yields the objects whose SyncStatus depends on what servers hold at an owner name; some more than once. Those
-// that are not in step may, too, and are not among them.
+// ObjectsAt yields the objects whose SyncStatus depends on what servers hold at an owner name; some may be repeated. The
+// SyncStatus of objects that are out of sync may depend on it, too, without their being among them.
 func (d *Declared) ObjectsAt(name string) iter.Seq[source.ObjectKey] {
 	return func(yield func(source.ObjectKey) bool) {
 		if d.desired != nil {
@@ -144,12 +144,12 @@ func yieldOwners(s source.RRset, yield func(source.ObjectKey) bool) bool {
 	return true
 }
 
-// Touched yields the objects that may have another SyncStatus than by an earlier Declared of the zone, the servers'
-// answers being the same; some more than once. Those that are not in step may, too, and are not among them. All is true
-// when that is every object of the zone.
+// Touched yields the objects whose SyncStatus may differ from that by an earlier Declared of the zone with the same answers;
+// some may be repeated. That of objects that are out of sync may differ, too, without their being among them. all is true if
+// it is every object of the zone.
 func (d *Declared) Touched(old *Declared) (objects iter.Seq[source.ObjectKey], all bool) {
-	if old == nil || d.desired == nil || old.desired == nil || d.problem != old.problem || d.paused() != old.paused() ||
-		d.unseen() != old.unseen() {
+	if old == nil || d.desired == nil || old.desired == nil || d.problem != old.problem || d.pausedRemark() != old.pausedRemark() ||
+		d.isUnobserved() != old.isUnobserved() {
 		return nil, true
 	}
 	return func(yield func(source.ObjectKey) bool) {
@@ -170,20 +170,20 @@ func (d *Declared) Touched(old *Declared) (objects iter.Seq[source.ObjectKey], a
 	}, false
 }
 
-// changedNames yields the owner names at which something else is declared, or pending; some more than once.
+// changedNames yields the owner names at which declared or pending RRsets differ; some may be repeated.
 func (d *Declared) changedNames(old *Declared) iter.Seq[string] {
-	return declaredNames(d.desired, old.desired, d.pending, old.pending)
+	return changedDeclarations(d.desired, old.desired, d.pending, old.pending)
 }
 
-// declaredNames is changedNames for a zone's parts: what is declared in it and what is pending, now and before.
-func declaredNames(desired, before *source.Zone, waits, waited pending) iter.Seq[string] {
+// changedDeclarations is changedNames by what is declared and pending, now and before.
+func changedDeclarations(desired, before *source.Zone, waits, waited pending) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name := range desired.ChangedNames(before) {
 			if !yield(name) {
 				return
 			}
 		}
-		for k := range snapshot.Diff(waits, waited, sameObjects) {
+		for k := range snapshot.Diff(waits, waited, slices.Equal) {
 			if !yield(k.Name) {
 				return
 			}
@@ -191,6 +191,6 @@ func declaredNames(desired, before *source.Zone, waits, waited pending) iter.Seq
 	}
 }
 
-func absolute(name string) string {
+func absoluteName(name string) string {
 	return strings.ToLower(strings.TrimSuffix(name, ".")) + "."
 }

@@ -5,8 +5,8 @@ import "github.com/miekg/dns"
 // typeSigning is BIND's private type for the state of signing (its manual, "sig-signing-type").
 const typeSigning = 65534
 
-// Maintained tells whether each server keeps RRsets of a type itself: the SOA, and what signing a zone puts into it. They
-// are neither declared nor anybody's foreign data, and they may differ from server to server.
+// Maintained reports whether servers maintain RRsets of a type themselves: the SOA, and what signing adds to a zone. These
+// are neither declared nor foreign data, and they may differ from server to server.
 func Maintained(rrtype uint16) bool {
 	switch rrtype {
 	case dns.TypeSOA, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNSEC3PARAM, dns.TypeDNSKEY, dns.TypeCDS,

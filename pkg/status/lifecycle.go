@@ -10,40 +10,40 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// Default times that a phase may last before a person is called.
+// Default deadlines after which an object without progress has failed.
 const (
-	// InstanceTimeout is for an instance or a cluster that does not come nearer to being ready.
+	// InstanceTimeout is for an instance or a cluster that makes no progress towards being ready.
 	InstanceTimeout = 15 * time.Minute
-	// KeyTimeout is for one that waits for a Secret.
+	// KeyTimeout is for an instance that waits for a Secret.
 	KeyTimeout = 5 * time.Minute
-	// ZoneTimeout is for a zone that an instance of its does not serve.
+	// ZoneTimeout is for a zone that one of its instances does not serve.
 	ZoneTimeout = 30 * time.Minute
 )
 
-// failure is what a person has to act on.
-type failure struct {
+// terminalFailure is a failure that needs a person, if terminal is true.
+type terminalFailure struct {
 	terminal bool
 	verdict  Verdict
 }
 
-// outcome is what a pass found, summed up.
-type outcome struct {
+// lifecycleFacts is the summary of a pass.
+type lifecycleFacts struct {
 	ready      Verdict
-	failure    failure
+	failure    terminalFailure
 	generation int64
-	// progress tells that more is ready than before.
+	// progress is true if more is ready than before.
 	progress bool
 	timeout  time.Duration
 }
 
-// finish writes Ready, last of all, and derives the phase from it. What is not ready and makes no progress for too long
-// has failed, until it is ready or its specification changes.
-func finish(prev v1beta1.LifecycleStatus, conditions *[]metav1.Condition, o outcome, now time.Time) v1beta1.LifecycleStatus {
+// finishLifecycle sets Ready and derives the phase from it. An object that is not ready and makes no progress for too long has
+// failed, until it is ready or its specification changes.
+func finishLifecycle(prev v1beta1.LifecycleStatus, conditions *[]metav1.Condition, o lifecycleFacts, now time.Time) v1beta1.LifecycleStatus {
 	next := v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating}
-	since := waitingSince(prev, meta.FindStatusCondition(*conditions, Ready), o, now)
+	since := phaseSince(prev, meta.FindStatusCondition(*conditions, Ready), o, now)
 	if !o.failure.terminal && !o.ready.Holds() && o.ready.Reason != NoChildren && now.Sub(since.Time) >= o.timeout {
 		o.ready = No(ProgressDeadlineExceeded, fmt.Sprintf("%s after %s", o.ready.Message, o.timeout))
-		o.failure = failure{true, o.ready}
+		o.failure = terminalFailure{true, o.ready}
 	}
 	Set(conditions, Ready, o.ready, o.generation, now)
 	switch {
@@ -56,35 +56,34 @@ func finish(prev v1beta1.LifecycleStatus, conditions *[]metav1.Condition, o outc
 	return next
 }
 
-// waitingSince is since when the object is ready, or since when it has made no progress towards it. In a status of before
-// that was noted, the condition's time stands for it.
-func waitingSince(prev v1beta1.LifecycleStatus, ready *metav1.Condition, o outcome, now time.Time) *metav1.Time {
+// phaseSince returns since when the object is ready, or has made no progress towards it. A status from before this was
+// recorded has the condition's transition time instead.
+func phaseSince(prev v1beta1.LifecycleStatus, ready *metav1.Condition, o lifecycleFacts, now time.Time) *metav1.Time {
 	switch {
 	case ready == nil, o.ready.Holds() != (ready.Status == metav1.ConditionTrue):
-		return moment(now)
+		return wholeSeconds(now)
 	case !o.ready.Holds() && (o.progress || ready.ObservedGeneration != o.generation || ready.Reason == NoChildren && o.ready.Reason != NoChildren):
-		return moment(now)
+		return wholeSeconds(now)
 	case prev.PhaseSince == nil:
 		return &ready.LastTransitionTime
 	}
 	return prev.PhaseSince
 }
 
-func moment(now time.Time) *metav1.Time {
+func wholeSeconds(now time.Time) *metav1.Time {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	return &at
 }
 
-// Deleting is the phase of an object that is on its way out, with its parts.
+// Deleting returns the lifecycle of an object that is being deleted.
 func Deleting(prev v1beta1.LifecycleStatus, now time.Time) v1beta1.LifecycleStatus {
 	if prev.Phase == v1beta1.PhaseDeleting {
 		return prev
 	}
-	return v1beta1.LifecycleStatus{Phase: v1beta1.PhaseDeleting, PhaseSince: moment(now)}
+	return v1beta1.LifecycleStatus{Phase: v1beta1.PhaseDeleting, PhaseSince: wholeSeconds(now)}
 }
 
-// UntilDeadline is how long an object that is not ready may still stay so before it counts as failed; 0 when it is ready
-// or has failed.
+// UntilDeadline returns how much longer an object may be not ready before it has failed; 0 if it is ready or has failed.
 func UntilDeadline(life v1beta1.LifecycleStatus, conditions []metav1.Condition, timeout time.Duration, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(conditions, Ready)
 	if life.Phase != v1beta1.PhaseCreating || life.PhaseSince == nil || ready == nil || ready.Reason == NoChildren {

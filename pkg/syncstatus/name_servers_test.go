@@ -53,27 +53,27 @@ func TestNameServers(t *testing.T) {
 			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("ns1.example.com.", dns.TypeA, "192.0.2.53")), nil},
 			[]sync.NameServer{{
 				Name: "ns1.example.com.", Addresses: []string{"192.0.2.53"}, LeadsTo: sync.TargetUnknown,
-				Message: "no address is that of a pod or Service of this zone: it may be a load balancer's or another server's",
+				Message: "no address belongs to a pod or Service of this zone: they may belong to a load balancer or another server",
 			}},
 		},
 		"outside the zone": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.org.")), nil},
 			[]sync.NameServer{{
-				Name: "ns1.example.org.", LeadsTo: sync.TargetUnknown, Message: "the name is outside the zone: where it leads is not known here",
+				Name: "ns1.example.org.", LeadsTo: sync.TargetUnknown, Message: "the name is outside the zone: its addresses are not known here",
 			}},
 		},
 		"no address": {
 			[2]*observe.Mirror{mirror(ns("ns1.example.com."), set("other.example.com.", dns.TypeA, "10.96.0.1")), nil},
 			[]sync.NameServer{{
-				Name: "ns1.example.com.", LeadsTo: sync.TargetNowhere, Message: "the name is inside the zone and has no address: nobody can follow it",
+				Name: "ns1.example.com.", LeadsTo: sync.TargetNowhere, Message: "the name is inside the zone and has no address: resolvers cannot reach it",
 			}},
 		},
 		"below a delegation, and under a wildcard": {
 			[2]*observe.Mirror{mirror(ns("a.team.example.com.", "deep.wild.example.com."),
 				set("team.example.com.", dns.TypeNS, "ns.team.example.org."), set("*.wild.example.com.", dns.TypeA, "10.96.0.1")), nil},
 			[]sync.NameServer{
-				{Name: "a.team.example.com.", LeadsTo: sync.TargetUnknown, Message: "the zone itself does not tell the addresses: a delegation or a wildcard stands over the name"},
-				{Name: "deep.wild.example.com.", LeadsTo: sync.TargetUnknown, Message: "the zone itself does not tell the addresses: a delegation or a wildcard stands over the name"},
+				{Name: "a.team.example.com.", LeadsTo: sync.TargetUnknown, Message: "the zone itself does not have the addresses: the name is below a delegation or matches a wildcard"},
+				{Name: "deep.wild.example.com.", LeadsTo: sync.TargetUnknown, Message: "the zone itself does not have the addresses: the name is below a delegation or matches a wildcard"},
 			},
 		},
 		"the servers disagree": {
@@ -89,7 +89,7 @@ func TestNameServers(t *testing.T) {
 				},
 				{
 					Name: "rogue.example.net.", LeadsTo: sync.TargetUnknown, MissingOn: []string{"primary-0-0"},
-					Message: "the name is outside the zone: where it leads is not known here; not published by primary-0-0",
+					Message: "the name is outside the zone: its addresses are not known here; not published by primary-0-0",
 				},
 			},
 		},

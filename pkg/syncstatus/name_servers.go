@@ -13,11 +13,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// maxNameServers bounds the name servers that are shown.
+// maxNameServers bounds the name servers in a SyncStatus.
 const maxNameServers = 20
 
-// nameServers sets the names that the servers publish in the zone's NS records against the servers themselves. It tells
-// what the zone's content and the addresses of pods and Services show, and of the rest that it is not known.
+// nameServers compares the names that the servers publish in the zone's NS records with the servers themselves, as far as that
+// follows from the zone's content and the addresses of pods and Services.
 func (j *Judgement) nameServers() []sync.NameServer {
 	if j.zone.DeletionTimestamp != nil {
 		return nil
@@ -25,7 +25,7 @@ func (j *Judgement) nameServers() []sync.NameServer {
 	var names []string
 	for _, e := range j.servers {
 		if e.mirror != nil {
-			names = append(names, j.published(e.mirror)...)
+			names = append(names, j.publishedNames(e.mirror)...)
 		}
 	}
 	slices.Sort(names)
@@ -37,8 +37,8 @@ func (j *Judgement) nameServers() []sync.NameServer {
 	return all
 }
 
-// published are the names in the zone's NS records on one server.
-func (j *Judgement) published(m *observe.Mirror) []string {
+// publishedNames returns the names in the zone's NS records on one server.
+func (j *Judgement) publishedNames(m *observe.Mirror) []string {
 	s, _ := m.Get(rrset.Key{Name: j.ZoneName(), Type: dns.TypeNS})
 	return s.Rdata
 }
@@ -50,7 +50,7 @@ func (j *Judgement) nameServer(name string) sync.NameServer {
 		if e.mirror == nil {
 			continue
 		}
-		if !slices.Contains(j.published(e.mirror), name) {
+		if !slices.Contains(j.publishedNames(e.mirror), name) {
 			n.MissingOn = append(n.MissingOn, e.row.Pod)
 			continue
 		}
@@ -58,7 +58,7 @@ func (j *Judgement) nameServer(name string) sync.NameServer {
 			s, _ := e.mirror.Get(rrset.Key{Name: name, Type: t})
 			n.Addresses = append(n.Addresses, s.Rdata...)
 		}
-		beyond = beyond && j.beyond(e.mirror, name)
+		beyond = beyond && j.isAnsweredElsewhere(e.mirror, name)
 	}
 	slices.Sort(n.Addresses)
 	n.Addresses = slices.Compact(n.Addresses)
@@ -67,13 +67,13 @@ func (j *Judgement) nameServer(name string) sync.NameServer {
 	case len(n.Instances) > 0:
 		n.LeadsTo = sync.TargetServer
 	case !rrset.IsSubdomain(name, j.ZoneName()):
-		n.Message = "the name is outside the zone: where it leads is not known here"
+		n.Message = "the name is outside the zone: its addresses are not known here"
 	case len(n.Addresses) > 0:
-		n.Message = "no address is that of a pod or Service of this zone: it may be a load balancer's or another server's"
+		n.Message = "no address belongs to a pod or Service of this zone: they may belong to a load balancer or another server"
 	case beyond:
-		n.Message = "the zone itself does not tell the addresses: a delegation or a wildcard stands over the name"
+		n.Message = "the zone itself does not have the addresses: the name is below a delegation or matches a wildcard"
 	default:
-		n.LeadsTo, n.Message = sync.TargetNowhere, "the name is inside the zone and has no address: nobody can follow it"
+		n.LeadsTo, n.Message = sync.TargetNowhere, "the name is inside the zone and has no address: resolvers cannot reach it"
 	}
 	if len(n.MissingOn) > 0 {
 		n.Message = strings.TrimPrefix(fmt.Sprintf("%s; not published by %s", n.Message, strings.Join(n.MissingOn, ", ")), "; ")
@@ -81,15 +81,15 @@ func (j *Judgement) nameServer(name string) sync.NameServer {
 	return n
 }
 
-// beyond tells whether what a name inside the zone has is not for the zone's content at that very name to tell: another zone
-// is delegated above it, or a wildcard may answer for it (RFC 4592).
-func (j *Judgement) beyond(m *observe.Mirror, name string) bool {
-	for above, more := name, true; more && above != j.ZoneName(); above, more = parent(above) {
+// isAnsweredElsewhere reports whether the answer at a name inside the zone does not follow from the content at that name: it is
+// below a delegation, or a wildcard may answer for it (RFC 4592).
+func (j *Judgement) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
+	for above := name; above != "" && above != j.ZoneName(); above = rrset.Parent(above) {
 		if _, delegated := m.Get(rrset.Key{Name: above, Type: dns.TypeNS}); delegated {
 			return true
 		}
 	}
-	for above, more := parent(name); more && rrset.IsSubdomain(above, j.ZoneName()); above, more = parent(above) {
+	for above := rrset.Parent(name); above != "" && rrset.IsSubdomain(above, j.ZoneName()); above = rrset.Parent(above) {
 		for range m.At("*." + above) {
 			return true
 		}
@@ -97,12 +97,7 @@ func (j *Judgement) beyond(m *observe.Mirror, name string) bool {
 	return false
 }
 
-func parent(name string) (above string, ok bool) {
-	next, end := dns.NextLabel(name, 0)
-	return name[next:], !end
-}
-
-// instancesAt are the instances of the zone that have any of the addresses, by a pod or by their Service.
+// instancesAt returns the instances of the zone that have any of the addresses, of a pod or of their Service.
 func (j *Judgement) instancesAt(addresses []string) []string {
 	var at []string
 	for _, e := range j.servers {
@@ -110,14 +105,14 @@ func (j *Judgement) instancesAt(addresses []string) []string {
 		if e.row.Namespace != "" {
 			name = e.row.Namespace + "/" + name
 		}
-		if !slices.Contains(at, name) && slices.ContainsFunc(addresses, e.has) {
+		if !slices.Contains(at, name) && slices.ContainsFunc(addresses, e.hasAddress) {
 			at = append(at, name)
 		}
 	}
 	return at
 }
 
-func (e *server) has(address string) bool {
+func (e *serverAnswer) hasAddress(address string) bool {
 	a, err := netip.ParseAddr(address)
 	return err == nil && (a == e.service || a == e.id.addr.Addr())
 }

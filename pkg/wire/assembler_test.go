@@ -93,7 +93,7 @@ func TestAssembler(t *testing.T) {
 				if a.complete {
 					t.Fatalf("complete before message %d", i)
 				}
-				if err = a.add(m); err != nil {
+				if err = a.addMessage(m); err != nil {
 					break
 				}
 			}
@@ -127,7 +127,7 @@ func TestAssemblerRcodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := new(dns.Msg)
 			m.Rcode = tc.rcode
-			err := newAssembler(transferRequest("example.test.", tc.from)).add(m)
+			err := newAssembler(transferRequest("example.test.", tc.from)).addMessage(m)
 			var e *Error
 			if errors.Is(err, errNeedFull) != tc.full || errors.As(err, &e) == tc.full {
 				t.Errorf("error %v", err)
@@ -151,7 +151,7 @@ func FuzzAssembler(f *testing.F) {
 			if c < 'a' {
 				text = fmt.Sprintf("S%d", c%8)
 			}
-			if a.add(parse(t, text)[0]) != nil || a.complete {
+			if a.addMessage(parse(t, text)[0]) != nil || a.complete {
 				break
 			}
 		}

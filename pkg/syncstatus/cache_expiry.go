@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// Kept is for how long a resolver keeps what a server with this content answers at a name and type: data for its TTL, an
-// alias for that of the alias, the news that there is nothing for the negative TTL (RFC 2308 section 5), or what a wildcard
-// or a delegation says in its place. Where the content alone does not tell which of them it is, the longest counts.
+// Kept returns how long a resolver caches what a server with this content answers at a name and type: data for its TTL, an
+// alias for that of the alias, a negative answer for the negative TTL (RFC 2308 section 5), or the answer of a wildcard or a
+// delegation. If the content alone does not determine which of them it is, the longest counts.
 func Kept(m *observe.Mirror, k rrset.Key) time.Duration {
 	if s, ok := m.Get(k); ok {
 		return seconds(s.TTL)
@@ -22,7 +22,7 @@ func Kept(m *observe.Mirror, k rrset.Key) time.Duration {
 	kept, exists := min(m.SOA.Minimum, m.SOA.TTL), false
 	for s := range m.At(k.Name) {
 		exists = true
-		if k.Type == dns.TypeCNAME { // An alias is the answer to questions for all types.
+		if k.Type == dns.TypeCNAME { // An alias answers queries for all types.
 			kept = max(kept, s.TTL)
 		}
 	}
@@ -31,15 +31,15 @@ func Kept(m *observe.Mirror, k rrset.Key) time.Duration {
 			kept = max(kept, cut.TTL)
 		}
 		if !exists {
-			kept = max(kept, wildcard(m, rrset.Parent(name), k.Type))
+			kept = max(kept, wildcardTTL(m, rrset.Parent(name), k.Type))
 			exists = hasName(m, rrset.Parent(name)) // The closest encloser: no wildcard further up counts (RFC 4592 section 2.2.1).
 		}
 	}
 	return seconds(kept)
 }
 
-// wildcard is the longest TTL of what the wildcard below a name answers to questions for a type; 0 when there is none.
-func wildcard(m *observe.Mirror, above string, rrtype uint16) uint32 {
+// wildcardTTL returns the longest TTL of what the wildcard below a name answers to queries for a type; 0 if there is none.
+func wildcardTTL(m *observe.Mirror, above string, rrtype uint16) uint32 {
 	var ttl uint32
 	for s := range m.At("*." + above) {
 		if s.Type == rrtype || s.Type == dns.TypeCNAME || rrtype == dns.TypeCNAME {
@@ -58,19 +58,19 @@ func hasName(m *observe.Mirror, name string) bool {
 
 func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }
 
-// cachesExpireAt is when resolvers must have dropped what servers answered before they came in step: what was seen of them
-// earlier, and, for a server whose answer is not as declared, what it has now. Zero when neither is known.
-func (p part) cachesExpireAt() time.Time {
+// cachesExpireAt returns when resolvers must have dropped what servers answered before they were in sync: what they were seen
+// to answer earlier and, for a server that is not in sync, what it answers now. It is zero if neither is known.
+func (p zonePart) cachesExpireAt() time.Time {
 	var until time.Time
 	for _, e := range p.servers {
 		for _, k := range p.keys {
-			if at := p.past.caches(e.id.addr, k); at.After(until) {
+			if at := p.past.cachedUntil(e.id.addr, k); at.After(until) {
 				until = at
 			}
 			if e.mirror == nil {
 				continue
 			}
-			if have, _ := e.mirror.Get(k); same(p.want(k), have) {
+			if have, _ := e.mirror.Get(k); sameData(p.desiredAt(k), have) {
 				continue
 			}
 			if at := p.at.Add(Kept(e.mirror, k)); at.After(until) {

@@ -14,27 +14,28 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Book keeps the desired side of one zone up to date: Update is what Declare would give, at the cost of what changed. It is
-// not safe for concurrent use; the Declareds that it gives are.
+// Book maintains the desired state of one zone: Update returns what Declare would, at the cost of what changed. It is not
+// safe for concurrent use; the Declareds that it returns are.
 type Book struct {
 	declared *Declared
 	// keys are the pending RRsets of each object that has any.
 	keys map[source.ObjectKey][]rrset.Key
 }
 
-// NewBook makes the book of a zone of which nothing is known. A zone that is given another name needs another book.
+// NewBook returns an empty Book. A zone whose name changes needs another one.
 func NewBook() *Book {
 	return &Book{
 		declared: &Declared{
-			pending: snapshot.New[rrset.Key, []source.ObjectKey](byName), objects: snapshot.New[source.ObjectKey, source.Object](byObject),
-			compared: &comparisons{},
+			pending: snapshot.New[rrset.Key, []source.ObjectKey](hashByName), objects: snapshot.New[source.ObjectKey, source.Object](hashByObject),
+			compared: &comparisonCache{},
 		},
 		keys: map[source.ObjectKey][]rrset.Key{},
 	}
 }
 
-// Update takes the zone as it is now; desired and problem are as in Declare. changed yields the objects that were not the
-// same at the last Update: they themselves, their roles, or what became of their declarations (source.Zone.ChangedObjects).
+// Update returns the desired state of the zone as it is now; desired and problem are as in Declare. changed yields the objects
+// that have changed since the last Update: themselves, their roles, or the outcome of their declarations
+// (source.Zone.ChangedObjects).
 func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Problem, changed iter.Seq[membership.Member]) *Declared {
 	last := b.declared
 	d := &Declared{zone: zone, desired: desired, problem: problem, pending: last.pending, compared: last.compared}
@@ -44,7 +45,7 @@ func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Prob
 	case problem != nil && last.problem != nil && *problem == *last.problem:
 		d.problem = last.problem
 	}
-	edit, objects := edit{last.pending.Edit()}, last.objects.Edit()
+	edit, objects := pendingEdit{last.pending.Edit()}, last.objects.Edit()
 	for m := range changed {
 		if m.Object != nil && m.Role != membership.NoRole {
 			objects.Put(m.Key, m.Object)
@@ -55,8 +56,8 @@ func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Prob
 		if slices.Equal(b.keys[m.Key], keys) {
 			continue
 		}
-		edit.remove(m.Key, b.keys[m.Key])
-		edit.add(m.Key, keys)
+		edit.removeObject(m.Key, b.keys[m.Key])
+		edit.addObject(m.Key, keys)
 		if delete(b.keys, m.Key); len(keys) > 0 {
 			b.keys[m.Key] = keys
 		}
@@ -66,12 +67,12 @@ func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Prob
 	return d
 }
 
-// edit is the pending RRsets in the making. Lists of objects are sorted, and never changed once they are in.
-type edit struct {
+// pendingEdit is a map of pending RRsets under construction. Its lists of objects are sorted and immutable.
+type pendingEdit struct {
 	*snapshot.Edit[rrset.Key, []source.ObjectKey]
 }
 
-func (e edit) add(o source.ObjectKey, keys []rrset.Key) {
+func (e pendingEdit) addObject(o source.ObjectKey, keys []rrset.Key) {
 	for _, k := range keys {
 		objects, _ := e.Get(k)
 		if i, known := slices.BinarySearchFunc(objects, o, compareObjects); !known {
@@ -80,7 +81,7 @@ func (e edit) add(o source.ObjectKey, keys []rrset.Key) {
 	}
 }
 
-func (e edit) remove(o source.ObjectKey, keys []rrset.Key) {
+func (e pendingEdit) removeObject(o source.ObjectKey, keys []rrset.Key) {
 	for _, k := range keys {
 		objects, _ := e.Get(k)
 		i, known := slices.BinarySearchFunc(objects, o, compareObjects)
@@ -96,5 +97,3 @@ func (e edit) remove(o source.ObjectKey, keys []rrset.Key) {
 func compareObjects(a, b source.ObjectKey) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
-
-func sameObjects(a, b []source.ObjectKey) bool { return slices.Equal(a, b) }

@@ -15,25 +15,25 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// keysOf are the RRsets by which an object is judged in the zone: own are those that it declares, left those that have
-// to go away for its sake, or that it had under a former name and that may still be published.
+// keysOf returns the RRsets on which an object's state in the zone depends: own are those that it declares, left those that
+// have to be removed because of it, or that may still be published under a former name.
 func (d *Declared) keysOf(o source.Object, leaving bool) (own, left []rrset.Key) {
 	if leaving || o.GetDeletionTimestamp() != nil {
 		return nil, source.PublishedKeys(o, d.ZoneName())
 	}
-	for _, decl := range d.declarations(o) {
+	for _, decl := range d.declarationsOf(o) {
 		if decl.Accepted && !slices.Contains(own, decl.Key) {
 			own = append(own, decl.Key)
 		}
 	}
-	if past := withoutSpec(o, own); past != nil {
+	if past := formerObject(o, own); past != nil {
 		left = slices.DeleteFunc(source.PublishedKeys(past, d.ZoneName()), func(k rrset.Key) bool { return slices.Contains(own, k) })
 	}
 	return own, left
 }
 
-// declarations are those of an object as it is in the zone; none while the zone knows another object of that name.
-func (d *Declared) declarations(o source.Object) []source.Declaration {
+// declarationsOf returns those of an object in the zone; none while the zone has another object of that name.
+func (d *Declared) declarationsOf(o source.Object) []source.Declaration {
 	if d.desired == nil {
 		return nil
 	}
@@ -54,13 +54,13 @@ func (d *Declared) declarations(o source.Object) []source.Declaration {
 	return all
 }
 
-// withoutSpec is what an object says about where its data may be, its spec apart; nil when it says no more than own.
-func withoutSpec(o source.Object, own []rrset.Key) source.Object {
+// formerObject returns an object with what o records of where its data may be, without its spec; nil if that is no more than own.
+func formerObject(o source.Object, own []rrset.Key) source.Object {
 	former := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]
 	switch o := o.(type) {
 	case v1beta1.Record:
 		st := o.GetRecordStatus()
-		if moved := st.PublishedName != "" && (len(own) == 0 || absolute(st.PublishedName) != own[0].Name); moved || former != "" {
+		if moved := st.PublishedName != "" && (len(own) == 0 || absoluteName(st.PublishedName) != own[0].Name); moved || former != "" {
 			past := v1beta1.KindOf(o).New()
 			past.SetAnnotations(map[string]string{v1beta1.FormerNamesAnnotation: former})
 			*past.GetRecordStatus() = v1beta1.RecordStatus{PublishedName: st.PublishedName, Zone: st.Zone}
@@ -77,8 +77,8 @@ func withoutSpec(o source.Object, own []rrset.Key) source.Object {
 	return nil
 }
 
-// pendingKeys are the RRsets that the controller has yet to bring to what an object declares. What it gave up on is not
-// pending: waiting does not help it.
+// pendingKeys returns the RRsets that the controller still has to bring to what an object declares, except those on which it
+// has given up.
 func (d *Declared) pendingKeys(m membership.Member) []rrset.Key {
 	if m.Object == nil {
 		return nil
@@ -104,18 +104,18 @@ func (d *Declared) pendingOfRecord(r v1beta1.Record, own, left []rrset.Key) []rr
 	st := r.GetRecordStatus()
 	behind := st.ObservedGeneration < r.GetGeneration()
 	switch {
-	case stalled(r) != nil:
+	case stalledCondition(r) != nil:
 		return nil
-	case len(own) == 0 && !behind: // What it published before it stopped being acceptable.
+	case len(own) == 0 && !behind: // It was published before it stopped being acceptable.
 		return nil
-	case behind || st.RecordHash != source.Hash(d.declarations(r)[0]):
+	case behind || st.RecordHash != source.Hash(d.declarationsOf(r)[0]):
 		return append(own, left...)
 	}
 	return left
 }
 
 func (d *Declared) pendingOfEndpoint(e *v1alpha1.DNSEndpoint, own, left []rrset.Key) []rrset.Key {
-	if stalled(e) != nil {
+	if stalledCondition(e) != nil {
 		return nil
 	}
 	if e.Status.ObservedGeneration < e.Generation {
@@ -131,14 +131,14 @@ func (d *Declared) pendingOfEndpoint(e *v1alpha1.DNSEndpoint, own, left []rrset.
 	return append(own, left...)
 }
 
-// terminal are reasons of Programmed that no waiting cures: a server refused the data or ignored it, or what somebody
-// else put into the zone is in the way.
+// terminal are reasons of Programmed that do not pass by themselves: a server refused the data or ignored it, or it cannot
+// coexist with foreign data.
 var terminal = map[string]bool{
 	status.ReconcileFailed: true, status.Conflict: true, status.Invalid: true, status.ProgressDeadlineExceeded: true,
 }
 
-// stalled gives the controller's own verdict when it has given up on the object's present generation.
-func stalled(o source.Object) *metav1.Condition {
+// stalledCondition returns the controller's condition if it has given up on the object's current generation, else nil.
+func stalledCondition(o source.Object) *metav1.Condition {
 	c := meta.FindStatusCondition(conditionsOf(o), status.Programmed)
 	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != o.GetGeneration() || !terminal[c.Reason] {
 		return nil
@@ -146,7 +146,7 @@ func stalled(o source.Object) *metav1.Condition {
 	return c
 }
 
-// conditionsOf are the conditions that the controller wrote into an object.
+// conditionsOf returns the conditions that the controller wrote into an object.
 func conditionsOf(o source.Object) []metav1.Condition {
 	switch o := o.(type) {
 	case v1beta1.Record:

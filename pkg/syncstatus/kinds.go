@@ -16,7 +16,7 @@ type Kind struct {
 	Kind, Resource, Singular string
 }
 
-// GroupVersion is where the objects themselves are stored.
+// GroupVersion returns the API version of the objects themselves.
 func (k Kind) GroupVersion() schema.GroupVersion {
 	if k == EndpointKind {
 		return v1alpha1.GroupVersion
@@ -35,10 +35,10 @@ var (
 	ProviderKind      = Kind{"ClusterBind9Provider", "clusterbind9providers", "clusterbind9provider"}
 )
 
-// FleetKinds are the kinds whose SyncStatus is about servers instead of data.
+// FleetKinds are the kinds whose SyncStatus describes servers instead of data.
 var FleetKinds = []Kind{InstanceKind, ClusterKind, GlobalClusterKind, ProviderKind}
 
-// Kinds lists every kind that has a SyncStatus, zones first.
+// Kinds returns every kind that has a SyncStatus, zones first.
 func Kinds() []Kind {
 	kinds := append([]Kind{ZoneKind, EndpointKind}, FleetKinds...)
 	for _, k := range v1beta1.RecordKinds {
@@ -47,10 +47,10 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// Name is the name of the SyncStatus of an object: the kind in lower case, a dot, the object's name.
+// Name returns the name of the SyncStatus of an object: the kind in lower case, a dot, the object's name.
 func Name(kind, object string) string { return strings.ToLower(kind) + "." + object }
 
-// ParseName takes a SyncStatus name apart. An object's name may hold dots, a kind never does.
+// ParseName splits a SyncStatus name. An object's name may contain dots, a kind never does.
 func ParseName(name string) (kind Kind, object string, ok bool) {
 	prefix, object, found := strings.Cut(name, ".")
 	if !found || object == "" {

@@ -18,48 +18,46 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// maxObserved bounds the differing RRsets that one row shows.
+// maxObserved bounds the differing RRsets in one row.
 const maxObserved = 20
 
-const primaryRole = "Primary"
-
-// Judgement is a zone's desired content set against one round of answers.
+// Judgement is the comparison of a zone's desired state with one round of answers.
 type Judgement struct {
 	*Declared
-	servers []server
-	// newest is the serial that the others are measured by; nil when nobody told one.
+	servers []serverAnswer
+	// newest is the reference serial; nil if no server answered with one.
 	newest *uint32
-	// fromPrimary is true when a primary told it.
+	// fromPrimary is true if newest is a primary's.
 	fromPrimary bool
-	// at is when the oldest of the answers came in.
+	// at is the time of the oldest answer.
 	at   time.Time
 	past Past
 }
 
-// server is what one server's answer means, before any RRset is looked at.
-type server struct {
+// serverAnswer is what follows from one server's answer before RRsets are compared.
+type serverAnswer struct {
 	id        serverID
 	namespace string            // of the instance
 	service   netip.Addr        // of the instance
-	row       sync.ServerStatus // State is set when mirror is nil
-	mirror    *observe.Mirror   // nil unless the server can be judged by its data
+	row       sync.ServerStatus // State is set if mirror is nil
+	mirror    *observe.Mirror   // nil unless the state follows from the data
 	// lag is the serial distance to the newest: positive when behind, negative when ahead.
 	lag int64
 	// waiting is true while the controller has not configured the zone on this server's instance.
 	waiting bool
 }
 
-// Judge sets a zone against the answers of its servers. answers[i] is that of servers[i]; a server without an
-// address needs none. now is when the round ended.
+// Judge compares a zone with the answers of its servers. answers[i] is that of servers[i]; a server without an address needs
+// none. now is when the round ended.
 func Judge(d *Declared, servers []observe.Server, answers []observe.Observation, now time.Time, past Past) *Judgement {
 	j := &Judgement{Declared: d, at: now, past: past}
 	var primaries, all []uint32
 	for i, s := range servers {
-		e := d.read(s, answers[i])
+		e := d.readAnswer(s, answers[i])
 		if e.row.Serial != nil {
 			serial := uint32(*e.row.Serial) //nolint:gosec // it was a uint32
 			all = append(all, serial)
-			if s.Role == primaryRole {
+			if s.Role == observe.Primary {
 				primaries = append(primaries, serial)
 			}
 		}
@@ -68,35 +66,35 @@ func Judge(d *Declared, servers []observe.Server, answers []observe.Observation,
 		}
 		j.servers = append(j.servers, e)
 	}
-	j.newest = newestOf(primaries)
+	j.newest = newestSerial(primaries)
 	if j.fromPrimary = j.newest != nil; !j.fromPrimary {
-		j.newest = newestOf(all)
+		j.newest = newestSerial(all)
 	}
 	for i := range j.servers {
-		j.servers[i].measure(j.newest)
-		j.servers[i].date(past, answers[i].At)
+		j.servers[i].setLag(j.newest)
+		j.servers[i].setBehindSince(past, answers[i].At)
 	}
 	return j
 }
 
-// Past is what was seen of a zone's servers before. The zero Past is that nothing was.
+// Past is what was observed of a zone's servers before. The zero Past has no observations.
 type Past struct {
-	// Late is told of each server with a serial whether it is behind the newest at a time, and tells since when it has been;
-	// zero when it is not.
+	// Late is called for each server with a serial and whether it is behind the newest at a time. It returns since when the
+	// server has been behind; zero if it is not.
 	Late func(server netip.AddrPort, behind bool, at time.Time) time.Time
-	// Caches tells until when resolvers may keep what a server held before, and holds no more, at a name and type; zero when
-	// nothing is known.
+	// Caches returns until when resolvers may cache what a server held before, and no longer holds, at a name and type; zero
+	// if unknown.
 	Caches func(server netip.AddrPort, k rrset.Key) time.Time
 }
 
-func (p Past) caches(server netip.AddrPort, k rrset.Key) time.Time {
+func (p Past) cachedUntil(server netip.AddrPort, k rrset.Key) time.Time {
 	if p.Caches == nil {
 		return time.Time{}
 	}
 	return p.Caches(server, k)
 }
 
-func (e *server) date(past Past, at time.Time) {
+func (e *serverAnswer) setBehindSince(past Past, at time.Time) {
 	if past.Late == nil || e.row.Serial == nil {
 		return
 	}
@@ -105,7 +103,7 @@ func (e *server) date(past Past, at time.Time) {
 	}
 }
 
-func newestOf(serials []uint32) *uint32 {
+func newestSerial(serials []uint32) *uint32 {
 	var newest *uint32
 	for i := range serials {
 		if newest == nil || rrset.SerialLess(*newest, serials[i]) {
@@ -115,7 +113,7 @@ func newestOf(serials []uint32) *uint32 {
 	return newest
 }
 
-func (e *server) measure(newest *uint32) {
+func (e *serverAnswer) setLag(newest *uint32) {
 	if e.row.Serial == nil || newest == nil {
 		return
 	}
@@ -124,15 +122,15 @@ func (e *server) measure(newest *uint32) {
 	e.row.SerialLag = &e.lag
 }
 
-// read turns an answer into a row, with its State when that needs no look at the data.
-func (d *Declared) read(s observe.Server, o observe.Observation) server {
-	e := server{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, service: s.Service, row: sync.ServerStatus{
+// readAnswer returns an answer as a row, with its State if that does not depend on the data.
+func (d *Declared) readAnswer(s observe.Server, o observe.Observation) serverAnswer {
+	e := serverAnswer{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, service: s.Service, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
 	if s.Namespace != d.zone.Namespace {
 		e.row.Namespace = s.Namespace
 	}
-	configured, known := d.instance(s.Namespace, s.Instance)
+	configured, known := d.instanceStatus(s.Namespace, s.Instance)
 	e.waiting = !known || configured.Status == v1beta1.ZoneClaimed
 	if !s.Addr.IsValid() {
 		e.row.State, e.row.Message = sync.StateUnreachable, podMessage(s)
@@ -147,30 +145,30 @@ func (d *Declared) read(s observe.Server, o observe.Observation) server {
 	}
 	e.row.Authoritative = o.AA
 	if o.Rcode != observe.NoReply {
-		e.row.Rcode = rcodeText(o.Rcode)
+		e.row.Rcode = wire.RcodeName(o.Rcode)
 	}
 	if o.Authoritative && o.Rcode == dns.RcodeSuccess {
 		e.row.Serial = new(int64(o.Serial))
 	}
-	if s.Role != primaryRole && o.ExpiresIn > 0 {
+	if s.Role != observe.Primary && o.ExpiresIn > 0 {
 		e.row.ExpiresAt = new(metav1.NewTime(o.At.Add(o.ExpiresIn).Truncate(time.Second)))
 	}
-	e.row.State, e.row.Message = stateOf(o)
+	e.row.State, e.row.Message = stateWithoutData(o)
 	switch {
 	case e.row.State == "":
 		e.mirror = o.Mirror
 	case e.row.State == sync.StateUnreachable && s.Message != "":
 		e.row.Message += "; " + s.Message
 	case e.waiting:
-		e.row.Message += "; the zone is still to be configured on this instance"
+		e.row.Message += "; the zone is not configured on this instance yet"
 	case configured.Message != "" && configured.Status != v1beta1.ZoneConfigured:
 		e.row.Message += "; " + configured.Message
 	}
 	return e
 }
 
-// stateOf gives the state that an answer shows by itself; none when the server's data decides.
-func stateOf(o observe.Observation) (sync.ServerState, string) {
+// stateWithoutData returns the state that follows from the answer alone; "" if it depends on the data.
+func stateWithoutData(o observe.Observation) (sync.ServerState, string) {
 	state, message := answerState(o)
 	switch {
 	case state != "":
@@ -183,7 +181,7 @@ func stateOf(o observe.Observation) (sync.ServerState, string) {
 	return "", ""
 }
 
-// answerState gives the state that the answer to the question for the SOA shows; none when the server serves the zone.
+// answerState returns the state that follows from the answer to the query for the SOA; "" if the server serves the zone.
 func answerState(o observe.Observation) (sync.ServerState, string) {
 	switch {
 	case o.Rcode == observe.NoReply:
@@ -193,36 +191,29 @@ func answerState(o observe.Observation) (sync.ServerState, string) {
 	case o.Rcode == dns.RcodeNotAuth:
 		return sync.StateNotLoaded, "answers NOTAUTH: the zone is not loaded"
 	case o.Rcode == dns.RcodeRefused:
-		return sync.StateRefused, "answers REFUSED: the zone is not configured on this server, or it does not answer us"
+		return sync.StateRefused, "answers REFUSED: the zone is not configured on this server, or the server refuses our queries"
 	case o.Rcode == dns.RcodeNameError && o.AA:
 		return sync.StateLame, "answers NXDOMAIN for the zone's own name: it serves a parent zone but not this one"
 	case o.Rcode == dns.RcodeNameError:
 		return sync.StateLame, "answers NXDOMAIN without authority for the zone"
 	case o.Rcode != dns.RcodeSuccess:
-		return sync.StateRefused, "answers " + rcodeText(o.Rcode)
+		return sync.StateRefused, "answers " + wire.RcodeName(o.Rcode)
 	case !o.Authoritative && o.AA:
-		return sync.StateLame, "answers that the zone's own name has no SOA: it serves a parent zone but not this one"
+		return sync.StateLame, "answers without an SOA for the zone's own name: it serves a parent zone but not this one"
 	case !o.Authoritative:
 		return sync.StateLame, "answers without authority for the zone"
 	}
 	return "", ""
 }
 
-// transferState is the state of a server that answers for the zone but did not hand over its data: whether that is as
-// declared is not known.
+// transferState returns the state of a server that answers for the zone but whose data could not be transferred: whether it is
+// as declared is unknown.
 func transferState(o observe.Observation) (sync.ServerState, string) {
 	var we *wire.Error
 	if errors.As(o.Err, &we) && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {
-		return sync.StateRefused, "answers questions, but its data cannot be compared: the zone transfer " + we.Detail()
+		return sync.StateRefused, "answers queries, but its data cannot be compared: the zone transfer " + we.Detail()
 	}
 	return sync.StateUnreachable, o.Message()
-}
-
-func rcodeText(rcode int) string {
-	if s, ok := dns.RcodeToString[rcode]; ok {
-		return s
-	}
-	return fmt.Sprintf("RCODE%d", rcode)
 }
 
 func podMessage(s observe.Server) string {
@@ -237,72 +228,69 @@ func podMessage(s observe.Server) string {
 	return fmt.Sprintf("the pod has no address (%s)", s.PodPhase)
 }
 
-// compare looks at the RRsets in keys on one server and completes its row.
-func (j *Judgement) compare(e server, keys []rrset.Key) sync.ServerStatus {
+// compareRRsets compares the RRsets in keys on one server and returns its completed row.
+func (j *Judgement) compareRRsets(e serverAnswer, keys []rrset.Key) sync.ServerStatus {
 	row := e.row
 	if e.mirror == nil {
 		return row
 	}
 	var differing, missing int
-	var hidden cuts
+	var hidden hidingDelegations
 	waiting := true
 	for _, k := range keys {
-		want := j.want(k)
+		want := j.desiredAt(k)
 		have, _ := e.mirror.Get(k)
-		if same(want, have) && !hidden.add(j.desired, e.mirror, want) {
+		if sameData(want, have) && !hidden.addHiding(j.desired, e.mirror, want) {
 			continue
 		}
 		differing++
-		waiting = waiting && (j.isPending(k) || j.unseen())
+		waiting = waiting && (j.isPending(k) || j.isUnobserved())
 		if len(have.Rdata) == 0 {
 			missing++
 		}
-		if len(row.Observed) < maxObserved && !same(want, have) {
-			row.Observed = append(row.Observed, render(k, have))
+		if len(row.Observed) < maxObserved && !sameData(want, have) {
+			row.Observed = append(row.Observed, renderRRset(k, have))
 		}
 	}
-	row.State, row.Message = j.differs(e, differing, missing, waiting)
-	hidden.tell(&row)
+	row.State, row.Message = j.stateByData(e, differing, missing, waiting)
+	hidden.describeIn(&row)
 	return row
 }
 
-// differs names the state of a server on which some RRsets are not as declared.
-func (j *Judgement) differs(e server, differing, missing int, pending bool) (sync.ServerState, string) {
+// stateByData returns the state of a server on which so many RRsets are not as declared.
+func (j *Judgement) stateByData(e serverAnswer, differing, missing int, pending bool) (sync.ServerState, string) {
 	switch {
 	case differing == 0:
 		return sync.StateInSync, ""
 	case e.lag > 0:
-		return sync.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, j.reference())
+		return sync.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, j.referenceText())
 	case pending:
 		return sync.StateStale, "the change has not been programmed yet"
 	case e.lag < 0:
 		return sync.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *j.newest)
 	case differing == missing:
-		return sync.StateMissing, fmt.Sprintf("serial %d is the newest, but the data is not there", *e.row.Serial)
+		return sync.StateMissing, fmt.Sprintf("serial %d is the newest, but the data is missing", *e.row.Serial)
 	}
 	return sync.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
 }
 
-// reference is the newest serial in words.
-func (j *Judgement) reference() string {
+// referenceText returns the reference serial in words.
+func (j *Judgement) referenceText() string {
 	if j.fromPrimary {
 		return fmt.Sprintf("the primaries' %d", *j.newest)
 	}
-	return fmt.Sprintf("%d, the newest of any server: no primary tells one", *j.newest)
+	return fmt.Sprintf("%d, the newest of any server, as no primary reports one", *j.newest)
 }
 
-func same(want, have rrset.RRset) bool {
+func sameData(want, have rrset.RRset) bool {
 	if len(want.Rdata) == 0 {
 		return len(have.Rdata) == 0
 	}
 	return want.TTL == have.TTL && slices.Equal(want.Rdata, have.Rdata)
 }
 
-func render(k rrset.Key, s rrset.RRset) sync.RRset {
-	out := sync.RRset{Name: k.Name, Type: dns.TypeToString[k.Type]}
-	if out.Type == "" {
-		out.Type = fmt.Sprintf("TYPE%d", k.Type)
-	}
+func renderRRset(k rrset.Key, s rrset.RRset) sync.RRset {
+	out := sync.RRset{Name: k.Name, Type: dns.Type(k.Type).String()}
 	if len(s.Rdata) > 0 {
 		out.TTL, out.Rdata = new(int64(s.TTL)), s.Rdata
 	}

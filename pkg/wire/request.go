@@ -13,16 +13,16 @@ import (
 	"github.com/miekg/dns"
 )
 
-// request is one message ready to be sent, with all that is needed to judge the replies to it.
+// request is one message ready to be sent, with what is needed to check the replies to it.
 type request struct {
 	id       uint16
 	opcode   int
 	question []dns.Question
 	raw      []byte
-	verifier *verifier // nil when the request is not signed
+	verifier *replyVerifier // nil when the request is not signed
 }
 
-// clock tells the time for signatures.
+// clock returns the time for signatures.
 var clock = time.Now
 
 // newRequest numbers, signs and packs a copy of m. A TSIG record in m is replaced.
@@ -52,20 +52,20 @@ func newRequest(m *dns.Msg, key *Key) (*request, error) {
 	return r, err
 }
 
-// verdict turns one raw message into the reply to r. The error is ErrReply when it is no reply to r at all (over UDP:
-// go on listening), else an *Error without operation, server and zone.
-func (r *request) verdict(raw []byte) (*dns.Msg, error) {
+// parseReply returns one raw message as the reply to r. The error is ErrReply if it is no reply to r at all (over UDP: keep
+// listening), else an *Error without operation, server and zone.
+func (r *request) parseReply(raw []byte) (*dns.Msg, error) {
 	m := new(dns.Msg)
 	if err := m.Unpack(raw); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReply, err)
 	}
-	if m.Id != r.id || !m.Response || m.Opcode != r.opcode || !r.answers(m) || !whole(raw, m) {
+	if m.Id != r.id || !m.Response || m.Opcode != r.opcode || !r.matchesQuestion(m) || !hasAllRecords(raw, m) {
 		return nil, ErrReply
 	}
 	if r.verifier == nil {
 		return m, nil
 	}
-	if err := r.verifier.check(raw, m, clock()); err != nil {
+	if err := r.verifier.verifyReply(raw, m, clock()); err != nil {
 		return m, &Error{Rcode: m.Rcode, Sent: true, Err: err}
 	}
 	if t := m.IsTsig(); t != nil && t.Error != 0 {
@@ -74,8 +74,8 @@ func (r *request) verdict(raw []byte) (*dns.Msg, error) {
 	return m, nil
 }
 
-// whole tells whether the message holds as many records as its header says; the parser forgives when some are missing.
-func whole(raw []byte, m *dns.Msg) bool {
+// hasAllRecords reports whether the message has as many records as its header says; the parser accepts fewer.
+func hasAllRecords(raw []byte, m *dns.Msg) bool {
 	for i, n := range []int{len(m.Question), len(m.Answer), len(m.Ns), len(m.Extra)} {
 		if int(binary.BigEndian.Uint16(raw[4+2*i:])) != n {
 			return false
@@ -84,8 +84,9 @@ func whole(raw []byte, m *dns.Msg) bool {
 	return true
 }
 
-// answers compares the question sections. Error replies, updates and later messages of a transfer may have none.
-func (r *request) answers(m *dns.Msg) bool {
+// matchesQuestion reports whether the question sections are equal. Error replies, updates and later messages of a transfer
+// may have none.
+func (r *request) matchesQuestion(m *dns.Msg) bool {
 	if len(m.Question) == 0 {
 		return m.Rcode != dns.RcodeSuccess || r.opcode != dns.OpcodeQuery || r.isTransfer()
 	}
@@ -97,9 +98,8 @@ func (r *request) isTransfer() bool {
 	return r.question[0].Qtype == dns.TypeAXFR || r.question[0].Qtype == dns.TypeIXFR
 }
 
-// bind makes nc obey ctx: its deadline, and its cancellation. Once the returned function has returned, ctx touches nc no
-// more.
-func bind(ctx context.Context, nc net.Conn) (release func()) {
+// bindToContext makes nc obey the deadline and the cancellation of ctx until the returned function is called.
+func bindToContext(ctx context.Context, nc net.Conn) (release func()) {
 	deadline, _ := ctx.Deadline()
 	_ = nc.SetDeadline(deadline)
 	interrupted := make(chan struct{})
@@ -114,25 +114,25 @@ func bind(ctx context.Context, nc net.Conn) (release func()) {
 	}
 }
 
-// cause prefers the context's own error to the time-out of the socket that it provoked.
-func cause(ctx context.Context, err error) error {
+// contextCause returns the context's error, if any, instead of the socket time-out that it caused.
+func contextCause(ctx context.Context, err error) error {
 	if ctxErr := context.Cause(ctx); ctxErr != nil {
 		return ctxErr
 	}
 	return err
 }
 
-// writeStream writes one message with its length in front (RFC 1035 section 4.2.2), in one segment if possible.
-func writeStream(w io.Writer, raw []byte) error {
+// writeMessage writes one message with its length prefix (RFC 1035 section 4.2.2), in one segment if possible.
+func writeMessage(w io.Writer, raw []byte) error {
 	if len(raw) > dns.MaxMsgSize {
-		return fmt.Errorf("the message has %d bytes, more than the %d that DNS permits", len(raw), dns.MaxMsgSize)
+		return fmt.Errorf("the message has %d bytes; DNS permits at most %d", len(raw), dns.MaxMsgSize)
 	}
 	buf := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(raw)), uint16(len(raw))) //nolint:gosec // checked above
 	_, err := w.Write(append(buf, raw...))
 	return err
 }
 
-func readStream(r io.Reader) ([]byte, error) {
+func readMessage(r io.Reader) ([]byte, error) {
 	var size [2]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return nil, err

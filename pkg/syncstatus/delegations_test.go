@@ -49,11 +49,11 @@ func TestForeignDelegation(t *testing.T) {
 					}
 					continue
 				}
-				says := "a delegation of " + tc.cut + ", which nobody declares, hides what is declared"
+				says := "an undeclared delegation of " + tc.cut + " hides declared data"
 				if row.State != sync.StateDivergent || !strings.HasSuffix(row.Message, says) || s.Status.Phase != sync.PhaseOutOfSync {
 					t.Errorf("%s is %s: %s, %q", s.Name, s.Status.Phase, row.State, row.Message)
 				}
-				if diff := cmp.Diff([]sync.RRset{render(cut.Key, cut)}, row.Observed); diff != "" {
+				if diff := cmp.Diff([]sync.RRset{renderRRset(cut.Key, cut)}, row.Observed); diff != "" {
 					t.Errorf("%s shows (-want +got):\n%s", s.Name, diff)
 				}
 				if s.Servers[0].State != sync.StateInSync {
@@ -78,18 +78,18 @@ func TestDelegationsComeAndGo(t *testing.T) {
 		{}, {delegation("sub.example.com.", "ns.example.org.")}, {delegation("sub.example.com.", "ns.example.org."), other},
 		{delegation("sub.example.com.", "www.sub.example.com."), other}, {delegation("example.com.", "ns9.example.net.")}, {other}, {},
 	}
-	var last *comparison
+	var last *serverComparison
 	hidden := 0
 	for i, step := range steps {
 		m := holds(desired, 7, step...).Mirror
-		want := compareAll(d, m)
+		want := compareFully(d, m)
 		if last == nil {
 			last = want
 			continue
 		}
-		got := last.next(d, m)
-		if got.counts != want.counts || got.cuts != want.cuts || got.off.Len() != want.off.Len() || !cmp.Equal(got.shown, want.shown) {
-			t.Errorf("step %d: %+v, %d cuts, %v; from scratch %+v, %d cuts, %v", i, got.counts, got.cuts, got.shown, want.counts, want.cuts, want.shown)
+		got := last.updated(d, m)
+		if got.rrsetCounts != want.rrsetCounts || got.cuts != want.cuts || got.off.Len() != want.off.Len() || !cmp.Equal(got.shown, want.shown) {
+			t.Errorf("step %d: %+v, %d cuts, %v; from scratch %+v, %d cuts, %v", i, got.rrsetCounts, got.cuts, got.shown, want.rrsetCounts, want.cuts, want.shown)
 		}
 		www := rrset.Key{Name: "www.sub.example.com.", Type: dns.TypeA}
 		if _, off := got.off.Get(www); off {
@@ -119,7 +119,7 @@ func TestDeclaredDelegation(t *testing.T) {
 	other := delegation("sub.example.com.", "ns.example.org.")
 	glued := holds(desired, 7, delegation("deep.sub.example.com.", "ns.deep.sub.example.com.")).Mirror
 	for rrtype, hidden := range map[uint16]bool{dns.TypeA: false, dns.TypeAAAA: false, dns.TypeTXT: true} {
-		if _, found := hiding(desired, glued, rrset.Key{Name: "ns.deep.sub.example.com.", Type: rrtype}); found != hidden {
+		if _, found := hidingDelegation(desired, glued, rrset.Key{Name: "ns.deep.sub.example.com.", Type: rrtype}); found != hidden {
 			t.Errorf("%s of a name server: hidden %t", dns.Type(rrtype), found)
 		}
 	}

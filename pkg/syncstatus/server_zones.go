@@ -13,11 +13,11 @@ import (
 
 // Seen is what one pod answered.
 type Seen struct {
-	// At is when it was asked; zero when it was not.
+	// At is when it was asked; zero if it was not.
 	At time.Time
-	// Version of BIND; empty when the server does not tell.
+	// Version of BIND; empty if the server hides it.
 	Version string
-	// Sidecar is Ready or a condition's reason; empty when it was not asked.
+	// Sidecar is Ready or a condition's reason; empty if it was not asked.
 	Sidecar string
 	// Zones are those that the pod should serve.
 	Zones []SeenZone
@@ -28,19 +28,19 @@ type SeenZone struct {
 	// Zone is its DNS name without the final dot.
 	Zone string
 	observe.Observation
-	// Newest is the newest serial of any primary, nil when none is known.
+	// Newest is the newest serial of any primary; nil if none is known.
 	Newest *uint32
 }
 
-// maxServerZones bounds the zones that a row shows.
+// maxServerZones bounds the zones in a row.
 const maxServerZones = 20
 
-// zonesOn counts zones by state and shows the worst.
-func zonesOn(role observe.Role, seen []SeenZone) *sync.ServerZones {
+// serverZones returns the number of zones by state and the worst of them.
+func serverZones(role observe.Role, seen []SeenZone) *sync.ServerZones {
 	out := &sync.ServerZones{}
 	all := make([]sync.ServerZone, len(seen))
 	for i, z := range seen {
-		all[i] = zoneOn(role, z)
+		all[i] = serverZone(role, z)
 		if all[i].State == sync.StateInSync {
 			out.InSync++
 		} else {
@@ -48,23 +48,23 @@ func zonesOn(role observe.Role, seen []SeenZone) *sync.ServerZones {
 		}
 	}
 	slices.SortFunc(all, func(a, b sync.ServerZone) int {
-		return cmp.Or(cmp.Compare(gravity(a.State), gravity(b.State)), strings.Compare(a.Zone, b.Zone))
+		return cmp.Or(cmp.Compare(severityRank(a.State), severityRank(b.State)), strings.Compare(a.Zone, b.Zone))
 	})
 	out.Worst = slices.Clip(all[:min(len(all), maxServerZones)])
 	return out
 }
 
-// gravity orders states, the gravest first.
-func gravity(s sync.ServerState) int {
+// severityRank returns the rank of a state in severity, the most severe first.
+func severityRank(s sync.ServerState) int {
 	if i := slices.Index(severity, s); i >= 0 {
 		return i
 	}
 	return len(severity)
 }
 
-// zoneOn judges one zone. Primaries are not measured by each other: whether they hold what is declared is told by the
-// zone's own SyncStatus.
-func zoneOn(role observe.Role, z SeenZone) sync.ServerZone {
+// serverZone returns the state of one zone. Primaries are not compared with each other: whether they hold what is declared is part of
+// the zone's own SyncStatus.
+func serverZone(role observe.Role, z SeenZone) sync.ServerZone {
 	row := sync.ServerZone{Zone: z.Zone}
 	if row.State, row.Message = answerState(z.Observation); row.State != "" {
 		return row

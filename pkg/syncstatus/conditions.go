@@ -9,35 +9,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// verdict collects what the conditions and the phase of one object follow from.
-type verdict struct {
+// statusFacts is what the conditions and the phase of one object follow from.
+type statusFacts struct {
 	accepted status.Verdict
-	// stalled is the controller's own word that it gave up, nil when it did not.
+	// stalled is the controller's condition if it has given up, else nil.
 	stalled *metav1.Condition
 	rows    []sync.ServerStatus
-	waiting []bool // by row: the zone is still to be configured there
-	// stored are the conditions on the object itself; their transition times are taken over where they agree.
+	waiting []bool // by row: the zone is not configured there yet
+	// stored are the conditions of the object itself; where they agree, their transition times are used.
 	stored     []metav1.Condition
 	generation int64
 	at         time.Time
-	// remark is added to the message of the phase; empty when there is none.
+	// remark is added to the message of the phase; empty if there is none.
 	remark string
-	// nothing is true for an object that declares no data: it is in step wherever it is.
+	// nothing is true for an object that declares no data: it is always in sync.
 	nothing bool
 }
 
-// severity orders states for messages: the first that a person should look at comes first.
+// severity orders states for messages, the most severe first.
 var severity = []sync.ServerState{
 	sync.StateDivergent, sync.StateMissing, sync.StateLame, sync.StateRefused, sync.StateNotLoaded,
 	sync.StateUnreachable, sync.StateStale,
 }
 
-func (v verdict) status() sync.SyncStatusStatus {
+func (v statusFacts) buildStatus() sync.SyncStatusStatus {
 	programmed, propagated := v.programmed(), v.propagated()
-	propagated.Message = remarked(propagated.Message, v.remark)
+	propagated.Message = withRemark(propagated.Message, v.remark)
 	out := sync.SyncStatusStatus{Phase: v.phase()}
 	out.InSync = out.Phase == sync.PhaseInSync
 	if out.Phase == sync.PhaseFailed {
@@ -45,26 +46,26 @@ func (v verdict) status() sync.SyncStatusStatus {
 		if v.accepted.Status == metav1.ConditionTrue {
 			out.FailureReason, out.FailureMessage = v.stalled.Reason, v.stalled.Message
 		}
-		out.FailureMessage = remarked(out.FailureMessage, v.remark)
+		out.FailureMessage = withRemark(out.FailureMessage, v.remark)
 	}
 	out.Conditions = []metav1.Condition{
-		v.condition(sync.ConditionAccepted, v.accepted),
-		v.condition(sync.ConditionProgrammed, programmed),
-		v.condition(sync.ConditionPropagated, propagated),
+		v.newCondition(sync.ConditionAccepted, v.accepted),
+		v.newCondition(sync.ConditionProgrammed, programmed),
+		v.newCondition(sync.ConditionPropagated, propagated),
 	}
 	return out
 }
 
-func remarked(message, remark string) string {
+func withRemark(message, remark string) string {
 	if remark == "" {
 		return message
 	}
 	return message + "; " + remark
 }
 
-// condition renders a verdict. Its transition time is that of the object's own condition of the same type and status
-// where there is one, else the time of the observation: since when it holds is not known, only that it holds then.
-func (v verdict) condition(kind string, s status.Verdict) metav1.Condition {
+// newCondition returns a verdict as a condition. Its transition time is that of the object's own condition of the same type and
+// status if there is one, else the time of the observation.
+func (v statusFacts) newCondition(kind string, s status.Verdict) metav1.Condition {
 	c := metav1.Condition{
 		Type: kind, Status: s.Status, Reason: s.Reason, Message: s.Message,
 		ObservedGeneration: v.generation, LastTransitionTime: metav1.NewTime(v.at.Truncate(time.Second)),
@@ -75,15 +76,15 @@ func (v verdict) condition(kind string, s status.Verdict) metav1.Condition {
 	return c
 }
 
-func (v verdict) phase() sync.Phase {
+func (v statusFacts) phase() sync.Phase {
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
 		return sync.PhaseFailed
 	case v.nothing:
 		return sync.PhaseInSync
-	case len(v.rows) == 0 || count(v.rows, sync.StateUnreachable) == len(v.rows):
+	case len(v.rows) == 0 || countState(v.rows, sync.StateUnreachable) == len(v.rows):
 		return sync.PhaseUnknown
-	case count(v.rows, sync.StateInSync) == len(v.rows):
+	case countState(v.rows, sync.StateInSync) == len(v.rows):
 		return sync.PhaseInSync
 	case v.stalled != nil:
 		return sync.PhaseFailed
@@ -102,10 +103,10 @@ func (v verdict) phase() sync.Phase {
 	return sync.PhasePropagating
 }
 
-func (v verdict) programmed() status.Verdict {
+func (v statusFacts) programmed() status.Verdict {
 	var primaries []sync.ServerStatus
 	for i := range v.rows {
-		if v.rows[i].Role == primaryRole {
+		if v.rows[i].Role == string(observe.Primary) {
 			primaries = append(primaries, v.rows[i])
 		}
 	}
@@ -117,14 +118,14 @@ func (v verdict) programmed() status.Verdict {
 	case len(primaries) == 0:
 		return status.Maybe(status.NoPrimaryInstances, "the zone has no primary server")
 	}
-	out := overall(primaries, "primary", "primaries")
+	out := summarizeRows(primaries, "primary", "primaries")
 	if out.Status == metav1.ConditionFalse && v.stalled != nil {
 		return status.No(v.stalled.Reason, v.stalled.Message)
 	}
 	return out
 }
 
-func (v verdict) propagated() status.Verdict {
+func (v statusFacts) propagated() status.Verdict {
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
 		return status.No(v.accepted.Reason, "not accepted: "+v.accepted.Message)
@@ -133,29 +134,29 @@ func (v verdict) propagated() status.Verdict {
 	case len(v.rows) == 0:
 		return status.Maybe(status.NoPrimaryInstances, "the zone has no server")
 	}
-	return overall(v.rows, "server", "servers")
+	return summarizeRows(v.rows, "server", "servers")
 }
 
-// overall is the verdict over some rows: True when all are in step, Unknown when those that are not could not be
-// asked, else False with the gravest state as the reason.
-func overall(rows []sync.ServerStatus, one, many string) status.Verdict {
-	in := count(rows, sync.StateInSync)
+// summarizeRows returns the verdict over some rows: True if all are in sync, Unknown if the others could not be asked, else
+// False with the most severe state as the reason.
+func summarizeRows(rows []sync.ServerStatus, one, many string) status.Verdict {
+	in := countState(rows, sync.StateInSync)
 	if len(rows) == 1 {
 		many = one
 	}
-	said := fmt.Sprintf("%d of %d %s in step", in, len(rows), many)
+	message := fmt.Sprintf("%d of %d %s in sync", in, len(rows), many)
 	if in == len(rows) {
-		return status.Yes(string(sync.StateInSync), said)
+		return status.Yes(string(sync.StateInSync), message)
 	}
-	worst, names := worstOf(rows)
-	said += fmt.Sprintf("; %s: %s", worst, strings.Join(names, ", "))
-	if in+count(rows, sync.StateUnreachable) == len(rows) {
-		return status.Maybe(string(worst), said)
+	worst, names := worstState(rows)
+	message += fmt.Sprintf("; %s: %s", worst, strings.Join(names, ", "))
+	if in+countState(rows, sync.StateUnreachable) == len(rows) {
+		return status.Maybe(string(worst), message)
 	}
-	return status.No(string(worst), said)
+	return status.No(string(worst), message)
 }
 
-func worstOf(rows []sync.ServerStatus) (sync.ServerState, []string) {
+func worstState(rows []sync.ServerStatus) (sync.ServerState, []string) {
 	for _, state := range severity {
 		var names []string
 		for _, r := range rows {
@@ -170,7 +171,7 @@ func worstOf(rows []sync.ServerStatus) (sync.ServerState, []string) {
 	return "", nil
 }
 
-func count(rows []sync.ServerStatus, state sync.ServerState) int {
+func countState(rows []sync.ServerStatus, state sync.ServerState) int {
 	n := 0
 	for i := range rows {
 		if rows[i].State == state {
@@ -180,10 +181,10 @@ func count(rows []sync.ServerStatus, state sync.ServerState) int {
 	return n
 }
 
-func summarize(rows []sync.ServerStatus) sync.Summary {
+func summarizeServers(rows []sync.ServerStatus) sync.Summary {
 	return sync.Summary{
-		Servers:     int32(len(rows)),                          //nolint:gosec // pods
-		InSync:      int32(count(rows, sync.StateInSync)),      //nolint:gosec // pods
-		Unreachable: int32(count(rows, sync.StateUnreachable)), //nolint:gosec // pods
+		Servers:     int32(len(rows)),                               //nolint:gosec // pods
+		InSync:      int32(countState(rows, sync.StateInSync)),      //nolint:gosec // pods
+		Unreachable: int32(countState(rows, sync.StateUnreachable)), //nolint:gosec // pods
 	}
 }

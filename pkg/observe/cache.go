@@ -1,0 +1,145 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// zoneEntry is the cached state of one zone on one server. Observer.mu guards it.
+type zoneEntry struct {
+	server *serverEntry
+	// last is the last observation; nil at first and after Invalidate.
+	last *Observation
+	// mirror is the newest known content, also while the server is unreachable.
+	mirror *Mirror
+	// lastSeen is the content that the server was last seen to have; unlike mirror it survives Invalidate.
+	lastSeen *Mirror
+	// running is closed when the observation under way has ended; nil if there is none.
+	running chan struct{}
+	// generation counts invalidations: an observation that began before one is not cached.
+	generation int
+	idle       *time.Timer
+}
+
+// entryFor returns the entry, which it creates if there is none, and restarts its idle timer. Observer.mu is held.
+func (o *Observer) entryFor(t entryKey) *zoneEntry {
+	z := o.zones[t]
+	if z == nil {
+		z = &zoneEntry{server: o.acquireServer(t.server)}
+		z.idle = time.AfterFunc(o.options.IdleAfter, func() { o.dropIdle(t, z) })
+		o.zones[t] = z
+	}
+	z.idle.Reset(o.options.IdleAfter)
+	return z
+}
+
+func (o *Observer) dropIdle(t entryKey, z *zoneEntry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.zones[t] != z:
+	case z.running != nil:
+		z.idle.Reset(o.options.IdleAfter)
+	default:
+		o.dropEntry(t)
+	}
+}
+
+// dropEntry removes an entry. Observer.mu is held.
+func (o *Observer) dropEntry(t entryKey) {
+	if z := o.zones[t]; z != nil {
+		z.idle.Stop()
+		delete(o.zones, t)
+		o.releaseServer(t.server)
+	}
+}
+
+// serverEntry is what all queries to one server share.
+type serverEntry struct {
+	users                int // guarded by Observer.mu
+	questions, transfers semaphore
+	meter                Meter
+
+	mu sync.Mutex
+	// unanswered is the last SOA query without an answer.
+	unanswered Observation
+}
+
+// acquireServer returns the entry of a server, to be released with releaseServer. Observer.mu is held.
+func (o *Observer) acquireServer(addr netip.AddrPort) *serverEntry {
+	s := o.servers[addr]
+	if s == nil {
+		s = &serverEntry{meter: o.options.Meter, questions: make(semaphore, o.options.Questions), transfers: make(semaphore, o.options.Transfers)}
+		o.servers[addr] = s
+	}
+	s.users++
+	return s
+}
+
+func (o *Observer) releaseServer(addr netip.AddrPort) {
+	if s := o.servers[addr]; s != nil {
+		if s.users--; s.users == 0 {
+			delete(o.servers, addr)
+		}
+	}
+}
+
+// askSOA asks for a zone's SOA. While a query waits for its turn, another one to the same server, sent at since or later,
+// may go unanswered: that counts for this one as well, so that a thousand zones on a dead server take no longer than one.
+func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name string, since time.Time, timeout time.Duration) Observation {
+	release, err := s.questions.acquire(ctx)
+	if err != nil {
+		return GaveUp(ctx, addr, name)
+	}
+	defer release()
+	if obs, ok := s.unansweredSince(since); ok {
+		obs.Err = errorForZone(obs.Err, addr, name)
+		return obs
+	}
+	at := time.Now()
+	reply, err := wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout), wire.WithExpire())
+	obs := observationFromReply(addr, at, name, reply, err)
+	s.meter.Asked(addr, obs.Rcode != NoReply, time.Since(at))
+	if obs.Rcode == NoReply && ctx.Err() == nil {
+		s.mu.Lock()
+		s.unanswered = obs
+		s.mu.Unlock()
+	}
+	return obs
+}
+
+func (s *serverEntry) unansweredSince(t time.Time) (Observation, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unanswered, s.unanswered.Err != nil && !s.unanswered.At.Before(t)
+}
+
+// errorForZone returns another zone's failure as this one's: users must not read each other's zone names.
+func errorForZone(err error, addr netip.AddrPort, name string) error {
+	var e *wire.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	own := *e
+	own.Server, own.Zone = addr.String(), name
+	return &own
+}
+
+// semaphore limits how many may do something at a time.
+type semaphore chan struct{}
+
+func (s semaphore) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case s <- struct{}{}:
+		return func() { <-s }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

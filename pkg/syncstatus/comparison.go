@@ -1,0 +1,266 @@
+package syncstatus
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+	gosync "sync"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/snapshot"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// serverComparison is the difference between one server's content and all that is declared in a zone. It is immutable. An
+// updated one costs as much as has changed since.
+type serverComparison struct {
+	desired *source.Zone
+	pending pending
+	mirror  *observe.Mirror
+
+	// off are the RRsets that are out of sync, including those that the server should no longer hold.
+	off snapshot.Map[rrset.Key, struct{}]
+	rrsetCounts
+	// shown are the first of off.
+	shown []rrset.Key
+	// cuts counts the undeclared delegations on the server.
+	cuts int
+}
+
+// rrsetCounts counts RRsets of a server: declared, missing and waiting those in off that are declared, missing on the server
+// and pending; foreign those on the server that no object declares.
+type rrsetCounts struct{ declared, missing, waiting, foreign int }
+
+func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
+	c.declared += sign * o.declared
+	c.missing += sign * o.missing
+	c.waiting += sign * o.waiting
+	c.foreign += sign * o.foreign
+}
+
+// compareFully returns a comparison made from scratch.
+func compareFully(d *Declared, m *observe.Mirror) *serverComparison {
+	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m}
+	for have := range m.All() {
+		if have.Type == dns.TypeNS {
+			if _, found := undeclaredDelegation(d.desired, m, have.Name); found {
+				c.cuts++
+			}
+		}
+	}
+	e := snapshot.New[rrset.Key, struct{}](hashByName).Edit()
+	for want := range d.desired.All() {
+		if c.isOutOfSync(want.Key) {
+			e.Put(want.Key, struct{}{})
+			c.countKey(want.Key, 1)
+		}
+	}
+	for have := range m.All() {
+		switch {
+		case c.isForeign(have.Key):
+			c.foreign++
+		case c.isOutOfSync(have.Key):
+			if _, counted := e.Get(have.Key); !counted {
+				e.Put(have.Key, struct{}{})
+				c.countKey(have.Key, 1)
+			}
+		}
+	}
+	c.off = e.Map()
+	c.pickShown()
+	return c
+}
+
+// updated returns the comparison for a newer declaration and newer content.
+func (c *serverComparison) updated(d *Declared, m *observe.Mirror) *serverComparison {
+	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
+	e := c.off.Edit()
+	done := map[string]bool{}
+	for name := range n.changedNames(c) {
+		if done[name] {
+			continue
+		}
+		done[name] = true
+		if delegationChanged(name, c.desired, c.mirror, d.desired, m) {
+			return compareFully(d, m) // It matters to everything below.
+		}
+		was, _ := c.compareName(name)
+		n.addSigned(was, -1)
+		for k := range c.off.Near(rrset.Key{Name: name}) {
+			if k.Name == name {
+				e.Delete(k)
+			}
+		}
+		is, off := n.compareName(name)
+		n.addSigned(is, 1)
+		for _, k := range off {
+			e.Put(k, struct{}{})
+		}
+	}
+	n.off = e.Map()
+	n.pickShown()
+	return n
+}
+
+// changedNames yields the owner names at which c may differ from an older comparison; some may be repeated.
+func (c *serverComparison) changedNames(old *serverComparison) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range changedDeclarations(c.desired, old.desired, c.pending, old.pending) {
+			if !yield(name) {
+				return
+			}
+		}
+		for name := range c.mirror.ChangedNames(old.mirror) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// compareName compares one owner name.
+func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
+	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, cuts: c.cuts}
+	var off []rrset.Key
+	add := func(k rrset.Key) {
+		switch {
+		case here.isForeign(k):
+			here.foreign++
+		case here.isOutOfSync(k) && !slices.Contains(off, k):
+			off = append(off, k)
+			here.countKey(k, 1)
+		}
+	}
+	for s := range c.desired.At(name) {
+		add(s.Key)
+	}
+	for s := range c.mirror.At(name) {
+		add(s.Key)
+	}
+	return here.rrsetCounts, off
+}
+
+// isForeign reports whether an RRset on the server is neither declared nor pending removal.
+func (c *serverComparison) isForeign(k rrset.Key) bool {
+	_, wanted := c.desired.Get(k)
+	_, waits := c.pending.Get(k)
+	return !wanted && !waits && !rrset.Maintained(k.Type)
+}
+
+// isOutOfSync reports whether the server's RRset differs from the declared one, or is hidden by a delegation.
+func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
+	want, wanted := c.desired.Get(k)
+	if !wanted && rrset.Maintained(k.Type) {
+		return false
+	}
+	if have, _ := c.mirror.Get(k); !sameData(want, have) {
+		return true
+	}
+	if !wanted || c.cuts == 0 {
+		return false
+	}
+	_, hidden := hidingDelegation(c.desired, c.mirror, k)
+	return hidden
+}
+
+// countKey adds an RRset in off to the counts.
+func (c *serverComparison) countKey(k rrset.Key, by int) {
+	if _, wanted := c.desired.Get(k); wanted {
+		c.declared += by
+	}
+	if _, held := c.mirror.Get(k); !held {
+		c.missing += by
+	}
+	if _, waits := c.pending.Get(k); waits {
+		c.waiting += by
+	}
+}
+
+// pickShown selects the RRsets that a row shows.
+func (c *serverComparison) pickShown() {
+	for k := range c.off.All() {
+		c.shown = rrset.InsertFirst(c.shown, maxObserved, k)
+	}
+}
+
+// comparisonCache caches the last comparison of each server of a zone, so that the next one costs as much as has changed.
+// It is safe for concurrent use.
+type comparisonCache struct {
+	mu   gosync.Mutex
+	last map[serverID]*serverComparison
+	// union is the number of RRsets that are out of sync in any of these.
+	of    []*serverComparison
+	union int
+}
+
+type serverID struct {
+	pod  string
+	addr netip.AddrPort
+}
+
+// compareServers returns the comparison of each server; nil for one without a mirror.
+func (c *comparisonCache) compareServers(d *Declared, servers []serverAnswer) []*serverComparison {
+	all := make([]*serverComparison, len(servers))
+	next := make(map[serverID]*serverComparison, len(servers))
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	for i, s := range servers {
+		was := last[s.id]
+		switch {
+		case s.mirror == nil:
+			if was != nil {
+				next[s.id] = was
+			}
+			continue
+		case was == nil:
+			all[i] = compareFully(d, s.mirror)
+		case was.desired != d.desired || was.mirror != s.mirror || !samePending(was.pending, d.pending):
+			all[i] = was.updated(d, s.mirror)
+		default:
+			all[i] = was
+		}
+		next[s.id] = all[i]
+	}
+	c.mu.Lock()
+	c.last = next
+	c.mu.Unlock()
+	return all
+}
+
+func samePending(a, b pending) bool {
+	for range snapshot.Diff(a, b, slices.Equal) {
+		return false
+	}
+	return true
+}
+
+// countOutOfSync returns the number of RRsets that are out of sync on any of the servers.
+func (c *comparisonCache) countOutOfSync(all []*serverComparison) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of != nil && slices.Equal(c.of, all) {
+		return c.union
+	}
+	c.of, c.union = slices.Clone(all), 0
+	for i, one := range all {
+		if one == nil {
+			continue
+		}
+		for k := range one.off.All() {
+			if !slices.ContainsFunc(all[:i], func(o *serverComparison) bool {
+				if o == nil {
+					return false
+				}
+				_, counted := o.off.Get(k)
+				return counted
+			}) {
+				c.union++
+			}
+		}
+	}
+	return c.union
+}
