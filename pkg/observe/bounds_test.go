@@ -67,6 +67,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // TestConcurrency: a server is asked no more questions, and for no more transfers, at a time than it should be.
 func TestConcurrency(t *testing.T) {
+	t.Parallel()
 	const zones, questions, transfers = 12, 5, 2
 	var all []named.Zone
 	for i := range zones {
@@ -86,9 +87,10 @@ func TestConcurrency(t *testing.T) {
 					}
 				})
 			}
-			eventually(t, "as many as may are under way", func() bool { return h.now() >= want })
-			time.Sleep(50 * time.Millisecond) // Others would come now.
-			close(h.open)
+			for done := range zones { // One at a time: without a limit all others have long arrived by the end.
+				eventually(t, "as many as may are under way", func() bool { return h.now() >= min(want, zones-done) })
+				h.open <- struct{}{}
+			}
 			wg.Wait()
 			if h.most != want {
 				t.Errorf("%d under way, want %d", h.most, want)
@@ -100,15 +102,16 @@ func TestConcurrency(t *testing.T) {
 // TestForgottenDuringTransfer: a zone that is forgotten while it is transferred leaves nothing behind, and who waits for it
 // is answered.
 func TestForgottenDuringTransfer(t *testing.T) {
-	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zoneEntry, Serial: 7}}})
+	t.Parallel()
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
 	p := named.StartProxy(t, s.Addr)
 	h := hold(p, "tcp")
 	o := observe.New(observe.Options{Timeout: time.Minute})
 	hasty, cancel := context.WithCancel(t.Context())
 	left := make(chan observe.Observation)
-	go func() { left <- o.Observe(hasty, p.Addr, zoneEntry, &s.Transfer, time.Now()) }()
+	go func() { left <- o.Observe(hasty, p.Addr, zone, &s.Transfer, time.Now()) }()
 	eventually(t, "the zone is being transferred", func() bool { return h.now() == 1 })
-	o.Forget(p.Addr, zoneEntry)
+	o.Forget(p.Addr, zone)
 	if n := o.Kept(); n != 0 {
 		t.Errorf("%d kept of a zone that is forgotten", n)
 	}
@@ -117,12 +120,12 @@ func TestForgottenDuringTransfer(t *testing.T) {
 		t.Errorf("%+v", obs)
 	}
 	waits := make(chan observe.Observation)
-	go func() { waits <- o.Observe(t.Context(), p.Addr, zoneEntry, &s.Transfer, time.Now()) }()
+	go func() { waits <- o.Observe(t.Context(), p.Addr, zone, &s.Transfer, time.Now()) }()
 	close(h.open)
 	if obs := <-waits; obs.Mirror == nil || obs.Serial != 7 {
 		t.Errorf("%+v", obs)
 	}
-	o.Forget(p.Addr, zoneEntry)
+	o.Forget(p.Addr, zone)
 	if n := o.Kept(); n != 0 {
 		t.Errorf("%d kept in the end", n)
 	}

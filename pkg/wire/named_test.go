@@ -31,6 +31,7 @@ func update(t *testing.T, record string) *dns.Msg {
 }
 
 func TestQuery(t *testing.T) {
+	t.Parallel()
 	var long strings.Builder
 	for i := range 60 {
 		fmt.Fprintf(&long, "big TXT \"%d %s\"\n", i, strings.Repeat("x", 100))
@@ -70,6 +71,7 @@ func TestQuery(t *testing.T) {
 
 // TestKeyTrouble: NOTAUTH for a key and NOTAUTH for a zone are different things.
 func TestKeyTrouble(t *testing.T) {
+	t.Parallel()
 	powerless := named.NewKey("powerless.")
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}, Keys: []wire.Key{powerless}})
 	wrong := named.NewKey(s.Update.Name)
@@ -123,6 +125,7 @@ func checkError(t *testing.T, err error, rcode int, tsig uint16, reason string, 
 
 // TestConnReuse: many signed messages on one connection, the message passed in never changed.
 func TestConnReuse(t *testing.T) {
+	t.Parallel()
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
 	conn, err := wire.Dial(t.Context(), s.Addr, &s.Update)
 	if err != nil {
@@ -147,6 +150,7 @@ func TestConnReuse(t *testing.T) {
 
 // TestConnSurvivesRestart: a server that went away and came back is found again, without sending anything twice.
 func TestConnSurvivesRestart(t *testing.T) {
+	t.Parallel()
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
 	conn, err := wire.Dial(t.Context(), s.Addr, &s.Update)
 	if err != nil {
@@ -218,6 +222,7 @@ func TestSilence(t *testing.T) {
 }
 
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	var many strings.Builder
 	for i := range 5000 {
 		fmt.Fprintf(&many, "h%d A 198.51.100.%d\n", i, i%256)
@@ -269,6 +274,7 @@ func TestTransfer(t *testing.T) {
 }
 
 func TestNotify(t *testing.T) {
+	t.Parallel()
 	primary, secondaries := named.StartFleet(t, 1, named.Zone{Name: zone})
 	unknown := named.NewKey("unknown.")
 	if err := wire.Notify(t.Context(), secondaries[0].Addr, zone, 2, &primary.Transfer); err != nil {

@@ -90,6 +90,7 @@ func show(m *observe.Mirror) []string {
 }
 
 func TestApply(t *testing.T) {
+	t.Parallel()
 	const records = `
 a 300 A 192.0.2.1
 a 300 A 192.0.2.2
@@ -152,6 +153,7 @@ m 300 MX 10 a
 		}, replace(base[4], `t 300 TXT "a\\b\"c;d" "e"`)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t, records)
 			result, err := b.apply(tc.changes)
 			if err != nil || len(result.Refused) > 0 || result.Sent != 1 {
@@ -183,6 +185,7 @@ func fresh(t *testing.T, b *bench) *observe.Mirror {
 }
 
 func TestSOA(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, "")
 	have := b.read().SOA
 	want := have
@@ -210,6 +213,7 @@ func TestSOA(t *testing.T) {
 }
 
 func TestManyBatches(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, "")
 	var c plan.Changes
 	for i := range 3500 {
@@ -241,6 +245,7 @@ func TestManyBatches(t *testing.T) {
 
 // TestOneGuilty: the server refuses some RRsets; all others are applied and the serial ends where it should.
 func TestOneGuilty(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, "old 300 A 192.0.2.1\nsub 300 NS ns.sub\nns.sub 300 A 192.0.2.3")
 	var c plan.Changes
 	for i := range 300 {
@@ -291,6 +296,7 @@ func TestOneGuilty(t *testing.T) {
 
 // TestRefusedAsSuch: when the server takes no update at all, no RRset is blamed and few messages are spent.
 func TestRefusedAsSuch(t *testing.T) {
+	t.Parallel()
 	var c plan.Changes
 	for i := range 100 {
 		c.Create = append(c.Create, set(fmt.Sprintf("h%03d", i), "A", 60, "192.0.2.1"))
@@ -358,6 +364,7 @@ func TestRefusedAsSuch(t *testing.T) {
 
 // TestIgnored: BIND answers NOERROR and does nothing; reading back shows it.
 func TestIgnored(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, "a 300 A 192.0.2.1\nc 300 CNAME a")
 	before := show(b.read())
 	for _, s := range []rrset.RRset{
@@ -384,6 +391,7 @@ func TestIgnored(t *testing.T) {
 
 // TestCompareAndSwap: of many updates that were planned against the same SOA exactly one is applied.
 func TestCompareAndSwap(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, "")
 	for round := range 10 {
 		have := b.read().SOA
@@ -453,6 +461,7 @@ func TestLostReply(t *testing.T) {
 
 // TestForeignSpelling: a zone whose SOA was written in another case is compared and swapped all the same.
 func TestForeignSpelling(t *testing.T) {
+	t.Parallel()
 	file := "$ORIGIN Example.TEST.\n$TTL 300\n@ SOA NS1 HostMaster 100 3600 600 86400 60\n@ NS Ns1\nns1 A 192.0.2.1\nWWW A 192.0.2.7\n"
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, File: file}}})
 	b := &bench{t: t, server: s, observer: observe.New(observe.Options{}), provider: rfc2136.New(rfc2136.Options{})}
@@ -473,6 +482,7 @@ func TestForeignSpelling(t *testing.T) {
 
 // TestTexts: what looks alike is told apart, and what needs escapes arrives as it was meant.
 func TestTexts(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, "")
 	whole, rest := strings.Repeat("x", 255), strings.Repeat("x", 45)
 	texts := map[string][]string{
@@ -514,6 +524,7 @@ func TestTexts(t *testing.T) {
 
 // TestAddressBeforeName: over several messages, in-zone name servers and mail exchangers get their addresses first.
 func TestAddressBeforeName(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, "")
 	c := plan.Changes{
 		UpdateOld: []rrset.RRset{set("@", "NS", 300, "ns1.example.test.")},
@@ -540,6 +551,7 @@ func TestAddressBeforeName(t *testing.T) {
 
 // TestRandomUpdates: after any series of updates the mirror kept by IXFR equals one made by AXFR, and what was asked for.
 func TestRandomUpdates(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, "")
 	rng := rand.New(rand.NewPCG(1, 2))
 	types := map[string]func() string{
