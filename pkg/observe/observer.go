@@ -23,8 +23,8 @@ type Options struct {
 	IdleAfter time.Duration
 	// Meter counts what is done. Default: nothing is counted.
 	Meter Meter
-	// Replaced, if not nil, is called after a transfer of a zone with the content that the server was last seen to have and the
-	// new one, before any caller gets the new content. It is called concurrently.
+	// Replaced, if not nil, is called after a transfer of a zone with the content that the server was last seen to have
+	// and the new one, before any caller gets the new content. It is called concurrently.
 	Replaced func(server netip.AddrPort, was, is *Mirror)
 }
 
@@ -216,8 +216,9 @@ func (o *Observer) transferZone(ctx context.Context, t entryKey, since *rrset.SO
 	return result, err
 }
 
-// mirrorToShare returns the mirror of the same zone on the server with the least address below the given one, to share memory
-// with. The order keeps two servers from sharing with each other, so that neither would share with its own predecessor.
+// mirrorToShare returns the mirror of the same zone on the server with the least address below the given one, to share
+// memory with. The order keeps two servers from sharing with each other, so that neither would share with its own
+// predecessor.
 func (o *Observer) mirrorToShare(t entryKey) *Mirror {
 	o.mu.Lock()
 	defer o.mu.Unlock()

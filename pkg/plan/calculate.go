@@ -65,8 +65,8 @@ func (c *Changes) createdNames() map[string]bool {
 	return names
 }
 
-// cannotCoexist reports whether a type cannot coexist with new RRsets at a name: a CNAME coexists with nothing but what signs
-// it (RFC 1034 section 3.6.2, RFC 4034 section 3).
+// cannotCoexist reports whether a type cannot coexist with new RRsets at a name: a CNAME coexists with nothing but what
+// signs it (RFC 1034 section 3.6.2, RFC 4034 section 3).
 func cannotCoexist(rrtype uint16, cname bool) bool {
 	switch rrtype {
 	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeKEY, dns.TypeSIG, dns.TypeNXT:

@@ -28,8 +28,8 @@ func (d *Difference) Reset(want, observed Content, owned func(rrset.Key) bool) {
 	d.Update(differingNames(want, observed), want, observed, owned)
 }
 
-// Update compares again at the given names, which may be repeated. Afterwards d is as after Reset, provided that names are all
-// owner names at which want, observed or owned may have changed. Its cost depends on what is at these names.
+// Update compares again at the given names, which may be repeated. Afterwards d is as after Reset, provided that names
+// are all owner names at which want, observed or owned may have changed. Its cost depends on what is at these names.
 func (d *Difference) Update(names iter.Seq[string], want, observed Content, owned func(rrset.Key) bool) {
 	for name := range names {
 		w, have := nameContent(slices.Collect(want.At(name))), nameContent(slices.Collect(observed.At(name)))

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// unescape reads the escape that begins at s[i]: \DDD or \ and a character. It returns the byte and the length of the escape.
+// unescape reads the escape that begins at s[i]: \DDD or \ and a character. It returns the byte and the length of the
+// escape.
 func unescape(s string, i int) (c byte, n int, err error) {
 	rest := s[i+1:]
 	switch {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Diff yields, once each and in no particular order, the keys that only one of two maps has, and those whose values differ. It
-// visits the shards that a and b do not share; if they have different numbers of shards, these are all.
+// Diff yields, once each and in no particular order, the keys that only one of two maps has, and those whose values
+// differ. It visits the shards that a and b do not share; if they have different numbers of shards, these are all.
 func Diff[K comparable, V any](a, b Map[K, V], same func(V, V) bool) iter.Seq[K] {
 	return func(yield func(K) bool) {
 		if len(a.shards) != len(b.shards) {
@@ -49,8 +49,8 @@ func sameMemory[K comparable, V any](s, t []hashedEntry[K, V]) bool {
 	return len(s) == len(t) && (len(s) == 0 || &s[0] == &t[0])
 }
 
-// Share returns m with every shard replaced by like's where both hold the same. Maps that were made separately and have much in
-// common then take the memory of one, and Diff between them and their successors is cheap.
+// Share returns m with every shard replaced by like's where both hold the same. Maps that were made separately and have
+// much in common then take the memory of one, and Diff between them and their successors is cheap.
 func Share[K comparable, V any](m, like Map[K, V], same func(V, V) bool) Map[K, V] {
 	if like.count == 0 {
 		return m

@@ -1,5 +1,5 @@
-// Package snapshot provides large immutable maps of which many versions exist at once that differ in little: the content of a
-// zone as it was, as it is, and as each of its servers has it.
+// Package snapshot provides large immutable maps of which many versions exist at once that differ in little: the
+// content of a zone as it was, as it is, and as each of its servers has it.
 //
 // A new version is made from an older one by an Edit, which copies only what it touches; everything else is shared.
 // Therefore Diff finds what changed between two versions without looking at what did not:
@@ -18,14 +18,14 @@ import (
 	"math/bits"
 )
 
-// Map is an immutable map. Copies of it are cheap, and it is safe for concurrent use. The zero Map is empty and readable; one
-// that is to be edited comes from New.
+// Map is an immutable map. Copies of it are cheap, and it is safe for concurrent use. The zero Map is empty and
+// readable; one that is to be edited comes from New.
 //
 // Maps that are compared (Diff) or share memory (Share) must have the same hash function.
 type Map[K comparable, V any] struct {
 	hash func(K) uint64
-	// shards is empty or a power of two of slices. All entries, shard by shard, are in the order of their hashes: the highest
-	// bits of an entry's hash are the index of its shard. No shard changes once a Map with it was returned.
+	// shards is empty or a power of two of slices. All entries, shard by shard, are in the order of their hashes: the
+	// highest bits of an entry's hash are the index of its shard. No shard changes once a Map with it was returned.
 	shards [][]hashedEntry[K, V]
 	count  int
 }
@@ -48,8 +48,8 @@ func shardCount(entries int) int {
 	return min(maxShards, 1<<bits.Len(uint(n-1))) //nolint:gosec // n is positive
 }
 
-// New returns an empty Map. hash must spread keys over all 64 bits, as String does. Keys may share a hash on purpose: Near then
-// yields them together.
+// New returns an empty Map. hash must spread keys over all 64 bits, as String does. Keys may share a hash on purpose:
+// Near then yields them together.
 func New[K comparable, V any](hash func(K) uint64) Map[K, V] { return Map[K, V]{hash: hash} }
 
 var seed = maphash.MakeSeed()
@@ -86,8 +86,8 @@ func (m Map[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Near yields every entry whose key has the hash of the given key, which need not exist. Other keys may have the same hash by
-// chance: callers check.
+// Near yields every entry whose key has the hash of the given key, which need not exist. Other keys may have the same
+// hash by chance: callers check.
 func (m Map[K, V]) Near(key K) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		if m.count == 0 {

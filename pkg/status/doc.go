@@ -1,3 +1,3 @@
-// Package status computes the status of objects: condition types, reasons, messages, phases. It is pure: no client, no clock.
-// Reconcilers and listeners call it and write what it returns.
+// Package status computes the status of objects: condition types, reasons, messages, phases. It is pure: no client, no
+// clock. Reconcilers and listeners call it and write what it returns.
 package status

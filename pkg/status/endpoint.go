@@ -62,8 +62,8 @@ func Endpoint(prev v1alpha1.DNSEndpointStatus, f EndpointFacts, now time.Time) v
 	return next
 }
 
-// keepProgrammed keeps endpoints programmed while a primary of their zone is unreachable: nothing new is known about them, and
-// the zone's status reports the primary.
+// keepProgrammed keeps endpoints programmed while a primary of their zone is unreachable: nothing new is known about
+// them, and the zone's status reports the primary.
 func keepProgrammed(zones []EndpointZoneFacts) []EndpointZoneFacts {
 	kept := slices.Clone(zones)
 	for i := range kept {
@@ -138,7 +138,8 @@ func (f EndpointFacts) programmed() Verdict {
 	return Yes(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), countOf(len(all), "endpoint")))
 }
 
-// firstFailing returns a verdict about the endpoints of which `of` does not hold: the message of the first, and how many there are.
+// firstFailing returns a verdict about the endpoints of which `of` does not hold: the message of the first, and how
+// many there are.
 func firstFailing(all []EndpointOutcome, of func(EndpointOutcome) Verdict, what string) (Verdict, bool) {
 	var first *EndpointOutcome
 	count := 0
@@ -217,8 +218,8 @@ func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.End
 	return next
 }
 
-// heldRRsets returns the RRsets that the servers hold of an object: those that are programmed, and those that they held before and
-// that a pass could not change.
+// heldRRsets returns the RRsets that the servers hold of an object: those that are programmed, and those that they held
+// before and that a pass could not change.
 func (z EndpointZoneFacts) heldRRsets(before []string) []string {
 	var rrsets []string
 	for _, o := range z.Endpoints {

@@ -104,7 +104,8 @@ type childCondition struct {
 	verdict   Verdict
 }
 
-// summarizeChildren returns the Ready condition over all children: "All 3 pods are ready", "2 of 3 pods are ready", "No pods are ready".
+// summarizeChildren returns the Ready condition over all children: "All 3 pods are ready", "2 of 3 pods are ready", "No
+// pods are ready".
 func summarizeChildren(children string, all []childCondition) Verdict {
 	ready := 0
 	reasons := map[string]int{}

@@ -36,8 +36,8 @@ type lifecycleFacts struct {
 	timeout  time.Duration
 }
 
-// finishLifecycle sets Ready and derives the phase from it. An object that is not ready and makes no progress for too long has
-// failed, until it is ready or its specification changes.
+// finishLifecycle sets Ready and derives the phase from it. An object that is not ready and makes no progress for too
+// long has failed, until it is ready or its specification changes.
 func finishLifecycle(prev v1beta1.LifecycleStatus, conditions *[]metav1.Condition, o lifecycleFacts, now time.Time) v1beta1.LifecycleStatus {
 	next := v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating}
 	since := phaseSince(prev, meta.FindStatusCondition(*conditions, Ready), o, now)

@@ -116,8 +116,8 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	}
 }
 
-// keepInstanceTimes sets since when each instance has the zone, or has not. If it has not, a change of the zone's specification
-// resets the time.
+// keepInstanceTimes sets since when each instance has the zone, or has not. If it has not, a change of the zone's
+// specification resets the time.
 func keepInstanceTimes(next []v1beta1.ZoneInstance, prev v1beta1.DNSZoneStatus, generation int64, now time.Time) {
 	type key struct{ namespace, name string }
 	old := make(map[key]v1beta1.ZoneInstance, len(prev.Bind9Instances))
@@ -136,7 +136,8 @@ func keepInstanceTimes(next []v1beta1.ZoneInstance, prev v1beta1.DNSZoneStatus, 
 
 func isConfigured(i v1beta1.ZoneInstance) bool { return i.Status == v1beta1.ZoneConfigured }
 
-// overdueInstance returns a message about the first instance that has been without the zone for too long; empty if there is none.
+// overdueInstance returns a message about the first instance that has been without the zone for too long; empty if
+// there is none.
 func overdueInstance(instances []v1beta1.ZoneInstance, timeout time.Duration, now time.Time) string {
 	for _, i := range instances {
 		if !isConfigured(i) && now.Sub(i.LastReconciledAt.Time) >= timeout {

@@ -58,8 +58,9 @@ func hasName(m *observe.Mirror, name string) bool {
 
 func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }
 
-// cachesExpireAt returns when resolvers must have dropped what servers answered before they were in sync: what they were seen
-// to answer earlier and, for a server that is not in sync, what it answers now. It is zero if neither is known.
+// cachesExpireAt returns when resolvers must have dropped what servers answered before they were in sync: what they
+// were seen to answer earlier and, for a server that is not in sync, what it answers now. It is zero if neither is
+// known.
 func (p zonePart) cachesExpireAt() time.Time {
 	var until time.Time
 	for _, e := range p.servers {

@@ -63,8 +63,8 @@ func withRemark(message, remark string) string {
 	return message + "; " + remark
 }
 
-// newCondition returns a verdict as a condition. Its transition time is that of the object's own condition of the same type and
-// status if there is one, else the time of the observation.
+// newCondition returns a verdict as a condition. Its transition time is that of the object's own condition of the same
+// type and status if there is one, else the time of the observation.
 func (v statusFacts) newCondition(kind string, s status.Verdict) metav1.Condition {
 	c := metav1.Condition{
 		Type: kind, Status: s.Status, Reason: s.Reason, Message: s.Message,

@@ -12,8 +12,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// undeclaredDelegation returns the undeclared delegation at a name on a server, if there is one. The server has the data at and below
-// it, but answers with a referral (RFC 1034 section 4.3.2). Package source keeps declarations from hiding each other.
+// undeclaredDelegation returns the undeclared delegation at a name on a server, if there is one. The server has the
+// data at and below it, but answers with a referral (RFC 1034 section 4.3.2). Package source keeps declarations from
+// hiding each other.
 func undeclaredDelegation(desired *source.Zone, m *observe.Mirror, name string) (cut rrset.RRset, found bool) {
 	if cut, found = m.Get(rrset.Key{Name: name, Type: dns.TypeNS}); !found || name == m.Zone {
 		return rrset.RRset{}, false
@@ -24,8 +25,8 @@ func undeclaredDelegation(desired *source.Zone, m *observe.Mirror, name string) 
 	return cut, true
 }
 
-// hidingDelegation returns the undeclared delegation that keeps a server from answering with its data at a key, if there is one. The
-// addresses of the delegation's own name servers are part of its referrals.
+// hidingDelegation returns the undeclared delegation that keeps a server from answering with its data at a key, if
+// there is one. The addresses of the delegation's own name servers are part of its referrals.
 func hidingDelegation(desired *source.Zone, m *observe.Mirror, k rrset.Key) (cut rrset.RRset, found bool) {
 	for name := k.Name; name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.Parent(name) {
 		cut, found = undeclaredDelegation(desired, m, name)

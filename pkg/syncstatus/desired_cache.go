@@ -33,8 +33,8 @@ func NewBook() *Book {
 	}
 }
 
-// Update returns the desired state of the zone as it is now; desired and problem are as in Declare. changed yields the objects
-// that have changed since the last Update: themselves, their roles, or the outcome of their declarations
+// Update returns the desired state of the zone as it is now; desired and problem are as in Declare. changed yields the
+// objects that have changed since the last Update: themselves, their roles, or the outcome of their declarations
 // (source.Zone.ChangedObjects).
 func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Problem, changed iter.Seq[membership.Member]) *Declared {
 	last := b.declared

@@ -206,8 +206,8 @@ func answerState(o observe.Observation) (sync.ServerState, string) {
 	return "", ""
 }
 
-// transferState returns the state of a server that answers for the zone but whose data could not be transferred: whether it is
-// as declared is unknown.
+// transferState returns the state of a server that answers for the zone but whose data could not be transferred:
+// whether it is as declared is unknown.
 func transferState(o observe.Observation) (sync.ServerState, string) {
 	var we *wire.Error
 	if errors.As(o.Err, &we) && (we.Rcode != dns.RcodeSuccess || we.TSIGError != 0) {

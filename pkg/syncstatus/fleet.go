@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Instance returns the SyncStatus of an instance from its pods and their answers: seen returns the answers of one, and is nil if
-// no pod was asked.
+// Instance returns the SyncStatus of an instance from its pods and their answers: seen returns the answers of one, and
+// is nil if no pod was asked.
 func Instance(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
 	return fleetStatus(newSyncStatus(i, objectVersion, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
 }
@@ -110,8 +110,8 @@ func podsVerdict(ready, all int) status.Verdict {
 	return status.No(status.NotReady, message)
 }
 
-// zonesVerdict returns the verdict over the zones of ready pods; pods that are not ready come first. Clients that wait for all
-// SyncStatuses of a namespace at once need it, too.
+// zonesVerdict returns the verdict over the zones of ready pods; pods that are not ready come first. Clients that wait
+// for all SyncStatuses of a namespace at once need it, too.
 func zonesVerdict(ready status.Verdict, rows []sync.ServerStatus) status.Verdict {
 	if !ready.Holds() {
 		return ready

@@ -16,8 +16,8 @@ import (
 // maxNameServers bounds the name servers in a SyncStatus.
 const maxNameServers = 20
 
-// nameServers compares the names that the servers publish in the zone's NS records with the servers themselves, as far as that
-// follows from the zone's content and the addresses of pods and Services.
+// nameServers compares the names that the servers publish in the zone's NS records with the servers themselves, as far
+// as that follows from the zone's content and the addresses of pods and Services.
 func (j *Judgement) nameServers() []sync.NameServer {
 	if j.zone.DeletionTimestamp != nil {
 		return nil
@@ -81,8 +81,8 @@ func (j *Judgement) nameServer(name string) sync.NameServer {
 	return n
 }
 
-// isAnsweredElsewhere reports whether the answer at a name inside the zone does not follow from the content at that name: it is
-// below a delegation, or a wildcard may answer for it (RFC 4592).
+// isAnsweredElsewhere reports whether the answer at a name inside the zone does not follow from the content at that
+// name: it is below a delegation, or a wildcard may answer for it (RFC 4592).
 func (j *Judgement) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
 	for above := name; above != "" && above != j.ZoneName(); above = rrset.Parent(above) {
 		if _, delegated := m.Get(rrset.Key{Name: above, Type: dns.TypeNS}); delegated {

@@ -54,7 +54,8 @@ func (d *Declared) declarationsOf(o source.Object) []source.Declaration {
 	return all
 }
 
-// formerObject returns an object with what o records of where its data may be, without its spec; nil if that is no more than own.
+// formerObject returns an object with what o records of where its data may be, without its spec; nil if that is no more
+// than own.
 func formerObject(o source.Object, own []rrset.Key) source.Object {
 	former := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]
 	switch o := o.(type) {

@@ -62,8 +62,8 @@ func severityRank(s sync.ServerState) int {
 	return len(severity)
 }
 
-// serverZone returns the state of one zone. Primaries are not compared with each other: whether they hold what is declared is part of
-// the zone's own SyncStatus.
+// serverZone returns the state of one zone. Primaries are not compared with each other: whether they hold what is
+// declared is part of the zone's own SyncStatus.
 func serverZone(role observe.Role, z SeenZone) sync.ServerZone {
 	row := sync.ServerZone{Zone: z.Zone}
 	if row.State, row.Message = answerState(z.Observation); row.State != "" {

@@ -130,8 +130,8 @@ func countsText(r *sync.RecordCounts, soaOff bool) string {
 	return out
 }
 
-// leavingRow returns the row of a server that has to stop serving the zone. A server that has done so answers REFUSED, or for a
-// parent zone that it serves as well.
+// leavingRow returns the row of a server that has to stop serving the zone. A server that has done so answers REFUSED,
+// or for a parent zone that it serves as well.
 func leavingRow(e serverAnswer) sync.ServerStatus {
 	row := e.row
 	switch {

@@ -45,8 +45,8 @@ func WithTCP() Option { return func(a *queryOptions) { a.tcp = true } }
 // WithExpire adds the EDNS EXPIRE option to a query for an SOA; see Expire.
 func WithExpire() Option { return func(a *queryOptions) { a.expire = true } }
 
-// Expire returns how long the server that sent an SOA will go on to serve the zone if it reaches no primary (EDNS EXPIRE, RFC
-// 7314); 0 if the reply does not say. A primary sends the SOA's expire value.
+// Expire returns how long the server that sent an SOA will go on to serve the zone if it reaches no primary (EDNS
+// EXPIRE, RFC 7314); 0 if the reply does not say. A primary sends the SOA's expire value.
 func Expire(m *dns.Msg) time.Duration {
 	opt := m.IsEdns0()
 	if opt == nil {

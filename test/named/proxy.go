@@ -13,11 +13,12 @@ import (
 // ErrHangUp makes a Proxy close the connection that a reply belongs to.
 var ErrHangUp = errors.New("hang up")
 
-// Filter looks at a reply on its way from server to client over "udp" or "tcp" and gives what is passed on: nil for
-// nothing. With an error the connection is closed.
+// Filter receives a reply on its way from server to client over "udp" or "tcp" and returns what is passed on: nil for
+// nothing. An error closes the connection.
 type Filter func(network string, reply []byte) ([]byte, error)
 
-// Proxy stands between clients and a server, over UDP and TCP, and may do to the replies what networks and attackers do.
+// Proxy relays between clients and a server, over UDP and TCP, and may drop, change or delay replies as networks and
+// attackers do.
 type Proxy struct {
 	Addr netip.AddrPort
 

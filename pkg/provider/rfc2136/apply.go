@@ -72,11 +72,11 @@ func New(o Options) *Provider {
 // Close closes the idle connections.
 func (p *Provider) Close() { p.pool.closeIdle() }
 
-// Apply applies the changes to the target whose SOA is have, in as few messages as possible, and leaves it with the SOA want.
-// Intermediate messages take the serials that follow have.Serial. If they need more serials than there are up to
-// want.Serial (Batches returns how many are needed if nothing is refused; a refused message may take a few more), they run
-// past it: Result.SOA is where they ended. Without changes it sets the SOA alone, unless that is want already. If every
-// RRset is refused the SOA stays, except for one step if the server failed (SERVFAIL) at several.
+// Apply applies the changes to the target whose SOA is have, in as few messages as possible, and leaves it with the SOA
+// want. Intermediate messages take the serials that follow have.Serial. If they need more serials than there are up to
+// want.Serial (Batches returns how many are needed if nothing is refused; a refused message may take a few more), they
+// run past it: Result.SOA is where they ended. Without changes it sets the SOA alone, unless that is want already. If
+// every RRset is refused the SOA stays, except for one step if the server failed (SERVFAIL) at several.
 func (p *Provider) Apply(ctx context.Context, t Target, changes plan.Changes, have, want rrset.SOA) (Result, error) {
 	if !changes.HasChanges() && have == want {
 		return Result{SOA: have}, nil
@@ -170,8 +170,8 @@ func (a *applyRun) probeZone(ctx context.Context, batch []updateUnit, refusal er
 	return nil
 }
 
-// nextSerial returns the serial that the next of so many remaining messages sets: the last one takes the wanted serial, those
-// before it follow the current one, which leaves room for messages that a refusal may add.
+// nextSerial returns the serial that the next of so many remaining messages sets: the last one takes the wanted serial,
+// those before it follow the current one, which leaves room for messages that a refusal may add.
 func (a *applyRun) nextSerial(left int) uint32 {
 	next := rrset.AddSerial(a.result.SOA.Serial, 1)
 	if left == 1 && rrset.SerialLess(next, a.want.Serial) {

@@ -4,8 +4,8 @@
 // sets the next SOA with a serial that we assign. A third party's change is therefore noticed instead of overwritten, and
 // all primaries of a zone reach the same content at the same serial.
 //
-// One bad RRset does not block the others: a message that the server refuses is split until the bad RRset is alone. A message
-// whose reply was lost is never sent again; the caller reads the zone and plans again.
+// One bad RRset does not block the others: a message that the server refuses is split until the bad RRset is alone. A
+// message whose reply was lost is never sent again; the caller reads the zone and plans again.
 //
 // Success means that the server answered NOERROR. BIND does so for several kinds of update that it ignores, so the caller
 // must read the zone back before it considers a change programmed. The package does not read zones and does not decide what

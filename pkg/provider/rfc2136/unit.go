@@ -22,8 +22,8 @@ type updateUnit struct {
 	rank  unitRank
 }
 
-// unitRank orders units over several messages: a name server or mail exchanger in the zone must have its address before an NS
-// or MX names it, and a name server must keep it as long as an NS does, or BIND refuses the whole message.
+// unitRank orders units over several messages: a name server or mail exchanger in the zone must have its address before
+// an NS or MX names it, and a name server must keep it as long as an NS does, or BIND refuses the whole message.
 type unitRank int
 
 const (
@@ -73,8 +73,8 @@ func Batches(changes plan.Changes) int {
 // bytes, the root label, and sixteen for an address like "::".
 const recordOverhead = 27
 
-// unitsOf returns the changes as units, in the order in which they are to be sent. RRsets that cannot be expressed as records
-// are returned as refused.
+// unitsOf returns the changes as units, in the order in which they are to be sent. RRsets that cannot be expressed as
+// records are returned as refused.
 func unitsOf(zone string, changes plan.Changes, lim messageLimits) ([]updateUnit, map[rrset.Key]error) {
 	refused := map[rrset.Key]error{}
 	var all []updateUnit
@@ -135,8 +135,8 @@ func deletionUnit(zone string, s rrset.RRset) (updateUnit, error) {
 	return u.withSize(), nil
 }
 
-// replacementUnit sends only the values that differ, unless the TTL changes: then the whole RRset is replaced, because servers
-// differ in what happens to the TTL of the other values.
+// replacementUnit sends only the values that differ, unless the TTL changes: then the whole RRset is replaced, because
+// servers differ in what happens to the TTL of the other values.
 func replacementUnit(zone string, old, s rrset.RRset) (updateUnit, error) {
 	u, err := creationUnit(s)
 	if err != nil {
