@@ -15,11 +15,11 @@ const soaForm = "mname rname serial refresh retry expire minimum"
 // soaCodec gives the SOA of a transfer or an update a canonical form, too; desired zones hold it as an SOA value.
 var soaCodec = rdataCodec{
 	parse: func(s string) (string, error) {
-		soa, err := parseSOA(s)
+		soa, err := ParseSOA(s)
 		return soa.Rdata(), err
 	},
 	build: func(h dns.RR_Header, s string) (dns.RR, error) {
-		soa, err := parseSOA(s)
+		soa, err := ParseSOA(s)
 		if err != nil {
 			return nil, err
 		}
@@ -36,8 +36,8 @@ var soaCodec = rdataCodec{
 	},
 }
 
-// parseSOA reads SOA rdata in presentation form. The TTL is not part of it and stays 0.
-func parseSOA(rdata string) (SOA, error) {
+// ParseSOA reads SOA rdata in presentation form. The TTL is not part of it and stays 0.
+func ParseSOA(rdata string) (SOA, error) {
 	f, err := splitFields(rdata, soaForm)
 	if err != nil {
 		return SOA{}, err
