@@ -1,0 +1,122 @@
+package desired
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// Fleet is the servers of an instance or a cluster, with the zones that they should serve.
+type Fleet struct {
+	Servers []observe.Server
+	// zones are those of each of its instances, by DNS name; primaries serve them, here or elsewhere.
+	zones     map[Key][]string
+	primaries map[string][]netip.AddrPort
+}
+
+// ZonesOf returns the DNS names of the zones that a server should serve.
+func (f *Fleet) ZonesOf(s observe.Server) []string { return f.zones[instanceKey(s)] }
+
+// PrimariesOf returns the addresses of a zone's primaries.
+func (f *Fleet) PrimariesOf(zone string) []netip.AddrPort { return f.primaries[zone] }
+
+// Fleet returns the servers of an instance or a cluster.
+func (x *Index) Fleet(o metav1.Object) *Fleet {
+	f := &Fleet{Servers: x.serversOf(x.fleetInstances(o)), zones: map[Key][]string{}, primaries: map[string][]netip.AddrPort{}}
+	own := map[Key]bool{}
+	for _, s := range f.Servers {
+		own[instanceKey(s)] = true
+	}
+	if len(own) == 0 {
+		return f
+	}
+	all := x.liveInstances("")
+	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, informers.ZoneKind, "") {
+		if zone.DeletionTimestamp == nil && isServable(zone) {
+			f.addZone(x, source.DNSName(zone), source.InstancesOf(zone, all), own)
+		}
+	}
+	return f
+}
+
+func (f *Fleet) addZone(x *Index, name string, serving []*v1beta1.Bind9Instance, own map[Key]bool) {
+	concerned := false
+	for _, i := range serving {
+		if k := (Key{Kind: informers.InstanceKind, Namespace: i.Namespace, Name: i.Name}); own[k] {
+			f.zones[k], concerned = append(f.zones[k], name), true
+		}
+	}
+	if !concerned {
+		return
+	}
+	for _, s := range x.serversOf(serving) {
+		if s.Role == observe.Primary && s.Addr.IsValid() {
+			f.primaries[name] = append(f.primaries[name], s.Addr)
+		}
+	}
+}
+
+// fleetInstances returns an instance itself, or those of a cluster.
+func (x *Index) fleetInstances(o metav1.Object) []*v1beta1.Bind9Instance {
+	switch o := o.(type) {
+	case *v1beta1.Bind9Instance:
+		return []*v1beta1.Bind9Instance{o}
+	case *v1beta1.Bind9Cluster:
+		return slices.DeleteFunc(x.liveInstances(o.Namespace), func(i *v1beta1.Bind9Instance) bool { return i.Spec.ClusterRef != o.Name })
+	}
+	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool {
+		owner := metav1.GetControllerOf(i)
+		return owner == nil || owner.UID != o.GetUID()
+	})
+}
+
+// isServable reports whether servers may have a zone, as far as its own declaration decides that.
+func isServable(zone *v1beta1.DNSZone) bool {
+	for _, c := range zone.Status.Conditions {
+		if c.Type == status.Ready {
+			return c.Reason != status.DuplicateZone && c.Reason != status.ReconcileFailed
+		}
+	}
+	return true
+}
+
+// serversOfZone finds a zone's servers.
+func (x *Index) serversOfZone(zone *v1beta1.DNSZone) zoneServers {
+	out := zoneServers{instances: map[Key]*v1beta1.Bind9Instance{}}
+	all := x.liveInstances("")
+	instances := source.InstancesOf(zone, all)
+	out.Servers = x.serversOf(instances)
+	for _, i := range instances {
+		out.instances[Key{Kind: informers.InstanceKind, Namespace: i.Namespace, Name: i.Name}] = i
+	}
+	out.addresses = source.ServiceAddresses(instances, v1beta1.RolePrimary)
+	if zones := x.informers.ZonesNamed(source.DNSName(zone)); len(zones) > 1 {
+		out.duplicate = source.Duplicate(zone, zones, all)
+	}
+	return out
+}
+
+func (x *Index) liveInstances(namespace string) []*v1beta1.Bind9Instance {
+	all := informers.List[*v1beta1.Bind9Instance](x.informers, informers.InstanceKind, namespace)
+	return slices.DeleteFunc(all, func(i *v1beta1.Bind9Instance) bool { return i.DeletionTimestamp != nil })
+}
+
+func (x *Index) serversOf(instances []*v1beta1.Bind9Instance) []observe.Server {
+	var pods []*corev1.Pod
+	seen := map[string]bool{}
+	for _, i := range instances {
+		if !seen[i.Namespace] {
+			seen[i.Namespace] = true
+			pods = append(pods, informers.List[*corev1.Pod](x.informers, informers.PodKind, i.Namespace)...)
+		}
+	}
+	return x.findServers(instances, pods)
+}

@@ -1,0 +1,294 @@
+// Package desired keeps the desired state: which object belongs to which zones, and what each zone should serve on which
+// servers. It follows every event of the caches in package informers, at the cost of what changed, and asks no server.
+//
+// A Zone is an immutable snapshot of one zone. Package evaluate compares it with the answers of its servers.
+package desired
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// Key names one object that has a SyncStatus.
+type Key = source.ObjectKey
+
+// ZoneKey names a DNSZone object.
+type ZoneKey = types.NamespacedName
+
+// ServerFinder returns the servers of instances, with their addresses, from the pods of these.
+type ServerFinder func([]*v1beta1.Bind9Instance, []*corev1.Pod) []observe.Server
+
+// Index is the desired state. Membership follows every event; what a zone should serve is brought up to date when somebody
+// asks for it.
+//
+// Locks are taken in this order: a zoneState's, then the Index's.
+type Index struct {
+	informers   *informers.Informers
+	findServers ServerFinder
+	// generation counts the changes of instances and pods.
+	generation atomic.Uint64
+
+	mu      sync.Mutex
+	members *source.Members
+	zones   map[ZoneKey]*zoneState
+	swept   time.Time
+}
+
+// NewIndex returns an empty Index; Apply fills it.
+func NewIndex(inf *informers.Informers, find ServerFinder) *Index {
+	return &Index{informers: inf, findServers: find, members: source.NewMembers(), zones: map[ZoneKey]*zoneState{}, swept: time.Now()}
+}
+
+// Apply takes over what the caches hold of an object now. It returns the other objects whose SyncStatus may follow; a zone
+// stands for all objects that belong to it.
+func (x *Index) Apply(key Key) []Key {
+	switch {
+	case key.Kind == informers.ZoneKind:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.applyZone(key)
+	case informers.DeclaresRecords(key.Kind):
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.applyObject(key)
+	}
+	return nil
+}
+
+// ServersChanged takes note that an instance or a pod has changed.
+func (x *Index) ServersChanged() { x.generation.Add(1) }
+
+// applyObject is Apply for a record or DNSEndpoint. x.mu is held.
+func (x *Index) applyObject(key Key) []Key {
+	now, exists := informers.Get[source.Object](x.informers, key.Kind, key.Namespace, key.Name)
+	known := x.indexedObject(key)
+	if known == nil && !exists || exists && known == now {
+		return nil
+	}
+	zones := x.zonesOf(key)
+	if exists {
+		x.members.SetObject(now)
+	} else {
+		x.members.RemoveObject(known)
+	}
+	var concerned []Key
+	for _, zone := range append(zones, x.zonesOf(key)...) {
+		x.markDirty(zone, key)
+		concerned = append(concerned, KeyOf(zone))
+	}
+	return concerned
+}
+
+// indexedObject returns an object as the index has it; nil when it has none. x.mu is held.
+func (x *Index) indexedObject(key Key) source.Object {
+	for zone := range x.members.Roles(key) {
+		o, _ := x.members.Role(zoneKeyOf(zone), key)
+		return o
+	}
+	return x.members.Orphan(key)
+}
+
+// zonesOf returns the zones in which an object has a role. x.mu is held.
+func (x *Index) zonesOf(key Key) []ZoneKey {
+	var zones []ZoneKey
+	for zone := range x.members.Roles(key) {
+		zones = append(zones, zoneKeyOf(zone))
+	}
+	return zones
+}
+
+// markDirty makes the next snapshot of a zone look at an object. x.mu is held.
+func (x *Index) markDirty(zone ZoneKey, key Key) {
+	if s := x.zones[zone]; s != nil && s.built {
+		s.dirty[key] = struct{}{}
+	}
+}
+
+// applyZone is Apply for a zone. x.mu is held.
+func (x *Index) applyZone(key Key) []Key {
+	zone := ZoneKey{Namespace: key.Namespace, Name: key.Name}
+	now, exists := informers.Get[*v1beta1.DNSZone](x.informers, key.Kind, key.Namespace, key.Name)
+	known := x.members.Zone(zone)
+	if known == nil && !exists || exists && known == now {
+		return nil
+	}
+	var affected []source.Affected
+	if exists {
+		affected = x.members.SetZone(now)
+	} else {
+		affected = x.members.RemoveZone(zone)
+	}
+	if s := x.zones[zone]; s != nil {
+		s.stale = true
+		if !exists || known != nil && known.UID != now.UID {
+			delete(x.zones, zone)
+		}
+	}
+	var concerned []Key
+	for _, a := range affected {
+		if a.Zone.Name != "" {
+			x.markDirty(a.Zone, a.Object)
+		}
+		concerned = append(concerned, a.Object)
+	}
+	if known == nil || !exists || known.UID != now.UID || known.Generation != now.Generation {
+		concerned = append(concerned, x.zonesOfSameName(known, now)...)
+	}
+	return concerned
+}
+
+// zonesOfSameName returns the other zones with the DNS name of one that changed, and marks them as stale: which of them is
+// served may have changed. x.mu is held.
+func (x *Index) zonesOfSameName(zones ...*v1beta1.DNSZone) []Key {
+	var all []Key
+	for _, zone := range zones {
+		if zone == nil {
+			continue
+		}
+		for _, other := range x.informers.ZonesNamed(source.DNSName(zone)) {
+			if other.UID == zone.UID {
+				continue
+			}
+			if s := x.zones[zoneKeyOf(other)]; s != nil {
+				s.stale = true
+			}
+			all = append(all, KeyOf(zoneKeyOf(other)))
+		}
+	}
+	return all
+}
+
+// ZoneNames returns the DNS names of the zones that an object belongs to.
+func (x *Index) ZoneNames(key Key) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if key.Kind == informers.ZoneKind {
+		if zone := x.members.Zone(ZoneKey{Namespace: key.Namespace, Name: key.Name}); zone != nil {
+			return []string{source.DNSName(zone)}
+		}
+		return nil
+	}
+	_, zones := x.judgingZones(key)
+	var names []string
+	for _, zone := range zones {
+		names = append(names, source.DNSName(x.members.Zone(zone)))
+	}
+	return names
+}
+
+// judgingZones returns a record or DNSEndpoint with the zones that decide its SyncStatus. A record that is about to move is
+// judged by the zone that it moves to; one that no zone selects any more has none, although its data may still be somewhere.
+// x.mu is held.
+func (x *Index) judgingZones(key Key) (source.Object, []ZoneKey) {
+	var o source.Object
+	var zones []ZoneKey
+	for zone, role := range x.members.Roles(key) {
+		at := zoneKeyOf(zone)
+		if o == nil {
+			o, _ = x.members.Role(at, key)
+		}
+		_, isRecord := o.(v1beta1.Record)
+		switch role {
+		case source.Selected, source.Contested:
+			zones = append(zones, at)
+		case source.Leaving:
+			if !isRecord || o.GetDeletionTimestamp() != nil {
+				zones = append(zones, at)
+			}
+		}
+	}
+	if o == nil {
+		o = x.members.Orphan(key)
+	}
+	return o, zones
+}
+
+// Subject is an object with all that its SyncStatus follows from, but for the answers of servers.
+type Subject struct {
+	Key Key
+	// Object is nil for one that is to be taken from Zones[0]: a zone, or a record that belongs to one.
+	Object metav1.Object
+	// ZoneKeys name the zones that decide the SyncStatus; Zones are their snapshots.
+	ZoneKeys []ZoneKey
+	Zones    []*Zone
+	// Unplaced are the indexes of a DNSEndpoint's endpoints that no zone takes.
+	Unplaced []int
+}
+
+// resolveAttempts bounds how often an object is looked up again because it moved.
+const resolveAttempts = 1000
+
+// Resolve returns an object with current snapshots of its zones. It reports whether the object exists.
+func (x *Index) Resolve(key Key) (s Subject, ok bool) {
+	s.Key = key
+	switch {
+	case key.Kind == informers.ZoneKind:
+		s.ZoneKeys = []ZoneKey{{Namespace: key.Namespace, Name: key.Name}}
+		if z := x.Zone(s.ZoneKeys[0]); z != nil {
+			s.Zones, ok = []*Zone{z}, true
+		}
+	case informers.DeclaresRecords(key.Kind):
+		for range resolveAttempts {
+			if x.tryResolve(&s) {
+				return s, s.Object != nil || len(s.Zones) > 0
+			}
+		}
+		return s, false
+	default:
+		s.Object, ok = informers.Get[metav1.Object](x.informers, key.Kind, key.Namespace, key.Name)
+	}
+	return s, ok
+}
+
+// tryResolve reports whether the object stayed in its zones while their snapshots were made.
+func (x *Index) tryResolve(s *Subject) bool {
+	x.mu.Lock()
+	o, zones := x.judgingZones(s.Key)
+	s.Unplaced = x.unplacedEndpoints(o)
+	x.mu.Unlock()
+	s.Object, s.ZoneKeys, s.Zones = nil, zones, s.Zones[:0]
+	for _, zone := range zones {
+		z := x.Zone(zone)
+		if z == nil || z.Declared.Object(s.Key) == nil {
+			return false
+		}
+		s.Zones = append(s.Zones, z)
+	}
+	if _, isRecord := o.(v1beta1.Record); o != nil && (!isRecord || len(zones) == 0) {
+		s.Object = o
+	}
+	return true
+}
+
+// unplacedEndpoints returns the indexes of endpoints that no zone takes. x.mu is held.
+func (x *Index) unplacedEndpoints(o source.Object) []int {
+	e, ok := o.(*v1alpha1.DNSEndpoint)
+	if !ok {
+		return nil
+	}
+	var all []int
+	for i, endpoint := range e.Spec.Endpoints {
+		if endpoint != nil && x.members.EndpointZone(e.Namespace, endpoint.DNSName) == nil {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// KeyOf returns the Key of a zone.
+func KeyOf(zone ZoneKey) Key {
+	return Key{Kind: informers.ZoneKind, Namespace: zone.Namespace, Name: zone.Name}
+}
+
+func zoneKeyOf(z *v1beta1.DNSZone) ZoneKey { return ZoneKey{Namespace: z.Namespace, Name: z.Name} }

@@ -1,0 +1,249 @@
+package desired
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// idleTimeout is how long the desired state of a zone that nobody asks about is kept.
+const idleTimeout = 10 * time.Minute
+
+// Zone is the desired state of one zone at one moment. It is immutable.
+type Zone struct {
+	Key      ZoneKey
+	Declared *syncstatus.Declared
+	zoneServers
+	// Since is when Declared was made. Answers from before it prove nothing: what they lack may have been programmed since.
+	Since time.Time
+
+	object *v1beta1.DNSZone
+	// content is nil when the zone cannot be read.
+	content *source.Zone
+}
+
+// zoneServers is what a zone takes from instances, pods and other zones.
+type zoneServers struct {
+	Servers    []observe.Server
+	generation uint64 // Index.generation
+	instances  map[Key]*v1beta1.Bind9Instance
+	addresses  []netip.Addr
+	duplicate  *v1beta1.DNSZone
+}
+
+// Name returns the zone's DNS name without the final dot.
+func (z *Zone) Name() string { return strings.TrimSuffix(z.Declared.ZoneName(), ".") }
+
+// Instance returns the instance that one of the zone's servers belongs to; nil when there is none.
+func (z *Zone) Instance(s observe.Server) *v1beta1.Bind9Instance { return z.instances[instanceKey(s)] }
+
+// zoneState is the desired state of one zone that somebody has asked about.
+type zoneState struct {
+	key ZoneKey
+
+	// Under the index's lock: what the next snapshot has to look at.
+	dirty map[Key]struct{}
+	// stale is true when the zone itself changed, or another one of its name.
+	stale bool
+	// built is true once the objects of the zone are in the builder: from then on dirty is kept.
+	built bool
+	last  *Zone
+	used  time.Time
+
+	// mu is held while a snapshot is made.
+	mu      sync.Mutex
+	builder *source.Builder
+	// builtFrom and builtWith are what builder was made from; err is why there is none.
+	builtFrom *v1beta1.DNSZone
+	builtWith []netip.Addr
+	err       error
+	book      *syncstatus.Book
+}
+
+// Zone returns the present snapshot of a zone; nil when there is no such zone.
+func (x *Index) Zone(key ZoneKey) *Zone {
+	x.mu.Lock()
+	x.sweep()
+	if x.members.Zone(key) == nil {
+		x.mu.Unlock()
+		return nil
+	}
+	s := x.zones[key]
+	if s == nil {
+		s = &zoneState{key: key, dirty: map[Key]struct{}{}, stale: true}
+		x.zones[key] = s
+	}
+	s.used = time.Now()
+	current := x.currentZone(s)
+	x.mu.Unlock()
+	if current != nil {
+		return current
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return x.renewZone(s)
+}
+
+// currentZone returns the last snapshot when nothing has changed since it was made. x.mu is held.
+func (x *Index) currentZone(s *zoneState) *Zone {
+	if s.stale || len(s.dirty) > 0 || s.last == nil || s.last.generation != x.generation.Load() {
+		return nil
+	}
+	return s.last
+}
+
+// sweep forgets zones that nobody asks about. x.mu is held.
+func (x *Index) sweep() {
+	now := time.Now()
+	if now.Sub(x.swept) < time.Minute {
+		return
+	}
+	x.swept = now
+	for key, s := range x.zones {
+		if now.Sub(s.used) > idleTimeout {
+			delete(x.zones, key)
+		}
+	}
+}
+
+// renewZone makes the present snapshot. s.mu is held.
+func (x *Index) renewZone(s *zoneState) *Zone {
+	x.mu.Lock()
+	zone, last := x.members.Zone(s.key), x.currentZone(s)
+	if zone == nil || last != nil {
+		x.mu.Unlock()
+		return last
+	}
+	last, stale := s.last, s.stale
+	s.stale = false
+	x.mu.Unlock()
+
+	z := &Zone{Key: s.key, object: zone}
+	if generation := x.generation.Load(); last != nil && !stale && last.generation == generation {
+		z.zoneServers = last.zoneServers
+	} else {
+		z.zoneServers = x.serversOfZone(zone)
+		z.generation = generation
+	}
+	rebuild := s.builtFrom == nil || s.builtFrom.UID != zone.UID || s.builtFrom.Generation != zone.Generation || !slices.Equal(s.builtWith, z.addresses)
+	if rebuild {
+		s.builtFrom, s.builtWith, s.book = zone, z.addresses, syncstatus.NewBook()
+		s.builder, s.err = source.NewBuilder(zone, source.Options{ServerAddresses: z.addresses, Owns: x.ownsName(s.key)})
+	}
+	changed := x.takeDirty(s, rebuild)
+	if last != nil && !rebuild && len(changed) == 0 && last.object == zone && last.duplicate == z.duplicate {
+		z.Declared, z.content, z.Since = last.Declared, last.content, last.Since
+	} else {
+		x.declare(s, z, last, changed)
+	}
+	x.mu.Lock()
+	s.last = z
+	x.mu.Unlock()
+	return z
+}
+
+// ownsName returns a function that reports whether a name in a DNSEndpoint belongs to a zone.
+func (x *Index) ownsName(key ZoneKey) func(namespace, dnsName string) bool {
+	return func(namespace, dnsName string) bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		zone := x.members.EndpointZone(namespace, dnsName)
+		return zone != nil && zoneKeyOf(zone) == key
+	}
+}
+
+// takeDirty returns the objects that the zone has to look at: those that changed, or all of them. Nobody else gets them.
+func (x *Index) takeDirty(s *zoneState, all bool) []syncstatus.Member {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var changed []syncstatus.Member
+	if all {
+		for o, role := range x.members.Of(s.key) {
+			changed = append(changed, syncstatus.Member{Key: source.KeyOf(o), Object: o, Role: role})
+		}
+	} else {
+		for key := range s.dirty {
+			changed = append(changed, x.memberOf(s.key, key))
+		}
+	}
+	clear(s.dirty)
+	s.built = true
+	return changed
+}
+
+// memberOf returns an object with its role in a zone. x.mu is held.
+func (x *Index) memberOf(zone ZoneKey, key Key) syncstatus.Member {
+	o, role := x.members.Role(zone, key)
+	return syncstatus.Member{Key: key, Object: o, Role: role}
+}
+
+// declare brings the desired content up to date. Objects that leave the zone are judged, but no longer declare anything.
+func (x *Index) declare(s *zoneState, z, last *Zone, changed []syncstatus.Member) {
+	var problem *syncstatus.Problem
+	if z.duplicate != nil {
+		problem = &syncstatus.Problem{Reason: status.DuplicateZone, Message: "the zone is already declared by DNSZone " +
+			visibleName(z.duplicate, z.Key.Namespace) + " on the same servers"}
+	}
+	if s.err != nil {
+		problem = &syncstatus.Problem{Reason: status.Invalid, Message: s.err.Error()}
+		z.Declared, z.Since = s.book.Update(z.object, nil, problem, slices.Values(changed)), time.Now()
+		return
+	}
+	for _, m := range changed {
+		if m.Role == source.Selected || m.Role == source.Contested {
+			s.builder.Set(m.Object)
+		} else {
+			s.builder.Remove(m.Key)
+		}
+	}
+	z.content = s.builder.Zone()
+	z.Declared = s.book.Update(z.object, z.content, problem, x.concernedMembers(z, last, changed))
+	z.Since = time.Now()
+}
+
+// concernedMembers yields the objects that changed and those that the change of others concerns.
+func (x *Index) concernedMembers(z, last *Zone, changed []syncstatus.Member) iter.Seq[syncstatus.Member] {
+	return func(yield func(syncstatus.Member) bool) {
+		for _, m := range changed {
+			if !yield(m) {
+				return
+			}
+		}
+		if last == nil || last.content == nil {
+			return
+		}
+		for key := range z.content.ChangedObjects(last.content) {
+			x.mu.Lock()
+			m := x.memberOf(z.Key, key)
+			x.mu.Unlock()
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// visibleName names an object to a reader of a namespace. One elsewhere is not named: the reader may have no right to know
+// of it.
+func visibleName(o metav1.Object, namespace string) string {
+	if o.GetNamespace() == namespace {
+		return o.GetName()
+	}
+	return "in another namespace"
+}
+
+func instanceKey(s observe.Server) Key {
+	return Key{Kind: informers.InstanceKind, Namespace: s.Namespace, Name: s.Instance}
+}

@@ -1,0 +1,215 @@
+package evaluate
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// answerTimeout is how long an answer is kept that nobody holds.
+const answerTimeout = time.Minute
+
+// Place is a zone, by its canonical name, on a server.
+type Place struct {
+	Server netip.AddrPort
+	Zone   string
+}
+
+// PodAnswer is what a pod answered about itself.
+type PodAnswer struct {
+	At               time.Time
+	Version, Sidecar string
+	// Restarts of the pod when it answered with its version, at VersionAt.
+	Restarts  int32
+	VersionAt time.Time
+}
+
+// Holder keeps an answer from being forgotten, and is notified when it changes.
+type Holder interface {
+	// AnswerChanged must not wait.
+	AnswerChanged(Place)
+}
+
+// Answers are the last answers of servers, whoever asked. An older answer never replaces a newer one. They are safe for
+// concurrent use.
+type Answers struct {
+	mu    sync.Mutex
+	zones map[Place]*zoneAnswer
+	pods  map[netip.AddrPort]PodAnswer
+	swept time.Time
+}
+
+type zoneAnswer struct {
+	// full is the last answer to a question for the zone's content, serial a later one to a question for its serial alone;
+	// nil when there is none. Neither is ever changed.
+	full, serial *observe.Observation
+	holders      []Holder
+}
+
+// NewAnswers returns a table without answers.
+func NewAnswers() *Answers {
+	return &Answers{zones: map[Place]*zoneAnswer{}, pods: map[netip.AddrPort]PodAnswer{}}
+}
+
+// at returns the entry of a place. a.mu is held.
+func (a *Answers) at(place Place) *zoneAnswer {
+	z := a.zones[place]
+	if z == nil {
+		z = &zoneAnswer{}
+		a.zones[place] = z
+	}
+	return z
+}
+
+// Keep takes over an answer to a question for a zone's content.
+func (a *Answers) Keep(place Place, o observe.Observation) {
+	a.mu.Lock()
+	z := a.at(place)
+	was := z.full
+	if was != nil && o.At.Before(was.At) {
+		a.mu.Unlock()
+		return
+	}
+	z.full = &o
+	if z.serial != nil && !o.At.Before(z.serial.At) {
+		z.serial = nil
+	}
+	var holders []Holder
+	if was == nil || !IsSameAnswer(was, &o) {
+		holders = slices.Clone(z.holders)
+	}
+	a.sweep()
+	a.mu.Unlock()
+	for _, h := range holders {
+		h.AnswerChanged(place)
+	}
+}
+
+// IsSameAnswer reports whether two answers lead to the same verdicts.
+func IsSameAnswer(a, b *observe.Observation) bool {
+	return IsSameState(a, b) && a.Serial == b.Serial && a.Mirror == b.Mirror
+}
+
+// IsSameState reports whether two answers differ in no more than the content and serial of the zone.
+func IsSameState(a, b *observe.Observation) bool {
+	return a.Rcode == b.Rcode && a.AA == b.AA && a.Authoritative == b.Authoritative && a.Message() == b.Message() &&
+		(a.Mirror == nil) == (b.Mirror == nil)
+}
+
+// KeepSerial takes over an answer to a question for a zone's serial.
+func (a *Answers) KeepSerial(place Place, o observe.Observation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	z := a.at(place)
+	if z.full == nil || z.full.At.Before(o.At) {
+		z.serial = &o
+	}
+	a.sweep()
+}
+
+// KeepPod takes over what a pod answered.
+func (a *Answers) KeepPod(server netip.AddrPort, p PodAnswer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pods[server] = p
+	a.sweep()
+}
+
+// Full returns the last answer to a question for a zone's content; nil when there is none. It must not be changed.
+func (a *Answers) Full(place Place) *observe.Observation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if z := a.zones[place]; z != nil {
+		return z.full
+	}
+	return nil
+}
+
+// Serial returns the last answer that can show a zone's serial, without content; the zero Observation when there is none.
+func (a *Answers) Serial(place Place) observe.Observation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	z := a.zones[place]
+	var o observe.Observation
+	switch {
+	case z == nil:
+		return o
+	case z.serial != nil:
+		o = *z.serial
+	case z.full != nil:
+		o = *z.full
+	}
+	if o.Mirror = nil; o.Authoritative {
+		o.Err = nil // Of a transfer: the serial is known.
+	}
+	return o
+}
+
+// Pod returns what a pod last answered about itself.
+func (a *Answers) Pod(server netip.AddrPort) PodAnswer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pods[server]
+}
+
+// ofZone returns the answers of a zone's servers. A server that has not answered yet counts as silent.
+func (a *Answers) ofZone(z *desired.Zone) []observe.Observation {
+	out := make([]observe.Observation, len(z.Servers))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, s := range z.Servers {
+		if !s.Addr.IsValid() {
+			continue
+		}
+		if known := a.zones[Place{s.Addr, z.Declared.ZoneName()}]; known != nil && known.full != nil {
+			out[i] = *known.full
+		} else {
+			out[i] = NoAnswer(s.Addr, z.Declared.ZoneName(), time.Now())
+		}
+	}
+	return out
+}
+
+// NoAnswer is the answer of a server that has been asked at a time and has not answered within the deadline.
+func NoAnswer(server netip.AddrPort, zone string, asked time.Time) observe.Observation {
+	err := &wire.Error{Op: "query", Server: server.String(), Zone: zone, Err: context.DeadlineExceeded}
+	return observe.Observation{Server: server, At: asked, Rcode: observe.NoReply, Err: err}
+}
+
+// Hold keeps the answer of a place until Release.
+func (a *Answers) Hold(place Place, h Holder) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	z := a.at(place)
+	z.holders = append(z.holders, h)
+}
+
+// Release ends one Hold.
+func (a *Answers) Release(place Place, h Holder) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if z := a.zones[place]; z != nil {
+		if i := slices.Index(z.holders, h); i >= 0 {
+			z.holders = slices.Delete(z.holders, i, i+1)
+		}
+	}
+}
+
+// sweep drops, now and then, what nobody has asked for lately. a.mu is held.
+func (a *Answers) sweep() {
+	if time.Since(a.swept) < answerTimeout {
+		return
+	}
+	a.swept = time.Now()
+	old := a.swept.Add(-answerTimeout)
+	isOld := func(o *observe.Observation) bool { return o == nil || o.At.Before(old) }
+	maps.DeleteFunc(a.pods, func(_ netip.AddrPort, p PodAnswer) bool { return p.At.Before(old) })
+	maps.DeleteFunc(a.zones, func(_ Place, z *zoneAnswer) bool { return len(z.holders) == 0 && isOld(z.full) && isOld(z.serial) })
+}

@@ -1,0 +1,73 @@
+// Package evaluate computes verdicts: it compares the desired state of package desired with the last answers of servers, by
+// the rules of pkg/syncstatus, and adds what is remembered of earlier answers. It asks nobody and publishes nothing; it does
+// not know who wants a verdict.
+package evaluate
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// Evaluator computes SyncStatus objects. It is safe for concurrent use.
+type Evaluator struct {
+	index   *desired.Index
+	answers *Answers
+	lag     lagHistory
+	ttls    ttlHistory
+}
+
+// New returns an Evaluator of a desired state and the answers of servers.
+func New(index *desired.Index, answers *Answers) *Evaluator {
+	return &Evaluator{index: index, answers: answers}
+}
+
+// ContentReplaced takes note that a server has other content of a zone than it last had: resolvers may keep the old for a
+// while.
+func (e *Evaluator) ContentReplaced(server netip.AddrPort, was, is *observe.Mirror) {
+	e.ttls.recordChange(server, was, is, time.Now())
+}
+
+// Judge compares a zone with the last answers of its servers.
+func (e *Evaluator) Judge(z *desired.Zone) *syncstatus.Judgement {
+	zone := z.Declared.ZoneName()
+	return syncstatus.Judge(z.Declared, z.Servers, e.answers.ofZone(z), time.Now(), syncstatus.Past{
+		Late: func(server netip.AddrPort, behind bool, at time.Time) time.Time {
+			return e.lag.behindSince(Place{server, zone}, behind, at)
+		},
+		Caches: e.ttls.ofZone(zone, z.Servers),
+	})
+}
+
+// Status returns the SyncStatus of an object; judgement returns the Judgement of each of its zones. It returns nil when the
+// object does not belong to its zone any more.
+func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncstatus.Judgement) *syncv1.SyncStatus {
+	if informers.DescribesServers(s.Key.Kind) {
+		return e.fleetStatus(s.Object)
+	}
+	switch o := s.Object.(type) {
+	case *v1alpha1.DNSEndpoint:
+		in := make([]*syncstatus.Judgement, len(s.ZoneKeys))
+		for i := range in {
+			in[i] = judgement(i)
+		}
+		return syncstatus.Endpoint(o, in, s.Unplaced, time.Now())
+	case v1beta1.Record:
+		return syncstatus.Unselected(o, time.Now())
+	}
+	j := judgement(0)
+	if s.Key.Kind == informers.ZoneKind {
+		return j.ZoneStatus()
+	}
+	if r, ok := j.Object(s.Key).(v1beta1.Record); ok {
+		return j.Record(r)
+	}
+	return nil
+}

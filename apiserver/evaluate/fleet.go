@@ -1,0 +1,60 @@
+package evaluate
+
+import (
+	"net/netip"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// fleetStatus returns the SyncStatus of an instance or a cluster by the last answers of its servers.
+func (e *Evaluator) fleetStatus(o metav1.Object) *syncv1.SyncStatus {
+	f := e.index.Fleet(o)
+	seen, now := func(s observe.Server) syncstatus.Seen { return e.lastSeen(f, s) }, time.Now()
+	switch o := o.(type) {
+	case *v1beta1.Bind9Instance:
+		return syncstatus.Instance(o, f.Servers, seen, now)
+	case *v1beta1.Bind9Cluster:
+		return syncstatus.Cluster(syncstatus.ClusterKind, o, &o.Status, f.Servers, seen, now)
+	case *v1beta1.Bind9GlobalCluster:
+		return syncstatus.Cluster(syncstatus.GlobalClusterKind, o, &o.Status, f.Servers, seen, now)
+	case *v1beta1.ClusterBind9Provider:
+		return syncstatus.Cluster(syncstatus.ProviderKind, o, &o.Status, f.Servers, seen, now)
+	}
+	return nil
+}
+
+// lastSeen returns the last answers of one server of a fleet.
+func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.Seen {
+	pod := e.answers.Pod(s.Addr)
+	out := syncstatus.Seen{At: pod.At, Version: pod.Version, Sidecar: pod.Sidecar}
+	for _, zone := range f.ZonesOf(s) {
+		answer := e.answers.Serial(Place{s.Addr, zone + "."})
+		if answer.At.IsZero() {
+			continue
+		}
+		if answer.At.Before(out.At) {
+			out.At = answer.At
+		}
+		out.Zones = append(out.Zones, syncstatus.SeenZone{Zone: zone, Observation: answer, Newest: e.newestSerial(f.PrimariesOf(zone), zone)})
+	}
+	return out
+}
+
+// newestSerial returns the newest serial that any primary of a zone has answered with; nil when none has.
+func (e *Evaluator) newestSerial(primaries []netip.AddrPort, zone string) *uint32 {
+	var newest *uint32
+	for _, p := range primaries {
+		if o := e.answers.Serial(Place{p, zone + "."}); o.Authoritative && (newest == nil || rrset.SerialLess(*newest, o.Serial)) {
+			newest = &o.Serial
+		}
+	}
+	return newest
+}

@@ -1,0 +1,107 @@
+package evaluate
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// maxReplacedRRsets bounds the RRsets that are remembered; what more changes within its TTL is not.
+const maxReplacedRRsets = 100000
+
+// ttlHistory remembers until when resolvers may keep what servers held before. A change that is everywhere before anybody
+// asks about it leaves no other trace.
+type ttlHistory struct {
+	mu    sync.RWMutex
+	until map[Place]map[rrset.Key]int64 // in Unix time
+	count int
+	swept time.Time
+}
+
+// recordChange takes note of how a server's content differs from what it was until now.
+func (h *ttlHistory) recordChange(server netip.AddrPort, was, is *observe.Mirror, now time.Time) {
+	replaced := map[rrset.Key]int64{}
+	add := func(k rrset.Key) {
+		if !rrset.Maintained(k.Type) {
+			replaced[k] = now.Add(syncstatus.Kept(was, k) + time.Second).Unix() // rounded up
+		}
+	}
+	for name := range is.ChangedNames(was) {
+		for s := range was.At(name) {
+			if have, _ := is.Get(s.Key); !have.Equal(s) {
+				add(s.Key)
+			}
+		}
+		for s := range is.At(name) {
+			if _, held := was.Get(s.Key); !held {
+				add(s.Key)
+			}
+		}
+	}
+	if len(replaced) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sweep(now)
+	h.keepReplaced(Place{server, is.Zone}, replaced)
+}
+
+// keepReplaced remembers RRsets of a zone on a server. h.mu is held.
+func (h *ttlHistory) keepReplaced(place Place, replaced map[rrset.Key]int64) {
+	if h.until == nil {
+		h.until = map[Place]map[rrset.Key]int64{}
+	}
+	known := h.until[place]
+	if known == nil {
+		known = map[rrset.Key]int64{}
+		h.until[place] = known
+	}
+	h.count -= len(known)
+	for k, until := range replaced {
+		if last, again := known[k]; again || h.count+len(known) < maxReplacedRRsets {
+			known[k] = max(last, until)
+		}
+	}
+	h.count += len(known)
+}
+
+// sweep forgets what has expired, now and then. h.mu is held.
+func (h *ttlHistory) sweep(now time.Time) {
+	if now.Sub(h.swept) < time.Minute {
+		return
+	}
+	h.swept, h.count = now, 0
+	for place, known := range h.until {
+		maps.DeleteFunc(known, func(_ rrset.Key, until int64) bool { return until <= now.Unix() })
+		if h.count += len(known); len(known) == 0 {
+			delete(h.until, place)
+		}
+	}
+}
+
+// ofZone returns what is remembered of a zone's servers; nil when that is nothing.
+func (h *ttlHistory) ofZone(zone string, servers []observe.Server) func(netip.AddrPort, rrset.Key) time.Time {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if !slices.ContainsFunc(servers, func(s observe.Server) bool { return h.until[Place{s.Addr, zone}] != nil }) {
+		return nil
+	}
+	return func(server netip.AddrPort, k rrset.Key) time.Time { return h.keptUntil(Place{server, zone}, k) }
+}
+
+// keptUntil returns until when resolvers may keep what a server held before at a name and type; zero when nothing is known.
+func (h *ttlHistory) keptUntil(place Place, k rrset.Key) time.Time {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if until, known := h.until[place][k]; known {
+		return time.Unix(until, 0)
+	}
+	return time.Time{}
+}

@@ -1,0 +1,84 @@
+package informers
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// podSelector selects the pods that run BIND.
+const podSelector = "app.kubernetes.io/name=bind9"
+
+// listerWatchers returns where each resource of a Kubernetes cluster is listed and watched.
+func listerWatchers(config *rest.Config) (func(resource string) cache.ListerWatcher, error) {
+	bindy, err := newTypedClient(config, v1beta1.GroupVersion, v1beta1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	external, err := newTypedClient(config, v1alpha1.GroupVersion, v1alpha1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for pods: %w", err)
+	}
+	return func(resource string) cache.ListerWatcher {
+		client, selector := cache.Getter(bindy), ""
+		switch resource {
+		case "pods":
+			client, selector = core.CoreV1().RESTClient(), podSelector
+		case syncstatus.EndpointKind.Resource:
+			client = external
+		}
+		return cache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = selector })
+	}, nil
+}
+
+func newTypedClient(config *rest.Config, group schema.GroupVersion, addTo func(*runtime.Scheme) error) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	if err := addTo(scheme); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	c := rest.CopyConfig(config)
+	c.APIPath, c.GroupVersion = "/apis", &group
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", group, err)
+	}
+	return client, nil
+}
+
+func newLiveReader(config *rest.Config) (LiveReader, error) {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for metadata: %w", err)
+	}
+	return func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
+		resource := kind.GroupVersion().WithResource(kind.Resource)
+		if name == "" || len(content.IsPathSegmentName(name)) > 0 {
+			return nil, apierrors.NewNotFound(resource.GroupResource(), name) // such as "..", which leads elsewhere
+		}
+		if kind == syncstatus.GlobalClusterKind || kind == syncstatus.ProviderKind {
+			namespace = ""
+		}
+		return client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	}, nil
+}

@@ -1,0 +1,238 @@
+// Package informers caches every object that a SyncStatus can follow from, and reads single objects past the caches for
+// callers that must see their own writes. It knows nothing of DNS servers. Package desired and everything above it read
+// these caches.
+package informers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// Kinds of objects that are cached besides those that declare records.
+const (
+	PodKind      = "Pod"
+	ZoneKind     = "DNSZone"
+	InstanceKind = "Bind9Instance"
+)
+
+// byZoneName indexes zones by their DNS name.
+const byZoneName = "zoneName"
+
+// Informers hold one cache for each kind.
+type Informers struct {
+	// byKind holds the informers of Pods and of all kinds that have a SyncStatus.
+	byKind map[string]cache.SharedIndexInformer
+	// handled report whether all that was in a cache when it was first filled has been handled.
+	handled []cache.InformerSynced
+	live    LiveReader
+}
+
+// LiveReader reads the metadata of one object past the caches.
+type LiveReader func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error)
+
+// New returns the caches of the Kubernetes cluster at config; Run fills them. home is the namespace of the instances of
+// cluster-scoped clusters that name none.
+func New(config *rest.Config, home string) (*Informers, error) {
+	from, err := listerWatchers(config)
+	if err != nil {
+		return nil, err
+	}
+	live, err := newLiveReader(config)
+	if err != nil {
+		return nil, err
+	}
+	return NewFrom(from, live, home)
+}
+
+// NewFrom returns caches that are filled from wherever each resource comes from.
+func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, home string) (*Informers, error) {
+	i := &Informers{live: live, byKind: map[string]cache.SharedIndexInformer{PodKind: newInformer(from("pods"), &corev1.Pod{})}}
+	for kind, example := range map[syncstatus.Kind]runtime.Object{
+		syncstatus.ZoneKind: &v1beta1.DNSZone{}, syncstatus.EndpointKind: &v1alpha1.DNSEndpoint{},
+		syncstatus.InstanceKind: &v1beta1.Bind9Instance{}, syncstatus.ClusterKind: &v1beta1.Bind9Cluster{},
+	} {
+		i.byKind[kind.Kind] = newInformer(from(kind.Resource), example)
+	}
+	for kind, example := range map[syncstatus.Kind]runtime.Object{
+		syncstatus.GlobalClusterKind: &v1beta1.Bind9GlobalCluster{}, syncstatus.ProviderKind: &v1beta1.ClusterBind9Provider{},
+	} {
+		i.byKind[kind.Kind] = newInformer(inNamespaceOfInstances(from(kind.Resource), home), example)
+	}
+	for _, k := range v1beta1.RecordKinds {
+		i.byKind[k.Kind] = newInformer(from(k.Resource), k.New())
+	}
+	return i, i.byKind[ZoneKind].AddIndexers(cache.Indexers{byZoneName: func(o any) ([]string, error) {
+		return []string{source.DNSName(o.(*v1beta1.DNSZone))}, nil
+	}})
+}
+
+func newInformer(from cache.ListerWatcher, example runtime.Object) cache.SharedIndexInformer {
+	informer := cache.NewSharedIndexInformer(from, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	// SetTransform fails only once the informer runs.
+	_ = informer.SetTransform(func(o any) (any, error) {
+		if m, err := meta.Accessor(o); err == nil {
+			m.SetManagedFields(nil)
+		}
+		return o, nil
+	})
+	return informer
+}
+
+// Run fills the caches and keeps them current until the context ends. Kinds that do not exist yet are waited for.
+func (i *Informers) Run(ctx context.Context) {
+	for _, informer := range i.byKind {
+		go informer.RunWithContext(ctx)
+	}
+	<-ctx.Done()
+}
+
+// HasSynced reports whether every cache holds what the Kubernetes cluster holds, and every handler has seen it.
+func (i *Informers) HasSynced() bool {
+	for _, informer := range i.byKind {
+		if !informer.HasSynced() {
+			return false
+		}
+	}
+	for _, synced := range i.handled {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// Name returns the name of the readiness check that Check is. It does not depend on DNS servers.
+func (i *Informers) Name() string { return "informers-synced" }
+
+// Check returns an error until every cache is filled.
+func (i *Informers) Check(*http.Request) error {
+	var missing []string
+	for kind, informer := range i.byKind {
+		if !informer.HasSynced() {
+			missing = append(missing, kind)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return fmt.Errorf("caches not filled yet: %s", strings.Join(missing, ", "))
+	case !i.HasSynced():
+		return errors.New("caches are filled, but not all of their content has been handled yet")
+	}
+	return nil
+}
+
+// OnEvent calls handle with the last state of every object of a kind that is added, updated or deleted. Two objects that had
+// one name after another may appear as one update.
+func (i *Informers) OnEvent(kind string, handle func(o metav1.Object, deleted bool)) error {
+	handleAny := func(o any, deleted bool) {
+		if t, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = t.Obj
+		}
+		if m, ok := o.(metav1.Object); ok {
+			handle(m, deleted)
+		}
+	}
+	registration, err := i.byKind[kind].AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { handleAny(o, false) },
+		UpdateFunc: func(_, o any) { handleAny(o, false) },
+		DeleteFunc: func(o any) { handleAny(o, true) },
+	})
+	if err == nil {
+		i.handled = append(i.handled, registration.HasSynced)
+	}
+	return err
+}
+
+// TrackedKinds returns the kinds that have a SyncStatus.
+func (i *Informers) TrackedKinds() []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(i.byKind)), func(kind string) bool { return kind == PodKind })
+}
+
+// DeclaresRecords reports whether objects of a kind, which must be one of TrackedKinds, declare DNS data.
+func DeclaresRecords(kind string) bool { return kind != ZoneKind && !DescribesServers(kind) }
+
+// DescribesServers reports whether the SyncStatus of a kind is about servers instead of DNS data.
+func DescribesServers(kind string) bool {
+	return slices.ContainsFunc(syncstatus.FleetKinds, func(k syncstatus.Kind) bool { return k.Kind == kind })
+}
+
+// Namespaces returns the namespaces that hold an object with a SyncStatus, sorted.
+func (i *Informers) Namespaces() []string {
+	all := sets.New[string]()
+	for _, kind := range i.TrackedKinds() {
+		all.Insert(i.Indexer(kind).ListIndexFuncValues(cache.NamespaceIndex)...)
+	}
+	return sets.List(all)
+}
+
+// ZonesNamed returns the zones of all namespaces with a DNS name in lower case, without the final dot.
+func (i *Informers) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
+	items, _ := i.Indexer(ZoneKind).ByIndex(byZoneName, zoneName) // fails only without the index
+	return castAll[*v1beta1.DNSZone](items)
+}
+
+// Indexer returns the cache of a kind; nil when there is none.
+func (i *Informers) Indexer(kind string) cache.Indexer {
+	if informer := i.byKind[kind]; informer != nil {
+		return informer.GetIndexer()
+	}
+	return nil
+}
+
+// Exists reports whether the caches hold an object.
+func (i *Informers) Exists(key source.ObjectKey) bool {
+	_, ok := Get[metav1.Object](i, key.Kind, key.Namespace, key.Name)
+	return ok
+}
+
+// List returns the cached objects of a kind in a namespace, or in all with "".
+func List[T any](i *Informers, kind, namespace string) []T {
+	if namespace == "" {
+		return castAll[T](i.Indexer(kind).List())
+	}
+	items, _ := i.Indexer(kind).ByIndex(cache.NamespaceIndex, namespace) // fails only without the index
+	return castAll[T](items)
+}
+
+// Get returns one cached object.
+func Get[T any](i *Informers, kind, namespace, name string) (T, bool) {
+	var none T
+	indexer := i.Indexer(kind)
+	if indexer == nil {
+		return none, false
+	}
+	o, exists, err := indexer.GetByKey(namespace + "/" + name)
+	if err != nil || !exists {
+		return none, false
+	}
+	t, ok := o.(T)
+	return t, ok
+}
+
+func castAll[T any](items []any) []T {
+	out := make([]T, 0, len(items))
+	for _, o := range items {
+		if t, ok := o.(T); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}

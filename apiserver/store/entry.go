@@ -1,0 +1,112 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// entry is what the store holds of an object: some 200 bytes, and not the verdict itself, which can be evaluated again.
+type entry struct {
+	outline
+	digest uint64
+	// confirmed is the revision at which the last verdict was published, changed or not.
+	confirmed  uint64
+	conditions [3]conditionStatus // by position: a SyncStatus has at most three, always in the same order
+	// cachesExpire is CachesExpireAt in Unix time, 0 when caches hold nothing older.
+	cachesExpire int64
+	// cacheTTL is for how long caches keep what a server had when it was last seen out of sync; 0 when none is.
+	cacheTTL time.Duration
+}
+
+// conditionStatus is a condition's status and since when it has had it, in Unix time.
+type conditionStatus struct {
+	status metav1.ConditionStatus
+	since  int64
+}
+
+// outline is what selectors and the event of an object's end need of a verdict.
+type outline struct {
+	revision           uint64
+	uid                types.UID
+	labels             map[string]string
+	created            int64 // in Unix time
+	generation         int64
+	zone, failure      string
+	phase              syncv1.Phase
+	servers, inSync    int32
+	unreachable        int32
+	records, outOfSync int32
+}
+
+func outlineOf(s *syncv1.SyncStatus, revision uint64) outline {
+	return outline{
+		revision: revision, uid: s.UID, labels: s.Labels, created: s.CreationTimestamp.Unix(), generation: s.Generation,
+		zone: s.Zone, failure: s.Status.FailureReason, phase: s.Status.Phase, servers: s.Summary.Servers, inSync: s.Summary.InSync,
+		unreachable: s.Summary.Unreachable, records: s.Summary.Records, outOfSync: s.Summary.RecordsOutOfSync,
+	}
+}
+
+// status returns the outline as a SyncStatus.
+func (o *outline) status(key Key) *syncv1.SyncStatus {
+	s := emptyStatus()
+	s.Name, s.Namespace, s.UID, s.Labels = syncstatus.Name(key.Kind, key.Name), key.Namespace, o.uid, o.labels
+	s.CreationTimestamp, s.Generation, s.ResourceVersion = metav1.Unix(o.created, 0), o.generation, formatRevision(o.revision)
+	s.ObjectRef = syncv1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: o.uid, Generation: o.generation}
+	s.Zone, s.Summary = o.zone, syncv1.Summary{
+		Servers: o.servers, InSync: o.inSync, Unreachable: o.unreachable, Records: o.records, RecordsOutOfSync: o.outOfSync,
+	}
+	s.Status = syncv1.SyncStatusStatus{Phase: o.phase, InSync: o.phase == syncv1.PhaseInSync, FailureReason: o.failure}
+	return s
+}
+
+func emptyStatus() *syncv1.SyncStatus {
+	return &syncv1.SyncStatus{TypeMeta: metav1.TypeMeta{APIVersion: syncv1.SchemeGroupVersion.String(), Kind: "SyncStatus"}}
+}
+
+// complete adds to a verdict what follows from earlier ones, and remembers what the next one needs.
+func (e *entry) complete(s *syncv1.SyncStatus, now time.Time) {
+	for i := range min(len(s.Status.Conditions), len(e.conditions)) {
+		c := &s.Status.Conditions[i]
+		if e.conditions[i].status != c.Status {
+			e.conditions[i] = conditionStatus{c.Status, c.LastTransitionTime.Unix()}
+		}
+		c.LastTransitionTime = metav1.Unix(e.conditions[i].since, 0)
+	}
+	e.completeCaches(s, now)
+	s.ResourceVersion = formatRevision(e.revision)
+}
+
+// completeCaches sets until when caches may hold an older answer. What a server was last seen to have may have been served
+// until now.
+func (e *entry) completeCaches(s *syncv1.SyncStatus, now time.Time) {
+	if e.cacheTTL > 0 {
+		e.cachesExpire = max(e.cachesExpire, now.Add(e.cacheTTL).Unix())
+	}
+	if s.Status.InSync || len(s.Servers) == 0 {
+		e.cacheTTL = 0
+	}
+	if at := s.CachesExpireAt; at != nil {
+		e.cachesExpire = max(e.cachesExpire, at.Unix())
+		if differs := func(r syncv1.ServerStatus) bool { return len(r.Observed) > 0 }; slices.ContainsFunc(s.Servers, differs) {
+			e.cacheTTL = max(e.cacheTTL, at.Sub(s.ObservedAt.Time))
+		}
+	}
+	s.CachesExpireAt = nil
+	if e.cachesExpire > now.Unix() {
+		s.CachesExpireAt = new(metav1.Unix(e.cachesExpire, 0))
+	}
+}
+
+// tombstone is the end of an object.
+type tombstone struct {
+	Key
+	outline
+	// published is false when nobody can know of the object.
+	published bool
+}

@@ -1,0 +1,292 @@
+// Package store holds what has been published of each object's verdicts, and delivers changes to watchers. Every verdict
+// that leaves this API server, in answer to a GET, LIST or WATCH, is published here first, in one step: the store compares
+// it with the last one, assigns the revision, adds what follows from earlier verdicts, and queues an event for every
+// watcher. So no watcher can miss what a reader has seen.
+//
+// The store knows nothing of zones or servers, and does not keep verdicts: only digests, and an outline for selectors. Who
+// needs a verdict again evaluates it again.
+//
+// # Resource versions
+//
+// A revision is the time in microseconds, made strictly increasing, with the replica's number in the lowest ten bits. An
+// object's resourceVersion is the revision at which its present verdict was published first, so it changes when, and only
+// when, the verdict or its evidence does. A list's is one at which nothing in the list had changed since. A watch goes on
+// from any revision of this process that is younger than the oldest forgotten tombstone; from every other it gets 410
+// (Expired), and the client lists again.
+package store
+
+import (
+	"context"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// Bounds of what is remembered of deleted objects.
+const (
+	tombstoneTimeout = 5 * time.Minute
+	maxTombstones    = 20000
+)
+
+// Key names one object that has a SyncStatus.
+type Key = source.ObjectKey
+
+// KeyOf returns the object that a SyncStatus is about, in the namespace of the SyncStatus: that of a cluster-scoped object is
+// the namespace of its instances.
+func KeyOf(s *syncv1.SyncStatus) Key {
+	return Key{Kind: s.ObjectRef.Kind, Namespace: s.Namespace, Name: s.ObjectRef.Name}
+}
+
+// Store is safe for concurrent use.
+type Store struct {
+	clock *revisionClock
+	seed  maphash.Seed
+	// onEvent is called for each event that a watcher receives.
+	onEvent func(watch.EventType)
+
+	mu         sync.Mutex
+	namespaces map[string]map[Key]*entry
+	tombstones []*tombstone // oldest first
+	buried     map[Key]*tombstone
+	// oldest is the revision from which on all deletions are known.
+	oldest   uint64
+	watchers map[Scope]map[*Watcher]struct{}
+}
+
+// New returns an empty Store. onEvent is called for each event that a watcher receives.
+func New(now func() time.Time, onEvent func(watch.EventType)) *Store {
+	clock := newRevisionClock(now)
+	return &Store{
+		clock: clock, seed: maphash.MakeSeed(), onEvent: onEvent, namespaces: map[string]map[Key]*entry{},
+		buried: map[Key]*tombstone{}, oldest: clock.current(), watchers: map[Scope]map[*Watcher]struct{}{},
+	}
+}
+
+// Revision returns the present revision. Whoever evaluates verdicts takes it before looking at any evidence.
+func (s *Store) Revision() uint64 { return s.clock.current() }
+
+// Publish makes verdicts visible to readers and watchers, and completes them by what the store holds. evaluatedFrom is the
+// Revision at which their evaluation began. A verdict that differs from one that was published meanwhile may rest on older
+// evidence than that, and one about a deleted object is void: Publish does nothing with these and returns their indexes.
+// Who wants them must evaluate them again.
+func (s *Store) Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus) (outdated []int) {
+	digests := make([]uint64, len(verdicts))
+	for i, v := range verdicts {
+		digests[i] = s.Digest(v)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, v := range verdicts {
+		if !s.publish(v, digests[i], evaluatedFrom) {
+			outdated = append(outdated, i)
+		}
+	}
+	return outdated
+}
+
+// publish reports whether the verdict was published. s.mu is held.
+func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool {
+	key := KeyOf(v)
+	e, t := s.namespaces[key.Namespace][key], s.buried[key]
+	changed := e == nil || e.digest != digest || e.uid != v.UID
+	if t != nil && t.uid == v.UID && t.revision > evaluatedFrom || changed && e != nil && e.confirmed > evaluatedFrom {
+		return false
+	}
+	var was *syncv1.SyncStatus
+	if e != nil && changed {
+		was = e.status(key)
+	}
+	if e == nil || e.uid != v.UID {
+		e = &entry{}
+		s.addEntry(key, e)
+	}
+	e.confirmed = s.clock.next()
+	if changed {
+		e.digest, e.revision = digest, e.confirmed
+	}
+	e.complete(v, s.clock.now())
+	e.outline = outlineOf(v, e.revision)
+	if changed {
+		s.notify(key, was, v, v)
+	}
+	return true
+}
+
+// addEntry makes an entry the one of an object. s.mu is held.
+func (s *Store) addEntry(key Key, e *entry) {
+	if s.namespaces[key.Namespace] == nil {
+		s.namespaces[key.Namespace] = map[Key]*entry{}
+	}
+	s.namespaces[key.Namespace][key] = e
+}
+
+// IsPublished reports whether the last verdict that was published of an object has a digest.
+func (s *Store) IsPublished(key Key, digest uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.namespaces[key.Namespace][key]
+	return e != nil && e.digest == digest
+}
+
+// HasVerdict reports whether a verdict of an object has been published.
+func (s *Store) HasVerdict(key Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.namespaces[key.Namespace][key] != nil
+}
+
+// Delete publishes the end of an object, and remembers it for a while.
+func (s *Store) Delete(key Key, o metav1.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: o.GetLabels()}}
+	e := s.namespaces[key.Namespace][key]
+	if e != nil {
+		t.outline, t.published = e.outline, true
+		if delete(s.namespaces[key.Namespace], key); len(s.namespaces[key.Namespace]) == 0 {
+			delete(s.namespaces, key.Namespace)
+		}
+	}
+	t.revision = s.clock.next()
+	s.tombstones = append(s.tombstones, t)
+	s.buried[key] = t
+	s.expireTombstones()
+	if e != nil {
+		last := t.status(key)
+		s.notify(key, last, nil, last)
+	}
+}
+
+// expireTombstones forgets objects that were deleted long ago. s.mu is held.
+func (s *Store) expireTombstones() {
+	for len(s.tombstones) > maxTombstones || s.clock.now().Sub(timeOf(s.tombstones[0].revision)) > tombstoneTimeout {
+		t := s.tombstones[0]
+		s.oldest = max(s.oldest, t.revision)
+		s.tombstones = s.tombstones[1:]
+		if s.buried[t.Key] == t {
+			delete(s.buried, t.Key)
+		}
+	}
+}
+
+// deletedSince yields tombstones after a revision, the newest first. s.mu is held.
+func (s *Store) deletedSince(rev uint64) func(yield func(*tombstone) bool) {
+	return func(yield func(*tombstone) bool) {
+		for _, t := range slices.Backward(s.tombstones) {
+			if t.revision <= rev || !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// notify queues an event for all watchers of an object: was and is are the states before and after, nil where there is none;
+// last is what they receive. s.mu is held, which keeps every queue in the order of revisions.
+func (s *Store) notify(key Key, was, is, last *syncv1.SyncStatus) {
+	var object *Object
+	for _, scope := range []Scope{{}, {Namespace: key.Namespace}, {Namespace: key.Namespace, Object: key}} {
+		for w := range s.watchers[scope] {
+			if kind := w.eventFor(was, is); kind != "" {
+				if object == nil {
+					object = newObject(last)
+				}
+				w.push(kind, object)
+			}
+		}
+	}
+}
+
+// entriesIn yields the entries of a scope. s.mu is held.
+func (s *Store) entriesIn(scope Scope) func(yield func(Key, *entry) bool) {
+	return func(yield func(Key, *entry) bool) {
+		switch {
+		case scope.Object != Key{}:
+			if e := s.namespaces[scope.Namespace][scope.Object]; e != nil {
+				yield(scope.Object, e)
+			}
+		case scope.Namespace != "":
+			maps.All(s.namespaces[scope.Namespace])(yield)
+		default:
+			for _, entries := range s.namespaces {
+				for key, e := range entries {
+					if !yield(key, e) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// ListRevision returns a resourceVersion for a list: a watch that goes on from there misses nothing. evaluatedFrom is the
+// Revision at which the list began; verdicts are all that were published for it. Unless something else has changed since,
+// the revision is the present one, and the watch repeats nothing that is in the list either.
+func (s *Store) ListRevision(evaluatedFrom uint64, scope Scope, verdicts []*syncv1.SyncStatus) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := 0
+	for _, v := range verdicts {
+		key := KeyOf(v)
+		e := s.namespaces[key.Namespace][key]
+		if e == nil || formatRevision(e.revision) != v.ResourceVersion {
+			return formatRevision(evaluatedFrom)
+		}
+		if e.revision > evaluatedFrom {
+			news++
+		}
+	}
+	for _, e := range s.entriesIn(scope) {
+		if e.revision > evaluatedFrom {
+			news--
+		}
+	}
+	for t := range s.deletedSince(evaluatedFrom) {
+		if scope.covers(t.Key) {
+			news--
+		}
+	}
+	if news != 0 {
+		return formatRevision(evaluatedFrom)
+	}
+	return formatRevision(s.clock.current())
+}
+
+// Watches returns the number of open watches.
+func (s *Store) Watches() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, watchers := range s.watchers {
+		n += len(watchers)
+	}
+	return n
+}
+
+// EndWatches ends every watch, one after the other within the given time, so that their clients do not all come back in
+// one moment.
+func (s *Store) EndWatches(ctx context.Context, within time.Duration) {
+	var all []*Watcher
+	s.mu.Lock()
+	for _, watchers := range s.watchers {
+		all = slices.AppendSeq(all, maps.Keys(watchers))
+	}
+	s.mu.Unlock()
+	for i, w := range all {
+		if i > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(within / time.Duration(len(all))):
+			}
+		}
+		w.endAfterQueue()
+	}
+}
