@@ -6,14 +6,14 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// allFirst authorizes a request for one object by the right to all objects of its resource in its namespace, and asks
+// allNamesFirst authorizes a request for one object by the right to all objects of its resource in its namespace, and asks
 // about the name only where that is lacking. A SubjectAccessReview without a name is about all of them
 // (ResourceAttributes in authorization.k8s.io/v1), and its answer is remembered for some seconds: a client that asks
 // about a thousand records has one review made by kube-apiserver, not a thousand that are answered the same.
-func allFirst(a authorizer.Authorizer) authorizer.Authorizer {
+func allNamesFirst(a authorizer.Authorizer) authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(ctx context.Context, one authorizer.Attributes) (authorizer.Decision, string, error) {
 		if one.IsResourceRequest() && one.GetName() != "" {
-			decision, reason, err := a.Authorize(ctx, nameless{one})
+			decision, reason, err := a.Authorize(ctx, withoutName{one})
 			if decision == authorizer.DecisionAllow || err != nil {
 				return decision, reason, err
 			}
@@ -22,6 +22,6 @@ func allFirst(a authorizer.Authorizer) authorizer.Authorizer {
 	})
 }
 
-type nameless struct{ authorizer.Attributes }
+type withoutName struct{ authorizer.Attributes }
 
-func (nameless) GetName() string { return "" }
+func (withoutName) GetName() string { return "" }

@@ -30,7 +30,7 @@ func TestARightToAllNamesIsAskedForFirst(t *testing.T) {
 	} {
 		t.Run(c.who, func(t *testing.T) {
 			var asked []string
-			a := allFirst(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			a := allNamesFirst(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 				asked = append(asked, a.GetName())
 				for _, name := range c.allowed {
 					if name == a.GetName() {

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/lockstep-dns/lockstep/apiserver/engine"
+	"github.com/lockstep-dns/lockstep/apiserver/refresh"
+	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/openapi"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
@@ -21,8 +22,8 @@ import (
 type Config struct {
 	// Generic is the part that every Kubernetes API server has.
 	Generic *server.RecommendedConfig
-	// Engine says how DNS servers are asked.
-	Engine engine.Options
+	// Verdicts says how DNS servers are asked.
+	Verdicts registry.Options
 	// Authority is Lockstep's own; it verifies sidecars, and mints the serving certificate unless that comes from files.
 	Authority *certs.Serving
 	// Minted says that the serving certificate is the Authority's.
@@ -35,18 +36,18 @@ func (o *Options) Config() (*Config, error) {
 	if err := o.ServerRun.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, fmt.Errorf("setting the effective version: %w", err)
 	}
-	c := &Config{Generic: generic, Engine: o.Engine}
-	c.Engine.Home = o.Namespace
+	c := &Config{Generic: generic, Verdicts: o.Verdicts}
+	c.Verdicts.Home = o.Namespace
 	if err := o.CoreAPI.ApplyTo(generic); err != nil {
 		return nil, fmt.Errorf("finding kube-apiserver: %w", err)
 	}
 	generic.ClientConfig.QPS, generic.ClientConfig.Burst = -1, -1 // kube-apiserver's own fairness is enough
 	rest.AddUserAgent(generic.ClientConfig, "lockstep-apiserver")
-	if err := o.serveWith(c); err != nil {
+	if err := o.chooseCertificate(c); err != nil {
 		return nil, err
 	}
 	if o.BindcarTokenFile != "" {
-		c.Engine.Notices = sidecars{bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Authority.Roots})}.notices
+		c.Verdicts.Notifications = sidecarStreams{bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Authority.Roots})}.open
 	}
 	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
 	if err := o.applyTo(generic); err != nil {
@@ -55,22 +56,22 @@ func (o *Options) Config() (*Config, error) {
 	return c, nil
 }
 
-// sidecars are those beside the servers, in the same pods.
-type sidecars struct{ client *bindcar.Client }
+// sidecarStreams opens the notification streams of the sidecars beside the servers, in the same pods.
+type sidecarStreams struct{ client *bindcar.Client }
 
-func (s sidecars) notices(ctx context.Context, server engine.Peer, fn func(bindcar.Notice)) error {
+func (s sidecarStreams) open(ctx context.Context, server refresh.Peer, fn func(bindcar.Notice)) error {
 	at := bindcar.Server{Addr: netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort), Namespace: server.Namespace, Instance: server.Instance}
 	return s.client.Notices(ctx, at, fn)
 }
 
-// serveWith chooses the certificate: the files that were named, else one that is minted in memory.
-func (o *Options) serveWith(c *Config) error {
+// chooseCertificate chooses the certificate: the files that were named, else one that is minted in memory.
+func (o *Options) chooseCertificate(c *Config) error {
 	client, err := kubernetes.NewForConfig(c.Generic.ClientConfig)
 	if err != nil {
 		return fmt.Errorf("making a client for the certificate authority: %w", err)
 	}
 	c.Authority = certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
-	c.Engine.Roots = c.Authority.Roots
+	c.Verdicts.Roots = c.Authority.Roots
 	files := o.SecureServing.ServerCert.CertKey
 	if c.Minted = files.CertFile == "" && files.KeyFile == ""; c.Minted {
 		o.SecureServing.ServerCert.GeneratedCert = c.Authority
@@ -102,7 +103,7 @@ func (o *Options) applyTo(generic *server.RecommendedConfig) error {
 			return fmt.Errorf("configuring %s: %w", step.what, err)
 		}
 	}
-	generic.Authorization.Authorizer = allFirst(generic.Authorization.Authorizer)
+	generic.Authorization.Authorizer = allNamesFirst(generic.Authorization.Authorizer)
 	return nil
 }
 
@@ -116,14 +117,14 @@ func openAPIConfigs() (v2 *openapiV2, v3 *openapiV3) {
 
 // Completed is a configuration with nothing left to fill in.
 type Completed struct {
-	generic   server.CompletedConfig
-	config    *Config
-	departure *departure
+	generic  server.CompletedConfig
+	config   *Config
+	shutdown *gracefulShutdown
 }
 
 // Complete fills in what can be derived.
 func (c *Config) Complete() Completed {
-	d := &departure{delay: c.Generic.ShutdownDelayDuration}
-	c.Generic.BuildHandlerChainFunc = d.handlerChain
-	return Completed{generic: c.Generic.Complete(), config: c, departure: d}
+	s := &gracefulShutdown{delay: c.Generic.ShutdownDelayDuration}
+	c.Generic.BuildHandlerChainFunc = s.handlerChain
+	return Completed{generic: c.Generic.Complete(), config: c, shutdown: s}
 }

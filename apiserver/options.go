@@ -14,7 +14,8 @@ import (
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
-	"github.com/lockstep-dns/lockstep/apiserver/engine"
+	"github.com/lockstep-dns/lockstep/apiserver/refresh"
+	"github.com/lockstep-dns/lockstep/apiserver/registry"
 )
 
 // Options are the flags of the aggregated API server.
@@ -28,11 +29,10 @@ type Options struct {
 	CoreAPI        *genericoptions.CoreAPIOptions
 	Logging        *logs.Options
 
-	// BindcarTokenFile holds the token that is shown to sidecars, which tell of new serials; empty to do without. Their
-	// certificates are verified with the authority in the Secret, also when the serving certificate comes from files.
+	// BindcarTokenFile holds the token for the sidecars' notification streams; empty to do without. Their certificates are verified with the authority in the Secret, also when the serving certificate comes from files.
 	BindcarTokenFile string
-	// Engine says how servers are asked.
-	Engine engine.Options
+	// Verdicts says how DNS servers are asked.
+	Verdicts registry.Options
 	// Namespace and Service are where kube-apiserver reaches this server: the serving certificate is for that name,
 	// and the authority that signs it is a Secret in that namespace.
 	Namespace, Service string
@@ -49,9 +49,9 @@ func NewOptions() *Options {
 		Features:       genericoptions.NewFeatureOptions(),
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
 		Logging:        logs.NewOptions(),
-		Engine: engine.Options{
-			MaxAge: time.Second, Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute,
-		},
+		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
+			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute,
+		}},
 		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
 		Service:   "lockstep-apiserver",
 	}
@@ -61,7 +61,7 @@ func NewOptions() *Options {
 	o.SecureServing.ServerCert.CertDirectory, o.SecureServing.ServerCert.PairName = "", ""
 	// kube-apiserver has sorted every request already: docs/decisions/2026-11-21-priority-and-fairness.md.
 	o.Features.EnablePriorityAndFairness = false
-	// Time for Services to forget this replica, and then for its clients to move on: see departure.
+	// Time for Services to forget this replica, and then for its clients to move on: see gracefulShutdown.
 	o.ServerRun.ShutdownDelayDuration = 10 * time.Second
 	o.ServerRun.ShutdownWatchTerminationGracePeriod = 2 * time.Second
 	return o
@@ -72,10 +72,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the certificate authority's Secret")
 	fs.StringVar(&o.Service, "service", o.Service, "name of the Service in front of this server")
 	fs.StringVar(&o.BindcarTokenFile, "bindcar-token-file", o.BindcarTokenFile, "file with a token, of audience bindcar, that is shown to the sidecars of watched servers; without one these are asked again and again")
-	fs.DurationVar(&o.Engine.MaxAge, "max-age", o.Engine.MaxAge, "how old a DNS server's answer may be when a list uses it; single objects are always asked for anew")
-	fs.DurationVar(&o.Engine.Deadline, "deadline", o.Engine.Deadline, "how long DNS servers are waited for; the answer then tells which were too slow")
-	fs.DurationVar(&o.Engine.WatchInterval, "watch-interval", o.Engine.WatchInterval, "how often the DNS servers of a watched zone are asked for its serial; a server that tells of changes is asked about few of its zones each time")
-	fs.DurationVar(&o.Engine.VerifyInterval, "verify-interval", o.Engine.VerifyInterval, "how often a zone's content is fetched completely although its serial has not changed; 0 for never")
+	fs.DurationVar(&o.Verdicts.MaxAge, "max-age", o.Verdicts.MaxAge, "how old a DNS server's answer may be when a list uses it; single objects are always asked for anew")
+	fs.DurationVar(&o.Verdicts.Deadline, "deadline", o.Verdicts.Deadline, "how long DNS servers are waited for; the answer then tells which were too slow")
+	fs.DurationVar(&o.Verdicts.WatchInterval, "watch-interval", o.Verdicts.WatchInterval, "how often the DNS servers of a watched zone are asked for its serial; a server that tells of changes is asked about few of its zones each time")
+	fs.DurationVar(&o.Verdicts.VerifyInterval, "verify-interval", o.Verdicts.VerifyInterval, "how often a zone's content is fetched completely although its serial has not changed; 0 for never")
 	o.ServerRun.AddUniversalFlags(fs)
 	o.SecureServing.AddFlags(fs)
 	o.Authentication.AddFlags(fs)
@@ -98,16 +98,16 @@ func (o *Options) Validate() error {
 		flag            string
 		value, min, max time.Duration
 	}{
-		{"--max-age", o.Engine.MaxAge, 0, time.Minute},
-		{"--deadline", o.Engine.Deadline, 50 * time.Millisecond, 30 * time.Second}, // requests end after a minute
-		{"--watch-interval", o.Engine.WatchInterval, 50 * time.Millisecond, time.Minute},
-		{"--verify-interval", o.Engine.VerifyInterval, 0, 24 * time.Hour},
+		{"--max-age", o.Verdicts.MaxAge, 0, time.Minute},
+		{"--deadline", o.Verdicts.Deadline, 50 * time.Millisecond, 30 * time.Second}, // requests end after a minute
+		{"--watch-interval", o.Verdicts.WatchInterval, 50 * time.Millisecond, time.Minute},
+		{"--verify-interval", o.Verdicts.VerifyInterval, 0, 24 * time.Hour},
 	} {
 		if f.value < f.min || f.value > f.max {
 			errs = append(errs, fmt.Errorf("%s=%s: must be from %s to %s", f.flag, f.value, f.min, f.max))
 		}
 	}
-	if v := o.Engine.VerifyInterval; v > 0 && v < time.Second {
+	if v := o.Verdicts.VerifyInterval; v > 0 && v < time.Second {
 		errs = append(errs, fmt.Errorf("--verify-interval=%s: must be 0 or at least 1s", v))
 	}
 	for _, group := range [][]error{

@@ -6,15 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/kube-openapi/pkg/common"
 
-	"github.com/lockstep-dns/lockstep/apiserver/engine"
+	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
-	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 type (
@@ -25,15 +23,15 @@ type (
 // Server is the aggregated API server, ready to run.
 type Server struct {
 	Generic   *server.GenericAPIServer
-	Engine    *engine.Engine
+	Verdicts  *registry.Verdicts
 	authority *certs.Serving // nil to verify no sidecar
 	minted    bool
-	departure *departure
+	shutdown  *gracefulShutdown
 }
 
 // New builds the server. It talks to nobody yet.
 func (c Completed) New() (*Server, error) {
-	e, err := engine.New(c.config.Generic.ClientConfig, c.config.Engine)
+	verdicts, err := registry.New(c.config.Generic.ClientConfig, c.config.Verdicts)
 	if err != nil {
 		return nil, err
 	}
@@ -41,11 +39,11 @@ func (c Completed) New() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the API server: %w", err)
 	}
-	if err := install(generic, e); err != nil {
+	if err := installGroup(generic, verdicts); err != nil {
 		return nil, err
 	}
-	s := &Server{Generic: generic, Engine: e, authority: c.config.Authority, minted: c.config.Minted, departure: c.departure}
-	if err := generic.AddReadyzChecks(e.Informers()); err != nil {
+	s := &Server{Generic: generic, Verdicts: verdicts, authority: c.config.Authority, minted: c.config.Minted, shutdown: c.shutdown}
+	if err := generic.AddReadyzChecks(verdicts.Informers()); err != nil {
 		return nil, fmt.Errorf("adding a readiness check: %w", err)
 	}
 	if s.minted {
@@ -56,16 +54,11 @@ func (c Completed) New() (*Server, error) {
 	return s, nil
 }
 
-// install adds the API group.
-func install(generic *server.GenericAPIServer, e *engine.Engine) error {
-	storage := map[string]rest.Storage{"syncstatuses": &statuses{engine: e}}
-	for _, k := range syncstatus.Kinds() {
-		storage[k.Resource] = parent{k}
-		storage[k.Resource+"/syncstatus"] = &subresource{kind: k, engine: e}
-	}
+// installGroup adds the API group.
+func installGroup(generic *server.GenericAPIServer, verdicts *registry.Verdicts) error {
 	info := server.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, parameterCodec, codecs)
 	info.NegotiatedSerializer = withoutProtobuf{info.NegotiatedSerializer}
-	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storage
+	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = verdicts.Storage()
 	if err := generic.InstallAPIGroup(&info); err != nil {
 		return fmt.Errorf("installing API group %s: %w", v1alpha1.GroupName, err)
 	}
@@ -74,31 +67,31 @@ func install(generic *server.GenericAPIServer, e *engine.Engine) error {
 
 // Run serves until the context ends, then lets requests in flight finish.
 func (s *Server) Run(ctx context.Context) error {
-	if err := s.Engine.RegisterMetrics(legacyregistry.Register, legacyregistry.CustomRegister); err != nil {
+	if err := s.Verdicts.RegisterMetrics(legacyregistry.Register, legacyregistry.CustomRegister); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	// The caches outlive the signal to end: requests are still answered until the server has drained.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go s.Engine.Run(running)
+	go s.Verdicts.Run(running)
 	if s.authority != nil {
 		go s.authority.Run(running)
 	}
 	if s.minted {
 		s.awaitCertificate(ctx)
 	}
-	go s.departure.follow(ctx, running, s.Engine.EndWatches)
+	go s.shutdown.waitAndEnd(ctx, running, s.Verdicts.EndWatches)
 	return s.prepare().RunWithContext(ctx)
 }
 
-type prepared interface {
+type preparedServer interface {
 	RunWithContext(ctx context.Context) error
 }
 
 // prepare installs what documents the API and tells of the server's health. Of what every API server has, such as the list
 // of groups and the version, nothing is documented: kube-apiserver has the same under the same names, hands requests for
 // them to any server that lists them too, and fails them when that one has other words.
-func (s *Server) prepare() prepared {
+func (s *Server) prepare() preparedServer {
 	p := s.Generic.PrepareRun()
 	for _, service := range s.Generic.Handler.GoRestfulContainer.RegisteredWebServices() {
 		if path := strings.TrimPrefix(service.RootPath(), "/"); !strings.Contains(path, v1alpha1.GroupName) {
@@ -108,12 +101,12 @@ func (s *Server) prepare() prepared {
 	return p
 }
 
-// certificateWithin is how long the port stays closed for want of a certificate. Then it opens, and handshakes fail until
+// certificateTimeout is how long the port stays closed for want of a certificate. Then it opens, and handshakes fail until
 // the controller has made the authority's Secret.
-const certificateWithin = 5 * time.Second
+const certificateTimeout = 5 * time.Second
 
 func (s *Server) awaitCertificate(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, certificateWithin)
+	ctx, cancel := context.WithTimeout(ctx, certificateTimeout)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

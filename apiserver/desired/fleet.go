@@ -9,9 +9,9 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
-	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 // Fleet is the servers of an instance or a cluster, with the zones that they should serve.
@@ -40,8 +40,8 @@ func (x *Index) Fleet(o metav1.Object) *Fleet {
 	}
 	all := x.liveInstances("")
 	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, informers.ZoneKind, "") {
-		if zone.DeletionTimestamp == nil && isServable(zone) {
-			f.addZone(x, source.DNSName(zone), source.InstancesOf(zone, all), own)
+		if zone.DeletionTimestamp == nil && membership.Servable(zone) {
+			f.addZone(x, source.DNSName(zone), membership.InstancesOf(zone, all), own)
 		}
 	}
 	return f
@@ -66,47 +66,30 @@ func (f *Fleet) addZone(x *Index, name string, serving []*v1beta1.Bind9Instance,
 
 // fleetInstances returns an instance itself, or those of a cluster.
 func (x *Index) fleetInstances(o metav1.Object) []*v1beta1.Bind9Instance {
-	switch o := o.(type) {
-	case *v1beta1.Bind9Instance:
-		return []*v1beta1.Bind9Instance{o}
-	case *v1beta1.Bind9Cluster:
-		return slices.DeleteFunc(x.liveInstances(o.Namespace), func(i *v1beta1.Bind9Instance) bool { return i.Spec.ClusterRef != o.Name })
+	if i, ok := o.(*v1beta1.Bind9Instance); ok {
+		return []*v1beta1.Bind9Instance{i}
 	}
-	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool {
-		owner := metav1.GetControllerOf(i)
-		return owner == nil || owner.UID != o.GetUID()
-	})
-}
-
-// isServable reports whether servers may have a zone, as far as its own declaration decides that.
-func isServable(zone *v1beta1.DNSZone) bool {
-	for _, c := range zone.Status.Conditions {
-		if c.Type == status.Ready {
-			return c.Reason != status.DuplicateZone && c.Reason != status.ReconcileFailed
-		}
-	}
-	return true
+	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool { return !membership.BelongsTo(i, o) })
 }
 
 // serversOfZone finds a zone's servers.
 func (x *Index) serversOfZone(zone *v1beta1.DNSZone) zoneServers {
 	out := zoneServers{instances: map[Key]*v1beta1.Bind9Instance{}}
 	all := x.liveInstances("")
-	instances := source.InstancesOf(zone, all)
+	instances := membership.InstancesOf(zone, all)
 	out.Servers = x.serversOf(instances)
 	for _, i := range instances {
 		out.instances[Key{Kind: informers.InstanceKind, Namespace: i.Namespace, Name: i.Name}] = i
 	}
-	out.addresses = source.ServiceAddresses(instances, v1beta1.RolePrimary)
-	if zones := x.informers.ZonesNamed(source.DNSName(zone)); len(zones) > 1 {
-		out.duplicate = source.Duplicate(zone, zones, all)
+	out.addresses = membership.ServiceAddresses(instances, v1beta1.RolePrimary)
+	if zones := x.members.ZonesNamed(source.DNSName(zone)); len(zones) > 1 {
+		out.duplicate = membership.DuplicateOf(zone, zones, all)
 	}
 	return out
 }
 
 func (x *Index) liveInstances(namespace string) []*v1beta1.Bind9Instance {
-	all := informers.List[*v1beta1.Bind9Instance](x.informers, informers.InstanceKind, namespace)
-	return slices.DeleteFunc(all, func(i *v1beta1.Bind9Instance) bool { return i.DeletionTimestamp != nil })
+	return membership.LiveInstances(informers.List[*v1beta1.Bind9Instance](x.informers, informers.InstanceKind, namespace))
 }
 
 func (x *Index) serversOf(instances []*v1beta1.Bind9Instance) []observe.Server {

@@ -11,11 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -24,7 +23,7 @@ import (
 type Key = source.ObjectKey
 
 // ZoneKey names a DNSZone object.
-type ZoneKey = types.NamespacedName
+type ZoneKey = membership.ZoneKey
 
 // ServerFinder returns the servers of instances, with their addresses, from the pods of these.
 type ServerFinder func([]*v1beta1.Bind9Instance, []*corev1.Pod) []observe.Server
@@ -40,14 +39,14 @@ type Index struct {
 	generation atomic.Uint64
 
 	mu      sync.Mutex
-	members *source.Members
+	members *membership.Cache
 	zones   map[ZoneKey]*zoneState
 	swept   time.Time
 }
 
 // NewIndex returns an empty Index; Apply fills it.
 func NewIndex(inf *informers.Informers, find ServerFinder) *Index {
-	return &Index{informers: inf, findServers: find, members: source.NewMembers(), zones: map[ZoneKey]*zoneState{}, swept: time.Now()}
+	return &Index{informers: inf, findServers: find, members: membership.NewCache(), zones: map[ZoneKey]*zoneState{}, swept: time.Now()}
 }
 
 // Apply takes over what the caches hold of an object now. It returns the other objects whose SyncStatus may follow; a zone
@@ -72,7 +71,7 @@ func (x *Index) ServersChanged() { x.generation.Add(1) }
 // applyObject is Apply for a record or DNSEndpoint. x.mu is held.
 func (x *Index) applyObject(key Key) []Key {
 	now, exists := informers.Get[source.Object](x.informers, key.Kind, key.Namespace, key.Name)
-	known := x.indexedObject(key)
+	known := x.members.Object(key)
 	if known == nil && !exists || exists && known == now {
 		return nil
 	}
@@ -90,20 +89,11 @@ func (x *Index) applyObject(key Key) []Key {
 	return concerned
 }
 
-// indexedObject returns an object as the index has it; nil when it has none. x.mu is held.
-func (x *Index) indexedObject(key Key) source.Object {
-	for zone := range x.members.Roles(key) {
-		o, _ := x.members.Role(zoneKeyOf(zone), key)
-		return o
-	}
-	return x.members.Orphan(key)
-}
-
 // zonesOf returns the zones in which an object has a role. x.mu is held.
 func (x *Index) zonesOf(key Key) []ZoneKey {
 	var zones []ZoneKey
-	for zone := range x.members.Roles(key) {
-		zones = append(zones, zoneKeyOf(zone))
+	for _, r := range x.members.Roles(key) {
+		zones = append(zones, membership.KeyOfZone(r.Zone))
 	}
 	return zones
 }
@@ -123,7 +113,7 @@ func (x *Index) applyZone(key Key) []Key {
 	if known == nil && !exists || exists && known == now {
 		return nil
 	}
-	var affected []source.Affected
+	var affected []membership.Affected
 	if exists {
 		affected = x.members.SetZone(now)
 	} else {
@@ -156,14 +146,14 @@ func (x *Index) zonesOfSameName(zones ...*v1beta1.DNSZone) []Key {
 		if zone == nil {
 			continue
 		}
-		for _, other := range x.informers.ZonesNamed(source.DNSName(zone)) {
+		for _, other := range x.members.ZonesNamed(source.DNSName(zone)) {
 			if other.UID == zone.UID {
 				continue
 			}
-			if s := x.zones[zoneKeyOf(other)]; s != nil {
+			if s := x.zones[membership.KeyOfZone(other)]; s != nil {
 				s.stale = true
 			}
-			all = append(all, KeyOf(zoneKeyOf(other)))
+			all = append(all, KeyOf(membership.KeyOfZone(other)))
 		}
 	}
 	return all
@@ -191,25 +181,13 @@ func (x *Index) ZoneNames(key Key) []string {
 // judged by the zone that it moves to; one that no zone selects any more has none, although its data may still be somewhere.
 // x.mu is held.
 func (x *Index) judgingZones(key Key) (source.Object, []ZoneKey) {
-	var o source.Object
+	o := x.members.Object(key)
+	_, isRecord := o.(v1beta1.Record)
 	var zones []ZoneKey
-	for zone, role := range x.members.Roles(key) {
-		at := zoneKeyOf(zone)
-		if o == nil {
-			o, _ = x.members.Role(at, key)
+	for _, r := range x.members.Roles(key) {
+		if r.Role.Declares() || r.Role == membership.Leaving && (!isRecord || o.GetDeletionTimestamp() != nil) {
+			zones = append(zones, membership.KeyOfZone(r.Zone))
 		}
-		_, isRecord := o.(v1beta1.Record)
-		switch role {
-		case source.Selected, source.Contested:
-			zones = append(zones, at)
-		case source.Leaving:
-			if !isRecord || o.GetDeletionTimestamp() != nil {
-				zones = append(zones, at)
-			}
-		}
-	}
-	if o == nil {
-		o = x.members.Orphan(key)
 	}
 	return o, zones
 }
@@ -255,7 +233,7 @@ func (x *Index) Resolve(key Key) (s Subject, ok bool) {
 func (x *Index) tryResolve(s *Subject) bool {
 	x.mu.Lock()
 	o, zones := x.judgingZones(s.Key)
-	s.Unplaced = x.unplacedEndpoints(o)
+	s.Unplaced = x.members.UnplacedEndpoints(o)
 	x.mu.Unlock()
 	s.Object, s.ZoneKeys, s.Zones = nil, zones, s.Zones[:0]
 	for _, zone := range zones {
@@ -271,24 +249,7 @@ func (x *Index) tryResolve(s *Subject) bool {
 	return true
 }
 
-// unplacedEndpoints returns the indexes of endpoints that no zone takes. x.mu is held.
-func (x *Index) unplacedEndpoints(o source.Object) []int {
-	e, ok := o.(*v1alpha1.DNSEndpoint)
-	if !ok {
-		return nil
-	}
-	var all []int
-	for i, endpoint := range e.Spec.Endpoints {
-		if endpoint != nil && x.members.EndpointZone(e.Namespace, endpoint.DNSName) == nil {
-			all = append(all, i)
-		}
-	}
-	return all
-}
-
 // KeyOf returns the Key of a zone.
 func KeyOf(zone ZoneKey) Key {
 	return Key{Kind: informers.ZoneKind, Namespace: zone.Namespace, Name: zone.Name}
 }
-
-func zoneKeyOf(z *v1beta1.DNSZone) ZoneKey { return ZoneKey{Namespace: z.Namespace, Name: z.Name} }

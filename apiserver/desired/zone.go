@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -140,7 +141,7 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	rebuild := s.builtFrom == nil || s.builtFrom.UID != zone.UID || s.builtFrom.Generation != zone.Generation || !slices.Equal(s.builtWith, z.addresses)
 	if rebuild {
 		s.builtFrom, s.builtWith, s.book = zone, z.addresses, syncstatus.NewBook()
-		s.builder, s.err = source.NewBuilder(zone, source.Options{ServerAddresses: z.addresses, Owns: x.ownsName(s.key)})
+		s.builder, s.err = source.NewBuilder(zone, source.Options{ServerAddresses: z.addresses, Owns: x.members.OwnsEndpoints(s.key)})
 	}
 	changed := x.takeDirty(s, rebuild)
 	if last != nil && !rebuild && len(changed) == 0 && last.object == zone && last.duplicate == z.duplicate {
@@ -154,28 +155,16 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	return z
 }
 
-// ownsName returns a function that reports whether a name in a DNSEndpoint belongs to a zone.
-func (x *Index) ownsName(key ZoneKey) func(namespace, dnsName string) bool {
-	return func(namespace, dnsName string) bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		zone := x.members.EndpointZone(namespace, dnsName)
-		return zone != nil && zoneKeyOf(zone) == key
-	}
-}
-
 // takeDirty returns the objects that the zone has to look at: those that changed, or all of them. Nobody else gets them.
-func (x *Index) takeDirty(s *zoneState, all bool) []syncstatus.Member {
+func (x *Index) takeDirty(s *zoneState, all bool) []membership.Member {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var changed []syncstatus.Member
+	var changed []membership.Member
 	if all {
-		for o, role := range x.members.Of(s.key) {
-			changed = append(changed, syncstatus.Member{Key: source.KeyOf(o), Object: o, Role: role})
-		}
+		changed = x.members.Members(s.key)
 	} else {
 		for key := range s.dirty {
-			changed = append(changed, x.memberOf(s.key, key))
+			changed = append(changed, x.members.Member(s.key, key))
 		}
 	}
 	clear(s.dirty)
@@ -183,14 +172,8 @@ func (x *Index) takeDirty(s *zoneState, all bool) []syncstatus.Member {
 	return changed
 }
 
-// memberOf returns an object with its role in a zone. x.mu is held.
-func (x *Index) memberOf(zone ZoneKey, key Key) syncstatus.Member {
-	o, role := x.members.Role(zone, key)
-	return syncstatus.Member{Key: key, Object: o, Role: role}
-}
-
 // declare brings the desired content up to date. Objects that leave the zone are judged, but no longer declare anything.
-func (x *Index) declare(s *zoneState, z, last *Zone, changed []syncstatus.Member) {
+func (x *Index) declare(s *zoneState, z, last *Zone, changed []membership.Member) {
 	var problem *syncstatus.Problem
 	if z.duplicate != nil {
 		problem = &syncstatus.Problem{Reason: status.DuplicateZone, Message: "the zone is already declared by DNSZone " +
@@ -202,7 +185,7 @@ func (x *Index) declare(s *zoneState, z, last *Zone, changed []syncstatus.Member
 		return
 	}
 	for _, m := range changed {
-		if m.Role == source.Selected || m.Role == source.Contested {
+		if m.Role.Declares() {
 			s.builder.Set(m.Object)
 		} else {
 			s.builder.Remove(m.Key)
@@ -214,8 +197,8 @@ func (x *Index) declare(s *zoneState, z, last *Zone, changed []syncstatus.Member
 }
 
 // concernedMembers yields the objects that changed and those that the change of others concerns.
-func (x *Index) concernedMembers(z, last *Zone, changed []syncstatus.Member) iter.Seq[syncstatus.Member] {
-	return func(yield func(syncstatus.Member) bool) {
+func (x *Index) concernedMembers(z, last *Zone, changed []membership.Member) iter.Seq[membership.Member] {
+	return func(yield func(membership.Member) bool) {
 		for _, m := range changed {
 			if !yield(m) {
 				return
@@ -225,10 +208,7 @@ func (x *Index) concernedMembers(z, last *Zone, changed []syncstatus.Member) ite
 			return
 		}
 		for key := range z.content.ChangedObjects(last.content) {
-			x.mu.Lock()
-			m := x.memberOf(z.Key, key)
-			x.mu.Unlock()
-			if !yield(m) {
+			if !yield(x.members.Member(z.Key, key)) {
 				return
 			}
 		}

@@ -33,9 +33,6 @@ const (
 	InstanceKind = "Bind9Instance"
 )
 
-// byZoneName indexes zones by their DNS name.
-const byZoneName = "zoneName"
-
 // Informers hold one cache for each kind.
 type Informers struct {
 	// byKind holds the informers of Pods and of all kinds that have a SyncStatus.
@@ -59,11 +56,11 @@ func New(config *rest.Config, home string) (*Informers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewFrom(from, live, home)
+	return NewFrom(from, live, home), nil
 }
 
 // NewFrom returns caches that are filled from wherever each resource comes from.
-func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, home string) (*Informers, error) {
+func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, home string) *Informers {
 	i := &Informers{live: live, byKind: map[string]cache.SharedIndexInformer{PodKind: newInformer(from("pods"), &corev1.Pod{})}}
 	for kind, example := range map[syncstatus.Kind]runtime.Object{
 		syncstatus.ZoneKind: &v1beta1.DNSZone{}, syncstatus.EndpointKind: &v1alpha1.DNSEndpoint{},
@@ -79,9 +76,7 @@ func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, ho
 	for _, k := range v1beta1.RecordKinds {
 		i.byKind[k.Kind] = newInformer(from(k.Resource), k.New())
 	}
-	return i, i.byKind[ZoneKind].AddIndexers(cache.Indexers{byZoneName: func(o any) ([]string, error) {
-		return []string{source.DNSName(o.(*v1beta1.DNSZone))}, nil
-	}})
+	return i
 }
 
 func newInformer(from cache.ListerWatcher, example runtime.Object) cache.SharedIndexInformer {
@@ -183,12 +178,6 @@ func (i *Informers) Namespaces() []string {
 	return sets.List(all)
 }
 
-// ZonesNamed returns the zones of all namespaces with a DNS name in lower case, without the final dot.
-func (i *Informers) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
-	items, _ := i.Indexer(ZoneKind).ByIndex(byZoneName, zoneName) // fails only without the index
-	return castAll[*v1beta1.DNSZone](items)
-}
-
 // Indexer returns the cache of a kind; nil when there is none.
 func (i *Informers) Indexer(kind string) cache.Indexer {
 	if informer := i.byKind[kind]; informer != nil {
@@ -235,4 +224,13 @@ func castAll[T any](items []any) []T {
 		}
 	}
 	return out
+}
+
+// Keys returns the cached objects of a kind in a namespace, or in all with "".
+func (i *Informers) Keys(kind, namespace string) []source.ObjectKey {
+	var keys []source.ObjectKey
+	for _, o := range List[metav1.Object](i, kind, namespace) {
+		keys = append(keys, source.ObjectKey{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	return keys
 }

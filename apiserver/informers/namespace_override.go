@@ -1,7 +1,6 @@
 package informers
 
 import (
-	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // inNamespaceOfInstances sets the namespace of cluster-scoped clusters to that of their instances, so that they are found
@@ -38,8 +38,8 @@ func inNamespaceOfInstances(from cache.ListerWatcher, home string) cache.ListerW
 func overrideNamespace(o runtime.Object, home string) {
 	switch c := o.(type) {
 	case *v1beta1.Bind9GlobalCluster:
-		c.Namespace = cmp.Or(c.Spec.Namespace, home)
+		c.Namespace = membership.InstanceNamespace(c, home)
 	case *v1beta1.ClusterBind9Provider:
-		c.Namespace = cmp.Or(c.Spec.Namespace, home)
+		c.Namespace = membership.InstanceNamespace(c, home)
 	}
 }

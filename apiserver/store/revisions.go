@@ -58,7 +58,9 @@ func (r *revisionClock) current() uint64 {
 func (r *revisionClock) isOwn(rev uint64) bool { return rev&(1<<replicaBits-1) == r.replica }
 
 // isFuture reports whether no replica can have handed a revision out yet.
-func (r *revisionClock) isFuture(rev uint64) bool { return timeOf(rev).After(r.now().Add(maxClockSkew)) }
+func (r *revisionClock) isFuture(rev uint64) bool {
+	return timeOf(rev).After(r.now().Add(maxClockSkew))
+}
 
 func timeOf(rev uint64) time.Time { return time.UnixMicro(int64(rev >> replicaBits)) } //nolint:gosec // 54 bits
 

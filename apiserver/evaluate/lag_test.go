@@ -1,0 +1,33 @@
+package evaluate
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestLagHistory(t *testing.T) {
+	var l lagHistory
+	server := netip.MustParseAddrPort("192.0.2.1:53")
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(minutes int) time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
+	for i, step := range []struct {
+		behind bool
+		at     int
+		since  int // below 0 for never
+	}{
+		{false, 0, -1}, {true, 1, 1}, {true, 5, 1}, {true, 0, 0}, {false, 6, -1}, {true, 7, 7},
+		{true, 60, 7}, {true, 119, 7}, {true, 300, 300}, // Nobody has looked for hours: it may have caught up in between.
+	} {
+		got, want := l.behindSince(Place{server, "a."}, step.behind, at(step.at)), time.Time{}
+		if step.since >= 0 {
+			want = at(step.since)
+		}
+		if !got.Equal(want) {
+			t.Errorf("step %d: behind since %v, want %v", i, got, want)
+		}
+	}
+	if got := l.behindSince(Place{server, "b."}, true, at(301)); !got.Equal(at(301)) {
+		t.Errorf("another zone is behind since %v", got)
+	}
+}

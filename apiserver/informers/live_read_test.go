@@ -1,0 +1,50 @@
+package informers
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// What is read past the caches is the object that was asked about, and nothing else.
+func TestLiveReadsOneObject(t *testing.T) {
+	var asked string
+	kube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Path
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "x", "resourceVersion": "7"}}`))
+	}))
+	defer kube.Close()
+	inf, err := New(&rest.Config{Host: kube.URL}, "home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		kind       syncstatus.Kind
+		name, want string
+	}{
+		{syncstatus.ZoneKind, "x", "/apis/bindy.firestoned.io/v1beta1/namespaces/dns/dnszones/x"},
+		{syncstatus.EndpointKind, "x.y", "/apis/externaldns.k8s.io/v1alpha1/namespaces/dns/dnsendpoints/x.y"},
+		{syncstatus.GlobalClusterKind, "x", "/apis/bindy.firestoned.io/v1beta1/bind9globalclusters/x"},
+		{syncstatus.ProviderKind, "x", "/apis/bindy.firestoned.io/v1beta1/clusterbind9providers/x"},
+		{syncstatus.ZoneKind, "..", ""},
+		{syncstatus.ZoneKind, "x/status", ""},
+		{syncstatus.ZoneKind, "", ""},
+	} {
+		asked = ""
+		o, err := inf.live(t.Context(), c.kind, "dns", c.name)
+		switch {
+		case asked != c.want:
+			t.Errorf("%s %q: asked for %q, want %q", c.kind.Kind, c.name, asked, c.want)
+		case c.want == "" && !apierrors.IsNotFound(err):
+			t.Errorf("%s %q: %v, want not found", c.kind.Kind, c.name, err)
+		case c.want != "" && (err != nil || o.GetResourceVersion() != "7"):
+			t.Errorf("%s %q: %v, %v", c.kind.Kind, c.name, o, err)
+		}
+	}
+}

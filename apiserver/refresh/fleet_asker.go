@@ -1,0 +1,121 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// versionTimeout is how long a server's version is taken as known while its containers run on.
+const versionTimeout = 30 * time.Second
+
+// askFleets asks all servers of some instances and clusters, and the primaries of their zones, each once, unless they were
+// asked at since or later. Somebody else asks about the places in polled: of these only those are asked that have never
+// answered. It returns the number of questions that the fleets are worth.
+func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evaluate.Place]bool, fleets ...metav1.Object) (questions int) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
+	defer cancel()
+	pods, places := map[netip.AddrPort]observe.Server{}, map[evaluate.Place]bool{}
+	for _, o := range fleets {
+		addFleet(a.index.Fleet(o), pods, places)
+	}
+	var wg sync.WaitGroup
+	for addr, s := range pods {
+		a.meter.nameServer(s)
+		isAsked := func() bool { return !a.answers.Pod(addr).At.Before(since) }
+		if !isAsked() {
+			wg.Go(func() { a.podQuestions.await(ctx, addr, isAsked, func(ctx context.Context) { a.askPod(ctx, s) }) })
+		}
+	}
+	for place := range places {
+		isAsked := func() bool {
+			last := a.answers.Serial(place).At
+			return !last.IsZero() && (polled[place] || !last.Before(since))
+		}
+		if !isAsked() {
+			wg.Go(func() {
+				a.zoneQuestions.await(ctx, place, isAsked, func(ctx context.Context) { a.askSerial(ctx, place) })
+			})
+		}
+	}
+	wg.Wait()
+	return len(pods) + len(places)
+}
+
+// addFleet adds the servers of a fleet, and where its zones are.
+func addFleet(f *desired.Fleet, pods map[netip.AddrPort]observe.Server, places map[evaluate.Place]bool) {
+	for _, s := range f.Servers {
+		if !s.Addr.IsValid() {
+			continue
+		}
+		pods[s.Addr] = s
+		for _, zone := range f.ZonesOf(s) {
+			places[evaluate.Place{Server: s.Addr, Zone: zone + "."}] = true
+			for _, primary := range f.PrimariesOf(zone) {
+				places[evaluate.Place{Server: primary, Zone: zone + "."}] = true
+			}
+		}
+	}
+}
+
+// placesOf returns where zones are.
+func placesOf(zones map[*desired.Zone]bool) map[evaluate.Place]bool {
+	places := map[evaluate.Place]bool{}
+	for z := range zones {
+		for _, s := range z.Servers {
+			places[evaluate.Place{Server: s.Addr, Zone: z.Declared.ZoneName()}] = true
+		}
+	}
+	return places
+}
+
+func (a *asker) askSerial(ctx context.Context, place evaluate.Place) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
+	defer cancel()
+	a.answers.KeepSerial(place, a.observer.Serial(ctx, place.Server, place.Zone))
+}
+
+// askPod asks one server for its version, unless it is known, and its sidecar whether it and named answer.
+func (a *asker) askPod(ctx context.Context, s observe.Server) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
+	defer cancel()
+	p := evaluate.PodAnswer{At: time.Now(), Restarts: s.Restarts}
+	var wg sync.WaitGroup
+	if last := a.answers.Pod(s.Addr); last.Version != "" && last.Restarts == s.Restarts && time.Since(last.VersionAt) < versionTimeout {
+		p.Version, p.VersionAt = last.Version, last.VersionAt
+	} else {
+		p.VersionAt = p.At
+		wg.Go(func() { p.Version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(a.options.Deadline)) })
+	}
+	if a.sidecars != nil {
+		wg.Go(func() { p.Sidecar = a.askSidecar(ctx, s) })
+	}
+	wg.Wait()
+	a.answers.KeepPod(s.Addr, p)
+}
+
+func (a *asker) askSidecar(ctx context.Context, s observe.Server) string {
+	err := a.sidecars.Ready(ctx, bindcar.Server{
+		Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance,
+	})
+	var answer *bindcar.Error
+	switch {
+	case err == nil:
+		return status.ReasonReady
+	case errors.As(err, &answer):
+		return answer.Reason
+	}
+	return status.BindcarUnreachable
+}

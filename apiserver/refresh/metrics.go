@@ -1,0 +1,195 @@
+package refresh
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"k8s.io/component-base/metrics"
+
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+)
+
+// Bounds of the series by server: so many servers have their own, for so long after they were last asked; the others share
+// one without names.
+const (
+	maxMeteredServers = 256
+	meteredTimeout    = 10 * time.Minute
+)
+
+// meter counts questions and answers. Nothing is counted before it is registered.
+type meter struct {
+	probes       *metrics.HistogramVec
+	unanswered   *metrics.CounterVec
+	observations *metrics.CounterVec
+	transfers    *metrics.CounterVec
+	now          func() time.Time
+
+	mu      sync.Mutex
+	servers map[netip.AddrPort]*meteredServer
+}
+
+// meteredServer is a server that has series of its own.
+type meteredServer struct {
+	namespace, pod string
+	asked          time.Time
+}
+
+func newMeter(now func() time.Time) *meter {
+	const subsystem = "syncstatus"
+	return &meter{
+		probes: metrics.NewHistogramVec(&metrics.HistogramOpts{
+			Namespace: "lockstep", Subsystem: subsystem, Name: "probe_duration_seconds",
+			Help:    "Time from a question for a zone's SOA to the DNS server's answer, by server.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2}, StabilityLevel: metrics.ALPHA,
+		}, []string{"namespace", "pod"}),
+		unanswered: metrics.NewCounterVec(&metrics.CounterOpts{
+			Namespace: "lockstep", Subsystem: subsystem, Name: "probes_unanswered_total",
+			Help: "Questions for a zone's SOA that a DNS server has not answered, by server.", StabilityLevel: metrics.ALPHA,
+		}, []string{"namespace", "pod"}),
+		observations: metrics.NewCounterVec(&metrics.CounterOpts{
+			Namespace: "lockstep", Subsystem: subsystem, Name: "observations_total",
+			Help: "Observations of a zone on a server that were needed, by where they came from: asked of the server, " +
+				"shared with somebody who was asking already, or kept from before.", StabilityLevel: metrics.ALPHA,
+		}, []string{"from"}),
+		transfers: metrics.NewCounterVec(&metrics.CounterOpts{
+			Namespace: "lockstep", Subsystem: subsystem, Name: "transfers_total",
+			Help: "Zone transfers from DNS servers, by type (full, incremental) and result (done, failed).", StabilityLevel: metrics.ALPHA,
+		}, []string{"type", "result"}),
+		now: now, servers: map[netip.AddrPort]*meteredServer{},
+	}
+}
+
+// Asked implements observe.Meter.
+func (m *meter) Asked(server netip.AddrPort, answered bool, took time.Duration) {
+	namespace, pod := m.labelsOf(server)
+	if answered {
+		m.probes.WithLabelValues(namespace, pod).Observe(took.Seconds())
+	} else {
+		m.unanswered.WithLabelValues(namespace, pod).Inc()
+	}
+}
+
+// Observed implements observe.Meter.
+func (m *meter) Observed(from observe.Origin) { m.observations.WithLabelValues(string(from)).Inc() }
+
+// Transferred implements observe.Meter.
+func (m *meter) Transferred(full bool, err error) {
+	kind, result := "incremental", "done"
+	if full {
+		kind = "full"
+	}
+	if err != nil {
+		result = "failed"
+	}
+	m.transfers.WithLabelValues(kind, result).Inc()
+}
+
+// nameServer takes note of which pod is at an address, before it is asked.
+func (m *meter) nameServer(s observe.Server) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.servers[s.Addr]; known != nil {
+		known.asked = m.now()
+		if known.namespace == s.Namespace && known.pod == s.Pod {
+			return
+		}
+		m.drop(s.Addr)
+	}
+	if len(m.servers) >= maxMeteredServers {
+		m.sweep()
+	}
+	if len(m.servers) < maxMeteredServers {
+		m.servers[s.Addr] = &meteredServer{s.Namespace, s.Pod, m.now()}
+	}
+}
+
+// labelsOf returns the labels of a server's series; empty ones of the series that all others share.
+func (m *meter) labelsOf(server netip.AddrPort) (namespace, pod string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.servers[server]; known != nil {
+		return known.namespace, known.pod
+	}
+	return "", ""
+}
+
+// sweep ends the series of servers that nobody has asked for long. m.mu is held.
+func (m *meter) sweep() {
+	for addr, known := range m.servers {
+		if m.now().Sub(known.asked) > meteredTimeout {
+			m.drop(addr)
+		}
+	}
+}
+
+// drop ends a server's series, unless the pod has another address by now. m.mu is held.
+func (m *meter) drop(addr netip.AddrPort) {
+	gone := m.servers[addr]
+	delete(m.servers, addr)
+	for _, other := range m.servers {
+		if other.namespace == gone.namespace && other.pod == gone.pod {
+			return
+		}
+	}
+	labels := map[string]string{"namespace": gone.namespace, "pod": gone.pod}
+	m.probes.Delete(labels)
+	m.unanswered.Delete(labels)
+}
+
+// RegisterMetrics registers the metrics, once in a registry. watches returns the number of open watches.
+func (r *Refresher) RegisterMetrics(register func(metrics.Registerable) error, custom func(metrics.StableCollector) error, watches func() int) error {
+	for _, m := range []metrics.Registerable{r.meter.probes, r.meter.unanswered, r.meter.observations, r.meter.transfers} {
+		if err := register(m); err != nil {
+			return err
+		}
+	}
+	return custom(&sizeCollector{refresher: r, watches: watches})
+}
+
+// sizeCollector measures, when it is asked, what is held at that moment.
+type sizeCollector struct {
+	metrics.BaseStableCollector
+	refresher *Refresher
+	watches   func() int
+}
+
+func newGauge(name, help string) *metrics.Desc {
+	return metrics.NewDesc("lockstep_syncstatus_"+name, help, nil, nil, metrics.ALPHA, "")
+}
+
+var (
+	serversDesc    = newGauge("servers", "DNS servers with cached state.")
+	mirrorsDesc    = newGauge("mirrors", "Zones on servers of which the content is kept.")
+	rrsetsDesc     = newGauge("mirror_rrsets", "RRsets in all mirrors, whether or not they share memory.")
+	watchesDesc    = newGauge("watches", "Open watches.")
+	namespacesDesc = newGauge("watched_namespaces", "Namespaces that somebody watches.")
+	streamsDesc    = newGauge("notice_streams", "DNS servers with a live notification stream.")
+)
+
+// DescribeWithStability implements metrics.StableCollector.
+func (c *sizeCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
+	for _, d := range []*metrics.Desc{serversDesc, mirrorsDesc, rrsetsDesc, watchesDesc, namespacesDesc, streamsDesc} {
+		ch <- d
+	}
+}
+
+// CollectWithStability implements metrics.StableCollector.
+func (c *sizeCollector) CollectWithStability(ch chan<- metrics.Metric) {
+	sizes := c.refresher.observer.Sizes()
+	streams := 0
+	for _, live := range c.refresher.streams.liveServers() {
+		if live {
+			streams++
+		}
+	}
+	for _, g := range []struct {
+		desc  *metrics.Desc
+		value int
+	}{
+		{serversDesc, sizes.Servers}, {mirrorsDesc, sizes.Mirrors}, {rrsetsDesc, sizes.RRsets},
+		{watchesDesc, c.watches()}, {namespacesDesc, c.refresher.trackers.count()}, {streamsDesc, streams},
+	} {
+		ch <- metrics.NewLazyConstMetric(g.desc, metrics.GaugeValue, float64(g.value))
+	}
+}

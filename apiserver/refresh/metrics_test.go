@@ -1,0 +1,71 @@
+package refresh
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/component-base/metrics"
+
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/test/fakekube"
+)
+
+// values reads counters and gauges of a registry, and the counts of histograms, by name and labels.
+func values(t *testing.T, registry metrics.KubeRegistry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := strings.TrimPrefix(f.GetName(), "lockstep_syncstatus_")
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			switch {
+			case m.GetHistogram() != nil:
+				all[name] = float64(m.GetHistogram().GetSampleCount())
+			case m.GetCounter() != nil:
+				all[name] = m.GetCounter().GetValue()
+			default:
+				all[name] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return all
+}
+
+// However many servers there are, and however often pods get new addresses, the series are few.
+func TestSeriesByServerAreBounded(t *testing.T) {
+	now := time.Now()
+	m := newMeter(func() time.Time { return now })
+	registry := metrics.NewKubeRegistry()
+	registry.MustRegister(m.probes, m.unanswered)
+	ask := func(pod string, host int) {
+		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(host >> 8), byte(host)}), 53) //nolint:gosec // as intended
+		m.nameServer(observe.Server{Namespace: fakekube.Namespace, Pod: pod, Addr: addr})
+		m.Asked(addr, true, time.Millisecond)
+	}
+	for i := range 3 * maxMeteredServers {
+		ask(fmt.Sprintf("pod-%d", i), i)
+	}
+	got := values(t, registry)
+	if len(got) != maxMeteredServers+1 || got["probe_duration_seconds  "] != 2*maxMeteredServers {
+		t.Errorf("%d series, %v of the others; want %d and one for the others", len(got), got["probe_duration_seconds  "], maxMeteredServers)
+	}
+	ask("pod-7", 1000) // moves
+	ask("pod-new", 7)  // and another one takes its address
+	if got := values(t, registry); got["probe_duration_seconds dns pod-new"] != 1 || len(got) != maxMeteredServers+1 {
+		t.Errorf("%d series after a pod has moved, %v", len(got), got["probe_duration_seconds dns pod-new"])
+	}
+	now = now.Add(meteredTimeout + time.Second)
+	ask("late", 2000)
+	if got := values(t, registry); len(got) != 2 || got["probe_duration_seconds dns late"] != 1 {
+		t.Errorf("after everything was quiet for long: %v", got)
+	}
+}

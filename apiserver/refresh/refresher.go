@@ -1,0 +1,136 @@
+// Package refresh decides what is asked when, and publishes what follows. For readers, Verdicts asks the servers that matter
+// and evaluates the answers. For watchers, a tracker for each watched namespace polls servers, follows their notifications
+// and the events of the caches, and evaluates only what these can have changed. No server is asked while nobody reads or
+// watches.
+//
+// Both ways are one path: resolve the object (package desired), ask, evaluate by the newest answers (package evaluate), take
+// another look when data is wrong, publish (package store).
+package refresh
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
+)
+
+// Options of a Refresher.
+type Options struct {
+	// Deadline is how long servers are waited for; a verdict then says which were too slow.
+	Deadline time.Duration
+	// WatchInterval is how often the servers of watched zones are asked for their serial; one with a notification stream is
+	// asked about few of its zones each time.
+	WatchInterval time.Duration
+	// VerifyInterval is how often a zone's content is transferred completely although its serial has not changed.
+	VerifyInterval time.Duration
+	// Notifications opens notification streams, so that watchers see a change at once and idle servers are hardly asked.
+	// Without it every server of a watched zone is asked at the interval.
+	Notifications NotificationOpener
+	// Roots are the authorities by which sidecars' certificates are verified; nil to ask no sidecar.
+	Roots func(context.Context) (*x509.CertPool, error)
+}
+
+// Publisher makes verdicts visible; see package store.
+type Publisher interface {
+	Revision() uint64
+	Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus) (outdated []int)
+	Delete(key desired.Key, o metav1.Object)
+	Digest(*syncv1.SyncStatus) uint64
+	IsPublished(key desired.Key, digest uint64) bool
+}
+
+// Refresher is safe for concurrent use.
+type Refresher struct {
+	asker
+	informers *informers.Informers
+	evaluator *evaluate.Evaluator
+	publisher Publisher
+	streams   notificationStreams
+	trackers  trackers
+}
+
+// New returns a Refresher that follows the caches. keys reads transfer keys.
+func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, publisher Publisher, options Options) (*Refresher, error) {
+	answers := evaluate.NewAnswers()
+	evaluator := evaluate.New(index, answers)
+	meter := newMeter(time.Now)
+	r := &Refresher{
+		asker: asker{
+			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge), meter: meter,
+			observer: observe.New(observe.Options{Timeout: options.Deadline, Meter: meter, Replaced: evaluator.ContentReplaced}),
+		},
+		informers: inf, evaluator: evaluator, publisher: publisher,
+		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},
+	}
+	if options.Roots != nil {
+		r.sidecars = bindcar.NewClient(bindcar.ClientOptions{Roots: options.Roots, Timeout: options.Deadline})
+	}
+	r.trackers.init(r)
+	return r, r.followEvents()
+}
+
+// ReadKeys returns a function that reads transfer keys from the Kubernetes cluster at config.
+func ReadKeys(config *rest.Config) (tsigkey.ReadFunc, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for transfer keys: %w", err)
+	}
+	return transferKeys(client), nil
+}
+
+// Run fills the caches, and serves watches until the context ends.
+func (r *Refresher) Run(ctx context.Context) {
+	r.trackers.start(ctx)
+	r.informers.Run(ctx)
+}
+
+// followEvents feeds the events of the caches to the desired state, the store and the trackers.
+func (r *Refresher) followEvents() error {
+	for _, kind := range r.informers.TrackedKinds() {
+		if err := r.informers.OnEvent(kind, func(o metav1.Object, deleted bool) { r.handleEvent(kind, o, deleted) }); err != nil {
+			return err
+		}
+	}
+	return r.informers.OnEvent(informers.PodKind, func(metav1.Object, bool) { r.serversChanged() })
+}
+
+func (r *Refresher) handleEvent(kind string, o metav1.Object, deleted bool) {
+	key := desired.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	concerned := r.index.Apply(key)
+	if deleted {
+		r.publisher.Delete(key, o)
+	}
+	r.trackers.touch(append(concerned, key)...)
+	if informers.DescribesServers(kind) {
+		r.serversChanged()
+	}
+}
+
+func (r *Refresher) serversChanged() {
+	r.index.ServersChanged()
+	r.trackers.serversChanged()
+}
+
+// WaitForObject waits until what is evaluated next is not about an older version of the object than is in the Kubernetes
+// cluster now. Errors are API errors.
+func (r *Refresher) WaitForObject(ctx context.Context, key desired.Key) error {
+	if err := r.informers.WaitForObject(ctx, key); err != nil {
+		return err
+	}
+	if concerned := r.index.Apply(key); len(concerned) > 0 {
+		r.trackers.touch(append(concerned, key)...)
+	}
+	return nil
+}

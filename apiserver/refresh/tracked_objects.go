@@ -1,0 +1,167 @@
+package refresh
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// trackedObject is one object that a tracker follows.
+type trackedObject struct {
+	key   desired.Key
+	zones []desired.ZoneKey
+	// published is set once the tracker has published a verdict.
+	published bool
+	// confirmed is the digest of a verdict by which data is wrong and which has been looked at again.
+	confirmed uint64
+	// asking is true while the servers of an instance or a cluster are being asked, again when they are to be once more.
+	asking, again bool
+}
+
+// followAll follows what watches are interested in, and nothing else.
+func (t *tracker) followAll(named map[desired.Key]bool, everything bool) {
+	t.everything = everything
+	if everything {
+		clear(named)
+		for _, kind := range t.refresher.informers.TrackedKinds() {
+			for _, k := range t.refresher.informers.Keys(kind, t.namespace) {
+				named[k] = true
+			}
+		}
+	}
+	for k := range t.objects {
+		if !named[k] {
+			t.forgetObject(k)
+		}
+	}
+	for k := range named {
+		t.followObject(k)
+	}
+}
+
+// followServers follows a change of instances or pods.
+func (t *tracker) followServers(named map[desired.Key]bool, everything bool) {
+	for zone := range t.zones {
+		t.refreshZone(zone)
+	}
+	for _, kind := range syncstatus.FleetKinds {
+		for _, k := range t.refresher.informers.Keys(kind.Kind, t.namespace) {
+			if everything || named[k] {
+				t.followObject(k)
+			}
+		}
+	}
+}
+
+// followObject follows an object as it is now.
+func (t *tracker) followObject(key desired.Key) {
+	s, exists := t.refresher.index.Resolve(key)
+	if !exists {
+		t.forgetObject(key)
+		return
+	}
+	o := t.objects[key]
+	if o == nil {
+		o = &trackedObject{key: key}
+		t.objects[key] = o
+	}
+	for _, zone := range o.zones {
+		if !slices.Contains(s.ZoneKeys, zone) {
+			t.leaveZone(zone, key)
+		}
+	}
+	o.zones = s.ZoneKeys
+	for _, z := range s.Zones {
+		w := t.followZone(z.Key)
+		w.members[key] = struct{}{}
+		w.suspect(key)
+		t.adoptZone(w, z)
+	}
+	switch {
+	case informers.DescribesServers(key.Kind):
+		if o.published {
+			t.publishAlone(o)
+		}
+		t.askFleet(o)
+	case len(s.Zones) == 0:
+		t.publishAlone(o)
+	}
+}
+
+func (t *tracker) forgetObject(key desired.Key) {
+	o := t.objects[key]
+	if o == nil {
+		return
+	}
+	delete(t.objects, key)
+	for _, zone := range o.zones {
+		t.leaveZone(zone, key)
+	}
+}
+
+// fleetPollFactor is by how much the servers of instances and clusters are polled less often than those of zones.
+const fleetPollFactor = 4
+
+// answeredFleet is an instance or a cluster whose servers have been asked.
+type answeredFleet struct {
+	key       desired.Key
+	questions int
+}
+
+// askFleet asks the servers of a followed instance or cluster beside everything else; handleAnsweredFleet follows.
+func (t *tracker) askFleet(o *trackedObject) {
+	if o.asking {
+		o.again = true
+		return
+	}
+	fleet := t.fleetObject(o.key)
+	if fleet == nil {
+		return
+	}
+	o.asking = true
+	key, since := o.key, time.Now().Add(-t.refresher.options.WatchInterval/2)
+	polled := map[evaluate.Place]bool{}
+	for _, w := range t.zones {
+		for i := range w.zone.Servers {
+			polled[w.placeOf(i)] = true
+		}
+	}
+	go func() {
+		a := answeredFleet{key, t.refresher.askFleets(t.ctx, since, polled, fleet)}
+		select {
+		case t.answeredFleets <- a:
+		case <-t.ctx.Done():
+		}
+	}()
+}
+
+func (t *tracker) handleAnsweredFleet(a answeredFleet) {
+	o := t.objects[a.key]
+	if o == nil {
+		return
+	}
+	o.asking = false
+	t.fleetQuestions = max(t.fleetQuestions, a.questions)
+	t.publishAlone(o)
+	if o.again {
+		o.again = false
+		t.askFleet(o)
+	}
+}
+
+// pollFleets asks the servers of all followed instances and clusters when it is time: the more questions, the less often.
+func (t *tracker) pollFleets(interval time.Duration) {
+	if time.Since(t.fleetsAsked) < max(fleetPollFactor*interval, time.Duration(t.fleetQuestions)*pollPerServer) {
+		return
+	}
+	t.fleetsAsked, t.fleetQuestions = time.Now(), 0
+	for key, o := range t.objects {
+		if informers.DescribesServers(key.Kind) && !o.asking {
+			t.askFleet(o)
+		}
+	}
+}

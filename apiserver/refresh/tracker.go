@@ -1,0 +1,284 @@
+package refresh
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+)
+
+const (
+	// eventDebounce is how long a tracker lets events gather before it looks at them.
+	eventDebounce = 5 * time.Millisecond
+	// declarationHold is how long a zone whose declaration has changed waits for answers from after the change.
+	declarationHold = 100 * time.Millisecond
+	// pollPerServer stretches the interval of polling when a namespace has very many servers and zones.
+	pollPerServer = time.Millisecond
+)
+
+// tracker keeps the verdicts of one namespace published for as long as somebody watches it. It polls the servers of its
+// zones, asks them at once when something was declared or a server notified a change, and evaluates what differs without
+// waiting for the slower servers. Events and answers cost what they change: only objects that may have another verdict are
+// evaluated again. One goroutine owns all fields but those under mu.
+//
+// tracked_objects.go and tracked_zones.go hold what it follows, poll.go when servers are asked, tracker_evaluate.go when
+// verdicts are evaluated and published.
+type tracker struct {
+	refresher *Refresher
+	namespace string
+	ctx       context.Context //nolint:containedctx // the tracker's own life
+	cancel    context.CancelFunc
+
+	// woken says that there is news, answersChanged that it is answers, which do not wait for more to come.
+	woken, answersChanged chan struct{}
+	answered              chan answeredQuestion
+	answeredFleets        chan answeredFleet
+	confirmed             chan confirmedFindings
+
+	mu        sync.Mutex
+	interests map[*Interest]struct{}
+	joining   map[*Interest]*joiningInterest
+	news      news
+
+	zones       map[desired.ZoneKey]*trackedZone
+	zonesByName map[string]map[*trackedZone]struct{}
+	// dirty are the zones of which something is to be evaluated again.
+	dirty map[*trackedZone]struct{}
+	// round counts rounds of evaluation; the last one began at revision evaluatedFrom.
+	round         int
+	evaluatedFrom uint64
+	// publishAt is when verdicts are published that were debounced; zero when none was.
+	publishAt time.Time
+	objects   map[desired.Key]*trackedObject
+	// everything is true when all objects of the namespace are followed, not only those that watches name.
+	everything bool
+	// Instances and clusters were all asked last at fleetsAsked, the largest with fleetQuestions.
+	fleetsAsked    time.Time
+	fleetQuestions int
+}
+
+// news is what a tracker has to look at: objects that changed, notifications of servers, places with another answer, pods and
+// instances, or which interests there are.
+type news struct {
+	touched            map[desired.Key]struct{}
+	notified           map[notification]struct{}
+	answers            map[evaluate.Place]struct{}
+	servers, interests bool
+}
+
+func emptyNews() news {
+	return news{touched: map[desired.Key]struct{}{}, notified: map[notification]struct{}{}, answers: map[evaluate.Place]struct{}{}}
+}
+
+// joiningInterest is an Interest that is not ready.
+type joiningInterest struct {
+	// deadline is how long to wait for servers.
+	deadline time.Time
+	// followed is set once the tracker follows the interest's objects.
+	followed bool
+}
+
+// newTracker returns one that does nothing until run.
+func newTracker(ctx context.Context, r *Refresher, namespace string) *tracker {
+	ctx, cancel := context.WithCancel(ctx)
+	return &tracker{
+		refresher: r, namespace: namespace, ctx: ctx, cancel: cancel,
+		woken: make(chan struct{}, 1), answersChanged: make(chan struct{}, 1), answered: make(chan answeredQuestion, 64),
+		answeredFleets: make(chan answeredFleet, 64), confirmed: make(chan confirmedFindings, 64), fleetsAsked: time.Now(),
+		interests: map[*Interest]struct{}{}, joining: map[*Interest]*joiningInterest{}, news: emptyNews(),
+		zones: map[desired.ZoneKey]*trackedZone{}, zonesByName: map[string]map[*trackedZone]struct{}{},
+		dirty: map[*trackedZone]struct{}{}, objects: map[desired.Key]*trackedObject{},
+	}
+}
+
+// touch makes the tracker look at an object again.
+func (t *tracker) touch(key desired.Key) {
+	t.addNews(func(n *news) { n.touched[key] = struct{}{} })
+}
+
+// addNews wakes the tracker.
+func (t *tracker) addNews(add func(*news)) {
+	t.mu.Lock()
+	add(&t.news)
+	t.mu.Unlock()
+	wake(t.woken)
+}
+
+// AnswerChanged implements evaluate.Holder.
+func (t *tracker) AnswerChanged(place evaluate.Place) {
+	t.mu.Lock()
+	t.news.answers[place] = struct{}{}
+	t.mu.Unlock()
+	wake(t.answersChanged)
+}
+
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+func (t *tracker) run() {
+	timer := time.NewTimer(t.refresher.options.WatchInterval)
+	defer timer.Stop()
+	defer t.release()
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-timer.C:
+			t.pollFleets(t.refresher.options.WatchInterval)
+			timer.Reset(t.poll(t.refresher.options.WatchInterval))
+		case <-t.woken:
+			t.debounceEvents()
+			t.handleNews()
+		case <-t.answersChanged:
+			t.takeAnswers()
+		case a := <-t.answered:
+			t.handleAnswered(a)
+		case a := <-t.answeredFleets:
+			t.handleAnsweredFleet(a)
+		case c := <-t.confirmed:
+			t.handleConfirmed(c)
+		}
+		t.drainAnswered()
+		t.evaluateDirty()
+		t.admitInterests()
+	}
+}
+
+// release lets go of everything that is held elsewhere.
+func (t *tracker) release() {
+	t.refresher.streams.keepOnly(t, nil)
+	for _, w := range t.zones {
+		t.releaseAnswers(w)
+	}
+}
+
+// debounceEvents lets a burst of events pass as one.
+func (t *tracker) debounceEvents() {
+	select {
+	case <-time.After(eventDebounce):
+	case <-t.ctx.Done():
+	}
+	select {
+	case <-t.woken:
+	default:
+	}
+}
+
+func (t *tracker) drainAnswered() {
+	for {
+		select {
+		case a := <-t.answered:
+			t.handleAnswered(a)
+		default:
+			return
+		}
+	}
+}
+
+// takeNews returns what there is to look at, and the objects that watches name; all is true when they want all of the
+// namespace. Everything is of one moment: an interest counts as followed when what it brought with it is among the news.
+func (t *tracker) takeNews() (n news, named map[desired.Key]bool, all bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	answers := t.news.answers // takeAnswers takes these.
+	n, t.news = t.news, emptyNews()
+	t.news.answers = answers
+	named = map[desired.Key]bool{}
+	for in := range t.interests {
+		if in.scope.Object == (desired.Key{}) {
+			all = true
+		} else {
+			named[in.scope.Object] = true
+		}
+	}
+	for _, j := range t.joining {
+		j.followed = true
+	}
+	return n, named, all
+}
+
+// handleNews takes over what has changed, and asks servers where that matters.
+func (t *tracker) handleNews() {
+	n, named, everything := t.takeNews()
+	t.askNotified(n.notified)
+	if n.interests && (everything != t.everything || !everything) {
+		t.followAll(named, everything)
+		return
+	}
+	for k := range n.touched {
+		if k.Kind == informers.ZoneKind {
+			t.refreshZone(desired.ZoneKey{Namespace: k.Namespace, Name: k.Name})
+		}
+		if k.Namespace == t.namespace && (everything || named[k]) {
+			t.followObject(k)
+		}
+	}
+	if n.servers {
+		t.followServers(named, everything)
+	}
+}
+
+// isLate reports whether an interest has waited for servers long enough.
+func (t *tracker) isLate() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, j := range t.joining {
+		if time.Now().After(j.deadline) {
+			return true
+		}
+	}
+	return false
+}
+
+// admitInterests makes interests ready as soon as what they are about is up to date.
+func (t *tracker) admitInterests() {
+	var ready []*Interest
+	t.mu.Lock()
+	for in, j := range t.joining {
+		if j.followed && (!time.Now().Before(j.deadline) || t.isUpToDate(in)) {
+			delete(t.joining, in)
+			ready = append(ready, in)
+		}
+	}
+	t.mu.Unlock()
+	for _, in := range ready {
+		in.markReady(t.namespace)
+	}
+}
+
+// isUpToDate reports whether the present verdict of everything in an interest's scope has been published.
+func (t *tracker) isUpToDate(in *Interest) bool {
+	if key := in.scope.Object; key != (desired.Key{}) {
+		o := t.objects[key]
+		return o != nil && o.published || !t.refresher.informers.Exists(key)
+	}
+	if len(t.dirty) > 0 {
+		return false
+	}
+	for _, w := range t.zones {
+		if !w.isAnswered() || w.confirming {
+			return false
+		}
+	}
+	for key, o := range t.objects {
+		if informers.DescribesServers(key.Kind) && !o.published {
+			return false
+		}
+	}
+	return true
+}
+
+// fleetObject returns the instance or cluster that a tracked object is; nil when it is gone.
+func (t *tracker) fleetObject(key desired.Key) metav1.Object {
+	s, _ := t.refresher.index.Resolve(key)
+	return s.Object
+}

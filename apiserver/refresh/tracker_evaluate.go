@@ -1,0 +1,262 @@
+package refresh
+
+import (
+	"iter"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// To notify a thousand watchers takes longer than a change takes to reach all servers: notified of every step, they would
+// learn of the end last. So the more watchers there are, the longer a verdict waits that only says that a change is on its
+// way; most changes have arrived by then. That all of a zone is in sync, which sums up its objects, waits as long, for these
+// to go first. What has arrived or gone wrong is published at once, and for a few watchers everything is.
+const (
+	// debouncePerWatcher is about what one more watcher adds to the time that it takes to notify all, kube-apiserver's part
+	// included.
+	debouncePerWatcher = 50 * time.Microsecond
+	// minDebounce is the shortest time that is worth waiting, maxDebounce the longest.
+	minDebounce, maxDebounce = 5 * time.Millisecond, 50 * time.Millisecond
+)
+
+// debounceTime returns how long a verdict waits that says that a change is on its way. Watches of a single object do not
+// count: however many they are, few are notified of each change. A watch that is about to begin is to begin with the present:
+// nothing waits then.
+func (t *tracker) debounceTime() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.joining) > 0 {
+		return 0
+	}
+	watchers := 0
+	for in := range t.interests {
+		if in.scope.Object == (desired.Key{}) {
+			watchers++
+		}
+	}
+	if d := time.Duration(watchers) * debouncePerWatcher; d >= minDebounce {
+		return min(d, maxDebounce)
+	}
+	return 0
+}
+
+// isDebounced reports whether a verdict has to wait. The object is evaluated again then.
+func (t *tracker) isDebounced(o *trackedObject, s *syncv1.SyncStatus, wait time.Duration) bool {
+	isSummary := o.key.Kind == informers.ZoneKind && s.Status.InSync
+	if wait == 0 || s.Status.Phase != syncv1.PhasePropagating && !isSummary || !o.published || t.isPublished(o, s) {
+		return false
+	}
+	if t.publishAt.IsZero() {
+		t.publishAt = time.Now().Add(wait)
+		time.AfterFunc(wait, func() { wake(t.woken) })
+	}
+	return true
+}
+
+func (t *tracker) isPublished(o *trackedObject, s *syncv1.SyncStatus) bool {
+	return t.refresher.publisher.IsPublished(o.key, t.refresher.publisher.Digest(s))
+}
+
+// endDebounce has everything evaluated again that was debounced, when it has waited long enough or need not any more. It
+// returns how long what is evaluated now has to wait.
+func (t *tracker) endDebounce() time.Duration {
+	wait := t.debounceTime()
+	if t.publishAt.IsZero() || wait > 0 && time.Now().Before(t.publishAt) {
+		return wait
+	}
+	t.publishAt = time.Time{}
+	for _, w := range t.zones {
+		if len(w.suspects) > 0 {
+			w.evaluated = false
+			t.dirty[w] = struct{}{}
+		}
+	}
+	return 0
+}
+
+// evaluateDirty evaluates what may have changed. A zone is first evaluated when all its servers have answered, or when a new
+// watcher has waited for them long enough. While answers to a new declaration are awaited, only verdicts are published that
+// objects are on their way: that they are not programmed yet needs no answer, anything else does. Of what is debounced the
+// zone keeps the suspicion.
+func (t *tracker) evaluateDirty() {
+	wait := t.endDebounce()
+	if len(t.dirty) == 0 {
+		return
+	}
+	late := t.isLate()
+	t.beginRound()
+	for w := range t.dirty {
+		if (w.isAnswered() || late) && !(w.isHeld() && w.evaluated) {
+			t.evaluateZone(w, wait)
+		}
+	}
+}
+
+// beginRound makes each zone be judged anew, by answers that are not older than the revision.
+func (t *tracker) beginRound() {
+	t.round++
+	t.evaluatedFrom = t.refresher.publisher.Revision()
+}
+
+func (t *tracker) evaluateZone(w *trackedZone, wait time.Duration) {
+	held := w.isHeld()
+	suspects, debounced := w.suspects, []desired.Key(nil)
+	if w.all {
+		suspects = w.members
+	}
+	for key := range zoneLast(w, suspects) {
+		if t.evaluateObject(w, t.objects[key], wait, held) {
+			debounced = append(debounced, key)
+		}
+	}
+	if w.evaluated = true; !held {
+		w.all = false
+		clear(w.suspects)
+		delete(t.dirty, w)
+		for _, key := range debounced {
+			w.suspect(key)
+		}
+	}
+	t.confirmFindings(w)
+}
+
+// zoneLast puts a zone behind its objects, for which it waits.
+func zoneLast(w *trackedZone, suspects map[desired.Key]struct{}) iter.Seq[desired.Key] {
+	return func(yield func(desired.Key) bool) {
+		self := desired.KeyOf(w.key)
+		for key := range suspects {
+			if key != self && !yield(key) {
+				return
+			}
+		}
+		if _, among := suspects[self]; among {
+			yield(self)
+		}
+	}
+}
+
+// evaluateObject evaluates one member of a zone, and publishes the verdict unless it has to wait. It reports whether the
+// verdict is debounced.
+func (t *tracker) evaluateObject(w *trackedZone, o *trackedObject, wait time.Duration, held bool) (debounced bool) {
+	subject, v := t.evaluateTracked(o)
+	switch {
+	case v == nil || held && v.Status.Phase != syncv1.PhasePropagating:
+		return false
+	case t.needsConfirmation(w, o, subject, v):
+		return false
+	case t.isDebounced(o, v, wait):
+		return true
+	}
+	t.publish(o, v)
+	return false
+}
+
+// evaluateTracked returns the verdict of an object by the newest answers; nil while the tracker does not follow its zones as
+// they are now.
+func (t *tracker) evaluateTracked(o *trackedObject) (*desired.Subject, *syncv1.SyncStatus) {
+	s, exists := t.refresher.index.Resolve(o.key)
+	if !exists {
+		return nil, nil // An event of that is to come.
+	}
+	for _, z := range s.Zones {
+		w := t.zones[z.Key]
+		if w == nil || w.zone != z {
+			t.touch(o.key)
+			return nil, nil
+		}
+		if w.round != t.round {
+			w.round, w.judged = t.round, t.refresher.evaluator.Judge(z)
+		}
+	}
+	return &s, t.refresher.evaluator.Status(&s, func(i int) *syncstatus.Judgement { return t.zones[s.ZoneKeys[i]].judged })
+}
+
+// publish publishes a verdict. One that is outdated is evaluated again.
+func (t *tracker) publish(o *trackedObject, v *syncv1.SyncStatus) {
+	if len(t.refresher.publisher.Publish(t.evaluatedFrom, v)) > 0 {
+		t.touch(o.key)
+		return
+	}
+	o.published = true
+	for _, zone := range o.zones {
+		if w := t.zones[zone]; w == nil {
+			continue
+		} else if v.Status.InSync {
+			delete(w.outOfSync, o.key)
+		} else {
+			w.outOfSync[o.key] = struct{}{}
+		}
+	}
+}
+
+// publishAlone evaluates and publishes an object without zones.
+func (t *tracker) publishAlone(o *trackedObject) {
+	t.beginRound()
+	if _, v := t.evaluateTracked(o); v != nil {
+		t.publish(o, v)
+	}
+}
+
+// confirmedFindings are members of a zone whose wrong data has been looked at again: the digests of their verdicts.
+type confirmedFindings struct {
+	zone    *trackedZone
+	digests map[desired.Key]uint64
+}
+
+// needsConfirmation reports whether a verdict by which data is wrong waits for another look at it.
+func (t *tracker) needsConfirmation(w *trackedZone, o *trackedObject, s *desired.Subject, v *syncv1.SyncStatus) bool {
+	found := t.refresher.appendFinding(nil, s, v)
+	if len(found) == 0 || len(found[0].disputed) == 0 { // It has been published, or data is not wrong.
+		return false
+	}
+	digest := t.refresher.publisher.Digest(v)
+	if digest == o.confirmed || len(w.unconfirmed) >= maxLiveReads {
+		return false
+	}
+	found[0].digest = digest
+	w.unconfirmed[o.key] = found[0]
+	return true
+}
+
+// confirmFindings takes another look at wrong data beside everything else; handleConfirmed follows.
+func (t *tracker) confirmFindings(w *trackedZone) {
+	if w.confirming || len(w.unconfirmed) == 0 {
+		return
+	}
+	w.confirming = true
+	done, found := confirmedFindings{w, map[desired.Key]uint64{}}, []finding(nil)
+	for key, f := range w.unconfirmed {
+		done.digests[key], found = f.digest, append(found, f)
+	}
+	clear(w.unconfirmed)
+	go func() {
+		t.refresher.confirm(t.ctx, found)
+		select {
+		case t.confirmed <- done:
+		case <-t.ctx.Done():
+		}
+	}()
+}
+
+// handleConfirmed has the members evaluated again that waited.
+func (t *tracker) handleConfirmed(c confirmedFindings) {
+	w := c.zone
+	w.confirming = false
+	for key, digest := range c.digests {
+		if o := t.objects[key]; o != nil {
+			o.confirmed = digest
+		}
+		w.suspect(key)
+	}
+	for key := range w.unconfirmed {
+		w.suspect(key)
+	}
+	clear(w.unconfirmed)
+	if t.zones[w.key] == w {
+		t.takeAnswers()
+		t.evaluateLater(w)
+	}
+}

@@ -1,0 +1,215 @@
+package refresh
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/apiserver/store"
+)
+
+// trackers run one tracker for each namespace that somebody watches.
+type trackers struct {
+	refresher *Refresher
+	ctx       context.Context //nolint:containedctx // ends every tracker with the process
+
+	mu          sync.Mutex
+	byNamespace map[string]*tracker
+	interests   map[*Interest]struct{}
+	// foreign holds the trackers that follow a zone of another namespace.
+	foreign map[desired.ZoneKey]map[*tracker]struct{}
+}
+
+// Interest is what keeps verdicts up to date for one watch.
+type Interest struct {
+	scope    store.Scope
+	trackers *trackers
+	ready    chan struct{}
+	// awaited are the namespaces that are not up to date yet. trackers.mu guards it.
+	awaited map[string]bool
+}
+
+func (ts *trackers) init(r *Refresher) {
+	ts.refresher, ts.ctx, ts.byNamespace = r, context.Background(), map[string]*tracker{}
+	ts.interests, ts.foreign = map[*Interest]struct{}{}, map[desired.ZoneKey]map[*tracker]struct{}{}
+}
+
+func (ts *trackers) start(ctx context.Context) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.ctx = ctx
+}
+
+// Track has every verdict in a scope published whenever it changes, until the Interest is stopped.
+func (r *Refresher) Track(scope store.Scope) *Interest {
+	ts := &r.trackers
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	in := &Interest{scope: scope, trackers: ts, ready: make(chan struct{}), awaited: map[string]bool{}}
+	ts.interests[in] = struct{}{}
+	namespaces := []string{scope.Namespace}
+	if scope.Namespace == "" {
+		namespaces = r.informers.Namespaces()
+	}
+	for _, ns := range namespaces {
+		in.awaited[ns] = true
+	}
+	if len(namespaces) == 0 {
+		close(in.ready)
+	}
+	for _, ns := range namespaces {
+		ts.ofNamespace(ns).attach(in)
+	}
+	return in
+}
+
+// Ready is closed when the present verdict of every object in the scope has been published, or servers have been waited for
+// long enough.
+func (in *Interest) Ready() <-chan struct{} { return in.ready }
+
+// Context returns a context that ends with the process.
+func (r *Refresher) Context() context.Context {
+	r.trackers.mu.Lock()
+	defer r.trackers.mu.Unlock()
+	return r.trackers.ctx
+}
+
+// Stop ends the Interest.
+func (in *Interest) Stop() {
+	ts := in.trackers
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(ts.interests, in)
+	for ns, t := range ts.byNamespace {
+		if t.detach(in) {
+			delete(ts.byNamespace, ns)
+			for zone := range ts.foreign {
+				ts.forgetForeign(zone, t)
+			}
+		}
+	}
+}
+
+// markReady takes note that a namespace is up to date.
+func (in *Interest) markReady(namespace string) {
+	in.trackers.mu.Lock()
+	defer in.trackers.mu.Unlock()
+	if !in.awaited[namespace] {
+		return
+	}
+	if delete(in.awaited, namespace); len(in.awaited) == 0 {
+		close(in.ready)
+	}
+}
+
+// followForeign takes note that a tracker follows a zone of another namespace, or has ended doing so.
+func (ts *trackers) followForeign(zone desired.ZoneKey, t *tracker, follows bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	switch {
+	case !follows:
+		ts.forgetForeign(zone, t)
+	case ts.byNamespace[t.namespace] != t: // It has ended.
+	case ts.foreign[zone] == nil:
+		ts.foreign[zone] = map[*tracker]struct{}{t: {}}
+	default:
+		ts.foreign[zone][t] = struct{}{}
+	}
+}
+
+// forgetForeign ends followForeign. ts.mu is held.
+func (ts *trackers) forgetForeign(zone desired.ZoneKey, t *tracker) {
+	if delete(ts.foreign[zone], t); len(ts.foreign[zone]) == 0 {
+		delete(ts.foreign, zone)
+	}
+}
+
+// ofNamespace finds or starts a namespace's tracker. ts.mu is held.
+func (ts *trackers) ofNamespace(namespace string) *tracker {
+	t := ts.byNamespace[namespace]
+	if t == nil {
+		t = newTracker(ts.ctx, ts.refresher, namespace)
+		ts.byNamespace[namespace] = t
+		go t.run()
+	}
+	return t
+}
+
+// touch makes trackers look at objects again; a zone stands for all objects that belong to it.
+func (ts *trackers) touch(changed ...desired.Key) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if len(ts.interests) == 0 {
+		return
+	}
+	for _, key := range changed {
+		if t := ts.byNamespace[key.Namespace]; t != nil {
+			t.touch(key)
+		}
+		if key.Kind == informers.ZoneKind {
+			for t := range ts.foreign[desired.ZoneKey{Namespace: key.Namespace, Name: key.Name}] {
+				t.touch(key)
+			}
+		}
+	}
+	// Who watches all namespaces watches those, too, in which there was nothing until now.
+	for in := range ts.interests {
+		if in.scope.Namespace != "" {
+			continue
+		}
+		for _, key := range changed {
+			if t := ts.ofNamespace(key.Namespace); !t.serves(in) {
+				t.attach(in)
+			}
+		}
+	}
+}
+
+// serversChanged makes all trackers look at pods and instances again.
+func (ts *trackers) serversChanged() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, t := range ts.byNamespace {
+		t.addNews(func(n *news) { n.servers = true })
+	}
+}
+
+func (ts *trackers) count() int {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return len(ts.byNamespace)
+}
+
+// attach adds an interest to the tracker.
+func (t *tracker) attach(in *Interest) {
+	deadline := time.Now().Add(t.refresher.options.Deadline)
+	t.mu.Lock()
+	t.interests[in] = struct{}{}
+	t.joining[in] = &joiningInterest{deadline: deadline}
+	t.mu.Unlock()
+	t.addNews(func(n *news) { n.interests = true })
+}
+
+// detach removes an interest, and ends the tracker when it was the last.
+func (t *tracker) detach(in *Interest) (ended bool) {
+	t.mu.Lock()
+	delete(t.interests, in)
+	delete(t.joining, in)
+	ended = len(t.interests) == 0
+	t.mu.Unlock()
+	if ended {
+		t.cancel()
+	} else {
+		t.addNews(func(n *news) { n.interests = true })
+	}
+	return ended
+}
+
+func (t *tracker) serves(in *Interest) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.interests[in]
+	return ok
+}

@@ -1,0 +1,34 @@
+package refresh
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// keyMaxAge is how long a transfer key is used before its Secret is read again. A key that is replaced stays good for
+// named.KeyGrace.
+const keyMaxAge = time.Minute
+
+// transferKeys reads transfer keys from the cluster: each is one Secret that this server may get by name, and no other.
+// Without its key a transfer is tried all the same, so that the server's refusal shows up in the answer.
+func transferKeys(client kubernetes.Interface) tsigkey.ReadFunc {
+	return func(ctx context.Context, name types.NamespacedName) (key *wire.Key, err error) {
+		secret, err := client.CoreV1().Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+		if err == nil {
+			key, err = named.KeyFromSecret(secret)
+		}
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot read a transfer key; the servers that need it will refuse transfers", "secret", name)
+		}
+		return key, err
+	}
+}

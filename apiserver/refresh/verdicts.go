@@ -1,0 +1,216 @@
+package refresh
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// maxLiveReads is how many objects are read past the caches for one evaluation. More that seem to be out of sync are judged
+// as the caches have them.
+const maxLiveReads = 32
+
+// Verdicts evaluates objects by answers from since or later, or by the last answers when since is zero, and publishes them.
+// Servers that do not answer within the deadline count as silent. The result is in the order of keys; it has nil for an
+// object that does not exist, and for all that are left when ctx ends.
+func (r *Refresher) Verdicts(ctx context.Context, keys []desired.Key, since time.Time) []*syncv1.SyncStatus {
+	out := make([]*syncv1.SyncStatus, len(keys))
+	todo := make([]int, len(keys))
+	for i := range todo {
+		todo[i] = i
+	}
+	for len(todo) > 0 {
+		wanted := make([]desired.Key, len(todo))
+		for n, i := range todo {
+			wanted[n] = keys[i]
+		}
+		evaluated, evaluatedFrom := r.evaluate(ctx, wanted, since)
+		if ctx.Err() != nil {
+			return out
+		}
+		var places []int
+		var verdicts []*syncv1.SyncStatus
+		for n, v := range evaluated {
+			if v != nil {
+				places, verdicts = append(places, todo[n]), append(verdicts, v)
+			}
+		}
+		for n, i := range places {
+			out[i] = verdicts[n]
+		}
+		todo = nil
+		for _, n := range r.publisher.Publish(evaluatedFrom, verdicts...) {
+			out[places[n]] = nil
+			todo = append(todo, places[n])
+		}
+	}
+	return out
+}
+
+// Prefetch asks the servers while the caller still finds out what they should serve. Nobody waits for the answers here; who
+// asks next shares them.
+func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Time) {
+	if s, _ := r.index.Resolve(key); len(s.Zones) > 0 {
+		go r.askZones(context.WithoutCancel(ctx), zonesOf(s), since)
+	}
+}
+
+// evaluate returns verdicts that are fit to be published, and the revision at which their evaluation began. What looks wrong
+// is looked at twice.
+func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
+	for confirmed := false; ; confirmed = true {
+		evaluatedFrom = r.publisher.Revision()
+		subjects := make([]desired.Subject, len(keys))
+		exists := make([]bool, len(keys))
+		for i, k := range keys {
+			subjects[i], exists[i] = r.index.Resolve(k)
+		}
+		r.askSubjects(ctx, subjects, exists, since)
+		judgements := map[*desired.Zone]*syncstatus.Judgement{}
+		for z := range zonesOf(subjects...) {
+			judgements[z] = r.evaluator.Judge(z)
+		}
+		verdicts = make([]*syncv1.SyncStatus, len(keys))
+		onAllProcessors(len(keys), func(i int) {
+			if s := &subjects[i]; exists[i] {
+				verdicts[i] = r.evaluator.Status(s, func(n int) *syncstatus.Judgement { return judgements[s.Zones[n]] })
+			}
+		})
+		var found []finding
+		for i, v := range verdicts {
+			if v != nil {
+				found = r.appendFinding(found, &subjects[i], v)
+			}
+		}
+		if confirmed || len(found) == 0 || ctx.Err() != nil {
+			return verdicts, evaluatedFrom
+		}
+		r.confirm(ctx, found)
+	}
+}
+
+// askSubjects asks all servers that the verdicts about some objects follow from, each zone of a server once.
+func (r *Refresher) askSubjects(ctx context.Context, subjects []desired.Subject, exists []bool, since time.Time) {
+	zones := zonesOf(subjects...)
+	var fleets []metav1.Object
+	for i, s := range subjects {
+		if exists[i] && informers.DescribesServers(s.Key.Kind) {
+			fleets = append(fleets, s.Object)
+		}
+	}
+	var wg sync.WaitGroup
+	if len(fleets) > 0 && !since.IsZero() {
+		wg.Go(func() { r.askFleets(ctx, since, placesOf(zones), fleets...) })
+	}
+	r.askZones(ctx, zones, since)
+	wg.Wait()
+}
+
+func zonesOf(subjects ...desired.Subject) map[*desired.Zone]bool {
+	zones := map[*desired.Zone]bool{}
+	for _, s := range subjects {
+		for _, z := range s.Zones {
+			zones[z] = true
+		}
+	}
+	return zones
+}
+
+// finding is a verdict by which servers hold wrong data on the right serial.
+type finding struct {
+	key    desired.Key
+	digest uint64
+	// retransfer are the servers of which the content is to be transferred anew, disputed the objects that are to be read past
+	// the caches.
+	retransfer []placeOfZone
+	disputed   []desired.Key
+}
+
+type placeOfZone struct {
+	zone   *desired.Zone
+	server int
+}
+
+// appendFinding adds a finding if a verdict needs another look before it is believed: at content that was not transferred
+// lately, and, if the verdict is news, at the objects.
+func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1.SyncStatus) []finding {
+	f := finding{key: s.Key}
+	for _, z := range s.Zones {
+		wrong := evaluate.ServersWithWrongData(v, z)
+		if len(wrong) == 0 {
+			continue
+		}
+		for i, server := range z.Servers {
+			for _, addr := range wrong {
+				if server.Addr == addr && r.schedule.doubt(evaluate.Place{Server: addr, Zone: z.Declared.ZoneName()}) {
+					f.retransfer = append(f.retransfer, placeOfZone{z, i})
+				}
+			}
+		}
+		if !r.publisher.IsPublished(s.Key, r.publisher.Digest(v)) {
+			f.disputed = append(f.disputed, evaluate.DisputedObjects(s.Key, v, z)...)
+		}
+	}
+	if len(f.retransfer)+len(f.disputed) == 0 {
+		return found
+	}
+	return append(found, f)
+}
+
+// confirm takes another look at what findings follow from. Without an answer the caches are believed.
+func (r *Refresher) confirm(ctx context.Context, found []finding) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Deadline)
+	defer cancel()
+	places, disputed := map[placeOfZone]bool{}, map[desired.Key]bool{}
+	for _, f := range found {
+		for _, p := range f.retransfer {
+			places[p] = true
+		}
+		for _, key := range f.disputed {
+			if len(disputed) < maxLiveReads {
+				disputed[key] = true
+			}
+		}
+	}
+	began := time.Now()
+	var transfers, reads sync.WaitGroup
+	for p := range places {
+		transfers.Go(func() { r.askServer(ctx, p.zone, p.zone.Servers[p.server], began) })
+	}
+	transfers.Wait()
+	for key := range disputed {
+		reads.Go(func() { _ = r.WaitForObject(ctx, key) })
+	}
+	reads.Wait()
+}
+
+// portion is how much of a list one processor takes at a time; what is shorter is not shared out.
+const portion = 256
+
+// onAllProcessors calls do with each number below n.
+func onAllProcessors(n int, do func(i int)) {
+	var next atomic.Int64
+	work := func() {
+		for from := int(next.Add(portion)) - portion; from < n; from = int(next.Add(portion)) - portion {
+			for i := from; i < min(from+portion, n); i++ {
+				do(i)
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (n-1)/portion+1) - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+}

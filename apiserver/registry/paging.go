@@ -1,0 +1,65 @@
+package registry
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+)
+
+// pageToken is a continue token: where the last page ended, and the resourceVersion of the first.
+type pageToken struct {
+	ResourceVersion string `json:"rv"`
+	Namespace       string `json:"ns"`
+	Name            string `json:"name"`
+}
+
+func (p pageToken) encode() string {
+	raw, _ := json.Marshal(p) // strings
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func parsePageToken(token string) (pageToken, error) {
+	var p pageToken
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	if err == nil {
+		err = json.Unmarshal(raw, &p)
+	}
+	if err != nil {
+		return p, apierrors.NewBadRequest(fmt.Sprintf("continue token %.40q is not one of this API's", token))
+	}
+	return p, nil
+}
+
+// skipPages removes what earlier pages have had.
+func (p pageToken) skipPages(keys []desired.Key) ([]desired.Key, error) {
+	kind, name, ok := syncstatus.ParseName(p.Name)
+	if !ok {
+		return nil, apierrors.NewBadRequest("the continue token names no object of this API")
+	}
+	last := desired.Key{Kind: kind.Kind, Namespace: p.Namespace, Name: name}
+	i, found := slices.BinarySearchFunc(keys, last, compareKeys)
+	if found {
+		i++
+	}
+	return keys[i:], nil
+}
+
+// compareKeys is the order of lists: namespace, then the SyncStatus's name.
+func compareKeys(a, b desired.Key) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	if a.Kind != b.Kind {
+		return strings.Compare(strings.ToLower(a.Kind), strings.ToLower(b.Kind))
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func nameOf(key desired.Key) string { return syncstatus.Name(key.Kind, key.Name) }

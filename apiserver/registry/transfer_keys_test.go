@@ -1,0 +1,69 @@
+package registry
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/fakekube"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// A server that refuses a key is asked with the one that has taken its place, long before the old one is read anew as a
+// matter of course.
+func TestReplacedKeyIsReadAtOnce(t *testing.T) {
+	var secret atomic.Pointer[wire.Key]
+	w := newWorld(t, func(o *testOptions) {
+		o.readKey = func(context.Context, types.NamespacedName) (*wire.Key, error) { return secret.Load(), nil }
+	})
+	secret.Store(new(w.Key))
+	zones := []bind.Zone{{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"}}
+	primary := bind.Start(t, bind.Options{Zones: zones, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	z := fakekube.Zone("example.test", "primary")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+
+	primary.Stop()
+	next := bind.NewKey("transfer.")
+	zones[0].Serial = 11
+	bind.Start(t, bind.Options{Addr: primary.Addr, Zones: zones, Transfer: next})
+	secret.Store(&next)
+	w.Eventually("the content is there again", func() bool {
+		s := w.get("arecord.www")
+		return s.Status.InSync && *s.Servers[0].Serial == 11
+	})
+}
+
+// While its key cannot be read a server is not asked without one: what it refuses then would be told to others, too.
+func TestSlowKeyIsNoKey(t *testing.T) {
+	c, readable := fakekube.New(t), make(chan struct{})
+	w := newReplica(c, func(o *testOptions) {
+		o.MaxAge, o.Deadline = time.Hour, 500*time.Millisecond
+		o.readKey = func(context.Context, types.NamespacedName) (*wire.Key, error) {
+			<-readable
+			return &c.Key, nil
+		}
+	})
+	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test.", Serial: 10}}, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	w.Apply(fakekube.Zone("example.test", "primary"))
+	w.Eventually("the zone is there", func() bool { return len(w.verdicts.candidates(everythingIn(ns))) == 2 })
+	zones := query{namespace: ns, fields: everyZone}
+	for _, s := range w.list(zones).Items {
+		if got, want := states(&s), "Unknown primary-0=Unreachable"; got != want {
+			t.Errorf("without a key: %s, want %s", got, want)
+		}
+	}
+	close(readable)
+	w.Eventually("it is asked with its key", func() bool {
+		l := w.list(zones)
+		return len(l.Items) == 1 && l.Items[0].Status.InSync
+	})
+}

@@ -1,0 +1,245 @@
+// Package registry serves SyncStatus objects as Kubernetes REST storage: get, list and watch of syncstatuses, and the virtual
+// subresource syncstatus of every kind that has one. It understands requests (selectors, paging, tables) and leaves all else
+// to package refresh, which evaluates and publishes verdicts, and to package store, which delivers them to watches.
+package registry
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/apiserver/refresh"
+	"github.com/lockstep-dns/lockstep/apiserver/store"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
+)
+
+// Options say how DNS servers are asked.
+type Options struct {
+	refresh.Options
+	// MaxAge is how old an answer of a server may be when a list uses it. For single objects servers are always asked anew.
+	MaxAge time.Duration
+	// Home is the namespace of the instances of cluster-scoped clusters that name none.
+	Home string
+}
+
+// Verdicts computes SyncStatus objects on demand. It is safe for concurrent use.
+type Verdicts struct {
+	options   Options
+	informers *informers.Informers
+	index     *desired.Index
+	refresher *refresh.Refresher
+	store     *store.Store
+	events    *metrics.CounterVec
+}
+
+// New returns Verdicts about the Kubernetes cluster at config. Run starts them.
+func New(config *rest.Config, options Options) (*Verdicts, error) {
+	inf, err := informers.New(config, options.Home)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := refresh.ReadKeys(config)
+	if err != nil {
+		return nil, err
+	}
+	return newVerdicts(inf, observe.Servers, keys, time.Now, options)
+}
+
+func newVerdicts(inf *informers.Informers, find desired.ServerFinder, keys tsigkey.ReadFunc, now func() time.Time, options Options) (*Verdicts, error) {
+	v := &Verdicts{options: options, informers: inf, index: desired.NewIndex(inf, find), events: metrics.NewCounterVec(&metrics.CounterOpts{
+		Namespace: "lockstep", Subsystem: "syncstatus", Name: "watch_events_total",
+		Help: "Events handed to watchers, by type.", StabilityLevel: metrics.ALPHA,
+	}, []string{"type"})}
+	v.store = store.New(now, func(t watch.EventType) { v.events.WithLabelValues(string(t)).Inc() })
+	refresher, err := refresh.New(inf, v.index, keys, v.store, options.Options)
+	v.refresher = refresher
+	return v, err
+}
+
+// Informers returns the caches, which are a readiness check among other things.
+func (v *Verdicts) Informers() *informers.Informers { return v.informers }
+
+// Run fills the caches and keeps them current until the context ends.
+func (v *Verdicts) Run(ctx context.Context) { v.refresher.Run(ctx) }
+
+// EndWatches ends every watch, one after the other within the given time.
+func (v *Verdicts) EndWatches(ctx context.Context, within time.Duration) {
+	v.store.EndWatches(ctx, within)
+}
+
+// RegisterMetrics registers the metrics, once in a registry.
+func (v *Verdicts) RegisterMetrics(register func(metrics.Registerable) error, custom func(metrics.StableCollector) error) error {
+	if err := register(v.events); err != nil {
+		return err
+	}
+	return v.refresher.RegisterMetrics(register, custom, v.store.Watches)
+}
+
+// checkReady returns an error while the caches are being filled: an empty answer would be wrong.
+func (v *Verdicts) checkReady() error {
+	if v.informers.HasSynced() {
+		return nil
+	}
+	return apierrors.NewServiceUnavailable("the caches of this server are being filled")
+}
+
+// get returns one SyncStatus by answers that are not older than the call, about the object as it is in the Kubernetes
+// cluster now. Errors are API errors.
+func (v *Verdicts) get(ctx context.Context, key desired.Key) (*syncv1.SyncStatus, error) {
+	if err := v.checkReady(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	v.refresher.Prefetch(ctx, key, began)
+	if err := v.refresher.WaitForObject(ctx, key); err != nil {
+		return nil, err
+	}
+	if s := v.refresher.Verdicts(ctx, []desired.Key{key}, began)[0]; s != nil {
+		return s, nil
+	}
+	return nil, errorFor(ctx, key)
+}
+
+// errorFor returns why there is no verdict of an object.
+func errorFor(ctx context.Context, key desired.Key) error {
+	if ctx.Err() != nil {
+		return apierrors.NewTimeoutError("the request has ended before the servers have answered", 1)
+	}
+	return apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
+}
+
+// list returns all SyncStatus objects that a query selects, sorted by namespace and name, by answers no older than
+// Options.MaxAge; for a single object as get does. Errors are API errors.
+func (v *Verdicts) list(ctx context.Context, q *query) (*syncv1.SyncStatusList, error) {
+	if err := v.checkReady(); err != nil {
+		return nil, err
+	}
+	since := time.Now()
+	if key, ok := q.singleObject(); ok {
+		if err := v.refresher.WaitForObject(ctx, key); err != nil {
+			return nil, err
+		}
+	} else {
+		since = since.Add(-v.options.MaxAge)
+	}
+	evaluatedFrom := v.store.Revision()
+	keys, token := v.candidates(q), pageToken{}
+	if q.continueAt != "" {
+		var err error
+		if token, err = parsePageToken(q.continueAt); err != nil {
+			return nil, err
+		}
+		if keys, err = token.skipPages(keys); err != nil {
+			return nil, err
+		}
+	}
+	out, published := &syncv1.SyncStatusList{Items: []syncv1.SyncStatus{}}, []*syncv1.SyncStatus(nil)
+	rest := keys
+	for len(rest) > 0 && (q.limit == 0 || len(out.Items) < int(q.limit)) {
+		n := len(rest)
+		if q.limit > 0 {
+			n = min(n, int(q.limit)-len(out.Items))
+		}
+		page := slices.DeleteFunc(v.refresher.Verdicts(ctx, rest[:n], since), func(s *syncv1.SyncStatus) bool { return s == nil })
+		if ctx.Err() != nil {
+			return nil, errorFor(ctx, rest[0])
+		}
+		out.Items = slices.Grow(out.Items, len(page))
+		for _, s := range page {
+			if q.Matches(s) {
+				out.Items = append(out.Items, *s)
+			}
+		}
+		published, rest = append(published, page...), rest[n:]
+	}
+	if out.ResourceVersion = token.ResourceVersion; q.continueAt == "" {
+		out.ResourceVersion = v.store.ListRevision(evaluatedFrom, q.scope(), published)
+	}
+	if len(rest) > 0 {
+		// Whether the last object of this page is in it makes no difference: it may have been deleted meanwhile.
+		last := keys[len(keys)-len(rest)-1]
+		out.Continue = pageToken{out.ResourceVersion, last.Namespace, nameOf(last)}.encode()
+		if q.fields.Empty() {
+			out.RemainingItemCount = new(int64(len(rest)))
+		}
+	}
+	return out, nil
+}
+
+// candidates returns the objects that a query may select, judged by what needs no server, in the order of lists.
+func (v *Verdicts) candidates(q *query) []desired.Key {
+	if key, ok := q.singleObject(); ok {
+		if v.informers.Exists(key) {
+			return []desired.Key{key}
+		}
+		return nil
+	}
+	wantedKind, byKind := q.fields.RequiresExactMatch(syncv1.FieldKind)
+	name, byName := q.fields.RequiresExactMatch(syncv1.FieldName)
+	zone, byZone := q.fields.RequiresExactMatch(syncv1.FieldZone)
+	byZone = byZone && zone != "" // What no zone has is found by the verdict.
+	var keys []desired.Key
+	for _, kind := range v.informers.TrackedKinds() {
+		if byKind && kind != wantedKind {
+			continue
+		}
+		for _, o := range informers.List[metav1.Object](v.informers, kind, q.namespace) {
+			k := desired.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+			if q.labels.Matches(labels.Set(o.GetLabels())) && (!byName || nameOf(k) == name) && (!byZone || slices.Contains(v.index.ZoneNames(k), zone)) {
+				keys = append(keys, k)
+			}
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+// watch returns what becomes of the objects that a query selects. Errors are API errors.
+func (v *Verdicts) watch(ctx context.Context, q *query, o store.WatchOptions) (*store.Watcher, error) {
+	w, err := v.store.Watch(ctx, q.scope(), q, o)
+	if err != nil {
+		return nil, err
+	}
+	err = v.checkReady()
+	if key, ok := q.singleObject(); ok && err == nil {
+		err = v.refresher.WaitForObject(ctx, key)
+	}
+	if err != nil {
+		w.Stop()
+		return nil, err
+	}
+	go v.serveWatch(ctx, w, q)
+	return w, nil
+}
+
+// serveWatch keeps the verdicts of a watch up to date until it ends.
+func (v *Verdicts) serveWatch(ctx context.Context, w *store.Watcher, q *query) {
+	defer w.Stop()
+	interest := v.refresher.Track(q.scope())
+	defer interest.Stop()
+	process := v.refresher.Context()
+	select {
+	case <-interest.Ready():
+		backlog := w.Backlog()
+		slices.SortFunc(backlog, compareKeys)
+		verdicts := v.refresher.Verdicts(ctx, backlog, time.Time{})
+		w.Begin(slices.DeleteFunc(verdicts, func(s *syncv1.SyncStatus) bool { return s == nil }))
+	case <-w.Done():
+	case <-process.Done():
+	}
+	select {
+	case <-w.Done():
+	case <-process.Done():
+	}
+}

@@ -1,0 +1,328 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+const ns = "dns"
+
+// everything selects all verdicts.
+type everything struct{}
+
+func (everything) Matches(*syncv1.SyncStatus) bool        { return true }
+func (everything) MayHaveMatched(*syncv1.SyncStatus) bool { return false }
+
+// inPhase selects verdicts by their phase.
+type inPhase syncv1.Phase
+
+func (p inPhase) Matches(s *syncv1.SyncStatus) bool      { return s.Status.Phase == syncv1.Phase(p) }
+func (p inPhase) MayHaveMatched(*syncv1.SyncStatus) bool { return true }
+
+func verdict(name string, phase syncv1.Phase) *syncv1.SyncStatus {
+	s := emptyStatus()
+	s.Namespace, s.Name, s.UID = ns, "arecord."+name, types.UID("uid-"+name)
+	s.ObjectRef = syncv1.ObjectReference{Kind: "ARecord", Namespace: ns, Name: name, UID: s.UID}
+	s.Status = syncv1.SyncStatusStatus{Phase: phase, InSync: phase == syncv1.PhaseInSync}
+	s.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+	return s
+}
+
+func (s *Store) mustPublish(t *testing.T, verdicts ...*syncv1.SyncStatus) {
+	t.Helper()
+	if outdated := s.Publish(s.Revision(), verdicts...); len(outdated) > 0 {
+		t.Fatalf("%v are outdated", outdated)
+	}
+}
+
+func newStore() *Store { return New(time.Now, func(watch.EventType) {}) }
+
+func mustWatch(t *testing.T, s *Store, selector Selector, o WatchOptions) *Watcher {
+	t.Helper()
+	w, err := s.Watch(t.Context(), Scope{Namespace: ns}, selector, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	return w
+}
+
+// next reads events.
+func next(t *testing.T, w *Watcher, n int) (events []string) {
+	t.Helper()
+	for range n {
+		select {
+		case e := <-w.ResultChan():
+			o := e.Object.(*Object)
+			events = append(events, fmt.Sprintf("%s %s %s", e.Type, o.ObjectRef.Name, o.Status.Phase))
+		case <-time.After(time.Minute):
+			t.Fatalf("no event after %q", events)
+		}
+	}
+	return events
+}
+
+// Older evidence never overwrites newer; the same verdict is never outdated.
+func TestOlderEvidenceIsOutdated(t *testing.T) {
+	s := newStore()
+	before := s.Revision()
+	s.mustPublish(t, verdict("www", syncv1.PhaseInSync))
+	if outdated := s.Publish(before, verdict("www", syncv1.PhaseOutOfSync)); !slices.Equal(outdated, []int{0}) {
+		t.Errorf("older evidence overwrites newer: %v", outdated)
+	}
+	again := verdict("www", syncv1.PhaseInSync)
+	if outdated := s.Publish(before, again); len(outdated) > 0 {
+		t.Errorf("the same verdict is outdated")
+	}
+	// A verdict that was confirmed is as new as one that changed.
+	before = s.Revision()
+	s.mustPublish(t, verdict("www", syncv1.PhaseInSync))
+	if outdated := s.Publish(before, verdict("www", syncv1.PhaseOutOfSync)); len(outdated) != 1 {
+		t.Error("older evidence overwrites what was confirmed")
+	}
+	news := verdict("www", syncv1.PhaseOutOfSync)
+	s.mustPublish(t, news)
+	if again.ResourceVersion == "" || again.ResourceVersion == news.ResourceVersion {
+		t.Errorf("resourceVersion %s, then %s", again.ResourceVersion, news.ResourceVersion)
+	}
+}
+
+// A verdict about an object that was deleted while it was evaluated is void; one about another object of that name is not.
+func TestDeletedWhileEvaluated(t *testing.T) {
+	s := newStore()
+	v := verdict("www", syncv1.PhaseInSync)
+	s.mustPublish(t, v)
+	before := s.Revision()
+	s.Delete(KeyOf(v), &v.ObjectMeta)
+	if outdated := s.Publish(before, verdict("www", syncv1.PhaseInSync)); len(outdated) != 1 {
+		t.Error("a deleted object has a verdict")
+	}
+	other := verdict("www", syncv1.PhaseInSync)
+	other.UID = "another"
+	if outdated := s.Publish(before, other); len(outdated) > 0 {
+		t.Error("another object of the name has no verdict")
+	}
+}
+
+func TestWatchGoesOn(t *testing.T) {
+	s := newStore()
+	s.mustPublish(t, verdict("a", syncv1.PhaseInSync), verdict("b", syncv1.PhaseInSync), verdict("c", syncv1.PhaseInSync))
+	from := formatRevision(s.Revision())
+	changed := verdict("a", syncv1.PhaseOutOfSync)
+	s.mustPublish(t, changed)
+	b := verdict("b", syncv1.PhaseInSync)
+	s.Delete(KeyOf(b), &b.ObjectMeta)
+
+	w := mustWatch(t, s, everything{}, WatchOptions{ResourceVersion: from})
+	if backlog := w.Backlog(); !slices.Equal(backlog, []Key{KeyOf(changed)}) {
+		t.Errorf("backlog %v", backlog)
+	}
+	s.mustPublish(t, verdict("c", syncv1.PhaseFailed)) // before the watch has begun
+	w.Begin([]*syncv1.SyncStatus{changed})
+	if got, want := next(t, w, 3), []string{"MODIFIED a OutOfSync", "DELETED b InSync", "MODIFIED c Failed"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+
+	// What matches no more is gone for a selector.
+	w = mustWatch(t, s, inPhase(syncv1.PhaseInSync), WatchOptions{ResourceVersion: from})
+	w.Begin(nil)
+	got := next(t, w, 3)
+	slices.Sort(got)
+	if want := []string{"DELETED a OutOfSync", "DELETED b InSync", "DELETED c Failed"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Initial events are the present, whatever is published while they are evaluated.
+func TestInitialEventsAreThePresent(t *testing.T) {
+	s := newStore()
+	a, b, c := verdict("a", syncv1.PhaseInSync), verdict("b", syncv1.PhaseInSync), verdict("c", syncv1.PhaseInSync)
+	s.mustPublish(t, a, b, c)
+	w := mustWatch(t, s, everything{}, WatchOptions{SendInitialEvents: new(true), Bookmarks: true})
+	if n := len(w.Backlog()); n != 3 {
+		t.Errorf("a backlog of %d", n)
+	}
+	s.mustPublish(t, verdict("a", syncv1.PhaseOutOfSync), verdict("d", syncv1.PhaseInSync))
+	s.Delete(KeyOf(b), &b.ObjectMeta)
+	w.Begin([]*syncv1.SyncStatus{a, b, c})
+	got := next(t, w, 4)
+	if want := []string{"ADDED c InSync", "ADDED a OutOfSync", "ADDED d InSync", "BOOKMARK  "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// From the resourceVersion of a list a watch repeats nothing, and misses nothing of what happened while it was made.
+func TestListRevision(t *testing.T) {
+	s := newStore()
+	scope := Scope{Namespace: ns}
+	began := s.Revision()
+	a, b := verdict("a", syncv1.PhaseInSync), verdict("b", syncv1.PhaseInSync)
+	s.mustPublish(t, a, b)
+	all := []*syncv1.SyncStatus{a, b}
+	quiet, _ := parseRevision(s.ListRevision(began, scope, all))
+	if last, _ := parseRevision(b.ResourceVersion); quiet < last {
+		t.Errorf("a list at %d has an object of %d", quiet, last)
+	}
+	for what, happens := range map[string]func(){
+		"something else has changed": func() { s.mustPublish(t, verdict("c", syncv1.PhaseInSync)) },
+		"one of it has changed":      func() { s.mustPublish(t, verdict("a", syncv1.PhaseFailed)) },
+		"one of it was deleted":      func() { s.Delete(KeyOf(b), &b.ObjectMeta) },
+	} {
+		began := s.Revision()
+		happens()
+		if got := s.ListRevision(began, scope, all); got != formatRevision(began) {
+			t.Errorf("%s: %s, want %d", what, got, began)
+		}
+	}
+}
+
+// A watch cannot go on from what is forgotten, from another replica's revision, or from the future.
+func TestWatchExpires(t *testing.T) {
+	s := newStore()
+	for what, rev := range map[string]uint64{
+		"before the process": s.oldest - 1<<replicaBits, "another replica's": s.Revision() ^ 1, "the future": revisionAt(time.Now().Add(time.Hour)) | s.clock.replica,
+	} {
+		if _, err := s.Watch(t.Context(), Scope{}, everything{}, WatchOptions{ResourceVersion: formatRevision(rev)}); !apierrors.IsResourceExpired(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A watch that goes on hears what happened in the order of revisions, and nothing before all is known: when it breaks off
+// anywhere it can go on from there.
+func TestGoingOnIsInOrderOfRevisions(t *testing.T) {
+	s := newStore()
+	from := formatRevision(s.Revision())
+	var backlog []*syncv1.SyncStatus
+	for _, name := range []string{"c", "a", "b"} {
+		v := verdict(name, syncv1.PhaseInSync)
+		s.mustPublish(t, v)
+		backlog = append(backlog, v)
+	}
+	w := mustWatch(t, s, everything{}, WatchOptions{ResourceVersion: from})
+	s.mustPublish(t, verdict("d", syncv1.PhaseInSync))
+	if events, _ := w.takeEvents(); len(events) > 0 {
+		t.Errorf("%d events are handed over before all is known", len(events))
+	}
+	slices.SortFunc(backlog, func(a, b *syncv1.SyncStatus) int { return cmp.Compare(a.Name, b.Name) })
+	w.Begin(backlog)
+	if got, want := next(t, w, 4), []string{"MODIFIED c InSync", "MODIFIED a InSync", "MODIFIED b InSync", "MODIFIED d InSync"}; got[3] != "ADDED d InSync" || !slices.Equal(got[:3], want[:3]) {
+		t.Errorf("%q, want the order of revisions", got)
+	}
+
+	w = mustWatch(t, s, everything{}, WatchOptions{ResourceVersion: from})
+	w.endAfterQueue()
+	if e, open := <-w.ResultChan(); open {
+		t.Errorf("a watch that ends before all is known hands over %v", e)
+	}
+}
+
+// A watcher who takes nothing does not make the queue grow by what it misses.
+func TestQueueHoldsOneEventForEachObject(t *testing.T) {
+	s := newStore()
+	w := mustWatch(t, s, everything{}, WatchOptions{})
+	const objects, turns = 10, 1000
+	for turn := range uint64(turns) {
+		for i := range objects {
+			v := verdict(fmt.Sprint(i), syncv1.PhaseInSync)
+			v.ResourceVersion = formatRevision(turn)
+			w.push(watch.Modified, newObject(v))
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.queue); n > 2*objects+maxQueueGaps+1 {
+		t.Errorf("the queue has %d places for %d objects", n, objects)
+	}
+	events := w.takeQueue()
+	for i, e := range events {
+		if o := e.Object.(*Object); revisionOf(e) != turns-1 || o.ObjectRef.Name != fmt.Sprint(i) {
+			t.Errorf("event %d is of %s at %d", i, o.ObjectRef.Name, revisionOf(e))
+		}
+	}
+	if len(events) != objects {
+		t.Errorf("%d events of %d objects", len(events), objects)
+	}
+}
+
+// Deleted objects are forgotten after a while.
+func TestTombstonesExpire(t *testing.T) {
+	now := time.Now()
+	s := New(func() time.Time { return now }, nil)
+	v := verdict("www", syncv1.PhaseInSync)
+	s.mustPublish(t, v)
+	s.Delete(KeyOf(v), &v.ObjectMeta)
+	now = now.Add(tombstoneTimeout + time.Second)
+	s.Delete(Key{Kind: "ARecord", Namespace: ns, Name: "next"}, &metav1.ObjectMeta{Name: "next", Namespace: ns, UID: "v"})
+	if len(s.namespaces) != 0 || len(s.buried) != 1 || len(s.tombstones) != 1 {
+		t.Errorf("%d namespaces, %d tombstones by key, %d tombstones", len(s.namespaces), len(s.buried), len(s.tombstones))
+	}
+}
+
+// A watch ends after two hours, whatever its client has asked for.
+func TestWatchIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		day, end := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer end()
+		w, err := newStore().Watch(day, Scope{}, everything{}, WatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range w.ResultChan() {
+			t.Error("an event")
+		}
+		if lasted := time.Since(began); lasted != 2*time.Hour {
+			t.Errorf("the watch lasted %s", lasted)
+		}
+	})
+}
+
+// What a server was last seen to have may have been served until it is seen to have something else.
+func TestCachesFillWhileNobodyLooks(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	st := New(func() time.Time { return now }, nil)
+	seen := func(state syncv1.ServerState, ttl time.Duration) *metav1.Time {
+		s := emptyStatus()
+		s.UID, s.ObjectRef = "1", syncv1.ObjectReference{Kind: "ARecord", Name: "www"}
+		s.Servers = []syncv1.ServerStatus{{State: state}}
+		s.Status.InSync = state == syncv1.StateInSync
+		s.ObservedAt = new(metav1.NewMicroTime(now))
+		if state == syncv1.StateStale {
+			s.Servers[0].Observed = []syncv1.RRset{{Name: "www."}}
+		}
+		if ttl > 0 {
+			s.CachesExpireAt = new(metav1.NewTime(now.Add(ttl)))
+		}
+		st.Publish(st.Revision(), s)
+		return s.CachesExpireAt
+	}
+	expect := func(when string, got *metav1.Time, want time.Time) {
+		t.Helper()
+		if want.IsZero() && got != nil || !want.IsZero() && (got == nil || !got.Time.Equal(want)) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	expect("old data", seen(syncv1.StateStale, time.Hour), now.Add(time.Hour))
+	now = now.Add(40 * time.Minute)
+	expect("silent after that", seen(syncv1.StateUnreachable, 0), now.Add(time.Hour))
+	now = now.Add(40 * time.Minute)
+	last := now.Add(time.Hour)
+	expect("in step", seen(syncv1.StateInSync, 0), last)
+	now = now.Add(40 * time.Minute)
+	expect("in step for long", seen(syncv1.StateInSync, 0), last)
+	now = now.Add(40 * time.Minute)
+	expect("over", seen(syncv1.StateInSync, 0), time.Time{})
+}
