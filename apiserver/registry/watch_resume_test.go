@@ -38,16 +38,7 @@ func TestNothingIsMissedBehindARevision(t *testing.T) {
 	turn := 0
 	handed := map[string]func(watching, func(watch.Event)) string{
 		"a bookmark": func(events watching, seen func(watch.Event)) string {
-			for {
-				events.Bookmark() // none comes before the watch has begun
-				select {
-				case e := <-events.ResultChan():
-					if seen(e); e.Type == watch.Bookmark {
-						return e.Object.(*store.Object).ResourceVersion
-					}
-				case <-time.After(5 * time.Millisecond):
-				}
-			}
+			return events.bookmark(seen)
 		},
 		"an event": func(events watching, seen func(watch.Event)) string {
 			turn++

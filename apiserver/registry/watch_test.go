@@ -39,23 +39,28 @@ func (w *world) watch(q query, o store.WatchOptions) watching {
 	return watching{w, i}
 }
 
-// begun waits until a watch that takes bookmarks, and of which no other event is expected, has begun. It returns a
-// resourceVersion to go on from.
-func (w watching) begun() string {
+// bookmark returns the resourceVersion of a bookmark, and calls seen with the events before it.
+func (w watching) bookmark(seen func(watch.Event)) string {
 	w.Helper()
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); {
-		w.Bookmark()
+		w.Bookmark() // There is none before the watch has begun.
 		select {
 		case e := <-w.ResultChan():
-			if e.Type != watch.Bookmark {
-				w.Fatalf("%s %+v before anything has happened", e.Type, e.Object)
+			if e.Type == watch.Bookmark {
+				return e.Object.(*store.Object).ResourceVersion
 			}
-			return e.Object.(*store.Object).ResourceVersion
+			seen(e)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	w.Fatal("the watch does not begin")
 	return ""
+}
+
+// begun waits until a watch has begun of which no other event is expected. It returns a resourceVersion to go on from.
+func (w watching) begun() string {
+	w.Helper()
+	return w.bookmark(func(e watch.Event) { w.Fatalf("%s %+v before anything has happened", e.Type, e.Object) })
 }
 
 // ended waits until a stopped watch is no more.
@@ -310,8 +315,7 @@ func TestWatchOfAnotherReplicaExpires(t *testing.T) {
 	again.until("arecord.gone", "gone")
 
 	// A bookmark, too, is a place to go on from.
-	events.until("arecord.gone", "gone")
-	at := events.begun()
+	at := events.bookmark(func(watch.Event) {})
 	w.SetProgrammed(z, r)
 	w.Apply(r)
 	other.watch(records, store.WatchOptions{ResourceVersion: at}).until("arecord.www", "OutOfSync primary-0=Divergent secondary-0=Divergent")

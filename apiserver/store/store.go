@@ -136,13 +136,6 @@ func (s *Store) IsPublished(key Key, digest uint64) bool {
 	return e != nil && e.digest == digest
 }
 
-// HasVerdict reports whether a verdict of an object has been published.
-func (s *Store) HasVerdict(key Key) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.namespaces[key.Namespace][key] != nil
-}
-
 // Delete publishes the end of an object, and remembers it for a while.
 func (s *Store) Delete(key Key, o metav1.Object) {
 	s.mu.Lock()
