@@ -182,7 +182,7 @@ func sendUpdate(ctx context.Context, server, zone string, key *wire.Key, edit fu
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // a test
+	defer conn.Close()
 	m := new(dns.Msg)
 	m.SetUpdate(dns.Fqdn(zone))
 	edit(m)

@@ -119,7 +119,7 @@ func TestFleetMended(t *testing.T) {
 	cluster := f.cluster("dns", 1, 2)
 	cluster.Spec.Image = &v1beta1.ImageConfig{Image: noImage}
 	f.create(cluster)
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, startTimeout, func(context.Context) error {
 		if n := f.countWithImage(noImage); n != 3 {
 			return fmt.Errorf("%d of 3 instances exist", n)
 		}

@@ -128,7 +128,7 @@ func (f *fixture) localVolume(class, dir string) {
 	if len(nodes.Items) != 1 || nodes.Items[0].Name != nodeHere {
 		f.Skipf("the cluster's node is not this machine: a local volume cannot be made")
 	}
-	if err := os.Chmod(dir, 0o770); err != nil { //nolint:gosec // a volume for a group
+	if err := os.Chmod(dir, 0o770); err != nil {
 		f.Fatal(err)
 	}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: corev1.PersistentVolumeSpec{

@@ -86,7 +86,7 @@ func (w *randomWorld) zoneProblems(ctx context.Context, z *zoneState, serial uin
 	} else {
 		l.condition(s.Conditions, "Ready", metav1.ConditionFalse, "PartialReconciliation", o.Generation)
 	}
-	l.want(s.Serial != nil && uint32(*s.Serial) == serial, "status.serial, %d is served", serial) //nolint:gosec // a serial
+	l.want(s.Serial != nil && uint32(*s.Serial) == serial, "status.serial, %d is served", serial)
 	l.want(int(s.ForeignRRsetsCount) == len(z.Foreign), "foreignRRsetsCount %d, want %d", s.ForeignRRsetsCount, len(z.Foreign))
 	return l.all
 }

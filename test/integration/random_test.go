@@ -91,7 +91,7 @@ func newWorld(t *testing.T) *randomWorld {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	w := &randomWorld{fixture: f, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, //nolint:gosec // repeatable on purpose
+	w := &randomWorld{fixture: f, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed,
 		touched: map[string]bool{}, frozen: map[string]bool{}}
 	t.Logf("LOCKSTEP_RANDOM_SEED=%d", seed)
 	t.Cleanup(w.logHistory)

@@ -42,7 +42,7 @@ func (f *fixture) plainAPI(ctx context.Context, query, accept string) *http.Resp
 func (f *fixture) page(query, accept string) (code int, list syncv1.SyncStatusList, said string) {
 	f.Helper()
 	response := f.plainAPI(f.Context(), query, accept)
-	defer response.Body.Close() //nolint:errcheck // a test
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		f.Fatal(err)
@@ -95,7 +95,7 @@ func (f *fixture) testAPI() {
 		defer cancel()
 		response := f.plainAPI(ctx, "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&fieldSelector=kind%3DARecord",
 			"application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch,application/json")
-		defer response.Body.Close() //nolint:errcheck // a test
+		defer response.Body.Close()
 		var got []string
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 			var e struct {

@@ -66,7 +66,7 @@ func (f *fixture) waitStreams(listeners int) {
 		}
 		for pod, server := range servers {
 			if n, err := f.countStreams(ctx, pod, server); err != nil || n != listeners {
-				return fmt.Errorf("%s has %d listeners (%v), want %d", pod, n, err, listeners)
+				return fmt.Errorf("%s has %d listeners, want %d: %w", pod, n, listeners, err)
 			}
 		}
 		return nil

@@ -114,7 +114,7 @@ func TestReadStatus(t *testing.T) {
 			t.Errorf("kubectl delete syncstatus: %v %s", err, out)
 		}
 	})
-	t.Run("wait by jsonpath", func(t *testing.T) {
+	t.Run("wait by jsonpath", func(*testing.T) {
 		f.kubectl("wait", "--for=jsonpath={.status.phase}=InSync", "syncstatus/dnszone.main", "--timeout=300s")
 	})
 	f.testAPI()
@@ -309,7 +309,7 @@ func TestReadEndpoints(t *testing.T) {
 			t.Errorf("%v %+v, want NoMatchingZone", err, s.Status)
 		}
 	})
-	t.Run("gone with the object", func(t *testing.T) {
+	t.Run("gone with the object", func(*testing.T) {
 		in("delete", "dnsendpoint", "storefront")
 		in("wait", "--for=delete", "syncstatus/dnsendpoint.storefront", "--timeout=300s")
 		f.waitServed("www.endpoints.example", "A")

@@ -144,7 +144,7 @@ func (f *fixture) deleteNamespaceInOutage() (name string) {
 	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
 		for _, o := range content {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%T is still there: %v", o, err)
+				return fmt.Errorf("%T is still there: %w", o, err)
 			}
 		}
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(ns), ns); err != nil {

@@ -72,7 +72,7 @@ func (b *Bare) Addresses() []netip.AddrPort {
 }
 
 func loopbackAddress(port int) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)) //nolint:gosec // a port
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
 }
 
 func (b *Bare) startServer(ctx context.Context, role v1beta1.ServerRole) error {
@@ -130,7 +130,7 @@ func (b *Bare) runNamed(ctx context.Context, layout named.Layout, key named.Cont
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command("named", "-f", "-4", "-c", filepath.Join(layout.ConfigDir, named.MainFile)) //nolint:gosec // our own configuration
+	cmd := exec.Command("named", "-f", "-4", "-c", filepath.Join(layout.ConfigDir, named.MainFile))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -101,6 +101,6 @@ func (r *Rig) deleteNamespace(ctx context.Context) error {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("namespace %s is still there (%v)", ns.Name, err)
+		return fmt.Errorf("namespace %s is still there: %w", ns.Name, err)
 	})
 }
