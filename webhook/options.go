@@ -91,8 +91,8 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// keepers are the users who may change every mark.
-func (o *Options) keepers() map[string]bool {
+// trustedUsers are the users who may change every mark.
+func (o *Options) trustedUsers() map[string]bool {
 	keepers := map[string]bool{}
 	for _, account := range []string{o.ControllerServiceAccount, uninstall.Account} {
 		keepers["system:serviceaccount:"+o.Namespace+":"+account] = true

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -19,15 +18,9 @@ import (
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
-)
-
-// Paths of the handlers, as in manifests/base/admission.yaml.
-const (
-	MarkPath     = "/mutate"
-	ValidatePath = "/validate"
+	"github.com/lockstep-dns/lockstep/webhook/mark"
+	"github.com/lockstep-dns/lockstep/webhook/review"
 )
 
 // Run serves until the context ends and ShutdownDelay is over. Every replica is active: there is no leader.
@@ -37,17 +30,17 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	gate := newGate(o.InFlight)
-	mgr, err := o.manager(config, gate)
+	limiter := newRequestLimiter(o.InFlight)
+	mgr, err := o.newManager(config, limiter)
 	if err != nil {
 		return err
 	}
-	return mgr.Start(gate.drain(ctx, o.ShutdownDelay))
+	return mgr.Start(limiter.drain(ctx, o.ShutdownDelay))
 }
 
-// manager puts together caches, certificate, handlers and probes.
-func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, error) {
-	scheme, err := newScheme()
+// newManager puts together caches, certificate, handlers and probes.
+func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (manager.Manager, error) {
+	scheme, err := review.NewScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -61,26 +54,26 @@ func (o *Options) manager(config *rest.Config, gate *gate) (manager.Manager, err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
-		WebhookServer:          crwebhook.NewServer(o.server(serving)),
+		WebhookServer:          crwebhook.NewServer(o.serverOptions(serving)),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
-		Cache:                  cache.Options{DefaultTransform: strip},
+		Cache:                  cache.Options{DefaultTransform: review.StripForCache},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	objects, err := newCached(mgr.GetCache(), mgr.GetAPIReader())
+	objects, err := review.NewCachedObjects(mgr.GetCache(), mgr.GetAPIReader())
 	if err != nil {
 		return nil, err
 	}
 	hooks := mgr.GetWebhookServer()
-	hooks.Register(MarkPath, gate.handler(&admission.Webhook{Handler: &marker{objects, o.keepers()}}))
-	hooks.Register(ValidatePath, gate.handler(&admission.Webhook{Handler: newReviewer(objects)}))
-	return mgr, probes(mgr, gate, objects, serving)
+	hooks.Register(mark.Path, limiter.limit(&admission.Webhook{Handler: mark.NewHandler(objects.Zones(), o.trustedUsers())}))
+	hooks.Register(review.Path, limiter.limit(&admission.Webhook{Handler: review.NewHandler(objects)}))
+	return mgr, addProbes(mgr, limiter, objects, serving)
 }
 
-// server is how the webhook listens: with the certificate that is minted in memory, or with that of the files.
-func (o *Options) server(minted *certs.Serving) crwebhook.Options {
+// serverOptions is how the webhook listens: with the certificate that is minted in memory, or with that of the files.
+func (o *Options) serverOptions(minted *certs.Serving) crwebhook.Options {
 	options := crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}}
 	if minted == nil {
 		options.CertDir, options.CertName, options.KeyName = filepath.Dir(o.CertFile), filepath.Base(o.CertFile), filepath.Base(o.KeyFile)
@@ -90,9 +83,9 @@ func (o *Options) server(minted *certs.Serving) crwebhook.Options {
 	return options
 }
 
-// probes makes readiness depend on the certificate, on full caches and on not being about to end.
-func probes(mgr manager.Manager, gate *gate, objects *cached, minted *certs.Serving) error {
-	checks := map[string]healthz.Checker{"caches": gate.check, "server": mgr.GetWebhookServer().StartedChecker()}
+// addProbes makes readiness depend on the certificate, on full caches and on not being about to end.
+func addProbes(mgr manager.Manager, limiter *requestLimiter, objects *review.CachedObjects, minted *certs.Serving) error {
+	checks := map[string]healthz.Checker{"caches": limiter.checkReady, "server": mgr.GetWebhookServer().StartedChecker()}
 	if minted != nil {
 		checks[minted.Name()] = minted.Check
 		if err := mgr.Add(minted); err != nil {
@@ -101,13 +94,13 @@ func probes(mgr manager.Manager, gate *gate, objects *cached, minted *certs.Serv
 	}
 	// Plain runnables start once every cache is full; the index is filled from them.
 	opener := func(ctx context.Context) error {
-		if !toolscache.WaitForCacheSync(ctx.Done(), objects.zonesIndexed) {
+		if !toolscache.WaitForCacheSync(ctx.Done(), objects.HasSynced) {
 			return nil // The end came first.
 		}
-		return gate.open(ctx)
+		return limiter.setSynced(ctx)
 	}
 	if err := mgr.Add(manager.RunnableFunc(opener)); err != nil {
-		return fmt.Errorf("adding the gate: %w", err)
+		return fmt.Errorf("adding the limiter: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness probe: %w", err)
@@ -118,14 +111,4 @@ func probes(mgr manager.Manager, gate *gate, objects *cached, minted *certs.Serv
 		}
 	}
 	return nil
-}
-
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering the kinds: %w", err)
-		}
-	}
-	return scheme, nil
 }

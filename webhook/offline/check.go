@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/manifest"
 	"github.com/lockstep-dns/lockstep/pkg/schema"
-	"github.com/lockstep-dns/lockstep/webhook"
+	"github.com/lockstep-dns/lockstep/webhook/review"
 )
 
 // Checker knows the definitions that this build comes with. It can check many times, not at the same time.
@@ -60,16 +60,16 @@ func (c *Checker) Check(ctx context.Context, objects, before []manifest.Object, 
 			return nil, 0, err
 		}
 	}
-	judgements, err := webhook.JudgeTogether(ctx, p.typed)
+	results, err := review.Batch(ctx, p.typed)
 	if err != nil {
-		return nil, 0, fmt.Errorf("judging the objects together: %w", err)
+		return nil, 0, fmt.Errorf("reviewing the objects together: %w", err)
 	}
-	for i, judgement := range judgements {
+	for i, result := range results {
 		if p.broken[i] {
 			continue // It would not come to a review.
 		}
-		p.problems(p.sources[i], "admission", judgement.Problems)
-		for _, warning := range judgement.Warnings {
+		p.problems(p.sources[i], "admission", result.Problems)
+		for _, warning := range result.Warnings {
 			p.add(p.sources[i], Warning, "admission", "", warning)
 		}
 	}

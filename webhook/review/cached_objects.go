@@ -1,0 +1,197 @@
+package review
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+)
+
+// Objects are the stored objects that a new one is compared with. What the methods give belongs to a cache: it must not be
+// changed.
+type Objects interface {
+	liveReader
+	// zoneCache returns the zones, and which of them takes a record or an endpoint.
+	zoneCache() *membership.Cache
+	// recordsOf are all records of a namespace.
+	recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error)
+	// clusterExists tells whether there is a cluster of the name in a namespace or, without one, among those of all namespaces.
+	hasCluster(ctx context.Context, namespace, name string) (bool, error)
+	// terminating tells whether the namespace is being deleted.
+	terminating(ctx context.Context, namespace string) (bool, error)
+	// instances are all instances.
+	instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error)
+	// recordsUnder are the records of a kind and namespace that have the key (keys.go). Some may turn out to have another
+	// name or zone.
+	recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error)
+	// endpointsUnder are the DNSEndpoints of all namespaces with an endpoint that has the key.
+	endpointsUnder(ctx context.Context, key string) ([]*v1alpha1.DNSEndpoint, error)
+}
+
+// CachedObjects reads objects from informer caches.
+type CachedObjects struct {
+	*liveClient
+	members *membership.Cache
+	reader  client.Reader
+	// records of each kind, and endpoints, are found by their keys (keys.go).
+	records     map[string]toolscache.Indexer
+	endpoints   toolscache.Indexer
+	zonesSynced toolscache.InformerSynced
+}
+
+// NewCachedObjects starts a cache of every kind that is looked at, with its indexes. direct reads past the cache.
+func NewCachedObjects(c cache.Cache, direct client.Reader) (*CachedObjects, error) {
+	ctx := context.Background()
+	zones, err := c.GetInformer(ctx, &v1beta1.DNSZone{})
+	if err != nil {
+		return nil, fmt.Errorf("watching zones: %w", err)
+	}
+	members := membership.NewCache()
+	handle, err := zones.AddEventHandler(members.ZoneHandler())
+	if err != nil {
+		return nil, fmt.Errorf("indexing zones: %w", err)
+	}
+	o := &CachedObjects{members: members, liveClient: newLiveClient(direct), reader: c, records: map[string]toolscache.Indexer{}, zonesSynced: handle.HasSynced}
+	for _, kind := range v1beta1.RecordKinds {
+		if o.records[kind.Kind], err = indexedInformer(ctx, c, kind.New()); err != nil {
+			return nil, fmt.Errorf("indexing %s: %w", kind.Resource, err)
+		}
+	}
+	if o.endpoints, err = indexedInformer(ctx, c, &v1alpha1.DNSEndpoint{}); err != nil {
+		return nil, fmt.Errorf("indexing DNSEndpoints: %w", err)
+	}
+	if err := startInformers(ctx, c); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// indexedInformer starts a cache of a kind with an index of keys. A review asks two dozen times for what is under a key, mostly in
+// vain: the cache's own List would make a list of the kind each time, and copy into it what the indexer just has.
+func indexedInformer(ctx context.Context, c cache.Cache, kind client.Object) (toolscache.Indexer, error) {
+	informer, err := c.GetInformer(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := informer.AddIndexers(toolscache.Indexers{keyIndex: indexKeys}); err != nil {
+		return nil, err
+	}
+	shared, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("the informer, a %T, has no index", informer)
+	}
+	return shared.GetIndexer(), nil
+}
+
+// objectsUnder gives what an indexer has under a key.
+func objectsUnder[T any](indexer toolscache.Indexer, key string) ([]T, error) {
+	found, err := indexer.ByIndex(keyIndex, key)
+	if err != nil {
+		return nil, fmt.Errorf("looking up %q: %w", key, err)
+	}
+	var all []T
+	for _, o := range found {
+		if o, ok := o.(T); ok {
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
+// NewScheme returns a scheme with the kinds that the webhook reads.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering the kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// Zones returns the cache of zones.
+func (o *CachedObjects) Zones() *membership.Cache { return o.members }
+
+// HasSynced reports whether the cache of zones holds what the informer held when it became full.
+func (o *CachedObjects) HasSynced() bool { return o.zonesSynced() }
+
+func (o *CachedObjects) zoneCache() *membership.Cache { return o.members }
+
+// liveZones implements latest. Where there are many zones already, all of them are not to be read.
+func (o *CachedObjects) liveZones(ctx context.Context, namespace string) []*v1beta1.DNSZone {
+	if o.members.CountZones(namespace) >= pageLimit {
+		return nil
+	}
+	return o.liveClient.liveZones(ctx, namespace)
+}
+
+func (o *CachedObjects) instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error) {
+	var list v1beta1.Bind9InstanceList
+	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing instances: %w", err)
+	}
+	return pointersTo(list.Items), nil
+}
+
+func (o *CachedObjects) recordsUnder(_ context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
+	return objectsUnder[v1beta1.Record](o.records[kind.Kind], inNamespace(namespace, key))
+}
+
+func (o *CachedObjects) recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error) {
+	var all []v1beta1.Record
+	for _, kind := range v1beta1.RecordKinds {
+		records, err := listRecords(ctx, o.reader, kind, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, records...)
+	}
+	return all, nil
+}
+
+// listRecords gives records of a kind.
+func listRecords(ctx context.Context, reader client.Reader, kind v1beta1.RecordKind, options ...client.ListOption) ([]v1beta1.Record, error) {
+	list, ok := kind.NewList().(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%s has no list", kind.Kind)
+	}
+	if err := reader.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.Resource, err)
+	}
+	var records []v1beta1.Record
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if record, ok := item.(v1beta1.Record); ok {
+			records = append(records, record)
+		}
+		return nil
+	})
+	return records, err
+}
+
+func (o *CachedObjects) endpointsUnder(_ context.Context, key string) ([]*v1alpha1.DNSEndpoint, error) {
+	return objectsUnder[*v1alpha1.DNSEndpoint](o.endpoints, key)
+}
+
+// StripForCache drops what no review looks at before an object enters a cache.
+func StripForCache(obj any) (any, error) {
+	o, ok := obj.(client.Object)
+	if !ok {
+		return obj, nil
+	}
+	o.SetManagedFields(nil)
+	switch o := obj.(type) {
+	case v1beta1.Record:
+		*o.GetRecordStatus() = v1beta1.RecordStatus{}
+	case *v1alpha1.DNSEndpoint:
+		o.Status = v1alpha1.DNSEndpointStatus{}
+	}
+	return obj, nil
+}

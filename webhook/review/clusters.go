@@ -1,0 +1,68 @@
+package review
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// watchedKinds are the kinds that are looked up by their name alone.
+func watchedKinds() []client.Object {
+	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, namespaceMetadata("")}
+}
+
+// namespaceMetadata is a namespace of which only the metadata is of interest.
+func namespaceMetadata(name string) *metav1.PartialObjectMetadata {
+	ns := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	return ns
+}
+
+func startInformers(ctx context.Context, c cache.Cache) error {
+	for _, o := range watchedKinds() {
+		if _, err := c.GetInformer(ctx, o); err != nil {
+			return fmt.Errorf("watching %T: %w", o, err)
+		}
+	}
+	return nil
+}
+
+func (o *CachedObjects) hasCluster(ctx context.Context, namespace, name string) (bool, error) {
+	return clusterExists(ctx, o.reader, namespace, name)
+}
+
+// clusterExists looks for a cluster in a namespace or, without one, among those of all namespaces.
+func clusterExists(ctx context.Context, reader client.Reader, namespace, name string) (bool, error) {
+	kinds := []client.Object{&v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}}
+	if namespace != "" {
+		kinds = []client.Object{&v1beta1.Bind9Cluster{}}
+	}
+	for _, kind := range kinds {
+		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, kind)
+		switch {
+		case err == nil && kind.GetDeletionTimestamp() == nil:
+			return true, nil
+		case client.IgnoreNotFound(err) != nil:
+			return false, fmt.Errorf("looking for %T %s: %w", kind, name, err)
+		}
+	}
+	return false, nil
+}
+
+func (o *CachedObjects) terminating(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	ns := namespaceMetadata("")
+	if err := o.reader.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return ns.DeletionTimestamp != nil, nil
+}

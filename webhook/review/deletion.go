@@ -1,0 +1,180 @@
+package review
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// deletionReviewer keeps what others depend on: a zone with records, a cluster that serves zones, the last primary of a zone.
+// The annotation bindy.firestoned.io/allow-deletion lets it go, and so does the end of its namespace.
+type deletionReviewer struct {
+	objects Objects
+}
+
+// guardedKinds are the kinds that others depend on.
+var guardedKinds = map[string]bool{"DNSZone": true, "Bind9Instance": true, "Bind9Cluster": true, "Bind9GlobalCluster": true, "ClusterBind9Provider": true}
+
+// review gives why an object must not be deleted, "" when it may.
+func (r deletionReviewer) review(ctx context.Context, req admission.Request) (string, error) {
+	if req.Kind.Group != v1beta1.GroupName || !guardedKinds[req.Kind.Kind] {
+		return "", nil
+	}
+	var head metav1.PartialObjectMetadata
+	if err := utiljson.Unmarshal(req.OldObject.Raw, &head); err != nil {
+		return "", fmt.Errorf("reading the object: %w", err)
+	}
+	if head.Annotations[v1beta1.AllowDeletionAnnotation] == "true" || head.DeletionTimestamp != nil || req.SubResource != "" {
+		return "", nil
+	}
+	if going, err := r.objects.terminating(ctx, req.Namespace); going || err != nil {
+		return "", err
+	}
+	why, err := r.remainingDependent(ctx, req.Kind.Kind, req.OldObject.Raw, head.ObjectMeta)
+	if why == "" || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s; to delete it all the same: kubectl annotate %s %s %s=true", why, req.Resource.Resource, kubectlTarget(req.Namespace, req.Name), v1beta1.AllowDeletionAnnotation), nil
+}
+
+func kubectlTarget(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return "-n " + namespace + " " + name
+}
+
+// recheckInterval is how soon the caches are looked at again of which it is known that they lag.
+const recheckInterval = 10 * time.Millisecond
+
+// remainingDependent names one of the objects that depend on the one of a kind and are not about to go themselves: one command may
+// delete them all, faster than the caches learn of it.
+func (r deletionReviewer) remainingDependent(ctx context.Context, kind string, raw []byte, meta metav1.ObjectMeta) (string, error) {
+	for {
+		dependent, why, err := r.findDependent(ctx, kind, raw, meta)
+		if dependent == nil || err != nil || !r.objects.isLeaving(ctx, dependent) {
+			return why, err
+		}
+		select {
+		case <-ctx.Done():
+			return why, nil
+		case <-time.After(recheckInterval):
+		}
+	}
+}
+
+// findDependent finds one of the objects that depend on the one of a kind, nil when the caches hold none, and says how.
+func (r deletionReviewer) findDependent(ctx context.Context, kind string, raw []byte, meta metav1.ObjectMeta) (client.Object, string, error) {
+	switch kind {
+	case "DNSZone":
+		zone := &v1beta1.DNSZone{}
+		if err := utiljson.Unmarshal(raw, zone); err != nil {
+			return nil, "", fmt.Errorf("reading the zone: %w", err)
+		}
+		return r.zoneDependent(ctx, zone)
+	case "Bind9Instance":
+		instance := &v1beta1.Bind9Instance{}
+		if err := utiljson.Unmarshal(raw, instance); err != nil {
+			return nil, "", fmt.Errorf("reading the instance: %w", err)
+		}
+		return r.instanceDependent(ctx, instance)
+	}
+	return r.clusterDependent(ctx, kind, meta)
+}
+
+// zoneDependent finds one of the records and endpoints that the zone publishes.
+func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZone) (client.Object, string, error) {
+	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
+	if err != nil {
+		return nil, "", nil // It can have none.
+	}
+	for _, kind := range v1beta1.RecordKinds {
+		records, err := r.objects.recordsUnder(ctx, kind, zone.Namespace, zoneKey(apex))
+		if err != nil {
+			return nil, "", err
+		}
+		for _, record := range records {
+			if record.GetDeletionTimestamp() == nil && sameZone(r.objects.zoneCache().ZoneOfRecord(record), zone) {
+				return record, fmt.Sprintf("zone %s still has records, such as %s, which would leave DNS with it", zone.Spec.ZoneName, source.KeyOf(record)), nil
+			}
+		}
+	}
+	for _, key := range []string{apex, belowKey(apex)} {
+		endpoints, err := r.objects.endpointsUnder(ctx, key)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, e := range endpoints {
+			for _, endpoint := range e.Spec.Endpoints {
+				if endpoint != nil && e.DeletionTimestamp == nil && sameZone(r.objects.zoneCache().ZoneOfEndpoint(e.Namespace, endpoint.DNSName), zone) {
+					return e, fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
+				}
+			}
+		}
+	}
+	return nil, "", nil
+}
+
+// clusterDependent finds one of the zones that are on servers of the cluster.
+func (r deletionReviewer) clusterDependent(ctx context.Context, kind string, meta metav1.ObjectMeta) (client.Object, string, error) {
+	instances, err := r.objects.instances(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	var cluster metav1.Object = &meta
+	if kind == "Bind9Cluster" {
+		cluster = &v1beta1.Bind9Cluster{ObjectMeta: meta}
+	}
+	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !membership.BelongsTo(i, cluster) })
+	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool { return servedByAny(zone, own) })
+	if zone == nil {
+		return nil, "", nil
+	}
+	return zone, fmt.Sprintf("%s %s still serves zones, such as %s of DNSZone %s", kind, meta.Name, zone.Spec.ZoneName, membership.KeyOfZone(zone)), nil
+}
+
+// instanceDependent finds a zone of which the instance is the only primary.
+func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1beta1.Bind9Instance) (client.Object, string, error) {
+	if instance.Spec.Role.Normalize() != v1beta1.RolePrimary {
+		return nil, "", nil
+	}
+	instances, err := r.objects.instances(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool {
+		return (i.Namespace == instance.Namespace && i.Name == instance.Name) || i.DeletionTimestamp != nil || i.Spec.Role.Normalize() != v1beta1.RolePrimary
+	})
+	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool {
+		return membership.Serves(instance, zone) && !servedByAny(zone, others)
+	})
+	if zone == nil {
+		return nil, "", nil
+	}
+	return zone, fmt.Sprintf("instance %s is the last primary of zones, such as %s of DNSZone %s", instance.Name, zone.Spec.ZoneName, membership.KeyOfZone(zone)), nil
+}
+
+// zoneWhere returns any zone that is there to stay and of which something is true, nil when there is none.
+func (r deletionReviewer) zoneWhere(is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
+	for _, zone := range r.objects.zoneCache().Zones() {
+		if zone.DeletionTimestamp == nil && is(zone) {
+			return zone
+		}
+	}
+	return nil
+}
+
+func servedByAny(zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) bool {
+	return slices.ContainsFunc(instances, func(i *v1beta1.Bind9Instance) bool { return membership.Serves(i, zone) })
+}

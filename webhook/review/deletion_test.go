@@ -1,0 +1,179 @@
+package review
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// ending says of one namespace that it is being deleted.
+type ending struct {
+	Objects
+	namespace string
+}
+
+func (e ending) terminating(_ context.Context, namespace string) (bool, error) {
+	return namespace != "" && namespace == e.namespace, nil
+}
+
+// fleet is the example with a second server of another cluster, a zone on both, and a global cluster's server.
+func fleet(t *testing.T) Objects {
+	t.Helper()
+	server := func(namespace, name, cluster string, role v1beta1.ServerRole) *v1beta1.Bind9Instance {
+		return &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"cluster": cluster}},
+			Spec: v1beta1.Bind9InstanceSpec{ClusterRef: cluster, Role: role}}
+	}
+	global := server("servers", "g-primary-0", "g", "primary")
+	global.OwnerReferences = []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "Bind9GlobalCluster", Name: "g", UID: "g1"}}
+	leaving := server("dns", "e-primary-0", "e", "primary")
+	leaving.DeletionTimestamp = &metav1.Time{}
+	all := []client.Object{
+		server("dns", "c-primary-0", "c", "primary"), server("dns", "d-primary-0", "d", "Primary"), server("dns", "c-secondary-0", "c", "secondary"), global,
+		leaving, server("dns", "e-primary-1", "e", "primary"),
+	}
+	for _, text := range []string{
+		zone("main", `zoneName: main.test, clusterRef: c, recordsFrom: [{selector: {matchLabels: {zone: main}}}]`),
+		zone("both", `zoneName: both.test, clusterRef: d, bind9InstancesFrom: [{selector: {matchLabels: {cluster: c}}}]`),
+		zone("global", `zoneName: global.test, clusterProviderRef: g`),
+		zone("empty", `zoneName: empty.test, clusterRef: e`),
+		zone("external", `zoneName: external.test`),
+	} {
+		all = append(all, zoneOf(t, text))
+	}
+	left := zoneOf(t, zone("left", `zoneName: left.test, clusterRef: f`))
+	left.DeletionTimestamp = &metav1.Time{}
+	all = append(all, left, server("dns", "f-primary-0", "f", "primary"))
+	all = append(all, recordOf(t, strings.Replace(www, "zone: example", "zone: main", 1)),
+		recordOf(t, strings.Replace(blog, `zone: example`, `zone: main`, 1)))
+	all = append(all, exampleEndpoint("shop.external.test"))
+	return newStaticObjects(all...)
+}
+
+// deletionOf is a request to delete an object.
+func deletionOf(t *testing.T, object string) admission.Request {
+	t.Helper()
+	req := request(t, object, "")
+	req.Operation, req.OldObject, req.Object.Raw = admissionv1.Delete, req.Object, nil
+	return req
+}
+
+func TestDeletions(t *testing.T) {
+	instance := func(name, cluster, role string) string {
+		return "{kind: Bind9Instance, metadata: {name: " + name + ", namespace: dns, labels: {cluster: " + cluster + "}}, spec: {clusterRef: " + cluster + ", role: " + role + "}}"
+	}
+	main := zone("main", `zoneName: main.test, clusterRef: c, recordsFrom: [{selector: {matchLabels: {zone: main}}}]`)
+	annotated := func(object, value string) string {
+		return strings.Replace(object, "namespace: dns", `namespace: dns, annotations: {bindy.firestoned.io/allow-deletion: "`+value+`"}`, 1)
+	}
+	tests := map[string]struct {
+		object string
+		ending string // namespace
+		want   []string
+	}{
+		"zone with records":              {object: main, want: []string{"zone main.test still has records, such as", "dns/", "kubectl annotate", "-n dns main bindy.firestoned.io/allow-deletion=true"}},
+		"zone with records, allowed":     {object: annotated(main, "true")},
+		"zone with records, not allowed": {object: annotated(main, "false"), want: []string{"still has records"}},
+		"zone with its namespace":        {object: main, ending: "dns"},
+		"zone while another namespace":   {object: main, ending: "other", want: []string{"still has records"}},
+		"zone deleted already":           {object: strings.Replace(main, "namespace: dns", `namespace: dns, deletionTimestamp: "2026-01-01T00:00:00Z"`, 1)},
+		"zone without records":           {object: zone("empty", `zoneName: empty.test, clusterRef: e`)},
+		"zone with endpoints":            {object: zone("external", `zoneName: external.test`), want: []string{"zone external.test still has data of a DNSEndpoint, shop.external.test"}},
+		"cluster with zones":             {object: "{kind: Bind9Cluster, metadata: {name: d, namespace: dns}}", want: []string{"Bind9Cluster d still serves zones, such as both.test of DNSZone dns/both"}},
+		"cluster with zones, allowed":    {object: annotated("{kind: Bind9Cluster, metadata: {name: d, namespace: dns}}", "true")},
+		"cluster of another namespace":   {object: "{kind: Bind9Cluster, metadata: {name: d, namespace: other}}"},
+		"global cluster with zones":      {object: "{kind: Bind9GlobalCluster, metadata: {name: g, uid: g1}}", want: []string{"Bind9GlobalCluster g still serves zones, such as global.test", "annotate", " g bindy"}},
+		"global cluster without zones":   {object: "{kind: ClusterBind9Provider, metadata: {name: g, uid: g2}}"},
+		"cluster whose zone leaves":      {object: "{kind: Bind9Cluster, metadata: {name: f, namespace: dns}}"},
+		"primary whose zone leaves":      {object: instance("f-primary-0", "f", "primary")},
+		"last primary":                   {object: instance("c-primary-0", "c", "primary"), want: []string{"instance c-primary-0 is the last primary of zones, such as main.test of DNSZone dns/main"}},
+		"last primary, allowed":          {object: annotated(instance("c-primary-0", "c", "primary"), "true")},
+		"one of two primaries":           {object: instance("d-primary-0", "d", "Primary")},
+		"secondary":                      {object: instance("c-secondary-0", "c", "secondary")},
+		"last primary that stays":        {object: instance("e-primary-1", "e", "PRIMARY"), want: []string{"last primary"}},
+		"record":                         {object: www},
+		"endpoint":                       {object: endpoint(`{dnsName: a.b, recordType: A, targets: [192.0.2.1]}`)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			answer := NewHandler(ending{fleet(t), tc.ending}).Handle(quick(t), deletionOf(t, tc.object))
+			if answer.Allowed != (len(tc.want) == 0) {
+				t.Fatalf("allowed = %v: %v", answer.Allowed, answer.Result)
+			}
+			for _, word := range tc.want {
+				if !strings.Contains(answer.Result.Message, word) {
+					t.Errorf("the message lacks %q: %s", word, answer.Result.Message)
+				}
+			}
+		})
+	}
+}
+
+// catchingUp are caches that lag behind the deletion of a record until somebody asks what is stored.
+type catchingUp struct {
+	lagging
+	current *bool
+}
+
+func (c catchingUp) isLeaving(ctx context.Context, o client.Object) bool {
+	leaves := c.lagging.isLeaving(ctx, o)
+	*c.current = leaves
+	return leaves
+}
+
+func (c catchingUp) recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
+	if *c.current {
+		return nil, nil
+	}
+	return c.lagging.recordsUnder(ctx, kind, namespace, key)
+}
+
+// One command deletes a zone's records and the zone: what the caches still hold of them is no reason to refuse it.
+func TestDeletionsLookAtWhatIsStored(t *testing.T) {
+	const main = `zoneName: main.test, clusterRef: c, recordsFrom: [{selector: {matchLabels: {zone: main}}}]`
+	record := recordOf(t, strings.Replace(www, "zone: example", "zone: main", 1))
+	leaving := recordOf(t, strings.Replace(www, "zone: example", "zone: main", 1))
+	leaving.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	for name, tc := range map[string]struct {
+		stored  []client.Object
+		budget  flowcontrol.PassiveRateLimiter
+		allowed bool
+	}{
+		"gone":                {allowed: true},
+		"about to go":         {stored: []client.Object{leaving}, allowed: true},
+		"there":               {stored: []client.Object{record}},
+		"nobody can be asked": {budget: never{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := storedIn(t, answers(tc.stored))
+			if tc.budget != nil {
+				now.budget = tc.budget
+			}
+			given := newStaticObjects(zoneOf(t, zone("main", main)), record)
+			reviewer := NewHandler(catchingUp{lagging{given, now}, new(bool)})
+			reviewer.timeout = time.Minute
+			if answer := reviewer.Handle(t.Context(), deletionOf(t, zone("main", main))); answer.Allowed != tc.allowed {
+				t.Errorf("allowed = %v, want %v: %v", answer.Allowed, tc.allowed, answer.Result)
+			}
+		})
+	}
+}
+
+// Caches that do not catch up end the wait, not the guard.
+func TestDeletionsWaitSoLong(t *testing.T) {
+	const main = `zoneName: main.test, clusterRef: c, recordsFrom: [{selector: {matchLabels: {zone: main}}}]`
+	given := newStaticObjects(zoneOf(t, zone("main", main)), recordOf(t, strings.Replace(www, "zone: example", "zone: main", 1)))
+	reviewer := NewHandler(lagging{given, storedIn(t, answers(nil))})
+	reviewer.timeout = 50 * time.Millisecond
+	if answer := reviewer.Handle(t.Context(), deletionOf(t, zone("main", main))); answer.Allowed {
+		t.Error("allowed, although the caches hold a record")
+	}
+}

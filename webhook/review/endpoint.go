@@ -1,0 +1,85 @@
+package review
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// maxWarnings is how many endpoints of one object are warned about: kubectl shows them all, one line each.
+const maxWarnings = 5
+
+// endpointReviewer judges DNSEndpoints, each endpoint by itself. Other programs read this kind as well, so what is nothing
+// but unknown here is stored with a warning: a type that we do not publish, a name that falls into no zone of ours.
+type endpointReviewer struct {
+	objects Objects
+}
+
+func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoint) (Result, error) {
+	zonesNow := sync.OnceValue(func() *membership.Cache { return membership.NewCache(r.objects.liveZones(ctx, "")...) })
+	zoneOf := func(dnsName string) *v1beta1.DNSZone {
+		if zone := r.objects.zoneCache().ZoneOfEndpoint(obj.Namespace, dnsName); zone != nil {
+			return zone
+		}
+		return zonesNow().ZoneOfEndpoint(obj.Namespace, dnsName)
+	}
+	var v Result
+	for i, endpoint := range obj.Spec.Endpoints {
+		if endpoint == nil {
+			continue
+		}
+		path := field.NewPath("spec", "endpoints").Index(i)
+		problems, warning := reviewEndpoint(path, endpoint, obj.Namespace, zoneOf(endpoint.DNSName))
+		v.Problems = append(v.Problems, problems...)
+		if warning != "" {
+			v.Warnings = append(v.Warnings, warning)
+		}
+	}
+	if n := len(v.Warnings); n > maxWarnings {
+		v.Warnings = append(v.Warnings[:maxWarnings], fmt.Sprintf("%d more endpoints are not published", n-maxWarnings))
+	}
+	return v, nil
+}
+
+// reviewEndpoint gives what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that
+// takes it, nil when none does.
+func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace string, zone *v1beta1.DNSZone) (field.ErrorList, string) {
+	if zone == nil && endpoint.SetIdentifier != "" {
+		// Some other program answers for the name, and may well know what this means.
+		endpoint = endpoint.DeepCopy()
+		endpoint.SetIdentifier = ""
+	}
+	key, _, err := source.EndpointData(endpoint)
+	switch {
+	case key.Type == 0:
+		return nil, fmt.Sprintf("%s: Lockstep does not publish type %q: it is stored for other programs", path.Child("recordType"), endpoint.RecordType)
+	case err != nil:
+		return endpointProblems(path, err), ""
+	case zone == nil:
+		return nil, fmt.Sprintf("%s: no DNSZone takes %q: it is stored, and published once a DNSZone of namespace %s has the name, "+
+			"or one elsewhere admits the namespace", path.Child("dnsName"), endpoint.DNSName, namespace)
+	}
+	return nil, ""
+}
+
+// endpointProblems turns an error of source.EndpointData into problems: its texts are "field: what is wrong", with the
+// field as seen from the endpoint.
+func endpointProblems(path *field.Path, err error) field.ErrorList {
+	var problems field.ErrorList
+	for _, text := range errorTexts(err) {
+		at := path.String()
+		if named, rest, found := strings.Cut(text, ": "); found {
+			at, text = at+"."+named, rest
+		}
+		problems = append(problems, &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: text})
+	}
+	return problems
+}

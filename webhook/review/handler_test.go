@@ -1,0 +1,251 @@
+package review
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/lockstep-dns/lockstep/webhook/mark"
+)
+
+const (
+	// www is the stored record of that name, blog is the stored alias.
+	www  = `{kind: ARecord, metadata: {name: www, namespace: dns, uid: r1, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}, spec: {name: www, ipv4Addresses: [192.0.2.1]}}`
+	blog = `{kind: CNAMERecord, metadata: {name: blog, namespace: dns, uid: r2, labels: {zone: example}, creationTimestamp: "2026-01-02T00:00:00Z"}, spec: {name: blog, target: www}}`
+)
+
+func record(kind, name, spec string) string {
+	return "{kind: " + kind + ", metadata: {name: " + name + ", namespace: dns, labels: {zone: example}}, spec: " + spec + "}"
+}
+
+func zone(name, spec string) string {
+	return "{kind: DNSZone, metadata: {name: " + name + ", namespace: dns}, spec: {soaRecord: {primaryNs: ns1.example.com., adminEmail: a@example.com}, " + spec + "}}"
+}
+
+func endpoint(spec string) string {
+	return "{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: dns}, spec: {endpoints: [" + spec + "]}}"
+}
+
+// Each case wants either nothing (the object is stored), or words that the refusal has to have.
+func TestReview(t *testing.T) {
+	tests := map[string]struct {
+		object, old string
+		want        []string
+	}{
+		"A":                          {object: record("ARecord", "a", `{name: a, ipv4Addresses: [192.0.2.7]}`)},
+		"A, older form":              {object: record("ARecord", "a", `{name: a, ipv4Address: 192.0.2.7}`)},
+		"A, bad address":             {object: record("ARecord", "a", `{name: a, ipv4Addresses: [192.0.2.7, 192.0.2.300]}`), want: []string{"spec.ipv4Addresses[1]", "192.0.2.300"}},
+		"A, IPv6 address":            {object: record("ARecord", "a", `{name: a, ipv4Addresses: ["2001:db8::1"]}`), want: []string{"spec.ipv4Addresses[0]", "2001:db8::1"}},
+		"A, no address":              {object: record("ARecord", "a", `{name: a}`), want: []string{"spec.ipv4Addresses"}},
+		"A, two faults":              {object: record("ARecord", "a", `{name: "a..b", ipv4Addresses: [x]}`), want: []string{"spec.name", "a..b", "spec.ipv4Addresses[0]"}},
+		"AAAA, bad address":          {object: record("AAAARecord", "a", `{name: a, ipv6Addresses: ["192.0.2.1"]}`), want: []string{"spec.ipv6Addresses[0]", "192.0.2.1"}},
+		"CNAME at the apex":          {object: record("CNAMERecord", "a", `{name: "@", target: x.test.}`), want: []string{"spec.name", "example.com.", "publish addresses there"}},
+		"CNAME beside A":             {object: record("CNAMERecord", "a", `{name: www, target: x.test.}`), want: []string{"spec.name", "www", "ARecord dns/www"}},
+		"CNAME beside A, other case": {object: record("CNAMERecord", "a", `{name: WWW, target: x.test.}`), want: []string{"ARecord dns/www"}},
+		"CNAME beside A, absolute":   {object: record("CNAMERecord", "a", `{name: www.example.com., target: x.test.}`), want: []string{"ARecord dns/www"}},
+		"A beside CNAME":             {object: record("ARecord", "a", `{name: blog, ipv4Addresses: [192.0.2.7]}`), want: []string{"CNAMERecord dns/blog"}},
+		"second CNAME":               {object: record("CNAMERecord", "a", `{name: blog, target: other}`), want: []string{"CNAMERecord dns/blog"}},
+		"the same CNAME again":       {object: record("CNAMERecord", "a", `{name: blog, target: www}`)},
+		"second A":                   {object: record("ARecord", "a", `{name: www, ipv4Addresses: [192.0.2.7]}`)},
+		"CNAME beside an endpoint":   {object: record("CNAMERecord", "a", `{name: shop, target: www}`), want: []string{"spec.name", "declared by an object of another namespace"}},
+		"A beside an endpoint":       {object: record("ARecord", "a", `{name: shop, ipv4Addresses: [192.0.2.7]}`)},
+		"update over an endpoint": {
+			object: strings.Replace(blog, "name: blog, target", "name: shop, target", 1), old: blog, want: []string{"declared by an object of another namespace"},
+		},
+		"A below a delegation":               {object: record("ARecord", "a", `{name: host.sub, ipv4Addresses: [192.0.2.7]}`), want: []string{"spec.name", "sub.example.com. is delegated to", "NSRecord dns/sub", "declare host.sub.example.com. in that zone"}},
+		"A far below a delegation":           {object: record("ARecord", "a", `{name: a.b.host.sub, ipv4Addresses: [192.0.2.7]}`), want: []string{"is delegated to"}},
+		"A at a delegation":                  {object: record("ARecord", "a", `{name: sub, ipv4Addresses: [192.0.2.7]}`), want: []string{"is delegated to"}},
+		"A of a delegation's server":         {object: record("ARecord", "a", `{name: ns1.sub, ipv4Addresses: [192.0.2.7]}`)},
+		"A below an endpoint's delegation":   {object: record("ARecord", "a", `{name: host.leased, ipv4Addresses: [192.0.2.7]}`), want: []string{"leased.example.com. is delegated to"}},
+		"A of an endpoint's server":          {object: record("ARecord", "a", `{name: ns1.leased, ipv4Addresses: [192.0.2.7]}`)},
+		"delegation above a record":          {object: record("NSRecord", "a", `{name: down, nameserver: ns.test.}`), want: []string{"spec.name", "a delegation of down.example.com. would hide deep.down.example.com.", "ARecord dns/deep"}},
+		"delegation above an endpoint":       {object: record("NSRecord", "a", `{name: market, nameserver: ns.test.}`), want: []string{"would hide stand.market.example.com."}},
+		"delegation above another's server":  {object: record("NSRecord", "a", `{name: else, nameserver: ns.test.}`)},
+		"second server of a delegation":      {object: record("NSRecord", "a", `{name: sub, nameserver: ns.test.}`)},
+		"update into a delegation":           {object: strings.Replace(www, "name: www, ipv4", "name: www.sub, ipv4", 1), old: www, want: []string{"is delegated to"}},
+		"CNAME for the zone's own server":    {object: record("CNAMERecord", "a", `{name: ns1, target: x.test.}`), want: []string{"is a name server of this zone"}},
+		"zone's own server that is an alias": {object: record("NSRecord", "a", `{name: "@", nameserver: blog}`), want: []string{"blog.example.com. is an alias"}},
+		"update that makes a second CNAME":   {object: strings.Replace(record("CNAMERecord", "c", `{name: blog, target: other}`), "metadata: {", "metadata: {uid: c, ", 1), old: record("CNAMERecord", "c", `{name: free, target: other}`), want: []string{"CNAMERecord dns/blog"}},
+		"TXT too long in one string":         {object: record("TXTRecord", "a", `{name: a, text: ["`+strings.Repeat("x", 70000)+`"]}`), want: []string{"spec.text"}},
+		"MX, bad host":                       {object: record("MXRecord", "a", `{name: a, priority: 10, mailServer: "mail host"}`), want: []string{"spec.mailServer", "mail host"}},
+		"SRV, bad port":                      {object: record("SRVRecord", "a", `{name: _sip._tcp, priority: 1, weight: 1, port: 70000, target: sip}`), want: []string{"spec.port", "70000"}},
+		"CAA, bad tag":                       {object: record("CAARecord", "a", `{name: "@", flags: 0, tag: "is sue", value: ca.test}`), want: []string{"spec"}},
+		"NS of a wildcard":                   {object: record("NSRecord", "a", `{name: "*", nameserver: ns.test.}`), want: []string{"spec.name"}},
+		"name outside of the zone":           {object: record("ARecord", "a", `{name: www.other.test., ipv4Addresses: [192.0.2.7]}`), want: []string{"spec.name", "www.other.test."}},
+		"update that makes a clash":          {object: strings.Replace(www, "name: www, ipv4", "name: blog, ipv4", 1), old: www, want: []string{"CNAMERecord"}},
+		"update that keeps the peace":        {object: strings.Replace(www, "192.0.2.1", "192.0.2.9", 1), old: www},
+		"bad data outside any zone": {
+			object: `{kind: ARecord, metadata: {name: a, namespace: elsewhere}, spec: {name: a, ipv4Addresses: [nonsense]}}`,
+			want:   []string{"spec.ipv4Addresses[0]", "nonsense"},
+		},
+		"being deleted, whatever it holds": {
+			object: `{kind: ARecord, metadata: {name: a, namespace: dns, deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {name: a, ipv4Addresses: [x]}}`,
+			old:    www,
+		},
+
+		"zone":                      {object: zone("z", `zoneName: other.test, clusterRef: c`)},
+		"zone, same name elsewhere": {object: zone("z", `zoneName: example.com, clusterRef: d`)},
+		"zone, made anew":           {object: zone("example-com", `zoneName: example.com, clusterRef: c`)},
+		"zone, duplicate":           {object: zone("z", `zoneName: EXAMPLE.com, clusterRef: c`), want: []string{"spec.zoneName", "dns/example-com", "bind9InstancesFrom"}},
+		"zone, bad name":            {object: zone("z", `zoneName: "bad..name"`), want: []string{"spec.zoneName"}},
+		"zone, bad operator": {
+			object: zone("z", `zoneName: other.test, recordsFrom: [{selector: {}}, {selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}}]`),
+			want:   []string{"spec.recordsFrom[1].selector.matchExpressions[0]", "Like", "In and NotIn"},
+		},
+		"zone, In without values": {
+			object: zone("z", `zoneName: other.test, recordsFrom: [{selector: {matchExpressions: [{key: a, operator: In}]}}]`),
+			want:   []string{"spec.recordsFrom[0].selector.matchExpressions[0]"},
+		},
+		"zone, Exists with values": {
+			object: zone("z", `zoneName: other.test, bind9InstancesFrom: [{selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}]`),
+			want:   []string{"spec.bind9InstancesFrom[0].selector.matchExpressions[0]"},
+		},
+		"zone, bad label value": {
+			object: zone("z", `zoneName: other.test, recordsFrom: [{selector: {matchLabels: {a: "not a label"}}}]`),
+			want:   []string{"spec.recordsFrom[0].selector.matchLabels[a]", "not a label"},
+		},
+
+		"endpoint":                                    {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`)},
+		"endpoint of a foreign type":                  {object: endpoint(`{dnsName: a.example.com, recordType: NAPTR, targets: [whatever]}`)},
+		"endpoint, text as it stands":                 {object: endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"heritage=external-dns,x=y"', plain words]}`)},
+		"endpoint, bad target":                        {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1, x]}`), want: []string{"spec.endpoints[0].targets[1]"}},
+		"endpoint, two faults":                        {object: endpoint(`{dnsName: "a..b", recordType: MX, targets: [mail.example.com]}`), want: []string{"spec.endpoints[0].dnsName", "a..b", "spec.endpoints[0].targets[0]", "preference"}},
+		"endpoint, the second one":                    {object: endpoint(`{dnsName: a.b, recordType: A, targets: [192.0.2.1]}, {dnsName: a.b, recordType: SRV, targets: [1 2 70000 x]}`), want: []string{"spec.endpoints[1].targets[0]", "70000"}},
+		"endpoint, all types":                         {object: endpoint(`{dnsName: a.example.com, recordType: MX, targets: [10 mail.example.com]}, {dnsName: 1.2.0.192.in-addr.arpa, recordType: PTR, targets: [a.example.com]}, {dnsName: _s._tcp.example.com, recordType: SRV, targets: [1 2 443 a.example.com]}, {dnsName: example.com, recordType: CAA, targets: ['0 issue "ca.test"']}`)},
+		"endpoint, no target":                         {object: endpoint(`{dnsName: a.b, recordType: A}`), want: []string{"spec.endpoints[0].targets"}},
+		"endpoint, address of a host":                 {object: endpoint(`{dnsName: a.b, recordType: PTR, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].targets[0]", "recordType A"}},
+		"endpoint, routed answers":                    {object: endpoint(`{dnsName: a.example.com, recordType: A, setIdentifier: blue, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].setIdentifier", "blue", "leave this out"}},
+		"endpoint, routed answers of another program": {object: endpoint(`{dnsName: a.b, recordType: A, setIdentifier: blue, targets: [192.0.2.1]}`)},
+		"endpoint, bad name":                          {object: endpoint(`{dnsName: "a..b", recordType: A, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].dnsName", "a..b"}},
+		"endpoint, bad TTL":                           {object: endpoint(`{dnsName: a.b, recordType: A, recordTTL: -1, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].recordTTL", "-1"}},
+		"another kind":                                {object: `{kind: Bind9Cluster, metadata: {name: c, namespace: dns}}`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			answer := NewHandler(example(t)).Handle(quick(t), request(t, tc.object, tc.old))
+			if len(tc.want) == 0 {
+				if !answer.Allowed {
+					t.Fatalf("refused: %s", answer.Result.Message)
+				}
+				return
+			}
+			if answer.Allowed {
+				t.Fatalf("accepted, want it refused with %q", tc.want)
+			}
+			for _, word := range tc.want {
+				if !strings.Contains(answer.Result.Message, word) {
+					t.Errorf("the message lacks %q: %s", word, answer.Result.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestReviewListsSomeOfManyProblems(t *testing.T) {
+	object := endpoint(strings.TrimSuffix(strings.Repeat(`{dnsName: a.example.com, recordType: A, targets: [x]},`, maxProblems+3), ","))
+	answer := NewHandler(example(t)).Handle(quick(t), request(t, object, ""))
+	if causes := answer.Result.Details.Causes; answer.Allowed || len(causes) != maxProblems+1 || !strings.Contains(causes[maxProblems].Message, "3 more problems") {
+		t.Errorf("allowed = %v, %d causes: %v", answer.Allowed, len(causes), causes)
+	}
+}
+
+func TestReviewWarns(t *testing.T) {
+	tests := map[string]struct {
+		namespace string
+		want      int
+	}{
+		"where zones are, none selects it": {"dns", 1},
+		"where no zone is yet":             {"elsewhere", 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			object := `{kind: ARecord, metadata: {name: a, namespace: ` + tc.namespace + `}, spec: {name: a, ipv4Addresses: [192.0.2.1]}}`
+			answer := NewHandler(example(t)).Handle(quick(t), request(t, object, ""))
+			if !answer.Allowed || len(answer.Warnings) != tc.want {
+				t.Errorf("allowed = %v, warnings = %q", answer.Allowed, answer.Warnings)
+			}
+		})
+	}
+}
+
+func TestReviewWarnsOfEndpoints(t *testing.T) {
+	outside := func(n int) string {
+		return strings.TrimSuffix(strings.Repeat(`{dnsName: a.elsewhere.test, recordType: A, targets: [192.0.2.1]},`, n), ",")
+	}
+	tests := map[string]struct {
+		object string
+		want   []string // words of each warning
+	}{
+		"published":       {endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), nil},
+		"no zone":         {endpoint(outside(1)), []string{`spec.endpoints[0].dnsName: no DNSZone takes "a.elsewhere.test"`}},
+		"a type unknown":  {endpoint(`{dnsName: a.example.com, recordType: NAPTR, targets: [x]}`), []string{`spec.endpoints[0].recordType: Lockstep does not publish type "NAPTR"`}},
+		"a type left out": {endpoint(`{dnsName: a.example.com, targets: [x]}`), []string{"spec.endpoints[0].recordType"}},
+		"not admitted": {
+			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: strangers", 1),
+			[]string{"admits the namespace"},
+		},
+		"admitted": {
+			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: friends", 1), nil,
+		},
+		"many": {endpoint(outside(7)), []string{"[0]", "[1]", "[2]", "[3]", "[4]", "2 more endpoints"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			answer := NewHandler(example(t)).Handle(quick(t), request(t, tc.object, ""))
+			if !answer.Allowed || len(answer.Warnings) != len(tc.want) {
+				t.Fatalf("allowed = %v, warnings = %q, want %d", answer.Allowed, answer.Warnings, len(tc.want))
+			}
+			for i, word := range tc.want {
+				if !strings.Contains(answer.Warnings[i], word) {
+					t.Errorf("warning %d lacks %q: %s", i, word, answer.Warnings[i])
+				}
+			}
+		})
+	}
+}
+
+func TestDeletionsAreNeverReviewed(t *testing.T) {
+	req := request(t, record("ARecord", "a", `{name: a, ipv4Addresses: [x]}`), "")
+	for _, op := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
+		req.Operation = op
+		if answer := NewHandler(example(t)).Handle(quick(t), req); !answer.Allowed {
+			t.Errorf("%s: refused", op)
+		}
+	}
+}
+
+// Whatever is sent, both handlers answer with a review, and the marking one never refuses.
+func FuzzHandlers(f *testing.F) {
+	for _, object := range []string{www, blog, zone("z", `zoneName: x.test`), endpoint(`{dnsName: a.b, recordType: MX, targets: [x]}`)} {
+		req := request(f, object, object)
+		review := admissionv1.AdmissionReview{Request: &req.AdmissionRequest}
+		review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+		data, err := json.Marshal(review)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"DNSZone"},"operation":"DELETE","oldObject":{"spec":{"zoneName":"example.com"}}}}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"ARecord"},"operation":"UPDATE"}}`))
+	handlers := map[string]admission.Handler{"mark": mark.NewHandler(example(f).zoneCache(), nil), "review": NewHandler(example(f))}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for name, handler := range handlers {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			(&admission.Webhook{Handler: handler, RecoverPanic: new(bool)}).ServeHTTP(w, r)
+			var review admissionv1.AdmissionReview
+			if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || review.Response == nil {
+				t.Fatalf("%s answers %q: %v", name, w.Body, err)
+			}
+		}
+	})
+}

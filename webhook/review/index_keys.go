@@ -1,0 +1,131 @@
+package review
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// keyIndex is the index of records and DNSEndpoints in the caches. Its keys are canonical names, which end in a dot: the
+// owner name as it is, and with a sign before them the names below which the owner is, the hosts that a delegation names,
+// and the zone. Keys of records that are in no zone yet begin with a slash. Keys of records are within their namespace.
+const keyIndex = "name"
+
+func belowKey(name string) string      { return "<" + name }
+func nameServerKey(host string) string { return ">" + host }
+
+// zoneKey is what all records are under that a zone takes, by its apex.
+func zoneKey(apex string) string { return "=" + apex }
+
+// unstampedKey is what the index has the records under that are in no zone yet: their first label, because they may be
+// written complete or relative to a zone that is not known.
+func unstampedKey(name string) string {
+	label, _, _ := strings.Cut(strings.ToLower(name), ".")
+	return "/" + label
+}
+
+// inNamespace is a key of the records of a namespace.
+func inNamespace(namespace, key string) string { return namespace + "/" + key }
+
+// indexKeys gives the keys of an object of a cache.
+func indexKeys(o any) ([]string, error) {
+	switch o := o.(type) {
+	case v1beta1.Record:
+		keys := recordKeys(o)
+		for i, key := range keys {
+			keys[i] = inNamespace(o.GetNamespace(), key)
+		}
+		return keys, nil
+	case *v1alpha1.DNSEndpoint:
+		return endpointKeys(o), nil
+	}
+	return nil, nil
+}
+
+// recordKeys are those of a record in the zone that its stamp names. The stamp may lag behind for a moment, which
+// admission can bear: the controller has the last word on conflicts. Going by labels instead would put the "www" of
+// thousands of zones under one key.
+func recordKeys(record v1beta1.Record) []string {
+	stamp := record.GetAnnotations()[v1beta1.ZoneAnnotation]
+	if stamp == "" {
+		return []string{unstampedKey(record.RecordName())}
+	}
+	return keysIn(record, stamp)
+}
+
+// keysIn are the keys of a record in a zone; none for a name that the controller does not accept either.
+func keysIn(record v1beta1.Record, zone string) []string {
+	owner, err := source.OwnerName(record.RecordName(), zone)
+	if err != nil {
+		return nil
+	}
+	apex, _ := rrset.CanonicalName(zone)
+	keys := []string{owner, zoneKey(apex)}
+	for name := range parentNames(owner, apex) {
+		keys = append(keys, belowKey(name))
+	}
+	if _, isNS := record.(*v1beta1.NSRecord); isNS {
+		if _, hosts, err := source.RecordData(record, zone); err == nil {
+			for _, host := range hosts {
+				keys = append(keys, nameServerKey(host))
+			}
+		}
+	}
+	return keys
+}
+
+// endpointKeys are those of all endpoints of a DNSEndpoint, each once.
+func endpointKeys(e *v1alpha1.DNSEndpoint) []string {
+	var keys []string
+	for _, endpoint := range e.Spec.Endpoints {
+		if endpoint != nil {
+			keys = append(keys, keysOfEndpoint(endpoint)...)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// keysOfEndpoint knows no zone: the owner is taken to be below every name that it ends in, top-level domains left out.
+func keysOfEndpoint(endpoint *v1alpha1.Endpoint) []string {
+	owner, err := rrset.CanonicalName(endpoint.DNSName)
+	if err != nil {
+		return nil
+	}
+	keys := []string{owner}
+	for name := range parentNames(owner, ".") {
+		if dns.CountLabel(name) > 1 {
+			keys = append(keys, belowKey(name))
+		}
+	}
+	if endpoint.RecordType != "NS" {
+		return keys
+	}
+	if _, hosts, err := source.EndpointData(endpoint); err == nil {
+		for _, host := range hosts {
+			keys = append(keys, nameServerKey(host))
+		}
+	}
+	return keys
+}
+
+// parentNames yields the names that a name is below, the nearest first, up to the apex, which is left out.
+func parentNames(name, apex string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if name == apex {
+			return
+		}
+		for name = rrset.Parent(name); name != apex && name != ""; name = rrset.Parent(name) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}

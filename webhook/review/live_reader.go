@@ -1,0 +1,180 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// liveReader looks at what is stored at this moment. It is asked only where a user is about to be warned or refused by what the
+// caches hold or lack: what is missing may have been applied a moment before, and what is in the way deleted, by the same
+// command. It answers with nothing when it cannot tell, and then the word of the caches stands.
+type liveReader interface {
+	// hasLiveCluster tells of a cluster as objects.clusterExists does.
+	hasLiveCluster(ctx context.Context, namespace, name string) bool
+	// liveZones are the zones of a namespace or, without one, of all.
+	liveZones(ctx context.Context, namespace string) []*v1beta1.DNSZone
+	// liveInstances are the instances of all namespaces that a selector matches.
+	liveInstances(ctx context.Context, selector *metav1.LabelSelector) []*v1beta1.Bind9Instance
+	// hasLiveRecords tells whether a selector matches any record of a namespace.
+	hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) bool
+	// isLeaving tells whether an object that a cache holds is gone, or going.
+	isLeaving(ctx context.Context, o client.Object) bool
+}
+
+// noLiveReader is the latest of objects that never change.
+type noLiveReader struct{}
+
+func (noLiveReader) hasLiveCluster(context.Context, string, string) bool { return false }
+
+func (noLiveReader) liveZones(context.Context, string) []*v1beta1.DNSZone { return nil }
+
+func (noLiveReader) liveInstances(context.Context, *metav1.LabelSelector) []*v1beta1.Bind9Instance {
+	return nil
+}
+
+func (noLiveReader) hasLiveRecords(context.Context, string, *metav1.LabelSelector) bool { return false }
+
+func (noLiveReader) isLeaving(context.Context, client.Object) bool { return false }
+
+const (
+	// reviewTimeout is how long a review waits for the API server's words and for caches: it has a few seconds in all, and
+	// without an answer an object may be refused. pause is how long nobody asks again when there was no word.
+	reviewTimeout, retryInterval = time.Second, 10 * time.Second
+	// reads that a second may have in the long run, and at once. Thousands of records outside of all zones are no reason to
+	// read the zones thousands of times: the caches lag for a moment only.
+	readsPerSecond, readsAtOnce = 5, 40
+	// pageLimit is how many objects are worth reading for a better warning.
+	pageLimit = 500
+)
+
+// liveClient asks kube-apiserver, so many times, and for as long as the context of a review allows.
+type liveClient struct {
+	reader     client.Reader
+	budget     flowcontrol.PassiveRateLimiter
+	retryAfter time.Duration
+	// retryAt is the time, in nanoseconds since 1970, before which nothing is asked.
+	retryAt atomic.Int64
+}
+
+func newLiveClient(reader client.Reader) *liveClient {
+	return &liveClient{reader: reader, budget: flowcontrol.NewTokenBucketPassiveRateLimiter(readsPerSecond, readsAtOnce), retryAfter: retryInterval}
+}
+
+func (s *liveClient) hasLiveCluster(ctx context.Context, namespace, name string) (known bool) {
+	s.read(ctx, func(ctx context.Context) (err error) {
+		known, err = clusterExists(ctx, s, namespace, name)
+		return err
+	})
+	return known
+}
+
+func (s *liveClient) liveZones(ctx context.Context, namespace string) []*v1beta1.DNSZone {
+	var list v1beta1.DNSZoneList
+	s.read(ctx, func(ctx context.Context) error {
+		return s.List(ctx, &list, client.InNamespace(namespace), client.Limit(pageLimit))
+	})
+	if list.Continue != "" {
+		return nil // The rest could say otherwise.
+	}
+	return pointersTo(list.Items)
+}
+
+func (s *liveClient) liveInstances(ctx context.Context, selector *metav1.LabelSelector) []*v1beta1.Bind9Instance {
+	labels, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
+	}
+	var list v1beta1.Bind9InstanceList
+	s.read(ctx, func(ctx context.Context) error {
+		return s.List(ctx, &list, client.MatchingLabelsSelector{Selector: labels}, client.Limit(pageLimit))
+	})
+	return pointersTo(list.Items)
+}
+
+func (s *liveClient) hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) (any bool) {
+	labels, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return false
+	}
+	s.read(ctx, func(ctx context.Context) error {
+		for _, kind := range v1beta1.RecordKinds {
+			records, err := listRecords(ctx, s, kind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels}, client.Limit(1))
+			if any = len(records) > 0; any || err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return any
+}
+
+func (s *liveClient) isLeaving(ctx context.Context, o client.Object) (leaves bool) {
+	s.read(ctx, func(ctx context.Context) error {
+		now, ok := o.DeepCopyObject().(client.Object)
+		if !ok {
+			return nil
+		}
+		err := s.Get(ctx, client.ObjectKeyFromObject(o), now)
+		leaves = apierrors.IsNotFound(err) || err == nil && now.GetDeletionTimestamp() != nil
+		return client.IgnoreNotFound(err)
+	})
+	return leaves
+}
+
+// errTooMany says that the budget is used up.
+var errTooMany = errors.New("too many reads at once")
+
+// read reads, unless there was no answer a while ago.
+func (s *liveClient) read(ctx context.Context, read func(context.Context) error) {
+	if time.Now().UnixNano() < s.retryAt.Load() {
+		return
+	}
+	err := read(ctx)
+	if err == nil || errors.Is(err, errTooMany) || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	s.retryAt.Store(time.Now().Add(s.retryAfter).UnixNano())
+	klog.FromContext(ctx).Info("The API server does not answer: reviews go by the caches for a while", "reason", err, "while", s.retryAfter)
+}
+
+// Get implements client.Reader.
+func (s *liveClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if !s.budget.TryAccept() {
+		return errTooMany
+	}
+	err := s.reader.Get(ctx, key, o, options...)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("asking the API server: %w", err)
+	}
+	return err
+}
+
+// List implements client.Reader.
+func (s *liveClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if !s.budget.TryAccept() {
+		return errTooMany
+	}
+	if err := s.reader.List(ctx, list, options...); err != nil {
+		return fmt.Errorf("asking the API server: %w", err)
+	}
+	return nil
+}
+
+func pointersTo[T any](items []T) []*T {
+	all := make([]*T, 0, len(items))
+	for i := range items {
+		all = append(all, &items[i])
+	}
+	return all
+}

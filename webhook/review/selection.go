@@ -1,0 +1,105 @@
+package review
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// reviewSelection judges which records a zone's selectors match, when these are new or changed: a record that an older zone has
+// stays with that zone, so a selector that matches it would do nothing; one that a younger zone has would be taken from it.
+func (r zoneReviewer) reviewSelection(ctx context.Context, zone, old *v1beta1.DNSZone) (Result, error) {
+	if len(zone.Spec.RecordsFrom) == 0 || (old != nil && equality.Semantic.DeepEqual(old.Spec.RecordsFrom, zone.Spec.RecordsFrom)) {
+		return Result{}, nil
+	}
+	records, err := r.objects.recordsOf(ctx, zone.Namespace)
+	if err != nil || len(records) == 0 {
+		return Result{}, err // Without records there is nothing to tell: they are probably still to come.
+	}
+	s := selectorReview{zone: zone, old: old, objects: r.objects}
+	var v Result
+	for i := range zone.Spec.RecordsFrom {
+		problem, warning := s.reviewSelector(ctx, i, records)
+		if problem != nil {
+			v.Problems = append(v.Problems, problem)
+		}
+		if warning != "" {
+			v.Warnings = append(v.Warnings, warning)
+		}
+	}
+	return v, nil
+}
+
+// selectorReview tells what the selectors of a zone match, beside what its old ones did.
+type selectorReview struct {
+	zone, old *v1beta1.DNSZone
+	objects   Objects
+}
+
+// reviewSelector judges one selector: the records that other zones have are a problem when one of these is older, else worth a warning,
+// as is a selector without any.
+func (s selectorReview) reviewSelector(ctx context.Context, i int, records []v1beta1.Record) (*field.Error, string) {
+	only := *s.zone
+	only.Spec.RecordsFrom = s.zone.Spec.RecordsFrom[i : i+1]
+	path := field.NewPath("spec", "recordsFrom").Index(i).Child("selector")
+	matches, taken, kept := 0, otherRecords{}, otherRecords{}
+	for _, record := range records {
+		if ok, _ := membership.SelectsRecord(&only, record); !ok {
+			continue
+		}
+		matches++
+		holder := s.objects.zoneCache().ZoneOfRecord(record)
+		if holder == nil || sameZone(holder, s.zone) || s.selectedBefore(record) {
+			continue
+		}
+		if membership.NewCache(holder, s.zone).ZoneOfRecord(record) == holder {
+			kept.add(holder, record)
+		} else {
+			taken.add(holder, record)
+		}
+	}
+	switch {
+	case kept.count > 0:
+		return field.Invalid(path, kept.first, fmt.Sprintf("DNSZone %s is older and selects %s, which this selector matches too: "+
+			"a record belongs to one zone, the oldest; narrow the selector, or give the records other labels", kept.zone, kept.describe())), ""
+	case taken.count > 0:
+		return nil, fmt.Sprintf("%s: takes %s from DNSZone %s, which is younger", path, taken.describe(), taken.zone)
+	case matches == 0 && !s.objects.hasLiveRecords(ctx, s.zone.Namespace, &s.zone.Spec.RecordsFrom[i].Selector):
+		return nil, fmt.Sprintf("%s: selects none of the records in namespace %s so far", path, s.zone.Namespace)
+	}
+	return nil, ""
+}
+
+// selectedBefore tells whether the zone selected the record already.
+func (s selectorReview) selectedBefore(record v1beta1.Record) bool {
+	if s.old == nil {
+		return false
+	}
+	ok, _ := membership.SelectsRecord(s.old, record)
+	return ok
+}
+
+// otherRecords are records that other zones have, of which the first is named.
+type otherRecords struct {
+	zone, first string
+	count       int
+}
+
+func (o *otherRecords) add(holder *v1beta1.DNSZone, record v1beta1.Record) {
+	if o.count++; o.count == 1 {
+		o.zone, o.first = membership.KeyOfZone(holder).String(), source.KeyOf(record).String()
+	}
+}
+
+func (o *otherRecords) describe() string {
+	if o.count == 1 {
+		return o.first
+	}
+	return fmt.Sprintf("%s and %d more", o.first, o.count-1)
+}

@@ -1,0 +1,91 @@
+package review
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+)
+
+// staticObjects are objects that are all there is: those of a folder of manifests. It is no cache, and nothing changes in it once it
+// is filled.
+type staticObjects struct {
+	noLiveReader
+	members      *membership.Cache
+	instanceList []*v1beta1.Bind9Instance
+	recordList   []v1beta1.Record
+	clusters     map[types.NamespacedName]bool
+	records      map[recordKey][]v1beta1.Record
+	endpoints    map[string][]*v1alpha1.DNSEndpoint
+}
+
+// recordKey is what records are found by.
+type recordKey struct{ kind, namespace, key string }
+
+// newStaticObjects takes objects of our kinds, in any order; others are passed over.
+func newStaticObjects(all ...client.Object) *staticObjects {
+	g := &staticObjects{members: membership.NewCache(), clusters: map[types.NamespacedName]bool{}, records: map[recordKey][]v1beta1.Record{}, endpoints: map[string][]*v1alpha1.DNSEndpoint{}}
+	for _, o := range all {
+		switch o := o.(type) {
+		case *v1beta1.DNSZone:
+			g.members.SetZone(o)
+		case *v1beta1.Bind9Instance:
+			g.instanceList = append(g.instanceList, o)
+		case v1beta1.Record:
+			g.recordList = append(g.recordList, o)
+		case *v1beta1.Bind9Cluster, *v1beta1.Bind9GlobalCluster, *v1beta1.ClusterBind9Provider:
+			g.clusters[client.ObjectKeyFromObject(o)] = true
+		}
+	}
+	for _, o := range all { // now that all zones are known
+		g.addKeys(o)
+	}
+	return g
+}
+
+func (g *staticObjects) addKeys(o client.Object) {
+	switch o := o.(type) {
+	case v1beta1.Record:
+		keys := []string{unstampedKey(o.RecordName())}
+		if zone := g.members.ZoneOfRecord(o); zone != nil {
+			keys = keysIn(o, zone.Spec.ZoneName)
+		}
+		for _, key := range keys {
+			at := recordKey{v1beta1.KindOf(o).Kind, o.GetNamespace(), key}
+			g.records[at] = append(g.records[at], o)
+		}
+	case *v1alpha1.DNSEndpoint:
+		for _, key := range endpointKeys(o) {
+			g.endpoints[key] = append(g.endpoints[key], o)
+		}
+	}
+}
+
+func (g *staticObjects) zoneCache() *membership.Cache { return g.members }
+
+func (g *staticObjects) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
+	return g.instanceList, nil
+}
+
+func (g *staticObjects) recordsOf(_ context.Context, namespace string) ([]v1beta1.Record, error) {
+	return slices.DeleteFunc(slices.Clone(g.recordList), func(r v1beta1.Record) bool { return r.GetNamespace() != namespace }), nil
+}
+
+func (g *staticObjects) hasCluster(_ context.Context, namespace, name string) (bool, error) {
+	return g.clusters[types.NamespacedName{Namespace: namespace, Name: name}], nil
+}
+
+func (g *staticObjects) terminating(context.Context, string) (bool, error) { return false, nil }
+
+func (g *staticObjects) recordsUnder(_ context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {
+	return g.records[recordKey{kind.Kind, namespace, key}], nil
+}
+
+func (g *staticObjects) endpointsUnder(_ context.Context, key string) ([]*v1alpha1.DNSEndpoint, error) {
+	return g.endpoints[key], nil
+}

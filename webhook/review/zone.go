@@ -1,0 +1,97 @@
+package review
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+// zoneReviewer judges zones: their selectors, their own data, whether an older zone has the name on the same servers, what
+// their selectors match (selection.go), and whether the servers are there that they name (reference.go).
+type zoneReviewer struct {
+	objects Objects
+}
+
+func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (Result, error) {
+	if problems := checkSelectors(zone); len(problems) > 0 {
+		return Result{Problems: problems}, nil
+	}
+	if _, err := source.Build(zone, nil, source.Options{}); err != nil {
+		return Result{Problems: problemsOfError("spec", err)}, nil
+	}
+	v, err := r.reviewDuplicate(ctx, zone)
+	if err != nil {
+		return Result{}, err
+	}
+	selection, err := r.reviewSelection(ctx, zone, old)
+	if err != nil {
+		return Result{}, err
+	}
+	missing, err := r.missingReferences(ctx, zone)
+	v.Problems = append(v.Problems, selection.Problems...)
+	v.Warnings = slices.Concat(v.Warnings, selection.Warnings, missing)
+	return v, err
+}
+
+// checkSelectors checks every label selector of the zone.
+func checkSelectors(zone *v1beta1.DNSZone) field.ErrorList {
+	spec := field.NewPath("spec")
+	var problems field.ErrorList
+	for i := range zone.Spec.RecordsFrom {
+		problems = append(problems, checkSelector(spec.Child("recordsFrom").Index(i), &zone.Spec.RecordsFrom[i].Selector)...)
+	}
+	for i := range zone.Spec.Bind9InstancesFrom {
+		problems = append(problems, checkSelector(spec.Child("bind9InstancesFrom").Index(i), &zone.Spec.Bind9InstancesFrom[i].Selector)...)
+	}
+	return problems
+}
+
+// checkSelector checks one selector, label by label and requirement by requirement, so that the field at fault is named.
+func checkSelector(path *field.Path, s *metav1.LabelSelector) field.ErrorList {
+	path = path.Child("selector")
+	var problems field.ErrorList
+	for key, value := range s.MatchLabels {
+		one := &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
+			problems = append(problems, field.Invalid(path.Child("matchLabels").Key(key), value, err.Error()))
+		}
+	}
+	for i, requirement := range s.MatchExpressions {
+		one := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
+		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
+			problems = append(problems, field.Invalid(path.Child("matchExpressions").Index(i), requirementText(requirement),
+				err.Error()+"; operators are In and NotIn (with values), Exists and DoesNotExist (without)"))
+		}
+	}
+	return problems
+}
+
+func requirementText(r metav1.LabelSelectorRequirement) string {
+	return fmt.Sprintf("%s %s %v", r.Key, r.Operator, r.Values)
+}
+
+// reviewDuplicate refuses a zone whose name an older zone has on one of the same servers.
+func (r zoneReviewer) reviewDuplicate(ctx context.Context, zone *v1beta1.DNSZone) (Result, error) {
+	instances, err := r.objects.instances(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	// What the cache still has under the zone's own name was deleted: there is no other way to this review.
+	others := slices.DeleteFunc(slices.Clone(r.objects.zoneCache().ZonesNamed(zone.Spec.ZoneName)), func(other *v1beta1.DNSZone) bool {
+		return other.Namespace == zone.Namespace && other.Name == zone.Name
+	})
+	older := membership.DuplicateOf(zone, others, instances)
+	if older == nil {
+		return Result{}, nil
+	}
+	return Result{Problems: field.ErrorList{field.Invalid(field.NewPath("spec", "zoneName"), zone.Spec.ZoneName, fmt.Sprintf(
+		"DNSZone %s/%s has this name on the same servers and is older: add the records to that zone, or choose other instances with clusterRef or bind9InstancesFrom",
+		older.Namespace, older.Name))}}, nil
+}
