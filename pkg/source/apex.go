@@ -19,8 +19,8 @@ const (
 	defaultNegative = 86400
 )
 
-// apex is what a zone object itself declares.
-type apex struct {
+// zoneApex is what a zone object itself declares.
+type zoneApex struct {
 	name string
 	ttl  uint32
 	soa  rrset.SOA
@@ -31,8 +31,8 @@ type apex struct {
 }
 
 // readApex reads a zone's spec. The error joins everything that is wrong with it, each part naming its field.
-func readApex(spec *v1beta1.DNSZoneSpec) (apex, error) {
-	a := apex{addresses: map[string][]netip.Addr{}}
+func readApex(spec *v1beta1.DNSZoneSpec) (zoneApex, error) {
+	a := zoneApex{addresses: map[string][]netip.Addr{}}
 	var err error
 	if a.name, err = ZoneName(spec.ZoneName); err != nil {
 		return a, fmt.Errorf("spec.zoneName: %w", err)
@@ -70,12 +70,12 @@ func effectiveTTL(ttl *int64, otherwise uint32) (uint32, error) {
 	return uint32(*ttl), nil //nolint:gosec // bounded above
 }
 
-func (a *apex) readSOA(spec *v1beta1.SOARecord) error {
-	mname, _, errM := host("spec.soaRecord.primaryNs", spec.PrimaryNS, a.name)
+func (a *zoneApex) readSOA(spec *v1beta1.SOARecord) error {
+	mname, _, errM := resolveHost("spec.soaRecord.primaryNs", spec.PrimaryNS, a.name)
 	if errM == nil && mname == "." {
 		errM = errors.New(`spec.soaRecord.primaryNs: "." is the root of DNS and no host`)
 	}
-	rname, errR := Mailbox(spec.AdminEmail)
+	rname, errR := mailboxName(spec.AdminEmail)
 	if errR != nil {
 		errR = fmt.Errorf("spec.soaRecord.adminEmail: %w", errR)
 	}

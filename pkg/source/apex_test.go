@@ -23,7 +23,7 @@ func TestMailbox(t *testing.T) {
 		"admin.example.com":       "admin.example.com.",
 		`first\.last.example.com`: `first\.last.example.com.`,
 	} {
-		got, err := Mailbox(in)
+		got, err := mailboxName(in)
 		if err != nil || got != want {
 			t.Errorf("Mailbox(%q) = %q, %v, want %q", in, got, err, want)
 		}
@@ -33,7 +33,7 @@ func TestMailbox(t *testing.T) {
 		"a@b@c": "not a mail address", "müller@example.com": "ASCII", "a b@example.com": "blank",
 		"a@exa mple.com": "character", strings.Repeat("x", 64) + "@example.com": "at most 63",
 	} {
-		if got, err := Mailbox(in); err == nil || !strings.Contains(err.Error(), message) {
+		if got, err := mailboxName(in); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("Mailbox(%q) = %q, %v, want an error that says %q", in, got, err, message)
 		}
 	}
@@ -44,7 +44,7 @@ func FuzzMailbox(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		got, err := Mailbox(in)
+		got, err := mailboxName(in)
 		if err != nil {
 			return
 		}

@@ -40,7 +40,7 @@ func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error)
 			live = append(live, o)
 		}
 	}
-	return b.afresh(len(live), slices.Values(live)), nil
+	return b.buildFresh(len(live), slices.Values(live)), nil
 }
 
 // Builder keeps the desired content of a zone up to date while its objects change: Zone is what Build would give for the
@@ -51,15 +51,15 @@ func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error)
 // zone itself are concerned, those of all names that depend on each other; and the notes of declarations that name the
 // host. When much has changed, the zone is built afresh.
 type Builder struct {
-	apex
+	zoneApex
 	ref     Ref
 	opts    Options
 	objects map[ObjectKey]Object
 	// pending are the objects that changed since the last Zone; nil for one that declares nothing any more.
 	pending map[ObjectKey]Object
-	// names is the index of the objects without what is pending; nil until the first Zone.
-	names *names
-	zone  *Zone
+	// tree is the index of the objects without what is pending; nil until the first Zone.
+	tree *nameTree
+	zone *Zone
 	// revisions is the number of revisions so far.
 	revisions int
 }
@@ -71,7 +71,7 @@ func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
 		return nil, err
 	}
 	return &Builder{
-		apex: a, ref: refOf(zone, apiVersion, "DNSZone"), opts: opts,
+		zoneApex: a, ref: refOf(zone, apiVersion, "DNSZone"), opts: opts,
 		objects: map[ObjectKey]Object{}, pending: map[ObjectKey]Object{},
 	}, nil
 }
@@ -102,65 +102,65 @@ func (b *Builder) Remove(key ObjectKey) {
 func (b *Builder) Zone() *Zone {
 	switch {
 	case b.zone == nil:
-		b.zone = b.afresh(len(b.objects), maps.Values(b.objects))
+		b.zone = b.buildFresh(len(b.objects), maps.Values(b.objects))
 	case len(b.pending) > 1000 && len(b.pending) > len(b.objects)/2:
-		b.zone = b.again()
+		b.zone = b.rebuildShared()
 	case len(b.pending) > 0:
-		b.zone = b.next()
+		b.zone = b.buildNext()
 	}
 	return b.zone
 }
 
-// afresh makes the zone of all objects, so many, without looking at an earlier one.
-func (b *Builder) afresh(count int, objects iter.Seq[Object]) *Zone {
-	b.names = newNames(b.name, count)
+// buildFresh makes the zone of all objects, so many, without looking at an earlier one.
+func (b *Builder) buildFresh(count int, objects iter.Seq[Object]) *Zone {
+	b.tree = newNameTree(b.name, count)
 	for _, server := range b.servers {
 		if rrset.IsSubdomain(server, b.name) {
-			host := b.names.at(server)
-			b.names.serve(host, 1)
+			host := b.tree.nodeAt(server)
+			b.tree.countNameServer(host, 1)
 			host.glue++
 		}
 	}
-	r := b.revise(&Zone{Name: b.name, Ref: b.ref, SOA: b.soa})
+	r := b.newRevision(&Zone{Name: b.name, Ref: b.ref, SOA: b.soa})
 	size := 0
 	for o := range objects {
-		size += declarations(o)
+		size += countDeclarations(o)
 	}
-	r.fresh = newBulk(size)
+	r.fresh = newFreshContent(size)
 	for o := range objects {
 		key := KeyOf(o)
-		for index := range b.declared(o) {
-			r.declare(key, o, index)
+		for index := range b.declaredIndexes(o) {
+			r.addDeclaration(key, o, index)
 		}
 	}
-	r.decideName(b.names.apex) // The zone itself declares something there.
-	return r.finish()
+	r.decideName(b.tree.apex) // The zone itself declares something there.
+	return r.finishZone()
 }
 
-// again makes the zone afresh and shares with the last one what stayed.
-func (b *Builder) again() *Zone {
+// rebuildShared makes the zone afresh and shares with the last one what stayed.
+func (b *Builder) rebuildShared() *Zone {
 	last := b.zone
 	for key, o := range b.pending {
-		b.enter(key, o)
+		b.applyPending(key, o)
 	}
-	z := b.afresh(len(b.objects), maps.Values(b.objects))
+	z := b.buildFresh(len(b.objects), maps.Values(b.objects))
 	z.RRsets = snapshot.Share(z.RRsets, last.RRsets, RRset.Equal)
 	z.Declarations = snapshot.Share(z.Declarations, last.Declarations, Declaration.Equal)
 	return z
 }
 
-// next makes the zone that follows from the last one by what is pending.
-func (b *Builder) next() *Zone {
-	r := b.revise(b.zone)
+// buildNext makes the zone that follows from the last one by what is pending.
+func (b *Builder) buildNext() *Zone {
+	r := b.newRevision(b.zone)
 	for key, o := range b.pending {
-		r.replace(key, o)
-		b.enter(key, o)
+		r.replaceObject(key, o)
+		b.applyPending(key, o)
 	}
-	return r.finish()
+	return r.finishZone()
 }
 
-// enter makes a pending object one of the zone's.
-func (b *Builder) enter(key ObjectKey, o Object) {
+// applyPending makes a pending object one of the zone's.
+func (b *Builder) applyPending(key ObjectKey, o Object) {
 	if delete(b.pending, key); o != nil {
 		b.objects[key] = o
 	} else {

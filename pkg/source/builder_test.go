@@ -210,9 +210,9 @@ func checkChanges(t *testing.T, z, old *Zone) {
 func checkIndex(t *testing.T, b *Builder) {
 	t.Helper()
 	fresh := *b
-	fresh.afresh(len(b.objects), maps.Values(b.objects))
-	for name, n := range b.names.byName {
-		m, ok := fresh.names.byName[name]
+	fresh.buildFresh(len(b.objects), maps.Values(b.objects))
+	for name, n := range b.tree.byName {
+		m, ok := fresh.tree.byName[name]
 		if !ok {
 			t.Errorf("the index still has %s: %d items, %d users", name, len(n.items), len(n.users))
 			continue
@@ -222,9 +222,9 @@ func checkIndex(t *testing.T, b *Builder) {
 				name, len(n.items), len(n.users), n.cuts, n.glue, len(m.items), len(m.users), m.cuts, m.glue)
 		}
 	}
-	if len(b.names.byName) != len(fresh.names.byName) || len(b.names.hosts) != len(fresh.names.hosts) || b.names.cuts != fresh.names.cuts {
-		t.Errorf("%d names, %d hosts, %d cuts; afresh: %d, %d, %d", len(b.names.byName), len(b.names.hosts), b.names.cuts,
-			len(fresh.names.byName), len(fresh.names.hosts), fresh.names.cuts)
+	if len(b.tree.byName) != len(fresh.tree.byName) || len(b.tree.hosts) != len(fresh.tree.hosts) || b.tree.cuts != fresh.tree.cuts {
+		t.Errorf("%d names, %d hosts, %d cuts; afresh: %d, %d, %d", len(b.tree.byName), len(b.tree.hosts), b.tree.cuts,
+			len(fresh.tree.byName), len(fresh.tree.hosts), fresh.tree.cuts)
 	}
 }
 

@@ -25,12 +25,12 @@ func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []stri
 	if err != nil {
 		return 0, nil, fmt.Errorf("zone name: %w", err)
 	}
-	d := recordData(record, origin)
+	d := valuesOfRecord(record, origin)
 	return d.rrtype, d.rdata, d.err
 }
 
-// data is what one record says about its RRset.
-type data struct {
+// recordValues is what one record says about its RRset.
+type recordValues struct {
 	rrtype uint16
 	rdata  []string
 	// note is a remark for the user.
@@ -38,32 +38,32 @@ type data struct {
 	err  error
 }
 
-// recordData is the one table of the eight kinds.
-func recordData(record v1beta1.Record, origin string) data {
+// valuesOfRecord is the one table of the eight kinds.
+func valuesOfRecord(record v1beta1.Record, origin string) recordValues {
 	switch r := record.(type) {
 	case *v1beta1.ARecord:
-		return addresses(dns.TypeA, "spec.ipv4Address", r.Spec.IPv4Address, r.Spec.IPv4Addresses)
+		return addressValues(dns.TypeA, "spec.ipv4Address", r.Spec.IPv4Address, r.Spec.IPv4Addresses)
 	case *v1beta1.AAAARecord:
-		return addresses(dns.TypeAAAA, "spec.ipv6Address", r.Spec.IPv6Address, r.Spec.IPv6Addresses)
+		return addressValues(dns.TypeAAAA, "spec.ipv6Address", r.Spec.IPv6Address, r.Spec.IPv6Addresses)
 	case *v1beta1.CNAMERecord:
-		return target(dns.TypeCNAME, "spec.target", r.Spec.Target, origin)
+		return hostValue(dns.TypeCNAME, "spec.target", r.Spec.Target, origin)
 	case *v1beta1.NSRecord:
-		return target(dns.TypeNS, "spec.nameserver", r.Spec.Nameserver, origin)
+		return hostValue(dns.TypeNS, "spec.nameserver", r.Spec.Nameserver, origin)
 	case *v1beta1.TXTRecord:
-		return text(r.Spec.Text)
+		return textValue(r.Spec.Text)
 	case *v1beta1.MXRecord:
-		return target(dns.TypeMX, "spec.mailServer", r.Spec.MailServer, origin, number{"spec.priority", r.Spec.Priority})
+		return hostValue(dns.TypeMX, "spec.mailServer", r.Spec.MailServer, origin, numberField{"spec.priority", r.Spec.Priority})
 	case *v1beta1.SRVRecord:
-		return target(dns.TypeSRV, "spec.target", r.Spec.Target, origin, number{"spec.priority", r.Spec.Priority},
-			number{"spec.weight", r.Spec.Weight}, number{"spec.port", r.Spec.Port})
+		return hostValue(dns.TypeSRV, "spec.target", r.Spec.Target, origin, numberField{"spec.priority", r.Spec.Priority},
+			numberField{"spec.weight", r.Spec.Weight}, numberField{"spec.port", r.Spec.Port})
 	case *v1beta1.CAARecord:
-		return certification(r.Spec)
+		return caaValue(r.Spec)
 	}
-	return data{err: fmt.Errorf("%T is none of the eight record kinds", record)}
+	return recordValues{err: fmt.Errorf("%T is none of the eight record kinds", record)}
 }
 
-func addresses(rrtype uint16, field, older string, newer []string) data {
-	d := data{rrtype: rrtype, rdata: make([]string, 0, len(newer)+1)}
+func addressValues(rrtype uint16, field, older string, newer []string) recordValues {
+	d := recordValues{rrtype: rrtype, rdata: make([]string, 0, len(newer)+1)}
 	add := func(value string) (err error) {
 		value, err = rrset.Parse(rrset.Key{Type: rrtype}, value)
 		d.rdata = append(d.rdata, value)
@@ -84,17 +84,17 @@ func addresses(rrtype uint16, field, older string, newer []string) data {
 	if len(d.rdata) == 0 {
 		d.err = fmt.Errorf("%ses: there is no address", field)
 	}
-	return d.complete(field, "es")
+	return d.checkLimits(field, "es")
 }
 
-// number is a 16-bit field in front of a host name.
-type number struct {
+// numberField is a 16-bit field in front of a host name.
+type numberField struct {
 	field string
 	value int32
 }
 
-func target(rrtype uint16, field, name, origin string, numbers ...number) data {
-	d := data{rrtype: rrtype}
+func hostValue(rrtype uint16, field, name, origin string, numbers ...numberField) recordValues {
+	d := recordValues{rrtype: rrtype}
 	out := make([]byte, 0, 6*len(numbers))
 	for _, n := range numbers {
 		if n.value < 0 || n.value > 65535 {
@@ -103,7 +103,7 @@ func target(rrtype uint16, field, name, origin string, numbers ...number) data {
 		}
 		out = append(strconv.AppendInt(out, int64(n.value), 10), ' ')
 	}
-	full, note, err := host(field, name, origin)
+	full, note, err := resolveHost(field, name, origin)
 	if err == nil && full == "." && len(numbers) == 0 {
 		err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
 	}
@@ -114,16 +114,16 @@ func target(rrtype uint16, field, name, origin string, numbers ...number) data {
 	return d
 }
 
-func text(strs []string) data {
+func textValue(strs []string) recordValues {
 	s, err := rrset.Text(strs...)
 	if err != nil {
 		err = fmt.Errorf("spec.text: %w", err)
 	}
-	return data{rrtype: dns.TypeTXT, rdata: []string{s}, err: err}.complete("spec.text", "")
+	return recordValues{rrtype: dns.TypeTXT, rdata: []string{s}, err: err}.checkLimits("spec.text", "")
 }
 
-func certification(spec v1beta1.CAARecordSpec) data {
-	d := data{rrtype: dns.TypeCAA}
+func caaValue(spec v1beta1.CAARecordSpec) recordValues {
+	d := recordValues{rrtype: dns.TypeCAA}
 	if spec.Flags < 0 || spec.Flags > 255 {
 		d.err = fmt.Errorf("spec.flags: %d is not a number from 0 to 255", spec.Flags)
 		return d
@@ -136,8 +136,8 @@ func certification(spec v1beta1.CAARecordSpec) data {
 	return d
 }
 
-// complete sorts the rdata, drops duplicates and checks the limits of an RRset.
-func (d data) complete(field, plural string) data {
+// checkLimits sorts the rdata, drops duplicates and checks the limits of an RRset.
+func (d recordValues) checkLimits(field, plural string) recordValues {
 	if len(d.rdata) > 1 {
 		slices.Sort(d.rdata)
 		d.rdata = slices.Compact(d.rdata)
@@ -146,14 +146,14 @@ func (d data) complete(field, plural string) data {
 	case d.err != nil:
 	case len(d.rdata) > maxRecords:
 		d.err = fmt.Errorf("%s%s: there are %d values; BIND serves at most %d for one name and type", field, plural, len(d.rdata), maxRecords)
-	case sizeOf(d.rdata) > maxRRsetSize:
-		d.err = fmt.Errorf("%s%s: the data takes %d bytes; at most %d fit into an answer", field, plural, sizeOf(d.rdata), maxRRsetSize)
+	case rdataSize(d.rdata) > maxRRsetSize:
+		d.err = fmt.Errorf("%s%s: the data takes %d bytes; at most %d fit into an answer", field, plural, rdataSize(d.rdata), maxRRsetSize)
 	}
 	return d
 }
 
-// sizeOf estimates the bytes that rdata takes in a message: exactly for the types that can be large, which are text.
-func sizeOf(rdata []string) int {
+// rdataSize estimates the bytes that rdata takes in a message: exactly for the types that can be large, which are text.
+func rdataSize(rdata []string) int {
 	size := 0
 	for _, s := range rdata {
 		size += len(s)
@@ -163,14 +163,14 @@ func sizeOf(rdata []string) int {
 	}
 	size = 0
 	for _, s := range rdata {
-		size += decodedLen(s)
+		size += decodedLength(s)
 	}
 	return size
 }
 
-// decodedLen counts an escape as the one byte that it stands for, and the two quotes and the blank around a string as
+// decodedLength counts an escape as the one byte that it stands for, and the two quotes and the blank around a string as
 // its length byte.
-func decodedLen(s string) int {
+func decodedLength(s string) int {
 	n := 0
 	for i := 0; i < len(s); i++ {
 		switch {

@@ -145,7 +145,7 @@ func TestRecordDataRefuses(t *testing.T) {
 
 func TestSizeOf(t *testing.T) {
 	for in, want := range map[string]int{`""`: 1, `"ab"`: 3, `"a\"b"`: 4, `"\001\\"`: 3} {
-		if got := decodedLen(in); got != want {
+		if got := decodedLength(in); got != want {
 			t.Errorf("decodedLen(%s) = %d, want %d", in, got, want)
 		}
 	}

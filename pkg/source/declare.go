@@ -16,33 +16,33 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// fields are the names of fields in messages.
-type fields struct{ name, target, server string }
+// fieldNames are the names of fields in messages.
+type fieldNames struct{ name, target, server string }
 
 var (
-	recordFields   = fields{name: "spec.name", target: "spec.target", server: "spec.nameserver"}
-	endpointFields = fields{name: "dnsName", target: "targets", server: "targets"}
+	recordFields   = fieldNames{name: "spec.name", target: "spec.target", server: "spec.nameserver"}
+	endpointFields = fieldNames{name: "dnsName", target: "targets", server: "targets"}
 )
 
-func fieldsOf(o Object) fields {
+func fieldsOf(o Object) fieldNames {
 	if _, ok := o.(*v1alpha1.DNSEndpoint); ok {
 		return endpointFields
 	}
 	return recordFields
 }
 
-// label is what messages about one declaration of an object begin with: empty for a record, which has only one.
-func label(o Object, index int) string {
+// declarationLabel is what messages about one declaration of an object begin with: empty for a record, which has only one.
+func declarationLabel(o Object, index int) string {
 	e, ok := o.(*v1alpha1.DNSEndpoint)
 	if !ok {
 		return ""
 	}
 	endpoint := e.Spec.Endpoints[index]
-	return fmt.Sprintf("spec.endpoints[%d] (%s %s): ", index, short(endpoint.DNSName), short(endpoint.RecordType))
+	return fmt.Sprintf("spec.endpoints[%d] (%s %s): ", index, shortenText(endpoint.DNSName), shortenText(endpoint.RecordType))
 }
 
-// declared yields the indexes of an object's declarations in the zone.
-func (b *Builder) declared(o Object) iter.Seq[int] {
+// declaredIndexes yields the indexes of an object's declarations in the zone.
+func (b *Builder) declaredIndexes(o Object) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		e, ok := o.(*v1alpha1.DNSEndpoint)
 		if !ok {
@@ -50,42 +50,42 @@ func (b *Builder) declared(o Object) iter.Seq[int] {
 			return
 		}
 		for i, endpoint := range e.Spec.Endpoints {
-			if endpoint != nil && b.takes(e.Namespace, endpoint.DNSName) && !yield(i) {
+			if endpoint != nil && b.takesEndpoint(e.Namespace, endpoint.DNSName) && !yield(i) {
 				return
 			}
 		}
 	}
 }
 
-// declarations is the most declarations that an object may have.
-func declarations(o Object) int {
+// countDeclarations is the most declarations that an object may have.
+func countDeclarations(o Object) int {
 	if e, ok := o.(*v1alpha1.DNSEndpoint); ok {
 		return len(e.Spec.Endpoints)
 	}
 	return 1
 }
 
-// takes tells whether an endpoint belongs to the zone.
-func (b *Builder) takes(namespace, dnsName string) bool {
+// takesEndpoint tells whether an endpoint belongs to the zone.
+func (b *Builder) takesEndpoint(namespace, dnsName string) bool {
 	name, _ := EndpointName(dnsName)
 	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(namespace, dnsName))
 }
 
-// declare reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.
-func (b *Builder) declare(o Object, index int) Declaration {
+// readDeclaration reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.
+func (b *Builder) readDeclaration(o Object, index int) Declaration {
 	switch o := o.(type) {
 	case v1beta1.Record:
-		return b.declareRecord(o)
+		return b.readRecord(o)
 	case *v1alpha1.DNSEndpoint:
-		return b.declareEndpoint(o, index)
+		return b.readEndpoint(o, index)
 	}
 	d := Declaration{Ref: refOf(o, "", kindOf(o))}
-	d.refuse(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
+	d.markRefused(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
 	return d
 }
 
-func (b *Builder) declareRecord(r v1beta1.Record) Declaration {
-	values := recordData(r, b.name)
+func (b *Builder) readRecord(r v1beta1.Record) Declaration {
+	values := valuesOfRecord(r, b.name)
 	d := Declaration{Ref: refOf(r, apiVersion, kindOf(r)), Key: rrset.Key{Type: values.rrtype}}
 	owner, err := OwnerName(r.RecordName(), b.name)
 	if err != nil {
@@ -94,32 +94,32 @@ func (b *Builder) declareRecord(r v1beta1.Record) Declaration {
 	d.Key.Name, d.Rdata, d.Note = owner, values.rdata, values.note
 	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
 	d.TTL = ttl
-	if err := cmp.Or(err, values.err, ttlErr, recordFields.misplaced(d.Key, d.Rdata), b.atApex(recordFields, d.Key)); err != nil {
+	if err := cmp.Or(err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), b.checkApex(recordFields, d.Key)); err != nil {
 		d.Rdata = nil
-		d.refuse(status.Invalid, err.Error())
+		d.markRefused(status.Invalid, err.Error())
 		return d
 	}
 	d.Accepted = true
 	return d
 }
 
-func (b *Builder) declareEndpoint(e *v1alpha1.DNSEndpoint, index int) Declaration {
+func (b *Builder) readEndpoint(e *v1alpha1.DNSEndpoint, index int) Declaration {
 	endpoint := e.Spec.Endpoints[index]
 	d := Declaration{Ref: refOf(e, endpointAPIVersion, EndpointKind)}
 	key, rdata, err := EndpointData(endpoint)
 	d.Key, d.Rdata = key, rdata
 	d.TTL, _ = endpointTTL(endpoint, b.ttl)
-	if err = errors.Join(err, b.atApex(endpointFields, key)); err != nil {
+	if err = errors.Join(err, b.checkApex(endpointFields, key)); err != nil {
 		d.Rdata = nil
-		d.refuse(status.Invalid, label(e, index)+oneLine(err))
+		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
 		return d
 	}
 	d.Accepted = true
 	return d
 }
 
-// oneLine gives joined errors as one line, the first few of them.
-func oneLine(err error) string {
+// joinLines gives joined errors as one line, the first few of them.
+func joinLines(err error) string {
 	const most = 5
 	lines := strings.Split(err.Error(), "\n")
 	if more := len(lines) - most; more > 0 {
@@ -128,8 +128,8 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// misplaced refuses what BIND would ignore or DNS forbids whatever zone it is in.
-func (f fields) misplaced(k rrset.Key, rdata []string) error {
+// checkPlacement refuses what BIND would ignore or DNS forbids whatever zone it is in.
+func (f fieldNames) checkPlacement(k rrset.Key, rdata []string) error {
 	switch {
 	case k.Type == dns.TypeCNAME && slices.Contains(rdata, k.Name):
 		return fmt.Errorf("%s: %s would be an alias of itself", f.target, k.Name)
@@ -139,14 +139,14 @@ func (f fields) misplaced(k rrset.Key, rdata []string) error {
 	return nil
 }
 
-// atApex refuses a CNAME where SOA and NS are.
-func (b *Builder) atApex(f fields, k rrset.Key) error {
+// checkApex refuses a CNAME where SOA and NS are.
+func (b *Builder) checkApex(f fieldNames, k rrset.Key) error {
 	if k.Type != dns.TypeCNAME || k.Name != b.name {
 		return nil
 	}
 	return fmt.Errorf("%s: a CNAME cannot stand at the apex of the zone, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", f.name, b.name)
 }
 
-func (d *Declaration) refuse(reason, message string) {
+func (d *Declaration) markRefused(reason, message string) {
 	d.Accepted, d.Reason, d.Message, d.Note = false, reason, message, ""
 }

@@ -31,18 +31,18 @@ func EndpointData(e *v1alpha1.Endpoint) (rrset.Key, []string, error) {
 	errs := []error{nameErr, typeErr}
 	if e.SetIdentifier != "" {
 		errs = append(errs, fmt.Errorf("setIdentifier: %q: weighted and other routed answers are not DNS data; a zone holds one RRset for a name and type, so leave this out",
-			short(e.SetIdentifier)))
+			shortenText(e.SetIdentifier)))
 	}
 	if _, err := endpointTTL(e, 0); err != nil {
 		errs = append(errs, err)
 	}
-	var values data
+	var values recordValues
 	if typeErr == nil {
 		values = endpointValues(rrtype, e.Targets)
 		errs = append(errs, values.err)
 	}
 	if nameErr == nil && values.err == nil {
-		errs = append(errs, endpointFields.misplaced(key, values.rdata))
+		errs = append(errs, endpointFields.checkPlacement(key, values.rdata))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return key, nil, err
@@ -74,7 +74,7 @@ func endpointType(recordType string) (uint16, error) {
 		known[i] = dns.TypeToString[rrtype]
 	}
 	last := len(known) - 1
-	return 0, fmt.Errorf("recordType: %q is not published here; write one of %s or %s", short(recordType), strings.Join(known[:last], ", "), known[last])
+	return 0, fmt.Errorf("recordType: %q is not published here; write one of %s or %s", shortenText(recordType), strings.Join(known[:last], ", "), known[last])
 }
 
 // endpointTTL is the TTL of an endpoint, or the one that applies when it sets none.
@@ -90,8 +90,8 @@ func endpointTTL(e *v1alpha1.Endpoint, otherwise uint32) (uint32, error) {
 }
 
 // endpointValues reads the targets of an endpoint; its err joins what is wrong with each.
-func endpointValues(rrtype uint16, targets []string) data {
-	d := data{rrtype: rrtype, rdata: make([]string, 0, len(targets))}
+func endpointValues(rrtype uint16, targets []string) recordValues {
+	d := recordValues{rrtype: rrtype, rdata: make([]string, 0, len(targets))}
 	var errs []error
 	for i, target := range targets {
 		value, err := endpointValue(rrtype, target)
@@ -105,7 +105,7 @@ func endpointValues(rrtype uint16, targets []string) data {
 		errs = append(errs, errors.New("targets: there is no target"))
 	}
 	d.err = errors.Join(errs...)
-	d = d.complete("targets", "")
+	d = d.checkLimits("targets", "")
 	if d.err == nil && rrtype == dns.TypeCNAME && len(d.rdata) > 1 {
 		d.err = fmt.Errorf("targets: a CNAME has one target, and there are %d (RFC 2181 section 10.1)", len(d.rdata))
 	}
@@ -121,7 +121,7 @@ func endpointValue(rrtype uint16, target string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if host, named := hostIn(rrtype, value); named {
+	if host, named := hostOfRdata(rrtype, value); named {
 		switch addr, err := netip.ParseAddr(strings.TrimSuffix(host, ".")); {
 		case err == nil:
 			return "", fmt.Errorf("%q holds an address where a host name belongs; publish the address with recordType %s", target, addressType(addr))
@@ -145,8 +145,8 @@ func endpointText(target string) (string, error) {
 	return rrset.Text(strs...)
 }
 
-// hostIn gives the host that canonical rdata ends in, for the types that name one.
-func hostIn(rrtype uint16, rdata string) (string, bool) {
+// hostOfRdata gives the host that canonical rdata ends in, for the types that name one.
+func hostOfRdata(rrtype uint16, rdata string) (string, bool) {
 	switch rrtype {
 	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR:
 		return rdata, true
@@ -156,8 +156,8 @@ func hostIn(rrtype uint16, rdata string) (string, bool) {
 	return "", false
 }
 
-// short keeps messages readable whatever they quote: nothing bounds the texts in an endpoint.
-func short(s string) string {
+// shortenText keeps messages readable whatever they quote: nothing bounds the texts in an endpoint.
+func shortenText(s string) string {
 	const most = 80
 	if len(s) > most {
 		return s[:most-3] + "..."

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// item is a well-formed declaration in the index.
-type item struct {
+// nodeItem is a well-formed declaration in the index.
+type nodeItem struct {
 	object  Object
 	created int64
 	index   int
@@ -20,23 +20,23 @@ type item struct {
 }
 
 // compareItems puts the older first.
-func compareItems(a, b *item) int {
+func compareItems(a, b *nodeItem) int {
 	if a.created != b.created {
 		return cmp.Compare(a.created, b.created)
 	}
 	return cmp.Or(compareObjects(a.object, b.object), cmp.Compare(a.index, b.index))
 }
 
-// node is a name in the zone: an owner name, a host that something names, or a name on the way to one.
-type node struct {
+// nameNode is a name in the zone: an owner name, a host that something names, or a name on the way to one.
+type nameNode struct {
 	name string
 	// parent is one label up, first one of the names one label down; next and prev have the same parent.
-	parent, first, next, prev *node
+	parent, first, next, prev *nameNode
 	// items are the well-formed declarations at the name; the first has its place in only.
-	items []item
-	only  [1]item
+	items []nodeItem
+	only  [1]nodeItem
 	// users are the owner names of declarations that name this host, with their number.
-	users map[*node]int
+	users map[*nameNode]int
 	// cuts counts the NS declarations at the name: below the apex it is where a delegation may be. glue counts the NS
 	// declarations, anywhere, that name this host.
 	cuts, glue int32
@@ -46,32 +46,32 @@ type node struct {
 	decided int
 }
 
-// names is the tree of all names in a zone that its content depends on.
-type names struct {
-	apex   *node
-	byName map[string]*node
+// nameTree is the tree of all names in a zone that its content depends on.
+type nameTree struct {
+	apex   *nameNode
+	byName map[string]*nameNode
 	// hosts are the name servers of the zone itself.
-	hosts map[*node]struct{}
+	hosts map[*nameNode]struct{}
 	// cuts is the number of names below the apex with NS declarations.
 	cuts int
 	// spare are nodes to use next.
-	spare []node
+	spare []nameNode
 }
 
-func newNames(zone string, size int) *names {
-	t := &names{apex: &node{name: zone}, byName: make(map[string]*node, size+1), hosts: map[*node]struct{}{}}
+func newNameTree(zone string, size int) *nameTree {
+	t := &nameTree{apex: &nameNode{name: zone}, byName: make(map[string]*nameNode, size+1), hosts: map[*nameNode]struct{}{}}
 	t.byName[zone] = t.apex
 	return t
 }
 
-// at gives the node of a name inside the zone.
-func (t *names) at(name string) *node {
+// nodeAt gives the node of a name inside the zone.
+func (t *nameTree) nodeAt(name string) *nameNode {
 	if n, ok := t.byName[name]; ok {
 		return n
 	}
 	parent := t.apex
 	if up := rrset.Parent(name); up != parent.name {
-		parent = t.at(up)
+		parent = t.nodeAt(up)
 	}
 	n := t.newNode()
 	n.name, n.parent, n.next = name, parent, parent.first
@@ -84,9 +84,9 @@ func (t *names) at(name string) *node {
 }
 
 // newNode cuts nodes from pieces that grow with the zone.
-func (t *names) newNode() *node {
+func (t *nameTree) newNode() *nameNode {
 	if len(t.spare) == 0 {
-		t.spare = make([]node, min(64, 1+len(t.byName)/16))
+		t.spare = make([]nameNode, min(64, 1+len(t.byName)/16))
 	}
 	n := &t.spare[0]
 	t.spare = t.spare[1:]
@@ -94,25 +94,25 @@ func (t *names) newNode() *node {
 	return n
 }
 
-// below yields a name and all names below it.
-func (n *node) below() iter.Seq[*node] {
-	return func(yield func(*node) bool) { n.walk(yield) }
+// subtree yields a name and all names below it.
+func (n *nameNode) subtree() iter.Seq[*nameNode] {
+	return func(yield func(*nameNode) bool) { n.walkSubtree(yield) }
 }
 
-func (n *node) walk(yield func(*node) bool) bool {
+func (n *nameNode) walkSubtree(yield func(*nameNode) bool) bool {
 	if !yield(n) {
 		return false
 	}
 	for c := n.first; c != nil; c = c.next {
-		if !c.walk(yield) {
+		if !c.walkSubtree(yield) {
 			return false
 		}
 	}
 	return true
 }
 
-// prune drops a name that nothing is known of any more, and those above it that were there for its sake.
-func (t *names) prune(n *node) {
+// pruneNode drops a name that nothing is known of any more, and those above it that were there for its sake.
+func (t *nameTree) pruneNode(n *nameNode) {
 	for n != t.apex && n.first == nil && len(n.items) == 0 && len(n.users) == 0 && t.byName[n.name] == n && n.serves == 0 {
 		delete(t.byName, n.name)
 		if n.next != nil {
@@ -127,27 +127,27 @@ func (t *names) prune(n *node) {
 	}
 }
 
-// add enters a well-formed declaration.
-func (t *names) add(it item, d *Declaration) *node {
-	n := t.at(d.Key.Name)
+// addItem enters a well-formed declaration.
+func (t *nameTree) addItem(it nodeItem, d *Declaration) *nameNode {
+	n := t.nodeAt(d.Key.Name)
 	if n.items = append(n.items, it); len(n.items) == 2 {
-		n.only[0] = item{} // It has moved.
+		n.only[0] = nodeItem{} // It has moved.
 	}
-	t.count(n, d, 1)
+	t.countReferences(n, d, 1)
 	return n
 }
 
-// remove takes out what add has entered.
-func (t *names) remove(o Object, index int, d *Declaration) *node {
-	n := t.at(d.Key.Name)
-	i := slices.IndexFunc(n.items, func(it item) bool { return it.index == index && it.object == o })
+// removeItem takes out what add has entered.
+func (t *nameTree) removeItem(o Object, index int, d *Declaration) *nameNode {
+	n := t.nodeAt(d.Key.Name)
+	i := slices.IndexFunc(n.items, func(it nodeItem) bool { return it.index == index && it.object == o })
 	n.items = slices.Delete(n.items, i, i+1)
-	t.count(n, d, -1)
+	t.countReferences(n, d, -1)
 	return n
 }
 
-// count keeps account of hosts and cuts.
-func (t *names) count(n *node, d *Declaration, by int) {
+// countReferences keeps account of hosts and cuts.
+func (t *nameTree) countReferences(n *nameNode, d *Declaration, by int) {
 	isNS := d.Key.Type == dns.TypeNS
 	if isNS && n != t.apex {
 		before := n.cuts
@@ -158,20 +158,20 @@ func (t *names) count(n *node, d *Declaration, by int) {
 	}
 	for host := range t.hostsOf(d) {
 		if host.users == nil {
-			host.users = map[*node]int{}
+			host.users = map[*nameNode]int{}
 		}
-		tally(host.users, n, by)
+		addCount(host.users, n, by)
 		if isNS {
 			host.glue += int32(by) //nolint:gosec // 1 or -1
 		}
 		if isNS && n == t.apex {
-			t.serve(host, by)
+			t.countNameServer(host, by)
 		}
 	}
 }
 
-// serve counts who makes a host a name server of the zone.
-func (t *names) serve(host *node, by int) {
+// countNameServer counts who makes a host a name server of the zone.
+func (t *nameTree) countNameServer(host *nameNode, by int) {
 	if host.serves += int32(by); host.serves > 0 { //nolint:gosec // 1 or -1
 		t.hosts[host] = struct{}{}
 	} else {
@@ -179,7 +179,7 @@ func (t *names) serve(host *node, by int) {
 	}
 }
 
-func tally(counts map[*node]int, n *node, by int) {
+func addCount(counts map[*nameNode]int, n *nameNode, by int) {
 	if counts[n] += by; counts[n] == 0 {
 		delete(counts, n)
 	}
@@ -191,13 +191,13 @@ func namesHosts(rrtype uint16) bool {
 }
 
 // hostsOf yields the hosts inside the zone that a declaration names.
-func (t *names) hostsOf(d *Declaration) iter.Seq[*node] {
-	return func(yield func(*node) bool) {
+func (t *nameTree) hostsOf(d *Declaration) iter.Seq[*nameNode] {
+	return func(yield func(*nameNode) bool) {
 		if !namesHosts(d.Key.Type) {
 			return
 		}
 		for _, rdata := range d.Rdata {
-			if host, _ := hostIn(d.Key.Type, rdata); rrset.IsSubdomain(host, t.apex.name) && !yield(t.at(host)) {
+			if host, _ := hostOfRdata(d.Key.Type, rdata); rrset.IsSubdomain(host, t.apex.name) && !yield(t.nodeAt(host)) {
 				return
 			}
 		}
@@ -205,8 +205,8 @@ func (t *names) hostsOf(d *Declaration) iter.Seq[*node] {
 }
 
 // cutsAbove yields the names at and above one where a delegation may be, the nearest first.
-func (t *names) cutsAbove(n *node) iter.Seq[*node] {
-	return func(yield func(*node) bool) {
+func (t *nameTree) cutsAbove(n *nameNode) iter.Seq[*nameNode] {
+	return func(yield func(*nameNode) bool) {
 		if t.cuts == 0 {
 			return
 		}
@@ -218,9 +218,9 @@ func (t *names) cutsAbove(n *node) iter.Seq[*node] {
 	}
 }
 
-// topCut is the highest of cutsAbove, nil when there is none.
-func (t *names) topCut(n *node) *node {
-	var top *node
+// highestCut is the highest of cutsAbove, nil when there is none.
+func (t *nameTree) highestCut(n *nameNode) *nameNode {
+	var top *nameNode
 	for cut := range t.cutsAbove(n) {
 		top = cut
 	}
@@ -228,29 +228,29 @@ func (t *names) topCut(n *node) *node {
 }
 
 // isRelated tells whether the declarations of other names may exclude those of a name.
-func (t *names) isRelated(n *node) bool {
-	return n.serves > 0 || n == t.apex || t.topCut(n) != nil
+func (t *nameTree) isRelated(n *nameNode) bool {
+	return n.serves > 0 || n == t.apex || t.highestCut(n) != nil
 }
 
-// related gives all names whose declarations may exclude those of one, itself included: what is at and below the highest
+// relatedNodes gives all names whose declarations may exclude those of one, itself included: what is at and below the highest
 // cut above it, and the apex with the zone's own name servers if it is one of those.
-func (t *names) related(start *node) []*node {
+func (t *nameTree) relatedNodes(start *nameNode) []*nameNode {
 	if !t.isRelated(start) {
-		return []*node{start}
+		return []*nameNode{start}
 	}
-	seen, tops := map[*node]struct{}{}, map[*node]struct{}{}
-	var all []*node
-	var visit func(n *node)
-	visit = func(n *node) {
+	seen, tops := map[*nameNode]struct{}{}, map[*nameNode]struct{}{}
+	var all []*nameNode
+	var visit func(n *nameNode)
+	visit = func(n *nameNode) {
 		if _, again := seen[n]; again {
 			return
 		}
 		seen[n] = struct{}{}
 		all = append(all, n)
-		if top := t.topCut(n); top != nil {
+		if top := t.highestCut(n); top != nil {
 			if _, again := tops[top]; !again {
 				tops[top] = struct{}{}
-				for m := range top.below() {
+				for m := range top.subtree() {
 					visit(m)
 				}
 			}

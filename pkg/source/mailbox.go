@@ -8,10 +8,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// Mailbox gives the SOA's RNAME for a mail address (RFC 1035 section 8): admin@example.com and admin@example.com. become
+// mailboxName gives the SOA's RNAME for a mail address (RFC 1035 section 8): admin@example.com and admin@example.com. become
 // admin.example.com., first.last@example.com becomes first\.last.example.com. What holds no "@" is an RNAME already.
 // It is never relative to the zone.
-func Mailbox(address string) (string, error) {
+func mailboxName(address string) (string, error) {
 	local, domain, isAddress := strings.Cut(address, "@")
 	switch {
 	case address == "":

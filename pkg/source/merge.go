@@ -9,15 +9,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// add unites values with an RRset of the zone.
-func (d *decision) add(at *node, key rrset.Key, ttl uint32, rdata []string, by Ref) {
-	set := findSet(d.sets[at], key.Type)
+// addRRset unites values with an RRset of the zone.
+func (d *groupDecision) addRRset(at *nameNode, key rrset.Key, ttl uint32, rdata []string, by Ref) {
+	set := findRRset(d.sets[at], key.Type)
 	if set == nil {
-		d.sets[at] = append(d.sets[at], d.newSet(key, ttl, rdata, by))
+		d.sets[at] = append(d.sets[at], d.newRRset(key, ttl, rdata, by))
 		return
 	}
 	if ttl != set.TTL {
-		d.lower(set, ttl, by)
+		d.lowerTTL(set, ttl, by)
 	}
 	for _, value := range rdata {
 		i, found := slices.BinarySearch(set.Rdata, value)
@@ -31,13 +31,13 @@ func (d *decision) add(at *node, key rrset.Key, ttl uint32, rdata []string, by R
 	}
 }
 
-// newSet is an RRset that one object declares. Its slices are clipped: growing one makes a copy.
-func (r *revision) newSet(key rrset.Key, ttl uint32, rdata []string, by Ref) RRset {
-	return RRset{RRset: rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, Owners: r.solely(by, len(rdata))}
+// newRRset is an RRset that one object declares. Its slices are clipped: growing one makes a copy.
+func (r *zoneRevision) newRRset(key rrset.Key, ttl uint32, rdata []string, by Ref) RRset {
+	return RRset{RRset: rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, Owners: r.soleOwners(by, len(rdata))}
 }
 
-// solely gives owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.
-func (r *revision) solely(by Ref, n int) [][]Ref {
+// soleOwners gives owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.
+func (r *zoneRevision) soleOwners(by Ref, n int) [][]Ref {
 	h := r.fresh
 	if h == nil || len(h.refs) == cap(h.refs) || cap(h.owners)-len(h.owners) < n {
 		return slices.Repeat([][]Ref{{by}}, n)
@@ -51,8 +51,8 @@ func (r *revision) solely(by Ref, n int) [][]Ref {
 	return slices.Clip(h.owners[start:])
 }
 
-// lower gives an RRset that objects declare with different TTLs the lowest one.
-func (d *decision) lower(set *RRset, ttl uint32, by Ref) {
+// lowerTTL gives an RRset that objects declare with different TTLs the lowest one.
+func (d *groupDecision) lowerTTL(set *RRset, ttl uint32, by Ref) {
 	if ttl < set.TTL {
 		set.TTL = ttl
 		d.lowest[set.Key] = by
@@ -62,35 +62,35 @@ func (d *decision) lower(set *RRset, ttl uint32, by Ref) {
 }
 
 // declareApex adds what the zone object itself declares: its NS RRset, and addresses of the name servers inside it.
-func (d *decision) declareApex() {
-	apex := d.names.apex
+func (d *groupDecision) declareApex() {
+	apex := d.tree.apex
 	for _, server := range d.servers {
-		d.add(apex, rrset.Key{Name: apex.name, Type: dns.TypeNS}, d.ttl, []string{server}, d.ref)
+		d.addRRset(apex, rrset.Key{Name: apex.name, Type: dns.TypeNS}, d.ttl, []string{server}, d.ref)
 		if rrset.IsSubdomain(server, apex.name) {
-			d.hosts[d.names.at(server)] = d.ref
+			d.hosts[d.tree.nodeAt(server)] = d.ref
 			d.addAddresses(server, d.addresses[server])
 		}
 	}
 }
 
-func (d *decision) addAddresses(server string, addresses []netip.Addr) {
+func (d *groupDecision) addAddresses(server string, addresses []netip.Addr) {
 	for _, a := range addresses {
 		key := rrset.Key{Name: server, Type: dns.TypeAAAA}
 		if a.Is4() {
 			key.Type = dns.TypeA
 		}
-		d.add(d.names.at(server), key, d.ttl, []string{a.String()}, d.ref)
+		d.addRRset(d.tree.nodeAt(server), key, d.ttl, []string{a.String()}, d.ref)
 	}
 }
 
 // addServerAddresses gives name servers of the zone that are inside it and have no address those of its servers.
-func (d *decision) addServerAddresses() {
-	for _, server := range findSet(d.sets[d.names.apex], dns.TypeNS).Rdata {
+func (d *groupDecision) addServerAddresses() {
+	for _, server := range findRRset(d.sets[d.tree.apex], dns.TypeNS).Rdata {
 		if !rrset.IsSubdomain(server, d.name) {
 			continue
 		}
-		sets := d.sets[d.names.at(server)]
-		if findSet(sets, dns.TypeA) == nil && findSet(sets, dns.TypeAAAA) == nil {
+		sets := d.sets[d.tree.nodeAt(server)]
+		if findRRset(sets, dns.TypeA) == nil && findRRset(sets, dns.TypeAAAA) == nil {
 			d.addAddresses(server, d.opts.ServerAddresses)
 		}
 	}

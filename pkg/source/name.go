@@ -18,7 +18,7 @@ func OwnerName(recordName, zone string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("zone name: %w", err)
 	}
-	owner, err := resolve(recordName, origin)
+	owner, err := resolveName(recordName, origin)
 	if err != nil {
 		return "", err
 	}
@@ -39,9 +39,9 @@ func checkWildcard(written, owner string) error {
 	return nil
 }
 
-// resolve reads a name as a zone file does: "@" is the origin, a final dot makes a name complete, all else is relative
+// resolveName reads a name as a zone file does: "@" is the origin, a final dot makes a name complete, all else is relative
 // to the origin.
-func resolve(name, origin string) (string, error) {
+func resolveName(name, origin string) (string, error) {
 	switch {
 	case name == "":
 		return "", errors.New(`the name is empty; "@" is the zone itself`)
@@ -78,13 +78,13 @@ func isAbsolute(name string) bool {
 	return (len(name)-len(strings.TrimRight(name, `\`)))%2 == 0
 }
 
-// host gives the canonical form of a host name in a field of an object. The note is a remark for the user when the
+// resolveHost gives the canonical form of a host name in a field of an object. The note is a remark for the user when the
 // name may not be what was meant.
-func host(field, name, origin string) (full, note string, err error) {
+func resolveHost(field, name, origin string) (full, note string, err error) {
 	if addr, err := netip.ParseAddr(strings.TrimSuffix(name, ".")); err == nil {
 		return "", "", fmt.Errorf("%s: %q is an address; name a host here and publish its address with an %s", field, name, addressKind(addr))
 	}
-	full, err = resolve(name, origin)
+	full, err = resolveName(name, origin)
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w", field, err)
 	}

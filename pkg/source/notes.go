@@ -9,21 +9,21 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// remark adds to a declaration's note.
-func (d *Declaration) remark(text string) {
+// addNote adds to a declaration's note.
+func (d *Declaration) addNote(text string) {
 	if text != "" && d.Note != "" {
 		d.Note += "; "
 	}
 	d.Note += text
 }
 
-// ttlNote tells an object whose TTL is not served why.
-func (d *decision) ttlNote(c *candidate) string {
+// ttlWarning tells an object whose TTL is not served why.
+func (d *groupDecision) ttlWarning(c *declarationCandidate) string {
 	by, mixed := d.lowest[c.Key]
 	if !mixed {
 		return ""
 	}
-	served := findSet(d.sets[c.at], c.Key.Type).TTL
+	served := findRRset(d.sets[c.at], c.Key.Type).TTL
 	if c.TTL == served {
 		return ""
 	}
@@ -31,28 +31,28 @@ func (d *decision) ttlNote(c *candidate) string {
 		served, c.TTL, by.readBy(c.Ref.Namespace))
 }
 
-// noteHosts tells the verdicts that name hosts, now that all hosts are known.
-func (r *revision) noteHosts() {
+// warnOfHosts tells the verdicts that name hosts, now that all hosts are known.
+func (r *zoneRevision) warnOfHosts() {
 	for _, v := range r.naming {
 		var said []string
 		for _, rdata := range v.Rdata {
-			host, _ := hostIn(v.Key.Type, rdata)
-			if text := r.hostNote(v.Key, host); !slices.Contains(said, text) {
+			host, _ := hostOfRdata(v.Key.Type, rdata)
+			if text := r.hostWarning(v.Key, host); !slices.Contains(said, text) {
 				said = append(said, text)
-				v.remark(text)
+				v.addNote(text)
 			}
 		}
-		r.tell(v)
+		r.storeDeclaration(v)
 	}
 }
 
-// hostNote tells when a record names a host inside the zone that cannot be reached: it has no address, or is an alias
+// hostWarning tells when a record names a host inside the zone that cannot be reached: it has no address, or is an alias
 // where DNS wants the host itself (RFC 2181 section 10.3).
-func (r *revision) hostNote(k rrset.Key, host string) string {
+func (r *zoneRevision) hostWarning(k rrset.Key, host string) string {
 	switch {
 	case host == "." || !rrset.IsSubdomain(host, r.name) || r.hasAddress(host):
 		return ""
-	case r.has(host, dns.TypeCNAME):
+	case r.hasRRset(host, dns.TypeCNAME):
 		return fmt.Sprintf("%s is an alias, and %s records must name the host itself (RFC 2181 section 10.3)", host, dns.Type(k.Type))
 	case k.Type == dns.TypeNS && k.Name != r.name && rrset.IsSubdomain(host, k.Name):
 		return fmt.Sprintf("%s is inside what it serves and has no address here, so nobody can find it; publish one with an ARecord or AAAARecord", host)
@@ -62,18 +62,18 @@ func (r *revision) hostNote(k rrset.Key, host string) string {
 	return fmt.Sprintf("%s has no address in this zone; publish one with an ARecord or AAAARecord", host)
 }
 
-func (r *revision) has(name string, rrtype uint16) bool {
+func (r *zoneRevision) hasRRset(name string, rrtype uint16) bool {
 	_, ok := r.sets.Get(rrset.Key{Name: name, Type: rrtype})
 	return ok
 }
 
-func (r *revision) hasAddress(name string) bool {
-	return r.has(name, dns.TypeA) || r.has(name, dns.TypeAAAA)
+func (r *zoneRevision) hasAddress(name string) bool {
+	return r.hasRRset(name, dns.TypeA) || r.hasRRset(name, dns.TypeAAAA)
 }
 
-func (r *revision) isDelegated(name string) bool {
-	for cut := range r.names.cutsAbove(r.names.at(name)) {
-		if r.has(cut.name, dns.TypeNS) {
+func (r *zoneRevision) isDelegated(name string) bool {
+	for cut := range r.tree.cutsAbove(r.tree.nodeAt(name)) {
+		if r.hasRRset(cut.name, dns.TypeNS) {
 			return true
 		}
 	}
@@ -81,10 +81,10 @@ func (r *revision) isDelegated(name string) bool {
 }
 
 // hasWildcard tells whether any wildcard above a name may give it an address.
-func (r *revision) hasWildcard(name string) bool {
+func (r *zoneRevision) hasWildcard(name string) bool {
 	for name != r.name {
 		name = rrset.Parent(name)
-		if wild := "*." + name; r.hasAddress(wild) || r.has(wild, dns.TypeCNAME) {
+		if wild := "*." + name; r.hasAddress(wild) || r.hasRRset(wild, dns.TypeCNAME) {
 			return true
 		}
 	}

@@ -77,8 +77,8 @@ var (
 	endpointAPIVersion = v1alpha1.GroupVersion.String()
 )
 
-// created is when an object was made, in nanoseconds. One without a timestamp is about to be created: the youngest.
-func created(o Object) int64 {
+// creationTime is when an object was made, in nanoseconds. One without a timestamp is about to be created: the youngest.
+func creationTime(o Object) int64 {
 	if t := o.GetCreationTimestamp(); !t.IsZero() {
 		return t.UnixNano()
 	}

@@ -17,74 +17,74 @@ import (
 // bindy.firestoned.io/former-names. They are sorted, and no RRset comes twice. Which zone an endpoint belongs to is not asked: the name of an
 // endpoint that belongs to a zone below this one is among them.
 func PublishedKeys(o Object, zone string) []rrset.Key {
-	p := published{zone: zone}
+	p := publishedKeys{zone: zone}
 	switch o := o.(type) {
 	case v1beta1.Record:
-		p.record(o)
+		p.addRecord(o)
 	case *v1alpha1.DNSEndpoint:
-		p.endpoints(o)
+		p.addEndpoints(o)
 	}
 	slices.SortFunc(p.keys, rrset.Key.Compare)
 	return slices.Compact(p.keys)
 }
 
-// published collects keys inside a zone.
-type published struct {
+// publishedKeys collects keys inside a zone.
+type publishedKeys struct {
 	zone string
 	keys []rrset.Key
 }
 
-func (p *published) add(name string, rrtype uint16) {
+func (p *publishedKeys) addKey(name string, rrtype uint16) {
 	if rrtype != 0 && rrset.IsSubdomain(name, p.zone) {
 		p.keys = append(p.keys, rrset.Key{Name: name, Type: rrtype})
 	}
 }
 
-// complete adds a name that is written in full, with or without the final dot.
-func (p *published) complete(name string, rrtype uint16) {
+// addAbsoluteName adds a name that is written in full, with or without the final dot.
+func (p *publishedKeys) addAbsoluteName(name string, rrtype uint16) {
 	if name, err := rrset.CanonicalName(name); err == nil {
-		p.add(name, rrtype)
+		p.addKey(name, rrtype)
 	}
 }
 
-// relative adds a name that is written as records write it.
-func (p *published) relative(name string, rrtype uint16) {
+// addRelativeName adds a name that is written as records write it.
+func (p *publishedKeys) addRelativeName(name string, rrtype uint16) {
 	if name, err := OwnerName(name, p.zone); err == nil {
-		p.add(name, rrtype)
+		p.addKey(name, rrtype)
 	}
 }
 
-func (p *published) record(r v1beta1.Record) {
+func (p *publishedKeys) addRecord(r v1beta1.Record) {
 	rrtype := v1beta1.KindOf(r).RRType
 	if st := r.GetRecordStatus(); st.PublishedName != "" && (st.Zone == "" || p.isZone(st.Zone)) {
-		p.complete(st.PublishedName, rrtype)
+		p.addAbsoluteName(st.PublishedName, rrtype)
 	}
-	p.relative(r.RecordName(), rrtype)
+	p.addRelativeName(r.RecordName(), rrtype)
 	for name, rrtype := range FormerNames(r) {
-		p.relative(name, rrtype)
+		p.addRelativeName(name, rrtype)
 	}
 }
 
-func (p *published) endpoints(e *v1alpha1.DNSEndpoint) {
+func (p *publishedKeys) addEndpoints(e *v1alpha1.DNSEndpoint) {
 	for _, zone := range e.Status.Zones {
 		if !p.isZone(zone.ZoneName) {
 			continue
 		}
 		for _, s := range zone.RRsets {
-			p.complete(nameAndType(s))
+			p.addAbsoluteName(nameAndType(s))
 		}
 	}
 	for _, endpoint := range e.Spec.Endpoints {
 		if endpoint != nil {
-			p.complete(endpoint.DNSName, publishedType(endpoint.RecordType))
+			p.addAbsoluteName(endpoint.DNSName, publishedType(endpoint.RecordType))
 		}
 	}
 	for name, rrtype := range FormerNames(e) {
-		p.complete(name, rrtype)
+		p.addAbsoluteName(name, rrtype)
 	}
 }
 
-func (p *published) isZone(name string) bool {
+func (p *publishedKeys) isZone(name string) bool {
 	name, err := rrset.CanonicalName(name)
 	return err == nil && name == p.zone
 }

@@ -10,42 +10,42 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// revision is the next version of a zone in the making: first the index is brought up to date, which tells what names are
+// zoneRevision is the next version of a zone in the making: first the index is brought up to date, which tells what names are
 // touched; then those are decided, with all names that are related; then those whose notes depend on what has changed.
-type revision struct {
+type zoneRevision struct {
 	*Builder
 	from *Zone
 	// fresh collects everything when there is nothing in from; else it is nil.
-	fresh        *bulk
+	fresh        *freshContent
 	sets         *snapshot.Edit[rrset.Key, RRset]
 	declarations *snapshot.Edit[ID, Declaration]
 	refused      int
 	changed      bool
 
 	// touched are the names to decide, loose those that may have become useless.
-	touched, loose []*node
+	touched, loose []*nameNode
 	// naming are decided declarations that name hosts: their notes come last.
-	naming []verdict
+	naming []decidedDeclaration
 }
 
-// bulk is what a zone that is made afresh is collected in: many small things that are cut from a few long slices.
-type bulk struct {
+// freshContent is what a zone that is made afresh is collected in: many small things that are cut from a few long slices.
+type freshContent struct {
 	sets         []snapshot.Entry[rrset.Key, RRset]
 	declarations []snapshot.Entry[ID, Declaration]
 	refs         []Ref
 	owners       [][]Ref
 }
 
-// newBulk makes room for at most so many declarations.
-func newBulk(size int) *bulk {
-	return &bulk{
+// newFreshContent makes room for at most so many declarations.
+func newFreshContent(size int) *freshContent {
+	return &freshContent{
 		sets: make([]snapshot.Entry[rrset.Key, RRset], 0, size), declarations: make([]snapshot.Entry[ID, Declaration], 0, size),
 		refs: make([]Ref, 0, size), owners: make([][]Ref, 0, size),
 	}
 }
 
-// keep gives a declaration the place that it has until, and when afresh also after, it is decided.
-func (r *revision) keep(id ID, d Declaration) *Declaration {
+// placeDeclaration gives a declaration the place that it has until, and when afresh also after, it is decided.
+func (r *zoneRevision) placeDeclaration(id ID, d Declaration) *Declaration {
 	if r.fresh == nil {
 		return &d
 	}
@@ -54,90 +54,90 @@ func (r *revision) keep(id ID, d Declaration) *Declaration {
 	return &all[len(all)-1].Value
 }
 
-// verdict is a declaration with what was decided on it.
-type verdict struct {
+// decidedDeclaration is a declaration with what was decided on it.
+type decidedDeclaration struct {
 	id ID
 	by Object
 	*Declaration
 }
 
-func (b *Builder) revise(z *Zone) *revision {
+func (b *Builder) newRevision(z *Zone) *zoneRevision {
 	b.revisions++
-	return &revision{Builder: b, from: z, sets: z.RRsets.Edit(), declarations: z.Declarations.Edit(), refused: z.Refused}
+	return &zoneRevision{Builder: b, from: z, sets: z.RRsets.Edit(), declarations: z.Declarations.Edit(), refused: z.Refused}
 }
 
-func (r *revision) touch(n *node) { r.touched = append(r.touched, n) }
+func (r *zoneRevision) touchNode(n *nameNode) { r.touched = append(r.touched, n) }
 
-// replace brings the index from the present form of an object to its next; nil when it declares nothing any more.
-func (r *revision) replace(key ObjectKey, next Object) {
+// replaceObject brings the index from the present form of an object to its next; nil when it declares nothing any more.
+func (r *zoneRevision) replaceObject(key ObjectKey, next Object) {
 	present := r.objects[key]
 	ids := idsOf(r.declarations.Near(ID{ObjectKey: key}), key)
 	for _, id := range ids {
 		if d, _ := r.declarations.Get(id); d.Reason != status.Invalid {
-			n := r.names.remove(present, id.Index, &d)
-			r.disturb(n, &d, n.cuts == 0)
+			n := r.tree.removeItem(present, id.Index, &d)
+			r.touchRelated(n, &d, n.cuts == 0)
 		}
 	}
 	var declared []int
 	if next != nil {
-		for index := range r.declared(next) {
+		for index := range r.declaredIndexes(next) {
 			declared = append(declared, index)
-			r.declare(key, next, index)
+			r.addDeclaration(key, next, index)
 		}
 	}
 	for _, id := range ids {
 		if _, again := slices.BinarySearch(declared, id.Index); !again {
-			r.drop(id)
+			r.dropDeclaration(id)
 		}
 	}
 }
 
-// declare enters one declaration of an object. What is wrong by itself needs no decision.
-func (r *revision) declare(key ObjectKey, o Object, index int) {
+// addDeclaration enters one declaration of an object. What is wrong by itself needs no decision.
+func (r *zoneRevision) addDeclaration(key ObjectKey, o Object, index int) {
 	id := ID{key, index}
-	d := r.keep(id, r.Builder.declare(o, index))
+	d := r.placeDeclaration(id, r.Builder.readDeclaration(o, index))
 	if !d.Accepted {
-		r.tell(verdict{id, o, d})
+		r.storeDeclaration(decidedDeclaration{id, o, d})
 		return
 	}
-	n := r.names.add(item{object: o, created: created(o), index: index, raw: d}, d)
+	n := r.tree.addItem(nodeItem{object: o, created: creationTime(o), index: index, raw: d}, d)
 	if r.fresh == nil {
-		r.disturb(n, d, n.cuts == 1)
+		r.touchRelated(n, d, n.cuts == 1)
 	} else if len(n.items) == 1 {
-		r.touch(n)
+		r.touchNode(n)
 	}
 }
 
-// disturb touches the names that a declaration which comes or goes may matter to. turning is true when its name begins or
+// touchRelated touches the names that a declaration which comes or goes may matter to. turning is true when its name begins or
 // ceases to be one where a delegation may be.
-func (r *revision) disturb(n *node, d *Declaration, turning bool) {
-	r.touch(n)
-	for host := range r.names.hostsOf(d) {
+func (r *zoneRevision) touchRelated(n *nameNode, d *Declaration, turning bool) {
+	r.touchNode(n)
+	for host := range r.tree.hostsOf(d) {
 		if r.loose = append(r.loose, host); d.Key.Type == dns.TypeNS {
-			r.touch(host)
+			r.touchNode(host)
 		}
 	}
-	if d.Key.Type == dns.TypeNS && n != r.names.apex && turning {
-		r.touched = slices.AppendSeq(r.touched, n.below())
+	if d.Key.Type == dns.TypeNS && n != r.tree.apex && turning {
+		r.touched = slices.AppendSeq(r.touched, n.subtree())
 	}
 }
 
-// finish decides and gives the zone.
-func (r *revision) finish() *Zone {
-	r.decide()
+// finishZone decides and gives the zone.
+func (r *zoneRevision) finishZone() *Zone {
+	r.decideTouched()
 	if r.fresh != nil {
 		r.sets = snapshot.Collect(hashKey, r.fresh.sets).Edit()
 	}
-	r.decide() // Names whose notes the first round has touched.
-	r.noteHosts()
+	r.decideTouched() // Names whose notes the first round has touched.
+	r.warnOfHosts()
 	switch {
 	case r.fresh != nil:
 		r.declarations = snapshot.Collect(hashID, r.fresh.declarations).Edit()
 	case !r.changed:
-		r.prune()
+		r.pruneNodes()
 		return r.from
 	default:
-		r.prune()
+		r.pruneNodes()
 	}
 	return &Zone{
 		Name: r.from.Name, Ref: r.from.Ref, SOA: r.from.SOA,
@@ -145,16 +145,16 @@ func (r *revision) finish() *Zone {
 	}
 }
 
-func (r *revision) prune() {
+func (r *zoneRevision) pruneNodes() {
 	for _, n := range slices.Concat(r.touched, r.loose) {
-		r.names.prune(n)
+		r.tree.pruneNode(n)
 	}
 }
 
-// tell makes a verdict part of the zone.
-func (r *revision) tell(v verdict) {
+// storeDeclaration makes a verdict part of the zone.
+func (r *zoneRevision) storeDeclaration(v decidedDeclaration) {
 	if v.Note != "" {
-		v.Note = label(v.by, v.id.Index) + v.Note
+		v.Note = declarationLabel(v.by, v.id.Index) + v.Note
 	}
 	if !v.Accepted {
 		r.refused++
@@ -172,7 +172,7 @@ func (r *revision) tell(v verdict) {
 	}
 }
 
-func (r *revision) drop(id ID) {
+func (r *zoneRevision) dropDeclaration(id ID) {
 	if last, known := r.declarations.Get(id); known && !last.Accepted {
 		r.refused--
 	}
@@ -180,8 +180,8 @@ func (r *revision) drop(id ID) {
 	r.declarations.Delete(id)
 }
 
-// store makes the RRsets of a name, those given and no others, part of the zone.
-func (r *revision) store(n *node, sets []RRset) {
+// storeRRsets makes the RRsets of a name, those given and no others, part of the zone.
+func (r *zoneRevision) storeRRsets(n *nameNode, sets []RRset) {
 	if r.fresh != nil {
 		for i := range sets {
 			r.fresh.sets = append(r.fresh.sets, snapshot.Entry[rrset.Key, RRset]{Key: sets[i].Key, Value: sets[i]})
@@ -190,13 +190,13 @@ func (r *revision) store(n *node, sets []RRset) {
 	}
 	var gone []rrset.Key
 	for key := range r.sets.Near(rrset.Key{Name: n.name}) {
-		if key.Name == n.name && findSet(sets, key.Type) == nil {
+		if key.Name == n.name && findRRset(sets, key.Type) == nil {
 			gone = append(gone, key)
 		}
 	}
 	for _, key := range gone {
 		r.sets.Delete(key)
-		r.appeared(n, key.Type)
+		r.touchDependents(n, key.Type)
 	}
 	for i := range sets {
 		last, known := r.sets.Get(sets[i].Key)
@@ -206,22 +206,22 @@ func (r *revision) store(n *node, sets []RRset) {
 		r.changed = true
 		r.sets.Put(sets[i].Key, sets[i])
 		if !known {
-			r.appeared(n, sets[i].Key.Type)
+			r.touchDependents(n, sets[i].Key.Type)
 		}
 	}
 }
 
-// appeared touches all that has a note which depends on there being an RRset, which has come or gone.
-func (r *revision) appeared(n *node, rrtype uint16) {
+// touchDependents touches all that has a note which depends on there being an RRset, which has come or gone.
+func (r *zoneRevision) touchDependents(n *nameNode, rrtype uint16) {
 	r.changed = true
 	switch {
-	case rrtype == dns.TypeNS && n != r.names.apex:
-		for host := range n.below() {
+	case rrtype == dns.TypeNS && n != r.tree.apex:
+		for host := range n.subtree() {
 			r.touchUsers(host)
 		}
 	case rrtype != dns.TypeA && rrtype != dns.TypeAAAA && rrtype != dns.TypeCNAME:
-	case n.name[0] == '*' && n != r.names.apex:
-		for host := range n.parent.below() {
+	case n.name[0] == '*' && n != r.tree.apex:
+		for host := range n.parent.subtree() {
 			r.touchUsers(host)
 		}
 	default:
@@ -229,13 +229,13 @@ func (r *revision) appeared(n *node, rrtype uint16) {
 	}
 }
 
-func (r *revision) touchUsers(host *node) {
+func (r *zoneRevision) touchUsers(host *nameNode) {
 	for user := range host.users {
-		r.touch(user)
+		r.touchNode(user)
 	}
 }
 
-func findSet(sets []RRset, rrtype uint16) *RRset {
+func findRRset(sets []RRset, rrtype uint16) *RRset {
 	for i := range sets {
 		if sets[i].Type == rrtype {
 			return &sets[i]

@@ -11,13 +11,13 @@ import (
 )
 
 // readServers reads the zone's name servers: primaryNs, nameServers and what nameServerIps names.
-func (a *apex) readServers(spec *v1beta1.DNSZoneSpec) error {
+func (a *zoneApex) readServers(spec *v1beta1.DNSZoneSpec) error {
 	var errs []error
 	if a.soa.MName != "" {
 		a.servers = []string{a.soa.MName}
 	}
 	add := func(field, name string, addresses ...string) {
-		server, _, err := host(field, name, a.name)
+		server, _, err := resolveHost(field, name, a.name)
 		if err == nil && server == "." {
 			err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
 		}

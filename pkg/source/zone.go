@@ -152,7 +152,7 @@ func (z *Zone) ChangedNames(old *Zone) iter.Seq[string] {
 		old = &Zone{}
 	}
 	same := func(a, b RRset) bool { return a.RRset.Equal(b.RRset) }
-	return distinct(snapshot.Diff(z.RRsets, old.RRsets, same), func(k rrset.Key) string { return k.Name })
+	return distinctValues(snapshot.Diff(z.RRsets, old.RRsets, same), func(k rrset.Key) string { return k.Name })
 }
 
 // ChangedObjects yields, once each, the objects whose declarations are not the same in an older version of the zone: all
@@ -161,11 +161,11 @@ func (z *Zone) ChangedObjects(old *Zone) iter.Seq[ObjectKey] {
 	if old == nil {
 		old = &Zone{}
 	}
-	return distinct(snapshot.Diff(z.Declarations, old.Declarations, Declaration.Equal), func(id ID) ObjectKey { return id.ObjectKey })
+	return distinctValues(snapshot.Diff(z.Declarations, old.Declarations, Declaration.Equal), func(id ID) ObjectKey { return id.ObjectKey })
 }
 
-// distinct yields what is made of the elements of a sequence, without repetitions.
-func distinct[K any, T comparable](all iter.Seq[K], of func(K) T) iter.Seq[T] {
+// distinctValues yields what is made of the elements of a sequence, without repetitions.
+func distinctValues[K any, T comparable](all iter.Seq[K], of func(K) T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		seen := map[T]struct{}{}
 		for k := range all {

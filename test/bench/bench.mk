@@ -32,7 +32,7 @@ bench-get bench-list bench-watch bench-memory: bench-install ## One of the four 
 	$(BENCH)/read -only $(@:bench-%=%) $(ARGS)
 
 bench-admission: ## Reviews with 10,000 zones and 100,000 records in the caches, beside the bare round trip and CEL; no cluster
-	go test -run '^$$' -bench '^BenchmarkAdmission$$' -benchtime 1x $(ARGS) ./webhook
+	go test -run '^$$' -bench '^BenchmarkAdmission$$' -benchtime 1x $(ARGS) ./webhook/review
 
 bench-cold: ## `make demo` with empty caches, beside the bare build of Kubernetes and etcd; ends the dev cluster
 	test/bench/cold

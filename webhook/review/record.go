@@ -84,7 +84,7 @@ func conflictsWith(zone *v1beta1.DNSZone, neighbours []source.Object, record, ol
 	return newConflicts(before, after, record)
 }
 
-// newConflicts reports the record when it is not accepted, and every neighbour that was accepted before and is not any more.
+// newConflictState reports the record when it is not accepted, and every neighbour that was accepted before and is not any more.
 func newConflicts(before, after *source.Zone, record v1beta1.Record) field.ErrorList {
 	var problems field.ErrorList
 	for id, d := range sortedDeclarations(after) {
