@@ -25,26 +25,26 @@ const usage = `usage: cluster COMMAND
 type command func(context.Context, *cluster.Cluster) error
 
 var commands = map[string]command{
-	"up":           up,
+	"up":           startCluster,
 	"down":         func(ctx context.Context, c *cluster.Cluster) error { return c.Down(ctx) },
 	"status":       func(ctx context.Context, c *cluster.Cluster) error { return c.Status(ctx, os.Stdout) },
-	"kubeconfig":   printing(func(c *cluster.Cluster) string { return c.Layout.Kubeconfig() }),
+	"kubeconfig":   printValue(func(c *cluster.Cluster) string { return c.Layout.Kubeconfig() }),
 	"build":        func(ctx context.Context, c *cluster.Cluster) error { return c.Cache.Ensure(ctx, c.Out, func() {}) },
-	"bin-dir":      printing(func(c *cluster.Cluster) string { return c.Cache.Bin }),
+	"bin-dir":      printValue(func(c *cluster.Cluster) string { return c.Cache.Bin }),
 	"images build": buildImages,
 	"images load":  func(ctx context.Context, c *cluster.Cluster) error { return c.LoadImages(ctx) },
 
 	"images load -if-running": loadIfRunning,
 }
 
-func find(args []string) (command, error) {
+func findCommand(args []string) (command, error) {
 	if cmd, ok := commands[strings.Join(args, " ")]; ok {
 		return cmd, nil
 	}
 	return nil, errors.New(usage)
 }
 
-func up(ctx context.Context, c *cluster.Cluster) error {
+func startCluster(ctx context.Context, c *cluster.Cluster) error {
 	if err := c.Up(ctx); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func loadIfRunning(ctx context.Context, c *cluster.Cluster) error {
 	return c.LoadImages(ctx)
 }
 
-func printing(value func(*cluster.Cluster) string) command {
+func printValue(value func(*cluster.Cluster) string) command {
 	return func(_ context.Context, c *cluster.Cluster) error {
 		_, err := fmt.Println(value(c))
 		return err

@@ -18,18 +18,18 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := runCommand(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1) //nolint:gocritic // stop only frees what the exit frees as well
 	}
 }
 
-func run(ctx context.Context, args []string) error {
-	command, err := find(args)
+func runCommand(ctx context.Context, args []string) error {
+	command, err := findCommand(args)
 	if err != nil {
 		return err
 	}
-	root, err := repository()
+	root, err := findRepository()
 	if err != nil {
 		return err
 	}
@@ -43,8 +43,8 @@ func run(ctx context.Context, args []string) error {
 	return command(ctx, c)
 }
 
-// repository finds the project's folder, from the present one up.
-func repository() (string, error) {
+// findRepository finds the project's folder, from the present one up.
+func findRepository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err

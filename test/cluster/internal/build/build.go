@@ -40,14 +40,14 @@ func (c *Cache) Ensure(ctx context.Context, p *progress.Printer, linking func())
 		return nil
 	}
 	err = p.Phase(fmt.Sprintf("building Kubernetes %s and etcd (once; some 10 to 20 minutes on 2 cores)", c.Version),
-		func(n *progress.Note) error { return c.compile(ctx, n, linking) })
+		func(n *progress.Note) error { return c.compileKubernetes(ctx, n, linking) })
 	if err != nil {
 		return err
 	}
-	return c.link()
+	return c.linkComponents()
 }
 
-func (c *Cache) compile(ctx context.Context, n *progress.Note, linking func()) error {
+func (c *Cache) compileKubernetes(ctx context.Context, n *progress.Note, linking func()) error {
 	out := c.Path(executable)
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-trimpath", "-ldflags", c.flags, "-o", out+".new", "./kubernetes")
 	cmd.Dir = c.module
@@ -59,16 +59,16 @@ func (c *Cache) compile(ctx context.Context, n *progress.Note, linking func()) e
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("building Kubernetes: %w; is Go installed and on PATH?", err)
 	}
-	output := watch(stderr, n, linking)
+	output := watchBuild(stderr, n, linking)
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("building Kubernetes: %w:\n%s", err, output)
 	}
 	return os.Rename(out+".new", out)
 }
 
-// watch counts what go build -v reports and returns the rest: its errors. It
+// watchBuild counts what go build -v reports and returns the rest: its errors. It
 // calls linking when the command itself, the last package, is compiled.
-func watch(r io.Reader, n *progress.Note, linking func()) string {
+func watchBuild(r io.Reader, n *progress.Note, linking func()) string {
 	var packages, downloads int
 	var rest strings.Builder
 	for s := bufio.NewScanner(r); s.Scan(); {
@@ -88,9 +88,9 @@ func watch(r io.Reader, n *progress.Note, linking func()) string {
 	return rest.String()
 }
 
-// link gives each component its name. The link that is made last makes the
+// linkComponents gives each component its name. The link that is made last makes the
 // cache complete.
-func (c *Cache) link() error {
+func (c *Cache) linkComponents() error {
 	for _, name := range Components {
 		_ = os.Remove(c.Path(name))
 		if err := os.Symlink(executable, c.Path(name)); err != nil {

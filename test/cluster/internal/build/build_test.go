@@ -10,11 +10,11 @@ import (
 func TestKubernetesVersion(t *testing.T) {
 	cases := map[string]struct {
 		gomod string
-		want  version
+		want  kubernetesRelease
 		bad   bool
 	}{
-		"in a block":     {gomod: "require (\n\ta.b/c v1.0.0\n\tk8s.io/kubernetes v1.37.1\n)", want: version{"v1.37.1", "1", "37"}},
-		"on a line":      {gomod: "require k8s.io/kubernetes v1.40.0-rc.1", want: version{"v1.40.0-rc.1", "1", "40"}},
+		"in a block":     {gomod: "require (\n\ta.b/c v1.0.0\n\tk8s.io/kubernetes v1.37.1\n)", want: kubernetesRelease{"v1.37.1", "1", "37"}},
+		"on a line":      {gomod: "require k8s.io/kubernetes v1.40.0-rc.1", want: kubernetesRelease{"v1.40.0-rc.1", "1", "40"}},
 		"another module": {gomod: "require k8s.io/kubernetes-csi v1.2.3", bad: true},
 		"absent":         {gomod: "module x", bad: true},
 	}
@@ -29,7 +29,7 @@ func TestKubernetesVersion(t *testing.T) {
 func TestWatchKeepsErrors(t *testing.T) {
 	var n progress.Note
 	var compiled string
-	got := watch(strings.NewReader(strings.Join([]string{
+	got := watchBuild(strings.NewReader(strings.Join([]string{
 		"go: downloading k8s.io/api v0.37.1",
 		"k8s.io/api/core/v1",
 		command,

@@ -30,10 +30,10 @@ type Cache struct {
 	flags  string
 }
 
-// Root is the folder of all versions.
+// Root returns the folder of all versions.
 func (c *Cache) Root() string { return c.root }
 
-// Downloads is a folder for what is fetched once and used again.
+// Downloads returns a folder for what is fetched once and used again.
 func (c *Cache) Downloads() string { return filepath.Join(c.root, "downloads") }
 
 // Open finds the cache that belongs to the sources in the module's folder. It
@@ -51,7 +51,7 @@ func Open(module string) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := hash(v.ldflags()+runtime.GOARCH, append(sources, filepath.Join(module, "go.mod"), filepath.Join(module, "go.sum")))
+	key, err := hashFiles(v.ldflags()+runtime.GOARCH, append(sources, filepath.Join(module, "go.mod"), filepath.Join(module, "go.sum")))
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +74,10 @@ func (c *Cache) Built() bool {
 	return true
 }
 
-// Path is that of a component's executable.
+// Path returns the path of a component's executable.
 func (c *Cache) Path(component string) string { return filepath.Join(c.Bin, component) }
 
-func hash(seed string, files []string) (string, error) {
+func hashFiles(seed string, files []string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, seed)
 	for _, f := range files {

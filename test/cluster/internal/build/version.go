@@ -7,21 +7,21 @@ import (
 
 var required = regexp.MustCompile(`(?m)^\s*(?:require\s+)?k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)`)
 
-// version is a Kubernetes release as go.mod names it.
-type version struct{ full, major, minor string }
+// kubernetesRelease is a Kubernetes release as go.mod names it.
+type kubernetesRelease struct{ full, major, minor string }
 
 // kubernetesVersion finds in a go.mod which Kubernetes it builds.
-func kubernetesVersion(gomod []byte) (version, error) {
+func kubernetesVersion(gomod []byte) (kubernetesRelease, error) {
 	m := required.FindSubmatch(gomod)
 	if m == nil {
-		return version{}, fmt.Errorf("go.mod of the cluster requires no k8s.io/kubernetes, so there is nothing to build")
+		return kubernetesRelease{}, fmt.Errorf("go.mod of the cluster requires no k8s.io/kubernetes, so there is nothing to build")
 	}
-	return version{full: string(m[1]), major: string(m[2]), minor: string(m[3])}, nil
+	return kubernetesRelease{full: string(m[1]), major: string(m[2]), minor: string(m[3])}, nil
 }
 
 // ldflags give the binaries the version that a release has. Without it
 // clients cannot parse what the API server says its version is.
-func (v version) ldflags() string {
+func (v kubernetesRelease) ldflags() string {
 	const component, client = "k8s.io/component-base/version", "k8s.io/client-go/pkg/version"
 	flags := "-s -w"
 	for _, pkg := range []string{component, client} {

@@ -40,8 +40,8 @@ func New(root string, out *progress.Printer) (*Cluster, error) {
 	}, nil
 }
 
-// lock keeps other commands that change the cluster waiting.
-func (c *Cluster) lock() (unlock func(), err error) {
+// lockCluster keeps other commands that change the cluster waiting.
+func (c *Cluster) lockCluster() (unlock func(), err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the dev cluster needs root: it makes network interfaces, mounts and packet filter rules; " +
 			"run this as root, or set KUBECONFIG to use another cluster")
@@ -54,20 +54,20 @@ func (c *Cluster) lock() (unlock func(), err error) {
 	})
 }
 
-// exists reports whether there is anything of a cluster on this machine.
-func (c *Cluster) exists() bool {
+// hasTraces reports whether there is anything of a cluster on this machine.
+func (c *Cluster) hasTraces() bool {
 	_, err := os.Stat(c.Layout.State)
 	return !errors.Is(err, fs.ErrNotExist) || host.HasBridge()
 }
 
 // Running reports whether there is a containerd to load images into.
 func (c *Cluster) Running(ctx context.Context) bool {
-	return probe(ctx, c.Layout.Containerd().Healthy) == nil
+	return checkHealth(ctx, c.Layout.Containerd().Healthy) == nil
 }
 
 // LoadImages loads the project's images into the running cluster.
 func (c *Cluster) LoadImages(ctx context.Context) error {
-	unlock, err := c.lock()
+	unlock, err := c.lockCluster()
 	if err != nil {
 		return err
 	}

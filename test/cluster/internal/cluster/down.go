@@ -14,25 +14,25 @@ import (
 // Down stops the cluster and removes everything of it but the cached binaries.
 // It goes on after an error, so that as little as possible is left.
 func (c *Cluster) Down(ctx context.Context) error {
-	unlock, err := c.lock()
+	unlock, err := c.lockCluster()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if !c.exists() {
+	if !c.hasTraces() {
 		c.Out.Say("there is no dev cluster on this machine")
 		return nil
 	}
-	stopped := c.Out.Phase("stopping the components", func(*progress.Note) error { return c.stop() })
+	stopped := c.Out.Phase("stopping the components", func(*progress.Note) error { return c.stopComponents() })
 	if stopped != nil {
 		return stopped // what runs still uses the rest
 	}
-	return c.Out.Phase("removing mounts, network and files", func(*progress.Note) error { return c.remove(ctx) })
+	return c.Out.Phase("removing mounts, network and files", func(*progress.Note) error { return c.removeTraces(ctx) })
 }
 
-// stop stops the components in the reverse order of their start, and then the
+// stopComponents stops the components in the reverse order of their start, and then the
 // containers, when nobody is left who would start them again.
-func (c *Cluster) stop() error {
+func (c *Cluster) stopComponents() error {
 	parts := slices.Concat(c.Layout.Stages()...)
 	slices.Reverse(parts)
 	for _, part := range parts {
@@ -43,8 +43,8 @@ func (c *Cluster) stop() error {
 	return killContainers(c.Layout)
 }
 
-// remove takes back what was done to the machine.
-func (c *Cluster) remove(ctx context.Context) error {
+// removeTraces takes back what was done to the machine.
+func (c *Cluster) removeTraces(ctx context.Context) error {
 	err := errors.Join(
 		removeShimSockets(c.Layout),
 		host.Unmount(c.Layout.State, c.Layout.Run),

@@ -30,7 +30,7 @@ func (c *Cluster) startStage(ctx context.Context, stage []node.Component) error 
 	var started []node.Component
 	var found []string
 	for _, part := range stage {
-		settled, err := c.settled(ctx, part)
+		settled, err := c.isSettled(ctx, part)
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (c *Cluster) startStage(ctx context.Context, stage []node.Component) error 
 			found = append(found, part.Name)
 			continue
 		}
-		if err := c.launch(part); err != nil {
+		if err := c.launchComponent(part); err != nil {
 			return err
 		}
 		started = append(started, part)
@@ -47,16 +47,16 @@ func (c *Cluster) startStage(ctx context.Context, stage []node.Component) error 
 		c.Out.Say("running already: %s", strings.Join(found, ", "))
 	}
 	for _, part := range started {
-		if err := c.awaitHealth(ctx, part); err != nil {
+		if err := c.waitForComponent(ctx, part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settled reports whether the component runs with its present configuration
+// isSettled reports whether the component runs with its present configuration
 // and is healthy. One that does not is stopped.
-func (c *Cluster) settled(ctx context.Context, part node.Component) (bool, error) {
+func (c *Cluster) isSettled(ctx context.Context, part node.Component) (bool, error) {
 	r, ok, err := process.Load(c.Layout.Pids(), part.Name)
 	if err != nil || !ok {
 		return false, err
@@ -65,7 +65,7 @@ func (c *Cluster) settled(ctx context.Context, part node.Component) (bool, error
 	if err != nil {
 		return false, err
 	}
-	if r.Alive() && r.Fingerprint == want && probe(ctx, part.Healthy) == nil {
+	if r.Alive() && r.Fingerprint == want && checkHealth(ctx, part.Healthy) == nil {
 		return true, nil
 	}
 	if r.Alive() {
@@ -74,7 +74,7 @@ func (c *Cluster) settled(ctx context.Context, part node.Component) (bool, error
 	return false, process.Stop(c.Layout.Pids(), part.Name, part.Grace)
 }
 
-func (c *Cluster) launch(part node.Component) error {
+func (c *Cluster) launchComponent(part node.Component) error {
 	for _, address := range part.Listens {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
@@ -87,21 +87,21 @@ func (c *Cluster) launch(part node.Component) error {
 	return err
 }
 
-// awaitHealth waits until the component is healthy, or has ended.
-func (c *Cluster) awaitHealth(ctx context.Context, part node.Component) error {
+// waitForComponent waits until the component is healthy, or has ended.
+func (c *Cluster) waitForComponent(ctx context.Context, part node.Component) error {
 	r, ok, err := process.Load(c.Layout.Pids(), part.Name)
 	if err != nil || !ok {
 		return errors.Join(err, fmt.Errorf("%s has no pid file", part.Name))
 	}
 	return c.Out.Phase("starting "+part.Name, func(*progress.Note) error {
-		err := await(ctx, startLimit, func(ctx context.Context) error {
+		err := waitUntilHealthy(ctx, startLimit, func(ctx context.Context) error {
 			if !r.Alive() {
 				return errEnded
 			}
 			return part.Healthy(ctx)
 		})
 		if err != nil {
-			return fmt.Errorf("starting %s: %w; the end of %s:\n%s", part.Name, err, part.Log, tail(part.Log))
+			return fmt.Errorf("starting %s: %w; the end of %s:\n%s", part.Name, err, part.Log, readLogTail(part.Log))
 		}
 		return nil
 	})
@@ -109,11 +109,11 @@ func (c *Cluster) awaitHealth(ctx context.Context, part node.Component) error {
 
 var errEnded = errors.New("it ended by itself")
 
-// await asks until the answer is nil, errEnded, or too late.
-func await(ctx context.Context, limit time.Duration, healthy func(context.Context) error) error {
+// waitUntilHealthy asks until the answer is nil, errEnded, or too late.
+func waitUntilHealthy(ctx context.Context, limit time.Duration, healthy func(context.Context) error) error {
 	end := time.Now().Add(limit)
 	for {
-		err := probe(ctx, healthy)
+		err := checkHealth(ctx, healthy)
 		if err == nil || errors.Is(err, errEnded) {
 			return err
 		}
@@ -128,14 +128,14 @@ func await(ctx context.Context, limit time.Duration, healthy func(context.Contex
 	}
 }
 
-func probe(ctx context.Context, healthy func(context.Context) error) error {
+func checkHealth(ctx context.Context, healthy func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	return healthy(ctx)
 }
 
-// tail is the last part of a log.
-func tail(file string) string {
+// readLogTail returns the last part of a log.
+func readLogTail(file string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return err.Error()

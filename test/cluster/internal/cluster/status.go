@@ -22,7 +22,7 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 	fmt.Fprintln(table, "COMPONENT\tPID\tSTATE")
 	healthy := true
 	for _, part := range slices.Concat(c.Layout.Stages()...) {
-		pid, state := c.state(ctx, part)
+		pid, state := c.componentState(ctx, part)
 		healthy = healthy && state == running
 		fmt.Fprintf(table, "%s\t%s\t%s\n", part.Name, pid, state)
 	}
@@ -30,7 +30,7 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	ready := "Ready"
-	if err := probe(ctx, c.Layout.Usable); err != nil {
+	if err := checkHealth(ctx, c.Layout.Usable); err != nil {
 		ready, healthy = "not ready", false
 	}
 	fmt.Fprintf(w, "\nnode %s: %s, Kubernetes %s\nKUBECONFIG=%s\n", node.Name, ready, c.Cache.Version, c.Layout.Kubeconfig())
@@ -43,7 +43,7 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 // running is the state of a component that needs nothing.
 const running = "running"
 
-func (c *Cluster) state(ctx context.Context, part node.Component) (pid, state string) {
+func (c *Cluster) componentState(ctx context.Context, part node.Component) (pid, state string) {
 	r, ok, err := process.Load(c.Layout.Pids(), part.Name)
 	switch {
 	case err != nil:
@@ -54,7 +54,7 @@ func (c *Cluster) state(ctx context.Context, part node.Component) (pid, state st
 		return "-", "dead; see " + part.Log
 	}
 	pid = fmt.Sprint(r.PID)
-	if err := probe(ctx, part.Healthy); err != nil {
+	if err := checkHealth(ctx, part.Healthy); err != nil {
 		return pid, "unhealthy: " + err.Error()
 	}
 	return pid, running

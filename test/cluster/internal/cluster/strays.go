@@ -32,7 +32,7 @@ func removeStrays(l node.Layout) error {
 			b, err := os.ReadFile(file)
 			return err == nil && bytes.Contains(b, []byte(l.Run+"/"))
 		}),
-		removeFiles(devicePlugin, abandoned),
+		removeFiles(devicePlugin, hasNoListener),
 		removeDiscovery(),
 	)
 }
@@ -73,8 +73,8 @@ func removeFiles(pattern string, ours func(file string) bool) error {
 	return nil
 }
 
-// abandoned reports whether nobody listens on a socket.
-func abandoned(socket string) bool {
+// hasNoListener reports whether nobody listens on a socket.
+func hasNoListener(socket string) bool {
 	c, err := net.Dial("unix", socket)
 	if err == nil {
 		c.Close()

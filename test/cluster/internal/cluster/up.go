@@ -21,27 +21,27 @@ const readyLimit = 2 * time.Minute
 // Up brings the cluster to the state where it takes pods and has the project's
 // images. What already runs as it should is left alone.
 func (c *Cluster) Up(ctx context.Context) error {
-	unlock, err := c.lock()
+	unlock, err := c.lockCluster()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := c.build(ctx); err != nil {
+	if err := c.buildMissing(ctx); err != nil {
 		return err
 	}
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepareHost(ctx); err != nil {
 		return err
 	}
-	if err := c.start(ctx); err != nil {
+	if err := c.startStages(ctx); err != nil {
 		return err
 	}
 	return c.Images.Load(ctx, c.Out, c.Layout.Socket(), c.Images.Project())
 }
 
-// build makes what is missing: the machine's programs, Kubernetes, the images.
+// buildMissing makes what is missing: the machine's programs, Kubernetes, the images.
 // The images of our own programs wait until Kubernetes is being linked, which
 // takes one core: sooner, packages that both need would be compiled twice.
-func (c *Cluster) build(ctx context.Context) error {
+func (c *Cluster) buildMissing(ctx context.Context) error {
 	compiled := make(chan struct{})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.Cache.Ensure(ctx, c.Out, func() { close(compiled) }) })
@@ -60,9 +60,9 @@ func (c *Cluster) build(ctx context.Context) error {
 	return g.Wait()
 }
 
-// prepare makes what the components need to find.
-func (c *Cluster) prepare(ctx context.Context) error {
-	if !c.exists() {
+// prepareHost makes what the components need to find.
+func (c *Cluster) prepareHost(ctx context.Context) error {
+	if !c.hasTraces() {
 		if err := host.CheckChains(ctx); err != nil {
 			return err
 		}
@@ -90,9 +90,9 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	return host.AcceptBridge(ctx)
 }
 
-// start starts the stages one after the other. The sandbox image is loaded as
+// startStages starts the stages one after the other. The sandbox image is loaded as
 // soon as containerd is there, which is before the kubelet asks for it.
-func (c *Cluster) start(ctx context.Context) error {
+func (c *Cluster) startStages(ctx context.Context) error {
 	for i, stage := range c.Layout.Stages() {
 		if err := c.startStage(ctx, stage); err != nil {
 			return err
@@ -105,6 +105,6 @@ func (c *Cluster) start(ctx context.Context) error {
 		}
 	}
 	return c.Out.Phase("node "+node.Name+" becoming ready", func(n *progress.Note) error {
-		return await(ctx, readyLimit, c.Layout.Usable)
+		return waitUntilHealthy(ctx, readyLimit, c.Layout.Usable)
 	})
 }

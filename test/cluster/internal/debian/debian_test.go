@@ -13,7 +13,7 @@ func TestLibraries(t *testing.T) {
 		"libgcc-s1", "  Depends: gcc-12-base",
 	}, "\n")
 	want := []string{"libsystemd0", "libc6", "zlib1g", "gcc-12-base"}
-	if got := libraries(out); !slices.Equal(got, want) {
+	if got := parseLibraries(out); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -33,7 +33,7 @@ func TestParseURIs(t *testing.T) {
 }
 
 func TestTreeFollowsLinks(t *testing.T) {
-	tree := &Tree{files: map[string]file{
+	tree := &Tree{files: map[string]packageFile{
 		"usr/lib/x/libz.so.1.2":     {pkg: "z", body: []byte("z")},
 		"usr/lib/x/libz.so.1":       {link: "libz.so.1.2"},
 		"usr/lib64/loader":          {link: "/lib/x/libz.so.1"},
@@ -44,12 +44,12 @@ func TestTreeFollowsLinks(t *testing.T) {
 	for name, want := range map[string]string{
 		"lib/x/libz.so.1": "z", "/lib64/loader": "z", "usr/lib/x/loop": "", "usr/lib/none": "",
 	} {
-		f, err := tree.read(name)
+		f, err := tree.readFile(name)
 		if (err != nil) != (want == "") || string(f.body) != want {
 			t.Errorf("read(%s) = %q, %v; want %q", name, f.body, err, want)
 		}
 	}
-	if at, err := tree.library("libz.so.1"); err != nil || at != "usr/lib/x/libz.so.1" {
+	if at, err := tree.findLibrary("libz.so.1"); err != nil || at != "usr/lib/x/libz.so.1" {
 		t.Errorf("library: %s, %v", at, err)
 	}
 	licences := tree.Copyrights([]string{"a", "b"})

@@ -17,26 +17,26 @@ func Download(ctx context.Context, dir string, packages []Package) error {
 	args := []string{"-qq", "-o", "APT::Sandbox::User=root", "download"}
 	missing := false
 	for _, p := range packages {
-		if p.check(dir) != nil {
+		if p.verifyFile(dir) != nil {
 			args, missing = append(args, p.Name+"="+p.Version()), true
 		}
 	}
 	if !missing {
 		return nil
 	}
-	if _, err := run(ctx, dir, "apt-get", args...); err != nil {
+	if _, err := runCommand(ctx, dir, "apt-get", args...); err != nil {
 		return err
 	}
 	for _, p := range packages {
-		if err := p.check(dir); err != nil {
+		if err := p.verifyFile(dir); err != nil {
 			return fmt.Errorf("downloading package %s: %w", p.Name, err)
 		}
 	}
 	return nil
 }
 
-// check returns nil if the folder has the package's file, unharmed.
-func (p Package) check(dir string) error {
+// verifyFile returns nil if the folder has the package's file, unharmed.
+func (p Package) verifyFile(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, p.File))
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ type Package struct {
 	SHA256 string // of the file, in hexadecimal digits
 }
 
-// Version is the package's version, with an epoch if it has one.
+// Version returns the package's version, with an epoch if it has one.
 func (p Package) Version() string {
 	_, rest, _ := strings.Cut(p.File, "_")
 	version, _, _ := strings.Cut(rest, "_")
@@ -31,12 +31,12 @@ func Closure(ctx context.Context, roots []string) ([]Package, error) {
 		for _, name := range level {
 			known[name] = true
 		}
-		out, err := run(ctx, "", "apt-cache", append([]string{"depends", "--important"}, level...)...)
+		out, err := runCommand(ctx, "", "apt-cache", append([]string{"depends", "--important"}, level...)...)
 		if err != nil {
 			return nil, err
 		}
 		level = nil
-		for _, name := range libraries(out) {
+		for _, name := range parseLibraries(out) {
 			if !known[name] && !slices.Contains(level, name) {
 				level = append(level, name)
 			}
@@ -47,12 +47,12 @@ func Closure(ctx context.Context, roots []string) ([]Package, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return locate(ctx, names)
+	return locatePackages(ctx, names)
 }
 
-// libraries reads what apt-cache depends prints and returns the packages of
+// parseLibraries reads what apt-cache depends prints and returns the packages of
 // shared libraries in it.
-func libraries(depends string) []string {
+func parseLibraries(depends string) []string {
 	var names []string
 	for line := range strings.Lines(depends) {
 		kind, name, ok := strings.Cut(strings.TrimSpace(line), ": ")
@@ -66,16 +66,16 @@ func libraries(depends string) []string {
 	return names
 }
 
-// isLibrary tells packages of shared libraries by their names. That of GCC
+// isLibrary recognizes packages of shared libraries by their names. That of GCC
 // holds the licence of its libraries' packages.
 func isLibrary(name string) bool {
 	return strings.HasPrefix(name, "lib") || strings.HasPrefix(name, "zlib") ||
 		strings.HasPrefix(name, "gcc-") && strings.HasSuffix(name, "-base")
 }
 
-// locate asks apt which file is each package's.
-func locate(ctx context.Context, names []string) ([]Package, error) {
-	out, err := run(ctx, "", "apt-get", append([]string{"download", "--print-uris"}, names...)...)
+// locatePackages asks apt which file is each package's.
+func locatePackages(ctx context.Context, names []string) ([]Package, error) {
+	out, err := runCommand(ctx, "", "apt-get", append([]string{"download", "--print-uris"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func parseURIs(out string) ([]Package, error) {
 	return packages, nil
 }
 
-func run(ctx context.Context, dir, name string, args ...string) (string, error) {
+func runCommand(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &complaint

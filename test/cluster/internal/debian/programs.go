@@ -21,15 +21,15 @@ type Programs struct {
 // dynamic loaders that they need.
 func (t *Tree) Programs(names ...string) (Programs, error) {
 	p := Programs{Executables: map[string][]byte{}, Libraries: map[string][]byte{}}
-	c := collector{tree: t, programs: &p}
+	c := programCollector{tree: t, programs: &p}
 	for _, name := range names {
-		f, err := t.read(name)
+		f, err := t.readFile(name)
 		if err != nil {
 			return p, err
 		}
-		p.Executables[merged(name)] = f.body
-		c.from(f)
-		if err := c.needs(f); err != nil {
+		p.Executables[mergedPath(name)] = f.body
+		c.recordPackage(f)
+		if err := c.addDependencies(f); err != nil {
 			return p, fmt.Errorf("collecting what %s needs: %w", name, err)
 		}
 	}
@@ -37,7 +37,7 @@ func (t *Tree) Programs(names ...string) (Programs, error) {
 	return p, nil
 }
 
-// Copyrights are the packages' licences, by path. A package may refer to the
+// Copyrights returns the packages' licenses by path. A package may refer to the
 // folder of another that it was built together with.
 func (t *Tree) Copyrights(packages []string) map[string][]byte {
 	found := map[string][]byte{}
@@ -48,33 +48,33 @@ func (t *Tree) Copyrights(packages []string) map[string][]byte {
 		if f, ok := t.files[dir]; ok && f.link != "" {
 			from = path.Join(path.Dir(dir), f.link, "copyright")
 		}
-		if f, err := t.read(from); err == nil {
+		if f, err := t.readFile(from); err == nil {
 			found[at] = f.body
 		}
 	}
 	return found
 }
 
-type collector struct {
+type programCollector struct {
 	tree     *Tree
 	programs *Programs
 }
 
-func (c collector) from(f file) {
+func (c programCollector) recordPackage(f packageFile) {
 	if !slices.Contains(c.programs.Packages, f.pkg) {
 		c.programs.Packages = append(c.programs.Packages, f.pkg)
 	}
 }
 
-// needs adds the loader and the libraries that an ELF file names.
-func (c collector) needs(f file) error {
+// addDependencies adds the loader and the libraries that an ELF file names.
+func (c programCollector) addDependencies(f packageFile) error {
 	e, err := elf.NewFile(bytes.NewReader(f.body))
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	if loader := interpreter(e); loader != "" {
-		if err := c.add(merged(loader)); err != nil {
+	if loader := elfInterpreter(e); loader != "" {
+		if err := c.addLibrary(mergedPath(loader)); err != nil {
 			return err
 		}
 	}
@@ -83,33 +83,33 @@ func (c collector) needs(f file) error {
 		return err
 	}
 	for _, soname := range sonames {
-		at, err := c.tree.library(soname)
+		at, err := c.tree.findLibrary(soname)
 		if err != nil {
 			return err
 		}
-		if err := c.add(at); err != nil {
+		if err := c.addLibrary(at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c collector) add(at string) error {
+func (c programCollector) addLibrary(at string) error {
 	if _, ok := c.programs.Libraries[at]; ok {
 		return nil
 	}
-	f, err := c.tree.read(at)
+	f, err := c.tree.readFile(at)
 	if err != nil {
 		return err
 	}
 	c.programs.Libraries[at] = f.body
-	c.from(f)
-	return c.needs(f)
+	c.recordPackage(f)
+	return c.addDependencies(f)
 }
 
-// library finds a library by the name that it is linked by, in a folder that
+// findLibrary finds a library by the name that it is linked by, in a folder that
 // the loader searches: /usr/lib or one for the machine's kind right below it.
-func (t *Tree) library(soname string) (string, error) {
+func (t *Tree) findLibrary(soname string) (string, error) {
 	var found []string
 	for at := range t.files {
 		dir := path.Dir(at)
@@ -125,7 +125,7 @@ func (t *Tree) library(soname string) (string, error) {
 	return slices.Max(found), nil
 }
 
-func interpreter(e *elf.File) string {
+func elfInterpreter(e *elf.File) string {
 	for _, p := range e.Progs {
 		if p.Type != elf.PT_INTERP {
 			continue

@@ -13,8 +13,8 @@ import (
 // aptLists is where apt keeps what it knows about packages.
 const aptLists = "/var/lib/apt/lists"
 
-// resolved is what Closure found, and in which lists.
-type resolved struct {
+// resolvedPackages is what Closure found, and in which lists.
+type resolvedPackages struct {
 	Lists    string
 	Roots    []string
 	Packages []Package
@@ -24,11 +24,11 @@ type resolved struct {
 // the same, because asking apt takes seconds.
 func Resolve(ctx context.Context, dir string, roots []string) ([]Package, error) {
 	file := filepath.Join(dir, "resolved.json")
-	lists, err := fingerprint(aptLists)
+	lists, err := fingerprintFolder(aptLists)
 	if err != nil {
 		return nil, err
 	}
-	var old resolved
+	var old resolvedPackages
 	if b, err := os.ReadFile(file); err == nil && json.Unmarshal(b, &old) == nil &&
 		old.Lists == lists && slices.Equal(old.Roots, roots) {
 		return old.Packages, nil
@@ -37,7 +37,7 @@ func Resolve(ctx context.Context, dir string, roots []string) ([]Package, error)
 	if err != nil {
 		return nil, err
 	}
-	b, err := json.MarshalIndent(resolved{Lists: lists, Roots: roots, Packages: packages}, "", "  ")
+	b, err := json.MarshalIndent(resolvedPackages{Lists: lists, Roots: roots, Packages: packages}, "", "  ")
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +50,12 @@ func Resolve(ctx context.Context, dir string, roots []string) ([]Package, error)
 // Update renews apt's lists.
 func Update(ctx context.Context) error {
 	// By default apt-get update succeeds even if a mirror is unreachable.
-	_, err := run(ctx, "", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "-o", "APT::Update::Error-Mode=any", "update")
+	_, err := runCommand(ctx, "", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "-o", "APT::Update::Error-Mode=any", "update")
 	return err
 }
 
-// fingerprint changes when a file of the folder does.
-func fingerprint(dir string) (string, error) {
+// fingerprintFolder changes when a file of the folder does.
+func fingerprintFolder(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err

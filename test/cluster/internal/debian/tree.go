@@ -15,13 +15,13 @@ import (
 // Tree is what several packages hold, without being installed. Paths have no
 // leading slash and are those of a system whose /lib is in /usr.
 type Tree struct {
-	files map[string]file
+	files map[string]packageFile
 	// Controls are the packages' control files, by name.
 	Controls map[string][]byte
 }
 
-// file is a regular file or, with a link, a symbolic link of a package.
-type file struct {
+// packageFile is a regular file or, with a link, a symbolic link of a package.
+type packageFile struct {
 	pkg  string
 	body []byte
 	link string
@@ -29,26 +29,26 @@ type file struct {
 
 // Unpack reads the packages in the folder.
 func Unpack(ctx context.Context, dir string, packages []Package) (*Tree, error) {
-	t := &Tree{files: map[string]file{}, Controls: map[string][]byte{}}
+	t := &Tree{files: map[string]packageFile{}, Controls: map[string][]byte{}}
 	for _, p := range packages {
 		deb := filepath.Join(dir, p.File)
-		control, err := run(ctx, "", "dpkg-deb", "--field", deb)
+		control, err := runCommand(ctx, "", "dpkg-deb", "--field", deb)
 		if err != nil {
 			return nil, err
 		}
 		t.Controls[p.Name] = []byte(control)
-		data, err := run(ctx, "", "dpkg-deb", "--fsys-tarfile", deb)
+		data, err := runCommand(ctx, "", "dpkg-deb", "--fsys-tarfile", deb)
 		if err != nil {
 			return nil, err
 		}
-		if err := t.add(p.Name, strings.NewReader(data)); err != nil {
+		if err := t.addPackage(p.Name, strings.NewReader(data)); err != nil {
 			return nil, fmt.Errorf("reading package %s: %w", p.Name, err)
 		}
 	}
 	return t, nil
 }
 
-func (t *Tree) add(pkg string, data io.Reader) error {
+func (t *Tree) addPackage(pkg string, data io.Reader) error {
 	r := tar.NewReader(data)
 	for {
 		h, err := r.Next()
@@ -58,7 +58,7 @@ func (t *Tree) add(pkg string, data io.Reader) error {
 		if err != nil {
 			return err
 		}
-		f := file{pkg: pkg, link: h.Linkname}
+		f := packageFile{pkg: pkg, link: h.Linkname}
 		if h.Typeflag == tar.TypeReg {
 			var b bytes.Buffer
 			if _, err := b.ReadFrom(r); err != nil {
@@ -68,12 +68,12 @@ func (t *Tree) add(pkg string, data io.Reader) error {
 		} else if h.Typeflag != tar.TypeSymlink {
 			continue
 		}
-		t.files[merged(h.Name)] = f
+		t.files[mergedPath(h.Name)] = f
 	}
 }
 
-// merged is the path with /lib and /bin moved into /usr.
-func merged(name string) string {
+// mergedPath returns the path with /lib and /bin moved into /usr.
+func mergedPath(name string) string {
 	name = strings.TrimPrefix(path.Clean("/"+name), "/")
 	for _, top := range []string{"lib/", "lib64/", "bin/", "sbin/"} {
 		if strings.HasPrefix(name, top) {
@@ -83,21 +83,21 @@ func merged(name string) string {
 	return name
 }
 
-// read follows symbolic links and returns the regular file.
-func (t *Tree) read(name string) (file, error) {
-	at := merged(name)
+// readFile follows symbolic links and returns the regular file.
+func (t *Tree) readFile(name string) (packageFile, error) {
+	at := mergedPath(name)
 	for range 10 {
 		f, ok := t.files[at]
 		switch {
 		case !ok:
-			return file{}, fmt.Errorf("no package has /%s", at)
+			return packageFile{}, fmt.Errorf("no package has /%s", at)
 		case f.link == "":
 			return f, nil
 		case path.IsAbs(f.link):
-			at = merged(f.link)
+			at = mergedPath(f.link)
 		default:
-			at = merged(path.Join(path.Dir(at), f.link))
+			at = mergedPath(path.Join(path.Dir(at), f.link))
 		}
 	}
-	return file{}, fmt.Errorf("/%s leads through too many symbolic links", name)
+	return packageFile{}, fmt.Errorf("/%s leads through too many symbolic links", name)
 }

@@ -38,15 +38,15 @@ func removeCgroup(dir string) error {
 		return nil
 	})
 	for i := len(children) - 1; i >= 0; i-- { // the inner ones first
-		if err := rmdir(children[i]); err != nil {
+		if err := removeEmptyFolder(children[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rmdir gives the kernel a moment to notice that the last process has gone.
-func rmdir(dir string) error {
+// removeEmptyFolder gives the kernel a moment to notice that the last process has gone.
+func removeEmptyFolder(dir string) error {
 	var err error
 	for range 50 {
 		if err = os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {

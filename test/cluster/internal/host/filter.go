@@ -29,10 +29,10 @@ func AcceptBridge(ctx context.Context) error {
 	}
 	for _, chain := range []string{"FORWARD", "INPUT"} {
 		jump := []string{chain, "-i", Bridge, "-j", "LOCKSTEP-BRIDGE"}
-		if _, err := run(ctx, "iptables", append([]string{"-w", "-C"}, jump...)...); err == nil {
+		if _, err := runCommand(ctx, "iptables", append([]string{"-w", "-C"}, jump...)...); err == nil {
 			continue
 		}
-		if _, err := run(ctx, "iptables", append([]string{"-w", "-I"}, jump...)...); err != nil {
+		if _, err := runCommand(ctx, "iptables", append([]string{"-w", "-I"}, jump...)...); err != nil {
 			return err
 		}
 	}
@@ -46,11 +46,11 @@ var ErrForeignChains = errors.New("packet filter chains of another Kubernetes ex
 // the cluster's. It is asked before the cluster has made any.
 func CheckChains(ctx context.Context) error {
 	for _, family := range []string{"iptables", "ip6tables"} {
-		saved, err := run(ctx, family+"-save")
+		saved, err := runCommand(ctx, family+"-save")
 		if err != nil {
 			continue // no such family here, so no chains of it
 		}
-		if chains := ourChains(saved); len(chains) > 0 {
+		if chains := clusterChains(saved); len(chains) > 0 {
 			return fmt.Errorf("%w: %s has %s; use that cluster by setting KUBECONFIG, or remove what is left of it",
 				ErrForeignChains, family, chains[0])
 		}
@@ -65,11 +65,11 @@ func RemoveChains(ctx context.Context) error {
 		if _, err := exec.LookPath(family + "-save"); err != nil {
 			continue
 		}
-		saved, err := run(ctx, family+"-save")
+		saved, err := runCommand(ctx, family+"-save")
 		if err != nil {
 			continue // no such family here
 		}
-		if script := removal(saved); script != "" {
+		if script := removalScript(saved); script != "" {
 			_, err := runInput(ctx, script, family+"-restore", "--noflush", "-w")
 			errs = append(errs, err)
 		}
@@ -77,12 +77,12 @@ func RemoveChains(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removal turns what iptables-save prints into what iptables-restore --noflush
+// removalScript turns what iptables-save prints into what iptables-restore --noflush
 // needs in order to remove the cluster's chains, or "" if there are none.
 // Naming a chain empties it; it can be deleted once nothing leads to it.
-func removal(saved string) string {
+func removalScript(saved string) string {
 	var out strings.Builder
-	for _, t := range tables(saved) {
+	for _, t := range parseTables(saved) {
 		if len(t.chains) == 0 {
 			continue
 		}
@@ -101,19 +101,19 @@ func removal(saved string) string {
 	return out.String()
 }
 
-// table is a table of the packet filter, as far as it is the cluster's.
-type table struct {
+// filterTable is a table of the packet filter, as far as it is the cluster's.
+type filterTable struct {
 	name   string   // as printed: *nat
 	chains []string // the cluster's
 	jumps  []string // rules of other chains that lead to them
 }
 
-func tables(saved string) []table {
-	var found []table
+func parseTables(saved string) []filterTable {
+	var found []filterTable
 	for s := bufio.NewScanner(strings.NewReader(saved)); s.Scan(); {
 		line := s.Text()
 		if strings.HasPrefix(line, "*") {
-			found = append(found, table{name: line})
+			found = append(found, filterTable{name: line})
 			continue
 		}
 		if len(found) == 0 {
@@ -122,17 +122,17 @@ func tables(saved string) []table {
 		t, fields := &found[len(found)-1], strings.Fields(line)
 		switch {
 		case len(fields) == 0:
-		case strings.HasPrefix(line, ":") && isOurs(fields[0][1:]):
+		case strings.HasPrefix(line, ":") && isClusterChain(fields[0][1:]):
 			t.chains = append(t.chains, fields[0][1:])
-		case fields[0] == "-A" && !isOurs(fields[1]) && isOurs(target(fields)):
+		case fields[0] == "-A" && !isClusterChain(fields[1]) && isClusterChain(jumpTarget(fields)):
 			t.jumps = append(t.jumps, line)
 		}
 	}
 	return found
 }
 
-// target is the chain that a rule leads to, or "".
-func target(rule []string) string {
+// jumpTarget returns the chain that a rule leads to, or "".
+func jumpTarget(rule []string) string {
 	for i, f := range rule[:len(rule)-1] {
 		if f == "-j" || f == "-g" {
 			return rule[i+1]
@@ -141,15 +141,15 @@ func target(rule []string) string {
 	return ""
 }
 
-func ourChains(saved string) []string {
+func clusterChains(saved string) []string {
 	var chains []string
-	for _, t := range tables(saved) {
+	for _, t := range parseTables(saved) {
 		chains = append(chains, t.chains...)
 	}
 	return chains
 }
 
-func isOurs(chain string) bool {
+func isClusterChain(chain string) bool {
 	for _, p := range chainPrefixes {
 		if strings.HasPrefix(chain, p) {
 			return true

@@ -38,7 +38,7 @@ func TestRemoval(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := strings.Join(c.want, "\n")
-			if got := strings.TrimSpace(removal(strings.Join(c.saved, "\n"))); got != want {
+			if got := strings.TrimSpace(removalScript(strings.Join(c.saved, "\n"))); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})

@@ -36,7 +36,7 @@ func mountsBelow(mountinfo []byte, folders []string) []string {
 		if len(fields) < 5 {
 			continue
 		}
-		point := unescape(fields[4])
+		point := unescapeMount(fields[4])
 		if slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(point+"/", f+"/") }) {
 			points = append(points, point)
 		}
@@ -45,9 +45,9 @@ func mountsBelow(mountinfo []byte, folders []string) []string {
 	return points
 }
 
-// unescape undoes the octal escapes that proc_pid_mountinfo(5) uses for
+// unescapeMount undoes the octal escapes that proc_pid_mountinfo(5) uses for
 // blanks and backslashes.
-func unescape(s string) string {
+func unescapeMount(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+3 < len(s) {

@@ -26,11 +26,11 @@ type Network struct {
 
 // ConnectBridge makes the bridge, or puts right what differs.
 func ConnectBridge(ctx context.Context, n Network) error {
-	if err := n.overlap(); err != nil {
+	if err := n.checkOverlap(); err != nil {
 		return err
 	}
 	if !HasBridge() {
-		if _, err := run(ctx, "ip", "link", "add", Bridge, "type", "bridge"); err != nil {
+		if _, err := runCommand(ctx, "ip", "link", "add", Bridge, "type", "bridge"); err != nil {
 			return err
 		}
 	}
@@ -40,7 +40,7 @@ func ConnectBridge(ctx context.Context, n Network) error {
 		{"link", "set", Bridge, "up"},
 		{"route", "replace", n.Services.String(), "dev", Bridge, "src", n.Node.Addr().String()},
 	} {
-		if _, err := run(ctx, "ip", args...); err != nil {
+		if _, err := runCommand(ctx, "ip", args...); err != nil {
 			return err
 		}
 	}
@@ -64,14 +64,14 @@ func RemoveBridge(ctx context.Context) error {
 	}
 	for _, p := range ports {
 		// One whose pod has just gone is on its way out by itself.
-		_, _ = run(ctx, "ip", "link", "del", filepath.Base(p))
+		_, _ = runCommand(ctx, "ip", "link", "del", filepath.Base(p))
 	}
-	_, err = run(ctx, "ip", "link", "del", Bridge)
+	_, err = runCommand(ctx, "ip", "link", "del", Bridge)
 	return err
 }
 
-// overlap refuses to take addresses that the machine already uses.
-func (n Network) overlap() error {
+// checkOverlap refuses to take addresses that the machine already uses.
+func (n Network) checkOverlap() error {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// run runs a command of the machine and returns what it prints. An error holds
+// runCommand runs a command of the machine and returns what it prints. An error holds
 // what it complained of.
-func run(ctx context.Context, name string, args ...string) (string, error) {
+func runCommand(ctx context.Context, name string, args ...string) (string, error) {
 	return runInput(ctx, "", name, args...)
 }
 

@@ -11,6 +11,6 @@ const PluginDir = "/usr/lib/cni"
 // InstallPrograms installs what the cluster and the demo run from the machine,
 // as far as it is missing. root is the repository's folder.
 func InstallPrograms(ctx context.Context, root string) error {
-	_, err := run(ctx, filepath.Join(root, "test", "setup", "install"), "demo", "cluster")
+	_, err := runCommand(ctx, filepath.Join(root, "test", "setup", "install"), "demo", "cluster")
 	return err
 }

@@ -25,11 +25,11 @@ var bindPackages = []string{"bind9", "bind9-libs", "bind9-utils"}
 
 var bindPrograms = []string{"/usr/sbin/named", "/usr/bin/named-checkconf"}
 
-// bind is named with the libraries it needs, for a user without rights on a
+// buildBIND returns named with the libraries it needs, for a user without rights on a
 // file system that is read-only except for what is mounted on bindFolders.
-func (b Builder) bind(ctx context.Context) (oci.Image, error) {
+func (b Builder) buildBIND(ctx context.Context) (oci.Image, error) {
 	dir := filepath.Join(b.Cache, "debian")
-	packages, err := resolve(ctx, dir)
+	packages, err := resolvePackages(ctx, dir)
 	if err != nil {
 		return oci.Image{}, fmt.Errorf("finding the packages of BIND: %w", err)
 	}
@@ -37,7 +37,7 @@ func (b Builder) bind(ctx context.Context) (oci.Image, error) {
 		return oci.Image{}, err
 	}
 	inputs := bindInputs(packages)
-	if old, ok, err := oci.Inspect(b.path(image{file: bindFile})); err == nil && ok && old.Inputs == inputs {
+	if old, ok, err := oci.Inspect(b.archivePath(imageRecipe{file: bindFile})); err == nil && ok && old.Inputs == inputs {
 		return oci.Image{}, nil
 	}
 	if err := debian.Download(ctx, dir, packages); err != nil {
@@ -60,9 +60,9 @@ func (b Builder) bind(ctx context.Context) (oci.Image, error) {
 	}, err
 }
 
-// resolve finds the packages in apt's lists, which a new machine has not
+// resolvePackages finds the packages in apt's lists, which a new machine has not
 // fetched and an old one may have to renew.
-func resolve(ctx context.Context, dir string) ([]debian.Package, error) {
+func resolvePackages(ctx context.Context, dir string) ([]debian.Package, error) {
 	packages, err := debian.Resolve(ctx, dir, bindPackages)
 	if err == nil {
 		return packages, nil

@@ -23,7 +23,7 @@ var bindFixed = []oci.File{
 	{Path: "var/cache/bind", Dir: true, UID: 101, GID: 101},
 }
 
-// bindFiles are the root file system: the programs and what they need, their
+// bindFiles returns the root file system: the programs and what they need, their
 // licences, and the packages' names and versions where scanners look for them.
 func bindFiles(tree *debian.Tree) ([]oci.File, error) {
 	programs, err := tree.Programs(bindPrograms...)

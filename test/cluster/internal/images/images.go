@@ -32,42 +32,44 @@ type Builder struct {
 	Cache  string // for downloads, kept between builds
 }
 
-// Out is the folder of the archives.
+// Out returns the folder of the archives.
 func (b Builder) Out() string { return filepath.Join(b.Root, "_output", "images") }
 
-// image is a recipe.
-type image struct {
+// imageRecipe is a recipe.
+type imageRecipe struct {
 	name  string // full reference
 	file  string // of the archive, without the folder
 	build func(context.Context) (oci.Image, error)
 }
 
-// path is that of the image's archive.
-func (b Builder) path(i image) string { return filepath.Join(b.Out(), i.file) }
+// archivePath returns the path of the image's archive.
+func (b Builder) archivePath(i imageRecipe) string { return filepath.Join(b.Out(), i.file) }
 
-// Project are the images that users of this project run.
-func (b Builder) Project() []image { return append(b.Components(), b.Servers()...) }
+// Project returns the images that users of this project run.
+func (b Builder) Project() []imageRecipe { return append(b.Components(), b.Servers()...) }
 
-// Components is the image of Lockstep itself.
-func (b Builder) Components() []image { return []image{{Lockstep, "lockstep.tar", b.lockstep}} }
-
-// Servers is the image of BIND.
-func (b Builder) Servers() []image { return []image{{BIND, bindFile, b.bind}} }
-
-// Sandbox is the image that every pod needs, one the cluster cannot start
-// without.
-func (b Builder) Sandbox() []image {
-	return []image{{Pause, "lockstep-pause.tar", b.pause}}
+// Components returns the image of Lockstep itself.
+func (b Builder) Components() []imageRecipe {
+	return []imageRecipe{{Lockstep, "lockstep.tar", b.buildLockstep}}
 }
 
-// Probe is the image that the cluster's own test runs.
-func (b Builder) Probe() []image {
-	return []image{{Probe, "lockstep-probe.tar", b.probe}}
+// Servers returns the image of BIND.
+func (b Builder) Servers() []imageRecipe { return []imageRecipe{{BIND, bindFile, b.buildBIND}} }
+
+// Sandbox returns the image that every pod needs, one the cluster cannot start
+// without.
+func (b Builder) Sandbox() []imageRecipe {
+	return []imageRecipe{{Pause, "lockstep-pause.tar", b.buildPause}}
+}
+
+// Probe returns the image that the cluster's own test runs.
+func (b Builder) Probe() []imageRecipe {
+	return []imageRecipe{{Probe, "lockstep-probe.tar", b.buildProbe}}
 }
 
 // Build builds the images whose inputs have changed. It goes on after an
 // error: one image that cannot be built is no reason to lack the others.
-func (b Builder) Build(ctx context.Context, p *progress.Printer, images []image) error {
+func (b Builder) Build(ctx context.Context, p *progress.Printer, images []imageRecipe) error {
 	var errs []error
 	for _, i := range images {
 		errs = append(errs, p.Phase("building image "+i.name, func(n *progress.Note) error {
@@ -79,7 +81,7 @@ func (b Builder) Build(ctx context.Context, p *progress.Printer, images []image)
 				n.Set("unchanged")
 				return nil
 			}
-			changed, err := oci.Write(b.path(i), img)
+			changed, err := oci.Write(b.archivePath(i), img)
 			if !changed {
 				n.Set("unchanged")
 			}

@@ -13,35 +13,35 @@ import (
 
 // Load imports the images' archives into the containerd at the socket, where
 // the kubelet looks for them. What is there already is left alone.
-func (b Builder) Load(ctx context.Context, p *progress.Printer, socket string, images []image) error {
+func (b Builder) Load(ctx context.Context, p *progress.Printer, socket string, images []imageRecipe) error {
 	var errs []error
 	for _, i := range images {
-		errs = append(errs, b.load(ctx, p, socket, i))
+		errs = append(errs, b.loadImage(ctx, p, socket, i))
 	}
 	return errors.Join(errs...)
 }
 
-func (b Builder) load(ctx context.Context, p *progress.Printer, socket string, i image) error {
-	want, ok, err := oci.Inspect(b.path(i))
+func (b Builder) loadImage(ctx context.Context, p *progress.Printer, socket string, i imageRecipe) error {
+	want, ok, err := oci.Inspect(b.archivePath(i))
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("image %s has not been built: %s is missing; run `make images`", i.name, b.path(i))
+		return fmt.Errorf("image %s has not been built: %s is missing; run `make images`", i.name, b.archivePath(i))
 	}
-	have, err := loaded(ctx, socket, i.name)
+	have, err := loadedDigest(ctx, socket, i.name)
 	if err != nil || have == want.Digest {
 		return err
 	}
 	return p.Phase("loading image "+i.name, func(*progress.Note) error {
-		_, err := ctr(ctx, socket, "images", "import", b.path(i))
+		_, err := runCtr(ctx, socket, "images", "import", b.archivePath(i))
 		return err
 	})
 }
 
-// loaded is the digest of the image of that name in containerd, or "".
-func loaded(ctx context.Context, socket, name string) (string, error) {
-	out, err := ctr(ctx, socket, "images", "list", "name=="+name)
+// loadedDigest returns the digest of the image of that name in containerd, or "".
+func loadedDigest(ctx context.Context, socket, name string) (string, error) {
+	out, err := runCtr(ctx, socket, "images", "list", "name=="+name)
 	if err != nil {
 		return "", err
 	}
@@ -53,7 +53,7 @@ func loaded(ctx context.Context, socket, name string) (string, error) {
 	return "", nil
 }
 
-func ctr(ctx context.Context, socket string, args ...string) (string, error) {
+func runCtr(ctx context.Context, socket string, args ...string) (string, error) {
 	args = append([]string{"--address", socket, "--namespace", "k8s.io"}, args...)
 	out, err := exec.CommandContext(ctx, "ctr", args...).CombinedOutput()
 	if err != nil {

@@ -11,32 +11,32 @@ import (
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
 )
 
-// lockstep holds the project's one binary and nothing else.
-func (b Builder) lockstep(ctx context.Context) (oci.Image, error) {
-	return static(ctx, b.Root, "./cmd/lockstep", oci.Image{
+// buildLockstep holds the project's one binary and nothing else.
+func (b Builder) buildLockstep(ctx context.Context) (oci.Image, error) {
+	return buildStatic(ctx, b.Root, "./cmd/lockstep", oci.Image{
 		Name:   Lockstep,
 		Config: oci.Config{User: nobody, Entrypoint: []string{"/lockstep"}, WorkingDir: "/"},
 	})
 }
 
-// pause holds the process that keeps a pod's namespaces.
-func (b Builder) pause(ctx context.Context) (oci.Image, error) {
-	return static(ctx, b.Module, "./pause", oci.Image{
+// buildPause holds the process that keeps a pod's namespaces.
+func (b Builder) buildPause(ctx context.Context) (oci.Image, error) {
+	return buildStatic(ctx, b.Module, "./pause", oci.Image{
 		Name:   Pause,
 		Config: oci.Config{User: nobody, Entrypoint: []string{"/pause"}, WorkingDir: "/"},
 	})
 }
 
-// probe holds the program of the cluster's own test.
-func (b Builder) probe(ctx context.Context) (oci.Image, error) {
-	return static(ctx, b.Module, "./internal/probe", oci.Image{
+// buildProbe holds the program of the cluster's own test.
+func (b Builder) buildProbe(ctx context.Context) (oci.Image, error) {
+	return buildStatic(ctx, b.Module, "./internal/probe", oci.Image{
 		Name:   Probe,
 		Config: oci.Config{User: nobody, Entrypoint: []string{"/probe"}, WorkingDir: "/"},
 	})
 }
 
-// static builds a command of a module and puts it at the top of the image.
-func static(ctx context.Context, module, pkg string, img oci.Image) (oci.Image, error) {
+// buildStatic builds a command of a module and puts it at the top of the image.
+func buildStatic(ctx context.Context, module, pkg string, img oci.Image) (oci.Image, error) {
 	tmp, err := os.MkdirTemp("", "lockstep-image-")
 	if err != nil {
 		return oci.Image{}, err

@@ -25,18 +25,18 @@ func (l Layout) Stages() [][]Component {
 	return [][]Component{
 		{l.containerd(), l.etcd()},
 		{l.apiServer()},
-		{l.controllerManager(), l.scheduler(), l.proxy(), l.kubelet()},
+		{l.controllerManager(), l.scheduler(), l.kubeProxy(), l.kubelet()},
 	}
 }
 
 // Containerd has to run before images can be loaded.
 func (l Layout) Containerd() Component { return l.containerd() }
 
-// clientConfig is the kubeconfig of a component.
+// clientConfig returns the path of the kubeconfig of a component.
 func (l Layout) clientConfig(component string) string { return l.Config(component + ".kubeconfig") }
 
-// spec fills in what all components have alike.
-func (l Layout) spec(name, executable string, inputs []string, args ...string) process.Spec {
+// componentSpec fills in what all components have alike.
+func (l Layout) componentSpec(name, executable string, inputs []string, args ...string) process.Spec {
 	return process.Spec{
 		Name:   name,
 		Args:   append([]string{executable}, args...),

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// containerd is the machine's, run apart from any that the machine itself may
-// run: with folders and a socket of its own.
+// containerd runs the machine's executable apart from any
+// that the machine itself runs: with folders and a socket of its own.
 func (l Layout) containerd() Component {
 	config := l.Config("containerd.toml")
 	return Component{
-		Spec:    l.spec("containerd", find("containerd"), []string{config}, "--config", config),
+		Spec:    l.componentSpec("containerd", findExecutable("containerd"), []string{config}, "--config", config),
 		Healthy: l.containerdAnswers,
 		Grace:   10 * time.Second,
 	}
@@ -27,9 +27,9 @@ func (l Layout) containerdAnswers(ctx context.Context) error {
 	return nil
 }
 
-// find returns the path of an executable, or its bare name, which says what is
+// findExecutable returns the path of an executable, or its bare name, which says what is
 // missing when it is run.
-func find(name string) string {
+func findExecutable(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}

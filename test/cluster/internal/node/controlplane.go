@@ -15,7 +15,7 @@ const (
 func (l Layout) etcd() Component {
 	cert, key, ca := l.PKI("etcd.crt"), l.PKI("etcd.key"), l.PKI("etcd-ca.crt")
 	return Component{
-		Spec: l.spec("etcd", filepath.Join(l.Bin, "etcd"), []string{cert, ca},
+		Spec: l.componentSpec("etcd", filepath.Join(l.Bin, "etcd"), []string{cert, ca},
 			"--name="+Name,
 			"--data-dir="+filepath.Join(l.State, "etcd"),
 			"--listen-client-urls=https://"+etcdClients,
@@ -30,14 +30,14 @@ func (l Layout) etcd() Component {
 			"--log-level=warn",
 		),
 		Listens: []string{etcdClients, etcdPeers, etcdHealth},
-		Healthy: l.answers("http://" + etcdHealth + "/readyz"),
+		Healthy: l.answersOK("http://" + etcdHealth + "/readyz"),
 		Grace:   5 * time.Second,
 	}
 }
 
 func (l Layout) apiServer() Component {
 	return Component{
-		Spec: l.spec("kube-apiserver", filepath.Join(l.Bin, "kube-apiserver"),
+		Spec: l.componentSpec("kube-apiserver", filepath.Join(l.Bin, "kube-apiserver"),
 			[]string{l.PKI("kube-apiserver.crt"), l.PKI("ca.crt"), l.PKI("front-proxy-client.crt"), l.PKI("service-account.pub")},
 			append(l.apiServerTrust(),
 				"--bind-address="+Address, "--advertise-address="+Address, "--secure-port=6443",
@@ -50,7 +50,7 @@ func (l Layout) apiServer() Component {
 				"--shutdown-delay-duration=0",
 			)...),
 		Listens: []string{Address + ":6443"},
-		Healthy: l.answers(Server + "/readyz"),
+		Healthy: l.answersOK(Server + "/readyz"),
 		Grace:   20 * time.Second,
 	}
 }
@@ -79,7 +79,7 @@ func (l Layout) apiServerTrust() []string {
 }
 
 func (l Layout) controllerManager() Component {
-	return l.loopback("kube-controller-manager", "127.0.0.1:10257",
+	return l.loopbackComponent("kube-controller-manager", "127.0.0.1:10257",
 		"--controllers=*",
 		"--flex-volume-plugin-dir="+filepath.Join(l.State, "kubelet", "volume-plugins"),
 		"--use-service-account-credentials",
@@ -91,15 +91,15 @@ func (l Layout) controllerManager() Component {
 }
 
 func (l Layout) scheduler() Component {
-	return l.loopback("kube-scheduler", "127.0.0.1:10259")
+	return l.loopbackComponent("kube-scheduler", "127.0.0.1:10259")
 }
 
-// loopback is a client of the API server that serves its own state on the
+// loopbackComponent describes a client of the API server that serves its own state on the
 // loopback interface. There is one of it, so it need not be elected.
-func (l Layout) loopback(name, address string, args ...string) Component {
+func (l Layout) loopbackComponent(name, address string, args ...string) Component {
 	kubeconfig := l.clientConfig(name)
 	return Component{
-		Spec: l.spec(name, filepath.Join(l.Bin, name), []string{kubeconfig, l.PKI("loopback.crt")},
+		Spec: l.componentSpec(name, filepath.Join(l.Bin, name), []string{kubeconfig, l.PKI("loopback.crt")},
 			append([]string{
 				"--kubeconfig=" + kubeconfig,
 				"--authentication-kubeconfig=" + kubeconfig,
@@ -109,7 +109,7 @@ func (l Layout) loopback(name, address string, args ...string) Component {
 				"--leader-elect=false",
 			}, args...)...),
 		Listens: []string{address},
-		Healthy: l.answers("https://" + address + "/healthz"),
+		Healthy: l.answersOK("https://" + address + "/healthz"),
 		Grace:   5 * time.Second,
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// answers makes a check that passes when the URL answers with 200.
-func (l Layout) answers(url string) func(context.Context) error {
+// answersOK returns a check that passes when the URL answers with 200.
+func (l Layout) answersOK(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := l.get(ctx, url)
+		_, err := l.getFromServer(ctx, url)
 		return err
 	}
 }
 
-// get asks as the administrator, over TLS of the cluster's own authority.
-func (l Layout) get(ctx context.Context, url string) ([]byte, error) {
-	client, err := l.client()
+// getFromServer asks as the administrator, over TLS of the cluster's own authority.
+func (l Layout) getFromServer(ctx context.Context, url string) ([]byte, error) {
+	client, err := l.newClient()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (l Layout) get(ctx context.Context, url string) ([]byte, error) {
 	return body, nil
 }
 
-func (l Layout) client() (*http.Client, error) {
+func (l Layout) newClient() (*http.Client, error) {
 	ca, err := os.ReadFile(l.PKI("ca.crt"))
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (l Layout) Usable(ctx context.Context) error {
 		return err
 	}
 	for _, path := range []string{"serviceaccounts/default", "configmaps/kube-root-ca.crt"} {
-		if _, err := l.get(ctx, Server+"/api/v1/namespaces/default/"+path); err != nil {
+		if _, err := l.getFromServer(ctx, Server+"/api/v1/namespaces/default/"+path); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (l Layout) Usable(ctx context.Context) error {
 }
 
 func (l Layout) nodeReady(ctx context.Context) error {
-	body, err := l.get(ctx, Server+"/api/v1/nodes/"+Name)
+	body, err := l.getFromServer(ctx, Server+"/api/v1/nodes/"+Name)
 	if err != nil {
 		return err
 	}
@@ -103,5 +103,5 @@ func readyCondition(body []byte) error {
 		}
 		return fmt.Errorf("node %s is not ready: %s", Name, c.Message)
 	}
-	return fmt.Errorf("node %s has not told its state yet", Name)
+	return fmt.Errorf("node %s has not reported its state yet", Name)
 }

@@ -1,4 +1,4 @@
-// Package node says what the one node of the cluster runs: each component's
+// Package node describes what the one node of the cluster runs: each component's
 // arguments, configuration, certificates and the sign of its health. It
 // decides and renders; it starts nothing.
 package node
@@ -21,7 +21,7 @@ const (
 	Server    = "https://" + Address + ":6443"
 )
 
-// Network is what the host's bridge has to provide.
+// Network returns what the host's bridge has to provide.
 func Network() host.Network {
 	pods := netip.MustParsePrefix(PodCIDR)
 	return host.Network{
@@ -37,33 +37,33 @@ type Layout struct {
 	Bin   string // the executables of Kubernetes
 }
 
-// Default is the layout of the one dev cluster that a machine can have.
+// Default returns the layout of the one dev cluster that a machine can have.
 func Default(bin string) Layout {
 	return Layout{State: "/var/lib/lockstep-cluster", Run: "/run/lockstep-cluster", Bin: bin}
 }
 
-// Kubeconfig is the administrator's.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (l Layout) Kubeconfig() string { return filepath.Join(l.State, "kubeconfig") }
 
-// Socket is that of containerd.
+// Socket returns the path of containerd's socket.
 func (l Layout) Socket() string { return filepath.Join(l.Run, "containerd.sock") }
 
-// Pids is the folder of the pid files.
+// Pids returns the folder of the pid files.
 func (l Layout) Pids() string { return filepath.Join(l.State, "pids") }
 
-// Log is the file that a component writes to.
+// Log returns the file that a component writes to.
 func (l Layout) Log(component string) string { return filepath.Join(l.State, "log", component+".log") }
 
-// PKI is the path of a certificate's file.
+// PKI returns the path of a certificate's file.
 func (l Layout) PKI(file string) string { return filepath.Join(l.State, "pki", file) }
 
-// Config is the path of a component's configuration file.
+// Config returns the path of a component's configuration file.
 func (l Layout) Config(file string) string { return filepath.Join(l.State, "config", file) }
 
-// Settings is the file with the kernel's settings as they were.
+// Settings returns the file with the kernel's settings as they were.
 func (l Layout) Settings() string { return filepath.Join(l.State, "sysctl.json") }
 
-// Folders are all that have to exist before a component starts.
+// Folders returns all that have to exist before a component starts.
 func (l Layout) Folders() []string {
 	return []string{
 		l.Run, l.State, l.Pids(), l.PKI(""), l.Config("cni"), filepath.Dir(l.Log("")),

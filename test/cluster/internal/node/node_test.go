@@ -116,7 +116,7 @@ func TestReadyCondition(t *testing.T) {
 	cases := map[string]struct{ body, want string }{
 		"ready":     {`{"status":{"conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True"}]}}`, ""},
 		"not ready": {`{"status":{"conditions":[{"type":"Ready","status":"False","message":"no network"}]}}`, "no network"},
-		"new":       {`{"status":{}}`, "not told"},
+		"new":       {`{"status":{}}`, "not reported"},
 		"no JSON":   {`<html>`, "reading node"},
 	}
 	for name, c := range cases {

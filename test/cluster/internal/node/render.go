@@ -18,8 +18,8 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "files/*.tmpl"))
 
-// values are what the configuration files are made of.
-type values struct {
+// templateValues are what the configuration files are made of.
+type templateValues struct {
 	Name, Address, PodCIDR, Services, DNSDomain string
 	State, Run, Socket                          string
 	Bridge, PluginDir, PauseImage               string
@@ -28,7 +28,7 @@ type values struct {
 // WriteConfig writes the components' configuration. A file that is already as
 // it should be is left alone.
 func (l Layout) WriteConfig(pauseImage string) error {
-	v := values{
+	v := templateValues{
 		Name: Name, Address: Address, PodCIDR: PodCIDR, Services: Services, DNSDomain: DNSDomain,
 		State: l.State, Run: l.Run, Socket: l.Socket(),
 		Bridge: host.Bridge, PluginDir: host.PluginDir, PauseImage: pauseImage,
@@ -39,7 +39,7 @@ func (l Layout) WriteConfig(pauseImage string) error {
 		"kubelet.yaml":    l.Config("kubelet.yaml"),
 		"kube-proxy.yaml": l.Config("kube-proxy.yaml"),
 	} {
-		if err := render(path, 0o644, name, v); err != nil {
+		if err := renderTemplate(path, 0o644, name, v); err != nil {
 			return err
 		}
 	}
@@ -73,10 +73,10 @@ func (l Layout) writeKubeconfig(path, certificate string) error {
 		}
 		*to = base64.StdEncoding.EncodeToString(b)
 	}
-	return render(path, 0o600, "kubeconfig", v)
+	return renderTemplate(path, 0o600, "kubeconfig", v)
 }
 
-func render(path string, mode fs.FileMode, name string, v any) error {
+func renderTemplate(path string, mode fs.FileMode, name string, v any) error {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, name+".tmpl", v); err != nil {
 		return fmt.Errorf("rendering %s: %w", filepath.Base(path), err)

@@ -8,7 +8,7 @@ import (
 func (l Layout) kubelet() Component {
 	config, kubeconfig := l.Config("kubelet.yaml"), l.clientConfig("kubelet")
 	return Component{
-		Spec: l.spec("kubelet", filepath.Join(l.Bin, "kubelet"), []string{config, kubeconfig, l.PKI("kubelet-server.crt")},
+		Spec: l.componentSpec("kubelet", filepath.Join(l.Bin, "kubelet"), []string{config, kubeconfig, l.PKI("kubelet-server.crt")},
 			"--config="+config,
 			"--kubeconfig="+kubeconfig,
 			"--root-dir="+filepath.Join(l.State, "kubelet"),
@@ -17,18 +17,18 @@ func (l Layout) kubelet() Component {
 			"--node-ip="+Address,
 		),
 		Listens: []string{Address + ":10250", "127.0.0.1:10248"},
-		Healthy: l.answers("http://127.0.0.1:10248/healthz"),
+		Healthy: l.answersOK("http://127.0.0.1:10248/healthz"),
 		Grace:   5 * time.Second,
 	}
 }
 
-func (l Layout) proxy() Component {
+func (l Layout) kubeProxy() Component {
 	config, kubeconfig := l.Config("kube-proxy.yaml"), l.clientConfig("kube-proxy")
 	return Component{
-		Spec: l.spec("kube-proxy", filepath.Join(l.Bin, "kube-proxy"), []string{config, kubeconfig},
+		Spec: l.componentSpec("kube-proxy", filepath.Join(l.Bin, "kube-proxy"), []string{config, kubeconfig},
 			"--config="+config),
 		Listens: []string{"127.0.0.1:10256", "127.0.0.1:10249"},
-		Healthy: l.answers("http://127.0.0.1:10256/healthz"),
+		Healthy: l.answersOK("http://127.0.0.1:10256/healthz"),
 		Grace:   5 * time.Second,
 	}
 }

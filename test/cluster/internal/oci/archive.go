@@ -23,7 +23,7 @@ const (
 // Write writes the image's archive, which replaces the file as a whole. It
 // reports whether the file has changed.
 func Write(file string, img Image) (changed bool, err error) {
-	layer, config, man, err := img.blobs()
+	layer, config, man, err := img.makeBlobs()
 	if err != nil {
 		return false, err
 	}
@@ -39,55 +39,55 @@ func Write(file string, img Image) (changed bool, err error) {
 		return false, err
 	}
 	defer os.Remove(f.Name())
-	err = errors.Join(img.archive(f, layer, config, man), f.Chmod(0o644), f.Close())
+	err = errors.Join(img.writeArchive(f, layer, config, man), f.Chmod(0o644), f.Close())
 	if err != nil {
 		return false, fmt.Errorf("writing image %s: %w", img.Name, err)
 	}
 	return true, os.Rename(f.Name(), file)
 }
 
-// archive writes an OCI image layout with the manifest.json that docker load
+// writeArchive writes an OCI image layout with the manifest.json that docker load
 // reads beside it. The index comes first, for Inspect.
-func (img Image) archive(w io.Writer, layer, config, man blob) error {
-	head := man.descriptor
-	head.Annotations = map[string]string{annotationName: img.Name, annotationTag: img.tag()}
+func (img Image) writeArchive(w io.Writer, layer, config, man contentBlob) error {
+	head := man.contentDescriptor
+	head.Annotations = map[string]string{annotationName: img.Name, annotationTag: img.referenceTag()}
 	if img.Inputs != "" {
 		head.Annotations[annotationInputs] = img.Inputs
 	}
 	short := strings.TrimPrefix(img.Name, "docker.io/library/")
-	out := &archive{w: tar.NewWriter(w)}
-	out.json("index.json", index{SchemaVersion: 2, MediaType: mediaIndex, Manifests: []descriptor{head}})
-	out.json("oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"})
-	out.json("manifest.json", []map[string]any{
-		{"Config": config.path(), "RepoTags": []string{short}, "Layers": []string{layer.path()}},
+	out := &archiveWriter{w: tar.NewWriter(w)}
+	out.writeJSON("index.json", imageIndex{SchemaVersion: 2, MediaType: mediaIndex, Manifests: []contentDescriptor{head}})
+	out.writeJSON("oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"})
+	out.writeJSON("manifest.json", []map[string]any{
+		{"Config": config.blobPath(), "RepoTags": []string{short}, "Layers": []string{layer.blobPath()}},
 	})
-	for _, b := range []blob{man, config, layer} {
-		out.file(b.path(), b.body)
+	for _, b := range []contentBlob{man, config, layer} {
+		out.writeFile(b.blobPath(), b.body)
 	}
 	return errors.Join(out.err, out.w.Close())
 }
 
-func (img Image) tag() string { return img.Name[strings.LastIndexByte(img.Name, ':')+1:] }
+func (img Image) referenceTag() string { return img.Name[strings.LastIndexByte(img.Name, ':')+1:] }
 
-// archive is a tar writer that keeps its first error.
-type archive struct {
+// archiveWriter is a tar writer that keeps its first error.
+type archiveWriter struct {
 	w   *tar.Writer
 	err error
 }
 
-func (a *archive) json(name string, v any) {
+func (a *archiveWriter) writeJSON(name string, v any) {
 	b, err := json.Marshal(v)
 	if a.err == nil {
 		a.err = err
 	}
-	a.file(name, b)
+	a.writeFile(name, b)
 }
 
-func (a *archive) file(name string, body []byte) {
+func (a *archiveWriter) writeFile(name string, body []byte) {
 	if a.err != nil {
 		return
 	}
-	if a.err = a.w.WriteHeader((File{Path: name, Body: body}).header()); a.err == nil {
+	if a.err = a.w.WriteHeader((File{Path: name, Body: body}).tarHeader()); a.err == nil {
 		_, a.err = a.w.Write(body)
 	}
 }
@@ -117,13 +117,13 @@ func Inspect(file string) (Summary, bool, error) {
 			return Summary{}, false, fmt.Errorf("looking for the index of image archive %s: %w", file, err)
 		}
 		if h.Name == "index.json" {
-			return summarize(file, r)
+			return summarizeArchive(file, r)
 		}
 	}
 }
 
-func summarize(file string, r io.Reader) (Summary, bool, error) {
-	var i index
+func summarizeArchive(file string, r io.Reader) (Summary, bool, error) {
+	var i imageIndex
 	if err := json.NewDecoder(r).Decode(&i); err != nil {
 		return Summary{}, false, fmt.Errorf("reading the index of image archive %s: %w", file, err)
 	}

@@ -40,55 +40,55 @@ type Config struct {
 	Labels       map[string]string   `json:"Labels,omitempty"`
 }
 
-type descriptor struct {
+type contentDescriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
 	Size        int               `json:"size"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-type manifest struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Config        descriptor   `json:"config"`
-	Layers        []descriptor `json:"layers"`
+type imageManifest struct {
+	SchemaVersion int                 `json:"schemaVersion"`
+	MediaType     string              `json:"mediaType"`
+	Config        contentDescriptor   `json:"config"`
+	Layers        []contentDescriptor `json:"layers"`
 }
 
-type index struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Manifests     []descriptor `json:"manifests"`
+type imageIndex struct {
+	SchemaVersion int                 `json:"schemaVersion"`
+	MediaType     string              `json:"mediaType"`
+	Manifests     []contentDescriptor `json:"manifests"`
 }
 
-// blob is a piece of an image, addressed by what it holds.
-type blob struct {
-	descriptor
+// contentBlob is a piece of an image, addressed by what it holds.
+type contentBlob struct {
+	contentDescriptor
 	body []byte
 }
 
-func newBlob(media string, body []byte) blob {
+func newBlob(media string, body []byte) contentBlob {
 	sum := sha256.Sum256(body)
-	return blob{descriptor{MediaType: media, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: len(body)}, body}
+	return contentBlob{contentDescriptor{MediaType: media, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: len(body)}, body}
 }
 
-func (b blob) path() string { return "blobs/sha256/" + b.Digest[len("sha256:"):] }
+func (b contentBlob) blobPath() string { return "blobs/sha256/" + b.Digest[len("sha256:"):] }
 
-// blobs are the image's layer, configuration and manifest.
-func (img Image) blobs() (layer, config, manifest blob, err error) {
+// makeBlobs returns the image's layer, configuration and manifest.
+func (img Image) makeBlobs() (layer, config, manifest contentBlob, err error) {
 	body, err := layerTar(img.Files)
 	if err != nil {
 		return layer, config, manifest, fmt.Errorf("packing the files of %s: %w", img.Name, err)
 	}
 	layer = newBlob(mediaLayer, body)
-	if body, err = json.Marshal(img.config(layer)); err != nil {
+	if body, err = json.Marshal(img.makeConfig(layer)); err != nil {
 		return layer, config, manifest, err
 	}
 	config = newBlob(mediaConfig, body)
-	body, err = json.Marshal(img.manifest(config, layer))
+	body, err = json.Marshal(img.makeManifest(config, layer))
 	return layer, config, newBlob(mediaManifest, body), err
 }
 
-func (img Image) config(layer blob) any {
+func (img Image) makeConfig(layer contentBlob) any {
 	type rootfs struct {
 		Type    string   `json:"type"`
 		DiffIDs []string `json:"diff_ids"`
@@ -105,7 +105,7 @@ func (img Image) config(layer blob) any {
 	}
 }
 
-func (img Image) manifest(config, layer blob) manifest {
-	return manifest{SchemaVersion: 2, MediaType: mediaManifest,
-		Config: config.descriptor, Layers: []descriptor{layer.descriptor}}
+func (img Image) makeManifest(config, layer contentBlob) imageManifest {
+	return imageManifest{SchemaVersion: 2, MediaType: mediaManifest,
+		Config: config.contentDescriptor, Layers: []contentDescriptor{layer.contentDescriptor}}
 }

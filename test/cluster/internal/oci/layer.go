@@ -25,7 +25,7 @@ func layerTar(files []File) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, f := range withParents(files) {
-		if err := w.WriteHeader(f.header()); err != nil {
+		if err := w.WriteHeader(f.tarHeader()); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(f.Body); err != nil {
@@ -57,7 +57,7 @@ func withParents(files []File) []File {
 	return sorted
 }
 
-func (f File) header() *tar.Header {
+func (f File) tarHeader() *tar.Header {
 	h := &tar.Header{
 		Typeflag: tar.TypeReg, Name: f.Path, Mode: cmp.Or(f.Mode, 0o644), Uid: f.UID, Gid: f.GID,
 		Size: int64(len(f.Body)), ModTime: time.Unix(0, 0).UTC(), Format: tar.FormatPAX,

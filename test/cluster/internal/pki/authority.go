@@ -14,17 +14,17 @@ import (
 // NAME.crt and NAME.key.
 type Authority struct {
 	dir string
-	ca  *pair
+	ca  *keyPair
 }
 
 // EnsureAuthority opens the authority of that name, and makes it if need be.
 func EnsureAuthority(dir, name string) (*Authority, error) {
 	path := filepath.Join(dir, name)
-	ca, ok, err := load(path)
+	ca, ok, err := loadAuthority(path)
 	if err != nil || ok {
 		return &Authority{dir: dir, ca: ca}, err
 	}
-	ca, err = sign(&x509.Certificate{
+	ca, err = signCertificate(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: "lockstep-cluster " + name},
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		IsCA:                  true,
@@ -33,7 +33,7 @@ func EnsureAuthority(dir, name string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Authority{dir: dir, ca: ca}, ca.save(path)
+	return &Authority{dir: dir, ca: ca}, ca.saveFiles(path)
 }
 
 // Certificate is what a certificate has to say.
@@ -48,22 +48,22 @@ type Certificate struct {
 // for a while.
 func (a *Authority) Ensure(c Certificate) error {
 	path := filepath.Join(a.dir, c.Name)
-	old, ok, err := load(path)
+	old, ok, err := loadAuthority(path)
 	if err != nil {
 		return err
 	}
-	template := c.template()
-	if ok && a.stands(old.cert, template, time.Now()) {
+	template := c.certificateTemplate()
+	if ok && a.isCurrent(old.cert, template, time.Now()) {
 		return nil
 	}
-	made, err := sign(template, certificateLife, a.ca)
+	made, err := signCertificate(template, certificateLife, a.ca)
 	if err != nil {
 		return fmt.Errorf("making certificate %s: %w", c.Name, err)
 	}
-	return made.save(path)
+	return made.saveFiles(path)
 }
 
-func (c Certificate) template() *x509.Certificate {
+func (c Certificate) certificateTemplate() *x509.Certificate {
 	t := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: c.User, Organization: c.Groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -82,8 +82,8 @@ func (c Certificate) template() *x509.Certificate {
 	return t
 }
 
-// stands reports whether a certificate can still be used for the template.
-func (a *Authority) stands(old, template *x509.Certificate, now time.Time) bool {
+// isCurrent reports whether a certificate can still be used for the template.
+func (a *Authority) isCurrent(old, template *x509.Certificate, now time.Time) bool {
 	return old.CheckSignatureFrom(a.ca.cert) == nil &&
 		old.NotAfter.Sub(now) > renewBefore &&
 		old.Subject.CommonName == template.Subject.CommonName &&

@@ -26,8 +26,8 @@ const (
 	backdate = time.Hour
 )
 
-// pair is a certificate with its key.
-type pair struct {
+// keyPair is a certificate with its key.
+type keyPair struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
@@ -54,9 +54,9 @@ func EnsureKey(path string) error {
 
 func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// sign makes a certificate from the template, signed by the parent, or by
+// signCertificate makes a certificate from the template, signed by the parent, or by
 // itself if there is none.
-func sign(template *x509.Certificate, life time.Duration, parent *pair) (*pair, error) {
+func signCertificate(template *x509.Certificate, life time.Duration, parent *keyPair) (*keyPair, error) {
 	key, err := newKey()
 	if err != nil {
 		return nil, err
@@ -67,18 +67,18 @@ func sign(template *x509.Certificate, life time.Duration, parent *pair) (*pair, 
 	now := time.Now()
 	template.NotBefore, template.NotAfter = now.Add(-backdate), now.Add(life)
 	if parent == nil {
-		parent = &pair{cert: template, key: key}
+		parent = &keyPair{cert: template, key: key}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent.cert, &key.PublicKey, parent.key)
 	if err != nil {
 		return nil, fmt.Errorf("signing the certificate of %s: %w", template.Subject, err)
 	}
 	cert, err := x509.ParseCertificate(der)
-	return &pair{cert: cert, key: key}, err
+	return &keyPair{cert: cert, key: key}, err
 }
 
-// load reads path.crt and path.key, and reports whether both are there.
-func load(path string) (*pair, bool, error) {
+// loadAuthority reads path.crt and path.key, and reports whether both are there.
+func loadAuthority(path string) (*keyPair, bool, error) {
 	certDER, err := readPEM(path + ".crt")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -101,10 +101,10 @@ func load(path string) (*pair, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("reading %s.key: %w", path, err)
 	}
-	return &pair{cert: cert, key: key}, true, nil
+	return &keyPair{cert: cert, key: key}, true, nil
 }
 
-func (p *pair) save(path string) error {
+func (p *keyPair) saveFiles(path string) error {
 	if err := writeKey(path+".key", p.key); err != nil {
 		return err
 	}

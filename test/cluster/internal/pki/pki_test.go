@@ -32,7 +32,7 @@ func TestCertificateVerifies(t *testing.T) {
 	if err := a.Ensure(Certificate{Name: "server", User: "u", Groups: []string{"g"}, Hosts: []string{"a.example", "10.1.2.3"}}); err != nil {
 		t.Fatal(err)
 	}
-	p, ok, err := load(filepath.Join(dir, "server"))
+	p, ok, err := loadAuthority(filepath.Join(dir, "server"))
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -83,7 +83,7 @@ func TestStandsUntilNearItsEnd(t *testing.T) {
 	if err := a.Ensure(c); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := load(filepath.Join(dir, "c"))
+	p, _, err := loadAuthority(filepath.Join(dir, "c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestStandsUntilNearItsEnd(t *testing.T) {
 		"near its end": {p.cert.NotAfter.Add(-renewBefore + time.Hour), false},
 		"ended":        {p.cert.NotAfter.Add(time.Hour), false},
 	} {
-		if got := a.stands(p.cert, c.template(), tc.at); got != tc.want {
+		if got := a.isCurrent(p.cert, c.certificateTemplate(), tc.at); got != tc.want {
 			t.Errorf("%s: stands = %v, want %v", name, got, tc.want)
 		}
 	}

@@ -1,4 +1,4 @@
-// Command probe runs in pods of the cluster's own test. It tells in its log
+// Command probe runs in pods of the cluster's own test. It logs
 // what its service account may read, and answers HTTP.
 package main
 
@@ -19,11 +19,11 @@ const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == "get" {
-		get(os.Args[2])
+		printResponse(os.Args[2])
 		return
 	}
 	for _, path := range []string{"configmaps", "secrets"} {
-		log.Printf("%s: %s", path, ask(path))
+		log.Printf("%s: %s", path, requestStatus(path))
 	}
 	http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		name, _ := os.Hostname()
@@ -33,8 +33,8 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// get prints what a URL answers.
-func get(url string) {
+// printResponse prints what a URL answers.
+func printResponse(url string) {
 	client := http.Client{Timeout: 5 * time.Second}
 	res, err := client.Get(url)
 	if err != nil {
@@ -46,9 +46,9 @@ func get(url string) {
 	}
 }
 
-// ask lists a resource of the pod's namespace by the API server's Service, and
+// requestStatus lists a resource of the pod's namespace by the API server's Service, and
 // returns the status.
-func ask(resource string) string {
+func requestStatus(resource string) string {
 	ca, err := os.ReadFile(filepath.Join(account, "ca.crt"))
 	if err != nil {
 		return err.Error()

@@ -22,11 +22,11 @@ func Find(match func(args []string) bool) ([]Identity, error) {
 		if err != nil {
 			continue
 		}
-		id, err := identify(pid) // before its arguments, so that they are its own
+		id, err := identifyProcess(pid) // before its arguments, so that they are its own
 		if err != nil {
 			continue // ended meanwhile
 		}
-		if sharesMounts(d) && match(arguments(pid)) && id.Alive() {
+		if sharesMounts(d) && match(readArguments(pid)) && id.Alive() {
 			found = append(found, id)
 		}
 	}
@@ -53,7 +53,7 @@ func (id Identity) Children() ([]Identity, error) {
 			if err != nil {
 				return nil, fmt.Errorf("reading %s: %w", f, err)
 			}
-			if child, err := identify(pid); err == nil {
+			if child, err := identifyProcess(pid); err == nil {
 				found = append(found, child)
 			}
 		}
@@ -72,7 +72,7 @@ func sharesMounts(proc string) bool {
 	return err == nil && its == own
 }
 
-func arguments(pid int) []string {
+func readArguments(pid int) []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || len(b) == 0 {
 		return nil // ended, or a thread of the kernel

@@ -15,8 +15,8 @@ type Identity struct {
 	Boot  string `json:"boot"`  // the kernel's random id of this boot
 }
 
-// identify reads the identity of the running process pid.
-func identify(pid int) (Identity, error) {
+// identifyProcess reads the identity of the running process pid.
+func identifyProcess(pid int) (Identity, error) {
 	st, err := readStat(pid)
 	if err != nil {
 		return Identity{}, err
@@ -28,27 +28,29 @@ func identify(pid int) (Identity, error) {
 	return Identity{PID: pid, Start: st.start, Boot: boot}, nil
 }
 
-// Alive reports whether the process still runs. A zombie does not.
+// Alive reports whether the process still runs. A zombie does not, unless
+// threads of it do: those still hold its files and sockets.
 func (id Identity) Alive() bool {
 	boot, err := bootID()
 	if err != nil || boot != id.Boot {
 		return false
 	}
 	st, err := readStat(id.PID)
-	return err == nil && st.start == id.Start && !st.dead()
+	return err == nil && st.start == id.Start && !st.isDead()
 }
 
-type stat struct {
-	state byte
-	start uint64
+type processStat struct {
+	state   byte
+	threads uint64
+	start   uint64
 }
 
-func (s stat) dead() bool { return s.state == 'Z' || s.state == 'X' }
+func (s processStat) isDead() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
-func readStat(pid int) (stat, error) {
+func readStat(pid int) (processStat, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return stat{}, err
+		return processStat{}, err
 	}
 	return parseStat(b)
 }
@@ -56,20 +58,24 @@ func readStat(pid int) (stat, error) {
 // parseStat reads a line of proc_pid_stat(5). The second field, the name of
 // the program in parentheses, may itself hold spaces and parentheses, so
 // fields are counted from the last closing one.
-func parseStat(b []byte) (stat, error) {
+func parseStat(b []byte) (processStat, error) {
 	i := bytes.LastIndexByte(b, ')')
 	if i < 0 {
-		return stat{}, fmt.Errorf("parsing process status %q: no program name", b)
+		return processStat{}, fmt.Errorf("parsing process status %q: no program name", b)
 	}
 	fields := strings.Fields(string(b[i+1:])) // from field 3 on
 	if len(fields) < 20 {
-		return stat{}, fmt.Errorf("parsing process status %q: %d fields after the name, want 20 or more", b, len(fields))
+		return processStat{}, fmt.Errorf("parsing process status %q: %d fields after the name, want 20 or more", b, len(fields))
+	}
+	threads, err := strconv.ParseUint(fields[17], 10, 64)
+	if err != nil {
+		return processStat{}, fmt.Errorf("parsing the number of threads in process status %q: %w", b, err)
 	}
 	start, err := strconv.ParseUint(fields[19], 10, 64)
 	if err != nil {
-		return stat{}, fmt.Errorf("parsing the start time in process status %q: %w", b, err)
+		return processStat{}, fmt.Errorf("parsing the start time in process status %q: %w", b, err)
 	}
-	return stat{state: fields[0][0], start: start}, nil
+	return processStat{state: fields[0][0], threads: threads, start: start}, nil
 }
 
 func bootID() (string, error) {

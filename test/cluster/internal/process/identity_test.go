@@ -12,13 +12,13 @@ func TestParseStat(t *testing.T) {
 	}
 	cases := map[string]struct {
 		in   string
-		want stat
+		want processStat
 		bad  bool
 	}{
-		"plain":              {in: line("etcd", "S"), want: stat{'S', 98765}},
-		"blank in the name":  {in: line("a b", "R"), want: stat{'R', 98765}},
-		"brackets in a name": {in: line("x) Z (y", "S"), want: stat{'S', 98765}},
-		"zombie":             {in: line("etcd", "Z"), want: stat{'Z', 98765}},
+		"plain":              {in: line("etcd", "S"), want: processStat{'S', 1, 98765}},
+		"blank in the name":  {in: line("a b", "R"), want: processStat{'R', 1, 98765}},
+		"brackets in a name": {in: line("x) Z (y", "S"), want: processStat{'S', 1, 98765}},
+		"zombie":             {in: line("etcd", "Z"), want: processStat{'Z', 1, 98765}},
 		"no name":            {in: "42 etcd S 1 2 3", bad: true},
 		"too few fields":     {in: "42 (etcd) S 1 2 3", bad: true},
 		"start is no number": {in: "42 (etcd) S" + rest, bad: true},
@@ -38,8 +38,25 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func TestDead(t *testing.T) {
+	cases := map[string]struct {
+		in   processStat
+		want bool
+	}{
+		"running":              {processStat{state: 'R', threads: 4}, false},
+		"zombie":               {processStat{state: 'Z', threads: 1}, true},
+		"zombie with a thread": {processStat{state: 'Z', threads: 2}, false},
+		"zombie, no threads":   {processStat{state: 'Z'}, true},
+	}
+	for name, c := range cases {
+		if got := c.in.isDead(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestAliveIsAboutOneProcess(t *testing.T) {
-	self, err := identify(os.Getpid())
+	self, err := identifyProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}

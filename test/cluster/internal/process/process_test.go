@@ -65,7 +65,7 @@ func TestStopSparesAStranger(t *testing.T) {
 	defer func() { _ = r.Terminate(0) }()
 	stranger := r
 	stranger.Start-- // as if the pid had been another's when it was written down
-	if err := save(dir, "sleeper", stranger); err != nil {
+	if err := saveRecord(dir, "sleeper", stranger); err != nil {
 		t.Fatal(err)
 	}
 	if err := Stop(dir, "sleeper", time.Second); err != nil {

@@ -47,7 +47,7 @@ func Names(dir string) ([]string, error) {
 	return names, nil
 }
 
-func save(dir, name string, r Record) error {
+func saveRecord(dir, name string, r Record) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err

@@ -42,24 +42,24 @@ func Start(dir string, s Spec) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	cmd, err := launch(s)
+	cmd, err := launchProcess(s)
 	if err != nil {
 		return Record{}, fmt.Errorf("starting %s: %w", s.Name, err)
 	}
 	go func() { _ = cmd.Wait() }() // so that an early death is seen as one
-	id, err := identify(cmd.Process.Pid)
+	id, err := identifyProcess(cmd.Process.Pid)
 	if err != nil {
 		return Record{}, fmt.Errorf("%s ended as soon as it was started; see %s", s.Name, s.Log)
 	}
 	r := Record{Identity: id, Fingerprint: fp}
-	if err := save(dir, s.Name, r); err != nil {
+	if err := saveRecord(dir, s.Name, r); err != nil {
 		_ = cmd.Process.Kill()
 		return Record{}, fmt.Errorf("recording %s: %w", s.Name, err)
 	}
 	return r, nil
 }
 
-func launch(s Spec) (*exec.Cmd, error) {
+func launchProcess(s Spec) (*exec.Cmd, error) {
 	if err := os.MkdirAll(filepath.Dir(s.Log), 0o755); err != nil {
 		return nil, err
 	}

@@ -28,22 +28,22 @@ func Stop(dir, name string, grace time.Duration) error {
 // Terminate sends SIGTERM and, when the process has not ended after grace,
 // SIGKILL.
 func (id Identity) Terminate(grace time.Duration) error {
-	if err := id.signal(syscall.SIGTERM); err != nil {
+	if err := id.sendSignal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if id.gone(grace) {
+	if id.hasEnded(grace) {
 		return nil
 	}
-	if err := id.signal(syscall.SIGKILL); err != nil {
+	if err := id.sendSignal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	if !id.gone(10 * time.Second) {
+	if !id.hasEnded(10 * time.Second) {
 		return fmt.Errorf("process %d is still there 10s after SIGKILL", id.PID)
 	}
 	return nil
 }
 
-func (id Identity) signal(sig syscall.Signal) error {
+func (id Identity) sendSignal(sig syscall.Signal) error {
 	if !id.Alive() {
 		return nil
 	}
@@ -54,8 +54,8 @@ func (id Identity) signal(sig syscall.Signal) error {
 	return err
 }
 
-// gone waits until the process has ended, at most for limit.
-func (id Identity) gone(limit time.Duration) bool {
+// hasEnded waits until the process has ended, at most for limit.
+func (id Identity) hasEnded(limit time.Duration) bool {
 	for end := time.Now().Add(limit); id.Alive(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			return false

@@ -1,5 +1,5 @@
-// Package progress tells a person at a terminal, line by line, what a long
-// command is doing and how long it has taken.
+// Package progress prints what a long command is doing and how long it has
+// taken, line by line.
 package progress
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// quiet is how long a phase may take before its start is told.
+	// quiet is how long a phase may take before its start is printed.
 	quiet = time.Second
 	// heartbeat is how long it may be silent after that.
 	heartbeat = 15 * time.Second
@@ -22,42 +22,42 @@ type Printer struct {
 	start time.Time
 }
 
-// New makes a Printer whose clock starts now.
+// New returns a Printer whose clock starts now.
 func New(w io.Writer) *Printer { return &Printer{w: w, start: time.Now()} }
 
 // Say prints one line.
 func (p *Printer) Say(format string, args ...any) {
-	fmt.Fprintf(p.w, "[%8s] %s\n", round(time.Since(p.start)), fmt.Sprintf(format, args...))
+	fmt.Fprintf(p.w, "[%8s] %s\n", roundDuration(time.Since(p.start)), fmt.Sprintf(format, args...))
 }
 
-// Phase runs f and prints its name with the time it took. A phase that takes
-// long is told when it begins, and gives a sign of life from time to time. f
-// may set what these lines say about its progress.
+// Phase runs f and prints its name with the time it took. For a phase that
+// takes long it also prints the start, and now and then a line with the note
+// that f may set.
 func (p *Printer) Phase(name string, f func(*Note) error) error {
 	note, begin, done := &Note{}, time.Now(), make(chan struct{})
 	var beats sync.WaitGroup
-	beats.Go(func() { p.beat(name, note, begin, done) })
+	beats.Go(func() { p.printHeartbeats(name, note, begin, done) })
 	err := f(note)
 	close(done)
 	beats.Wait()
 	if err != nil {
-		p.Say("%s: failed after %s", name, round(time.Since(begin)))
+		p.Say("%s: failed after %s", name, roundDuration(time.Since(begin)))
 		return err
 	}
-	p.Say("%s: done in %s%s", name, round(time.Since(begin)), note)
+	p.Say("%s: done in %s%s", name, roundDuration(time.Since(begin)), note)
 	return nil
 }
 
-func (p *Printer) beat(name string, note *Note, begin time.Time, done <-chan struct{}) {
+func (p *Printer) printHeartbeats(name string, note *Note, begin time.Time, done <-chan struct{}) {
 	next := quiet
-	for told := false; ; told = true {
+	for started := false; ; started = true {
 		select {
 		case <-done:
 			return
 		case <-time.After(next):
 		}
-		if told {
-			p.Say("%s: %s so far%s", name, round(time.Since(begin)), note)
+		if started {
+			p.Say("%s: %s so far%s", name, roundDuration(time.Since(begin)), note)
 		} else {
 			p.Say("%s …", name)
 		}
@@ -87,7 +87,7 @@ func (n *Note) String() string {
 	return " (" + n.text + ")"
 }
 
-func round(d time.Duration) time.Duration {
+func roundDuration(d time.Duration) time.Duration {
 	if d < time.Minute {
 		return d.Round(100 * time.Millisecond)
 	}
