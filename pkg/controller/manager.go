@@ -1,3 +1,5 @@
+// Package controller sets up the manager and its reconcilers. Clusters make instances, instances make pods, zones bring the
+// data of their objects to the pods: each has a package of its own.
 package controller
 
 import (
@@ -88,7 +90,7 @@ func (o *Options) caBundleTargets() []certs.Target {
 		return nil
 	}
 	return []certs.Target{
-		certs.APIService(APIServiceName), certs.MutatingWebhook(MutatingWebhookName), certs.ValidatingWebhook(ValidatingWebhookName),
+		certs.APIService("v1alpha1.sync.bindy.firestoned.io"), certs.MutatingWebhook("lockstep-webhook"), certs.ValidatingWebhook("lockstep-webhook"),
 	}
 }
 

@@ -12,13 +12,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Names of what the manifests install beside the controller.
-const (
-	APIServiceName        = "v1alpha1.sync.bindy.firestoned.io"
-	MutatingWebhookName   = "lockstep-webhook"
-	ValidatingWebhookName = "lockstep-webhook"
-)
-
 // Options are the controller's flags.
 type Options struct {
 	Namespace         string

@@ -20,8 +20,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-var endpointVersion = v1alpha1.GroupVersion
-
 // endpointOutcome is a DNSEndpoint with all that is known about it at the moment.
 type endpointOutcome struct {
 	object *v1alpha1.DNSEndpoint

@@ -55,7 +55,7 @@ func collect(t *testing.T, o *v1alpha1.DNSEndpoint, where Placement, passes ...S
 	cache.put(zoneNamed("a"))
 	w := NewWriter(Options{Client: cache, Place: func(source.Object) Placement { return where }})
 	for _, e := range passes {
-		_ = w.OnSyncCompleted(t.Context(), e)
+		w.OnSyncCompleted(e)
 	}
 	n, err := w.gatherEndpoint(t.Context(), source.KeyOf(o), o)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestEndpointIsHeldUntilAllZonesHaveLetGo(t *testing.T) {
 	step("both have let go", false)
 	back := passOver(t, zoneNamed("a"), endpointsIn(2, "www.a.com"))
 	back.Touched = []source.ObjectKey{source.KeyOf(o)}
-	_ = w.OnSyncCompleted(t.Context(), back)
+	w.OnSyncCompleted(back)
 	step("one has taken it up again", true)
 }
 
@@ -186,7 +186,7 @@ func TestFormerNamesAreLookedAtAgainWhenTheZoneIsDone(t *testing.T) {
 		w := NewWriter(Options{Client: shelve(o), Place: func(source.Object) Placement { return Placement{Taken: []types.NamespacedName{zoneKey("a")}} }})
 		key := source.KeyOf(o)
 		posted := func(pass SyncCompleted) bool {
-			_ = w.OnSyncCompleted(t.Context(), pass)
+			w.OnSyncCompleted(pass)
 			_, posted := w.queue.takeTask(key)
 			return posted
 		}

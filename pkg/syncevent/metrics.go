@@ -1,7 +1,6 @@
 package syncevent
 
 import (
-	"context"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,7 +63,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 }
 
 // OnSyncCompleted implements Listener.
-func (m *Metrics) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
+func (m *Metrics) OnSyncCompleted(e SyncCompleted) {
 	m.passes.WithLabelValues(passOutcome(e)).Inc()
 	m.took.Observe(e.Took.Seconds())
 	for change, n := range map[string]int{"create": len(e.Changes.Create), "update": len(e.Changes.UpdateNew), "delete": len(e.Changes.Delete)} {
@@ -79,7 +78,6 @@ func (m *Metrics) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
 		}
 	}
 	m.setGauges(client.ObjectKeyFromObject(e.Zone), &now)
-	return nil
 }
 
 // Forget takes a zone that is gone out of the gauges.

@@ -19,14 +19,14 @@ func TestMetricsSumUpOverZones(t *testing.T) {
 	m := NewMetrics(registry)
 	e, _ := settled(t, 2)
 	e.Foreign, e.Drift, e.Changes = 3, 2, plan.Changes{Create: make([]rrset.RRset, 4), Delete: make([]rrset.RRset, 1)}
-	_ = m.OnSyncCompleted(t.Context(), e)
+	m.OnSyncCompleted(e)
 	other := e
 	other.Zone = e.Zone.DeepCopy()
 	other.Zone.Name, other.Changes, other.Drift, other.Foreign = "other", plan.Changes{}, 0, 1
 	other.Unprogrammed = map[rrset.Key]status.Verdict{{Name: "host-0.example.com."}: {}}
-	_ = m.OnSyncCompleted(t.Context(), other)
+	m.OnSyncCompleted(other)
 	other.Paused, other.Foreign = true, 0
-	_ = m.OnSyncCompleted(t.Context(), other)
+	m.OnSyncCompleted(other)
 	m.countWrite("ARecord", nil)
 	m.countWrite("ARecord", errors.New("down"))
 	want := `

@@ -111,21 +111,19 @@ func TestRecordsWithoutNewsAreNotWritten(t *testing.T) {
 	w := NewWriter(Options{Client: shelve(objects...)})
 	first := e
 	first.At = e.At.Add(time.Hour)
-	if err := w.OnSyncCompleted(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	w.OnSyncCompleted(first)
 	if told := w.tellAll(t); told != 3 {
 		t.Errorf("the first pass looks at %d of 3 records", told)
 	}
 	again := e
 	again.Touched = []source.ObjectKey{source.KeyOf(objects[1])}
-	_ = w.OnSyncCompleted(t.Context(), again)
+	w.OnSyncCompleted(again)
 	if told := w.tellAll(t); told != 1 {
 		t.Errorf("a pass that touched one record looks at %d", told)
 	}
 	broken := e
 	broken.Problem = status.No(status.PrimaryFailed, "connection refused")
-	_ = w.OnSyncCompleted(t.Context(), broken)
+	w.OnSyncCompleted(broken)
 	if told := w.tellAll(t); told != 3 {
 		t.Errorf("a pass with a new problem looks at %d of 3 records", told)
 	}
@@ -146,9 +144,7 @@ func TestAnotherZonesNewsReplaceNone(t *testing.T) {
 	key := source.KeyOf(objects[0])
 	for _, e := range []SyncCompleted{e, other} {
 		e.Touched = []source.ObjectKey{key}
-		if err := w.OnSyncCompleted(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		w.OnSyncCompleted(e)
 	}
 	if n, _ := w.queue.takeTask(key); n.zone != client.ObjectKeyFromObject(e.Zone) {
 		t.Errorf("the record is told the news of zone %q", n.zone)
@@ -263,7 +259,7 @@ func TestARecordThatLostIsLookedAtAgainWhenItsDataIsGone(t *testing.T) {
 	}
 	w := NewWriter(Options{Client: shelve[source.Object](loser, winner)})
 	looked := func() bool {
-		_ = w.OnSyncCompleted(t.Context(), e)
+		w.OnSyncCompleted(e)
 		_, posted := w.queue.takeTask(key)
 		return posted
 	}
@@ -340,13 +336,11 @@ func TestAlsoSelected(t *testing.T) {
 func BenchmarkOnSyncCompleted(b *testing.B) {
 	e, objects := settled(b, 100_000)
 	w := NewWriter(Options{Client: shelve(objects...)})
-	_ = w.OnSyncCompleted(b.Context(), e)
+	w.OnSyncCompleted(e)
 	e.Touched = []source.ObjectKey{source.KeyOf(objects[77])}
 	b.ResetTimer()
 	for b.Loop() {
-		if err := w.OnSyncCompleted(b.Context(), e); err != nil {
-			b.Fatal(err)
-		}
+		w.OnSyncCompleted(e)
 	}
 }
 
@@ -355,9 +349,7 @@ func BenchmarkOnFirstSyncCompleted(b *testing.B) {
 	e, _ := settled(b, 100_000)
 	for b.Loop() {
 		w := NewWriter(Options{})
-		if err := w.OnSyncCompleted(b.Context(), e); err != nil {
-			b.Fatal(err)
-		}
+		w.OnSyncCompleted(e)
 		w.queue.queue.ShutDown()
 	}
 }

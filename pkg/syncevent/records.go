@@ -94,7 +94,9 @@ func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
 	}
 	f.Accepted, f.Programmed = declarationVerdicts(e, d)
 	if d.Accepted && !e.Problem.Holds() {
-		f.ReadyReason = recordReason(e.Problem.Reason)
+		if f.ReadyReason = e.Problem.Reason; f.ReadyReason != status.NoPrimaryInstances {
+			f.ReadyReason = status.ZoneNotConfigured
+		}
 	}
 	return f
 }
@@ -113,14 +115,6 @@ func declarationVerdicts(e SyncCompleted, d source.Declaration) (accepted, progr
 		return accepted, v
 	}
 	return accepted, status.Yes(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s", e.Zone.Spec.ZoneName, d.Key))
-}
-
-// recordReason returns the reason in a record's status for a problem of its zone.
-func recordReason(zoneReason string) string {
-	if zoneReason == status.NoPrimaryInstances {
-		return zoneReason
-	}
-	return status.ZoneNotConfigured
 }
 
 // releaseRecord removes our marks from a record whose data is in no zone: a deleted one may go now, the status of any other

@@ -3,7 +3,6 @@
 package syncevent
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -74,19 +73,7 @@ type SyncCompleted struct {
 	Took time.Duration
 }
 
-// Listener handles every completed pass. An error asks for another call; it never undoes the pass.
+// Listener handles every completed pass. It does not block.
 type Listener interface {
-	OnSyncCompleted(context.Context, SyncCompleted) error
-}
-
-// Notifier hands a completed pass to its listeners, in order.
-type Notifier []Listener
-
-// Notify calls every listener, whatever the others return.
-func (n Notifier) Notify(ctx context.Context, event SyncCompleted) error {
-	var errs []error
-	for _, l := range n {
-		errs = append(errs, l.OnSyncCompleted(ctx, event))
-	}
-	return errors.Join(errs...)
+	OnSyncCompleted(event SyncCompleted)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -101,7 +102,7 @@ func (w *Writer) Start(ctx context.Context) error {
 func (w *Writer) NeedLeaderElection() bool { return true }
 
 // OnSyncCompleted implements Listener. It costs what the pass touched.
-func (w *Writer) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
+func (w *Writer) OnSyncCompleted(e SyncCompleted) {
 	zone := client.ObjectKeyFromObject(e.Zone)
 	all, waiting := w.storeOutcome(zone, e)
 	w.Release(zone, e.Released...)
@@ -116,7 +117,6 @@ func (w *Writer) OnSyncCompleted(_ context.Context, e SyncCompleted) error {
 		}
 	}
 	w.queue.add(statusTask{zone: zone}, 0, source.ObjectKey{Kind: zoneKind, Namespace: zone.Namespace, Name: zone.Name})
-	return nil
 }
 
 // ownObjects splits objects into those that declare something in the zone, and the DNSEndpoints among the others. A pass
@@ -240,7 +240,7 @@ func declaringObjects(z *source.Zone) []source.ObjectKey {
 func (w *Writer) applyStatus(ctx context.Context, kind string, obj client.Object, next any) error {
 	gvk := v1beta1.GroupVersion.WithKind(kind)
 	if kind == source.EndpointKind {
-		gvk = endpointVersion.WithKind(kind)
+		gvk = v1alpha1.GroupVersion.WithKind(kind)
 	}
 	version, err := apply.StatusAt(ctx, w.Client, gvk, obj, obj.GetResourceVersion(), next)
 	w.Metrics.countWrite(kind, err)

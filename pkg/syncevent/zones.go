@@ -154,10 +154,9 @@ func alsoSelectedRemark(e SyncCompleted) string {
 
 // summarizeInstances returns the state of each instance from its servers: it is configured when all its pods are.
 func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
-	type key struct{ namespace, name string }
-	byName := map[key]*v1beta1.ZoneInstance{}
+	byName := map[types.NamespacedName]*v1beta1.ZoneInstance{}
 	for _, s := range servers {
-		k := key{s.Namespace, s.Instance}
+		k := types.NamespacedName{Namespace: s.Namespace, Name: s.Instance}
 		i := byName[k]
 		if i == nil {
 			i = &v1beta1.ZoneInstance{

@@ -3,25 +3,24 @@ package uninstall
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-const (
-	// pageSize is how many objects are listed at once.
-	pageSize = 500
-	// maxPatches is how many objects are patched at once.
-	maxPatches = 32
-)
+// maxPatches is how many objects are patched at once.
+const maxPatches = 32
 
 // removeFinalizersUntilGone works again and again, because a reconciler that runs beside it may put its finalizer on an
 // object once more, until the definition is gone or the controller ends (from then on completeUninstall does it).
@@ -50,40 +49,30 @@ func (u *Uninstaller) releaseObjects(ctx context.Context, client metadata.Interf
 
 // removeFinalizers removes our finalizers from every object of the resource, and returns how many had one. The error is
 // NotFound when the resource is served no more.
-func (u *Uninstaller) removeFinalizers(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) (int, error) {
-	count := 0
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
-		page, err := client.Resource(resource).List(ctx, options)
-		if err != nil {
-			return count, fmt.Errorf("listing %s: %w", resource.Resource, err)
-		}
-		n, err := patchPage(ctx, client.Resource(resource), page.Items)
-		count += n
-		if err != nil {
-			return count, fmt.Errorf("releasing %s: %w", resource.Resource, err)
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return count, nil
-		}
-	}
-}
-
-// patchPage patches the objects in parallel, and returns how many had a finalizer of ours.
-func patchPage(ctx context.Context, client metadata.Getter, items []metav1.PartialObjectMetadata) (count int, err error) {
+func (u *Uninstaller) removeFinalizers(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) (count int, err error) {
+	objects := client.Resource(resource)
+	list := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) }))
 	var group errgroup.Group
 	group.SetLimit(maxPatches)
-	for _, item := range items {
+	err = list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		item := o.(*metav1.PartialObjectMetadata)
 		if rest, ours := foreignFinalizers(item.Finalizers); ours {
 			count++
-			group.Go(func() error { return patchFinalizers(ctx, client, item, rest) })
+			group.Go(func() error { return patchFinalizers(ctx, objects, item, rest) })
 		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("listing %s: %w", resource.Resource, err)
 	}
-	return count, group.Wait()
+	if patchErr := group.Wait(); patchErr != nil {
+		err = errors.Join(err, fmt.Errorf("releasing %s: %w", resource.Resource, patchErr))
+	}
+	return count, err
 }
 
 // patchFinalizers sets the finalizers. An object that is gone, or that somebody changed meanwhile, is no error: the next round sees.
-func patchFinalizers(ctx context.Context, client metadata.Getter, item metav1.PartialObjectMetadata, finalizers []string) error {
+func patchFinalizers(ctx context.Context, client metadata.Getter, item *metav1.PartialObjectMetadata, finalizers []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": item.ResourceVersion, "finalizers": finalizers,
 	}})

@@ -63,34 +63,6 @@ type Configuration interface {
 	GetKind() *string
 }
 
-// Unstructured is the Configuration of an object that has no typed one.
-type Unstructured struct{ *unstructured.Unstructured }
-
-// IsApplyConfiguration implements runtime.ApplyConfiguration.
-func (Unstructured) IsApplyConfiguration() {}
-
-// GetName implements Configuration.
-func (u Unstructured) GetName() *string { return ptr.To(u.Unstructured.GetName()) }
-
-// GetNamespace implements Configuration.
-func (u Unstructured) GetNamespace() *string { return ptr.To(u.Unstructured.GetNamespace()) }
-
-// GetKind implements Configuration.
-func (u Unstructured) GetKind() *string { return ptr.To(u.Unstructured.GetKind()) }
-
-// WithAnnotations sets the annotations beside those that are there.
-func (u Unstructured) WithAnnotations(annotations map[string]string) Unstructured {
-	all := u.GetAnnotations()
-	if all == nil {
-		all = map[string]string{}
-	}
-	for key, value := range annotations {
-		all[key] = value
-	}
-	u.SetAnnotations(all)
-	return u
-}
-
 // StampDigest returns the digest of a configuration, which it adds as an annotation.
 func StampDigest[T interface {
 	WithAnnotations(annotations map[string]string) T
@@ -106,10 +78,24 @@ func IsApplied(cached client.Object, digest string) bool {
 	return cached.GetUID() != "" && cached.GetAnnotations()[digestAnnotation] == digest
 }
 
+// ApplyUnstructured brings an object about that the controller watches and that has no typed configuration. cached is the
+// cache's copy, an empty object when it has none.
+func (c *Children) ApplyUnstructured(ctx context.Context, child *unstructured.Unstructured, cached client.Object) error {
+	digest, err := digestOf(child)
+	if err != nil {
+		return err
+	}
+	annotations := child.GetAnnotations()
+	annotations[digestAnnotation] = digest
+	child.SetAnnotations(annotations)
+	name := nameOf(child.GetKind(), child.GetNamespace(), child.GetName())
+	return c.apply(ctx, client.ApplyConfigurationFromUnstructured(child), name, digest, cached)
+}
+
 // ApplyCached brings an object about that the controller watches. digest comes from StampDigest; cached is the cache's copy,
 // an empty object when it has none.
 func (c *Children) ApplyCached(ctx context.Context, child Configuration, digest string, cached client.Object) error {
-	return c.apply(ctx, child, digest, cached)
+	return c.apply(ctx, child, nameOfChild(child), digest, cached)
 }
 
 // Apply brings objects about of kinds that the controller does not watch.
@@ -119,24 +105,25 @@ func (c *Children) Apply(ctx context.Context, children ...Configuration) error {
 		if err != nil {
 			return err
 		}
-		if err := c.apply(ctx, child, digest, nil); err != nil {
+		if err := c.apply(ctx, child, nameOfChild(child), digest, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Children) apply(ctx context.Context, child Configuration, digest string, cached client.Object) error {
-	name := *child.GetKind() + " " + ptr.Deref(child.GetNamespace(), "") + "/" + *child.GetName()
+func nameOfChild(c Configuration) string {
+	return nameOf(*c.GetKind(), ptr.Deref(c.GetNamespace(), ""), *c.GetName())
+}
+
+func nameOf(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+func (c *Children) apply(ctx context.Context, child runtime.ApplyConfiguration, name, digest string, cached client.Object) error {
 	now := time.Now()
 	if c.isUnchanged(name, digest, cached, now) {
 		return nil
 	}
-	var target runtime.ApplyConfiguration = child
-	if u, ok := child.(Unstructured); ok {
-		target = client.ApplyConfigurationFromUnstructured(u.Unstructured)
-	}
-	if err := c.client.Apply(ctx, target, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
+	if err := c.client.Apply(ctx, child, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("applying %s: %w", name, err)
 	}
 	c.applied.Set(name, appliedChild{digest: digest, at: now}, reapplyAfter)

@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
@@ -39,7 +38,7 @@ func declaredInstances(c fleet.Cluster) (all []declaredInstance) {
 }
 
 // configuration returns only what makes the instance this cluster's: its server takes all settings from the cluster itself.
-func (d declaredInstance) configuration(c fleet.Cluster) apply.Unstructured {
+func (d declaredInstance) configuration(c fleet.Cluster) *unstructured.Unstructured {
 	labels := map[string]string{}
 	maps.Copy(labels, d.labels)
 	maps.Copy(labels, map[string]string{
@@ -64,5 +63,5 @@ func (d declaredInstance) configuration(c fleet.Cluster) apply.Unstructured {
 	u.SetName(d.name)
 	u.SetLabels(labels)
 	u.SetAnnotations(map[string]string{v1beta1.InstanceIndexAnnotation: strconv.Itoa(int(d.index))})
-	return apply.Unstructured{Unstructured: u}
+	return u
 }

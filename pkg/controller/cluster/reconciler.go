@@ -105,7 +105,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !c.GetDeletionTimestamp().IsZero() {
 		next := *c.Status.DeepCopy()
 		next.LifecycleStatus = status.Deleting(next.LifecycleStatus, r.now())
-		return ctrl.Result{}, client.IgnoreNotFound(r.writeStatus(ctx, c, next))
+		if equality.Semantic.DeepEqual(*c.Status, next) {
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(apply.Status(ctx, r.client, c.Kind, c, &next))
 	}
 	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.Yes(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
 	requeue, err := r.ensureKeysAndInstances(ctx, c, &facts)
@@ -143,7 +146,11 @@ func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster
 	for _, declared := range declaredInstances(c) {
 		instance := existing[declared.name]
 		delete(existing, declared.name)
-		if err := r.applyInstance(ctx, c, declared, instance); err != nil {
+		cached := instance
+		if cached == nil {
+			cached = &v1beta1.Bind9Instance{}
+		}
+		if err := r.Children.ApplyUnstructured(ctx, declared.configuration(c), cached); err != nil {
 			return 0, err
 		}
 		facts.Instances = append(facts.Instances, status.ClusterInstance{Name: declared.name, Instance: instance})
@@ -174,18 +181,6 @@ func (r *reconciler) ownedInstances(ctx context.Context, c fleet.Cluster) (map[s
 	return owned, err
 }
 
-func (r *reconciler) applyInstance(ctx context.Context, c fleet.Cluster, declared declaredInstance, cached *v1beta1.Bind9Instance) error {
-	configuration := declared.configuration(c)
-	digest, err := apply.StampDigest(configuration)
-	if err != nil {
-		return err
-	}
-	if cached == nil {
-		cached = &v1beta1.Bind9Instance{}
-	}
-	return r.Children.ApplyCached(ctx, configuration, digest, cached)
-}
-
 func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts status.ClusterFacts) (ctrl.Result, error) {
 	next := status.Cluster(*c.Status, facts, r.now())
 	if c.IsGlobal() {
@@ -195,7 +190,7 @@ func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts st
 		if wait := r.limiter.Delay(c.GetUID(), r.now(), apply.StatusInterval); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
-		if err := r.writeStatus(ctx, c, next); err != nil {
+		if err := apply.Status(ctx, r.client, c.Kind, c, &next); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -203,11 +198,4 @@ func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts st
 		return ctrl.Result{RequeueAfter: problemInterval}, nil
 	}
 	return ctrl.Result{RequeueAfter: status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, r.now())}, nil
-}
-
-func (r *reconciler) writeStatus(ctx context.Context, c fleet.Cluster, next v1beta1.Bind9ClusterStatus) error {
-	if equality.Semantic.DeepEqual(*c.Status, next) {
-		return nil
-	}
-	return apply.Status(ctx, r.client, c.Kind, c, &next)
 }

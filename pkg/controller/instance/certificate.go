@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/cache"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,32 +21,20 @@ import (
 // days of its life are left, and a retired authority is trusted for a week.
 const certificateInterval = time.Hour
 
-// certificateIssuer keeps the serving certificates of sidecars.
-type certificateIssuer struct {
-	client    client.Client
-	authority *Authority
-	// valid holds the Secrets whose certificate was found valid lately.
-	valid *cache.Expiring
-}
-
-func newCertificateIssuer(c client.Client, authority *Authority) certificateIssuer {
-	return certificateIssuer{client: c, authority: authority, valid: cache.NewExpiring()}
-}
-
-// ensure keeps the serving certificate of an instance's sidecars in a Secret that only they mount. A new one reaches running
+// ensureCertificate keeps the serving certificate of an instance's sidecars in a Secret that only they mount. A new one reaches running
 // pods through the kubelet.
-func (i certificateIssuer) ensure(ctx context.Context, workload *named.Workload) error {
+func (w *workloads) ensureCertificate(ctx context.Context, workload *named.Workload) error {
 	instance := workload.Instance
 	key, now := client.ObjectKey{Namespace: instance.Namespace, Name: named.CertificateSecretName(instance.Name)}, time.Now()
-	if _, ok := i.valid.Get(key); ok {
+	if _, ok := w.certificates.Get(key); ok {
 		return nil
 	}
-	authority, err := i.authority.current(ctx)
+	authority, err := w.Authority.current(ctx)
 	if err != nil {
 		return err
 	}
 	var secret corev1.Secret
-	if err := i.client.Get(ctx, key, &secret); err != nil && !apierrors.IsNotFound(err) {
+	if err := w.client.Get(ctx, key, &secret); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading the sidecars' certificate: %w", err)
 	}
 	name := bindcar.CertificateName(instance.Namespace, instance.Name)
@@ -60,11 +47,11 @@ func (i certificateIssuer) ensure(ctx context.Context, workload *named.Workload)
 			WithLabels(workload.Labels()).
 			WithOwnerReferences(named.OwnerReference(fleet.InstanceKind.GroupVersion().String(), fleet.InstanceKind.Kind, instance)).
 			WithData(map[string][]byte{corev1.TLSCertKey: leaf.CertPEM, corev1.TLSPrivateKeyKey: leaf.KeyPEM})
-		if err := i.client.Apply(ctx, configuration, client.FieldOwner(apply.FieldOwner), client.ForceOwnership); err != nil {
+		if err := w.client.Apply(ctx, configuration, client.FieldOwner(apply.FieldOwner), client.ForceOwnership); err != nil {
 			return fmt.Errorf("writing Secret %s with the sidecars' certificate: %w", key, err)
 		}
 		log.FromContext(ctx).Info("certificate issued to the sidecars", "secret", key, "notAfter", leaf.Cert.NotAfter)
 	}
-	i.valid.Set(key, true, authorityLifetime)
+	w.certificates.Set(key, true, authorityLifetime)
 	return nil
 }

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
@@ -20,40 +18,26 @@ import (
 // name: to watch them, the controller would need the right to read all that there are.
 const configMapInterval = 15 * time.Second
 
-// configMapCache has the ConfigMaps of users. The instances of a cluster mostly have the same; each is read once in a while
-// for all of them.
-type configMapCache struct {
-	reader client.Reader
-	mu     *sync.Mutex
-	known  *cache.Expiring
-}
-
-func newConfigMapCache(reader client.Reader) configMapCache {
-	return configMapCache{reader: reader, mu: &sync.Mutex{}, known: cache.NewExpiring()}
-}
-
-// configMap reads a ConfigMap, unless that was done a moment ago.
-func (c configMapCache) configMap(ctx context.Context, name client.ObjectKey) (*corev1.ConfigMap, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known, ok := c.known.Get(name); ok {
+// configMap reads a ConfigMap of a user, unless that was done a moment ago: the instances of a cluster mostly have the same.
+func (w *workloads) configMap(ctx context.Context, name client.ObjectKey) (*corev1.ConfigMap, error) {
+	if known, ok := w.configMaps.Get(name); ok {
 		return known.(*corev1.ConfigMap), nil
 	}
 	configMap := &corev1.ConfigMap{}
-	if err := c.reader.Get(ctx, name, configMap); err != nil {
+	if err := w.client.Get(ctx, name, configMap); err != nil {
 		return nil, err
 	}
-	c.known.Set(name, configMap, configMapInterval/2)
+	w.configMaps.Set(name, configMap, configMapInterval/2)
 	return configMap, nil
 }
 
 // readReplacements reads the files that are in place of generated ones, because named reads them only when it starts. One
 // that is missing stops every change of the pods, which go on as they are.
-func (c configMapCache) readReplacements(ctx context.Context, workload *named.Workload) error {
+func (w *workloads) readReplacements(ctx context.Context, workload *named.Workload) error {
 	replaced := workload.ReplacedFiles()
 	workload.Replacements = map[string]string{}
 	for _, file := range slices.Sorted(maps.Keys(replaced)) {
-		configMap, err := c.configMap(ctx, client.ObjectKey{Namespace: workload.Instance.Namespace, Name: replaced[file]})
+		configMap, err := w.configMap(ctx, client.ObjectKey{Namespace: workload.Instance.Namespace, Name: replaced[file]})
 		if apierrors.IsNotFound(err) {
 			return err
 		} else if err != nil {

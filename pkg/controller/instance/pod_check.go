@@ -206,15 +206,16 @@ func (c *podChecker) countServed(ctx context.Context, gate *readinessGate, serve
 	var group errgroup.Group
 	group.SetLimit(maxQuestions)
 	for _, zone := range required {
+		_, isServed := gate.served.Load(zone)
 		switch {
 		case !loaded[zone]:
-			gate.setServed(zone, false)
-		case gate.isServed(zone):
+			gate.served.Delete(zone)
+		case isServed:
 			count.Add(1)
 		default:
 			group.Go(func() error {
 				if c.dns.Serial(ctx, server, zone+".").Authoritative {
-					gate.setServed(zone, true)
+					gate.served.Store(zone, true)
 					count.Add(1)
 				}
 				return nil

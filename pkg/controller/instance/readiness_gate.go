@@ -37,7 +37,8 @@ type readinessGate struct {
 	mu       sync.Mutex
 	restarts int32
 	open     bool
-	served   map[string]bool
+	// served has the zones that the pod was seen to serve.
+	served sync.Map
 	// most is the greatest number of zones that it served so far, since is when that was reached.
 	most  int
 	since time.Time
@@ -57,7 +58,7 @@ func (g readinessGates) gateOf(pod *corev1.Pod) *readinessGate {
 	if gate, _ := known.(*readinessGate); ok && gate.restarts == restarts {
 		return gate
 	}
-	gate := &readinessGate{restarts: restarts, open: !ok && isGateOpen(pod), served: map[string]bool{}}
+	gate := &readinessGate{restarts: restarts, open: !ok && isGateOpen(pod)}
 	g.pods.Add(pod.UID, gate)
 	return gate
 }
@@ -69,22 +70,6 @@ func isGateOpen(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func (g *readinessGate) isServed(zone string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.served[zone]
-}
-
-func (g *readinessGate) setServed(zone string, served bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if served {
-		g.served[zone] = true
-	} else {
-		delete(g.served, zone)
-	}
 }
 
 // update decides whether the pod may be in service. A gate opens when every required zone is served. It stays open when

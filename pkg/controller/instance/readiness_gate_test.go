@@ -35,7 +35,7 @@ func TestGate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-			g := &readinessGate{open: c.open, served: map[string]bool{}}
+			g := &readinessGate{open: c.open}
 			for i, s := range c.steps {
 				open, verdict := g.update(s.required, s.served, begin.Add(time.Duration(s.at)*time.Second))
 				if open != s.open {

@@ -2,13 +2,12 @@ package instance
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +47,11 @@ type Options struct {
 // Setup adds the reconciler of instances. It runs when an instance or its cluster is changed by a user, when what it is
 // made of changes, when its pods do, and when zones come and go.
 func Setup(mgr ctrl.Manager, o Options) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner), o)
+	c, recorder := mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner)
+	r := &reconciler{
+		client: c, home: o.Home, timeouts: o.Timeouts, now: time.Now, workloads: newWorkloads(c, recorder, o),
+		pods: newPodChecker(c, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder},
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("bind9instance").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
@@ -67,15 +70,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		b = b.Watches(empty(), handler.EnqueueRequestsFromMapFunc(r.instancesOfCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	return b.Complete(r)
-}
-
-func newReconciler(c client.Client, recorder events.EventRecorder, o Options) *reconciler {
-	return &reconciler{
-		client: c, home: o.Home, timeouts: o.Timeouts, now: time.Now,
-		workloads: newWorkloads(c, recorder, o),
-		pods:      newPodChecker(c, o.Sidecar, o.DNS),
-		status:    &statusWriter{client: c, recorder: recorder},
-	}
 }
 
 func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {
@@ -110,40 +104,15 @@ func requestsFor(instances []*v1beta1.Bind9Instance) []reconcile.Request {
 // podStateChanged passes what an instance's status reports of its pods. The readiness gate's own condition is not part of
 // that; what the kubelet makes of it is.
 func podStateChanged() predicate.Predicate {
+	reported := func(pod *corev1.Pod) []corev1.PodCondition {
+		return slices.DeleteFunc(slices.Clone(pod.Status.Conditions), func(c corev1.PodCondition) bool { return c.Type == v1beta1.ZonesLoadedGate })
+	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 		return before.Status.Phase != after.Status.Phase || before.Status.PodIP != after.Status.PodIP ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			!maps.Equal(conditionStates(before), conditionStates(after)) || !slices.Equal(containerStates(before), containerStates(after))
+			!equality.Semantic.DeepEqual(reported(before), reported(after)) ||
+			!equality.Semantic.DeepEqual(before.Status.InitContainerStatuses, after.Status.InitContainerStatuses) ||
+			!equality.Semantic.DeepEqual(before.Status.ContainerStatuses, after.Status.ContainerStatuses)
 	}}
-}
-
-type conditionState struct{ status, message string }
-
-func conditionStates(pod *corev1.Pod) map[corev1.PodConditionType]conditionState {
-	out := map[corev1.PodConditionType]conditionState{}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled || c.Type == corev1.ContainersReady {
-			out[c.Type] = conditionState{string(c.Status), c.Message}
-		}
-	}
-	return out
-}
-
-type containerState struct {
-	name, waiting  string
-	restarts       int32
-	running, ready bool
-}
-
-func containerStates(pod *corev1.Pod) []containerState {
-	var out []containerState
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		state := containerState{name: c.Name, restarts: c.RestartCount, running: c.State.Running != nil, ready: c.Ready}
-		if c.State.Waiting != nil {
-			state.waiting = c.State.Waiting.Reason
-		}
-		out = append(out, state)
-	}
-	return out
 }

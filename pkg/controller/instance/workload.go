@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,11 +28,11 @@ const tokenReviewBinding = "lockstep-bindcar"
 // workloads applies everything that instances consist of.
 type workloads struct {
 	Options
-	client       client.Client
-	recorder     events.EventRecorder
-	certificates certificateIssuer
-	configMaps   configMapCache
-	rollout      rollout
+	client   client.Client
+	recorder events.EventRecorder
+	rollout  rollout
+	// configMaps has the ConfigMaps of users that were read lately, certificates the Secrets whose certificate was found valid.
+	configMaps, certificates *cache.Expiring
 
 	// binding is held from listing the accounts until they are bound, so that an older list never comes last.
 	binding sync.Mutex
@@ -41,8 +42,7 @@ type workloads struct {
 
 func newWorkloads(c client.Client, recorder events.EventRecorder, o Options) *workloads {
 	return &workloads{
-		Options: o, client: c, recorder: recorder, configMaps: newConfigMapCache(c), rollout: newRollout(c),
-		certificates: newCertificateIssuer(c, o.Authority),
+		Options: o, client: c, recorder: recorder, rollout: newRollout(c), configMaps: cache.NewExpiring(), certificates: cache.NewExpiring(),
 	}
 }
 
@@ -85,7 +85,7 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 	if result.address, err = w.applyService(ctx, workload); err != nil {
 		return result, err
 	}
-	if err := w.certificates.ensure(ctx, workload); err != nil {
+	if err := w.ensureCertificate(ctx, workload); err != nil {
 		return result, err
 	}
 	if err := w.Children.Apply(ctx, workload.DisruptionBudget(cluster.OwnerReference())); err != nil {
@@ -93,7 +93,7 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 	}
 	if len(workload.ReplacedFiles()) > 0 {
 		result.requeue = fleet.Sooner(result.requeue, configMapInterval)
-		if err := w.configMaps.readReplacements(ctx, workload); err != nil {
+		if err := w.readReplacements(ctx, workload); err != nil {
 			return result, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,7 @@ type ensurePass struct {
 	owner Owner
 	now   time.Time
 	// servers asks the servers once in a pass, if at all.
-	servers func(context.Context) []serverKeys
+	servers func() []serverKeys
 	changed bool
 }
 
@@ -57,7 +58,7 @@ type ensurePass struct {
 // the rotation of a key that has changed. It returns when to do so again and whether it took a step.
 func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (requeue time.Duration, changed bool, err error) {
 	p := &ensurePass{Rotator: r, owner: owner, now: now}
-	p.servers = p.askServersOnce()
+	p.servers = sync.OnceValue(func() []serverKeys { return p.askServers(ctx) })
 	requeue = sourceInterval
 	used := map[string]named.KeyRole{named.ControlKeyName + ".": "control"}
 	for _, role := range []named.KeyRole{named.KeyUpdate, named.KeyTransfer} {
@@ -148,7 +149,7 @@ func (p *ensurePass) followSource(ctx context.Context, role named.KeyRole, sourc
 			return ring, err
 		}
 	}
-	next, changed, err := ring.Follow(role, source, p.keyFacts(ctx, role), p.now)
+	next, changed, err := ring.Follow(role, source, p.keyFacts(role), p.now)
 	if err != nil {
 		return ring, err
 	}

@@ -23,9 +23,9 @@ type serverKeys struct {
 }
 
 // keyFacts returns what the servers report, which are asked when a step depends on it.
-func (p *ensurePass) keyFacts(ctx context.Context, role named.KeyRole) named.KeyFacts {
+func (p *ensurePass) keyFacts(role named.KeyRole) named.KeyFacts {
 	onAll := func(holds func(serverKeys) bool) bool {
-		servers := p.servers(ctx)
+		servers := p.servers()
 		return servers != nil && !slices.ContainsFunc(servers, func(s serverKeys) bool { return !holds(s) })
 	}
 	return named.KeyFacts{
@@ -42,18 +42,7 @@ func (p *ensurePass) keyFacts(ctx context.Context, role named.KeyRole) named.Key
 	}
 }
 
-// askServersOnce returns a function that asks all servers the first time that it is called. It returns nil when they could
-// not be listed.
-func (p *ensurePass) askServersOnce() func(context.Context) []serverKeys {
-	var once sync.Once
-	var servers []serverKeys
-	return func(ctx context.Context) []serverKeys {
-		once.Do(func() { servers = p.askServers(ctx) })
-		return servers
-	}
-}
-
-// askServers asks every pod that may have been given its keys. A pod without a node gets the keys of the time when it has
+// askServers asks every pod that may have been given its keys; nil when the pods could not be listed. A pod without a node gets the keys of the time when it has
 // one; one that is being deleted or has ended serves nobody.
 func (p *ensurePass) askServers(ctx context.Context) []serverKeys {
 	pods, err := fleet.ListPods(ctx, p.Client, client.InNamespace(p.owner.Namespace), client.MatchingLabels(p.owner.podLabels))

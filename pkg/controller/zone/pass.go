@@ -56,6 +56,8 @@ type dnsClient interface {
 	// ObserveAnew transfers the whole content.
 	ObserveAnew(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
 	ForgetZone(at netip.AddrPort, name string)
+	// Reset has a server asked again that may have started anew.
+	Reset(at netip.AddrPort)
 }
 
 // sidecarClient changes which zones a server has.
@@ -136,12 +138,16 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 
 // obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.
 func (p zonePass) obstacle(primaries []*primary) status.Verdict {
+	var names []string
+	for _, i := range p.instances {
+		names = append(names, i.Namespace+"/"+i.Name)
+	}
 	switch {
 	case len(p.instances) == 0:
 		return problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
 			p.zone.Spec.ClusterRef)
 	case len(primaries) == 0:
-		return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(instanceNames(p.instances), ", "))
+		return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(names, ", "))
 	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):
 		return problem(status.PrimaryFailed, "no pod of a primary runs yet: %v", primaries[0].err)
 	case p.signing.Obstacle(len(primaries)) != "":
@@ -152,14 +158,6 @@ func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 
 func problem(reason, format string, args ...any) status.Verdict {
 	return status.No(reason, fmt.Sprintf(format, args...))
-}
-
-func instanceNames(instances []*v1beta1.Bind9Instance) []string {
-	var names []string
-	for _, i := range instances {
-		names = append(names, i.Namespace+"/"+i.Name)
-	}
-	return names
 }
 
 // key names the zone's object.

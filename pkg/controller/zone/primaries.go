@@ -154,7 +154,7 @@ func (s *primarySync) invalidateKeys(q *primary) {
 func (s *primarySync) compareAll(ctx context.Context) {
 	s.target = s.findReference(ctx)
 	if s.areApart() {
-		s.state.distrustSecondaries()
+		s.state.verified.Clear() // The content of every secondary is read again.
 	}
 	for _, q := range s.primaries { // The reference, too: it may not be the next one.
 		s.noteForeign(q)
@@ -216,7 +216,7 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 		}
 		again := errors.Is(q.err, rfc2136.ErrConflict) || errors.Is(q.err, rfc2136.ErrUnknown)
 		if again {
-			s.state.distrustSecondaries()
+			s.state.verified.Clear()
 		}
 		if q.err != nil && !again {
 			s.invalidateKeys(q)

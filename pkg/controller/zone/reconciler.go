@@ -5,7 +5,6 @@ package zone
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,12 +21,12 @@ import (
 // reconciler finds out what a pass is about, runs it, and reports its outcome.
 type reconciler struct {
 	edges
-	home     string
-	states   zoneStates
-	writer   *syncevent.Writer
-	metrics  *syncevent.Metrics
-	notifier syncevent.Notifier
-	backoff  workqueue.TypedRateLimiter[ctrl.Request]
+	home      string
+	states    zoneStates
+	writer    *syncevent.Writer
+	metrics   *syncevent.Metrics
+	listeners []syncevent.Listener
+	backoff   workqueue.TypedRateLimiter[ctrl.Request]
 }
 
 // Reconcile implements reconcile.Reconciler. A request without a name is for the objects of a namespace that are in no
@@ -40,7 +39,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	zone, sameName := r.zones.Zone(req.NamespacedName)
 	if zone == nil {
-		r.states.forget(req.NamespacedName)
+		r.states.Delete(req.NamespacedName)
 		r.serials.Forget(req.NamespacedName)
 		r.writer.Forget(req.NamespacedName)
 		r.metrics.Forget(req.NamespacedName)
@@ -68,8 +67,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
 		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", problem)
-	if err := errors.Join(finalizerErr, r.notifier.Notify(ctx, event)); err != nil {
-		return ctrl.Result{}, err
+	for _, l := range r.listeners {
+		l.OnSyncCompleted(event)
+	}
+	if finalizerErr != nil {
+		return ctrl.Result{}, finalizerErr
 	}
 	return ctrl.Result{RequeueAfter: requeueAfter(result, r.backoff, req)}, nil
 }

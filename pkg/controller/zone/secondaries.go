@@ -101,7 +101,7 @@ func (s secondarySync) notifySecondary(ctx context.Context, server observe.Serve
 // verify reports whether a secondary that has the serial of the pass has the primaries' content too. It reads that only when
 // something can have gone wrong since it did, and repairs what it finds.
 func (s secondarySync) verify(ctx context.Context, server observe.Server, known *secondaryState) (same bool, err error) {
-	if len(s.primaries) < 2 || s.paused || s.state.isVerified(podOf(server)) {
+	if _, verified := s.state.verified.Load(podOf(server)); verified || len(s.primaries) < 2 || s.paused {
 		return true, nil
 	}
 	want, err := s.primaryContent(ctx)
@@ -121,7 +121,7 @@ func (s secondarySync) verify(ctx context.Context, server observe.Server, known 
 	case !have.Mirror.SameContent(want):
 		return false, s.hastenTransfer(ctx, server, known, have)
 	}
-	s.state.setVerified(podOf(server))
+	s.state.verified.Store(podOf(server), true)
 	return true, nil
 }
 

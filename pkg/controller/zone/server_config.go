@@ -45,11 +45,12 @@ func (p zonePass) updateConfigs(ctx context.Context, servers []syncevent.ServerO
 			continue
 		}
 		want := p.configFor(out.Role)
-		known, ok := p.state.configs[podOf(out.Server)]
+		entry, ok := p.state.configs.Load(podOf(out.Server))
+		known, _ := entry.(zoneConfig)
 		switch {
 		case len(want.servers) == 0 && out.Role == observe.Secondary:
 		case !ok && want.policy == p.lastPolicy():
-			p.state.configs[podOf(out.Server)] = want
+			p.state.configs.Store(podOf(out.Server), want)
 		case !known.isSame(want) || !known.confirmed && rested:
 			if err := p.updateConfig(ctx, out.Server, want); err != nil {
 				log.FromContext(ctx).Info("zone configuration could not be changed", "zone", p.zone.Spec.ZoneName, "server", out.Pod, "reason", err.Error())
@@ -59,7 +60,7 @@ func (p zonePass) updateConfigs(ctx context.Context, servers []syncevent.ServerO
 				continue
 			}
 			want.confirmed = true
-			p.state.configs[podOf(out.Server)] = want
+			p.state.configs.Store(podOf(out.Server), want)
 		}
 	}
 	return remark
@@ -119,7 +120,7 @@ func (p zonePass) createOnSecondary(ctx context.Context, server observe.Server) 
 // recordCreated records that a zone is on a server now.
 func (p zonePass) recordCreated(server observe.Server, config zoneConfig) {
 	config.confirmed = true
-	p.state.setConfig(podOf(server), config)
+	p.state.configs.Store(podOf(server), config)
 	p.wakeInstance(server.Namespace, server.Instance)
 }
 
@@ -127,7 +128,8 @@ func (p zonePass) recordCreated(server observe.Server, config zoneConfig) {
 // zone, so it is deleted and added again. In between, for as long as the transfer takes, the server does not answer for it.
 func (p zonePass) demote(ctx context.Context, server observe.Server) error {
 	instance := p.instanceOf(server)
-	if instance == nil || instance.Spec.Role.Normalize() != v1beta1.RolePrimary || p.state.isDemoted(podOf(server)) {
+	_, demoted := p.state.demoted.Load(podOf(server))
+	if demoted || instance == nil || instance.Spec.Role.Normalize() != v1beta1.RolePrimary {
 		return nil
 	}
 	name := source.DNSName(p.zone)
@@ -144,7 +146,7 @@ func (p zonePass) demote(ctx context.Context, server observe.Server) error {
 			return err
 		}
 	}
-	p.state.setDemoted(podOf(server), true)
+	p.state.demoted.Store(podOf(server), true)
 	return nil
 }
 
@@ -154,7 +156,7 @@ func (p zonePass) promote(ctx context.Context, server observe.Server) error {
 	if err := p.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), source.DNSName(p.zone)); err != nil {
 		return err
 	}
-	p.state.setDemoted(podOf(server), false)
+	p.state.demoted.Delete(podOf(server))
 	p.zones.Enqueue(p.key())
 	return nil
 }

@@ -73,25 +73,19 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			kube: mgr.GetClient(), children: o.Children, zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
 			updates: rfc2136.New(rfc2136.Options{}), keys: o.Keys, serials: serials, wakeInstance: o.Instances.Wake, now: time.Now,
 		},
-		home: o.Home, writer: writer, metrics: counts, notifier: syncevent.Notifier{writer, counts},
+		home: o.Home, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 	}
 	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Zones: zones, Serials: serials}
 	if err := mgr.Add(listener); err != nil {
 		return err
 	}
-	zonesOfPod := func(ctx context.Context, o client.Object) []reconcile.Request {
-		if addr, err := netip.ParseAddr(o.(*corev1.Pod).Status.PodIP); err == nil {
-			tracker.Reset(netip.AddrPortFrom(addr, named.Port))
-		}
-		return r.zonesOfPod(ctx, o)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("zone").
 		WithOptions(controller.Options{MaxConcurrentReconciles: maxPasses}).
 		WatchesRawSource(zonecache.NewSource(zones, mgr.GetCache())).
 		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(zonesOfPod), podChanged()).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfPod), podChanged()).
 		Complete(r)
 }
 
@@ -116,6 +110,9 @@ func podChanged() builder.Predicates {
 }
 
 func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcile.Request {
+	if addr, err := netip.ParseAddr(o.(*corev1.Pod).Status.PodIP); err == nil {
+		r.dns.Reset(netip.AddrPortFrom(addr, named.Port))
+	}
 	instance := &v1beta1.Bind9Instance{}
 	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[named.LabelInstance]}
 	if err := r.kube.Get(ctx, key, instance); err != nil {

@@ -24,32 +24,29 @@ func keySecretName(owner, zone string) string {
 // keySecret keeps the keys of a signed zone. Whoever reads it can sign as the zone, so one account may: that of the pod that
 // signs. Not the accounts of its secondaries, nor those of the zone's other primaries.
 type keySecret struct {
-	name, zone string
-	owner      tsigkeys.Owner
-	signer     *v1beta1.Bind9Instance
-}
-
-func (s keySecret) annotations() map[string]string {
-	return map[string]string{v1beta1.ZoneAnnotation: s.zone}
+	name        string
+	annotations map[string]string
+	owner       tsigkeys.Owner
+	signer      *v1beta1.Bind9Instance
 }
 
 // secret has no entries of its own: they are the sidecar's, or a user's.
 func (s keySecret) secret() *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(s.name, s.owner.Namespace).
-		WithLabels(s.owner.Labels()).WithAnnotations(s.annotations()).WithOwnerReferences(s.owner.Reference())
+		WithLabels(s.owner.Labels()).WithAnnotations(s.annotations).WithOwnerReferences(s.owner.Reference())
 }
 
 // role is the right to the Secret, and to no other.
 func (s keySecret) role() *rbacv1ac.RoleApplyConfiguration {
 	return rbacv1ac.Role(s.name, s.owner.Namespace).
-		WithLabels(s.owner.Labels()).WithAnnotations(s.annotations()).WithOwnerReferences(s.owner.Reference()).
+		WithLabels(s.owner.Labels()).WithAnnotations(s.annotations).WithOwnerReferences(s.owner.Reference()).
 		WithRules(rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("secrets").WithResourceNames(s.name).WithVerbs("get", "patch"))
 }
 
 // binding grants the right to the signer. Another signer takes it from the one before.
 func (s keySecret) binding() *rbacv1ac.RoleBindingApplyConfiguration {
 	return rbacv1ac.RoleBinding(s.name, s.owner.Namespace).
-		WithLabels(s.owner.Labels()).WithAnnotations(s.annotations()).WithOwnerReferences(s.owner.Reference()).
+		WithLabels(s.owner.Labels()).WithAnnotations(s.annotations).WithOwnerReferences(s.owner.Reference()).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(s.name)).
 		WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").
 			WithNamespace(s.signer.Namespace).WithName(named.ServiceAccountName(s.signer.Name)))
@@ -61,6 +58,6 @@ func (s Signing) EnsureKeySecret(ctx context.Context, children *apply.Children, 
 	if name == "" {
 		return nil
 	}
-	keys := keySecret{name: name, zone: zone.Spec.ZoneName, owner: s.owner, signer: s.Signer}
+	keys := keySecret{name: name, annotations: map[string]string{v1beta1.ZoneAnnotation: zone.Spec.ZoneName}, owner: s.owner, signer: s.Signer}
 	return children.Apply(ctx, keys.secret(), keys.role(), keys.binding())
 }

@@ -21,7 +21,7 @@ func TestKeysAreTheSigners(t *testing.T) {
 		instance("a-primary-0", v1beta1.RolePrimary), instance("a-primary-1", v1beta1.RolePrimary), instance("a-secondary-0", v1beta1.RoleSecondary),
 	}
 	owner := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "a", UID: "1"}}
-	s := keySecret{name: keySecretName("a", "example.test"), zone: "example.test", owner: tsigkeys.ClusterOwner(fleet.AsCluster(owner, "")), signer: signerOf(instances)}
+	s := keySecret{name: keySecretName("a", "example.test"), owner: tsigkeys.ClusterOwner(fleet.AsCluster(owner, "")), signer: signerOf(instances)}
 
 	role := s.role()
 	if len(role.Rules) != 1 || !slices.Equal(role.Rules[0].Resources, []string{"secrets"}) ||
