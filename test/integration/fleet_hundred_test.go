@@ -19,16 +19,16 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// hundred is how many instances the cluster has here: enough to see that writes are gathered. The limits for a real hundred are
+// manyInstances is how many instances the cluster has here: enough to see that writes are gathered. The limits for a real hundred are
 // those of a unit test of the controller.
-const hundred = 16
+const manyInstances = 16
 
 // A cluster of many instances keeps a small status, and neither their coming nor their pods' coming and going makes more than
 // one write of it a second. No node takes the pods; the test writes their status.
 func TestFleetOfAHundred(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)
-	cluster := f.cluster("dns", 1, hundred-1)
+	cluster := f.cluster("dns", 1, manyInstances-1)
 	cluster.Spec.Global = &v1beta1.Bind9Config{BindcarConfig: &v1beta1.BindcarConfig{Resources: &corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000")},
 	}}}
@@ -50,7 +50,7 @@ func TestFleetOfAHundred(t *testing.T) {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
 				return err
 			}
-			if s := cluster.Status; s.InstanceCount != hundred || s.ReadyInstances != want || len(s.Conditions) != hundred+1 {
+			if s := cluster.Status; s.InstanceCount != manyInstances || s.ReadyInstances != want || len(s.Conditions) != manyInstances+1 {
 				return fmt.Errorf("%d instances, %d ready, %d conditions", s.InstanceCount, s.ReadyInstances, len(s.Conditions))
 			}
 			return nil
@@ -62,13 +62,13 @@ func TestFleetOfAHundred(t *testing.T) {
 		ready(0)
 		kube.Eventually(f, 2*startTimeout, func(ctx context.Context) error {
 			err := f.client.List(ctx, pods, client.InNamespace(f.namespace), client.MatchingLabels{named.LabelName: named.AppName})
-			if err == nil && len(pods.Items) != hundred {
+			if err == nil && len(pods.Items) != manyInstances {
 				err = fmt.Errorf("%d pods", len(pods.Items))
 			}
 			return err
 		})
 	})
-	measure("ready", func() { f.setPodsReady(pods, corev1.ConditionTrue); ready(hundred) })
+	measure("ready", func() { f.setPodsReady(pods, corev1.ConditionTrue); ready(manyInstances) })
 	status, err := json.Marshal(cluster.Status)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestFleetOfAHundred(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("status of %d bytes, object of %d", len(status), len(whole))
-	if len(whole) > hundred*(128<<10)/100 {
+	if len(whole) > manyInstances*(128<<10)/100 {
 		t.Errorf("the object has %d bytes", len(whole))
 	}
 	measure("flaps", func() {
@@ -86,7 +86,7 @@ func TestFleetOfAHundred(t *testing.T) {
 			f.setPodsReady(pods, corev1.ConditionFalse)
 			f.setPodsReady(pods, corev1.ConditionTrue)
 		}
-		ready(hundred)
+		ready(manyInstances)
 	})
 }
 
