@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 // Fleet is the servers of an instance or a cluster, with the zones that they should serve.
@@ -39,7 +40,7 @@ func (x *Index) Fleet(o metav1.Object) *Fleet {
 		return f
 	}
 	all := x.liveInstances("")
-	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, informers.ZoneKind, "") {
+	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, syncstatus.ZoneKind.Kind, "") {
 		if zone.DeletionTimestamp == nil && membership.Servable(zone) {
 			f.addZone(x, source.DNSName(zone), membership.InstancesOf(zone, all), own)
 		}
@@ -50,7 +51,7 @@ func (x *Index) Fleet(o metav1.Object) *Fleet {
 func (f *Fleet) addZone(x *Index, name string, serving []*v1beta1.Bind9Instance, own map[Key]bool) {
 	concerned := false
 	for _, i := range serving {
-		if k := (Key{Kind: informers.InstanceKind, Namespace: i.Namespace, Name: i.Name}); own[k] {
+		if k := (Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}); own[k] {
 			f.zones[k], concerned = append(f.zones[k], name), true
 		}
 	}
@@ -79,7 +80,7 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone) zoneServers {
 	instances := membership.InstancesOf(zone, all)
 	out.Servers = x.serversOf(instances)
 	for _, i := range instances {
-		out.instances[Key{Kind: informers.InstanceKind, Namespace: i.Namespace, Name: i.Name}] = i
+		out.instances[Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}] = i
 	}
 	out.addresses = membership.ServiceAddresses(instances, v1beta1.RolePrimary)
 	if zones := x.members.ZonesNamed(source.DNSName(zone)); len(zones) > 1 {
@@ -89,7 +90,7 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone) zoneServers {
 }
 
 func (x *Index) liveInstances(namespace string) []*v1beta1.Bind9Instance {
-	return membership.LiveInstances(informers.List[*v1beta1.Bind9Instance](x.informers, informers.InstanceKind, namespace))
+	return membership.LiveInstances(informers.List[*v1beta1.Bind9Instance](x.informers, syncstatus.InstanceKind.Kind, namespace))
 }
 
 func (x *Index) serversOf(instances []*v1beta1.Bind9Instance) []observe.Server {

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 // Key names one object that has a SyncStatus.
@@ -53,7 +54,7 @@ func NewIndex(inf *informers.Informers, find ServerFinder) *Index {
 // stands for all objects that belong to it.
 func (x *Index) Apply(key Key) []Key {
 	switch {
-	case key.Kind == informers.ZoneKind:
+	case key.Kind == syncstatus.ZoneKind.Kind:
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.applyZone(key)
@@ -163,7 +164,7 @@ func (x *Index) zonesOfSameName(zones ...*v1beta1.DNSZone) []Key {
 func (x *Index) ZoneNames(key Key) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if key.Kind == informers.ZoneKind {
+	if key.Kind == syncstatus.ZoneKind.Kind {
 		if zone := x.members.Zone(ZoneKey{Namespace: key.Namespace, Name: key.Name}); zone != nil {
 			return []string{source.DNSName(zone)}
 		}
@@ -211,7 +212,7 @@ const resolveAttempts = 1000
 func (x *Index) Resolve(key Key) (s Subject, ok bool) {
 	s.Key = key
 	switch {
-	case key.Kind == informers.ZoneKind:
+	case key.Kind == syncstatus.ZoneKind.Kind:
 		s.ZoneKeys = []ZoneKey{{Namespace: key.Namespace, Name: key.Name}}
 		if z := x.Zone(s.ZoneKeys[0]); z != nil {
 			s.Zones, ok = []*Zone{z}, true
@@ -251,5 +252,5 @@ func (x *Index) tryResolve(s *Subject) bool {
 
 // KeyOf returns the Key of a zone.
 func KeyOf(zone ZoneKey) Key {
-	return Key{Kind: informers.ZoneKind, Namespace: zone.Namespace, Name: zone.Name}
+	return Key{Kind: syncstatus.ZoneKind.Kind, Namespace: zone.Namespace, Name: zone.Name}
 }

@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -225,5 +224,5 @@ func visibleName(o metav1.Object, namespace string) string {
 }
 
 func instanceKey(s observe.Server) Key {
-	return Key{Kind: informers.InstanceKind, Namespace: s.Namespace, Name: s.Instance}
+	return Key{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
 }

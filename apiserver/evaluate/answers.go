@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
+
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
@@ -40,9 +42,10 @@ type Holder interface {
 // Answers are the last answers of servers, whoever asked. An older answer never replaces a newer one. They are safe for
 // concurrent use.
 type Answers struct {
+	pods *cache.Expiring // of PodAnswers, by address
+
 	mu    sync.Mutex
 	zones map[Place]*zoneAnswer
-	pods  map[netip.AddrPort]PodAnswer
 	swept time.Time
 }
 
@@ -55,7 +58,7 @@ type zoneAnswer struct {
 
 // NewAnswers returns a table without answers.
 func NewAnswers() *Answers {
-	return &Answers{zones: map[Place]*zoneAnswer{}, pods: map[netip.AddrPort]PodAnswer{}}
+	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring()}
 }
 
 // at returns the entry of a place. a.mu is held.
@@ -115,12 +118,7 @@ func (a *Answers) KeepSerial(place Place, o observe.Observation) {
 }
 
 // KeepPod takes over what a pod answered.
-func (a *Answers) KeepPod(server netip.AddrPort, p PodAnswer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.pods[server] = p
-	a.sweep()
-}
+func (a *Answers) KeepPod(server netip.AddrPort, p PodAnswer) { a.pods.Set(server, p, answerTimeout) }
 
 // Full returns the last answer to a question for a zone's content; nil when there is none. It must not be changed.
 func (a *Answers) Full(place Place) *observe.Observation {
@@ -154,9 +152,9 @@ func (a *Answers) Serial(place Place) observe.Observation {
 
 // Pod returns what a pod last answered about itself.
 func (a *Answers) Pod(server netip.AddrPort) PodAnswer {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.pods[server]
+	p, _ := a.pods.Get(server)
+	known, _ := p.(PodAnswer)
+	return known
 }
 
 // ofZone returns the answers of a zone's servers. A server that has not answered yet counts as silent.
@@ -210,6 +208,5 @@ func (a *Answers) sweep() {
 	a.swept = time.Now()
 	old := a.swept.Add(-answerTimeout)
 	isOld := func(o *observe.Observation) bool { return o == nil || o.At.Before(old) }
-	maps.DeleteFunc(a.pods, func(_ netip.AddrPort, p PodAnswer) bool { return p.At.Before(old) })
 	maps.DeleteFunc(a.zones, func(_ Place, z *zoneAnswer) bool { return len(z.holders) == 0 && isOld(z.full) && isOld(z.serial) })
 }

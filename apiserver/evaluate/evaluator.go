@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
+
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -26,7 +28,7 @@ type Evaluator struct {
 
 // New returns an Evaluator of a desired state and the answers of servers.
 func New(index *desired.Index, answers *Answers) *Evaluator {
-	return &Evaluator{index: index, answers: answers}
+	return &Evaluator{index: index, answers: answers, lag: lagHistory{since: cache.NewExpiring()}}
 }
 
 // ContentReplaced takes note that a server has other content of a zone than it last had: resolvers may keep the old for a
@@ -63,7 +65,7 @@ func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncsta
 		return syncstatus.Unselected(o, time.Now())
 	}
 	j := judgement(0)
-	if s.Key.Kind == informers.ZoneKind {
+	if s.Key.Kind == syncstatus.ZoneKind.Kind {
 		return j.ZoneStatus()
 	}
 	if r, ok := j.Object(s.Key).(v1beta1.Record); ok {

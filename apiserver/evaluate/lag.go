@@ -1,9 +1,10 @@
 package evaluate
 
 import (
-	"maps"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 // lagTimeout is how long it is remembered that a server was behind when nobody asks.
@@ -11,12 +12,9 @@ const lagTimeout = time.Hour
 
 // lagHistory remembers since when each server has been behind.
 type lagHistory struct {
-	mu     sync.Mutex
-	places map[Place]lagPeriod
-	swept  time.Time
+	mu    sync.Mutex
+	since *cache.Expiring // by Place
 }
-
-type lagPeriod struct{ first, last time.Time }
 
 // behindSince takes note of whether a server was behind at some time, and returns since when it has been; zero when it is
 // not.
@@ -24,27 +22,12 @@ func (l *lagHistory) behindSince(place Place, behind bool, at time.Time) time.Ti
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !behind {
-		delete(l.places, place)
+		l.since.Delete(place)
 		return time.Time{}
 	}
-	l.sweep(at)
-	seen, known := l.places[place]
-	if !known || at.Before(seen.first) {
-		seen.first = at
+	if since, known := l.since.Get(place); known && since.(time.Time).Before(at) {
+		at = since.(time.Time)
 	}
-	seen.last = at
-	if l.places == nil {
-		l.places = map[Place]lagPeriod{}
-	}
-	l.places[place] = seen
-	return seen.first
-}
-
-// sweep forgets what nobody has asked about for long. l.mu is held.
-func (l *lagHistory) sweep(now time.Time) {
-	if now.Sub(l.swept) < lagTimeout {
-		return
-	}
-	l.swept = now
-	maps.DeleteFunc(l.places, func(_ Place, seen lagPeriod) bool { return now.Sub(seen.last) >= lagTimeout })
+	l.since.Set(place, at, lagTimeout)
+	return at
 }

@@ -4,12 +4,16 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestLagHistory(t *testing.T) {
-	var l lagHistory
 	server := netip.MustParseAddrPort("192.0.2.1:53")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := clocktesting.NewFakeClock(now)
+	l := lagHistory{since: cache.NewExpiringWithClock(clock)}
 	at := func(minutes int) time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
 	for i, step := range []struct {
 		behind bool
@@ -19,6 +23,9 @@ func TestLagHistory(t *testing.T) {
 		{false, 0, -1}, {true, 1, 1}, {true, 5, 1}, {true, 0, 0}, {false, 6, -1}, {true, 7, 7},
 		{true, 60, 7}, {true, 119, 7}, {true, 300, 300}, // Nobody has looked for hours: it may have caught up in between.
 	} {
+		if step.at > 0 {
+			clock.SetTime(at(step.at))
+		}
 		got, want := l.behindSince(Place{server, "a."}, step.behind, at(step.at)), time.Time{}
 		if step.since >= 0 {
 			want = at(step.since)

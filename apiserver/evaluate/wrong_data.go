@@ -6,8 +6,8 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
-	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 // ServersWithWrongData returns the servers that, by a verdict, hold other data of a zone than is declared, on the right
@@ -32,7 +32,7 @@ func ServersWithWrongData(s *syncv1.SyncStatus, z *desired.Zone) []netip.AddrPor
 // a zone those at the names that the verdict shows.
 func DisputedObjects(key desired.Key, s *syncv1.SyncStatus, z *desired.Zone) []desired.Key {
 	out := []desired.Key{key}
-	if key.Kind != informers.ZoneKind {
+	if key.Kind != syncstatus.ZoneKind.Kind {
 		return out
 	}
 	for _, r := range s.RRsets {

@@ -26,12 +26,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// Kinds of objects that are cached besides those that declare records.
-const (
-	PodKind      = "Pod"
-	ZoneKind     = "DNSZone"
-	InstanceKind = "Bind9Instance"
-)
+// PodKind is the one cached kind without a SyncStatus.
+const PodKind = "Pod"
 
 // Informers hold one cache for each kind.
 type Informers struct {
@@ -162,7 +158,9 @@ func (i *Informers) TrackedKinds() []string {
 }
 
 // DeclaresRecords reports whether objects of a kind, which must be one of TrackedKinds, declare DNS data.
-func DeclaresRecords(kind string) bool { return kind != ZoneKind && !DescribesServers(kind) }
+func DeclaresRecords(kind string) bool {
+	return kind != syncstatus.ZoneKind.Kind && !DescribesServers(kind)
+}
 
 // DescribesServers reports whether the SyncStatus of a kind is about servers instead of DNS data.
 func DescribesServers(kind string) bool {

@@ -75,7 +75,7 @@ func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, 
 			return o, false // Others would share what is asked without a key.
 		}
 	}
-	if a.schedule.isDue(place, a.options.VerifyInterval) {
+	if a.schedule.isDue(place) {
 		a.observer.Invalidate(place.Server, place.Zone)
 	}
 	a.meter.nameServer(s)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -69,6 +70,7 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 	r := &Refresher{
 		asker: asker{
 			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge), meter: meter,
+			schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
 			observer: observe.New(observe.Options{Timeout: options.Deadline, Meter: meter, Replaced: evaluator.ContentReplaced}),
 		},
 		informers: inf, evaluator: evaluator, publisher: publisher,

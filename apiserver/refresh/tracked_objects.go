@@ -118,8 +118,8 @@ func (t *tracker) askFleet(o *trackedObject) {
 		o.again = true
 		return
 	}
-	fleet := t.fleetObject(o.key)
-	if fleet == nil {
+	s, exists := t.refresher.index.Resolve(o.key)
+	if !exists {
 		return
 	}
 	o.asking = true
@@ -131,7 +131,7 @@ func (t *tracker) askFleet(o *trackedObject) {
 		}
 	}
 	go func() {
-		a := answeredFleet{key, t.refresher.askFleets(t.ctx, since, polled, fleet)}
+		a := answeredFleet{key, t.refresher.askFleets(t.ctx, since, polled, s.Object)}
 		select {
 		case t.answeredFleets <- a:
 		case <-t.ctx.Done():

@@ -5,11 +5,10 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 const (
@@ -215,7 +214,7 @@ func (t *tracker) handleNews() {
 		return
 	}
 	for k := range n.touched {
-		if k.Kind == informers.ZoneKind {
+		if k.Kind == syncstatus.ZoneKind.Kind {
 			t.refreshZone(desired.ZoneKey{Namespace: k.Namespace, Name: k.Name})
 		}
 		if k.Namespace == t.namespace && (everything || named[k]) {
@@ -275,10 +274,4 @@ func (t *tracker) isUpToDate(in *Interest) bool {
 		}
 	}
 	return true
-}
-
-// fleetObject returns the instance or cluster that a tracked object is; nil when it is gone.
-func (t *tracker) fleetObject(key desired.Key) metav1.Object {
-	s, _ := t.refresher.index.Resolve(key)
-	return s.Object
 }

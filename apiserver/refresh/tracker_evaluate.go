@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
-	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
@@ -45,7 +44,7 @@ func (t *tracker) debounceTime() time.Duration {
 
 // isDebounced reports whether a verdict has to wait. The object is evaluated again then.
 func (t *tracker) isDebounced(o *trackedObject, s *syncv1.SyncStatus, wait time.Duration) bool {
-	isSummary := o.key.Kind == informers.ZoneKind && s.Status.InSync
+	isSummary := o.key.Kind == syncstatus.ZoneKind.Kind && s.Status.InSync
 	if wait == 0 || s.Status.Phase != syncv1.PhasePropagating && !isSummary || !o.published || t.isPublished(o, s) {
 		return false
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
-	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 // trackers run one tracker for each namespace that somebody watches.
@@ -148,7 +148,7 @@ func (ts *trackers) touch(changed ...desired.Key) {
 		if t := ts.byNamespace[key.Namespace]; t != nil {
 			t.touch(key)
 		}
-		if key.Kind == informers.ZoneKind {
+		if key.Kind == syncstatus.ZoneKind.Kind {
 			for t := range ts.foreign[desired.ZoneKey{Namespace: key.Namespace, Name: key.Name}] {
 				t.touch(key)
 			}

@@ -1,9 +1,10 @@
 package refresh
 
 import (
-	"maps"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 )
@@ -14,9 +15,11 @@ const doubtInterval = 2 * time.Second
 // transferSchedule remembers when a zone's content on a server was last due for a complete transfer: the same serial does not
 // prove the same content, and incremental transfers build on what was transferred before.
 type transferSchedule struct {
+	// interval between complete transfers; with 0 only content in doubt is ever due.
+	interval time.Duration
+
 	mu     sync.Mutex
-	places map[evaluate.Place]scheduledTransfer
-	swept  time.Time
+	places *cache.Expiring
 }
 
 type scheduledTransfer struct {
@@ -25,22 +28,24 @@ type scheduledTransfer struct {
 	doubted bool
 }
 
-// isDue reports whether interval, or less for content in doubt, has passed since the last time it was due. The first time is
-// never: there is no mirror yet. With an interval of 0 only content in doubt ever is.
-func (v *transferSchedule) isDue(place evaluate.Place, interval time.Duration) bool {
+func (v *transferSchedule) keep(place evaluate.Place, last scheduledTransfer) {
+	v.places.Set(place, last, 4*max(v.interval, time.Minute))
+}
+
+// isDue reports whether the interval, or less for content in doubt, has passed since the last time it was due. The first time
+// is never: there is no mirror yet.
+func (v *transferSchedule) isDue(place evaluate.Place) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now := time.Now()
-	last, known := v.places[place]
-	since := now.Sub(last.at)
-	if known && !(interval > 0 && since >= interval) && !(last.doubted && since >= doubtInterval) {
-		return false
+	entry, known := v.places.Get(place)
+	if known {
+		last := entry.(scheduledTransfer)
+		since := time.Since(last.at)
+		if !(v.interval > 0 && since >= v.interval) && !(last.doubted && since >= doubtInterval) {
+			return false
+		}
 	}
-	v.sweep(now, 4*max(interval, time.Minute))
-	if v.places == nil {
-		v.places = map[evaluate.Place]scheduledTransfer{}
-	}
-	v.places[place] = scheduledTransfer{at: now}
+	v.keep(place, scheduledTransfer{at: time.Now()})
 	return known
 }
 
@@ -48,20 +53,11 @@ func (v *transferSchedule) isDue(place evaluate.Place, interval time.Duration) b
 func (v *transferSchedule) doubt(place evaluate.Place) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	last, known := v.places[place]
+	entry, known := v.places.Get(place)
 	if !known {
 		return false
 	}
-	last.doubted = true
-	v.places[place] = last
-	return time.Since(last.at) >= doubtInterval
-}
-
-// sweep forgets servers and zones that nobody asks about any more. v.mu is held.
-func (v *transferSchedule) sweep(now time.Time, after time.Duration) {
-	if now.Sub(v.swept) < after {
-		return
-	}
-	v.swept = now
-	maps.DeleteFunc(v.places, func(_ evaluate.Place, last scheduledTransfer) bool { return now.Sub(last.at) >= after })
+	at := entry.(scheduledTransfer).at
+	v.keep(place, scheduledTransfer{at: at, doubted: true})
+	return time.Since(at) >= doubtInterval
 }
