@@ -47,7 +47,7 @@ func (o *Options) Config() (*Config, error) {
 		return nil, err
 	}
 	if o.BindcarTokenFile != "" {
-		c.Verdicts.Notifications = sidecarStreams{bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Authority.Roots})}.open
+		c.Verdicts.Notifications = sidecarStreams{bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Authority.Roots})}.openStream
 	}
 	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
 	if err := o.applyTo(generic); err != nil {
@@ -59,7 +59,7 @@ func (o *Options) Config() (*Config, error) {
 // sidecarStreams opens the notification streams of the sidecars beside the servers, in the same pods.
 type sidecarStreams struct{ client *bindcar.Client }
 
-func (s sidecarStreams) open(ctx context.Context, server refresh.Peer, fn func(bindcar.Notice)) error {
+func (s sidecarStreams) openStream(ctx context.Context, server refresh.Peer, fn func(bindcar.Notice)) error {
 	at := bindcar.Server{Addr: netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort), Namespace: server.Namespace, Instance: server.Instance}
 	return s.client.Notices(ctx, at, fn)
 }

@@ -75,7 +75,7 @@ type zoneState struct {
 // Zone returns the present snapshot of a zone; nil when there is no such zone.
 func (x *Index) Zone(key ZoneKey) *Zone {
 	x.mu.Lock()
-	x.sweep()
+	x.sweepIdleZones()
 	if x.members.Zone(key) == nil {
 		x.mu.Unlock()
 		return nil
@@ -104,8 +104,8 @@ func (x *Index) currentZone(s *zoneState) *Zone {
 	return s.last
 }
 
-// sweep forgets zones that nobody asks about. x.mu is held.
-func (x *Index) sweep() {
+// sweepIdleZones forgets zones that nobody asks about. x.mu is held.
+func (x *Index) sweepIdleZones() {
 	now := time.Now()
 	if now.Sub(x.swept) < time.Minute {
 		return

@@ -61,8 +61,8 @@ func NewAnswers() *Answers {
 	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring()}
 }
 
-// at returns the entry of a place. a.mu is held.
-func (a *Answers) at(place Place) *zoneAnswer {
+// entryAt returns the entry of a place. a.mu is held.
+func (a *Answers) entryAt(place Place) *zoneAnswer {
 	z := a.zones[place]
 	if z == nil {
 		z = &zoneAnswer{}
@@ -74,7 +74,7 @@ func (a *Answers) at(place Place) *zoneAnswer {
 // Keep takes over an answer to a question for a zone's content.
 func (a *Answers) Keep(place Place, o observe.Observation) {
 	a.mu.Lock()
-	z := a.at(place)
+	z := a.entryAt(place)
 	was := z.full
 	if was != nil && o.At.Before(was.At) {
 		a.mu.Unlock()
@@ -88,7 +88,7 @@ func (a *Answers) Keep(place Place, o observe.Observation) {
 	if was == nil || !IsSameAnswer(was, &o) {
 		holders = slices.Clone(z.holders)
 	}
-	a.sweep()
+	a.sweepOldAnswers()
 	a.mu.Unlock()
 	for _, h := range holders {
 		h.AnswerChanged(place)
@@ -110,11 +110,11 @@ func IsSameState(a, b *observe.Observation) bool {
 func (a *Answers) KeepSerial(place Place, o observe.Observation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	z := a.at(place)
+	z := a.entryAt(place)
 	if z.full == nil || z.full.At.Before(o.At) {
 		z.serial = &o
 	}
-	a.sweep()
+	a.sweepOldAnswers()
 }
 
 // KeepPod takes over what a pod answered.
@@ -185,7 +185,7 @@ func NoAnswer(server netip.AddrPort, zone string, asked time.Time) observe.Obser
 func (a *Answers) Hold(place Place, h Holder) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	z := a.at(place)
+	z := a.entryAt(place)
 	z.holders = append(z.holders, h)
 }
 
@@ -200,8 +200,8 @@ func (a *Answers) Release(place Place, h Holder) {
 	}
 }
 
-// sweep drops, now and then, what nobody has asked for lately. a.mu is held.
-func (a *Answers) sweep() {
+// sweepOldAnswers drops, now and then, what nobody has asked for lately. a.mu is held.
+func (a *Answers) sweepOldAnswers() {
 	if time.Since(a.swept) < answerTimeout {
 		return
 	}

@@ -49,7 +49,7 @@ func (h *ttlHistory) recordChange(server netip.AddrPort, was, is *observe.Mirror
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sweep(now)
+	h.sweepExpired(now)
 	h.keepReplaced(Place{server, is.Zone}, replaced)
 }
 
@@ -72,8 +72,8 @@ func (h *ttlHistory) keepReplaced(place Place, replaced map[rrset.Key]int64) {
 	h.count += len(known)
 }
 
-// sweep forgets what has expired, now and then. h.mu is held.
-func (h *ttlHistory) sweep(now time.Time) {
+// sweepExpired forgets what has expired, now and then. h.mu is held.
+func (h *ttlHistory) sweepExpired(now time.Time) {
 	if now.Sub(h.swept) < time.Minute {
 		return
 	}

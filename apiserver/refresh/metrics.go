@@ -94,10 +94,10 @@ func (m *meter) nameServer(s observe.Server) {
 		if known.namespace == s.Namespace && known.pod == s.Pod {
 			return
 		}
-		m.drop(s.Addr)
+		m.dropSeries(s.Addr)
 	}
 	if len(m.servers) >= maxMeteredServers {
-		m.sweep()
+		m.sweepOldSeries()
 	}
 	if len(m.servers) < maxMeteredServers {
 		m.servers[s.Addr] = &meteredServer{s.Namespace, s.Pod, m.now()}
@@ -114,17 +114,17 @@ func (m *meter) labelsOf(server netip.AddrPort) (namespace, pod string) {
 	return "", ""
 }
 
-// sweep ends the series of servers that nobody has asked for long. m.mu is held.
-func (m *meter) sweep() {
+// sweepOldSeries ends the series of servers that nobody has asked for long. m.mu is held.
+func (m *meter) sweepOldSeries() {
 	for addr, known := range m.servers {
 		if m.now().Sub(known.asked) > meteredTimeout {
-			m.drop(addr)
+			m.dropSeries(addr)
 		}
 	}
 }
 
-// drop ends a server's series, unless the pod has another address by now. m.mu is held.
-func (m *meter) drop(addr netip.AddrPort) {
+// dropSeries ends a server's series, unless the pod has another address by now. m.mu is held.
+func (m *meter) dropSeries(addr netip.AddrPort) {
 	gone := m.servers[addr]
 	delete(m.servers, addr)
 	for _, other := range m.servers {
@@ -188,7 +188,7 @@ func (c *sizeCollector) CollectWithStability(ch chan<- metrics.Metric) {
 		value int
 	}{
 		{serversDesc, sizes.Servers}, {mirrorsDesc, sizes.Mirrors}, {rrsetsDesc, sizes.RRsets},
-		{watchesDesc, c.watches()}, {namespacesDesc, c.refresher.trackers.count()}, {streamsDesc, streams},
+		{watchesDesc, c.watches()}, {namespacesDesc, c.refresher.trackers.countTrackers()}, {streamsDesc, streams},
 	} {
 		ch <- metrics.NewLazyConstMetric(g.desc, metrics.GaugeValue, float64(g.value))
 	}

@@ -27,9 +27,9 @@ type trackedPlace struct {
 	last   time.Time
 }
 
-// poll asks every server, and returns when to do so again: about every zone, or, when it has a live notification stream,
+// pollServers asks every server, and returns when to do so again: about every zone, or, when it has a live notification stream,
 // about those that are not in sync and those that it was not asked about for the longest time.
-func (t *tracker) poll(interval time.Duration) time.Duration {
+func (t *tracker) pollServers(interval time.Duration) time.Duration {
 	asked, needed, notifying := 0, map[Peer]bool{}, map[Peer][]trackedPlace{}
 	live := t.refresher.streams.liveServers()
 	for _, w := range t.zones {

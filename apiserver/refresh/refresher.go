@@ -114,7 +114,7 @@ func (r *Refresher) handleEvent(kind string, o metav1.Object, deleted bool) {
 	if deleted {
 		r.publisher.Delete(key, o)
 	}
-	r.trackers.touch(append(concerned, key)...)
+	r.trackers.touchObjects(append(concerned, key)...)
 	if informers.DescribesServers(kind) {
 		r.serversChanged()
 	}
@@ -132,7 +132,7 @@ func (r *Refresher) WaitForObject(ctx context.Context, key desired.Key) error {
 		return err
 	}
 	if concerned := r.index.Apply(key); len(concerned) > 0 {
-		r.trackers.touch(append(concerned, key)...)
+		r.trackers.touchObjects(append(concerned, key)...)
 	}
 	return nil
 }

@@ -48,8 +48,8 @@ type notificationStream struct {
 	live bool
 }
 
-// follow notifies a tracker of what changes on a server, from now on if the stream is live.
-func (n *notificationStreams) follow(t *tracker, server Peer) {
+// followServer notifies a tracker of what changes on a server, from now on if the stream is live.
+func (n *notificationStreams) followServer(t *tracker, server Peer) {
 	if n.open == nil {
 		return
 	}

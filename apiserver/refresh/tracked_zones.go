@@ -153,7 +153,7 @@ func (t *tracker) holdAnswers(w *trackedZone, was *desired.Zone) {
 			continue
 		}
 		t.refresher.answers.Hold(w.placeOf(i), t)
-		t.refresher.streams.follow(t, peerOf(s))
+		t.refresher.streams.followServer(t, peerOf(s))
 		isSame := func(o observe.Server) bool { return o.Addr == s.Addr && o.Pod == s.Pod }
 		if was != nil && slices.ContainsFunc(was.Servers, isSame) {
 			w.answers[i] = t.refresher.answers.Full(w.placeOf(i))

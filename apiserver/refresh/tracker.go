@@ -95,8 +95,8 @@ func newTracker(ctx context.Context, r *Refresher, namespace string) *tracker {
 	}
 }
 
-// touch makes the tracker look at an object again.
-func (t *tracker) touch(key desired.Key) {
+// touchObject makes the tracker look at an object again.
+func (t *tracker) touchObject(key desired.Key) {
 	t.addNews(func(n *news) { n.touched[key] = struct{}{} })
 }
 
@@ -133,7 +133,7 @@ func (t *tracker) run() {
 			return
 		case <-timer.C:
 			t.pollFleets(t.refresher.options.WatchInterval)
-			timer.Reset(t.poll(t.refresher.options.WatchInterval))
+			timer.Reset(t.pollServers(t.refresher.options.WatchInterval))
 		case <-t.woken:
 			t.debounceEvents()
 			t.handleNews()

@@ -149,7 +149,7 @@ func (t *tracker) evaluateObject(w *trackedZone, o *trackedObject, wait time.Dur
 	case t.isDebounced(o, v, wait):
 		return true
 	}
-	t.publish(o, v)
+	t.publishVerdict(o, v)
 	return false
 }
 
@@ -163,7 +163,7 @@ func (t *tracker) evaluateTracked(o *trackedObject) (*desired.Subject, *syncv1.S
 	for _, z := range s.Zones {
 		w := t.zones[z.Key]
 		if w == nil || w.zone != z {
-			t.touch(o.key)
+			t.touchObject(o.key)
 			return nil, nil
 		}
 		if w.round != t.round {
@@ -173,10 +173,10 @@ func (t *tracker) evaluateTracked(o *trackedObject) (*desired.Subject, *syncv1.S
 	return &s, t.refresher.evaluator.Status(&s, func(i int) *syncstatus.Judgement { return t.zones[s.ZoneKeys[i]].judged })
 }
 
-// publish publishes a verdict. One that is outdated is evaluated again.
-func (t *tracker) publish(o *trackedObject, v *syncv1.SyncStatus) {
+// publishVerdict publishes a verdict. One that is outdated is evaluated again.
+func (t *tracker) publishVerdict(o *trackedObject, v *syncv1.SyncStatus) {
 	if len(t.refresher.publisher.Publish(t.evaluatedFrom, v)) > 0 {
-		t.touch(o.key)
+		t.touchObject(o.key)
 		return
 	}
 	o.published = true
@@ -195,7 +195,7 @@ func (t *tracker) publish(o *trackedObject, v *syncv1.SyncStatus) {
 func (t *tracker) publishAlone(o *trackedObject) {
 	t.beginRound()
 	if _, v := t.evaluateTracked(o); v != nil {
-		t.publish(o, v)
+		t.publishVerdict(o, v)
 	}
 }
 

@@ -140,8 +140,8 @@ func (s stepper) declare(r *v1beta1.ARecord, address string) {
 	})
 	key := desired.Key{Kind: "ARecord", Namespace: ns, Name: r.Name}
 	s.index.Apply(key)
-	s.tracker.touch(key)
-	s.tracker.touch(desired.KeyOf(desired.ZoneKey{Namespace: ns, Name: "example.test"}))
+	s.tracker.touchObject(key)
+	s.tracker.touchObject(desired.KeyOf(desired.ZoneKey{Namespace: ns, Name: "example.test"}))
 	s.step()
 }
 

@@ -137,8 +137,8 @@ func (ts *trackers) ofNamespace(namespace string) *tracker {
 	return t
 }
 
-// touch makes trackers look at objects again; a zone stands for all objects that belong to it.
-func (ts *trackers) touch(changed ...desired.Key) {
+// touchObjects makes trackers look at objects again; a zone stands for all objects that belong to it.
+func (ts *trackers) touchObjects(changed ...desired.Key) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if len(ts.interests) == 0 {
@@ -146,11 +146,11 @@ func (ts *trackers) touch(changed ...desired.Key) {
 	}
 	for _, key := range changed {
 		if t := ts.byNamespace[key.Namespace]; t != nil {
-			t.touch(key)
+			t.touchObject(key)
 		}
 		if key.Kind == syncstatus.ZoneKind.Kind {
 			for t := range ts.foreign[desired.ZoneKey{Namespace: key.Namespace, Name: key.Name}] {
-				t.touch(key)
+				t.touchObject(key)
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (ts *trackers) touch(changed ...desired.Key) {
 			continue
 		}
 		for _, key := range changed {
-			if t := ts.ofNamespace(key.Namespace); !t.serves(in) {
+			if t := ts.ofNamespace(key.Namespace); !t.servesInterest(in) {
 				t.attach(in)
 			}
 		}
@@ -176,7 +176,7 @@ func (ts *trackers) serversChanged() {
 	}
 }
 
-func (ts *trackers) count() int {
+func (ts *trackers) countTrackers() int {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return len(ts.byNamespace)
@@ -207,7 +207,7 @@ func (t *tracker) detach(in *Interest) (ended bool) {
 	return ended
 }
 
-func (t *tracker) serves(in *Interest) bool {
+func (t *tracker) servesInterest(in *Interest) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ok := t.interests[in]

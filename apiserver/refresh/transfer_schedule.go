@@ -49,8 +49,8 @@ func (v *transferSchedule) isDue(place evaluate.Place) bool {
 	return known
 }
 
-// doubt takes note that content looks wrong, and reports whether it is old enough for another look before that is believed.
-func (v *transferSchedule) doubt(place evaluate.Place) bool {
+// doubtContent takes note that content looks wrong, and reports whether it is old enough for another look before that is believed.
+func (v *transferSchedule) doubtContent(place evaluate.Place) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	entry, known := v.places.Get(place)

@@ -152,7 +152,7 @@ func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1
 		}
 		for i, server := range z.Servers {
 			for _, addr := range wrong {
-				if server.Addr == addr && r.schedule.doubt(evaluate.Place{Server: addr, Zone: z.Declared.ZoneName()}) {
+				if server.Addr == addr && r.schedule.doubtContent(evaluate.Place{Server: addr, Zone: z.Declared.ZoneName()}) {
 					f.retransfer = append(f.retransfer, placeOfZone{z, i})
 				}
 			}

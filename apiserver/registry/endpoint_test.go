@@ -45,7 +45,7 @@ func TestEndpointsFollowTheServers(t *testing.T) {
 	w.Apply(e)
 	get := func() *syncv1.SyncStatus {
 		t.Helper()
-		s, err := w.verdicts.get(w.ctx, desired.Key{Kind: syncstatus.EndpointKind.Kind, Namespace: "shop", Name: "web"})
+		s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: syncstatus.EndpointKind.Kind, Namespace: "shop", Name: "web"})
 		if err != nil {
 			t.Fatal(err)
 		}

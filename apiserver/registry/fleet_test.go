@@ -37,7 +37,7 @@ func TestGlobalClusterIsWhereItsInstancesAre(t *testing.T) {
 	w.Apply(server("all-primary-0", "all"))
 	w.Apply(server("stranger", "other"))
 	w.Eventually("the row is there", func() bool {
-		s, err := w.verdicts.get(w.ctx, desired.Key{Kind: syncstatus.GlobalClusterKind.Kind, Namespace: "home", Name: "all"})
+		s, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: syncstatus.GlobalClusterKind.Kind, Namespace: "home", Name: "all"})
 		return err == nil && s.Namespace == "home" && s.ObjectRef.Namespace == "" && len(s.Servers) == 1 &&
 			s.Servers[0].Pod == "all-primary-0-0" && s.Servers[0].PodPhase == corev1.PodPhase("")
 	})

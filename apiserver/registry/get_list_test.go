@@ -64,7 +64,7 @@ func TestGetFollowsTheServers(t *testing.T) {
 	}
 
 	w.Remove(r)
-	_, err := w.verdicts.get(w.ctx, keyOf("arecord.www"))
+	_, err := w.verdicts.getVerdict(w.ctx, keyOf("arecord.www"))
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("getting a deleted record: %v, want not found", err)
 	}

@@ -78,8 +78,8 @@ func TestNothingOfAnotherNamespaceIsTold(t *testing.T) {
 	}
 	for _, name := range []string{"dnszone.secret-rival", "arecord.secret-record", "bind9cluster.secret-cluster", "bind9globalcluster.secret-everywhere"} {
 		kind, of, _ := syncstatus.ParseName(name)
-		_, err := w.verdicts.get(w.ctx, desired.Key{Kind: kind.Kind, Namespace: ns, Name: of})
-		_, never := w.verdicts.get(w.ctx, desired.Key{Kind: kind.Kind, Namespace: ns, Name: "never-was"})
+		_, err := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: kind.Kind, Namespace: ns, Name: of})
+		_, never := w.verdicts.getVerdict(w.ctx, desired.Key{Kind: kind.Kind, Namespace: ns, Name: "never-was"})
 		if err == nil || never == nil || strings.ReplaceAll(err.Error(), of, "X") != strings.ReplaceAll(never.Error(), "never-was", "X") {
 			t.Errorf("asked for %s: %v; for one that does not exist: %v", name, err, never)
 		}

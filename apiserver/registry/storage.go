@@ -84,7 +84,7 @@ func (v *Verdicts) getResource(ctx context.Context, kind syncstatus.Kind, name s
 			return nil, err
 		}
 	}
-	return v.get(ctx, desired.Key{Kind: kind.Kind, Namespace: request.NamespaceValue(ctx), Name: name})
+	return v.getVerdict(ctx, desired.Key{Kind: kind.Kind, Namespace: request.NamespaceValue(ctx), Name: name})
 }
 
 // List implements rest.Lister.
@@ -99,7 +99,7 @@ func (s *statusStorage) List(ctx context.Context, o *internalversion.ListOptions
 	if err != nil {
 		return nil, err
 	}
-	return s.verdicts.list(ctx, q)
+	return s.verdicts.listVerdicts(ctx, q)
 }
 
 // checkResourceVersion refuses what no answer about the present can satisfy.
@@ -119,7 +119,7 @@ func (s *statusStorage) Watch(ctx context.Context, o *internalversion.ListOption
 	if err != nil {
 		return nil, err
 	}
-	return s.verdicts.watch(ctx, q, store.WatchOptions{
+	return s.verdicts.startWatch(ctx, q, store.WatchOptions{
 		ResourceVersion:   o.ResourceVersion,
 		SendInitialEvents: o.SendInitialEvents,
 		Bookmarks:         o.AllowWatchBookmarks,

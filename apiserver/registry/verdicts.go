@@ -94,9 +94,9 @@ func (v *Verdicts) checkReady() error {
 	return apierrors.NewServiceUnavailable("the caches of this server are being filled")
 }
 
-// get returns one SyncStatus by answers that are not older than the call, about the object as it is in the Kubernetes
+// getVerdict returns one SyncStatus by answers that are not older than the call, about the object as it is in the Kubernetes
 // cluster now. Errors are API errors.
-func (v *Verdicts) get(ctx context.Context, key desired.Key) (*syncv1.SyncStatus, error) {
+func (v *Verdicts) getVerdict(ctx context.Context, key desired.Key) (*syncv1.SyncStatus, error) {
 	if err := v.checkReady(); err != nil {
 		return nil, err
 	}
@@ -119,9 +119,9 @@ func errorFor(ctx context.Context, key desired.Key) error {
 	return apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
 }
 
-// list returns all SyncStatus objects that a query selects, sorted by namespace and name, by answers no older than
+// listVerdicts returns all SyncStatus objects that a query selects, sorted by namespace and name, by answers no older than
 // Options.MaxAge; for a single object as get does. Errors are API errors.
-func (v *Verdicts) list(ctx context.Context, q *query) (*syncv1.SyncStatusList, error) {
+func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStatusList, error) {
 	if err := v.checkReady(); err != nil {
 		return nil, err
 	}
@@ -205,8 +205,8 @@ func (v *Verdicts) candidates(q *query) []desired.Key {
 	return keys
 }
 
-// watch returns what becomes of the objects that a query selects. Errors are API errors.
-func (v *Verdicts) watch(ctx context.Context, q *query, o store.WatchOptions) (*store.Watcher, error) {
+// startWatch returns what becomes of the objects that a query selects. Errors are API errors.
+func (v *Verdicts) startWatch(ctx context.Context, q *query, o store.WatchOptions) (*store.Watcher, error) {
 	w, err := v.store.Watch(ctx, q.scope(), q, o)
 	if err != nil {
 		return nil, err

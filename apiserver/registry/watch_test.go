@@ -26,7 +26,7 @@ type watching struct {
 
 func (w *world) tryWatch(q query, o store.WatchOptions) (*store.Watcher, error) {
 	q.setDefaults()
-	return w.verdicts.watch(w.ctx, &q, o)
+	return w.verdicts.startWatch(w.ctx, &q, o)
 }
 
 func (w *world) watch(q query, o store.WatchOptions) watching {

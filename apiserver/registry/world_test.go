@@ -73,7 +73,7 @@ func keyOf(name string) desired.Key {
 
 func (w *world) get(name string) *syncv1.SyncStatus {
 	w.Helper()
-	s, err := w.verdicts.get(w.ctx, keyOf(name))
+	s, err := w.verdicts.getVerdict(w.ctx, keyOf(name))
 	if err != nil {
 		w.Fatalf("getting %s: %v", name, err)
 	}
@@ -82,7 +82,7 @@ func (w *world) get(name string) *syncv1.SyncStatus {
 
 func (w *world) tryList(q query) (*syncv1.SyncStatusList, error) {
 	q.setDefaults()
-	return w.verdicts.list(w.ctx, &q)
+	return w.verdicts.listVerdicts(w.ctx, &q)
 }
 
 func (w *world) list(q query) *syncv1.SyncStatusList {

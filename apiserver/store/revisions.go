@@ -37,17 +37,17 @@ func (r *revisionClock) readClock() uint64 { return revisionAt(r.now()) | r.repl
 
 func revisionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) << replicaBits } //nolint:gosec // after 1970
 
-// next returns a revision that nothing has had yet.
-func (r *revisionClock) next() uint64 {
+// nextRevision returns a revision that nothing has had yet.
+func (r *revisionClock) nextRevision() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = max(r.readClock(), r.last+1<<replicaBits)
 	return r.last
 }
 
-// current returns a revision that is not older than any handed out, by whichever replica as far as clocks agree, and older
+// currentRevision returns a revision that is not older than any handed out, by whichever replica as far as clocks agree, and older
 // than all to come.
-func (r *revisionClock) current() uint64 {
+func (r *revisionClock) currentRevision() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = max(r.readClock(), r.last)
@@ -85,7 +85,7 @@ func (s *Store) CheckResourceVersion(resourceVersion string) error {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	if s.clock.isFuture(rev) {
-		return storage.NewTooLargeResourceVersionError(rev, s.clock.current(), 1)
+		return storage.NewTooLargeResourceVersionError(rev, s.clock.currentRevision(), 1)
 	}
 	return nil
 }

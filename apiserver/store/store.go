@@ -66,12 +66,12 @@ func New(now func() time.Time, onEvent func(watch.EventType)) *Store {
 	clock := newRevisionClock(now)
 	return &Store{
 		clock: clock, seed: maphash.MakeSeed(), onEvent: onEvent, namespaces: map[string]map[Key]*entry{},
-		buried: map[Key]*tombstone{}, oldest: clock.current(), watchers: map[Scope]map[*Watcher]struct{}{},
+		buried: map[Key]*tombstone{}, oldest: clock.currentRevision(), watchers: map[Scope]map[*Watcher]struct{}{},
 	}
 }
 
 // Revision returns the present revision. Whoever evaluates verdicts takes it before looking at any evidence.
-func (s *Store) Revision() uint64 { return s.clock.current() }
+func (s *Store) Revision() uint64 { return s.clock.currentRevision() }
 
 // Publish makes verdicts visible to readers and watchers, and completes them by what the store holds. evaluatedFrom is the
 // Revision at which their evaluation began. A verdict that differs from one that was published meanwhile may rest on older
@@ -108,14 +108,14 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 		e = &entry{}
 		s.addEntry(key, e)
 	}
-	e.confirmed = s.clock.next()
+	e.confirmed = s.clock.nextRevision()
 	if changed {
 		e.digest, e.revision = digest, e.confirmed
 	}
 	e.complete(v, s.clock.now())
 	e.outline = outlineOf(v, e.revision)
 	if changed {
-		s.notify(key, was, v, v)
+		s.notifyWatchers(key, was, v, v)
 	}
 	return true
 }
@@ -148,13 +148,13 @@ func (s *Store) Delete(key Key, o metav1.Object) {
 			delete(s.namespaces, key.Namespace)
 		}
 	}
-	t.revision = s.clock.next()
+	t.revision = s.clock.nextRevision()
 	s.tombstones = append(s.tombstones, t)
 	s.buried[key] = t
 	s.expireTombstones()
 	if e != nil {
 		last := t.status(key)
-		s.notify(key, last, nil, last)
+		s.notifyWatchers(key, last, nil, last)
 	}
 }
 
@@ -181,9 +181,9 @@ func (s *Store) deletedSince(rev uint64) func(yield func(*tombstone) bool) {
 	}
 }
 
-// notify queues an event for all watchers of an object: was and is are the states before and after, nil where there is none;
+// notifyWatchers queues an event for all watchers of an object: was and is are the states before and after, nil where there is none;
 // last is what they receive. s.mu is held, which keeps every queue in the order of revisions.
-func (s *Store) notify(key Key, was, is, last *syncv1.SyncStatus) {
+func (s *Store) notifyWatchers(key Key, was, is, last *syncv1.SyncStatus) {
 	var object *Object
 	for _, scope := range []Scope{{}, {Namespace: key.Namespace}, {Namespace: key.Namespace, Object: key}} {
 		for w := range s.watchers[scope] {
@@ -191,7 +191,7 @@ func (s *Store) notify(key Key, was, is, last *syncv1.SyncStatus) {
 				if object == nil {
 					object = newObject(last)
 				}
-				w.push(kind, object)
+				w.pushEvent(kind, object)
 			}
 		}
 	}
@@ -242,14 +242,14 @@ func (s *Store) ListRevision(evaluatedFrom uint64, scope Scope, verdicts []*sync
 		}
 	}
 	for t := range s.deletedSince(evaluatedFrom) {
-		if scope.covers(t.Key) {
+		if scope.coversObject(t.Key) {
 			news--
 		}
 	}
 	if news != 0 {
 		return formatRevision(evaluatedFrom)
 	}
-	return formatRevision(s.clock.current())
+	return formatRevision(s.clock.currentRevision())
 }
 
 // Watches returns the number of open watches.

@@ -238,7 +238,7 @@ func TestQueueHoldsOneEventForEachObject(t *testing.T) {
 		for i := range objects {
 			v := verdict(fmt.Sprint(i), syncv1.PhaseInSync)
 			v.ResourceVersion = formatRevision(turn)
-			w.push(watch.Modified, newObject(v))
+			w.pushEvent(watch.Modified, newObject(v))
 		}
 	}
 	w.mu.Lock()

@@ -207,7 +207,7 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 	}
 	for t := range w.store.deletedSince(w.from) {
 		last := t.status(t.Key)
-		if _, exists := w.store.namespaces[t.Namespace][t.Key]; exists || !t.published || !w.scope.covers(t.Key) {
+		if _, exists := w.store.namespaces[t.Namespace][t.Key]; exists || !t.published || !w.scope.coversObject(t.Key) {
 			continue
 		}
 		if w.selector.Matches(last) || w.selector.MayHaveMatched(last) {
@@ -220,7 +220,7 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 	}
 }
 
-func (s Scope) covers(key Key) bool {
+func (s Scope) coversObject(key Key) bool {
 	return (s.Object == Key{} || s.Object == key) && (s.Namespace == "" || s.Namespace == key.Namespace)
 }
 
@@ -237,7 +237,7 @@ func (w *Watcher) isCurrent(s *syncv1.SyncStatus) bool {
 
 // sendEvents hands events over until the context ends.
 func (w *Watcher) sendEvents(ctx context.Context) {
-	defer w.store.forget(w)
+	defer w.store.forgetWatcher(w)
 	defer close(w.result)
 	defer w.cancel()
 	ticker := time.NewTicker(bookmarkInterval)
@@ -265,7 +265,7 @@ func (w *Watcher) sendEvents(ctx context.Context) {
 	}
 }
 
-func (s *Store) forget(w *Watcher) {
+func (s *Store) forgetWatcher(w *Watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if delete(s.watchers[w.scope], w); len(s.watchers[w.scope]) == 0 {
@@ -305,8 +305,8 @@ func (w *Watcher) eventFor(was, is *syncv1.SyncStatus) watch.EventType {
 	return ""
 }
 
-// push queues one event.
-func (w *Watcher) push(kind watch.EventType, o *Object) {
+// pushEvent queues one event.
+func (w *Watcher) pushEvent(kind watch.EventType, o *Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.enqueue(kind, o)
@@ -367,7 +367,7 @@ func (w *Watcher) Bookmark() {
 // held.
 func (w *Watcher) queueBookmark(endOfInitial bool) {
 	b := emptyStatus()
-	b.ResourceVersion = formatRevision(w.store.clock.current())
+	b.ResourceVersion = formatRevision(w.store.clock.currentRevision())
 	if endOfInitial {
 		b.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
