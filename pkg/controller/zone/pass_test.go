@@ -1,0 +1,191 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/notify"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/zonecache"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// fakePrimary is the edges of a pass to one primary, in memory. It has the failures that a real server does not have on
+// demand; what a pass does on real servers is tested beside.
+type fakePrimary struct {
+	sidecarClient
+	soa     rrset.SOA
+	sets    map[rrset.Key]rrset.RRset
+	created int
+	updates int
+	// ignores makes the server answer NOERROR and change nothing.
+	ignores bool
+	// interfere runs before an update, as somebody else does.
+	interfere func()
+}
+
+func (f *fakePrimary) Serial(_ context.Context, at netip.AddrPort, _ unreachable.Zone) observe.Observation {
+	seen := observe.Observation{Server: at, SOA: f.soa, Serial: f.soa.Serial, Authoritative: f.sets != nil}
+	return seen
+}
+
+func (f *fakePrimary) Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, _ *wire.Key) observe.Observation {
+	seen := f.Serial(ctx, at, zone)
+	if f.sets != nil {
+		seen.Mirror = observe.NewMirror(zone.Name, f.soa, slices.Collect(maps.Values(f.sets))...)
+	}
+	return seen
+}
+
+func (f *fakePrimary) ObserveAnew(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation {
+	return f.Observe(ctx, at, zone, key)
+}
+
+func (f *fakePrimary) ForgetZone(netip.AddrPort, string) {}
+
+func (f *fakePrimary) Reset(netip.AddrPort) {}
+
+func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	f.updates++
+	if f.interfere != nil {
+		f.interfere()
+	}
+	if have != f.soa {
+		return rfc2136.Result{SOA: have}, rfc2136.ErrConflict
+	}
+	if !f.ignores {
+		for _, set := range slices.Concat(changes.Create, changes.UpdateNew) {
+			f.sets[set.Key] = set
+		}
+		for _, set := range changes.Delete {
+			delete(f.sets, set.Key)
+		}
+	}
+	f.soa = want
+	return rfc2136.Result{SOA: want, Sent: 1}, nil
+}
+
+func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Server, zone bindcar.CreateZone) error {
+	f.created++
+	f.soa = rrset.SOA{Serial: zone.ZoneConfig.SOA.Serial}
+	return nil
+}
+
+func (f *fakePrimary) UpdateKey(context.Context, *v1beta1.Bind9Instance) (*wire.Key, error) {
+	return &wire.Key{Name: "update."}, nil
+}
+
+func (f *fakePrimary) TransferKey(context.Context, *v1beta1.Bind9Instance) (*wire.Key, error) {
+	return &wire.Key{Name: "transfer."}, nil
+}
+
+func (f *fakePrimary) Invalidate(client.ObjectKey, *wire.Key) {}
+
+// noKubernetes fails every write of metadata.
+type noKubernetes struct{ client.Client }
+
+var errNoKubernetes = errors.New("kube-apiserver is away")
+
+func (noKubernetes) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errNoKubernetes
+}
+
+// passOverFake returns a pass over example.test on the primary.
+func passOverFake(f *fakePrimary) zonePass {
+	zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "zone", UID: "zone", Generation: 1}}
+	zone.Spec.ZoneName = "example.test"
+	zone.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1.example.net.", AdminEmail: "hostmaster.example.test."}
+	zone.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"in": "yes"}}}}
+	instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "primary"}}
+	instance.Spec.Role = v1beta1.RolePrimary
+	p := zonePass{
+		edges: edges{
+			kube: noKubernetes{}, zones: zonecache.New(), dns: f, sidecar: f, updates: f, keys: f, serials: &notify.Serials{},
+			wakeInstance: func(string, string) {}, now: time.Now,
+		},
+		scope: scope{zone: zone, instances: []*v1beta1.Bind9Instance{instance}, servers: []observe.Server{{
+			Namespace: "dns", Instance: "primary", Pod: "primary-0", Role: observe.Primary, PodPhase: "Running", Addr: netip.MustParseAddrPort("192.0.2.53:53"),
+		}}},
+		state: &zoneState{uid: zone.UID, content: content.NewZone()},
+	}
+	p.zones.Set(zone)
+	return p
+}
+
+// An object whose finalizer cannot be written is left out, and comes with the next pass; the others are not held up.
+func TestPassSendsNothingOfAnObjectWithoutFinalizer(t *testing.T) {
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+	p := passOverFake(f)
+	bare := numbered(1, 1)
+	bare.Finalizers = nil
+	p.zones.Set(bare)
+	p.zones.Set(numbered(2, 1))
+	if _, err := p.run(t.Context()); !errors.Is(err, errNoKubernetes) {
+		t.Errorf("the pass returns %v", err)
+	}
+	if has := slices.Collect(maps.Keys(f.sets)); slices.ContainsFunc(has, func(k rrset.Key) bool { return k.Name == "r000001.example.test." }) ||
+		!slices.ContainsFunc(has, func(k rrset.Key) bool { return k.Name == "r000002.example.test." }) {
+		t.Errorf("the server has %v", has)
+	}
+	if again := p.zones.Take(p.key(), false); len(again) != 1 || again[0].Key.Name != bare.Name {
+		t.Errorf("left for the next pass: %v", again)
+	}
+}
+
+// NOERROR is no proof: what the next read does not show is not programmed.
+func TestPassReportsWhatItDoesNotReadBack(t *testing.T) {
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}, ignores: true}
+	p := passOverFake(f)
+	p.zones.Set(numbered(1, 1))
+	result, err := p.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, unprogrammed := result.event.Unprogrammed[rrset.Key{Name: "r000001.example.test.", Type: 1}]; !unprogrammed {
+		t.Errorf("unprogrammed: %v", result.event.Unprogrammed)
+	}
+}
+
+// Somebody else's change between the read and the update is kept: the pass reads again and plans anew.
+func TestPassReadsAgainAfterAConflict(t *testing.T) {
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+	theirs := rrset.RRset{Key: rrset.Key{Name: "theirs.example.test.", Type: 1}, TTL: 60, Rdata: []string{"198.51.100.1"}}
+	f.interfere = func() {
+		f.soa.Serial, f.sets[theirs.Key], f.interfere = f.soa.Serial+1, theirs, nil
+	}
+	p := passOverFake(f)
+	p.zones.Set(numbered(1, 1))
+	result, err := p.run(t.Context())
+	if err != nil || !result.event.Problem.Holds() || len(result.event.Unprogrammed) > 0 || f.updates != 2 {
+		t.Errorf("%d updates: %v, problem %v, unprogrammed %v", f.updates, err, result.event.Problem, result.event.Unprogrammed)
+	}
+	if _, kept := f.sets[theirs.Key]; !kept || result.event.Foreign != 1 {
+		t.Errorf("foreign data: kept %t, %d reported", kept, result.event.Foreign)
+	}
+}
+
+// A primary without the zone gets the whole of it in one request and, while it has not loaded it, nothing more.
+func TestPassGivesAnEmptyPrimaryTheZoneOnce(t *testing.T) {
+	f := &fakePrimary{}
+	p := passOverFake(f)
+	p.zones.Set(numbered(1, 1))
+	result, err := p.run(t.Context())
+	if err != nil || result.event.Problem.Holds() || f.created != 1 || f.updates != 0 {
+		t.Errorf("created %d times, %d updates: %v, problem %v", f.created, f.updates, err, result.event.Problem)
+	}
+}
