@@ -69,8 +69,8 @@ func (w *Writer) gatherEndpoint(ctx context.Context, key source.ObjectKey, o *v1
 	n := &endpointOutcome{object: o, Placement: w.Place(o), facts: status.EndpointFacts{Generation: o.Generation}}
 	w.watchOutcomes(key, o, slices.Concat(n.Taken, n.Held)...)
 	for _, zone := range n.Taken {
-		e, heard := w.latestOutcome(zone)
-		facts := endpointZoneFacts(zone, e, heard, key, o)
+		e, known := w.latestOutcome(zone)
+		facts := endpointZoneFacts(zone, e, known, key, o)
 		n.facts.Zones = append(n.facts.Zones, facts)
 		if facts.Judged {
 			n.passes = append(n.passes, e)
@@ -90,9 +90,9 @@ func (w *Writer) gatherEndpoint(ctx context.Context, key source.ObjectKey, o *v1
 }
 
 // endpointZoneFacts returns the outcome of a zone for the endpoints of an object that it takes.
-func endpointZoneFacts(zone types.NamespacedName, e SyncCompleted, heard bool, key source.ObjectKey, o *v1alpha1.DNSEndpoint) status.EndpointZoneFacts {
+func endpointZoneFacts(zone types.NamespacedName, e SyncCompleted, known bool, key source.ObjectKey, o *v1alpha1.DNSEndpoint) status.EndpointZoneFacts {
 	f := status.EndpointZoneFacts{Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.String()}
-	if !heard {
+	if !known {
 		return f
 	}
 	f.ZoneName = e.Zone.Spec.ZoneName
