@@ -36,7 +36,7 @@ func (g *requestLimiter) setSynced(context.Context) error {
 	return nil
 }
 
-// drain gives a context that ends the delay after the parent. In between the gate lets requests through but says that it
+// drain returns a context that ends the delay after the parent. In between the gate lets requests through but says that it
 // is not ready, so that nobody connects any more when the server goes away. kube-apiserver goes on using the connections
 // that it has: in the second half of the delay each answer closes its own, for a review that is sent while the server
 // closes the connection is lost.

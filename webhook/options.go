@@ -29,11 +29,11 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// InFlight is how many reviews may run at once; further ones get 503.
 	InFlight int
-	// ShutdownDelay is how long the webhook goes on serving after it was told to end, while Services forget it.
+	// ShutdownDelay is how long the webhook goes on serving after the signal to end, while it leaves the endpoints of Services.
 	ShutdownDelay time.Duration
 }
 
-// NewOptions gives the defaults.
+// NewOptions returns the defaults.
 func NewOptions() *Options {
 	namespace := os.Getenv("POD_NAMESPACE")
 	if namespace == "" {

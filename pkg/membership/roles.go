@@ -78,7 +78,7 @@ func (c *Cache) rolesOf(o *objectEntry) roleList {
 	return nil
 }
 
-// recordRoles gives a record to the oldest zone that selects it, unless another one still holds data of it.
+// recordRoles returns a record to the oldest zone that selects it, unless another one still holds data of it.
 func (c *Cache) recordRoles(record v1beta1.Record) roleList {
 	var all roleList
 	var oldest *zoneEntry
@@ -108,7 +108,7 @@ func (c *Cache) recordRoles(record v1beta1.Record) roleList {
 	return all
 }
 
-// endpointRoles gives every endpoint of a DNSEndpoint to the zone that its name falls into. The object is leaving a zone
+// endpointRoles returns every endpoint of a DNSEndpoint to the zone that its name falls into. The object is leaving a zone
 // where it says that it has data and none of its endpoints falls any more.
 func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) roleList {
 	var all roleList

@@ -16,12 +16,12 @@ type Options struct {
 	// ServerAddresses become the addresses of name servers in the zone that nobody declares an address for. BIND
 	// serves no zone with a name server inside it that has none.
 	ServerAddresses []netip.Addr
-	// Owns tells whether an endpoint with a dnsName inside the zone, of a DNSEndpoint in a namespace, is this zone's and
+	// Owns reports whether an endpoint with a dnsName inside the zone, of a DNSEndpoint in a namespace, is this zone's and
 	// not that of a zone below it (EndpointZone decides). Nil takes all.
 	Owns func(namespace, dnsName string) bool
 }
 
-// Build gives the desired content of a zone that selects the given objects. The result does not depend on their order;
+// Build returns the desired content of a zone that selects the given objects. The result does not depend on their order;
 // no object may be among them twice. An error means that the zone itself is wrong and joins all reasons, each naming its
 // field; an object that is wrong only has Declarations that are not accepted. Objects that are being deleted declare
 // nothing. The objects are not changed, and the result shares nothing with them but strings.
@@ -98,7 +98,7 @@ func (b *Builder) Remove(key ObjectKey) {
 	b.pending[key] = nil
 }
 
-// Zone gives the desired content of the objects as they are now. While nothing changes it is the same *Zone.
+// Zone returns the desired content of the objects as they are now. While nothing changes it is the same *Zone.
 func (b *Builder) Zone() *Zone {
 	switch {
 	case b.zone == nil:

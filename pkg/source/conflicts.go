@@ -143,7 +143,7 @@ func (d *groupDecision) cutsAbove(c *declarationCandidate) func(yield func(at *d
 	}
 }
 
-// isGlue tells whether a candidate holds addresses of a name server.
+// isGlue reports whether a candidate holds addresses of a name server.
 func isGlue(c *declarationCandidate) bool {
 	return c.at.glue > 0 && (c.Key.Type == dns.TypeA || c.Key.Type == dns.TypeAAAA)
 }

@@ -17,7 +17,7 @@ var endpointTypes = []uint16{
 	dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeTXT, dns.TypeMX, dns.TypeSRV, dns.TypeCAA,
 }
 
-// EndpointData gives the RRset that one endpoint of a DNSEndpoint describes: its owner name and type, and its values in
+// EndpointData returns the RRset that one endpoint of a DNSEndpoint describes: its owner name and type, and its values in
 // canonical form, sorted and without duplicates. Names in an endpoint are complete, with or without the final dot. What of
 // name and type cannot be read is left empty. The error joins everything that is wrong with the endpoint, recordTTL
 // included; each part begins with the name of the field ("targets[1]: ") and says what to write.
@@ -145,7 +145,7 @@ func endpointText(target string) (string, error) {
 	return rrset.Text(strs...)
 }
 
-// hostOfRdata gives the host that canonical rdata ends in, for the types that name one.
+// hostOfRdata returns the host that canonical rdata ends in, for the types that name one.
 func hostOfRdata(rrtype uint16, rdata string) (string, bool) {
 	switch rrtype {
 	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR:

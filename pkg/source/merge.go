@@ -36,7 +36,7 @@ func (r *zoneRevision) newRRset(key rrset.Key, ttl uint32, rdata []string, by Re
 	return RRset{RRset: rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, Owners: r.soleOwners(by, len(rdata))}
 }
 
-// soleOwners gives owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.
+// soleOwners returns owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.
 func (r *zoneRevision) soleOwners(by Ref, n int) [][]Ref {
 	h := r.fresh
 	if h == nil || len(h.refs) == cap(h.refs) || cap(h.owners)-len(h.owners) < n {
@@ -51,7 +51,7 @@ func (r *zoneRevision) soleOwners(by Ref, n int) [][]Ref {
 	return slices.Clip(h.owners[start:])
 }
 
-// lowerTTL gives an RRset that objects declare with different TTLs the lowest one.
+// lowerTTL returns an RRset that objects declare with different TTLs the lowest one.
 func (d *groupDecision) lowerTTL(set *RRset, ttl uint32, by Ref) {
 	if ttl < set.TTL {
 		set.TTL = ttl
@@ -83,7 +83,7 @@ func (d *groupDecision) addAddresses(server string, addresses []netip.Addr) {
 	}
 }
 
-// addServerAddresses gives name servers of the zone that are inside it and have no address those of its servers.
+// addServerAddresses returns name servers of the zone that are inside it and have no address those of its servers.
 func (d *groupDecision) addServerAddresses() {
 	for _, server := range findRRset(d.sets[d.tree.apex], dns.TypeNS).Rdata {
 		if !rrset.IsSubdomain(server, d.name) {

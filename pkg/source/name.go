@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// OwnerName gives the canonical owner name of a record in a zone. "@" is the zone itself; a name without a final dot is
+// OwnerName returns the canonical owner name of a record in a zone. "@" is the zone itself; a name without a final dot is
 // relative to the zone; a name with one is complete and has to be inside the zone. A relative name that ends in the
 // zone's own name is refused, because it would repeat that name. Only the first label may be "*" (RFC 4592).
 func OwnerName(recordName, zone string) (string, error) {
@@ -69,7 +69,7 @@ func resolveName(name, origin string) (string, error) {
 	return full, nil
 }
 
-// isAbsolute tells whether a name ends in a dot that is not escaped.
+// isAbsolute reports whether a name ends in a dot that is not escaped.
 func isAbsolute(name string) bool {
 	if !strings.HasSuffix(name, ".") {
 		return false
@@ -78,7 +78,7 @@ func isAbsolute(name string) bool {
 	return (len(name)-len(strings.TrimRight(name, `\`)))%2 == 0
 }
 
-// resolveHost gives the canonical form of a host name in a field of an object. The note is a remark for the user when the
+// resolveHost returns the canonical form of a host name in a field of an object. The note is a remark for the user when the
 // name may not be what was meant.
 func resolveHost(field, name, origin string) (full, note string, err error) {
 	if addr, err := netip.ParseAddr(strings.TrimSuffix(name, ".")); err == nil {

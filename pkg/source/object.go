@@ -23,7 +23,7 @@ type Object interface {
 	runtime.Object
 }
 
-// Objects gives objects of one type as what Build takes.
+// Objects returns objects of one type as what Build takes.
 func Objects[T Object](objects []T) []Object {
 	all := make([]Object, len(objects))
 	for i, o := range objects {

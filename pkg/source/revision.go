@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// zoneRevision is the next version of a zone in the making: first the index is brought up to date, which tells what names are
+// zoneRevision is the next version of a zone in the making: first the tree of names is brought up to date, which shows what names are
 // touched; then those are decided, with all names that are related; then those whose notes depend on what has changed.
 type zoneRevision struct {
 	*Builder
@@ -44,7 +44,7 @@ func newFreshContent(size int) *freshContent {
 	}
 }
 
-// placeDeclaration gives a declaration the place that it has until, and when afresh also after, it is decided.
+// placeDeclaration returns a declaration the place that it has until, and when afresh also after, it is decided.
 func (r *zoneRevision) placeDeclaration(id ID, d Declaration) *Declaration {
 	if r.fresh == nil {
 		return &d

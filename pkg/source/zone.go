@@ -1,8 +1,7 @@
 // Package source turns Kubernetes objects into desired RRsets. Every value keeps the references of the objects that
-// declared it, so that any outcome, however far down the pipeline, can be told to the right object.
+// declared it, so that any outcome, however far down the pipeline, can be reported on the right object.
 //
-// Selection (which records, endpoints, instances and zones belong together) lives here too, because admission, the
-// controller and the aggregated API server must never disagree about it. The package does no I/O.
+// Which objects belong to a zone is for package membership to say. The package does no I/O.
 //
 // Build makes the desired content of a zone from all its objects. A Builder gives the same content for objects that
 // change, at the cost of what changed.
@@ -46,7 +45,7 @@ type RRset struct {
 	Owners [][]Ref
 }
 
-// Equal tells whether both hold the same data of the same owners.
+// Equal reports whether both hold the same data of the same owners.
 func (s RRset) Equal(o RRset) bool {
 	return s.RRset.Equal(o.RRset) && slices.EqualFunc(s.Owners, o.Owners, slices.Equal[[]Ref])
 }
@@ -67,7 +66,7 @@ type Declaration struct {
 	Note string
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (d Declaration) Equal(o Declaration) bool {
 	return d.Ref == o.Ref && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted &&
 		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata)

@@ -12,7 +12,7 @@ import (
 // maxFormerNames bounds the annotation of former names, in bytes: a rewritten DNSEndpoint can leave thousands.
 const maxFormerNames = 200 << 10
 
-// mergeFormerNames gives the annotation of former names after an update: what it held, then the names that the update takes away,
+// mergeFormerNames returns the annotation of former names after an update: what it held, then the names that the update takes away,
 // without those that are current. Entries are NAME/TYPE. Of what does not fit into the room (bytes), the oldest entries
 // are dropped; lost counts them.
 func mergeFormerNames(held string, before, after []string, room int) (former string, lost int) {

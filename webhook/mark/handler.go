@@ -63,17 +63,17 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return response
 }
 
-// markedKind is what tells kinds that get marks apart.
+// markedKind is what differs between the kinds that get marks.
 type markedKind struct {
 	// names reads the RRsets that a specification declares.
 	names func(spec []byte) []string
 	// zone finds the zone that takes an object.
 	zone func(zones *membership.Cache, m *objectMetadata) (stamp string, taken bool)
-	// stamped tells whether objects of the kind carry the name of their zone. A DNSEndpoint may have several.
+	// stamped reports whether objects of the kind carry the name of their zone. A DNSEndpoint may have several.
 	stamped bool
 }
 
-// markedKindOf is the kind of a request's object, nil when it is one that gets no marks.
+// markedKindOf returns the kind of a request's object, nil when it is one that gets no marks.
 func markedKindOf(req admission.Request) *markedKind {
 	if req.SubResource != "" {
 		return nil
@@ -101,14 +101,14 @@ func recordZone(kind v1beta1.RecordKind) func(*membership.Cache, *objectMetadata
 	}
 }
 
-// endpointZone tells whether a zone takes at least one of the endpoints.
+// endpointZone reports whether a zone takes at least one of the endpoints.
 func endpointZone(zones *membership.Cache, m *objectMetadata) (string, bool) {
 	return "", slices.ContainsFunc(m.declared, func(entry string) bool {
 		return zones.ZoneOfEndpoint(m.Namespace, entry[:strings.LastIndexByte(entry, '/')]) != nil
 	})
 }
 
-// parseObjects gives the object of a request and, in an update, the stored one.
+// parseObjects returns the object of a request and, in an update, the stored one.
 func parseObjects(req admission.Request, kind *markedKind) (before, after *objectMetadata, err error) {
 	if after, err = parseMetadata(req.Object.Raw, kind.names); err != nil {
 		return nil, nil, fmt.Errorf("reading the object: %w", err)

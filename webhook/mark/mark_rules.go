@@ -27,10 +27,10 @@ func marksOf(h *objectMetadata) objectMarks {
 	}
 }
 
-// zoneLookup tells which zone takes an object: the zone's name for its stamp, and whether any does.
+// zoneLookup finds the zone that takes an object: it returns the zone's name for the stamp, and whether any zone does.
 type zoneLookup func() (stamp string, taken bool)
 
-// decideMarks decides the marks of an object that a user writes. before is the stored object, nil on creation; lost counts
+// decideMarks returns the marks of an object that a user writes. before is the stored object, nil on creation; lost counts
 // former names that no longer fit.
 //
 // Before the finalizer is on, nothing of the object can be in DNS, and the marks say what the controller will do. From then
@@ -59,14 +59,14 @@ func decideMarks(before, after *objectMetadata, taken zoneLookup) (want objectMa
 	return want, lost
 }
 
-// followZone gives the marks of an object that holds no data yet: those of the zone that takes it.
+// followZone returns the marks of an object that holds no data yet: those of the zone that takes it.
 func followZone(m objectMarks, taken zoneLookup) objectMarks {
 	stamp, ok := taken()
 	m.stamp, m.finalizer = stamp, m.finalizer || ok
 	return m
 }
 
-// marksPatch gives the operations that turn an object's marks into the wanted ones. It touches nothing else, and is empty when
+// marksPatch returns the operations that turn an object's marks into the wanted ones. It touches nothing else, and is empty when
 // they are right already.
 func marksPatch(h *objectMetadata, want objectMarks) []jsonpatch.JsonPatchOperation {
 	have := marksOf(h)

@@ -44,41 +44,41 @@ func NewChecker() (*Checker, error) {
 	return &Checker{kinds, scheme}, nil
 }
 
-// Check gives what is wrong or doubtful with the objects, by file and line, and how many objects are of our kinds. Those
+// Check returns what is wrong or doubtful with the objects, by file and line, and how many objects are of our kinds. Those
 // of a namespaced kind that name no namespace are taken to be in the given one. An object that is among those before is an
 // update of that one; what is only before is not looked at.
 func (c *Checker) Check(ctx context.Context, objects, before []manifest.Object, namespace string) (findings []Finding, checked int, err error) {
-	p := pass{Checker: c, seen: map[string]manifest.Object{}, before: map[string]manifest.Object{}}
+	r := checkRun{Checker: c, seen: map[string]manifest.Object{}, before: map[string]manifest.Object{}}
 	for _, o := range before {
-		if kind, known := p.kinds[o.GroupVersionKind()]; known {
-			place(o, kind, namespace)
-			p.before[describe(o)] = o
+		if kind, known := r.kinds[o.GroupVersionKind()]; known {
+			setNamespace(o, kind, namespace)
+			r.before[objectName(o)] = o
 		}
 	}
 	for _, o := range objects {
-		if err := p.alone(ctx, o, namespace); err != nil {
+		if err := r.checkObject(ctx, o, namespace); err != nil {
 			return nil, 0, err
 		}
 	}
-	results, err := review.Batch(ctx, p.typed)
+	results, err := review.Batch(ctx, r.typed)
 	if err != nil {
 		return nil, 0, fmt.Errorf("reviewing the objects together: %w", err)
 	}
 	for i, result := range results {
-		if p.broken[i] {
+		if r.broken[i] {
 			continue // It would not come to a review.
 		}
-		p.problems(p.sources[i], "admission", result.Problems)
+		r.addProblems(r.sources[i], "admission", result.Problems)
 		for _, warning := range result.Warnings {
-			p.add(p.sources[i], Warning, "admission", "", warning)
+			r.addFinding(r.sources[i], Warning, "admission", "", warning)
 		}
 	}
-	slices.SortStableFunc(p.findings, compareFindings)
-	return p.findings, p.checked, nil
+	slices.SortStableFunc(r.findings, compareFindings)
+	return r.findings, r.checked, nil
 }
 
-// pass is one check.
-type pass struct {
+// checkRun is one check.
+type checkRun struct {
 	*Checker
 	checked  int
 	findings []Finding
@@ -92,45 +92,45 @@ type pass struct {
 	broken  []bool
 }
 
-// alone checks an object by itself.
-func (p *pass) alone(ctx context.Context, o manifest.Object, namespace string) error {
+// checkObject checks an object by itself.
+func (r *checkRun) checkObject(ctx context.Context, o manifest.Object, namespace string) error {
 	gvk := o.GroupVersionKind()
-	kind, known := p.kinds[gvk]
+	kind, known := r.kinds[gvk]
 	if !known {
-		if names := p.kindsOf(gvk.Group); len(names) > 0 {
-			p.checked++
-			p.add(o, Error, "kind", "kind", fmt.Sprintf("kind: %s has no kind %s; the group has %s", o.GetAPIVersion(), gvk.Kind, strings.Join(names, ", ")))
+		if names := r.kindNames(gvk.Group); len(names) > 0 {
+			r.checked++
+			r.addFinding(o, Error, "kind", "kind", fmt.Sprintf("kind: %s has no kind %s; the group has %s", o.GetAPIVersion(), gvk.Kind, strings.Join(names, ", ")))
 		}
 		return nil
 	}
-	p.checked++
-	place(o, kind, namespace)
-	count := len(p.findings)
-	p.twice(o)
-	p.problems(o, "metadata", validation.ValidateObjectMetaAccessor(&o.Unstructured, kind.Namespaced(), validation.NameIsDNSSubdomain, field.NewPath("metadata")))
+	r.checked++
+	setNamespace(o, kind, namespace)
+	count := len(r.findings)
+	r.checkDuplicate(o)
+	r.addProblems(o, "metadata", validation.ValidateObjectMetaAccessor(&o.Unstructured, kind.Namespaced(), validation.NameIsDNSSubdomain, field.NewPath("metadata")))
 	delete(o.Object, "status") // A creation does not take it.
-	old, err := p.old(ctx, o, kind)
+	old, err := r.storedBefore(ctx, o, kind)
 	if err != nil {
 		return err
 	}
 	problems, err := kind.Admit(ctx, o.Object, old)
 	if err != nil {
-		return fmt.Errorf("checking %s: %w", describe(o), err)
+		return fmt.Errorf("checking %s: %w", objectName(o), err)
 	}
-	p.problems(o, "schema", problems)
-	return p.take(o, len(p.findings) > count)
+	r.addProblems(o, "schema", problems)
+	return r.addTyped(o, len(r.findings) > count)
 }
 
-// old gives what an object was before, as it was stored: with defaults. It is nil when there was none that could be stored.
-func (p *pass) old(ctx context.Context, o manifest.Object, kind *schema.Kind) (map[string]any, error) {
-	before, found := p.before[describe(o)]
+// storedBefore returns what an object was before, as it was stored: with defaults. It is nil when there was none that could be stored.
+func (r *checkRun) storedBefore(ctx context.Context, o manifest.Object, kind *schema.Kind) (map[string]any, error) {
+	before, found := r.before[objectName(o)]
 	if !found {
 		return nil, nil
 	}
 	delete(before.Object, "status")
 	problems, err := kind.Admit(ctx, before.Object, nil)
 	if err != nil {
-		return nil, fmt.Errorf("checking what %s was: %w", describe(o), err)
+		return nil, fmt.Errorf("checking what %s was: %w", objectName(o), err)
 	}
 	if len(problems) > 0 {
 		return nil, nil
@@ -138,8 +138,8 @@ func (p *pass) old(ctx context.Context, o manifest.Object, kind *schema.Kind) (m
 	return before.Object, nil
 }
 
-// place puts an object into the namespace that it is in.
-func place(o manifest.Object, kind *schema.Kind, namespace string) {
+// setNamespace puts an object into the namespace that it is in.
+func setNamespace(o manifest.Object, kind *schema.Kind, namespace string) {
 	switch {
 	case !kind.Namespaced():
 		o.SetNamespace("")
@@ -148,10 +148,10 @@ func place(o manifest.Object, kind *schema.Kind, namespace string) {
 	}
 }
 
-// take has an object take part in the reviews. A broken zone or server still does: what refers to it is not to blame. A
+// addTyped has an object take part in the reviews. A broken zone or server still does: what refers to it is not to blame. A
 // broken record is not there.
-func (p *pass) take(o manifest.Object, broken bool) error {
-	object, err := p.scheme.New(o.GroupVersionKind())
+func (r *checkRun) addTyped(o manifest.Object, broken bool) error {
+	object, err := r.scheme.New(o.GroupVersionKind())
 	if err != nil {
 		return fmt.Errorf("making a %s: %w", o.GetKind(), err)
 	}
@@ -160,24 +160,24 @@ func (p *pass) take(o manifest.Object, broken bool) error {
 	if !ok || (broken && record) || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object) != nil {
 		return nil
 	}
-	p.typed, p.sources, p.broken = append(p.typed, typed), append(p.sources, o), append(p.broken, broken)
+	r.typed, r.sources, r.broken = append(r.typed, typed), append(r.sources, o), append(r.broken, broken)
 	return nil
 }
 
-// twice finds objects that would overwrite each other.
-func (p *pass) twice(o manifest.Object) {
-	id := describe(o)
-	if first, again := p.seen[id]; again && o.GetName() != "" {
-		p.add(o, Error, "twice", "metadata.name", fmt.Sprintf("metadata.name: %s:%d declares this object already; the later one would overwrite it", first.File, first.Line("")))
+// checkDuplicate finds objects that would overwrite each other.
+func (r *checkRun) checkDuplicate(o manifest.Object) {
+	id := objectName(o)
+	if first, again := r.seen[id]; again && o.GetName() != "" {
+		r.addFinding(o, Error, "twice", "metadata.name", fmt.Sprintf("metadata.name: %s:%d declares this object already; the later one would overwrite it", first.File, first.Line("")))
 		return
 	}
-	p.seen[id] = o
+	r.seen[id] = o
 }
 
-// kindsOf are the kinds of a group, none when it is not ours.
-func (p *pass) kindsOf(group string) []string {
+// kindNames returns the kinds of a group, none when it is not ours.
+func (r *checkRun) kindNames(group string) []string {
 	var names []string
-	for gvk := range p.kinds {
+	for gvk := range r.kinds {
 		if gvk.Group == group {
 			names = append(names, gvk.Version+" "+gvk.Kind)
 		}
@@ -186,21 +186,21 @@ func (p *pass) kindsOf(group string) []string {
 	return names
 }
 
-func (p *pass) problems(o manifest.Object, rule string, problems field.ErrorList) {
+func (r *checkRun) addProblems(o manifest.Object, rule string, problems field.ErrorList) {
 	for _, problem := range problems {
-		p.add(o, Error, rule, problem.Field, problem.Error())
+		r.addFinding(o, Error, rule, problem.Field, problem.Error())
 	}
 }
 
-func (p *pass) add(o manifest.Object, level Level, rule, path, message string) {
-	p.findings = append(p.findings, Finding{
+func (r *checkRun) addFinding(o manifest.Object, level Level, rule, path, message string) {
+	r.findings = append(r.findings, Finding{
 		File: o.File, Line: o.Line(path), Level: level, Rule: rule, Field: path, Message: message,
 		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
 	})
 }
 
-// describe names an object as messages do: ARecord dns/www.
-func describe(o manifest.Object) string {
+// objectName names an object as messages do: ARecord dns/www.
+func objectName(o manifest.Object) string {
 	name := o.GetName()
 	if o.GetNamespace() != "" {
 		name = o.GetNamespace() + "/" + name

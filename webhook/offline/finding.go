@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/manifest"
 )
 
-// Level tells whether an object would be refused or stored with a warning.
+// Level reports whether an object would be refused or stored with a warning.
 type Level string
 
 // Levels, as SARIF has them.
@@ -24,7 +24,7 @@ type Finding struct {
 	// File is as it was named, Line counts from 1.
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Level tells whether the object would be refused.
+	// Level reports whether the object would be refused.
 	Level Level `json:"level"`
 	// Rule is one of the keys of Rules.
 	Rule string `json:"rule"`
@@ -35,11 +35,11 @@ type Finding struct {
 	Name       string `json:"name,omitempty"`
 	// Field is the path of the field, empty when the finding is about the object.
 	Field string `json:"field,omitempty"`
-	// Message tells what is wrong and what to write, beginning with the field, as kubectl shows it.
+	// Message says what is wrong and what to write, beginning with the field, as kubectl shows it.
 	Message string `json:"message"`
 }
 
-// Rules tells what each rule of findings is.
+// Rules describes each rule of findings.
 var Rules = map[string]string{
 	"admission": "What the admission webhook refuses or warns about: DNS rules, and objects against each other",
 	"kind":      "A kind or version that the API group does not have",

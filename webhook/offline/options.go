@@ -31,7 +31,7 @@ type Options struct {
 	Strict bool
 }
 
-// NewOptions gives the defaults.
+// NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{Namespace: "default", Output: "text"}
 }
@@ -61,7 +61,7 @@ func (o *Options) Validate() error {
 }
 
 // Run writes the report to out and one line about it to log. It gives ErrFindings when an object would be refused; any
-// other error means that it could not be told.
+// other error means that the manifests could not be checked.
 func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) error {
 	objects, faults, err := manifest.Read(in, o.Files...)
 	if err != nil {

@@ -29,8 +29,8 @@ func Batch(ctx context.Context, all []client.Object) ([]Result, error) {
 	return results, nil
 }
 
-// reviewStored judges an object beside all others as if nothing in it had changed, so that only it is told, not what it
-// prevails over.
+// reviewStored reviews an object beside all others as if nothing in it had changed: problems are those of the object
+// itself, not of those that it prevails over.
 func reviewStored(ctx context.Context, objects Objects, o client.Object) (Result, error) {
 	switch o := o.(type) {
 	case v1beta1.Record:

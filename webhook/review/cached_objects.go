@@ -23,9 +23,9 @@ type Objects interface {
 	zoneCache() *membership.Cache
 	// recordsOf are all records of a namespace.
 	recordsOf(ctx context.Context, namespace string) ([]v1beta1.Record, error)
-	// clusterExists tells whether there is a cluster of the name in a namespace or, without one, among those of all namespaces.
+	// clusterExists reports whether there is a cluster of the name in a namespace or, without one, among those of all namespaces.
 	hasCluster(ctx context.Context, namespace, name string) (bool, error)
-	// terminating tells whether the namespace is being deleted.
+	// terminating reports whether the namespace is being deleted.
 	terminating(ctx context.Context, namespace string) (bool, error)
 	// instances are all instances.
 	instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error)
@@ -91,7 +91,7 @@ func indexedInformer(ctx context.Context, c cache.Cache, kind client.Object) (to
 	return shared.GetIndexer(), nil
 }
 
-// objectsUnder gives what an indexer has under a key.
+// objectsUnder returns what an indexer has under a key.
 func objectsUnder[T any](indexer toolscache.Indexer, key string) ([]T, error) {
 	found, err := indexer.ByIndex(keyIndex, key)
 	if err != nil {
@@ -157,7 +157,7 @@ func (o *CachedObjects) recordsOf(ctx context.Context, namespace string) ([]v1be
 	return all, nil
 }
 
-// listRecords gives records of a kind.
+// listRecords returns records of a kind.
 func listRecords(ctx context.Context, reader client.Reader, kind v1beta1.RecordKind, options ...client.ListOption) ([]v1beta1.Record, error) {
 	list, ok := kind.NewList().(client.ObjectList)
 	if !ok {

@@ -26,7 +26,7 @@ type deletionReviewer struct {
 // guardedKinds are the kinds that others depend on.
 var guardedKinds = map[string]bool{"DNSZone": true, "Bind9Instance": true, "Bind9Cluster": true, "Bind9GlobalCluster": true, "ClusterBind9Provider": true}
 
-// review gives why an object must not be deleted, "" when it may.
+// review returns why an object must not be deleted, "" when it may.
 func (r deletionReviewer) review(ctx context.Context, req admission.Request) (string, error) {
 	if req.Kind.Group != v1beta1.GroupName || !guardedKinds[req.Kind.Kind] {
 		return "", nil

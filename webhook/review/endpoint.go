@@ -49,7 +49,7 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 	return v, nil
 }
 
-// reviewEndpoint gives what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that
+// reviewEndpoint returns what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that
 // takes it, nil when none does.
 func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace string, zone *v1beta1.DNSZone) (field.ErrorList, string) {
 	if zone == nil && endpoint.SetIdentifier != "" {

@@ -99,7 +99,7 @@ func (r *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return admission.Allowed("").WithWarnings(verdict.Warnings...)
 }
 
-// handleDeletion tells what still depends on an object that is to be deleted.
+// handleDeletion refuses to delete an object that others still depend on.
 func (r *Handler) handleDeletion(ctx context.Context, req admission.Request) admission.Response {
 	why, err := r.deletions.review(ctx, req)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Handler) handleDeletion(ctx context.Context, req admission.Request) adm
 	return admission.Denied(why)
 }
 
-// canChangeDNS tells whether the request can change DNS. Subresources and objects that are being deleted cannot; the
+// canChangeDNS reports whether the request can change DNS. Subresources and objects that are being deleted cannot; the
 // configuration keeps them away already, and this holds when a cluster's own configuration is wider.
 func canChangeDNS(req admission.Request) bool {
 	if req.SubResource != "" || (req.Operation != admissionv1.Create && req.Operation != admissionv1.Update) {

@@ -34,7 +34,7 @@ func unstampedKey(name string) string {
 // inNamespace is a key of the records of a namespace.
 func inNamespace(namespace, key string) string { return namespace + "/" + key }
 
-// indexKeys gives the keys of an object of a cache.
+// indexKeys returns the keys of an object of a cache.
 func indexKeys(o any) ([]string, error) {
 	switch o := o.(type) {
 	case v1beta1.Record:

@@ -16,19 +16,19 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// liveReader looks at what is stored at this moment. It is asked only where a user is about to be warned or refused by what the
+// liveReader reads what is stored at this moment. It is used only where a user is about to be warned or refused by what the
 // caches hold or lack: what is missing may have been applied a moment before, and what is in the way deleted, by the same
-// command. It answers with nothing when it cannot tell, and then the word of the caches stands.
+// command. Without an answer it returns nothing, and what the caches hold counts.
 type liveReader interface {
-	// hasLiveCluster tells of a cluster as objects.clusterExists does.
+	// hasLiveCluster reports whether a cluster is stored; see Objects.hasCluster.
 	hasLiveCluster(ctx context.Context, namespace, name string) bool
 	// liveZones are the zones of a namespace or, without one, of all.
 	liveZones(ctx context.Context, namespace string) []*v1beta1.DNSZone
 	// liveInstances are the instances of all namespaces that a selector matches.
 	liveInstances(ctx context.Context, selector *metav1.LabelSelector) []*v1beta1.Bind9Instance
-	// hasLiveRecords tells whether a selector matches any record of a namespace.
+	// hasLiveRecords reports whether a selector matches any record of a namespace.
 	hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) bool
-	// isLeaving tells whether an object that a cache holds is gone, or going.
+	// isLeaving reports whether an object that a cache holds is gone, or going.
 	isLeaving(ctx context.Context, o client.Object) bool
 }
 
@@ -58,7 +58,7 @@ const (
 	pageLimit = 500
 )
 
-// liveClient asks kube-apiserver, so many times, and for as long as the context of a review allows.
+// liveClient reads from kube-apiserver, within a budget, and for as long as the context of a review allows.
 type liveClient struct {
 	reader     client.Reader
 	budget     flowcontrol.PassiveRateLimiter
@@ -132,7 +132,7 @@ func (s *liveClient) isLeaving(ctx context.Context, o client.Object) (leaves boo
 	return leaves
 }
 
-// errTooMany says that the budget is used up.
+// errTooMany is returned when the budget is used up.
 var errTooMany = errors.New("too many reads at once")
 
 // read reads, unless there was no answer a while ago.
@@ -145,7 +145,7 @@ func (s *liveClient) read(ctx context.Context, read func(context.Context) error)
 		return
 	}
 	s.retryAt.Store(time.Now().Add(s.retryAfter).UnixNano())
-	klog.FromContext(ctx).Info("The API server does not answer: reviews go by the caches for a while", "reason", err, "while", s.retryAfter)
+	klog.FromContext(ctx).Info("API server does not answer; reviews use the caches for a while", "reason", err, "while", s.retryAfter)
 }
 
 // Get implements client.Reader.

@@ -75,7 +75,7 @@ func conflictsWith(zone *v1beta1.DNSZone, neighbours []source.Object, record, ol
 	}
 	before, err := source.Build(zone, present, source.Options{})
 	if err != nil {
-		return nil // the zone's own fault, which its own review tells
+		return nil // the zone's own fault, which its own review reports
 	}
 	after, err := source.Build(zone, append(slices.Clone(neighbours), record), source.Options{})
 	if err != nil {

@@ -27,7 +27,7 @@ type relatedObjects struct {
 	found     map[source.ObjectKey]*v1alpha1.DNSEndpoint
 }
 
-// findRelated gives the objects, of each DNSEndpoint only the endpoints that matter, however many it has.
+// findRelated returns the objects, of each DNSEndpoint only the endpoints that matter, however many it has.
 func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]source.Object, error) {
 	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *relatedObjects) collectEndpoints(e *v1alpha1.DNSEndpoint, key string) {
 	}
 }
 
-// all gives what was collected. Which comes first is decided by age, not by place.
+// all returns what was collected. Which comes first is decided by age, not by place.
 func (r *relatedObjects) all() []source.Object {
 	var all []source.Object
 	for _, record := range r.records {

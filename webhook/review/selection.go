@@ -20,7 +20,7 @@ func (r zoneReviewer) reviewSelection(ctx context.Context, zone, old *v1beta1.DN
 	}
 	records, err := r.objects.recordsOf(ctx, zone.Namespace)
 	if err != nil || len(records) == 0 {
-		return Result{}, err // Without records there is nothing to tell: they are probably still to come.
+		return Result{}, err // The records are probably still to come.
 	}
 	s := selectorReview{zone: zone, old: old, objects: r.objects}
 	var v Result
@@ -36,7 +36,7 @@ func (r zoneReviewer) reviewSelection(ctx context.Context, zone, old *v1beta1.DN
 	return v, nil
 }
 
-// selectorReview tells what the selectors of a zone match, beside what its old ones did.
+// selectorReview compares what the selectors of a zone match with what its old ones did.
 type selectorReview struct {
 	zone, old *v1beta1.DNSZone
 	objects   Objects
@@ -76,7 +76,7 @@ func (s selectorReview) reviewSelector(ctx context.Context, i int, records []v1b
 	return nil, ""
 }
 
-// selectedBefore tells whether the zone selected the record already.
+// selectedBefore reports whether the zone selected the record already.
 func (s selectorReview) selectedBefore(record v1beta1.Record) bool {
 	if s.old == nil {
 		return false

@@ -12,7 +12,7 @@ import (
 )
 
 // PublishedKeys are the RRsets of a zone, whose canonical name is given, that an object has or may have values in: those
-// that its status says it has, those that its spec asks for (a crash between an update and the status that tells of it
+// that its status says it has, those that its spec asks for (a crash between an update and the status that follows it
 // leaves data that only the spec knows), and those of the names that it had before, by its annotation
 // bindy.firestoned.io/former-names. They are sorted, and no RRset comes twice. Which zone an endpoint belongs to is not asked: the name of an
 // endpoint that belongs to a zone below this one is among them.

@@ -28,7 +28,7 @@ func (r *zoneRevision) decideName(n *nameNode) {
 	}
 }
 
-// readItem gives what an item declares, to be decided on.
+// readItem returns what an item declares, to be decided on.
 func (r *zoneRevision) readItem(it *nodeItem) *Declaration {
 	d := it.raw
 	if it.raw = nil; d == nil {
@@ -47,7 +47,7 @@ func (r *zoneRevision) decideAlone(n *nameNode) {
 	r.settleItem(it, d)
 }
 
-// settleItem tells what was decided on an item, or keeps it until all hosts are known.
+// settleItem stores what was decided on an item, or keeps it until all hosts are known.
 func (r *zoneRevision) settleItem(it *nodeItem, d *Declaration) {
 	v := decidedDeclaration{ID{ObjectKey{d.Ref.Kind, d.Ref.Namespace, d.Ref.Name}, it.index}, it.object, d}
 	if v.Accepted && namesHosts(v.Key.Type) {

@@ -2,6 +2,9 @@ package source
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -65,7 +68,7 @@ func countDeclarations(o Object) int {
 	return 1
 }
 
-// takesEndpoint tells whether an endpoint belongs to the zone.
+// takesEndpoint reports whether an endpoint belongs to the zone.
 func (b *Builder) takesEndpoint(namespace, dnsName string) bool {
 	name, _ := EndpointName(dnsName)
 	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(namespace, dnsName))
@@ -118,7 +121,7 @@ func (b *Builder) readEndpoint(e *v1alpha1.DNSEndpoint, index int) Declaration {
 	return d
 }
 
-// joinLines gives joined errors as one line, the first few of them.
+// joinLines returns joined errors as one line, the first few of them.
 func joinLines(err error) string {
 	const most = 5
 	lines := strings.Split(err.Error(), "\n")
@@ -149,4 +152,18 @@ func (b *Builder) checkApex(f fieldNames, k rrset.Key) error {
 
 func (d *Declaration) markRefused(reason, message string) {
 	d.Accepted, d.Reason, d.Message, d.Note = false, reason, message, ""
+}
+
+// Hash is the SHA-256, in lower-case hexadecimal, of everything in a declaration that affects DNS: owner name, type, TTL
+// and values. Which object declares it, and whether it is accepted, is no part of it.
+func Hash(decl Declaration) string {
+	b := make([]byte, 0, 256)
+	b = append(append(b, decl.Key.Name...), 0)
+	b = binary.BigEndian.AppendUint16(b, decl.Key.Type)
+	b = binary.BigEndian.AppendUint32(b, decl.TTL)
+	for _, rdata := range decl.Rdata {
+		b = append(append(b, rdata...), 0)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

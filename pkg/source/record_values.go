@@ -18,7 +18,7 @@ const (
 	maxRRsetSize = 60000
 )
 
-// RecordData gives the DNS type of a record and its rdata in canonical form, sorted and without duplicates. Host names
+// RecordData returns the DNS type of a record and its rdata in canonical form, sorted and without duplicates. Host names
 // without a final dot are relative to the zone. The error names the field that is wrong and says what to write.
 func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []string, err error) {
 	origin, err := rrset.CanonicalName(zone)

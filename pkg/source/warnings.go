@@ -17,7 +17,7 @@ func (d *Declaration) addNote(text string) {
 	d.Note += text
 }
 
-// ttlWarning tells an object whose TTL is not served why.
+// ttlWarning returns why the TTL of a declaration is not served, "" when it is.
 func (d *groupDecision) ttlWarning(c *declarationCandidate) string {
 	by, mixed := d.lowest[c.Key]
 	if !mixed {
@@ -31,7 +31,7 @@ func (d *groupDecision) ttlWarning(c *declarationCandidate) string {
 		served, c.TTL, by.readBy(c.Ref.Namespace))
 }
 
-// warnOfHosts tells the verdicts that name hosts, now that all hosts are known.
+// warnOfHosts stores the declarations that name hosts with their warnings, now that all hosts are known.
 func (r *zoneRevision) warnOfHosts() {
 	for _, v := range r.naming {
 		var said []string
@@ -46,7 +46,7 @@ func (r *zoneRevision) warnOfHosts() {
 	}
 }
 
-// hostWarning tells when a record names a host inside the zone that cannot be reached: it has no address, or is an alias
+// hostWarning returns a warning when a record names a host inside the zone that cannot be reached: it has no address, or is an alias
 // where DNS wants the host itself (RFC 2181 section 10.3).
 func (r *zoneRevision) hostWarning(k rrset.Key, host string) string {
 	switch {
@@ -80,7 +80,7 @@ func (r *zoneRevision) isDelegated(name string) bool {
 	return false
 }
 
-// hasWildcard tells whether any wildcard above a name may give it an address.
+// hasWildcard reports whether any wildcard above a name may give it an address.
 func (r *zoneRevision) hasWildcard(name string) bool {
 	for name != r.name {
 		name = rrset.Parent(name)
