@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dns/lockstep/apiserver"
-	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/sidecar"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
 	"github.com/lockstep-dns/lockstep/webhook"
 )
@@ -32,13 +32,13 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		Version:       builtAs(),
 	}
-	sidecar := faceCommand("bindcar", "Serve the sidecar's HTTP API beside one named", bindcar.NewOptions())
-	sidecar.AddCommand(faceCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", bindcar.NewInitOptions()))
+	bindcar := faceCommand("bindcar", "Serve the sidecar's HTTP API beside one named", sidecar.NewOptions())
+	bindcar.AddCommand(faceCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", sidecar.NewInitOptions()))
 	root.AddCommand(
 		faceCommand("controller", "Bring fleets, zones and records to the servers", controller.NewOptions()),
 		faceCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
 		faceCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
-		sidecar,
+		bindcar,
 		rndcCommand(),
 		validateCommand(),
 	)
@@ -70,7 +70,7 @@ func faceCommand(name, short string, f face) *cobra.Command {
 }
 
 func rndcCommand() *cobra.Command {
-	options := bindcar.NewRNDCOptions()
+	options := sidecar.NewRNDCOptions()
 	cmd := &cobra.Command{
 		Use:     "rndc COMMAND [ARGUMENT...]",
 		Short:   "Send a command to the named of this pod, as rndc(8) does",

@@ -9,8 +9,8 @@ const (
 // Audience is what a caller's token must be made for.
 const Audience = "bindcar"
 
-// apiPrefix is the path under which the API is served; /metrics is at the root.
-const apiPrefix = "/api/v1"
+// PathPrefix is where the API is served; /metrics is at the root.
+const PathPrefix = "/api/v1"
 
 // CreateZone is the body of POST /zones.
 type CreateZone struct {
@@ -23,7 +23,7 @@ type CreateZone struct {
 	ZoneConfig    ZoneConfig `json:"zoneConfig"`
 }
 
-// ZoneConfig is the content of a primary zone and who is told and allowed what.
+// ZoneConfig is the content of a primary zone, whom it notifies and who may transfer it.
 type ZoneConfig struct {
 	// TTL in seconds of records that have none of their own.
 	TTL uint32 `json:"ttl,omitempty"`
@@ -34,7 +34,7 @@ type ZoneConfig struct {
 	NameServerIPs map[string]string `json:"nameServerIps,omitempty"`
 	// Records are the zone's whole content but the SOA.
 	Records []Record `json:"records,omitempty"`
-	// AlsoNotify are servers, as "IP:port", that a primary tells of changes.
+	// AlsoNotify are servers, as "IP:port", that a primary notifies of changes.
 	AlsoNotify []string `json:"alsoNotify,omitempty"`
 	// AllowTransfer are address match elements that may transfer the zone, beside the transfer key.
 	AllowTransfer []string `json:"allowTransfer,omitempty"`
@@ -95,7 +95,7 @@ type Zone struct {
 	// Added is true when the zone was added at run time, through this API.
 	Added bool `json:"added"`
 	// AlsoNotify, AllowTransfer and Primaries are as they were set last, word for word. They are absent when that is not
-	// known, and empty when nothing was set. The listener that the sidecar adds to AlsoNotify for itself is not told.
+	// known, and empty when nothing was set. AlsoNotify leaves out the listener that the sidecar adds for itself.
 	AlsoNotify    []string `json:"alsoNotify,omitzero"`
 	AllowTransfer []string `json:"allowTransfer,omitzero"`
 	Primaries     []string `json:"primaries,omitzero"`
@@ -104,7 +104,7 @@ type Zone struct {
 	KeySecret    string `json:"keySecret,omitempty"`
 }
 
-// ZoneList is the answer to GET /zones.
+// ZoneList is the response to GET /zones.
 type ZoneList struct {
 	// Zones are the names, in alphabetical order.
 	Zones []string `json:"zones"`
@@ -113,7 +113,7 @@ type ZoneList struct {
 	Items []Zone `json:"items,omitempty"`
 }
 
-// ServerKeys is the answer to GET /server/keys: which TSIG keys the server knows, by their names.
+// ServerKeys is the response to GET /server/keys: the names of the TSIG keys that the server knows.
 type ServerKeys struct {
 	// Loaded are the keys that named has loaded and accepts, by their role: "update" or "transfer". A role is missing while
 	// the keys that it is to have are on their way.
@@ -122,14 +122,14 @@ type ServerKeys struct {
 	Signing string `json:"signing,omitempty"`
 }
 
-// Answer is what a successful change or command answers.
+// Answer is the response to a successful change or command.
 type Answer struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
 	Details string `json:"details,omitempty"`
 }
 
-// Failure is the body of every answer with a status of 400 and above.
+// Failure is the body of every response with a status of 400 and above.
 type Failure struct {
 	Error   string `json:"error"`
 	Details string `json:"details,omitempty"`

@@ -13,75 +13,77 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"k8s.io/client-go/transport"
 )
 
 // ClientOptions configure a Client.
 type ClientOptions struct {
-	// TokenFile holds the ServiceAccount token to show, made for the audience Audience. It is read again as the kubelet
+	// TokenFile holds the ServiceAccount token to send, made for the audience Audience. It is read again as the kubelet
 	// renews it. Without a file no token is sent.
 	TokenFile string
 	// Timeout of one request; 30 s when 0.
 	Timeout time.Duration
-	// Roots are the authorities whose certificates sidecars must show; they are asked for at every new connection. Without
-	// it HTTP is spoken: only where nobody listens in, on loopback.
+	// Roots returns the authorities that verify sidecars' certificates, for each new connection. Without it the client speaks
+	// plain HTTP, which is for loopback only.
 	Roots func(context.Context) (*x509.CertPool, error)
 }
 
 // Client speaks to the sidecars of any number of pods. It is safe for concurrent use. Its errors are *Error.
 type Client struct {
 	http *http.Client
-	// streams is like http, on the same connections, without a limit to how long an answer takes.
+	// streams is like http, on the same connections, without a timeout for the response body.
 	streams *http.Client
-	// silence is how long a stream may say nothing.
-	silence time.Duration
-	token   *tokenFile
-	// secure tells that HTTPS is spoken.
-	secure bool
+	// maxSilence is how long a stream may send nothing.
+	maxSilence time.Duration
+	// secure says that HTTPS is spoken; hasToken that requests carry a token.
+	secure, hasToken bool
 }
 
-// idleConnections to each sidecar are kept open: as many as a controller that goes over many zones at once uses. Another
-// costs both sides a handshake, which takes longer than adding a zone.
+// idleConnections is how many connections to each sidecar are kept open: as many as a controller that works on many zones
+// at once uses. A new one costs both ends a handshake, which takes longer than adding a zone.
 const idleConnections = 32
 
-// NewClient makes a client. Connections are kept open.
+// NewClient returns a client that keeps its connections open.
 func NewClient(options ClientOptions) *Client {
 	timeout := options.Timeout
 	if timeout == 0 {
 		timeout = 30 * time.Second
 	}
-	transport := &http.Transport{
+	connections := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		MaxIdleConnsPerHost:   idleConnections,
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: timeout,
 	}
 	if options.Roots != nil {
-		transport.DialTLSContext = options.dialTLS
+		connections.DialTLSContext = options.dialTLS
 	}
-	return &Client{
-		http:    &http.Client{Transport: transport, Timeout: timeout},
-		streams: &http.Client{Transport: transport},
-		silence: 3 * heartbeat,
-		token:   &tokenFile{path: options.TokenFile},
-		secure:  options.Roots != nil,
+	c := &Client{maxSilence: 3 * HeartbeatInterval, secure: options.Roots != nil, hasToken: options.TokenFile != ""}
+	var authenticated http.RoundTripper = connections
+	if c.hasToken {
+		authenticated = transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(options.TokenFile))(connections)
 	}
+	c.http = &http.Client{Transport: authenticated, Timeout: timeout}
+	c.streams = &http.Client{Transport: authenticated}
+	return c
 }
 
-// url is where a path of the API is.
+// url returns the URL of a path of the API.
 func (c *Client) url(server Server, path string) string {
 	if !c.secure {
-		return "http://" + server.Addr.String() + apiPrefix + path
+		return "http://" + server.Addr.String() + PathPrefix + path
 	}
-	return "https://" + net.JoinHostPort(server.host(), strconv.Itoa(int(server.Addr.Port()))) + apiPrefix + path
+	return "https://" + net.JoinHostPort(server.hostname(), strconv.Itoa(int(server.Addr.Port()))) + PathPrefix + path
 }
 
-// CreateZone adds a zone; IsExists tells that it was there.
+// CreateZone adds a zone; IsExists reports that it was there.
 func (c *Client) CreateZone(ctx context.Context, server Server, zone CreateZone) error {
 	return c.call(ctx, http.MethodPost, server, "/zones", zone, nil)
 }
 
-// DeleteZone removes a zone and its files; IsNotFound tells that it was not there. The public sidecar answers 500 then, so
-// that the zone is looked for.
+// DeleteZone removes a zone and its files; IsNotFound reports that it was not there. The public sidecar answers 500 then, so
+// DeleteZone checks for the zone.
 func (c *Client) DeleteZone(ctx context.Context, server Server, zone string) error {
 	err := c.call(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
 	if hasCode(err, http.StatusInternalServerError) {
@@ -92,40 +94,40 @@ func (c *Client) DeleteZone(ctx context.Context, server Server, zone string) err
 	return err
 }
 
-// PatchZone changes who is notified and who may transfer, or where a secondary transfers from.
+// PatchZone changes whom a zone notifies, who may transfer it, where a secondary transfers from, or how it is signed.
 func (c *Client) PatchZone(ctx context.Context, server Server, zone string, patch PatchZone) error {
 	return c.call(ctx, http.MethodPatch, server, "/zones/"+url.PathEscape(zone), patch, nil)
 }
 
-// Zones lists what the server has.
+// Zones returns all zones of the server.
 func (c *Client) Zones(ctx context.Context, server Server) (ZoneList, error) {
 	var list ZoneList
 	err := c.call(ctx, http.MethodGet, server, "/zones", nil, &list)
 	return list, err
 }
 
-// Zone describes one zone.
+// Zone returns one zone.
 func (c *Client) Zone(ctx context.Context, server Server, zone string) (Zone, error) {
 	var out Zone
 	err := c.call(ctx, http.MethodGet, server, "/zones/"+url.PathEscape(zone), nil, &out)
 	return out, err
 }
 
-// Command runs reload, freeze, thaw, notify or retransfer on a zone and returns named's words.
+// Command runs reload, freeze, thaw, notify or retransfer on a zone and returns named's output.
 func (c *Client) Command(ctx context.Context, server Server, zone, command string) (string, error) {
 	var answer Answer
 	err := c.call(ctx, http.MethodPost, server, "/zones/"+url.PathEscape(zone)+"/"+command, nil, &answer)
 	return answer.Details, err
 }
 
-// Statistics are the counters of the sidecar's named.
+// Statistics returns the counters of the sidecar's named.
 func (c *Client) Statistics(ctx context.Context, server Server) (Statistics, error) {
 	var stats Statistics
 	err := c.call(ctx, http.MethodGet, server, "/statistics", nil, &stats)
 	return stats, err
 }
 
-// Keys tells which TSIG keys the server knows.
+// Keys returns the names of the TSIG keys that the server knows.
 func (c *Client) Keys(ctx context.Context, server Server) (ServerKeys, error) {
 	var keys ServerKeys
 	err := c.call(ctx, http.MethodGet, server, "/server/keys", nil, &keys)
@@ -137,7 +139,7 @@ func (c *Client) Ready(ctx context.Context, server Server) error {
 	return c.call(ctx, http.MethodGet, server, "/ready", nil, nil)
 }
 
-// call sends one request; a token that was refused is read anew, once.
+// call sends a request with in as its body and decodes the response into out; either may be nil.
 func (c *Client) call(ctx context.Context, method string, server Server, path string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -146,38 +148,28 @@ func (c *Client) call(ctx context.Context, method string, server Server, path st
 			return fmt.Errorf("encoding the request: %w", err)
 		}
 	}
-	target := c.url(server, path)
-	err := c.send(ctx, method, target, body, out)
-	if hasCode(err, http.StatusUnauthorized) && c.token.forget() {
-		err = c.send(ctx, method, target, body, out)
-	}
-	return err
-}
-
-// maxAnswer is more than the list of 100,000 zones takes, in bytes.
-const maxAnswer = 64 << 20
-
-func (c *Client) send(ctx context.Context, method, target string, body []byte, out any) error {
-	response, err := c.open(ctx, c.http, method, target, body)
+	response, err := c.doWithToken(ctx, c.http, method, c.url(server, path), body)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	return read(response, out)
+	return decodeResponse(response, out)
 }
 
-// open sends one request and returns the answer, its body unread.
-func (c *Client) open(ctx context.Context, client *http.Client, method, target string, body []byte) (*http.Response, error) {
+// doWithToken sends a request. When the token is refused, it sends it once more with the token that the file has now.
+func (c *Client) doWithToken(ctx context.Context, client *http.Client, method, target string, body []byte) (*http.Response, error) {
+	response, err := doRequest(ctx, client, method, target, body)
+	if err == nil && response.StatusCode == http.StatusUnauthorized && c.hasToken {
+		_ = response.Body.Close()
+		response, err = doRequest(ctx, client, method, target, body)
+	}
+	return response, err
+}
+
+func doRequest(ctx context.Context, client *http.Client, method, target string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, unreachable(err)
-	}
-	token, err := c.token.read()
-	if err != nil {
-		return nil, unreachable(err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
@@ -193,8 +185,11 @@ func (c *Client) open(ctx context.Context, client *http.Client, method, target s
 	return response, nil
 }
 
-func read(response *http.Response, out any) error {
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+// maxResponse is more than the list of 100,000 zones takes, in bytes.
+const maxResponse = 64 << 20
+
+func decodeResponse(response *http.Response, out any) error {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return unreachable(err)
 	}
@@ -210,7 +205,7 @@ func read(response *http.Response, out any) error {
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return &Error{Code: response.StatusCode, Reason: newError(http.StatusInternalServerError, Failure{}).Reason,
-			Message: "sent an answer that is not JSON", Details: err.Error(), Err: err}
+			Message: "sent a response that is not JSON", Details: err.Error(), Err: err}
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Error is a sidecar's refusal, or the failure to reach it.
+// Error is an error response of a sidecar, or the failure to reach it.
 type Error struct {
-	// Code is the HTTP status, 0 when no answer came.
+	// Code is the HTTP status, 0 without a response.
 	Code int
 	// Reason is a condition reason.
 	Reason string
@@ -31,7 +31,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Transient tells whether the same request may succeed later without anybody changing anything.
+// Transient reports whether the same request may succeed later without anybody changing anything.
 func (e *Error) Transient() bool {
 	switch e.Code {
 	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout:
@@ -42,13 +42,13 @@ func (e *Error) Transient() bool {
 	return e.Code >= 500 && e.Reason != status.RNDCAuthenticationFailed
 }
 
-// IsExists tells whether the zone was there already.
+// IsExists reports whether the zone was there already.
 func IsExists(err error) bool { return hasCode(err, http.StatusConflict) }
 
-// IsNotFound tells whether the server has no such zone.
+// IsNotFound reports whether the server has no such zone.
 func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
 
-// IsNotSupported tells whether the sidecar is one that cannot do what was asked: another version, or not ours.
+// IsNotSupported reports whether the sidecar is one that cannot do what was asked: another version, or not ours.
 func IsNotSupported(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason == status.BindcarNotImplemented
@@ -59,7 +59,7 @@ func hasCode(err error, code int) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// newError maps an HTTP status to a condition's reason and message.
+// newError returns the condition reason and message for an HTTP status.
 func newError(code int, failure Failure) *Error {
 	e := &Error{Code: code, Details: failure.Details}
 	if e.Details == "" {

@@ -1,14 +1,18 @@
 package bindcar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
@@ -47,19 +51,6 @@ func TestCodes(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestWrongControlKey: a sidecar that named does not let in says so, and asking again does not help.
-func TestWrongControlKey(t *testing.T) {
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		respondError(w, r, fmt.Errorf("listing zones: %w", named.ErrControlAuth))
-	}))
-	defer web.Close()
-	_, err := NewClient(ClientOptions{}).Zones(testContext(t), serverAt(web.URL))
-	var e *Error
-	if !errors.As(err, &e) || e.Reason != status.RNDCAuthenticationFailed || e.Message != "cannot authenticate to its named" || e.Transient() {
-		t.Errorf("%#v", err)
 	}
 }
 
@@ -135,34 +126,58 @@ func TestPublicSidecar(t *testing.T) {
 	}
 }
 
-// TestRequestRate: more requests than --request-rate are answered 429, and those that keep to it are not.
-func TestRequestRate(t *testing.T) {
-	server := limitedServer(5)
-	web := httptest.NewServer(server.handler())
-	defer web.Close()
-	client, codes := clientWith(t, goodToken), map[bool]int{}
-	for range 50 {
-		_, err := client.Zones(testContext(t), serverAt(web.URL))
-		codes[hasCode(err, http.StatusTooManyRequests)]++
-		var e *Error
-		if hasCode(err, http.StatusTooManyRequests) && (!errors.As(err, &e) || !e.Transient()) {
-			t.Fatalf("got %v", err)
-		}
+const goodToken = "token-of-the-controller"
+
+func tokenFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(goodToken+"\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if codes[true] == 0 || codes[false] < 5 {
-		t.Errorf("%d limited, %d served", codes[true], codes[false])
-	}
-	response, err := http.Get(web.URL + apiPrefix + "/health") //nolint:noctx // a test
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("health is limited: %v, %v", response, err)
-	}
-	_ = response.Body.Close()
+	return file
 }
 
-func limitedServer(perSecond int) *server {
-	return &server{
-		auth:    newAuthenticator(testReview, []string{"lockstep-system/lockstep-controller"}, nil),
-		limiter: newLimiter(perSecond), metrics: newMetrics(),
-		options: Options{StatisticsURL: "http://127.0.0.1:1"},
+// serverAt is the sidecar of an instance that listens at a URL without a path.
+func serverAt(url string) Server {
+	_, address, _ := strings.Cut(url, "://")
+	return Server{Addr: netip.MustParseAddrPort(address), Namespace: "dns", Instance: "dns-primary-0"}
+}
+
+func testContext(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestToken: a token that the kubelet has renewed is read again when the sidecar refuses the old one.
+func TestToken(t *testing.T) {
+	file := tokenFile(t)
+	var asked []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Authorization"))
+		if r.Header.Get("Authorization") != "Bearer renewed" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer web.Close()
+	client := NewClient(ClientOptions{TokenFile: file})
+	if _, err := client.Zones(testContext(t), serverAt(web.URL)); !hasCode(err, http.StatusUnauthorized) || len(asked) != 2 {
+		t.Errorf("got %v after %q", err, asked)
+	}
+	if err := os.WriteFile(file, []byte("renewed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := client.Zones(testContext(t), serverAt(web.URL)); err != nil {
+			t.Errorf("got %v after %q", err, asked)
+		}
+	}
+	missing := NewClient(ClientOptions{TokenFile: file + ".missing"})
+	var e *Error
+	if _, err := missing.Zones(testContext(t), serverAt(web.URL)); !errors.As(err, &e) || e.Reason != status.BindcarUnreachable {
+		t.Errorf("without its token: %v", err)
 	}
 }

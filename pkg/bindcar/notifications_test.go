@@ -1,0 +1,115 @@
+package bindcar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// recorder notes the times of notifications and of ends of streams.
+type recorder struct {
+	notified int
+	closed   []time.Time
+}
+
+func (r *recorder) HandleNotification(context.Context, Notice) { r.notified++ }
+func (r *recorder) HandleStreamClosed(_ context.Context, _ error) {
+	r.closed = append(r.closed, time.Now())
+}
+
+func TestFollowNotificationsBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var r recorder
+		attempts := 0
+		FollowNotifications(ctx, func(ctx context.Context, notify func(Notice)) error {
+			switch attempts++; attempts {
+			case 10: // It lasts: the next attempt comes soon.
+				notify(Notice{Lost: true})
+				time.Sleep(time.Minute)
+			case 12:
+				notify(Notice{Lost: true})
+				cancel()
+				return ctx.Err()
+			}
+			return errors.Join(io.EOF)
+		}, &r)
+		if r.notified != 2 || len(r.closed) != 11 {
+			t.Fatalf("%d notifications, %d streams closed; want 2 and 11, none for the end of the context", r.notified, len(r.closed))
+		}
+		delay := func(i int) time.Duration { return r.closed[i].Sub(r.closed[i-1]) }
+		for i, least := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
+			if d := delay(i + 1); d < least || d > least*12/10 {
+				t.Errorf("attempt %d came after %s, want %s to %s", i+2, d, least, least*12/10)
+			}
+		}
+		if d := delay(8); d < maxReconnectDelay || d > maxReconnectDelay*12/10 {
+			t.Errorf("later attempts are %s apart, want some %s", d, maxReconnectDelay)
+		}
+		if d := delay(10); d > 300*time.Millisecond {
+			t.Errorf("a stream that lasted is reopened after %s", d)
+		}
+	})
+}
+
+func TestFollowNotificationsEndsDuringDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		var r recorder
+		FollowNotifications(ctx, func(context.Context, func(Notice)) error { return io.EOF }, &r)
+		if len(r.closed) != 1 {
+			t.Errorf("%d attempts, want 1", len(r.closed))
+		}
+	})
+}
+
+// TestNoticesSilence: a connection whose other side is gone without a word is given up.
+func TestNoticesSilence(t *testing.T) {
+	var gone sync.WaitGroup
+	gone.Add(1)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"at":"2026-01-02T03:04:05Z","lost":true}`+"\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		gone.Done()
+	}))
+	defer web.Close()
+	client := NewClient(ClientOptions{})
+	client.maxSilence = time.Second
+	heard := 0
+	err := client.Notices(testContext(t), serverAt(web.URL), func(Notice) {
+		heard++
+		time.Sleep(2 * time.Second) // a busy reader is no silent server
+	})
+	if heard != 1 || !errors.Is(err, errStreamSilent) {
+		t.Errorf("heard %d, got %v", heard, err)
+	}
+	gone.Wait()
+}
+
+// TestHeartbeatKeepsStream: a stream without news is not silent.
+func TestHeartbeatKeepsStream(t *testing.T) {
+	const interval = 20 * time.Millisecond
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 100 {
+			_, _ = fmt.Fprintf(w, `{"at":"2026-01-02T03:04:05Z","lost":%v}`+"\n", i == 0)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(interval)
+		}
+	}))
+	defer web.Close()
+	client := NewClient(ClientOptions{})
+	client.maxSilence = 50 * interval
+	heard := 0
+	if err := client.Notices(testContext(t), serverAt(web.URL), func(Notice) { heard++ }); heard != 1 || !errors.Is(err, io.EOF) {
+		t.Errorf("heard %d, got %v", heard, err)
+	}
+}

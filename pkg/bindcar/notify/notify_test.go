@@ -1,0 +1,85 @@
+package notify
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
+)
+
+func TestNoticeLog(t *testing.T) {
+	type step struct {
+		add  []string // "zone serial"
+		want []string // what a reader sees who looked after the step before
+	}
+	cases := map[string][]step{
+		"in order":         {{[]string{"a 1", "b 1"}, []string{"a 1", "b 1"}}, {nil, nil}, {[]string{"c 1"}, []string{"c 1"}}},
+		"latest only":      {{[]string{"a 1", "b 1", "a 2", "a 3"}, []string{"b 1", "a 3"}}, {[]string{"a 4"}, []string{"a 4"}}},
+		"room for three":   {{[]string{"a 1", "b 1", "c 1", "a 2"}, []string{"b 1", "c 1", "a 2"}}},
+		"no room for four": {{[]string{"a 1", "b 1", "c 1", "d 1"}, []string{"lost"}}, {[]string{"e 1"}, []string{"e 1"}}},
+		"read in time":     {{[]string{"a 1", "b 1"}, []string{"a 1", "b 1"}}, {[]string{"c 1", "d 1"}, []string{"c 1", "d 1"}}},
+	}
+	for name, steps := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := NewLog(3)
+			position := l.end()
+			for i, s := range steps {
+				for _, line := range s.add {
+					var n bindcar.Notice
+					_, _ = fmt.Sscan(line, &n.Zone, &n.Serial)
+					l.Add(n)
+				}
+				var notices []bindcar.Notice
+				notices, position, _ = l.readAfter(position)
+				var got []string
+				for _, n := range notices {
+					got = append(got, text(n))
+				}
+				if diff := cmp.Diff(s.want, got); diff != "" {
+					t.Errorf("step %d (-want +got):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}
+
+func text(n bindcar.Notice) string {
+	if n.Lost {
+		return "lost"
+	}
+	return fmt.Sprint(n.Zone, " ", n.Serial)
+}
+
+// TestMayContinue: nobody is cut off because the Kubernetes API is away for a moment, and nobody reads for long without being
+// reviewed.
+func TestMayContinue(t *testing.T) {
+	unavailable := httperror.New(http.StatusServiceUnavailable, "cannot check the token", "connection refused")
+	cases := map[string]struct {
+		err      error
+		reviewed time.Duration
+		want     bool
+	}{
+		"good":                       {nil, time.Hour, true},
+		"withdrawn":                  {httperror.New(http.StatusUnauthorized, "invalid token", ""), 0, false},
+		"another's":                  {httperror.New(http.StatusForbidden, "forbidden", ""), 0, false},
+		"nobody to ask":              {unavailable, time.Minute, true},
+		"nobody to ask for too long": {unavailable, maxUnreviewed + time.Second, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &Streamer{Review: func(*http.Request) error { return c.err }}
+			before := time.Now().Add(-c.reviewed)
+			reviewed := before
+			got := s.mayContinue(httptest.NewRequest(http.MethodGet, "/", nil), &reviewed)
+			if got != c.want || c.err == nil && reviewed.Equal(before) {
+				t.Errorf("got %v, last reviewed %v ago", got, time.Since(reviewed))
+			}
+		})
+	}
+}

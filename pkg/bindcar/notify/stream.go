@@ -1,0 +1,107 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
+)
+
+const (
+	// writeTimeout is how long a reader may leave a full connection as it is.
+	writeTimeout = 10 * time.Second
+	// maxUnreviewed is how long a stream continues while nobody can say whether its reader may still read it.
+	maxUnreviewed = 5 * time.Minute
+)
+
+// Streamer serves GET /notices: a log as JSON lines, until the reader leaves, Shutdown ends or Review refuses the reader.
+type Streamer struct {
+	Log *Log
+	// Review reports whether the request's token still permits the stream; it is called every ReviewInterval.
+	Review         func(*http.Request) error
+	ReviewInterval time.Duration
+	// HeartbeatInterval is how often a line is sent without news.
+	HeartbeatInterval time.Duration
+	// Shutdown ends when all streams have to.
+	Shutdown context.Context
+	// Open counts the open streams.
+	Open prometheus.Gauge
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Streamer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The server's timeouts are those of a request; a stream has its own.
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Time{}); err != nil {
+		httperror.Write(w, r, err)
+		return
+	}
+	s.Open.Inc()
+	defer s.Open.Dec()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	lines := json.NewEncoder(w)
+	s.stream(r, func(notices ...bindcar.Notice) error {
+		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		for _, notice := range notices {
+			if err := lines.Encode(notice); err != nil {
+				return err
+			}
+		}
+		return control.Flush()
+	})
+}
+
+// stream sends what is new, and a heartbeat when nothing is.
+func (s *Streamer) stream(r *http.Request, send func(...bindcar.Notice) error) {
+	position := s.Log.end()
+	if send(bindcar.Notice{Lost: true, At: time.Now()}) != nil {
+		return
+	}
+	heartbeat := time.NewTicker(s.HeartbeatInterval)
+	defer heartbeat.Stop()
+	review := time.NewTicker(s.ReviewInterval)
+	defer review.Stop()
+	reviewed := time.Now()
+	for {
+		notices, next, added := s.Log.readAfter(position)
+		if position = next; len(notices) > 0 && send(notices...) != nil {
+			return
+		}
+		select {
+		case <-added:
+		case <-heartbeat.C:
+			if send(bindcar.Notice{At: time.Now()}) != nil {
+				return
+			}
+		case <-review.C:
+			if !s.mayContinue(r, &reviewed) {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		case <-s.Shutdown.Done():
+			return
+		}
+	}
+}
+
+// mayContinue checks the reader's token again, so that an account that lost its rights loses its open streams, too.
+func (s *Streamer) mayContinue(r *http.Request, reviewed *time.Time) bool {
+	err := s.Review(r)
+	if err == nil {
+		*reviewed = time.Now()
+		return true
+	}
+	code := httperror.From(err).Code
+	refused := code == http.StatusUnauthorized || code == http.StatusForbidden
+	return !refused && time.Since(*reviewed) < maxUnreviewed
+}

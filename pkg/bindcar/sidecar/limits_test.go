@@ -1,0 +1,61 @@
+package sidecar
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/notify"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/statistics"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// TestWrongControlKey: a sidecar that named does not let in says so, and asking again does not help.
+func TestWrongControlKey(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httperror.Write(w, r, fmt.Errorf("listing zones: %w", named.ErrControlAuth))
+	}))
+	defer web.Close()
+	_, err := bindcar.NewClient(bindcar.ClientOptions{}).Zones(testContext(t), serverAt(web.URL))
+	var e *bindcar.Error
+	if !errors.As(err, &e) || e.Reason != status.RNDCAuthenticationFailed || e.Message != "cannot authenticate to its named" || e.Transient() {
+		t.Errorf("%#v", err)
+	}
+}
+
+// TestRequestRate: more requests than --request-rate are answered 429, and those that keep to it are not.
+func TestRequestRate(t *testing.T) {
+	server := limitedServer(5)
+	web := httptest.NewServer(server.handler())
+	defer web.Close()
+	client, codes := clientWith(t, goodToken), map[bool]int{}
+	for range 50 {
+		_, err := client.Zones(testContext(t), serverAt(web.URL))
+		codes[hasCode(err, http.StatusTooManyRequests)]++
+		var e *bindcar.Error
+		if hasCode(err, http.StatusTooManyRequests) && (!errors.As(err, &e) || !e.Transient()) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if codes[true] == 0 || codes[false] < 5 {
+		t.Errorf("%d limited, %d served", codes[true], codes[false])
+	}
+	response, err := http.Get(web.URL + bindcar.PathPrefix + "/health") //nolint:noctx // a test
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("health is limited: %v, %v", response, err)
+	}
+	_ = response.Body.Close()
+}
+
+func limitedServer(perSecond int) *server {
+	return &server{
+		auth:    newAuthenticator(testReview, []string{"lockstep-system/lockstep-controller"}, nil),
+		limiter: newLimiter(perSecond), metrics: newMetrics(), notifications: &notify.Streamer{},
+		statistics: statistics.Channel{URL: "http://127.0.0.1:1"},
+	}
+}

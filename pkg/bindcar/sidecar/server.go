@@ -1,0 +1,188 @@
+package sidecar
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/notify"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/signingkeys"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/statistics"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/zonefile"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// server handles the requests of the API.
+type server struct {
+	control       *named.Control
+	auth          *authenticator
+	limiter       *rate.Limiter
+	metrics       *metrics
+	zones         *zonefile.Dir
+	statistics    statistics.Channel
+	tsigKeys      *tsigKeys
+	signingKeys   *signingkeys.Keeper
+	notifications *notify.Streamer
+	// noticeAddress is what the clauses of zones notify, beside other servers.
+	noticeAddress string
+	closeStreams  context.CancelFunc
+}
+
+func newServer(options Options) (*server, error) {
+	review := options.review
+	if review == nil {
+		var err error
+		if review, err = newTokenReviewer(); err != nil {
+			return nil, err
+		}
+	}
+	key, err := named.ReadControlKey(options.RNDCKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	control := named.NewControl(options.RNDCAddress, key)
+	s := &server{
+		control:       control,
+		auth:          newAuthenticator(review, options.AllowedServiceAccounts, options.NoticeReaders),
+		limiter:       newLimiter(options.RequestRate),
+		metrics:       newMetrics(),
+		zones:         &zonefile.Dir{Path: options.ZonesDir},
+		statistics:    statistics.Channel{URL: options.StatisticsURL},
+		tsigKeys:      &tsigKeys{options.KeyNamesDir, control},
+		noticeAddress: options.NoticeAddress,
+	}
+	s.signingKeys = signingkeys.NewKeeper(s.zones, sync.OnceValues(signingkeys.InCluster))
+	shutdown, closeStreams := context.WithCancel(context.Background())
+	s.closeStreams = closeStreams
+	s.notifications = &notify.Streamer{
+		Log: notify.NewLog(notify.MaxZones), HeartbeatInterval: bindcar.HeartbeatInterval, Open: s.metrics.streams, Shutdown: shutdown,
+		Review: func(r *http.Request) error { return s.auth.authorize(r, readNotifications) }, ReviewInterval: acceptedTTL,
+	}
+	s.metrics.registry.MustRegister(&statistics.Collector{Read: s.statistics.Read})
+	return s, nil
+}
+
+// newLimiter admits so many requests per second, and as many at once.
+func newLimiter(perSecond int) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), perSecond)
+}
+
+func (s *server) close() {
+	s.closeStreams()
+	_ = s.control.Close()
+}
+
+// listenForNotify opens the sockets of the NOTIFY listener.
+func (s *server) listenForNotify(ctx context.Context) (*notify.Listener, error) {
+	return notify.Listen(ctx, s.noticeAddress, s.notifications.Log, s.lookUpSerial, s.metrics.notifies)
+}
+
+// handlerFunc is a handler that leaves errors to its caller.
+type handlerFunc func(http.ResponseWriter, *http.Request) error
+
+// handler serves health, readiness and metrics to anybody, and everything else to allowed accounts.
+func (s *server) handler() http.Handler {
+	root := http.NewServeMux()
+	root.HandleFunc("GET "+bindcar.PathPrefix+"/health", func(w http.ResponseWriter, _ *http.Request) {
+		respondSuccess(w, http.StatusOK, "healthy", "")
+	})
+	root.HandleFunc("GET "+bindcar.PathPrefix+"/ready", s.getReadiness)
+	root.Handle("GET /metrics", s.metrics.handler())
+	// Apart from the routes whose duration is measured: that of a stream means nothing.
+	root.Handle("GET "+bindcar.PathPrefix+"/notices", s.limitRate(s.requireAccess(readNotifications, s.notifications)))
+	root.Handle("/", s.limitRate(s.requireAccess(fullAccess, s.metrics.instrument(s.routes()))))
+	return root
+}
+
+func (s *server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	route := func(pattern string, handle handlerFunc) {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" "+bindcar.PathPrefix+path, func(w http.ResponseWriter, r *http.Request) {
+			if err := handle(w, r); err != nil {
+				httperror.Write(w, r, err)
+			}
+		})
+	}
+	route("GET /zones", s.listZones)
+	route("POST /zones", s.createZone)
+	route("GET /zones/{name}", s.getZone)
+	route("PATCH /zones/{name}", s.patchZone)
+	route("DELETE /zones/{name}", s.deleteZone)
+	route("GET /zones/{name}/status", s.getZoneStatus)
+	for _, command := range []string{"reload", "freeze", "thaw", "notify", "retransfer"} {
+		route("POST /zones/{name}/"+command, s.runZoneCommand(command))
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		route(method+" /zones/{name}/records", refuseRecords)
+	}
+	route("GET /server/status", s.getServerStatus)
+	route("GET /statistics", s.getStatistics)
+	route("GET /server/keys", s.getServerKeys)
+	return mux
+}
+
+func (s *server) limitRate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.limiter.Allow() {
+			httperror.Write(w, r, httperror.New(http.StatusTooManyRequests, "too many requests", "slow down"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) requireAccess(needed accessLevel, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.auth.authorize(r, needed); err != nil {
+			httperror.Write(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func respondSuccess(w http.ResponseWriter, code int, message, details string) {
+	httperror.WriteJSON(w, code, bindcar.Answer{Success: true, Message: message, Details: details})
+}
+
+// getReadiness reports whether named answers on its control channel.
+func (s *server) getReadiness(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := s.control.Command(ctx, "status"); err != nil {
+		klog.FromContext(ctx).V(2).Info("not ready", "reason", err.Error())
+		httperror.WriteJSON(w, http.StatusServiceUnavailable, bindcar.Failure{Error: "named does not answer", Details: err.Error()})
+		return
+	}
+	respondSuccess(w, http.StatusOK, "named answers", "")
+}
+
+func (s *server) getServerStatus(w http.ResponseWriter, r *http.Request) error {
+	text, err := s.control.Command(r.Context(), "status")
+	if err != nil {
+		return err
+	}
+	respondSuccess(w, http.StatusOK, "server status", text)
+	return nil
+}
+
+func (s *server) getStatistics(w http.ResponseWriter, r *http.Request) error {
+	stats, err := s.statistics.Read(r.Context())
+	if err != nil {
+		return err
+	}
+	httperror.WriteJSON(w, http.StatusOK, stats)
+	return nil
+}
+
+func refuseRecords(http.ResponseWriter, *http.Request) error {
+	return httperror.New(http.StatusNotImplemented, "not implemented", "records are changed by dynamic update (RFC 2136)")
+}
