@@ -63,8 +63,8 @@ func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
 	return &Authority{Cert: cert, Key: key}, nil
 }
 
-// made is when the authority was made.
-func (a *Authority) made() time.Time { return a.Cert.NotBefore.Add(backdate) }
+// createdAt is when the authority was made.
+func (a *Authority) createdAt() time.Time { return a.Cert.NotBefore.Add(backdate) }
 
 // Mint signs a new serving certificate for the DNS names, valid for life from now on but never longer than the authority.
 func (a *Authority) Mint(now time.Time, life time.Duration, dnsNames []string) (*Leaf, error) {
@@ -103,19 +103,19 @@ func (a *Authority) Mint(now time.Time, life time.Duration, dnsNames []string) (
 	return &Leaf{CertPEM: encodeCert(cert), KeyPEM: keyPEM, Cert: cert}, nil
 }
 
-// valid tells whether the certificate may be used at this time. It is false as well when the clock has been set back to
+// isValid tells whether the certificate may be used at this time. It is false as well when the clock has been set back to
 // before the certificate's making.
-func valid(cert *x509.Certificate, now time.Time) bool {
+func isValid(cert *x509.Certificate, now time.Time) bool {
 	return !now.Before(cert.NotBefore) && now.Before(cert.NotAfter)
 }
 
-// due tells whether the certificate should be replaced: two thirds of its life are over, or it is not valid now.
-func due(cert *x509.Certificate, now time.Time) bool {
-	return !valid(cert, now) || !now.Before(dueAt(cert))
+// isDue tells whether the certificate should be replaced: two thirds of its life are over, or it is not valid now.
+func isDue(cert *x509.Certificate, now time.Time) bool {
+	return !isValid(cert, now) || !now.Before(renewalTime(cert))
 }
 
-// dueAt is when two thirds of the certificate's life are over.
-func dueAt(cert *x509.Certificate) time.Time {
+// renewalTime is when two thirds of the certificate's life are over.
+func renewalTime(cert *x509.Certificate) time.Time {
 	made := cert.NotBefore.Add(backdate)
 	return made.Add(cert.NotAfter.Sub(made) / 3 * 2)
 }

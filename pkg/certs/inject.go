@@ -38,8 +38,8 @@ func ValidatingWebhook(name string) Target {
 	return Target{schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}, name}
 }
 
-// inject makes the bundle the target's caBundle. A target that does not exist has no verifier behind it: that is no error.
-func inject(ctx context.Context, client dynamic.Interface, target Target, bundle []byte) error {
+// injectBundle makes the bundle the target's caBundle. A target that does not exist has no verifier behind it: that is no error.
+func injectBundle(ctx context.Context, client dynamic.Interface, target Target, bundle []byte) error {
 	objects := client.Resource(target.Resource)
 	obj, err := objects.Get(ctx, target.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -48,10 +48,10 @@ func inject(ctx context.Context, client dynamic.Interface, target Target, bundle
 	if err != nil {
 		return fmt.Errorf("reading %s %s: %w", target.Resource.Resource, target.Name, err)
 	}
-	if current(obj, bundle) {
+	if isCurrent(obj, bundle) {
 		return nil
 	}
-	patch, err := json.Marshal(apply(obj, bundle))
+	patch, err := json.Marshal(applyConfiguration(obj, bundle))
 	if err != nil {
 		return fmt.Errorf("encoding the caBundle of %s %s: %w", target.Resource.Resource, target.Name, err)
 	}
@@ -63,8 +63,8 @@ func inject(ctx context.Context, client dynamic.Interface, target Target, bundle
 	return nil
 }
 
-// current tells whether every caBundle of the object is the bundle already.
-func current(obj *unstructured.Unstructured, bundle []byte) bool {
+// isCurrent tells whether every caBundle of the object is the bundle already.
+func isCurrent(obj *unstructured.Unstructured, bundle []byte) bool {
 	want := base64.StdEncoding.EncodeToString(bundle)
 	webhooks, isWebhook := webhooksOf(obj)
 	if !isWebhook {
@@ -79,9 +79,9 @@ func current(obj *unstructured.Unstructured, bundle []byte) bool {
 	return true
 }
 
-// apply is the server-side apply configuration that owns the object's caBundles and nothing else. The UID in it keeps
+// applyConfiguration is the server-side apply configuration that owns the object's caBundles and nothing else. The UID in it keeps
 // the object from being made again when it has just been deleted.
-func apply(obj *unstructured.Unstructured, bundle []byte) map[string]any {
+func applyConfiguration(obj *unstructured.Unstructured, bundle []byte) map[string]any {
 	config := map[string]any{
 		"apiVersion": obj.GetAPIVersion(),
 		"kind":       obj.GetKind(),

@@ -43,13 +43,13 @@ func TestInjection(t *testing.T) {
 			if err := json.Unmarshal([]byte(tc.object), &obj.Object); err != nil {
 				t.Fatal(err)
 			}
-			if got := current(obj, bundle); got != tc.wantCurrent {
+			if got := isCurrent(obj, bundle); got != tc.wantCurrent {
 				t.Errorf("current = %v", got)
 			}
 			if tc.wantCurrent {
 				return
 			}
-			if got := asJSON(t, apply(obj, bundle)); got != normal(t, tc.wantPatch) {
+			if got := asJSON(t, applyConfiguration(obj, bundle)); got != normal(t, tc.wantPatch) {
 				t.Errorf("patch\n got %s\nwant %s", got, normal(t, tc.wantPatch))
 			}
 		})

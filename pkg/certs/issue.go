@@ -10,7 +10,7 @@ import (
 // Pool is the Bundle in the form that a verifier of this program takes.
 func (s State) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
-	for _, cert := range s.trusted() {
+	for _, cert := range s.trustedCerts() {
 		pool.AddCert(cert)
 	}
 	return pool
@@ -31,5 +31,5 @@ func (s State) Stands(certPEM, keyPEM []byte, now time.Time, dnsNames ...string)
 	if err != nil || s.Signer == nil {
 		return false
 	}
-	return slices.Equal(pair.Leaf.DNSNames, dnsNames) && pair.Leaf.CheckSignatureFrom(s.Signer.Cert) == nil && !due(pair.Leaf, now)
+	return slices.Equal(pair.Leaf.DNSNames, dnsNames) && pair.Leaf.CheckSignatureFrom(s.Signer.Cert) == nil && !isDue(pair.Leaf, now)
 }

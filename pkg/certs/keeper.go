@@ -58,17 +58,17 @@ func (k *Keeper) NeedLeaderElection() bool { return true }
 // the clock says so.
 func (k *Keeper) Start(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
-	if err := k.watch(ctx, wake); err != nil {
+	if err := k.watchTargets(ctx, wake); err != nil {
 		return err
 	}
-	retry := backoff()
+	retry := newBackoff()
 	for {
 		pause := clockTick
 		if err := k.Sync(ctx); err != nil && ctx.Err() == nil {
 			pause = retry.Step()
 			k.Log.Error(err, "Cannot keep the certificate authority", "retryAfter", pause.String())
 		} else {
-			retry = backoff()
+			retry = newBackoff()
 		}
 		select {
 		case <-ctx.Done():
@@ -79,14 +79,14 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-func backoff() wait.Backoff {
+func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
 }
 
 // Sync brings the Secret and every target to where they should be now. It ends when there is nothing left to do before
 // the clock moves on.
 func (k *Keeper) Sync(ctx context.Context) error {
-	secret, state, err := k.load(ctx)
+	secret, state, err := k.loadState(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,40 +97,40 @@ func (k *Keeper) Sync(ctx context.Context) error {
 			return err
 		}
 		if changed {
-			if secret, err = k.store(ctx, secret, next); err != nil {
+			if secret, err = k.storeState(ctx, secret, next); err != nil {
 				return err
 			}
 		} else if published {
 			return nil
 		}
 		state = next
-		if err := k.publish(ctx, state); err != nil {
+		if err := k.publishBundle(ctx, state); err != nil {
 			return err
 		}
 		published = true
 	}
 }
 
-// load reads the Secret; one that does not exist has no resourceVersion yet.
-func (k *Keeper) load(ctx context.Context) (*corev1.Secret, State, error) {
+// loadState reads the Secret; one that does not exist has no resourceVersion yet.
+func (k *Keeper) loadState(ctx context.Context) (*corev1.Secret, State, error) {
 	secret, err := k.Client.CoreV1().Secrets(k.Secret.Namespace).Get(ctx, k.Secret.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return k.heal(ctx, newSecret(k.Secret))
+		return k.restoreSecret(ctx, newSecret(k.Secret))
 	case err != nil:
 		return nil, State{}, fmt.Errorf("reading Secret %s: %w", k.Secret, err)
 	}
 	state, err := ReadSecret(secret)
 	if err != nil {
 		k.Log.Error(err, "The authority's Secret is unusable", "secret", k.Secret)
-		return k.heal(ctx, secret)
+		return k.restoreSecret(ctx, secret)
 	}
 	k.last = state
 	return secret, state, nil
 }
 
-// heal writes the Secret again from what this process last knew of it. When that is nothing, the authority starts anew.
-func (k *Keeper) heal(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, State, error) {
+// restoreSecret writes the Secret again from what this process last knew of it. When that is nothing, the authority starts anew.
+func (k *Keeper) restoreSecret(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, State, error) {
 	if k.last.Signer == nil {
 		return secret, State{}, nil
 	}
@@ -139,12 +139,12 @@ func (k *Keeper) heal(ctx context.Context, secret *corev1.Secret) (*corev1.Secre
 	if err != nil {
 		return nil, State{}, err
 	}
-	secret, err = k.store(ctx, secret, state)
+	secret, err = k.storeState(ctx, secret, state)
 	return secret, state, err
 }
 
-// store writes the state, with optimistic locking: a Secret that somebody else changed meanwhile is a conflict.
-func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, state State) (*corev1.Secret, error) {
+// storeState writes the state, with optimistic locking: a Secret that somebody else changed meanwhile is a conflict.
+func (k *Keeper) storeState(ctx context.Context, secret *corev1.Secret, state State) (*corev1.Secret, error) {
 	secret = secret.DeepCopy()
 	if err := writeSecret(state, secret); err != nil {
 		return nil, err
@@ -165,17 +165,17 @@ func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, state State) 
 	return secret, nil
 }
 
-// publish puts the bundle into every target; it tries them all.
-func (k *Keeper) publish(ctx context.Context, state State) error {
+// publishBundle puts the bundle into every target; it tries them all.
+func (k *Keeper) publishBundle(ctx context.Context, state State) error {
 	var errs []error
 	for _, target := range k.Targets {
-		errs = append(errs, inject(ctx, k.Dynamic, target, state.Bundle()))
+		errs = append(errs, injectBundle(ctx, k.Dynamic, target, state.Bundle()))
 	}
 	return errors.Join(errs...)
 }
 
-// watch wakes the loop on any change of the Secret or a target.
-func (k *Keeper) watch(ctx context.Context, wake chan<- struct{}) error {
+// watchTargets wakes the loop on any change of the Secret or a target.
+func (k *Keeper) watchTargets(ctx context.Context, wake chan<- struct{}) error {
 	informers := []cache.SharedIndexInformer{watchSecret(k.Client, k.Secret)}
 	for _, target := range k.Targets {
 		informers = append(informers, dynamicinformer.NewFilteredDynamicInformer(k.Dynamic, target.Resource, metav1.NamespaceAll, 0, cache.Indexers{},

@@ -34,13 +34,13 @@ type State struct {
 // Bundle is every trusted certificate as PEM: what a verifier must have in its caBundle.
 func (s State) Bundle() []byte {
 	var bundle []byte
-	for _, cert := range s.trusted() {
+	for _, cert := range s.trustedCerts() {
 		bundle = append(bundle, encodeCert(cert)...)
 	}
 	return bundle
 }
 
-func (s State) trusted() []*x509.Certificate {
+func (s State) trustedCerts() []*x509.Certificate {
 	var certs []*x509.Certificate
 	if s.Signer != nil {
 		certs = append(certs, s.Signer.Cert)
@@ -62,21 +62,21 @@ func (p Policy) Advance(s State, now time.Time, published bool) (next State, cha
 	case s.Signer == nil:
 		authority, err := newAuthority(now, p.CALife)
 		return State{Signer: authority, Since: now}, true, err
-	case s.Next == nil && due(s.Signer.Cert, now), s.Next != nil && !valid(s.Next.Cert, now):
+	case s.Next == nil && isDue(s.Signer.Cert, now), s.Next != nil && !isValid(s.Next.Cert, now):
 		s.Next, err = newAuthority(now, p.CALife)
 		return s, true, err
 	case s.Next != nil && published && p.mayPromote(s, now):
-		return s.promote(now), true, nil
+		return s.promoteNext(now), true, nil
 	}
-	return p.prune(s, now)
+	return p.dropExpired(s, now)
 }
 
 func (p Policy) mayPromote(s State, now time.Time) bool {
-	return !valid(s.Signer.Cert, now) || !now.Before(s.Next.made().Add(p.Overlap))
+	return !isValid(s.Signer.Cert, now) || !now.Before(s.Next.createdAt().Add(p.Overlap))
 }
 
-// promote makes Next the signer.
-func (s State) promote(now time.Time) State {
+// promoteNext makes Next the signer.
+func (s State) promoteNext(now time.Time) State {
 	return State{
 		Signer:  s.Next,
 		Since:   now,
@@ -84,8 +84,8 @@ func (s State) promote(now time.Time) State {
 	}
 }
 
-// prune drops retired authorities of which no serving certificate can be left.
-func (p Policy) prune(s State, now time.Time) (State, bool, error) {
+// dropExpired drops retired authorities of which no serving certificate can be left.
+func (p Policy) dropExpired(s State, now time.Time) (State, bool, error) {
 	var kept []*x509.Certificate
 	for _, cert := range s.Retired {
 		if now.Before(cert.NotAfter) && now.Before(s.Since.Add(p.LeafLife)) {
@@ -108,17 +108,17 @@ func (p Policy) Replace(s State, now time.Time) (State, error) {
 	return s, err
 }
 
-// retired gives the certificates of the bundle that are neither the signer's nor the next one's.
-func retired(bundle []*x509.Certificate, signer, next *Authority) []*x509.Certificate {
+// retiredCerts gives the certificates of the bundle that are neither the signer's nor the next one's.
+func retiredCerts(bundle []*x509.Certificate, signer, next *Authority) []*x509.Certificate {
 	var certs []*x509.Certificate
 	for _, cert := range bundle {
-		if !is(signer, cert) && !is(next, cert) {
+		if !holdsCert(signer, cert) && !holdsCert(next, cert) {
 			certs = append(certs, cert)
 		}
 	}
 	return certs
 }
 
-func is(a *Authority, cert *x509.Certificate) bool {
+func holdsCert(a *Authority, cert *x509.Certificate) bool {
 	return a != nil && bytes.Equal(a.Cert.Raw, cert.Raw)
 }

@@ -58,7 +58,7 @@ func TestRollOverLeavesNoGap(t *testing.T) {
 		s = settle(t, s, now)
 		signers[s.Signer.Cert.Subject.String()] = true
 		newLeaf := leaf
-		if due(leaf.Cert, now) || leaf.Cert.Issuer.String() != s.Signer.Cert.Subject.String() {
+		if isDue(leaf.Cert, now) || leaf.Cert.Issuer.String() != s.Signer.Cert.Subject.String() {
 			newLeaf = mint(t, s, now)
 		}
 		for _, b := range [][]byte{bundle, s.Bundle()} {
@@ -73,7 +73,7 @@ func TestRollOverLeavesNoGap(t *testing.T) {
 	if len(signers) < 6 {
 		t.Errorf("%d authorities in a year, want one each 60 days", len(signers))
 	}
-	if n := len(s.trusted()); n > 2 {
+	if n := len(s.trustedCerts()); n > 2 {
 		t.Errorf("%d trusted certificates at the end: old ones are not dropped", n)
 	}
 }
@@ -124,7 +124,7 @@ func TestAdvance(t *testing.T) {
 			if len(got.Retired) != tc.wantRetired {
 				t.Errorf("retired = %d", len(got.Retired))
 			}
-			if n := len(got.trusted()); n != tc.wantBundleOf {
+			if n := len(got.trustedCerts()); n != tc.wantBundleOf {
 				t.Errorf("bundle of %d", n)
 			}
 		})

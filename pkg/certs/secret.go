@@ -41,7 +41,7 @@ func ReadSecret(secret *corev1.Secret) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("%s and %s: %w", signerCert, signerKey, err)
 	}
-	s := State{Signer: signer, Since: signer.made()}
+	s := State{Signer: signer, Since: signer.createdAt()}
 	if since, err := time.Parse(time.RFC3339, secret.Annotations[sinceAnnotation]); err == nil {
 		s.Since = since
 	}
@@ -54,7 +54,7 @@ func ReadSecret(secret *corev1.Secret) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("%s: %w", bundleCert, err)
 	}
-	s.Retired = retired(bundle, s.Signer, s.Next)
+	s.Retired = retiredCerts(bundle, s.Signer, s.Next)
 	return s, nil
 }
 

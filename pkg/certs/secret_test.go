@@ -24,7 +24,7 @@ func TestSecretRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !is(got.Signer, s.Signer.Cert) || !is(got.Next, s.Next.Cert) || len(got.Retired) != 1 || !got.Since.Equal(s.Since) {
+	if !holdsCert(got.Signer, s.Signer.Cert) || !holdsCert(got.Next, s.Next.Cert) || len(got.Retired) != 1 || !got.Since.Equal(s.Since) {
 		t.Errorf("read back %+v, stored %+v", got, s)
 	}
 	if !bytes.Equal(got.Bundle(), s.Bundle()) {

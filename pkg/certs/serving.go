@@ -59,8 +59,8 @@ func NewServing(client kubernetes.Interface, secret types.NamespacedName, dnsNam
 func (s *Serving) Run(ctx context.Context) {
 	informer := watchSecret(s.client, s.secret)
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { s.follow(ctx, obj) },
-		UpdateFunc: func(_, obj any) { s.follow(ctx, obj) },
+		AddFunc:    func(obj any) { s.followSecret(ctx, obj) },
+		UpdateFunc: func(_, obj any) { s.followSecret(ctx, obj) },
 		// A deleted Secret changes nothing: the certificate stays good, and the controller makes the Secret again.
 	})
 	if err != nil { // only when the informer has been stopped already
@@ -81,7 +81,7 @@ func (s *Serving) keepFresh(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := s.renew(false); err != nil && !errors.Is(err, ErrNoCertificate) {
+			if err := s.renewLeaf(false); err != nil && !errors.Is(err, ErrNoCertificate) {
 				klog.FromContext(ctx).Error(err, "Cannot renew the serving certificate")
 			}
 		}
@@ -97,28 +97,28 @@ func (s *Serving) Start(ctx context.Context) error {
 // NeedLeaderElection says that every replica runs its own.
 func (s *Serving) NeedLeaderElection() bool { return false }
 
-// follow takes over the authority of a Secret that was added or changed.
-func (s *Serving) follow(ctx context.Context, obj any) {
+// followSecret takes over the authority of a Secret that was added or changed.
+func (s *Serving) followSecret(ctx context.Context, obj any) {
 	secret, ok := obj.(*corev1.Secret)
 	if !ok {
 		return
 	}
-	if err := s.use(secret); err != nil {
+	if err := s.adoptAuthority(secret); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot use the authority's Secret; the present certificate stays", "secret", s.secret)
 	}
 }
 
-// use mints a certificate from the Secret's authority, unless the present one is from the same.
-func (s *Serving) use(secret *corev1.Secret) error {
+// adoptAuthority mints a certificate from the Secret's authority, unless the present one is from the same.
+func (s *Serving) adoptAuthority(secret *corev1.Secret) error {
 	state, err := ReadSecret(secret)
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", s.secret, err)
 	}
 	s.mu.Lock()
-	fresh := is(s.signer, state.Signer.Cert)
+	fresh := holdsCert(s.signer, state.Signer.Cert)
 	s.signer, s.roots = state.Signer, state.Pool()
 	s.mu.Unlock()
-	return s.renew(!fresh)
+	return s.renewLeaf(!fresh)
 }
 
 // Roots are what the certificates of others that the authority has signed for are verified with. Until its Secret has been
@@ -132,24 +132,24 @@ func (s *Serving) Roots(context.Context) (*x509.CertPool, error) {
 	return s.roots, nil
 }
 
-// renew mints a new certificate when the present one is due, or in any case when it must. It tells the listeners.
-func (s *Serving) renew(must bool) error {
-	listeners, err := s.mint(must)
+// renewLeaf mints a new certificate when the present one is due, or in any case when it must. It tells the listeners.
+func (s *Serving) renewLeaf(must bool) error {
+	listeners, err := s.mintLeaf(must)
 	for _, l := range listeners {
 		l.Enqueue()
 	}
 	return err
 }
 
-// mint gives the listeners to be told, which are none when nothing changed.
-func (s *Serving) mint(must bool) ([]dynamiccertificates.Listener, error) {
+// mintLeaf gives the listeners to be told, which are none when nothing changed.
+func (s *Serving) mintLeaf(must bool) ([]dynamiccertificates.Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.signer == nil {
 		return nil, ErrNoCertificate
 	}
 	now := s.now()
-	if !must && s.leaf != nil && !due(s.leaf.Cert, now) {
+	if !must && s.leaf != nil && !isDue(s.leaf.Cert, now) {
 		return nil, nil
 	}
 	leaf, err := s.signer.Mint(now, s.life, s.names)
@@ -166,7 +166,7 @@ func (s *Serving) mint(must bool) ([]dynamiccertificates.Listener, error) {
 
 // GetCertificate is for tls.Config. It looks at the clock at every handshake, so a clock that jumps is noticed at once.
 func (s *Serving) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if err := s.renew(false); err != nil {
+	if err := s.renewLeaf(false); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

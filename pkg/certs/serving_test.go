@@ -49,7 +49,7 @@ func TestServingWaitsForSecret(t *testing.T) {
 	if _, err := s.Roots(t.Context()); !errors.Is(err, ErrNoCertificate) {
 		t.Errorf("roots before the Secret: %v", err)
 	}
-	if err := s.use(secretOf(t, settle(t, State{}, epoch))); err != nil {
+	if err := s.adoptAuthority(secretOf(t, settle(t, State{}, epoch))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Check(nil); err != nil {
@@ -140,7 +140,7 @@ func TestServingLooksAtTheClock(t *testing.T) {
 					t.Errorf("told of %d new certificates", told)
 				}
 				content, _ := s.CurrentCertKeyContent()
-				if present, err := parseCerts(content); err != nil || due(present[0], s.now()) {
+				if present, err := parseCerts(content); err != nil || isDue(present[0], s.now()) {
 					t.Errorf("the present certificate is due: %v", err)
 				}
 			})
@@ -150,7 +150,7 @@ func TestServingLooksAtTheClock(t *testing.T) {
 
 func useSecret(t *testing.T, s *Serving, state State) {
 	t.Helper()
-	if err := s.use(secretOf(t, state)); err != nil {
+	if err := s.adoptAuthority(secretOf(t, state)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -159,7 +159,7 @@ func TestServingKeepsCertificateWhenSecretIsUnusable(t *testing.T) {
 	now := epoch
 	s := servingAt(&now)
 	useSecret(t, s, settle(t, State{}, epoch))
-	if err := s.use(newSecret(SecretKey("ns"))); err == nil {
+	if err := s.adoptAuthority(newSecret(SecretKey("ns"))); err == nil {
 		t.Error("an empty Secret was accepted")
 	}
 	if _, err := s.GetCertificate(nil); err != nil {

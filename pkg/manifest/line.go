@@ -12,8 +12,8 @@ import (
 // spec.selector.matchLabels[app].
 func (o Object) Line(field string) int {
 	node, line := o.node, o.node.Line
-	for _, step := range steps(field) {
-		next, at := enter(resolve(node), step)
+	for _, step := range splitPath(field) {
+		next, at := stepInto(resolveAlias(node), step)
 		if next == nil {
 			return line
 		}
@@ -22,8 +22,8 @@ func (o Object) Line(field string) int {
 	return line
 }
 
-// enter gives what a mapping or sequence has under a step, and its line: that of the key, when it has one.
-func enter(n *yaml.Node, step string) (*yaml.Node, int) {
+// stepInto gives what a mapping or sequence has under a step, and its line: that of the key, when it has one.
+func stepInto(n *yaml.Node, step string) (*yaml.Node, int) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -39,8 +39,8 @@ func enter(n *yaml.Node, step string) (*yaml.Node, int) {
 	return nil, 0
 }
 
-// steps takes a path apart. A key in brackets may hold dots.
-func steps(field string) []string {
+// splitPath takes a path apart. A key in brackets may hold dots.
+func splitPath(field string) []string {
 	var all []string
 	for field != "" {
 		if rest, ok := strings.CutPrefix(field, "["); ok {
@@ -57,16 +57,16 @@ func steps(field string) []string {
 	return all
 }
 
-func child(n *yaml.Node, key string) *yaml.Node {
-	value, _ := enter(n, key)
+func childNode(n *yaml.Node, key string) *yaml.Node {
+	value, _ := stepInto(n, key)
 	if value == nil {
 		return nil
 	}
-	return resolve(value)
+	return resolveAlias(value)
 }
 
-// resolve follows an alias to what it stands for.
-func resolve(n *yaml.Node) *yaml.Node {
+// resolveAlias follows an alias to what it stands for.
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}

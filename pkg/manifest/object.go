@@ -30,18 +30,18 @@ type Fault struct {
 	Message string
 }
 
-// document is where a YAML document begins: kubectl splits at these lines as well.
-var document = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?$`)
+// documentStart is where a YAML document begins: kubectl splits at these lines as well.
+var documentStart = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?$`)
 
 // Parse reads the objects of one file.
 func Parse(file string, text []byte) ([]Object, []Fault) {
 	var objects []Object
 	var faults []Fault
 	line := 1 // of the document's first byte
-	for _, part := range split(text) {
-		found, err := parse(file, part, line)
+	for _, part := range splitDocuments(text) {
+		found, err := parseDocument(file, part, line)
 		if err != nil {
-			faults = append(faults, faultOf(file, line, err))
+			faults = append(faults, newFault(file, line, err))
 		}
 		objects = append(objects, found...)
 		line += bytes.Count(part, []byte("\n"))
@@ -49,28 +49,28 @@ func Parse(file string, text []byte) ([]Object, []Fault) {
 	return objects, faults
 }
 
-// split cuts a file before each line that begins a document, so that one that cannot be read does not hide the others.
-func split(text []byte) [][]byte {
+// splitDocuments cuts a file before each line that begins a document, so that one that cannot be read does not hide the others.
+func splitDocuments(text []byte) [][]byte {
 	var parts [][]byte
 	begin := 0
-	for _, at := range document.FindAllIndex(text, -1) {
+	for _, at := range documentStart.FindAllIndex(text, -1) {
 		parts = append(parts, text[begin:at[0]])
 		begin = at[0]
 	}
 	return append(parts, text[begin:])
 }
 
-// parse reads one document, whose first line has the given number.
-func parse(file string, text []byte, line int) ([]Object, error) {
+// parseDocument reads one document, whose first line has the given number.
+func parseDocument(file string, text []byte, line int) ([]Object, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); errors.Is(err, io.EOF) || (err == nil && len(root.Content) == 0) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	move(&root, line-1)
+	shiftLines(&root, line-1)
 	node := root.Content[0]
-	if node.Kind != yaml.MappingNode || child(node, "kind") == nil || child(node, "apiVersion") == nil {
+	if node.Kind != yaml.MappingNode || childNode(node, "kind") == nil || childNode(node, "apiVersion") == nil {
 		return nil, nil
 	}
 	// Values are read as kubectl reads them, which knows other spellings of true and false than YAML 1.2.
@@ -82,37 +82,37 @@ func parse(file string, text []byte, line int) ([]Object, error) {
 	if err := utiljson.Unmarshal(data, &value); err != nil {
 		return nil, err
 	}
-	return take(Object{unstructured.Unstructured{Object: value}, file, node}), nil
+	return flattenList(Object{unstructured.Unstructured{Object: value}, file, node}), nil
 }
 
-// take gives the items of a list, or the object itself.
-func take(o Object) []Object {
+// flattenList gives the items of a list, or the object itself.
+func flattenList(o Object) []Object {
 	items, ok := o.Object["items"].([]any)
-	list := child(o.node, "items")
+	list := childNode(o.node, "items")
 	if !strings.HasSuffix(o.GetKind(), "List") || !ok || list == nil {
 		return []Object{o}
 	}
 	var objects []Object
 	for i, item := range items {
 		if value, ok := item.(map[string]any); ok && i < len(list.Content) {
-			objects = append(objects, take(Object{unstructured.Unstructured{Object: value}, o.File, resolve(list.Content[i])})...)
+			objects = append(objects, flattenList(Object{unstructured.Unstructured{Object: value}, o.File, resolveAlias(list.Content[i])})...)
 		}
 	}
 	return objects
 }
 
-// move adds to the line numbers of a node and of all in it.
-func move(n *yaml.Node, lines int) {
+// shiftLines adds to the line numbers of a node and of all in it.
+func shiftLines(n *yaml.Node, lines int) {
 	n.Line += lines
 	for _, c := range n.Content {
-		move(c, lines)
+		shiftLines(c, lines)
 	}
 }
 
 var lineIn = regexp.MustCompile(`line (\d+)`)
 
-// faultOf tells where an error of the YAML library is; the line is the document's where it does not say.
-func faultOf(file string, line int, err error) Fault {
+// newFault tells where an error of the YAML library is; the line is the document's where it does not say.
+func newFault(file string, line int, err error) Fault {
 	message := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	if m := lineIn.FindStringSubmatch(message); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {

@@ -14,7 +14,7 @@ import (
 // Stdin is the name that stands for standard input.
 const Stdin = "-"
 
-var extensions = []string{".yaml", ".yml", ".json"}
+var manifestExtensions = []string{".yaml", ".yml", ".json"}
 
 // MaxFile is how many bytes of a file are read: in memory they take more than ten times that. kube-apiserver takes no request
 // of more than 3 MiB.
@@ -37,7 +37,7 @@ func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 			objects, faults = append(objects, found...), append(faults, fault...)
 			continue
 		}
-		files, err := filesOf(name)
+		files, err := listFiles(name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -73,9 +73,9 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// filesOf lists the manifests of a folder, or the file itself whatever its name and kind. In folders, pipes and devices are
+// listFiles lists the manifests of a folder, or the file itself whatever its name and kind. In folders, pipes and devices are
 // passed over, and links to folders are not followed.
-func filesOf(name string) ([]string, error) {
+func listFiles(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, fmt.Errorf("finding manifests: %w", err)
@@ -92,7 +92,7 @@ func filesOf(name string) ([]string, error) {
 		switch {
 		case hidden && entry.IsDir():
 			return fs.SkipDir
-		case !hidden && slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
+		case !hidden && slices.Contains(manifestExtensions, strings.ToLower(filepath.Ext(path))):
 			if info, err := os.Stat(path); err != nil {
 				return err
 			} else if info.Mode().IsRegular() {

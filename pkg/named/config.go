@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 )
 
 // Names of the configuration files in Layout.ConfigDir. MainFile includes the others in this order; a user's ConfigMap
@@ -47,14 +48,14 @@ type Config struct {
 // Render gives the content of each configuration file by name. The error names every field that cannot be rendered
 // and wraps ErrConfig: only a change of the specification can help.
 func Render(c Config) (map[string]string, error) {
-	acls, aclErr := c.acls()
-	options, err := c.options()
+	acls, aclErr := c.renderACLs()
+	options, err := c.mergedOptions()
 	if err := errors.Join(aclErr, err); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return map[string]string{
-		MainFile:    c.main(),
-		ControlFile: c.control() + acls,
+		MainFile:    c.renderMain(),
+		ControlFile: c.renderControl() + acls,
 		OptionsFile: options,
 		ZonesFile:   "// Zones are added at run time.\n",
 	}, nil
@@ -63,7 +64,7 @@ func Render(c Config) (map[string]string, error) {
 // ErrConfig says that a specification cannot be turned into a configuration.
 var ErrConfig = errors.New("invalid configuration")
 
-func (c Config) main() string {
+func (c Config) renderMain() string {
 	var b strings.Builder
 	for _, file := range []string{ControlFile, OptionsFile, ZonesFile} {
 		fmt.Fprintf(&b, "include %q;\n", c.Layout.ConfigDir+"/"+file)
@@ -71,8 +72,8 @@ func (c Config) main() string {
 	return b.String()
 }
 
-// control holds what the sidecar and the controller rely on: keys, control and statistics channels, logging.
-func (c Config) control() string {
+// renderControl holds what the sidecar and the controller rely on: keys, control and statistics channels, logging.
+func (c Config) renderControl() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "include %q;\n", c.Layout.ControlKeyFile)
 	for _, role := range c.keyRoles() {
@@ -89,7 +90,7 @@ logging {
 	category default { console; };
 	category update { null; };
 };
-`, c.Layout.ControlPort, ControlKeyName, c.Layout.StatisticsPort)
+`, c.Layout.ControlPort, rndc.KeyName, c.Layout.StatisticsPort)
 	return b.String()
 }
 
@@ -101,11 +102,11 @@ func (c Config) keyRoles() []KeyRole {
 	return []KeyRole{KeyTransfer}
 }
 
-func (c Config) acls() (string, error) {
+func (c Config) renderACLs() (string, error) {
 	var b strings.Builder
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(c.ACLs)) {
-		if !identifier.MatchString(name) || builtinACL(name) {
+		if !identifier.MatchString(name) || isBuiltinACL(name) {
 			problems = append(problems, fmt.Errorf("acls: %q is not a name for an ACL", name))
 			continue
 		}

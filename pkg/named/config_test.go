@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 )
 
 // TestRender checks what a field becomes, and that named itself finds nothing to complain about.
@@ -76,7 +77,7 @@ func TestRender(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			files, err := named.Render(named.Config{
-				Layout: named.PodLayout(), Role: c.role, Options: c.options, ACLs: c.acls,
+				Layout: named.PodLayout(), Role: c.role, Options: c.mergedOptions, ACLs: c.renderACLs,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -94,7 +95,7 @@ func TestRender(t *testing.T) {
 					t.Errorf("%s in\n%s", without, all)
 				}
 			}
-			checkConf(t, c.role, c.options, c.acls)
+			checkConf(t, c.role, c.mergedOptions, c.renderACLs)
 		})
 	}
 }
@@ -114,7 +115,7 @@ func checkConf(t *testing.T, role v1beta1.ServerRole, options v1beta1.Bind9Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	control, err := named.NewControlKey("")
+	control, err := rndc.NewKey("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,12 +27,12 @@ func (w Workload) initContainer() *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName(containerInit).
 		WithImage(w.bindcarImage()).
-		WithImagePullPolicy(pullPolicy(w.bindcar().ImagePullPolicy)).
+		WithImagePullPolicy(pullPolicy(w.bindcarConfig().ImagePullPolicy)).
 		WithCommand(lockstepBinary, "bindcar", "init").
 		WithArgs("--rndc-key-file="+ControlKeyFile, "--rndc-key-algorithm="+w.keyAlgorithm(), "--zones-dir="+ZonesDir).
-		WithSecurityContext(restricted()).
-		WithResources(requests("10m", "32Mi", "64Mi")).
-		WithVolumeMounts(mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, false))
+		WithSecurityContext(restrictedContext()).
+		WithResources(resourceRequests("10m", "32Mi", "64Mi")).
+		WithVolumeMounts(volumeMount(volumeCache, CacheDir, false), volumeMount(volumeRun, RunDir, false))
 }
 
 func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error) {
@@ -46,13 +46,13 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithPorts(
 			corev1ac.ContainerPort().WithName(portDNS).WithContainerPort(Port).WithProtocol(corev1.ProtocolUDP),
 			corev1ac.ContainerPort().WithName(portDNSTCP).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
-		WithSecurityContext(restricted()).
-		WithResources(requests("50m", "64Mi", "")).
+		WithSecurityContext(restrictedContext()).
+		WithResources(resourceRequests("50m", "64Mi", "")).
 		WithStartupProbe(tcpProbe(1, 120)).
 		WithReadinessProbe(tcpProbe(1, 2)).
 		WithLivenessProbe(tcpProbe(10, 3)).
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(lastSeconds)))).
-		WithVolumeMounts(mount(volumeConfig, ConfigDir, true), mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, false))
+		WithVolumeMounts(volumeMount(volumeConfig, ConfigDir, true), volumeMount(volumeCache, CacheDir, false), volumeMount(volumeRun, RunDir, false))
 	for _, m := range firstSlice(w.Instance.Spec.VolumeMounts, w.Cluster.VolumeMounts) {
 		extra, err := toApply[corev1ac.VolumeMountApplyConfiguration](m)
 		if err != nil {
@@ -64,7 +64,7 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 }
 
 func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, error) {
-	config := w.bindcar()
+	config := w.bindcarConfig()
 	container := corev1ac.Container().
 		WithName(containerBindcar).
 		WithImage(w.bindcarImage()).
@@ -72,12 +72,12 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 		WithCommand(lockstepBinary, "bindcar").
 		WithArgs(w.bindcarArgs()...).
 		WithPorts(corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(SidecarPort).WithProtocol(corev1.ProtocolTCP)).
-		WithSecurityContext(restricted()).
-		WithResources(requests("10m", "32Mi", "512Mi")).
+		WithSecurityContext(restrictedContext()).
+		WithResources(resourceRequests("10m", "32Mi", "512Mi")).
 		WithReadinessProbe(httpsProbe("/api/v1/ready", 1, 2)).
 		WithLivenessProbe(httpsProbe("/api/v1/health", 10, 3)).
-		WithVolumeMounts(mount(volumeCache, CacheDir, false), mount(volumeRun, RunDir, true), mount(volumeAPIAccess, apiAccessDir, true),
-			mount(volumeTLS, CertificateDir, true), mount(volumeKeyNames, KeyNamesDir, true))
+		WithVolumeMounts(volumeMount(volumeCache, CacheDir, false), volumeMount(volumeRun, RunDir, true), volumeMount(volumeAPIAccess, apiAccessDir, true),
+			volumeMount(volumeTLS, CertificateDir, true), volumeMount(volumeKeyNames, KeyNamesDir, true))
 	if config.Resources != nil {
 		resources, err := toApply[corev1ac.ResourceRequirementsApplyConfiguration](config.Resources)
 		if err != nil {
@@ -114,10 +114,10 @@ func (w Workload) bindcarArgs() []string {
 		"--zones-dir=" + ZonesDir,
 		"--key-names-dir=" + KeyNamesDir,
 	}
-	if port := w.bindcar().Port; port != 0 && port != SidecarPort {
+	if port := w.bindcarConfig().Port; port != 0 && port != SidecarPort {
 		args = append(args, "--listen=:"+strconv.Itoa(int(port)))
 	}
-	if level := w.bindcar().LogLevel; level != "" {
+	if level := w.bindcarConfig().LogLevel; level != "" {
 		args = append(args, "--log-level="+level)
 	}
 	for _, account := range w.AllowedServiceAccounts {
@@ -129,8 +129,8 @@ func (w Workload) bindcarArgs() []string {
 	return args
 }
 
-// restricted is what Pod Security Standards' level "restricted" asks of a container, and a read-only root.
-func restricted() *corev1ac.SecurityContextApplyConfiguration {
+// restrictedContext is what Pod Security Standards' level "restricted" asks of a container, and a read-only root.
+func restrictedContext() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().
 		WithAllowPrivilegeEscalation(false).
 		WithReadOnlyRootFilesystem(true).
@@ -139,7 +139,7 @@ func restricted() *corev1ac.SecurityContextApplyConfiguration {
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
 
-func requests(cpu, memory, limit string) *corev1ac.ResourceRequirementsApplyConfiguration {
+func resourceRequests(cpu, memory, limit string) *corev1ac.ResourceRequirementsApplyConfiguration {
 	out := corev1ac.ResourceRequirements().WithRequests(corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
 	})

@@ -1,26 +1,9 @@
 package named
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
-
-// FuzzControlMessage: whatever comes from the control channel is read without a panic, and what was read of a signed
-// part is inside the message.
-func FuzzControlMessage(f *testing.F) {
-	body := appendValue(nil, "_ctrl", typeTable, appendString(nil, "_nonce", "7"))
-	body = appendValue(body, "_data", typeTable, appendString(appendString(nil, "result", "0"), "text", "up"))
-	f.Add(append(appendValue(nil, "_auth", typeTable, appendValue(nil, "hsha", typeBinary, make([]byte, 89))), body...))
-	f.Add([]byte{5, '_', 'a', 'u', 't', 'h', 2, 0xff, 0xff, 0xff, 0xff})
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, message []byte) {
-		reply, err := parseControl(message)
-		if err == nil && len(reply.signed) >= len(message) {
-			t.Errorf("%d signed bytes of %d", len(reply.signed), len(message))
-		}
-	})
-}
 
 // FuzzMatchList: no value of a list can end it, or begin a comment or a string that it does not end.
 func FuzzMatchList(f *testing.F) {
@@ -39,10 +22,4 @@ func FuzzMatchList(f *testing.F) {
 			t.Errorf("%q becomes %q", element, text)
 		}
 	})
-}
-
-func TestControlFormat(t *testing.T) {
-	if _, err := parseControl(nil); !errors.Is(err, errControlFormat) {
-		t.Errorf("got %v", err)
-	}
 }

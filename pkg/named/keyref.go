@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -26,15 +27,15 @@ type KeySettings struct {
 // the options for all.
 func ClusterKeys(spec *v1beta1.Bind9ClusterSpec) KeySettings {
 	primary := spec.Primary.EffectiveRNDCKey()
-	settings := KeySettings{Rotation: ptr.Deref(first(primary, spec.Secondary.EffectiveRNDCKey()), v1beta1.RNDCKeyConfig{})}
-	settings.Ref = first(ptr.Deref(primary, v1beta1.RNDCKeyConfig{}).SecretRef, ptr.Deref(spec.Global, v1beta1.Bind9Config{}).RNDCSecretRef)
+	settings := KeySettings{Rotation: ptr.Deref(firstNonNil(primary, spec.Secondary.EffectiveRNDCKey()), v1beta1.RNDCKeyConfig{})}
+	settings.Ref = firstNonNil(ptr.Deref(primary, v1beta1.RNDCKeyConfig{}).SecretRef, ptr.Deref(spec.Global, v1beta1.Bind9Config{}).RNDCSecretRef)
 	return settings
 }
 
 // StandaloneKeys are the settings of an instance without a cluster.
 func StandaloneKeys(spec *v1beta1.Bind9InstanceSpec) KeySettings {
 	key := ptr.Deref(spec.EffectiveRNDCKey(), v1beta1.RNDCKeyConfig{})
-	return KeySettings{Rotation: key, Ref: first(key.SecretRef, ptr.Deref(spec.Config, v1beta1.Bind9Config{}).RNDCSecretRef)}
+	return KeySettings{Rotation: key, Ref: firstNonNil(key.SecretRef, ptr.Deref(spec.Config, v1beta1.Bind9Config{}).RNDCSecretRef)}
 }
 
 var keyStatement = regexp.MustCompile(`^\s*key\s+"?([A-Za-z0-9_.-]+)"?\s*\{`)
@@ -48,11 +49,12 @@ func KeyFromRef(secret *corev1.Secret, ref v1beta1.RNDCSecretRef) (*wire.Key, er
 		read.Data = map[string][]byte{}
 	}
 	if text, ok := secret.Data["rndc.key"]; ok {
-		name, algorithm, value := keyStatement.FindSubmatch(text), keyAlgorithm.FindSubmatch(text), keySecret.FindSubmatch(text)
-		if name == nil || algorithm == nil || value == nil {
+		name := keyStatement.FindSubmatch(text)
+		algorithm, value, ok := rndc.ParseKeyClause(text)
+		if name == nil || !ok {
 			return nil, fmt.Errorf("%w in Secret %s/%s: entry %q is not a key statement", ErrKey, secret.Namespace, secret.Name, "rndc.key")
 		}
-		read.Data[keyNameEntry], read.Data[keyAlgorithmEntry], read.Data[keySecretEntry] = name[1], algorithm[1], value[1]
+		read.Data[keyNameEntry], read.Data[keyAlgorithmEntry], read.Data[keySecretEntry] = name[1], []byte(algorithm), []byte(value)
 		return KeyFromSecret(read)
 	}
 	nameEntry, secretEntry := cmp.Or(ref.KeyNameKey, "key-name"), cmp.Or(ref.SecretKey, keySecretEntry)
@@ -83,5 +85,5 @@ func (w Workload) ignoredKeys(note func(set bool, text string)) {
 // effectiveKey is the instance's rndc key, else its role's.
 func (w Workload) effectiveKey() *v1beta1.RNDCKeyConfig {
 	role := w.roleConfig()
-	return first(w.Instance.Spec.EffectiveRNDCKey(), role.EffectiveRNDCKey())
+	return firstNonNil(w.Instance.Spec.EffectiveRNDCKey(), role.EffectiveRNDCKey())
 }

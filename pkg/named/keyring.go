@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -98,7 +99,7 @@ func (r Keyring) Clauses(role KeyRole) string {
 			return
 		}
 		taken[name] = true
-		b.WriteString(keyClause(name, strings.TrimSuffix(k.Algorithm, "."), k.Secret))
+		b.WriteString(rndc.KeyClause(name, strings.TrimSuffix(k.Algorithm, "."), k.Secret))
 		fmt.Fprintf(&list, "key %q; ", name)
 	}
 	for _, k := range r.Keys {
@@ -108,7 +109,7 @@ func (r Keyring) Clauses(role KeyRole) string {
 	for _, k := range slices.SortedStableFunc(slices.Values(r.Keys), byAge) {
 		accept(k.Given, k)
 	}
-	b.WriteString(keyClause(r.Revision, keyAlgorithmDefault, r.Proof))
+	b.WriteString(rndc.KeyClause(r.Revision, rndc.DefaultAlgorithm, r.Proof))
 	fmt.Fprintf(&b, "acl %q { %s};\n", KeyACL(role), list.String())
 	return b.String()
 }
@@ -145,22 +146,22 @@ func KeyringFromSecret(secret *corev1.Secret) (Keyring, error) {
 // NewKeyring is the ring that begins with a key, under the name that it was given.
 func NewKeyring(role KeyRole, key *wire.Key, now time.Time) (Keyring, error) {
 	r := Keyring{Keys: []RingKey{ringKey(key, key.Name, now)}}
-	return r, r.revise(role)
+	return r, r.renewRevision(role)
 }
 
 func ringKey(key *wire.Key, name string, now time.Time) RingKey {
 	return RingKey{Name: name, Given: key.Name, Algorithm: key.Algorithm, Secret: key.Secret, Since: now.UTC().Truncate(time.Second)}
 }
 
-// add puts a key into the ring under a name that no server has heard of.
-func (r *Keyring) add(key *wire.Key, now time.Time) error {
+// addKey puts a key into the ring under a name that no server has heard of.
+func (r *Keyring) addKey(key *wire.Key, now time.Time) error {
 	label, err := randomBytes(4)
 	r.Keys = append(slices.Clone(r.Keys), ringKey(key, "k"+hex.EncodeToString(label)+"."+key.Name, now))
 	return err
 }
 
-// revise gives the ring a revision of its own.
-func (r *Keyring) revise(role KeyRole) error {
+// renewRevision gives the ring a revision of its own.
+func (r *Keyring) renewRevision(role KeyRole) error {
 	label, err := randomBytes(8)
 	secret, secretErr := randomBytes(32)
 	r.Revision = "r" + hex.EncodeToString(label) + "." + KeyACL(role) + "."

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -33,13 +36,13 @@ func (r Keyring) Follow(role KeyRole, source *wire.Key, facts KeyFacts, now time
 		next, err = NewKeyring(role, source, now)
 		return next, true, err
 	}
-	at, next := r.index(source), r
+	at, next := r.indexOf(source), r
 	idle := func() bool { return now.Sub(r.SwitchedAt) >= KeyGrace && facts.Signing(r.Keys[0].Name) }
 	switch {
 	case at == 0 && len(r.Keys) == 1:
 		return r, false, nil
 	case at < 0 && len(r.Keys) == 1:
-		err = next.add(source, now)
+		err = next.addKey(source, now)
 	case at > 0 && facts.Loaded(r.Keys[at].Name):
 		next.Keys = []RingKey{r.Keys[at], r.Keys[0]}
 		next.SwitchedAt, next.Switches = now.UTC().Truncate(time.Second), r.Switches+1
@@ -49,17 +52,44 @@ func (r Keyring) Follow(role KeyRole, source *wire.Key, facts KeyFacts, now time
 		return r, false, nil
 	}
 	if err == nil {
-		err = next.revise(role)
+		err = next.renewRevision(role)
 	}
 	return next, err == nil, err
 }
 
 // Settled tells whether the ring has followed its source to the end.
-func (r Keyring) Settled(source *wire.Key) bool { return len(r.Keys) == 1 && r.index(source) == 0 }
+func (r Keyring) Settled(source *wire.Key) bool { return len(r.Keys) == 1 && r.indexOf(source) == 0 }
 
-// index finds the source's key in the ring, -1 when it has none like it.
-func (r Keyring) index(source *wire.Key) int {
+// indexOf finds the source's key in the ring, -1 when it has none like it.
+func (r Keyring) indexOf(source *wire.Key) int {
 	return slices.IndexFunc(r.Keys, func(k RingKey) bool {
 		return k.Given == source.Name && k.Algorithm == source.Algorithm && k.Secret == source.Secret
 	})
+}
+
+// RotateAt is when the ring's key is due to be replaced; nil without autoRotate.
+func (r Keyring) RotateAt(settings v1beta1.RNDCKeyConfig) *metav1.Time {
+	interval, err := settings.Interval()
+	if !settings.AutoRotate || err != nil || len(r.Keys) == 0 {
+		return nil
+	}
+	at := metav1.NewTime(r.Keys[0].Since.Add(interval))
+	return &at
+}
+
+// Rotation is the ring's history and future as an instance's status tells it. own tells that the key is not a user's.
+func (r Keyring) Rotation(settings v1beta1.RNDCKeyConfig, own bool) *v1beta1.RNDCKeyRotationStatus {
+	if len(r.Keys) == 0 {
+		return nil
+	}
+	created := metav1.NewTime(r.Keys[0].Since)
+	status := &v1beta1.RNDCKeyRotationStatus{CreatedAt: &created, RotationCount: r.Switches}
+	if own {
+		status.RotateAt = r.RotateAt(settings)
+	}
+	if r.Switches > 0 {
+		last := metav1.NewTime(r.SwitchedAt)
+		status.LastRotatedAt = &last
+	}
+	return status
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -31,8 +32,6 @@ const (
 	keySecretEntry    = "secret"
 	KeyClauseEntry    = "key.conf"
 )
-
-const keyAlgorithmDefault = "hmac-sha256"
 
 // KeyOwner is the name of the object whose keys an instance uses: its cluster's, else its own.
 func KeyOwner(instance *v1beta1.Bind9Instance) string {
@@ -65,7 +64,7 @@ func NewKey(namespace, owner string, role KeyRole) (*wire.Key, error) {
 	}
 	return &wire.Key{
 		Name:      strings.ToLower(owner + "." + namespace + "." + string(role) + "."),
-		Algorithm: keyAlgorithmDefault + ".",
+		Algorithm: rndc.DefaultAlgorithm + ".",
 		Secret:    base64.StdEncoding.EncodeToString(secret[:]),
 	}, nil
 }
@@ -77,7 +76,7 @@ func KeyData(key *wire.Key) map[string][]byte {
 		keyNameEntry:      []byte(key.Name),
 		keyAlgorithmEntry: []byte(algorithm),
 		keySecretEntry:    []byte(key.Secret),
-		KeyClauseEntry:    []byte(keyClause(key.Name, algorithm, key.Secret)),
+		KeyClauseEntry:    []byte(rndc.KeyClause(key.Name, algorithm, key.Secret)),
 	}
 }
 
@@ -90,14 +89,14 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 	algorithm := strings.ToLower(strings.TrimSpace(string(secret.Data[keyAlgorithmEntry])))
 	value := strings.TrimSpace(string(secret.Data[keySecretEntry]))
 	if algorithm == "" {
-		algorithm = keyAlgorithmDefault
+		algorithm = rndc.DefaultAlgorithm
 	}
 	where := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
 	if !keyName.MatchString(name) {
 		return nil, fmt.Errorf("%w in %s: entry %q is not the name of a key", ErrKey, where, keyNameEntry)
 	}
 	algorithm = strings.TrimSuffix(algorithm, ".")
-	if _, known := controlAlgorithms[algorithm]; !known {
+	if !rndc.IsAlgorithm(algorithm) {
 		return nil, fmt.Errorf("%w in %s: entry %q is not a supported algorithm", ErrKey, where, keyAlgorithmEntry)
 	}
 	if raw, err := base64.StdEncoding.DecodeString(value); err != nil || len(raw) == 0 {

@@ -38,8 +38,6 @@ const (
 	ControlKeyFile = RunDir + "/rndc.key"
 	// CertificateDir holds the sidecar's serving certificate, for the sidecar alone.
 	CertificateDir = "/etc/bindcar/tls"
-	// ControlKeyName is the name of that key.
-	ControlKeyName = "control"
 )
 
 // UserID is the user and group that every container of a pod runs as, the one of Debian's bind9 package.

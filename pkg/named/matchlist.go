@@ -14,7 +14,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,62}$`)
 // keyName is a TSIG key's name as it may stand in a configuration, with or without the final dot.
 var keyName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`)
 
-func builtinACL(name string) bool {
+func isBuiltinACL(name string) bool {
 	switch name {
 	case "any", "none", "localhost", "localnets", KeyACL(KeyUpdate), KeyACL(KeyTransfer):
 		return true
@@ -65,7 +65,7 @@ func matchElement(element string, known func(acl string) bool) (string, error) {
 	if prefix, err := netip.ParsePrefix(rest); err == nil {
 		return not + prefix.Masked().String(), nil
 	}
-	if builtinACL(rest) {
+	if isBuiltinACL(rest) {
 		return not + rest, nil
 	}
 	if identifier.MatchString(rest) && known(rest) {
@@ -74,8 +74,8 @@ func matchElement(element string, known func(acl string) bool) (string, error) {
 	return "", fmt.Errorf("%q is neither an address, a prefix, a key nor a known ACL", element)
 }
 
-// forwarders renders addresses, each with an optional port as "IP:port" or "IP port N".
-func forwarders(list []string) (string, error) {
+// renderForwarders renders addresses, each with an optional port as "IP:port" or "IP port N".
+func renderForwarders(list []string) (string, error) {
 	var b strings.Builder
 	var problems []error
 	for _, entry := range list {

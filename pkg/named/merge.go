@@ -12,7 +12,7 @@ import (
 // are.
 func overlay[T any](base, over *T) *T {
 	if base == nil || over == nil {
-		return first(over, base)
+		return firstNonNil(over, base)
 	}
 	fields := fieldsOf(base)
 	maps.Copy(fields, fieldsOf(over))
@@ -50,9 +50,9 @@ func firstSlice[T any](lists ...[]T) []T {
 	return nil
 }
 
-// distinct refuses volumes of the same name and mounts at the same place, which server-side apply would not tell of in
+// checkDistinctMounts refuses volumes of the same name and mounts at the same place, which server-side apply would not tell of in
 // words that a user understands. claimed says that the volume of a claim is there beside those listed.
-func distinct(volumes []*corev1ac.VolumeApplyConfiguration, claimed bool, containers ...*corev1ac.ContainerApplyConfiguration) error {
+func checkDistinctMounts(volumes []*corev1ac.VolumeApplyConfiguration, claimed bool, containers ...*corev1ac.ContainerApplyConfiguration) error {
 	names := map[string]bool{}
 	if claimed {
 		names[volumeCache] = true

@@ -27,7 +27,7 @@ const commonOptions = `	empty-zones-enable no;
 
 // A changed zone is announced at once: BIND's own pace is one NOTIFY after 5 s, 20 a second. The sidecar hears of every
 // zone that names nobody else to tell; clauses that do name somebody have to name the sidecar too.
-func (c Config) notify() string {
+func (c Config) renderNotify() string {
 	return fmt.Sprintf(`	notify explicit;
 	also-notify { 127.0.0.1 port %d; };
 	notify-delay 0;
@@ -47,39 +47,39 @@ const secondaryOptions = `	transfers-in 200;
 	min-retry-time 1;
 `
 
-func (c Config) options() (string, error) {
+func (c Config) mergedOptions() (string, error) {
 	var b strings.Builder
 	b.WriteString("options {\n")
 	fmt.Fprintf(&b, "\tdirectory %q;\n", c.Layout.CacheDir)
 	fmt.Fprintf(&b, "\tnew-zones-directory %q;\n", c.Layout.ZonesDir)
 	fmt.Fprintf(&b, "\tpid-file %q;\n", c.Layout.RunDir+"/named.pid")
-	listenErr := c.listen(&b)
+	listenErr := c.writeListen(&b)
 	b.WriteString(commonOptions)
-	b.WriteString(c.notify())
+	b.WriteString(c.renderNotify())
 	if c.Role.Normalize() == v1beta1.RolePrimary {
 		b.WriteString(primaryOptions)
 	} else {
 		b.WriteString(secondaryOptions)
 		fmt.Fprintf(&b, "\tallow-notify { %q; };\n", KeyACL(KeyTransfer))
 	}
-	accessErr := c.access(&b)
-	recursionErr := c.recursion(&b)
+	accessErr := c.writeAccess(&b)
+	recursionErr := c.writeRecursion(&b)
 	b.WriteString("};\n")
-	policy, policyErr := c.signingPolicy()
+	policy, policyErr := c.renderSigningPolicy()
 	b.WriteString(policy)
 	return b.String(), errors.Join(listenErr, accessErr, recursionErr, policyErr)
 }
 
-func (c Config) listen(b *strings.Builder) error {
-	v4, err4 := c.matchList("listenOn", orAny(c.Options.ListenOn))
-	v6, err6 := c.matchList("listenOnV6", orAny(c.Options.ListenOnV6))
+func (c Config) writeListen(b *strings.Builder) error {
+	v4, err4 := c.matchList("listenOn", anyIfEmpty(c.Options.ListenOn))
+	v6, err6 := c.matchList("listenOnV6", anyIfEmpty(c.Options.ListenOnV6))
 	fmt.Fprintf(b, "\tlisten-on port %d { %s };\n", c.Layout.Port, v4)
 	fmt.Fprintf(b, "\tlisten-on-v6 port %d { %s };\n", c.Layout.Port, v6)
 	return errors.Join(err4, err6)
 }
 
-// orAny replaces an empty list and the unspecified addresses, which BIND would take literally, by "any".
-func orAny(list []string) []string {
+// anyIfEmpty replaces an empty list and the unspecified addresses, which BIND would take literally, by "any".
+func anyIfEmpty(list []string) []string {
 	if len(list) == 0 {
 		return []string{"any"}
 	}
@@ -94,8 +94,8 @@ func orAny(list []string) []string {
 	return out
 }
 
-// access says who may ask and transfer. The transfer keys always may: without them there are no secondaries.
-func (c Config) access(b *strings.Builder) error {
+// writeAccess says who may ask and transfer. The transfer keys always may: without them there are no secondaries.
+func (c Config) writeAccess(b *strings.Builder) error {
 	transfer, transferErr := c.matchList("allowTransfer", c.Options.AllowTransfer)
 	fmt.Fprintf(b, "\tallow-transfer { %q; %s};\n", KeyACL(KeyTransfer), transfer)
 	var queryErr error
@@ -107,8 +107,8 @@ func (c Config) access(b *strings.Builder) error {
 	return errors.Join(transferErr, queryErr)
 }
 
-// recursion is off unless asked for. BIND lets those recurse that allowQuery names, else its own networks.
-func (c Config) recursion(b *strings.Builder) error {
+// writeRecursion is off unless asked for. BIND lets those recurse that allowQuery names, else its own networks.
+func (c Config) writeRecursion(b *strings.Builder) error {
 	dnssec := ptr.Deref(c.Options.DNSSEC, v1beta1.DNSSECConfig{})
 	validation := "no"
 	if ptr.Deref(dnssec.Validation, false) {
@@ -123,7 +123,7 @@ func (c Config) recursion(b *strings.Builder) error {
 	} else {
 		b.WriteString("\trecursion yes;\n")
 	}
-	list, err := forwarders(c.Options.Forwarders)
+	list, err := renderForwarders(c.Options.Forwarders)
 	if list != "" {
 		fmt.Fprintf(b, "\tforwarders { %s};\n", list)
 	}
@@ -136,19 +136,19 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	if over == nil {
 		return merged
 	}
-	merged.Recursion = first(over.Recursion, merged.Recursion)
+	merged.Recursion = firstNonNil(over.Recursion, merged.Recursion)
 	merged.AllowQuery = firstList(over.AllowQuery, merged.AllowQuery)
 	merged.AllowTransfer = firstList(over.AllowTransfer, merged.AllowTransfer)
 	merged.Forwarders = firstList(over.Forwarders, merged.Forwarders)
 	merged.ListenOn = firstList(over.ListenOn, merged.ListenOn)
 	merged.ListenOnV6 = firstList(over.ListenOnV6, merged.ListenOnV6)
-	merged.DNSSEC = first(over.DNSSEC, merged.DNSSEC)
+	merged.DNSSEC = firstNonNil(over.DNSSEC, merged.DNSSEC)
 	merged.BindcarConfig = overlay(merged.BindcarConfig, over.BindcarConfig)
-	merged.RNDCSecretRef = first(over.RNDCSecretRef, merged.RNDCSecretRef)
+	merged.RNDCSecretRef = firstNonNil(over.RNDCSecretRef, merged.RNDCSecretRef)
 	return merged
 }
 
-func first[T any](candidates ...*T) *T {
+func firstNonNil[T any](candidates ...*T) *T {
 	for _, candidate := range candidates {
 		if candidate != nil {
 			return candidate

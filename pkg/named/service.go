@@ -22,7 +22,7 @@ const (
 // change everything but the ports and the selector; of the ports they can choose the nodePort. The error wraps ErrConfig.
 func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
 	role := ptr.Deref(w.roleConfig().Service, v1beta1.ServiceConfig{})
-	adjust := ptr.Deref(overlay(role.Spec, w.bindcar().ServiceSpec), corev1.ServiceSpec{})
+	adjust := ptr.Deref(overlay(role.Spec, w.bindcarConfig().ServiceSpec), corev1.ServiceSpec{})
 	spec, err := toApply[corev1ac.ServiceSpecApplyConfiguration](adjust)
 	if err != nil {
 		return nil, fmt.Errorf("%w: service.spec: %w", ErrConfig, err)
@@ -37,7 +37,7 @@ func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
 		servicePort(adjust, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort),
 	)
 	return corev1ac.Service(w.Instance.Name, w.Instance.Namespace).
-		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithAnnotations(role.Annotations).WithSpec(spec), nil
+		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithAnnotations(role.Annotations).WithSpec(spec), nil
 }
 
 func servicePort(adjust corev1.ServiceSpec, name string, protocol corev1.Protocol, port int32) *corev1ac.ServicePortApplyConfiguration {

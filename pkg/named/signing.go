@@ -30,8 +30,8 @@ const leastLifetime = 14 * day
 
 const day = 24 * 60 * 60
 
-// signing is how zones that say nothing else are signed; nil when they are not.
-func signing(o v1beta1.Bind9Config) *v1beta1.DNSSECSigningConfig {
+// signingConfig is how zones that say nothing else are signed; nil when they are not.
+func signingConfig(o v1beta1.Bind9Config) *v1beta1.DNSSECSigningConfig {
 	dnssec := ptr.Deref(o.DNSSEC, v1beta1.DNSSECConfig{})
 	switch {
 	case dnssec.Signing != nil && dnssec.Signing.Enabled:
@@ -44,7 +44,7 @@ func signing(o v1beta1.Bind9Config) *v1beta1.DNSSECSigningConfig {
 
 // SigningPolicy is the dnssec-policy of zones that name none themselves; PolicyNone when they are not signed.
 func SigningPolicy(o v1beta1.Bind9Config) string {
-	s := signing(o)
+	s := signingConfig(o)
 	switch {
 	case s == nil:
 		return PolicyNone
@@ -58,7 +58,7 @@ func SigningPolicy(o v1beta1.Bind9Config) string {
 
 // ExportsKeys tells whether the keys that named makes are kept in Secrets too.
 func ExportsKeys(o v1beta1.Bind9Config) bool {
-	s := signing(o)
+	s := signingConfig(o)
 	return s == nil || ptr.Deref(s.ExportToSecret, true)
 }
 
@@ -66,9 +66,9 @@ func hasParameters(s *v1beta1.DNSSECSigningConfig) bool {
 	return s.Algorithm != "" || s.KSKLifetime != "" || s.ZSKLifetime != "" || s.NSEC3 != nil || s.NSEC3Salt != "" || s.NSEC3Iterations != nil
 }
 
-// signingPolicy defines the policy of the options, unless named knows it.
-func (c Config) signingPolicy() (string, error) {
-	s := signing(c.Options)
+// renderSigningPolicy defines the policy of the options, unless named knows it.
+func (c Config) renderSigningPolicy() (string, error) {
+	s := signingConfig(c.Options)
 	name := SigningPolicy(c.Options)
 	if s == nil || c.Role.Normalize() != v1beta1.RolePrimary || name == PolicyDefault || name == PolicyInsecure || name == PolicyNone {
 		return "", nil
@@ -98,11 +98,11 @@ func policyKeys(s *v1beta1.DNSSECSigningConfig) (string, error) {
 	if s.KSKLifetime == "" && s.ZSKLifetime == "" {
 		return fmt.Sprintf("csk lifetime unlimited algorithm %s;", algorithm), nil
 	}
-	ksk, err := lifetime(s.KSKLifetime)
+	ksk, err := parseLifetime(s.KSKLifetime)
 	if err != nil {
 		return "", fmt.Errorf("dnssec.signing.kskLifetime: %w", err)
 	}
-	zsk, err := lifetime(s.ZSKLifetime)
+	zsk, err := parseLifetime(s.ZSKLifetime)
 	if err != nil {
 		return "", fmt.Errorf("dnssec.signing.zskLifetime: %w", err)
 	}
@@ -111,8 +111,8 @@ func policyKeys(s *v1beta1.DNSSECSigningConfig) (string, error) {
 
 var lifetimeForm = regexp.MustCompile(`^([0-9]{1,9})([a-z])$`)
 
-// lifetime turns "90d", "3m" (of 30 days) or "8760h" into seconds as named takes them.
-func lifetime(text string) (string, error) {
+// parseLifetime turns "90d", "3m" (of 30 days) or "8760h" into seconds as named takes them.
+func parseLifetime(text string) (string, error) {
 	if text == "" || text == "unlimited" {
 		return "unlimited", nil
 	}

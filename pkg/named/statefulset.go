@@ -6,10 +6,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -41,7 +44,7 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 		WithTemplate(corev1ac.PodTemplateSpec().
 			WithLabels(w.Labels()).
 			WithAnnotations(map[string]string{
-				ChecksumAnnotation:                        w.checksum(files),
+				ChecksumAnnotation:                        w.configChecksum(files),
 				"kubectl.kubernetes.io/default-container": containerNamed,
 			}).
 			WithSpec(pod))
@@ -53,7 +56,7 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 		spec.WithVolumeClaimTemplates(claim)
 	}
 	return appsv1ac.StatefulSet(w.Instance.Name, w.Instance.Namespace).
-		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithSpec(spec), nil
+		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithSpec(spec), nil
 }
 
 func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
@@ -65,14 +68,14 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := w.volumes()
+	volumes, err := w.podVolumes()
 	if err != nil {
 		return nil, err
 	}
-	if port := w.bindcar().Port; slices.Contains([]int32{Port, ControlPort, StatisticsPort, NoticePort}, port) {
+	if port := w.bindcarConfig().Port; slices.Contains([]int32{Port, ControlPort, StatisticsPort, NoticePort}, port) {
 		return nil, fmt.Errorf("bindcarConfig.port: %d is one of named's own; 5353, 8053, 9953 and 9954 are taken", port)
 	}
-	if err := distinct(volumes, w.claimed(), server, sidecar); err != nil {
+	if err := checkDistinctMounts(volumes, w.hasVolumeClaim(), server, sidecar); err != nil {
 		return nil, err
 	}
 	return corev1ac.PodSpec().
@@ -86,28 +89,28 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithReadinessGates(corev1ac.PodReadinessGate().WithConditionType(v1beta1.ZonesLoadedGate)).
-		WithTopologySpreadConstraints(w.spread(corev1.LabelHostname), w.spread(corev1.LabelTopologyZone)).
+		WithTopologySpreadConstraints(w.spreadConstraint(corev1.LabelHostname), w.spreadConstraint(corev1.LabelTopologyZone)).
 		WithInitContainers(w.initContainer()).
 		WithContainers(server, sidecar).
 		WithVolumes(volumes...), nil
 }
 
-// spread prefers to keep the servers of a cluster that have the same role apart.
-func (w Workload) spread(topology string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
+// spreadConstraint prefers to keep the servers of a cluster that have the same role apart.
+func (w Workload) spreadConstraint(topology string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
 	return corev1ac.TopologySpreadConstraint().WithMaxSkew(1).WithTopologyKey(topology).
 		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(w.peers()))
+		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(w.peerLabels()))
 }
 
-// claimed tells whether each pod has a claim of its own for what named keeps.
-func (w Workload) claimed() bool {
+// hasVolumeClaim tells whether each pod has a claim of its own for what named keeps.
+func (w Workload) hasVolumeClaim() bool {
 	storage := ptr.Deref(w.Instance.Spec.Storage, v1beta1.StorageConfig{})
 	return storage.StorageType == v1beta1.StoragePersistentVolumeClaim &&
 		ptr.Deref(storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{}).ClaimName == ""
 }
 
 func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfiguration, error) {
-	if !w.claimed() {
+	if !w.hasVolumeClaim() {
 		return nil, nil //nolint:nilnil // no claim is a value
 	}
 	config := ptr.Deref(w.Instance.Spec.Storage.PersistentVolumeClaim, v1beta1.PersistentVolumeClaimConfig{})
@@ -130,4 +133,31 @@ func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfigurati
 		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(volumeCache).WithLabels(SelectorLabels(w.Instance.Name)),
 		Spec:                         claim,
 	}, nil
+}
+
+// DisruptionBudget lets drains of nodes take away one server at a time of those that share a role in a cluster, or of a
+// standalone instance's pods. All instances of the role apply the same object, which belongs to owner, the cluster. A
+// pod that is not ready may always go. A role's only server may too: a drain would never end otherwise.
+func (w Workload) DisruptionBudget(owner *metav1ac.OwnerReferenceApplyConfiguration) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	name, labels := w.Instance.Name, w.peerLabels()
+	labels[LabelManagedBy] = Manager
+	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {
+		name = cluster + "-" + string(w.role())
+	} else {
+		owner = w.ownerReference()
+	}
+	return policyv1ac.PodDisruptionBudget(name, w.Instance.Namespace).WithLabels(labels).WithOwnerReferences(owner).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(w.peerLabels())))
+}
+
+// peerLabels are the labels of the servers that can stand in for one another: those of a cluster that have the same role, or
+// a standalone instance's pods.
+func (w Workload) peerLabels() map[string]string {
+	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {
+		return map[string]string{LabelName: AppName, v1beta1.ClusterLabel: cluster, v1beta1.RoleLabel: string(w.role())}
+	}
+	return SelectorLabels(w.Instance.Name)
 }

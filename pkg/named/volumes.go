@@ -26,7 +26,7 @@ const (
 // apiAccessDir is where client libraries look for a pod's credentials. Only the sidecar has them.
 const apiAccessDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-func mount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfiguration {
+func volumeMount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfiguration {
 	out := corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
 	if readOnly {
 		out.WithReadOnly(true)
@@ -34,7 +34,7 @@ func mount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfigu
 	return out
 }
 
-func (w Workload) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
+func (w Workload) podVolumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 	out := []*corev1ac.VolumeApplyConfiguration{
 		w.configVolume(),
 		corev1ac.Volume().WithName(volumeRun).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)),
@@ -50,7 +50,7 @@ func (w Workload) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 	if cache != nil {
 		out = append(out, cache)
 	}
-	for _, volume := range slices.Concat(firstSlice(w.Instance.Spec.Volumes, w.Cluster.Volumes), w.bindcar().Volumes) {
+	for _, volume := range slices.Concat(firstSlice(w.Instance.Spec.Volumes, w.Cluster.Volumes), w.bindcarConfig().Volumes) {
 		extra, err := toApply[corev1ac.VolumeApplyConfiguration](volume)
 		if err != nil {
 			return nil, fmt.Errorf("volumes: %w", err)
@@ -63,17 +63,17 @@ func (w Workload) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 // configVolume puts the configuration files, ours or those of a user's ConfigMap, and the keys into one directory.
 func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
 	replaced := w.ReplacedFiles()
-	own := corev1ac.ConfigMapProjection().WithName(w.Instance.Name + "-config").WithItems(item(ControlFile, ControlFile))
+	own := corev1ac.ConfigMapProjection().WithName(w.Instance.Name + "-config").WithItems(keyToPath(ControlFile, ControlFile))
 	for _, file := range []string{MainFile, OptionsFile, ZonesFile} {
 		if replaced[file] == "" {
-			own.WithItems(item(file, file))
+			own.WithItems(keyToPath(file, file))
 		}
 	}
 	sortItems(own.Items)
 	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440).WithSources(corev1ac.VolumeProjection().WithConfigMap(own))
 	for _, file := range slices.Sorted(maps.Keys(replaced)) {
 		projected.WithSources(corev1ac.VolumeProjection().WithConfigMap(
-			corev1ac.ConfigMapProjection().WithName(replaced[file]).WithItems(item(file, file))))
+			corev1ac.ConfigMapProjection().WithName(replaced[file]).WithItems(keyToPath(file, file))))
 	}
 	w.projectKeys(projected, KeyClauseEntry, "keys/")
 	return corev1ac.Volume().WithName(volumeConfig).WithProjected(projected)
@@ -91,7 +91,7 @@ func (w Workload) projectKeys(into *corev1ac.ProjectedVolumeSourceApplyConfigura
 	for _, role := range w.Config().keyRoles() {
 		into.WithSources(corev1ac.VolumeProjection().WithSecret(
 			corev1ac.SecretProjection().WithName(KeyringSecretName(KeyOwner(w.Instance), role)).
-				WithItems(item(entry, dir+string(role)+"/"+entry))))
+				WithItems(keyToPath(entry, dir+string(role)+"/"+entry))))
 	}
 }
 
@@ -99,7 +99,7 @@ func (w Workload) projectKeys(into *corev1ac.ProjectedVolumeSourceApplyConfigura
 // sidecars. It is of the type kubernetes.io/tls.
 func CertificateSecretName(instance string) string { return instance + "-bindcar-tls" }
 
-func item(key, path string) *corev1ac.KeyToPathApplyConfiguration {
+func keyToPath(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 	return corev1ac.KeyToPath().WithKey(key).WithPath(path)
 }
 
@@ -109,7 +109,7 @@ func apiAccessVolume() *corev1ac.VolumeApplyConfiguration {
 		WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace"))
 	return corev1ac.Volume().WithName(volumeAPIAccess).WithProjected(corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440).WithSources(
 		corev1ac.VolumeProjection().WithServiceAccountToken(corev1ac.ServiceAccountTokenProjection().WithPath("token").WithExpirationSeconds(3600)),
-		corev1ac.VolumeProjection().WithConfigMap(corev1ac.ConfigMapProjection().WithName("kube-root-ca.crt").WithItems(item("ca.crt", "ca.crt"))),
+		corev1ac.VolumeProjection().WithConfigMap(corev1ac.ConfigMapProjection().WithName("kube-root-ca.crt").WithItems(keyToPath("ca.crt", "ca.crt"))),
 		corev1ac.VolumeProjection().WithDownwardAPI(corev1ac.DownwardAPIProjection().WithItems(namespace)),
 	))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 )
 
 // Labels of pods and of everything else that belongs to an instance.
@@ -74,26 +75,26 @@ func (w Workload) Config() Config {
 	return Config{
 		Layout:  PodLayout(),
 		Role:    w.role(),
-		Options: w.options(),
+		Options: w.mergedOptions(),
 		ACLs:    w.Cluster.ACLs,
 	}
 }
 
-// options are the cluster's, those of the instance's role in it, and the instance's own: the later goes before the
+// mergedOptions are the cluster's, those of the instance's role in it, and the instance's own: the later goes before the
 // earlier.
-func (w Workload) options() v1beta1.Bind9Config {
+func (w Workload) mergedOptions() v1beta1.Bind9Config {
 	role := MergeOptions(w.Cluster.Global, &v1beta1.Bind9Config{AllowTransfer: w.roleConfig().AllowTransfer})
 	return MergeOptions(&role, w.Instance.Spec.Config)
 }
 
-// bindcar is the sidecar's configuration: each setting is the instance's, else the one among its options, else the
+// bindcarConfig is the sidecar's configuration: each setting is the instance's, else the one among its options, else the
 // cluster's.
-func (w Workload) bindcar() v1beta1.BindcarConfig {
-	return ptr.Deref(overlay(w.options().BindcarConfig, w.Instance.Spec.BindcarConfig), v1beta1.BindcarConfig{})
+func (w Workload) bindcarConfig() v1beta1.BindcarConfig {
+	return ptr.Deref(overlay(w.mergedOptions().BindcarConfig, w.Instance.Spec.BindcarConfig), v1beta1.BindcarConfig{})
 }
 
 func (w Workload) configMapRefs() v1beta1.ConfigMapRefs {
-	return ptr.Deref(first(w.Instance.Spec.ConfigMapRefs, w.Cluster.ConfigMapRefs), v1beta1.ConfigMapRefs{})
+	return ptr.Deref(firstNonNil(w.Instance.Spec.ConfigMapRefs, w.Cluster.ConfigMapRefs), v1beta1.ConfigMapRefs{})
 }
 
 // ReplacedFiles are the configuration files that are a user's: the name of the ConfigMap for each.
@@ -105,7 +106,7 @@ func (w Workload) ReplacedFiles() map[string]string {
 }
 
 func (w Workload) imageConfig() v1beta1.ImageConfig {
-	return ptr.Deref(first(w.Instance.Spec.Image, w.Cluster.Image), v1beta1.ImageConfig{})
+	return ptr.Deref(firstNonNil(w.Instance.Spec.Image, w.Cluster.Image), v1beta1.ImageConfig{})
 }
 
 // bind9Image is the image asked for, else the default one with the tag of the version asked for.
@@ -127,13 +128,13 @@ func (w Workload) bind9Image() string {
 // bindcarImage is the sidecar's image. The public sidecar cannot share a key that never leaves the pod, so ours stands
 // in for it; see Ignored.
 func (w Workload) bindcarImage() string {
-	if image := w.bindcar().Image; image != "" && !publicSidecar(image) {
+	if image := w.bindcarConfig().Image; image != "" && !isPublicSidecar(image) {
 		return image
 	}
 	return w.Images.Bindcar
 }
 
-func publicSidecar(image string) bool {
+func isPublicSidecar(image string) bool {
 	name, _, _ := strings.Cut(path.Base(image), ":")
 	name, _, _ = strings.Cut(name, "@")
 	return name == "bindcar"
@@ -148,8 +149,8 @@ func (w Workload) Ignored() []string {
 		}
 	}
 	config := w.Config()
-	signs := ptr.Deref(signing(config.Options), v1beta1.DNSSECSigningConfig{})
-	note(publicSidecar(w.bindcar().Image), "bindcarConfig.image: the sidecar of this operator runs in place of the public one")
+	signs := ptr.Deref(signingConfig(config.Options), v1beta1.DNSSECSigningConfig{})
+	note(isPublicSidecar(w.bindcarConfig().Image), "bindcarConfig.image: the sidecar of this operator runs in place of the public one")
 	note(signs.KeysFrom != nil || !ptr.Deref(signs.AutoGenerate, true), "dnssec.signing.keysFrom, autoGenerate: named makes the keys, unless the zone's Secret of keys has them")
 	note(len(w.Instance.Spec.PrimaryServers) > 0, "primaryServers: a secondary transfers each zone from the primaries of that zone")
 	w.ignoredKeys(note)
@@ -160,7 +161,7 @@ func (w Workload) Ignored() []string {
 func (w Workload) keyAlgorithm() string {
 	key := ptr.Deref(w.effectiveKey(), v1beta1.RNDCKeyConfig{})
 	if key.Algorithm == "" {
-		return keyAlgorithmDefault
+		return rndc.DefaultAlgorithm
 	}
 	return string(key.Algorithm)
 }
@@ -186,7 +187,7 @@ func (w Workload) Labels() map[string]string {
 	return labels
 }
 
-func (w Workload) owner() *metav1ac.OwnerReferenceApplyConfiguration {
+func (w Workload) ownerReference() *metav1ac.OwnerReferenceApplyConfiguration {
 	return OwnerReference(v1beta1.GroupVersion.WithKind("Bind9Instance").GroupVersion().String(), "Bind9Instance", w.Instance)
 }
 
@@ -203,11 +204,11 @@ func (w Workload) ConfigMap() (*corev1ac.ConfigMapApplyConfiguration, error) {
 		return nil, err
 	}
 	return corev1ac.ConfigMap(w.Instance.Name+"-config", w.Instance.Namespace).
-		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithData(files), nil
+		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithData(files), nil
 }
 
-// checksum covers the files that named reads, rendered or a user's. Keys are not part of it: they change without a restart.
-func (w Workload) checksum(files map[string]string) string {
+// configChecksum covers the files that named reads, rendered or a user's. Keys are not part of it: they change without a restart.
+func (w Workload) configChecksum(files map[string]string) string {
 	files = maps.Clone(files)
 	maps.Copy(files, w.Replacements)
 	digest := sha256.New()
@@ -241,7 +242,7 @@ func pullSecrets(names []string) []*corev1ac.LocalObjectReferenceApplyConfigurat
 // ServiceAccount is what the instance's sidecars are to Kubernetes. What it may do is granted elsewhere.
 func (w Workload) ServiceAccount() *corev1ac.ServiceAccountApplyConfiguration {
 	return corev1ac.ServiceAccount(ServiceAccountName(w.Instance.Name), w.Instance.Namespace).
-		WithLabels(w.Labels()).WithOwnerReferences(w.owner()).WithAutomountServiceAccountToken(false)
+		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithAutomountServiceAccountToken(false)
 }
 
 func pullPolicy(policy corev1.PullPolicy) corev1.PullPolicy {

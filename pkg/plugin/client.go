@@ -14,24 +14,24 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-const resource = "syncstatuses"
+const statusResource = "syncstatuses"
 
-// client reads SyncStatus objects.
-type client struct {
+// statusClient reads SyncStatus objects.
+type statusClient struct {
 	rest rest.Interface
 	// namespace is the one to look in, "" for all.
 	namespace string
 }
 
-// connect makes a client from kubeconfig and flags; nothing is asked yet.
-func (o *options) connect() (*client, error) {
+// newClient makes a client from kubeconfig and flags; nothing is asked yet.
+func (o *commandOptions) newClient() (*statusClient, error) {
 	deferred := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
 	config, err := deferred.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	c := &client{}
-	if !o.everywhere {
+	c := &statusClient{}
+	if !o.allNamespaces {
 		if c.namespace, _, err = deferred.Namespace(); err != nil {
 			return nil, fmt.Errorf("kubeconfig: %w", err)
 		}
@@ -48,37 +48,37 @@ func (o *options) connect() (*client, error) {
 	return c, err
 }
 
-// query selects objects in the client's namespace.
-type query struct {
+// statusQuery selects objects in the client's namespace.
+type statusQuery struct {
 	fields fields.Set
 	labels string
 }
 
-func (q query) into(o *metav1.ListOptions) {
+func (q statusQuery) applyTo(o *metav1.ListOptions) {
 	o.FieldSelector, o.LabelSelector = q.fields.AsSelector().String(), q.labels
 }
 
-// get asks for one object. The answer is about the object as it is in the cluster now.
-func (c *client) get(ctx context.Context, t target) (*v1alpha1.SyncStatus, error) {
+// getStatus asks for one object. The answer is about the object as it is in the cluster now.
+func (c *statusClient) getStatus(ctx context.Context, t target) (*v1alpha1.SyncStatus, error) {
 	s := &v1alpha1.SyncStatus{}
-	err := c.rest.Get().Namespace(c.namespace).Resource(resource).Name(t.status()).Do(ctx).Into(s)
-	return s, c.explain(err, t)
+	err := c.rest.Get().Namespace(c.namespace).Resource(statusResource).Name(t.statusName()).Do(ctx).Into(s)
+	return s, c.explainError(err, t)
 }
 
-// list asks for what any of the queries selects.
-func (c *client) list(ctx context.Context, queries ...query) ([]v1alpha1.SyncStatus, error) {
-	found := world{}
+// listStatuses asks for what any of the queries selects.
+func (c *statusClient) listStatuses(ctx context.Context, queries ...statusQuery) ([]v1alpha1.SyncStatus, error) {
+	found := statusSet{}
 	for _, q := range queries {
 		var o metav1.ListOptions
-		q.into(&o)
+		q.applyTo(&o)
 		all := &v1alpha1.SyncStatusList{}
-		err := c.rest.Get().Namespace(c.namespace).Resource(resource).VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(all)
+		err := c.rest.Get().Namespace(c.namespace).Resource(statusResource).VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(all)
 		if err != nil {
-			return nil, c.explain(err, target{})
+			return nil, c.explainError(err, target{})
 		}
 		for i := range all.Items {
 			found.put(&all.Items[i])
 		}
 	}
-	return found.items(), nil
+	return found.sortedItems(), nil
 }

@@ -15,12 +15,12 @@ import (
 // Exit codes. diff has the same meanings for its own question.
 const (
 	exitOK       = 0
-	exitNot      = 1 // not in step; different
-	exitTroubled = 2 // the question could not be answered
+	exitNotInSync      = 1 // not in step; different
+	exitError = 2 // the question could not be answered
 )
 
-// errNot ends a command with exitNot. It is no failure, and has been told already.
-var errNot = errors.New("not in step")
+// errNotInSync ends a command with exitNot. It is no failure, and has been told already.
+var errNotInSync = errors.New("not in step")
 
 // Run runs the plugin with the arguments that follow its name, and gives the exit code of the process.
 func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
@@ -34,11 +34,11 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNot):
-		return exitNot
+	case errors.Is(err, errNotInSync):
+		return exitNotInSync
 	}
 	fmt.Fprintln(errOut, "error:", err)
-	return exitTroubled
+	return exitError
 }
 
 func newCommand() *cobra.Command {

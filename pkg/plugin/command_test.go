@@ -52,16 +52,16 @@ func TestRun(t *testing.T) {
 		if code != want.code || !strings.Contains(out.String()+errOut.String(), want.says) {
 			t.Errorf("kubectl lockstep %s: exit code %d, want %d and %q:\n%s%s", args, code, want.code, want.says, &out, &errOut)
 		}
-		if code == exitTroubled && (out.Len() > 0 || strings.Count(errOut.String(), "\n") != 1) {
+		if code == exitError && (out.Len() > 0 || strings.Count(errOut.String(), "\n") != 1) {
 			t.Errorf("kubectl lockstep %s: an error is one line on standard error:\n%s%s", args, &out, &errOut)
 		}
 	}
 }
 
 func TestExplain(t *testing.T) {
-	c, www := &client{namespace: "dns"}, target{kind: mustKind(t, "arecord"), name: "www"}
-	missing := apierrors.NewNotFound(v1alpha1.Resource(resource), "arecord.www")
-	nowhere := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1alpha1.Resource(resource), "arecord.www", "404 page not found", 0, true)
+	c, www := &statusClient{namespace: "dns"}, target{kind: mustKind(t, "arecord"), name: "www"}
+	missing := apierrors.NewNotFound(v1alpha1.Resource(statusResource), "arecord.www")
+	nowhere := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1alpha1.Resource(statusResource), "arecord.www", "404 page not found", 0, true)
 	for name, tc := range map[string]struct {
 		err  error
 		of   target
@@ -71,14 +71,14 @@ func TestExplain(t *testing.T) {
 		"no API, for a name": {nowhere, www, "does not serve SyncStatus (sync.bindy.firestoned.io/v1alpha1): is Lockstep installed?"},
 		"no API, for a list": {nowhere, target{}, "is Lockstep installed?"},
 		"the API is down":    {apierrors.NewServiceUnavailable("no endpoints"), target{}, "does not answer (no endpoints): see kubectl get apiservice v1alpha1.sync.bindy.firestoned.io"},
-		"not allowed":        {apierrors.NewForbidden(v1alpha1.Resource(resource), "", errors.New("no")), target{}, "the role view would do"},
+		"not allowed":        {apierrors.NewForbidden(v1alpha1.Resource(statusResource), "", errors.New("no")), target{}, "the role view would do"},
 		"something else":     {errors.New("x509: unknown authority"), target{}, "x509: unknown authority"},
 	} {
-		if got := c.explain(tc.err, tc.of); !strings.Contains(got.Error(), tc.want) {
+		if got := c.explainError(tc.err, tc.of); !strings.Contains(got.Error(), tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
-	if err := c.explain(nil, www); err != nil {
+	if err := c.explainError(nil, www); err != nil {
 		t.Error(err)
 	}
 }
@@ -88,7 +88,7 @@ func TestPalette(t *testing.T) {
 	for colour, want := range map[string]bool{"auto": false, "never": false, "always": true} {
 		o := newOptions()
 		o.colour = colour
-		if got := o.palette(&bytes.Buffer{}); got != (render.Palette{On: want}) {
+		if got := o.newPalette(&bytes.Buffer{}); got != (render.Palette{On: want}) {
 			t.Errorf("--color=%s: %v", colour, got)
 		}
 	}
@@ -120,7 +120,7 @@ func TestOnce(t *testing.T) {
 		off(object("dns", "DNSZone", "more", "example.com", "p"), set("www."), set("mail.")),
 		off(object("far", "DNSZone", "far", "example.com", "p"), set("www.")),
 	}
-	once(items)
+	dropShownRRsets(items)
 	var got []string
 	for _, s := range items[1:] {
 		row := s.Servers[0]
@@ -140,7 +140,7 @@ func TestOnce(t *testing.T) {
 }
 
 func TestGaps(t *testing.T) {
-	var g gaps
+	var g skippedReasons
 	for _, about := range []string{"dnszone.z", "arecord.a", "arecord.b", "arecord.c", "arecord.d"} {
 		g.add("p is Unreachable", about)
 	}

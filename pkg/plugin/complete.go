@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// complete offers kinds, and after a kind the names of its objects.
-func (o *options) complete(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+// synced offers kinds, and after a kind the names of its objects.
+func (o *commandOptions) synced(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	word, _, slash := strings.Cut(begun, "/")
 	if !slash {
 		var kinds []string
@@ -22,11 +22,11 @@ func (o *options) complete(cmd *cobra.Command, _ []string, begun string) ([]stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c, err := o.connect()
+	c, err := o.newClient()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	items, err := c.list(cmd.Context(), o.selection([]target{{kind: kind}})...)
+	items, err := c.listStatuses(cmd.Context(), o.queriesFor([]target{{kind: kind}})...)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

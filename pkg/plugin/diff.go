@@ -13,10 +13,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// errUntold ends diff when some servers could not be compared.
-var errUntold = errors.New("not everything could be compared")
+// errNotCompared ends diff when some servers could not be compared.
+var errNotCompared = errors.New("not everything could be compared")
 
-func diffCommand(o *options) *cobra.Command {
+func diffCommand(o *commandOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff [KIND/NAME...]",
 		Short: "Compare what each server serves with what is declared",
@@ -31,9 +31,9 @@ that does not answer, is told on standard error, and the rest is compared all th
 
   # Everything that differs in a zone
   kubectl lockstep diff dnszone/example-com`,
-		ValidArgsFunction: o.complete,
+		ValidArgsFunction: o.synced,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, err := o.targets(args)
+			targets, err := o.parseArgs(args)
 			if err != nil {
 				return err
 			}
@@ -42,22 +42,22 @@ that does not answer, is told on standard error, and the rest is compared all th
 					return fmt.Errorf("%s has no data of its own: compare its zones", strings.TrimSuffix(t.String(), "/"))
 				}
 			}
-			c, err := o.connect()
+			c, err := o.newClient()
 			if err != nil {
 				return err
 			}
-			items, err := c.find(cmd.Context(), o, targets)
+			items, err := c.findTargets(cmd.Context(), o, targets)
 			if err != nil {
 				return err
 			}
 			items = slices.DeleteFunc(items, func(s v1alpha1.SyncStatus) bool { return isFleet(s.ObjectRef.Kind) })
 			if len(items) == 0 {
-				return errors.New(c.nothing())
+				return errors.New(c.nothingFound())
 			}
 			if len(targets) == 0 {
-				once(items)
+				dropShownRRsets(items)
 			}
-			return o.compare(cmd, items)
+			return o.printDiffs(cmd, items)
 		},
 	}
 }
@@ -66,55 +66,55 @@ func isFleet(kind string) bool {
 	return slices.ContainsFunc(syncstatus.FleetKinds, func(k syncstatus.Kind) bool { return k.Kind == kind })
 }
 
-// compare prints what differs and ends with the code that diff(1) would.
-func (o *options) compare(cmd *cobra.Command, items []v1alpha1.SyncStatus) error {
+// printDiffs prints what differs and ends with the code that diff(1) would.
+func (o *commandOptions) printDiffs(cmd *cobra.Command, items []v1alpha1.SyncStatus) error {
 	var result error
-	palette, untold := o.palette(cmd.OutOrStdout()), gaps{}
+	palette, untold := o.newPalette(cmd.OutOrStdout()), skippedReasons{}
 	for i := range items {
 		d := render.Diff(&items[i], palette)
 		fmt.Fprint(cmd.OutOrStdout(), d.Text)
-		for _, why := range d.Untold {
+		for _, why := range d.Skipped {
 			untold.add(why, items[i].Name)
 		}
 		if d.Differs {
-			result = errNot
+			result = errNotInSync
 		}
 	}
 	for _, g := range untold {
 		fmt.Fprintln(cmd.ErrOrStderr(), g)
-		result = errUntold
+		result = errNotCompared
 	}
 	return result
 }
 
-// gaps are what could not be compared. A server that does not answer is told once, not for each record.
-type gaps []gap
+// skippedReasons are what could not be compared. A server that does not answer is told once, not for each record.
+type skippedReasons []skippedObjects
 
-type gap struct {
-	why   string
-	about []string
+type skippedObjects struct {
+	reason   string
+	objects []string
 }
 
-func (g *gaps) add(why, about string) {
-	i := slices.IndexFunc(*g, func(o gap) bool { return o.why == why })
+func (g *skippedReasons) add(why, about string) {
+	i := slices.IndexFunc(*g, func(o skippedObjects) bool { return o.reason == why })
 	if i < 0 {
-		*g = append(*g, gap{why: why})
+		*g = append(*g, skippedObjects{reason: why})
 		i = len(*g) - 1
 	}
-	(*g)[i].about = append((*g)[i].about, about)
+	(*g)[i].objects = append((*g)[i].objects, about)
 }
 
-func (g gap) String() string {
-	switch more := len(g.about) - 3; {
+func (g skippedObjects) String() string {
+	switch more := len(g.objects) - 3; {
 	case more > 0:
-		return fmt.Sprintf("not compared: %s and %d more: %s", strings.Join(g.about[:3], ", "), more, g.why)
+		return fmt.Sprintf("not compared: %s and %d more: %s", strings.Join(g.objects[:3], ", "), more, g.reason)
 	default:
-		return fmt.Sprintf("not compared: %s: %s", strings.Join(g.about, ", "), g.why)
+		return fmt.Sprintf("not compared: %s: %s", strings.Join(g.objects, ", "), g.reason)
 	}
 }
 
-// once leaves out of zones' rows the RRsets that others among the items have: they are shown there.
-func once(items []v1alpha1.SyncStatus) {
+// dropShownRRsets leaves out of zones' rows the RRsets that others among the items have: they are shown there.
+func dropShownRRsets(items []v1alpha1.SyncStatus) {
 	type rrset struct{ namespace, name, kind string }
 	shown := map[rrset]bool{}
 	for _, s := range items {

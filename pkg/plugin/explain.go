@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// explain says what an error of the API means to the one who asked. t is what was asked for, without a name for a list.
-func (c *client) explain(err error, t target) error {
+// explainError says what an error of the API means to the one who asked. t is what was asked for, without a name for a list.
+func (c *statusClient) explainError(err error, t target) error {
 	api := v1alpha1.SchemeGroupVersion
 	switch {
 	case err == nil:

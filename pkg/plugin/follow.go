@@ -13,23 +13,23 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// event is what one who follows objects is told. One field is set.
-type event struct {
-	// is an object that is there now, or has changed.
-	is *v1alpha1.SyncStatus
-	// gone is one that is there no more, as it was last seen.
-	gone *v1alpha1.SyncStatus
-	// complete comes once: all that is there has been told.
-	complete bool
-	// lost is why there is no connection. It is tried again, until connected.
-	lost      error
+// watchEvent is what one who follows objects is told. One field is set.
+type watchEvent struct {
+	// current an object that is there now, or has changed.
+	current *v1alpha1.SyncStatus
+	// deleted is one that is there no more, as it was last seen.
+	deleted *v1alpha1.SyncStatus
+	// synced comes once: all that is there has been told.
+	synced bool
+	// connectionError is why there is no connection. It is tried again, until connected.
+	connectionError      error
 	connected bool
 }
 
-// follow lists what any of the queries selects and tells what changes from then on, until the context ends.
-func (c *client) follow(ctx context.Context, queries ...query) <-chan event {
-	events := make(chan event)
-	tell := func(e event) {
+// followStatuses lists what any of the queries selects and tells what changes from then on, until the context ends.
+func (c *statusClient) followStatuses(ctx context.Context, queries ...statusQuery) <-chan watchEvent {
+	events := make(chan watchEvent)
+	tell := func(e watchEvent) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
@@ -37,33 +37,33 @@ func (c *client) follow(ctx context.Context, queries ...query) <-chan event {
 	}
 	var complete []cache.InformerSynced
 	for _, q := range queries {
-		complete = append(complete, c.inform(ctx, q, tell))
+		complete = append(complete, c.startInformer(ctx, q, tell))
 	}
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), complete...) {
-			tell(event{complete: true})
+			tell(watchEvent{synced: true})
 		}
 	}()
 	return events
 }
 
-// inform follows one query. What it returns tells whether all that was there at first has been told.
-func (c *client) inform(ctx context.Context, q query, tell func(event)) cache.InformerSynced {
+// startInformer follows one query. What it returns tells whether all that was there at first has been told.
+func (c *statusClient) startInformer(ctx context.Context, q statusQuery, tell func(watchEvent)) cache.InformerSynced {
 	informer := cache.NewSharedIndexInformer(c.listWatch(q, tell), &v1alpha1.SyncStatus{}, 0, cache.Indexers{})
 	// This one could only fail if the informer had been started, as could the next.
 	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // listWatch tells
 	registered, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { tell(event{is: o.(*v1alpha1.SyncStatus)}) },
+		AddFunc: func(o any) { tell(watchEvent{current: o.(*v1alpha1.SyncStatus)}) },
 		UpdateFunc: func(old, o any) {
 			if now := o.(*v1alpha1.SyncStatus); now.ResourceVersion != old.(*v1alpha1.SyncStatus).ResourceVersion {
-				tell(event{is: now})
+				tell(watchEvent{current: now})
 			}
 		},
 		DeleteFunc: func(o any) {
 			if unseen, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = unseen.Obj
 			}
-			tell(event{gone: o.(*v1alpha1.SyncStatus)})
+			tell(watchEvent{deleted: o.(*v1alpha1.SyncStatus)})
 		},
 	})
 	go informer.RunWithContext(ctx)
@@ -72,16 +72,16 @@ func (c *client) inform(ctx context.Context, q query, tell func(event)) cache.In
 
 // listWatch asks what an informer wants to know. It tells of each connection, and why there is none: informers keep to
 // themselves that nobody listens at an address.
-func (c *client) listWatch(q query, tell func(event)) *cache.ListWatch {
+func (c *statusClient) listWatch(q statusQuery, tell func(watchEvent)) *cache.ListWatch {
 	outcome := func(err error) {
 		switch {
 		case err == nil:
-			tell(event{connected: true})
-		case !ordinary(err):
-			tell(event{lost: c.explain(err, target{})})
+			tell(watchEvent{connected: true})
+		case !isExpectedWatchError(err):
+			tell(watchEvent{connectionError: c.explainError(err, target{})})
 		}
 	}
-	lw := cache.NewFilteredListWatchFromClient(c.rest, resource, c.namespace, q.into)
+	lw := cache.NewFilteredListWatchFromClient(c.rest, statusResource, c.namespace, q.applyTo)
 	list, follow := lw.ListWithContextFunc, lw.WatchFuncWithContext
 	lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		all, err := list(ctx, o)
@@ -96,8 +96,8 @@ func (c *client) listWatch(q query, tell func(event)) *cache.ListWatch {
 	return lw
 }
 
-// ordinary is how watches end every few minutes, and how a server says that it does not stream its first list.
-func ordinary(err error) bool {
+// isExpectedWatchError is how watches end every few minutes, and how a server says that it does not stream its first list.
+func isExpectedWatchError(err error) bool {
 	return errors.Is(err, context.Canceled) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsInvalid(err)
 }

@@ -14,38 +14,38 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 )
 
-// options are common to all commands.
-type options struct {
+// commandOptions are common to all commands.
+type commandOptions struct {
 	loading   *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
-	// everywhere is --all-namespaces.
-	everywhere bool
+	// allNamespaces is --all-namespaces.
+	allNamespaces bool
 	selector   string
 	colour     string
 }
 
-func newOptions() *options {
-	return &options{loading: clientcmd.NewDefaultClientConfigLoadingRules(), colour: "auto"}
+func newOptions() *commandOptions {
+	return &commandOptions{loading: clientcmd.NewDefaultClientConfigLoadingRules(), colour: "auto"}
 }
 
 // shownFlags are those of kubectl's connection flags that help tells about. The others are for few.
 var shownFlags = []string{clientcmd.FlagContext, clientcmd.FlagNamespace, clientcmd.FlagImpersonate, clientcmd.FlagTimeout}
 
 // addFlags takes the names of kubectl's flags.
-func (o *options) addFlags(flags *pflag.FlagSet) {
+func (o *commandOptions) addFlags(flags *pflag.FlagSet) {
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	names.Timeout.Description = "How long one request may take, for example 10s; 0 is without end"
 	clientcmd.BindOverrideFlags(&o.overrides, flags, names)
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags, f.Name) })
 	flags.StringVar(&o.loading.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use")
-	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Look into all namespaces")
+	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Look into all namespaces")
 	flags.StringVarP(&o.selector, "selector", "l", "", "Only objects with these labels, as for kubectl get")
 	flags.StringVar(&o.colour, "color", o.colour, "auto: colours on a terminal, unless NO_COLOR is set; always; never")
 }
 
-// validate names the flag that is wrong.
-func (o *options) validate(targets []target) error {
+// validateTargets names the flag that is wrong.
+func (o *commandOptions) validateTargets(targets []target) error {
 	switch o.colour {
 	case "auto", "always", "never":
 	default:
@@ -54,7 +54,7 @@ func (o *options) validate(targets []target) error {
 	for _, t := range targets {
 		switch {
 		case t.name == "":
-		case o.everywhere:
+		case o.allNamespaces:
 			return errors.New("--all-namespaces goes without names: a name is that of an object in one namespace")
 		case o.selector != "":
 			return errors.New("--selector goes without names")
@@ -63,8 +63,8 @@ func (o *options) validate(targets []target) error {
 	return nil
 }
 
-// palette decides on colours for what is written to out.
-func (o *options) palette(out io.Writer) render.Palette {
+// newPalette decides on colours for what is written to out.
+func (o *commandOptions) newPalette(out io.Writer) render.Palette {
 	switch o.colour {
 	case "always":
 		return render.Palette{On: true}

@@ -11,38 +11,38 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// selection gives the queries that find the targets themselves; everything when there are none.
-func (o *options) selection(targets []target) []query {
+// queriesFor gives the queries that find the targets themselves; everything when there are none.
+func (o *commandOptions) queriesFor(targets []target) []statusQuery {
 	if len(targets) == 0 {
-		return []query{{labels: o.selector}}
+		return []statusQuery{{labels: o.selector}}
 	}
-	var queries []query
+	var queries []statusQuery
 	for _, t := range targets {
 		by := fields.Set{v1alpha1.FieldKind: t.kind.Kind}
 		if t.name != "" {
-			by = fields.Set{v1alpha1.FieldName: t.status()}
+			by = fields.Set{v1alpha1.FieldName: t.statusName()}
 		}
-		queries = append(queries, query{fields: by, labels: o.selector})
+		queries = append(queries, statusQuery{fields: by, labels: o.selector})
 	}
 	return queries
 }
 
-// find gets the targets as they are now. Those that have names must exist.
-func (c *client) find(ctx context.Context, o *options, targets []target) ([]v1alpha1.SyncStatus, error) {
+// findTargets gets the targets as they are now. Those that have names must exist.
+func (c *statusClient) findTargets(ctx context.Context, o *commandOptions, targets []target) ([]v1alpha1.SyncStatus, error) {
 	if len(targets) == 0 {
-		return c.list(ctx, o.selection(nil)...)
+		return c.listStatuses(ctx, o.queriesFor(nil)...)
 	}
-	found := world{}
+	found := statusSet{}
 	for _, t := range targets {
 		if t.name != "" {
-			s, err := c.get(ctx, t)
+			s, err := c.getStatus(ctx, t)
 			if err != nil {
 				return nil, err
 			}
 			found.put(s)
 			continue
 		}
-		all, err := c.list(ctx, o.selection([]target{t})...)
+		all, err := c.listStatuses(ctx, o.queriesFor([]target{t})...)
 		if err != nil {
 			return nil, err
 		}
@@ -50,33 +50,33 @@ func (c *client) find(ctx context.Context, o *options, targets []target) ([]v1al
 			found.put(&all[i])
 		}
 	}
-	return found.items(), nil
+	return found.sortedItems(), nil
 }
 
-// branches are the parts of the tree that somebody asked for.
-type branches struct {
-	queries []query
+// subtreeSelection are the parts of the tree that somebody asked for.
+type subtreeSelection struct {
+	queries []statusQuery
 	// roots are the objects asked for by name; all that the queries select is wanted when there are none.
 	roots []*v1alpha1.SyncStatus
 }
 
-// branches finds out what has to be asked for to show the targets with all that is below them.
-func (c *client) branches(ctx context.Context, o *options, targets []target) (branches, error) {
-	b := branches{queries: o.selection(targets)}
+// selectSubtrees finds out what has to be asked for to show the targets with all that is below them.
+func (c *statusClient) selectSubtrees(ctx context.Context, o *commandOptions, targets []target) (subtreeSelection, error) {
+	b := subtreeSelection{queries: o.queriesFor(targets)}
 	for _, t := range targets {
 		if t.name == "" {
 			continue
 		}
-		s, err := c.get(ctx, t)
+		s, err := c.getStatus(ctx, t)
 		if err != nil {
 			return b, err
 		}
 		b.roots = append(b.roots, s)
 		switch {
 		case t.kind == syncstatus.ZoneKind:
-			b.queries = append(b.queries, query{fields: fields.Set{v1alpha1.FieldZone: s.Zone}})
+			b.queries = append(b.queries, statusQuery{fields: fields.Set{v1alpha1.FieldZone: s.Zone}})
 		case t.kind != syncstatus.InstanceKind && slices.Contains(syncstatus.FleetKinds, t.kind):
-			b.queries = append(b.queries, query{fields: fields.Set{v1alpha1.FieldKind: syncstatus.InstanceKind.Kind}})
+			b.queries = append(b.queries, statusQuery{fields: fields.Set{v1alpha1.FieldKind: syncstatus.InstanceKind.Kind}})
 		}
 	}
 	if len(b.roots) < len(targets) {
@@ -85,18 +85,18 @@ func (c *client) branches(ctx context.Context, o *options, targets []target) (br
 	return b, nil
 }
 
-// wanted leaves out what the queries find beside the roots and what belongs to them.
-func (b branches) wanted(w world) []v1alpha1.SyncStatus {
-	return slices.DeleteFunc(w.items(), func(s v1alpha1.SyncStatus) bool { return !b.concerns(w, &s) })
+// selectItems leaves out what the queries find beside the roots and what belongs to them.
+func (b subtreeSelection) selectItems(w statusSet) []v1alpha1.SyncStatus {
+	return slices.DeleteFunc(w.sortedItems(), func(s v1alpha1.SyncStatus) bool { return !b.isSelected(w, &s) })
 }
 
-// belongs tells whether an object is part of another: a record of a zone, an instance of a cluster.
-func belongs(s, to *v1alpha1.SyncStatus) bool {
+// isPartOf tells whether an object is part of another: a record of a zone, an instance of a cluster.
+func isPartOf(s, to *v1alpha1.SyncStatus) bool {
 	switch {
 	case s.Namespace != to.Namespace:
 		return false
 	case to.ObjectRef.Kind == syncstatus.ZoneKind.Kind:
-		return s.ObjectRef.Kind != syncstatus.ZoneKind.Kind && inZone(s, to.Zone)
+		return s.ObjectRef.Kind != syncstatus.ZoneKind.Kind && isInZone(s, to.Zone)
 	case s.ObjectRef.Kind == syncstatus.InstanceKind.Kind:
 		return to.ObjectRef.Kind != syncstatus.InstanceKind.Kind && slices.ContainsFunc(to.Servers, func(row v1alpha1.ServerStatus) bool {
 			return row.Instance == s.ObjectRef.Name && row.Namespace == ""
@@ -105,13 +105,13 @@ func belongs(s, to *v1alpha1.SyncStatus) bool {
 	return false
 }
 
-// inZone tells whether an object has to do with a zone; a DNSEndpoint can with several.
-func inZone(s *v1alpha1.SyncStatus, zone string) bool {
+// isInZone tells whether an object has to do with a zone; a DNSEndpoint can with several.
+func isInZone(s *v1alpha1.SyncStatus, zone string) bool {
 	return slices.Contains(strings.Split(s.Zone, ","), zone)
 }
 
-// concerns tells whether an object is among what is wanted.
-func (b branches) concerns(w world, s *v1alpha1.SyncStatus) bool {
+// isSelected tells whether an object is among what is wanted.
+func (b subtreeSelection) isSelected(w statusSet, s *v1alpha1.SyncStatus) bool {
 	if len(b.roots) == 0 {
 		return true
 	}
@@ -119,6 +119,6 @@ func (b branches) concerns(w world, s *v1alpha1.SyncStatus) bool {
 		if now := w[keyOf(r)]; now != nil {
 			r = now
 		}
-		return keyOf(r) == keyOf(s) || belongs(s, r)
+		return keyOf(r) == keyOf(s) || isPartOf(s, r)
 	})
 }

@@ -32,8 +32,8 @@ func names(items []v1alpha1.SyncStatus) string {
 	return strings.Join(out, " ")
 }
 
-func worldOf(items ...v1alpha1.SyncStatus) world {
-	w := world{}
+func worldOf(items ...v1alpha1.SyncStatus) statusSet {
+	w := statusSet{}
 	for i := range items {
 		w.put(&items[i])
 	}
@@ -60,9 +60,9 @@ func TestWanted(t *testing.T) {
 		"a record":                   {[]*v1alpha1.SyncStatus{&www}, "dns/arecord.www"},
 		"a cluster, as it is by now": {[]*v1alpha1.SyncStatus{&before}, "dns/bind9cluster.c dns/bind9instance.p dns/bind9instance.s"},
 		"an instance and a record":   {[]*v1alpha1.SyncStatus{&q, &elsewhere}, "dns/bind9instance.q far/arecord.www"},
-		"everything":                 {nil, names(w.items())},
+		"everything":                 {nil, names(w.sortedItems())},
 	} {
-		if diff := cmp.Diff(tc.want, names(branches{roots: tc.roots}.wanted(w))); diff != "" {
+		if diff := cmp.Diff(tc.want, names(subtreeSelection{roots: tc.roots}.selectItems(w))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -81,9 +81,9 @@ func TestSelection(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, q := range o.selection(targets) {
+		for _, q := range o.queriesFor(targets) {
 			var l metav1.ListOptions
-			q.into(&l)
+			q.applyTo(&l)
 			got = append(got, l.FieldSelector+" "+l.LabelSelector)
 		}
 		if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
@@ -92,7 +92,7 @@ func TestSelection(t *testing.T) {
 	}
 	o.selector = "app=shop"
 	var l metav1.ListOptions
-	o.selection(nil)[0].into(&l)
+	o.queriesFor(nil)[0].applyTo(&l)
 	if l.FieldSelector != "" || l.LabelSelector != "app=shop" {
 		t.Errorf("by label: %+v", l)
 	}
@@ -100,7 +100,7 @@ func TestSelection(t *testing.T) {
 
 // Who waits for what was deleted meanwhile is told, and not that the rest is in step.
 func TestMissing(t *testing.T) {
-	c, w := &client{namespace: "dns"}, worldOf(object("dns", "ARecord", "www", ""), object("far", "MXRecord", "mail", ""))
+	c, w := &statusClient{namespace: "dns"}, worldOf(object("dns", "ARecord", "www", ""), object("far", "MXRecord", "mail", ""))
 	for args, want := range map[string]string{
 		"":                      "",
 		"arecords":              "",
@@ -114,7 +114,7 @@ func TestMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := c.missing(w, targets); err != nil {
+		if err := c.checkNamedExist(w, targets); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -129,17 +129,17 @@ func TestApply(t *testing.T) {
 	off.ResourceVersion, off.Status.InSync = "2", false
 	w := worldOf(mail)
 	for i, tc := range []struct {
-		event
+		watchEvent
 		news bool
 	}{
-		{event{is: &www}, true}, {event{is: &www}, false}, {event{complete: true}, false}, {event{is: &off}, true},
-		{event{gone: &mail}, true}, {event{gone: &mail}, false},
+		{watchEvent{current: &www}, true}, {watchEvent{current: &www}, false}, {watchEvent{synced: true}, false}, {watchEvent{current: &off}, true},
+		{watchEvent{deleted: &mail}, true}, {watchEvent{deleted: &mail}, false},
 	} {
-		if news := w.apply(tc.event); news != tc.news {
+		if news := w.applyEvent(tc.event); news != tc.news {
 			t.Errorf("event %d: news is %v", i, news)
 		}
 	}
-	if got := names(w.items()); got != "dns/arecord.www" || len(behind(w.items())) != 1 {
-		t.Errorf("%s, %d of them behind", got, len(behind(w.items())))
+	if got := names(w.sortedItems()); got != "dns/arecord.www" || len(notInSync(w.sortedItems())) != 1 {
+		t.Errorf("%s, %d of them behind", got, len(notInSync(w.sortedItems())))
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 )
 
-func statusCommand(o *options) *cobra.Command {
+func statusCommand(o *commandOptions) *cobra.Command {
 	var wait, quiet bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -34,30 +34,30 @@ at that moment, so a change that you have just applied is never overlooked.` + a
 
   # All zones of the cluster
   kubectl lockstep status dnszones -A`,
-		ValidArgsFunction: o.complete,
+		ValidArgsFunction: o.synced,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return fmt.Errorf("--timeout=%s: it cannot be below 0", timeout)
 			}
-			targets, c, err := o.begin(args)
+			targets, c, err := o.showTree(args)
 			if err != nil {
 				return err
 			}
-			items, err := c.find(cmd.Context(), o, targets)
-			if err == nil && wait && len(behind(items)) > 0 {
-				items, err = c.await(cmd.Context(), o, targets, items, timeout)
+			items, err := c.findTargets(cmd.Context(), o, targets)
+			if err == nil && wait && len(notInSync(items)) > 0 {
+				items, err = c.awaitInSync(cmd.Context(), o, targets, items, timeout)
 			}
 			switch {
 			case err != nil:
 				return err
 			case len(items) == 0:
-				return errors.New(c.nothing())
+				return errors.New(c.nothingFound())
 			}
 			if !quiet {
-				o.report(cmd, items, len(targets) > 0)
+				o.printVerdicts(cmd, items, len(targets) > 0)
 			}
-			if len(behind(items)) > 0 {
-				return errNot
+			if len(notInSync(items)) > 0 {
+				return errNotInSync
 			}
 			return nil
 		},
@@ -68,57 +68,57 @@ at that moment, so a change that you have just applied is never overlooked.` + a
 	return cmd
 }
 
-// report prints verdicts: all, or only those that are not in step.
-func (o *options) report(cmd *cobra.Command, items []v1alpha1.SyncStatus, all bool) {
+// printVerdicts prints verdicts: all, or only those that are not in step.
+func (o *commandOptions) printVerdicts(cmd *cobra.Command, items []v1alpha1.SyncStatus, all bool) {
 	shown, out := items, cmd.OutOrStdout()
 	if !all {
-		shown = behind(items)
+		shown = notInSync(items)
 	}
-	p := o.palette(out)
-	fmt.Fprint(out, render.Verdicts(shown, o.everywhere, time.Now(), p))
+	p := o.newPalette(out)
+	fmt.Fprint(out, render.Verdicts(shown, o.allNamespaces, time.Now(), p))
 	fmt.Fprintln(out, render.Summary(items, p))
 }
 
-// await follows the targets until all are in step, or the time is over, and gives what was seen last: at least what they were.
+// awaitInSync follows the targets until all are in step, or the time is over, and gives what was seen last: at least what they were.
 // What was named and is no more is an error.
-func (c *client) await(ctx context.Context, o *options, targets []target, were []v1alpha1.SyncStatus, timeout time.Duration) ([]v1alpha1.SyncStatus, error) {
+func (c *statusClient) awaitInSync(ctx context.Context, o *commandOptions, targets []target, were []v1alpha1.SyncStatus, timeout time.Duration) ([]v1alpha1.SyncStatus, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var over <-chan time.Time
 	if timeout > 0 {
 		over = time.After(timeout)
 	}
-	events, seen, begun := c.follow(ctx, o.selection(targets)...), world{}, false
+	events, seen, begun := c.followStatuses(ctx, o.queriesFor(targets)...), statusSet{}, false
 	var lost error
 	for {
 		select {
 		case e := <-events:
-			seen.apply(e)
-			begun = begun || e.complete
-			if e.lost != nil || e.connected {
-				lost = e.lost
+			seen.applyEvent(e)
+			begun = begun || e.synced
+			if e.connectionError != nil || e.connected {
+				lost = e.connectionError
 			}
 			switch {
 			case lost != nil && !begun:
 				return nil, lost
-			case begun && len(behind(seen.items())) == 0:
-				return seen.items(), c.missing(seen, targets)
+			case begun && len(notInSync(seen.sortedItems())) == 0:
+				return seen.sortedItems(), c.checkNamedExist(seen, targets)
 			}
 		case <-over:
 			if !begun {
 				return were, nil
 			}
-			return seen.items(), cmp.Or(lost, c.missing(seen, targets))
+			return seen.sortedItems(), cmp.Or(lost, c.checkNamedExist(seen, targets))
 		case <-ctx.Done():
 			return nil, errors.New("interrupted")
 		}
 	}
 }
 
-// missing is an error that tells which of the targets that have names is not there.
-func (c *client) missing(w world, targets []target) error {
+// checkNamedExist is an error that tells which of the targets that have names is not there.
+func (c *statusClient) checkNamedExist(w statusSet, targets []target) error {
 	for _, t := range targets {
-		if t.name != "" && w[key{c.namespace, t.status()}] == nil {
+		if t.name != "" && w[statusKey{c.namespace, t.statusName()}] == nil {
 			return fmt.Errorf("there is no %s %s in namespace %s any more", t.kind.Kind, t.name, c.namespace)
 		}
 	}

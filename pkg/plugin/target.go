@@ -17,11 +17,11 @@ type target struct {
 // String is how people name it.
 func (t target) String() string { return t.kind.Kind + "/" + t.name }
 
-// status is the name of its SyncStatus.
-func (t target) status() string { return syncstatus.Name(t.kind.Kind, t.name) }
+// statusName is the name of its SyncStatus.
+func (t target) statusName() string { return syncstatus.Name(t.kind.Kind, t.name) }
 
-// short names of kinds, as kubectl knows them.
-var short = map[string]string{
+// shortNames names of kinds, as kubectl knows them.
+var shortNames = map[string]string{
 	"a": "ARecord", "aaaa": "AAAARecord", "cname": "CNAMERecord", "txt": "TXTRecord", "mx": "MXRecord",
 	"srv": "SRVRecord", "caa": "CAARecord", "zone": "DNSZone", "zones": "DNSZone", "dz": "DNSZone", "dzs": "DNSZone",
 	"b9": "Bind9Instance", "b9s": "Bind9Instance", "b9c": "Bind9Cluster", "b9cs": "Bind9Cluster", "b9gc": "Bind9GlobalCluster",
@@ -77,7 +77,7 @@ func parseTarget(arg string) (target, error) {
 func parseKind(word string) (syncstatus.Kind, error) {
 	resource, _, _ := strings.Cut(strings.ToLower(word), ".")
 	for _, k := range syncstatus.Kinds() {
-		if resource == k.Singular || resource == k.Resource || short[resource] == k.Kind {
+		if resource == k.Singular || resource == k.Resource || shortNames[resource] == k.Kind {
 			return k, nil
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 )
 
-func treeCommand(o *options) *cobra.Command {
-	var watch, outOfStep bool
+func treeCommand(o *commandOptions) *cobra.Command {
+	var watch, outOfSync bool
 	cmd := &cobra.Command{
 		Use:   "tree [KIND/NAME...]",
 		Short: "Show clusters down to their pods, and zones down to what each server has of each record",
@@ -29,78 +29,78 @@ object that has changed. Exit code 0, or 2 when there is trouble.` + aboutObject
 
   # Only what is not in step
   kubectl lockstep tree --out-of-step`,
-		ValidArgsFunction: o.complete,
+		ValidArgsFunction: o.synced,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, c, err := o.begin(args)
+			targets, c, err := o.showTree(args)
 			if err != nil {
 				return err
 			}
-			b, err := c.branches(cmd.Context(), o, targets)
+			b, err := c.selectSubtrees(cmd.Context(), o, targets)
 			if err != nil {
 				return err
 			}
-			v := treeView{branches: b, client: c, cmd: cmd, options: render.TreeOptions{
-				Namespaces: o.everywhere, OutOfStep: outOfStep, Palette: o.palette(cmd.OutOrStdout()),
+			v := treeView{subtreeSelection: b, client: c, cmd: cmd, options: render.TreeOptions{
+				Namespaces: o.allNamespaces, OutOfSync: outOfSync, Palette: o.newPalette(cmd.OutOrStdout()),
 			}}
 			if watch {
-				return v.watch(cmd.Context())
+				return v.watchChanges(cmd.Context())
 			}
-			return v.once(cmd.Context())
+			return v.printOnce(cmd.Context())
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show changes as they happen, until interrupted")
-	cmd.Flags().BoolVar(&outOfStep, "out-of-step", false, "Only what is not in step, and what that is part of")
+	cmd.Flags().BoolVar(&outOfSync, "out-of-step", false, "Only what is not in step, and what that is part of")
 	return cmd
 }
 
-// targets reads arguments and checks them against the flags.
-func (o *options) targets(args []string) ([]target, error) {
+// parseArgs reads arguments and checks them against the flags.
+func (o *commandOptions) parseArgs(args []string) ([]target, error) {
 	targets, err := parseTargets(args)
 	if err != nil {
 		return nil, err
 	}
-	return targets, o.validate(targets)
+	return targets, o.validateTargets(targets)
 }
 
-// begin reads arguments and connects to the cluster.
-func (o *options) begin(args []string) ([]target, *client, error) {
-	targets, err := o.targets(args)
+// showTree reads arguments and connects to the cluster.
+func (o *commandOptions) showTree(args []string) ([]target, *statusClient, error) {
+	targets, err := o.parseArgs(args)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := o.connect()
+	c, err := o.newClient()
 	return targets, c, err
 }
 
 // treeView shows some branches of the tree.
 type treeView struct {
-	branches
-	client  *client
+	subtreeSelection
+	client  *statusClient
 	cmd     *cobra.Command
 	options render.TreeOptions
 }
 
-func (v *treeView) once(ctx context.Context) error {
-	items, err := v.client.list(ctx, v.queries...)
+func (v *treeView) printOnce(ctx context.Context) error {
+	items, err := v.client.listStatuses(ctx, v.queries...)
 	if err != nil {
 		return err
 	}
-	found := world{}
+	found := statusSet{}
 	for i := range items {
 		found.put(&items[i])
 	}
-	fmt.Fprint(v.cmd.OutOrStdout(), v.draw(found, time.Now()))
+	fmt.Fprint(v.cmd.OutOrStdout(), v.renderTree(found, time.Now()))
 	if len(found) == 0 {
-		fmt.Fprintln(v.cmd.ErrOrStderr(), v.client.nothing())
+		fmt.Fprintln(v.cmd.ErrOrStderr(), v.client.nothingFound())
 	}
 	return nil
 }
 
-// draw gives the tree, or a line that says that nothing of it is to be shown.
-func (v *treeView) draw(w world, now time.Time) string {
+// renderTree gives the tree, or a line that says that nothing of it is to be shown.
+func (v *treeView) renderTree(w statusSet, now time.Time) string {
 	o := v.options
 	o.Now = now
-	items := v.wanted(w)
+	items := v.selectItems(w)
 	text := render.Tree(items, o)
 	if text == "" && len(items) > 0 {
 		return render.Summary(items, o.Palette) + "\n"
@@ -108,8 +108,8 @@ func (v *treeView) draw(w world, now time.Time) string {
 	return text
 }
 
-// nothing says that nothing was found.
-func (c *client) nothing() string {
+// nothingFound says that nothing was found.
+func (c *statusClient) nothingFound() string {
 	if c.namespace == "" {
 		return "Nothing that has a SyncStatus was found."
 	}

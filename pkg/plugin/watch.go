@@ -13,100 +13,100 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 )
 
-// display is where a tree that changes is shown.
-type display interface {
-	// begin shows what is there at first.
-	begin(world)
-	// change shows what an event has made of it.
-	change(world, event)
-	// connection tells why there is none at the moment; nil when there is one.
-	connection(world, error)
-	// tick shows that time goes by.
-	tick(world)
-	end(world)
+// treeDisplay is where a tree that changes is shown.
+type treeDisplay interface {
+	// showTree shows what is there at first.
+	showTree(statusSet)
+	// showChange shows what an event has made of it.
+	showChange(statusSet, watchEvent)
+	// showConnection tells why there is none at the moment; nil when there is one.
+	showConnection(statusSet, error)
+	// updateLags shows that time goes by.
+	updateLags(statusSet)
+	showEnd(statusSet)
 }
 
-// watch shows the tree and its changes until the context ends, which is no error. Trouble before the first tree is.
-func (v *treeView) watch(ctx context.Context) error {
+// watchChanges shows the tree and its changes until the context ends, which is no error. Trouble before the first tree is.
+func (v *treeView) watchChanges(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := v.cmd.OutOrStdout()
-	var d display = &log{treeView: v, out: out, errOut: v.cmd.ErrOrStderr()}
+	var d treeDisplay = &lineDisplay{treeView: v, out: out, errOut: v.cmd.ErrOrStderr()}
 	if isTerminal(out) {
-		d = &screen{treeView: v, out: out, height: func() int {
+		d = &screenDisplay{treeView: v, out: out, height: func() int {
 			_, height, _ := term.GetSize(int(out.(*os.File).Fd())) //nolint:gosec // a file descriptor
 			return height
 		}}
 	}
-	events, seen, begun := v.client.follow(ctx, v.queries...), world{}, false
+	events, seen, begun := v.client.followStatuses(ctx, v.queries...), statusSet{}, false
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			if begun {
-				d.end(seen)
+				d.showEnd(seen)
 			}
 			return nil
 		case e := <-events:
-			news := seen.apply(e)
+			news := seen.applyEvent(e)
 			switch {
-			case e.lost != nil && !begun:
-				return e.lost
-			case e.complete:
+			case e.connectionError != nil && !begun:
+				return e.connectionError
+			case e.synced:
 				begun = true
-				d.begin(seen)
-			case begun && (e.lost != nil || e.connected):
-				d.connection(seen, e.lost)
+				d.showTree(seen)
+			case begun && (e.connectionError != nil || e.connected):
+				d.showConnection(seen, e.connectionError)
 			case begun && news:
-				d.change(seen, e)
+				d.showChange(seen, e)
 			}
 		case <-ticker.C:
 			if begun {
-				d.tick(seen)
+				d.updateLags(seen)
 			}
 		}
 	}
 }
 
-// log shows the tree once and then a line for each object that changes.
-type log struct {
+// lineDisplay shows the tree once and then a line for each object that changes.
+type lineDisplay struct {
 	*treeView
 	out, errOut io.Writer
-	// lost is what was last said of the connection.
-	lost string
+	// connectionError is what was last said of the connection.
+	connectionError string
 }
 
-func (l *log) begin(w world) { fmt.Fprint(l.out, l.draw(w, time.Now())) }
+func (l *lineDisplay) showTree(w statusSet) { fmt.Fprint(l.out, l.renderTree(w, time.Now())) }
 
-func (l *log) change(w world, e event) {
+func (l *lineDisplay) showChange(w statusSet, e watchEvent) {
 	switch {
-	case e.is != nil && l.concerns(w, e.is):
-		fmt.Fprint(l.out, render.Change(e.is, time.Now(), l.options.Palette))
-	case e.gone != nil && l.concerns(w, e.gone):
-		fmt.Fprint(l.out, render.Gone(e.gone, time.Now(), l.options.Palette))
+	case e.current != nil && l.isSelected(w, e.current):
+		fmt.Fprint(l.out, render.Change(e.current, time.Now(), l.options.Palette))
+	case e.deleted != nil && l.isSelected(w, e.deleted):
+		fmt.Fprint(l.out, render.Gone(e.deleted, time.Now(), l.options.Palette))
 	}
 }
 
-func (l *log) connection(_ world, err error) {
+func (l *lineDisplay) showConnection(_ statusSet, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != l.lost && err != nil {
-		fmt.Fprintln(l.errOut, lost, err)
+	if text != l.connectionError && err != nil {
+		fmt.Fprintln(l.errOut, connectionLost, err)
 	}
-	l.lost = text
+	l.connectionError = text
 }
 
-// lost goes before the reason why there is no connection.
-const lost = "connection lost, trying again:"
+// connectionLost goes before the reason why there is no connection.
+const connectionLost = "connection lost, trying again:"
 
-func (l *log) tick(world) {}
-func (l *log) end(world)  {}
+func (l *lineDisplay) updateLags(statusSet) {}
+func (l *lineDisplay) showEnd(statusSet)  {}
 
-// screen draws the tree over and over, on the terminal's second screen: what was on the first comes back at the end.
-type screen struct {
+// screenDisplay draws the tree over and over, on the terminal's second screen: what was on the first comes back at the end.
+type screenDisplay struct {
 	*treeView
 	out io.Writer
 	// height is the terminal's at the moment, in lines; 0 when it is not known.
@@ -115,57 +115,57 @@ type screen struct {
 	stale bool
 	// drawn is when it was last drawn.
 	drawn time.Time
-	// lost is why there is no connection, nil when there is one.
-	lost error
+	// connectionError is why there is no connection, nil when there is one.
+	connectionError error
 }
 
 // Control sequences of terminals, as in xterm's ctlseqs.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // second screen, no cursor, long lines are cut off
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-	home        = "\x1b[H"
+	cursorHome        = "\x1b[H"
 	clearLine   = "\x1b[K"
 	clearBelow  = "\x1b[J"
 )
 
-// often bounds how often the screen is drawn while many objects change; ticks make up for what that leaves out.
-const often = 50 * time.Millisecond
+// minRedrawInterval bounds how often the screen is drawn while many objects change; ticks make up for what that leaves out.
+const minRedrawInterval = 50 * time.Millisecond
 
-func (s *screen) begin(w world) {
+func (s *screenDisplay) showTree(w statusSet) {
 	fmt.Fprint(s.out, enterScreen)
-	s.paint(w)
+	s.redraw(w)
 }
 
-func (s *screen) change(w world, _ event) {
+func (s *screenDisplay) showChange(w statusSet, _ watchEvent) {
 	s.stale = true
-	if time.Since(s.drawn) > often {
-		s.paint(w)
+	if time.Since(s.drawn) > minRedrawInterval {
+		s.redraw(w)
 	}
 }
 
-func (s *screen) connection(w world, err error) {
-	s.lost = err
-	s.paint(w)
+func (s *screenDisplay) showConnection(w statusSet, err error) {
+	s.connectionError = err
+	s.redraw(w)
 }
 
-func (s *screen) tick(w world) {
-	if s.stale || len(behind(w.items())) > 0 { // lags grow
-		s.paint(w)
+func (s *screenDisplay) updateLags(w statusSet) {
+	if s.stale || len(notInSync(w.sortedItems())) > 0 { // lags grow
+		s.redraw(w)
 	}
 }
 
-func (s *screen) end(w world) {
-	fmt.Fprint(s.out, leaveScreen, s.draw(w, time.Now()))
+func (s *screenDisplay) showEnd(w statusSet) {
+	fmt.Fprint(s.out, leaveScreen, s.renderTree(w, time.Now()))
 }
 
-func (s *screen) paint(w world) {
+func (s *screenDisplay) redraw(w statusSet) {
 	now := time.Now()
-	text := firstLines(s.draw(w, now), s.height()-2)
-	head := fmt.Sprintf("%s  %s\n", now.Format(time.TimeOnly), render.Summary(s.wanted(w), s.options.Palette))
-	if s.lost != nil {
-		head = fmt.Sprintf("%s  %s %v\n", now.Format(time.TimeOnly), lost, s.lost)
+	text := firstLines(s.renderTree(w, now), s.height()-2)
+	head := fmt.Sprintf("%s  %s\n", now.Format(time.TimeOnly), render.Summary(s.selectItems(w), s.options.Palette))
+	if s.connectionError != nil {
+		head = fmt.Sprintf("%s  %s %v\n", now.Format(time.TimeOnly), connectionLost, s.connectionError)
 	}
-	fmt.Fprint(s.out, home+strings.ReplaceAll(head+text, "\n", clearLine+"\n")+clearBelow)
+	fmt.Fprint(s.out, cursorHome+strings.ReplaceAll(head+text, "\n", clearLine+"\n")+clearBelow)
 	s.stale, s.drawn = false, now
 }
 

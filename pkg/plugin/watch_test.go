@@ -37,24 +37,24 @@ func offStep(s v1alpha1.SyncStatus) *v1alpha1.SyncStatus {
 func TestLog(t *testing.T) {
 	www, mail := object("dns", "ARecord", "www", "example.com"), object("dns", "MXRecord", "mail", "example.com")
 	var out, errOut bytes.Buffer
-	l := &log{treeView: &treeView{branches: branches{roots: []*v1alpha1.SyncStatus{&www}}}, out: &out, errOut: &errOut}
+	l := &lineDisplay{treeView: &treeView{subtreeSelection: subtreeSelection{roots: []*v1alpha1.SyncStatus{&www}}}, out: &out, errOut: &errOut}
 	w := worldOf(www, mail)
-	l.begin(w)
+	l.showTree(w)
 	expect(t, &out, "NAME ", "└─ ARecord/www     InSync\n")
-	l.change(w, event{is: offStep(mail)})
-	l.tick(w)
+	l.showChange(w, watchEvent{current: offStep(mail)})
+	l.updateLags(w)
 	expect(t, &out)
-	l.change(w, event{is: offStep(www)})
+	l.showChange(w, watchEvent{current: offStep(www)})
 	expect(t, &out, " dns/arecord.www OutOfSync\n")
-	l.change(w, event{gone: &www})
+	l.showChange(w, watchEvent{deleted: &www})
 	expect(t, &out, " dns/arecord.www gone\n")
 	for range 2 {
-		l.connection(w, errors.New("refused"))
-		l.connection(w, errors.New("refused"))
+		l.showConnection(w, errors.New("refused"))
+		l.showConnection(w, errors.New("refused"))
 		expect(t, &errOut, "connection lost, trying again: refused\n")
-		l.connection(w, nil)
+		l.showConnection(w, nil)
 	}
-	l.end(w)
+	l.showEnd(w)
 	expect(t, &out)
 	expect(t, &errOut)
 }
@@ -64,23 +64,23 @@ func TestScreen(t *testing.T) {
 	www, mail := object("dns", "ARecord", "www", "example.com"), object("dns", "MXRecord", "mail", "example.com")
 	var out bytes.Buffer
 	height := 24
-	s := &screen{treeView: &treeView{}, out: &out, height: func() int { return height }}
+	s := &screenDisplay{treeView: &treeView{}, out: &out, height: func() int { return height }}
 	w := worldOf(www, mail)
-	s.begin(w)
-	expect(t, &out, enterScreen, home, "  2 of 2 in step"+clearLine+"\n", "└─ ARecord/www", "InSync"+clearLine+"\n", clearBelow)
-	s.tick(w)
+	s.showTree(w)
+	expect(t, &out, enterScreen, cursorHome, "  2 of 2 in step"+clearLine+"\n", "└─ ARecord/www", "InSync"+clearLine+"\n", clearBelow)
+	s.updateLags(w)
 	expect(t, &out)
 	w.put(offStep(www))
-	s.change(w, event{is: offStep(www)})
-	s.tick(w) // makes up for a change that came too soon after the last
-	expect(t, &out, home, "  1 of 2 not in step"+clearLine+"\n", "└─ ARecord/www", "OutOfSync"+clearLine+"\n", clearBelow)
-	s.connection(w, errors.New("refused"))
-	expect(t, &out, home, "  connection lost, trying again: refused"+clearLine+"\n", clearBelow)
-	s.connection(w, nil)
-	expect(t, &out, home, "  1 of 2 not in step")
+	s.showChange(w, watchEvent{current: offStep(www)})
+	s.updateLags(w) // makes up for a change that came too soon after the last
+	expect(t, &out, cursorHome, "  1 of 2 not in step"+clearLine+"\n", "└─ ARecord/www", "OutOfSync"+clearLine+"\n", clearBelow)
+	s.showConnection(w, errors.New("refused"))
+	expect(t, &out, cursorHome, "  connection lost, trying again: refused"+clearLine+"\n", clearBelow)
+	s.showConnection(w, nil)
+	expect(t, &out, cursorHome, "  1 of 2 not in step")
 	height = 4
-	s.tick(w)
-	expect(t, &out, home, "NAME ", "\n… 3 more lines", clearBelow)
-	s.end(w)
+	s.updateLags(w)
+	expect(t, &out, cursorHome, "NAME ", "\n… 3 more lines", clearBelow)
+	s.showEnd(w)
 	expect(t, &out, leaveScreen, "└─ ARecord/www")
 }

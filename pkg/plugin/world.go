@@ -7,32 +7,32 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// key names a SyncStatus.
-type key struct{ namespace, name string }
+// statusKey names a SyncStatus.
+type statusKey struct{ namespace, name string }
 
-// world is what is known of some objects.
-type world map[key]*v1alpha1.SyncStatus
+// statusSet is what is known of some objects.
+type statusSet map[statusKey]*v1alpha1.SyncStatus
 
-func keyOf(s *v1alpha1.SyncStatus) key { return key{s.Namespace, s.Name} }
+func keyOf(s *v1alpha1.SyncStatus) statusKey { return statusKey{s.Namespace, s.Name} }
 
-func (w world) put(s *v1alpha1.SyncStatus) { w[keyOf(s)] = s }
+func (w statusSet) put(s *v1alpha1.SyncStatus) { w[keyOf(s)] = s }
 
-// apply takes in what an event tells, and tells whether that is news: an object that two queries select is told of twice.
-func (w world) apply(e event) (news bool) {
+// applyEvent takes in what an event tells, and tells whether that is news: an object that two queries select is told of twice.
+func (w statusSet) applyEvent(e watchEvent) (news bool) {
 	switch {
-	case e.is != nil:
-		before := w[keyOf(e.is)]
-		w.put(e.is)
-		return before == nil || before.ResourceVersion != e.is.ResourceVersion
-	case e.gone != nil:
-		_, news = w[keyOf(e.gone)]
-		delete(w, keyOf(e.gone))
+	case e.current != nil:
+		before := w[keyOf(e.current)]
+		w.put(e.current)
+		return before == nil || before.ResourceVersion != e.current.ResourceVersion
+	case e.deleted != nil:
+		_, news = w[keyOf(e.deleted)]
+		delete(w, keyOf(e.deleted))
 	}
 	return news
 }
 
-// items are the objects by namespace and name.
-func (w world) items() []v1alpha1.SyncStatus {
+// sortedItems are the objects by namespace and name.
+func (w statusSet) sortedItems() []v1alpha1.SyncStatus {
 	out := make([]v1alpha1.SyncStatus, 0, len(w))
 	for _, s := range w {
 		out = append(out, *s)
@@ -43,8 +43,8 @@ func (w world) items() []v1alpha1.SyncStatus {
 	return out
 }
 
-// behind are those of some objects that are not in step.
-func behind(items []v1alpha1.SyncStatus) []v1alpha1.SyncStatus {
+// notInSync are those of some objects that are not in step.
+func notInSync(items []v1alpha1.SyncStatus) []v1alpha1.SyncStatus {
 	var out []v1alpha1.SyncStatus
 	for _, s := range items {
 		if !s.Status.InSync {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
@@ -39,7 +39,7 @@ func BadRequest(field string, err error) *Error {
 // for everything else.
 func From(err error) *Error {
 	var known *Error
-	var refused *named.CommandError
+	var refused *rndc.CommandError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -49,7 +49,7 @@ func From(err error) *Error {
 		return New(http.StatusConflict, "zone exists", refused.Message)
 	case errors.As(err, &refused):
 		return New(http.StatusBadRequest, "named refused the command", refused.Error())
-	case errors.Is(err, named.ErrControlAuth):
+	case errors.Is(err, rndc.ErrAuth):
 		return New(http.StatusInternalServerError, status.RNDCAuthenticationFailed, err.Error())
 	case IsUnavailable(err):
 		return New(http.StatusServiceUnavailable, "named does not answer", err.Error())

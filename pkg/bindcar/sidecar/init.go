@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/zonefile"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 )
 
 // InitOptions configure the init container of a BIND pod.
@@ -42,7 +43,7 @@ func (o *InitOptions) Validate() error {
 	if o.ZonesDir == "" {
 		problems = append(problems, errors.New("--zones-dir: must be set"))
 	}
-	if _, err := named.NewControlKey(o.RNDCKeyAlgorithm); err != nil {
+	if _, err := rndc.NewKey(o.RNDCKeyAlgorithm); err != nil {
 		problems = append(problems, fmt.Errorf("--rndc-key-algorithm: %w", err))
 	}
 	return errors.Join(problems...)
@@ -56,7 +57,7 @@ func (o *InitOptions) Run(context.Context) error {
 			return fmt.Errorf("preparing the pod: %w", err)
 		}
 	}
-	key, err := named.NewControlKey(o.RNDCKeyAlgorithm)
+	key, err := rndc.NewKey(o.RNDCKeyAlgorithm)
 	if err != nil {
 		return err
 	}

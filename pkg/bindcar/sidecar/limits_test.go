@@ -11,14 +11,14 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/notify"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/statistics"
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 // TestWrongControlKey: a sidecar that named does not let in says so, and asking again does not help.
 func TestWrongControlKey(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		httperror.Write(w, r, fmt.Errorf("listing zones: %w", named.ErrControlAuth))
+		httperror.Write(w, r, fmt.Errorf("listing zones: %w", rndc.ErrAuth))
 	}))
 	defer web.Close()
 	_, err := bindcar.NewClient(bindcar.ClientOptions{}).Zones(testContext(t), serverAt(web.URL))

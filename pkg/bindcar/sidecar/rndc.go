@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 )
 
 // RNDCOptions configure the subcommand that people run inside a pod:
@@ -41,13 +41,13 @@ func (o *RNDCOptions) Run(ctx context.Context, command []string, out io.Writer) 
 	if len(command) == 0 {
 		return errors.New("rndc: a command is needed, for example status")
 	}
-	key, err := named.ReadControlKey(o.KeyFile)
+	key, err := rndc.ReadKey(o.KeyFile)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	control := named.NewControl(o.Address, key)
+	control := rndc.NewClient(o.Address, key)
 	defer func() { _ = control.Close() }()
 	text, err := control.Command(ctx, strings.Join(command, " "))
 	if err != nil {

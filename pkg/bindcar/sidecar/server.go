@@ -16,12 +16,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/signingkeys"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/statistics"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/zonefile"
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 )
 
 // server handles the requests of the API.
 type server struct {
-	control       *named.Control
+	control       *rndc.Client
 	auth          *authenticator
 	limiter       *rate.Limiter
 	metrics       *metrics
@@ -43,11 +43,11 @@ func newServer(options Options) (*server, error) {
 			return nil, err
 		}
 	}
-	key, err := named.ReadControlKey(options.RNDCKeyFile)
+	key, err := rndc.ReadKey(options.RNDCKeyFile)
 	if err != nil {
 		return nil, err
 	}
-	control := named.NewControl(options.RNDCAddress, key)
+	control := rndc.NewClient(options.RNDCAddress, key)
 	s := &server{
 		control:       control,
 		auth:          newAuthenticator(review, options.AllowedServiceAccounts, options.NoticeReaders),

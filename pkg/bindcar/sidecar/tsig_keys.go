@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 )
 
 // keyRoles are the roles that a server can have keys of.
@@ -26,7 +27,7 @@ var keyRoles = []named.KeyRole{named.KeyUpdate, named.KeyTransfer}
 // tsigKeys knows the names of named's TSIG keys, never the keys themselves.
 type tsigKeys struct {
 	namesDir string
-	control  *named.Control
+	control  *rndc.Client
 }
 
 // readNames returns the names of the keys that named should have; none when it needs none in the role.

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/zonefile"
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 )
 
 func (s *server) listZones(w http.ResponseWriter, r *http.Request) error {
@@ -126,7 +126,7 @@ func (s *server) loadZones(ctx context.Context) ([]bindcar.Zone, error) {
 // zoneStatus returns named's report on a zone, also for one without data.
 func (s *server) zoneStatus(ctx context.Context, name string) (string, error) {
 	text, err := s.control.Command(ctx, "zonestatus "+name)
-	var refused *named.CommandError
+	var refused *rndc.CommandError
 	if errors.As(err, &refused) && refused.NotLoaded() {
 		return refused.Message, nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -60,7 +61,7 @@ func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (reque
 	p := &ensurePass{Rotator: r, owner: owner, now: now}
 	p.servers = sync.OnceValue(func() []serverKeys { return p.askServers(ctx) })
 	requeue = sourceInterval
-	used := map[string]named.KeyRole{named.ControlKeyName + ".": "control"}
+	used := map[string]named.KeyRole{rndc.KeyName + ".": "control"}
 	for _, role := range []named.KeyRole{named.KeyUpdate, named.KeyTransfer} {
 		source, secret, err := p.sourceKey(ctx, role)
 		if err != nil {

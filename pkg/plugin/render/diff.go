@@ -15,100 +15,100 @@ type Comparison struct {
 	Text string
 	// Differs is true when a server serves something else than what is declared.
 	Differs bool
-	// Untold says, in a sentence each, what could not be compared.
-	Untold []string
+	// Skipped says, in a sentence each, what could not be compared.
+	Skipped []string
 }
 
 // Diff compares the servers of one object with what it declares.
 func Diff(s *v1alpha1.SyncStatus, p Palette) Comparison {
-	d := differ{about: s, palette: p}
+	d := diffWriter{cells: s, palette: p}
 	if s.Status.FailureReason != "" {
-		d.untold("%s: %s", s.Status.FailureReason, s.Status.FailureMessage)
+		d.addSkipped("%s: %s", s.Status.FailureReason, s.Status.FailureMessage)
 	} else if len(s.Servers) == 0 && !s.Status.InSync {
-		d.untold("%s", "there is no server to compare with")
+		d.addSkipped("%s", "there is no server to compare with")
 	}
 	for i := range s.Servers {
-		d.server(&s.Servers[i])
+		d.compareServer(&s.Servers[i])
 	}
 	d.out.Text = d.text.String()
 	return d.out
 }
 
-type differ struct {
-	about   *v1alpha1.SyncStatus
+type diffWriter struct {
+	cells   *v1alpha1.SyncStatus
 	palette Palette
 	text    strings.Builder
 	out     Comparison
 }
 
-func (d *differ) server(row *v1alpha1.ServerStatus) {
+func (d *diffWriter) compareServer(row *v1alpha1.ServerStatus) {
 	switch row.State {
 	case v1alpha1.StateInSync:
 		return
 	case v1alpha1.StateStale, v1alpha1.StateMissing, v1alpha1.StateDivergent:
 	default:
-		d.untold("%s is %s: %s", row.Pod, row.State, serverNote(*row))
+		d.addSkipped("%s is %s: %s", row.Pod, row.State, serverNote(*row))
 		return
 	}
 	d.out.Differs = true
-	d.line(bold, "--- %s", origin(row))
-	d.line(bold, "+++ %s", d.declaration())
+	d.writeRow(bold, "--- %s", serverHeader(row))
+	d.writeRow(bold, "+++ %s", d.declaredHeader())
 	if len(row.Observed) == 0 {
-		d.line(faint, "# %s", row.Message)
+		d.writeRow(faint, "# %s", row.Message)
 	}
 	for _, have := range row.Observed {
-		d.rrset(have)
+		d.writeRRset(have)
 	}
-	if more := unshown(row); more != "" {
-		d.line(faint, "# %s", more)
+	if more := hiddenRRsets(row); more != "" {
+		d.writeRow(faint, "# %s", more)
 	}
 }
 
-// origin names a server, and how it is, in the place where a diff names a file.
-func origin(row *v1alpha1.ServerStatus) string {
+// serverHeader names a server, and how it is, in the place where a diff names a file.
+func serverHeader(row *v1alpha1.ServerStatus) string {
 	facts := []string{row.Role, string(row.State)}
 	if row.Zone != "" {
 		facts = append(facts, "zone "+row.Zone)
 	}
 	if row.Serial != nil {
-		facts = append(facts, "serial "+number(row.Serial))
+		facts = append(facts, "serial "+formatNumber(row.Serial))
 	}
 	if lag := row.SerialLag; lag != nil && *lag > 0 {
 		facts = append(facts, fmt.Sprintf("%d behind", *lag))
 	} else if lag != nil && *lag < 0 {
 		facts = append(facts, fmt.Sprintf("%d ahead", -*lag))
 	}
-	return row.Pod + " (" + joined(facts...) + ")"
+	return row.Pod + " (" + joinNonEmpty(facts...) + ")"
 }
 
-func (d *differ) declaration() string {
-	ref := d.about.ObjectRef
-	return fmt.Sprintf("%s %s/%s (generation %d)", ref.Kind, d.about.Namespace, ref.Name, ref.Generation)
+func (d *diffWriter) declaredHeader() string {
+	ref := d.cells.ObjectRef
+	return fmt.Sprintf("%s %s/%s (generation %d)", ref.Kind, d.cells.Namespace, ref.Name, ref.Generation)
 }
 
-// rrset shows one RRset as a hunk: all that is served, then what is missing.
-func (d *differ) rrset(have v1alpha1.RRset) {
-	d.line(cyan, "@@ %s %s @@", have.Name, have.Type)
-	served := lines(have)
-	i := slices.IndexFunc(d.about.RRsets, func(s v1alpha1.RRset) bool { return s.Name == have.Name && s.Type == have.Type })
+// writeRRset shows one RRset as a hunk: all that is served, then what is missing.
+func (d *diffWriter) writeRRset(have v1alpha1.RRset) {
+	d.writeRow(cyan, "@@ %s %s @@", have.Name, have.Type)
+	served := zoneFileLines(have)
+	i := slices.IndexFunc(d.cells.RRsets, func(s v1alpha1.RRset) bool { return s.Name == have.Name && s.Type == have.Type })
 	if i < 0 {
-		d.line(faint, "# what is declared here is not told")
+		d.writeRow(faint, "# what is declared here is not told")
 		for _, l := range served {
-			d.line(plain, " %s", l)
+			d.writeRow(plain, " %s", l)
 		}
 		return
 	}
-	wanted := lines(sameSerial(d.about.RRsets[i], have))
+	wanted := zoneFileLines(sameSerial(d.cells.RRsets[i], have))
 	for _, l := range served {
 		if slices.Contains(wanted, l) {
-			d.line(plain, " %s", l)
+			d.writeRow(plain, " %s", l)
 		} else {
-			d.line(red, "-%s", l)
+			d.writeRow(red, "-%s", l)
 		}
 	}
 	for _, l := range wanted {
 		if !slices.Contains(served, l) {
-			d.line(green, "+%s", l)
+			d.writeRow(green, "+%s", l)
 		}
 	}
 }
@@ -127,8 +127,8 @@ func sameSerial(want, have v1alpha1.RRset) v1alpha1.RRset {
 	return want
 }
 
-// lines are an RRset's records as a zone file has them.
-func lines(s v1alpha1.RRset) []string {
+// zoneFileLines are an RRset's records as a zone file has them.
+func zoneFileLines(s v1alpha1.RRset) []string {
 	var out []string
 	for _, data := range s.Rdata {
 		var ttl int64
@@ -143,7 +143,7 @@ func lines(s v1alpha1.RRset) []string {
 // maxObserved is how many differing RRsets a server's row shows at most.
 const maxObserved = 20
 
-func unshown(row *v1alpha1.ServerStatus) string {
+func hiddenRRsets(row *v1alpha1.ServerStatus) string {
 	shown := 0
 	for _, s := range row.Observed {
 		if s.Type != "SOA" { // is not counted
@@ -152,17 +152,17 @@ func unshown(row *v1alpha1.ServerStatus) string {
 	}
 	switch {
 	case row.Records != nil && int(row.Records.OutOfSync) > shown:
-		return fmt.Sprintf("and %s more", counted(row.Records.OutOfSync-int32(shown), "RRset")) //nolint:gosec // at most 20
+		return fmt.Sprintf("and %s more", pluralize(row.Records.OutOfSync-int32(shown), "RRset")) //nolint:gosec // at most 20
 	case row.Records == nil && shown >= maxObserved:
 		return fmt.Sprintf("no more than %d RRsets are shown", maxObserved)
 	}
 	return ""
 }
 
-func (d *differ) line(c colour, format string, args ...any) {
+func (d *diffWriter) writeRow(c textColour, format string, args ...any) {
 	d.text.WriteString(d.palette.paint(c, oneLine(fmt.Sprintf(format, args...))) + "\n")
 }
 
-func (d *differ) untold(format string, args ...any) {
-	d.out.Untold = append(d.out.Untold, oneLine(fmt.Sprintf(format, args...)))
+func (d *diffWriter) addSkipped(format string, args ...any) {
+	d.out.Skipped = append(d.out.Skipped, oneLine(fmt.Sprintf(format, args...)))
 }

@@ -85,17 +85,17 @@ func TestDiff(t *testing.T) {
 		"servers without an answer": {
 			of: declared(object("ARecord", "www", "example.com", row("primary-0", in), row("primary-1", v1alpha1.StateRefused, says("REFUSED")),
 				row("secondary-0", v1alpha1.StateUnreachable, says("i/o\ntimeout"))), www),
-			want: Comparison{Untold: []string{"primary-1 is Refused: REFUSED", "secondary-0 is Unreachable: i/o timeout"}}},
+			want: Comparison{Skipped: []string{"primary-1 is Refused: REFUSED", "secondary-0 is Unreachable: i/o timeout"}}},
 		"what cannot be served": {
 			of:   failed(object("ARecord", "stray", ""), "NotSelected", "no DNSZone selects it"),
-			want: Comparison{Untold: []string{"NotSelected: no DNSZone selects it"}}},
+			want: Comparison{Skipped: []string{"NotSelected: no DNSZone selects it"}}},
 		"no servers": {
 			of: func() v1alpha1.SyncStatus {
 				s := object("ARecord", "www", "example.com")
 				s.Status.Phase, s.Status.InSync = v1alpha1.PhaseUnknown, false
 				return s
 			}(),
-			want: Comparison{Untold: []string{"there is no server to compare with"}}},
+			want: Comparison{Skipped: []string{"there is no server to compare with"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Diff(&tc.of, Palette{})); diff != "" {
@@ -108,7 +108,7 @@ func TestDiff(t *testing.T) {
 		"and 1 RRset more":                 row("primary-0", missing, observes(many...), func(r *v1alpha1.ServerStatus) { r.Records = &v1alpha1.RecordCounts{OutOfSync: 21} }),
 		"no more than 20 RRsets are shown": row("primary-0", missing, observes(many...)),
 	} {
-		if got := unshown(&r); got != want {
+		if got := hiddenRRsets(&r); got != want {
 			t.Errorf("of those that are not shown it says %q, want %q", got, want)
 		}
 	}

@@ -2,17 +2,17 @@ package render
 
 import "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 
-// colour is an SGR parameter of ECMA-48; "" leaves text as it is.
-type colour string
+// textColour is an SGR parameter of ECMA-48; "" leaves text as it is.
+type textColour string
 
 const (
-	plain  colour = ""
-	bold   colour = "1"
-	faint  colour = "2"
-	red    colour = "31"
-	green  colour = "32"
-	yellow colour = "33"
-	cyan   colour = "36"
+	plain  textColour = ""
+	bold   textColour = "1"
+	faint  textColour = "2"
+	red    textColour = "31"
+	green  textColour = "32"
+	yellow textColour = "33"
+	cyan   textColour = "36"
 )
 
 // Palette paints text, or leaves it alone.
@@ -21,15 +21,15 @@ type Palette struct {
 	On bool
 }
 
-func (p Palette) paint(c colour, text string) string {
+func (p Palette) paint(c textColour, text string) string {
 	if !p.On || c == plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// ofPhase is green for what is well, yellow for what time will put right, red for the rest.
-func ofPhase(p v1alpha1.Phase) colour {
+// phaseColour is green for what is well, yellow for what time will put right, red for the rest.
+func phaseColour(p v1alpha1.Phase) textColour {
 	switch p {
 	case v1alpha1.PhaseInSync:
 		return green
@@ -39,7 +39,7 @@ func ofPhase(p v1alpha1.Phase) colour {
 	return red
 }
 
-func ofState(s v1alpha1.ServerState) colour {
+func stateColour(s v1alpha1.ServerState) textColour {
 	switch s {
 	case v1alpha1.StateInSync:
 		return green

@@ -8,15 +8,15 @@ import (
 // cell is text in one colour.
 type cell struct {
 	text string
-	in   colour
+	in   textColour
 }
 
 // gap is between two columns.
 const gap = "   "
 
-// table lines up the columns of rows. A column that is empty but for its header, which is the first row's, is left out; the
+// formatTable lines up the columns of rows. A column that is empty but for its header, which is the first row's, is left out; the
 // last column that is left is not padded.
-func (p Palette) table(rows [][]cell) string {
+func (p Palette) formatTable(rows [][]cell) string {
 	if len(rows) == 0 {
 		return ""
 	}
@@ -33,13 +33,13 @@ func (p Palette) table(rows [][]cell) string {
 	}
 	var b strings.Builder
 	for _, r := range rows {
-		p.line(&b, r, widths)
+		p.writeRow(&b, r, widths)
 	}
 	return b.String()
 }
 
-// line ends with its last text: nothing but a line feed comes after that.
-func (p Palette) line(b *strings.Builder, row []cell, widths []int) {
+// writeRow ends with its last text: nothing but a line feed comes after that.
+func (p Palette) writeRow(b *strings.Builder, row []cell, widths []int) {
 	for len(row) > 0 && row[len(row)-1].text == "" {
 		row = row[:len(row)-1]
 	}

@@ -13,8 +13,8 @@ import (
 type TreeOptions struct {
 	// Namespaces puts a heading above each namespace's objects.
 	Namespaces bool
-	// OutOfStep leaves out what is in step and has nothing below it that is not.
-	OutOfStep bool
+	// OutOfSync leaves out what is in step and has nothing below it that is not.
+	OutOfSync bool
 	// Now is the time that durations are counted to.
 	Now     time.Time
 	Palette Palette
@@ -23,86 +23,86 @@ type TreeOptions struct {
 // Tree shows objects by what they are part of: cluster, instance, pod; zone, record, server. An object whose parent is not
 // among items stands under the parent's name, or by itself when it has none.
 func Tree(items []v1alpha1.SyncStatus, o TreeOptions) string {
-	roots := forest(items, o)
-	if o.OutOfStep {
-		roots = prune(roots)
+	roots := buildForest(items, o)
+	if o.OutOfSync {
+		roots = pruneInSync(roots)
 	}
 	if len(roots) == 0 {
 		return ""
 	}
 	rows := [][]cell{{{"NAME", bold}, {"STATE", bold}, {"SERVERS", bold}, {"ROLE", bold}, {"SERIAL", bold}, {"LAG", bold}, {"MESSAGE", bold}}}
 	for _, n := range roots {
-		rows = n.rows(rows, "", "")
+		rows = n.appendRows(rows, "", "")
 	}
-	return o.Palette.table(rows)
+	return o.Palette.formatTable(rows)
 }
 
-// node is one line of the tree.
-type node struct {
+// treeNode is one line of the tree.
+type treeNode struct {
 	name cell
-	// about are the cells beside the name.
-	about    [columns - 1]cell
-	inStep   bool
-	children []*node
+	// cells are the cells beside the name.
+	cells    [columns - 1]cell
+	inSync   bool
+	children []*treeNode
 }
 
 // columns of a tree.
 const columns = 7
 
-// rows adds the lines of a node and of all below it. lead goes before the node's name, and below before what is before
+// appendRows adds the lines of a node and of all below it. lead goes before the node's name, and below before what is before
 // those of its children.
-func (n *node) rows(rows [][]cell, lead, below string) [][]cell {
+func (n *treeNode) appendRows(rows [][]cell, lead, below string) [][]cell {
 	name := cell{lead + n.name.text, n.name.in}
-	rows = append(rows, append([]cell{name}, n.about[:]...))
+	rows = append(rows, append([]cell{name}, n.cells[:]...))
 	for i, c := range n.children {
 		if i == len(n.children)-1 {
-			rows = c.rows(rows, below+"└─ ", below+"   ")
+			rows = c.appendRows(rows, below+"└─ ", below+"   ")
 		} else {
-			rows = c.rows(rows, below+"├─ ", below+"│  ")
+			rows = c.appendRows(rows, below+"├─ ", below+"│  ")
 		}
 	}
 	return rows
 }
 
-// prune keeps what is not in step, and what that is part of.
-func prune(nodes []*node) []*node {
-	var kept []*node
+// pruneInSync keeps what is not in step, and what that is part of.
+func pruneInSync(nodes []*treeNode) []*treeNode {
+	var kept []*treeNode
 	for _, n := range nodes {
-		if n.children = prune(n.children); !n.inStep || len(n.children) > 0 {
+		if n.children = pruneInSync(n.children); !n.inSync || len(n.children) > 0 {
 			kept = append(kept, n)
 		}
 	}
 	return kept
 }
 
-// forest gives the trees of all objects, those of a namespace together.
-func forest(items []v1alpha1.SyncStatus, o TreeOptions) []*node {
-	spaces := map[string]*space{}
+// buildForest gives the trees of all objects, those of a namespace together.
+func buildForest(items []v1alpha1.SyncStatus, o TreeOptions) []*treeNode {
+	spaces := map[string]*namespaceObjects{}
 	var names []string
 	for i := range items {
 		s := &items[i]
 		in := spaces[s.Namespace]
 		if in == nil {
-			in = &space{name: s.Namespace, now: o.Now, instances: map[string]*v1alpha1.SyncStatus{}}
+			in = &namespaceObjects{name: s.Namespace, now: o.Now, instances: map[string]*v1alpha1.SyncStatus{}}
 			spaces[s.Namespace] = in
 			names = append(names, s.Namespace)
 		}
-		in.add(s)
+		in.addObject(s)
 	}
 	slices.Sort(names)
-	var roots []*node
+	var roots []*treeNode
 	for _, name := range names {
-		trees := spaces[name].trees()
+		trees := spaces[name].allNodes()
 		if o.Namespaces {
-			trees = []*node{{name: cell{"Namespace/" + name, bold}, inStep: true, children: trees}}
+			trees = []*treeNode{{name: cell{"Namespace/" + name, bold}, inSync: true, children: trees}}
 		}
 		roots = append(roots, trees...)
 	}
 	return roots
 }
 
-// space is one namespace's objects, sorted out by what they are to the tree.
-type space struct {
+// namespaceObjects is one namespace's objects, sorted out by what they are to the tree.
+type namespaceObjects struct {
 	name      string
 	now       time.Time
 	clusters  []*v1alpha1.SyncStatus
@@ -111,7 +111,7 @@ type space struct {
 	records   []*v1alpha1.SyncStatus
 }
 
-func (sp *space) add(s *v1alpha1.SyncStatus) {
+func (sp *namespaceObjects) addObject(s *v1alpha1.SyncStatus) {
 	switch s.ObjectRef.Kind {
 	case "Bind9Cluster", "Bind9GlobalCluster", "ClusterBind9Provider":
 		sp.clusters = append(sp.clusters, s)
@@ -124,26 +124,26 @@ func (sp *space) add(s *v1alpha1.SyncStatus) {
 	}
 }
 
-func (sp *space) trees() []*node {
-	return append(sp.fleet(), sp.data()...)
+func (sp *namespaceObjects) allNodes() []*treeNode {
+	return append(sp.clusterNodes(), sp.zoneNodes()...)
 }
 
-// fleet gives clusters with their instances, then the instances that are no cluster's.
-func (sp *space) fleet() []*node {
-	var roots []*node
+// clusterNodes gives clusters with their instances, then the instances that are no cluster's.
+func (sp *namespaceObjects) clusterNodes() []*treeNode {
+	var roots []*treeNode
 	claimed := map[string]bool{}
 	sortObjects(sp.clusters)
 	for _, c := range sp.clusters {
-		n := sp.object(c)
+		n := sp.objectNode(c)
 		for _, rows := range byInstance(c.Servers) {
 			name := rows[0].Instance
 			if own := sp.instances[name]; own != nil && rows[0].Namespace == "" {
-				n.children = append(n.children, sp.instance(own))
+				n.children = append(n.children, sp.instanceNode(own))
 				claimed[name] = true
 				continue
 			}
-			heading := &node{name: cell{"Bind9Instance/" + name, plain}, inStep: true}
-			heading.children = pods(rows, sp.now)
+			heading := &treeNode{name: cell{"Bind9Instance/" + name, plain}, inSync: true}
+			heading.children = podNodes(rows, sp.now)
 			n.children = append(n.children, heading)
 		}
 		roots = append(roots, n)
@@ -156,14 +156,14 @@ func (sp *space) fleet() []*node {
 	}
 	sortObjects(alone)
 	for _, s := range alone {
-		roots = append(roots, sp.instance(s))
+		roots = append(roots, sp.instanceNode(s))
 	}
 	return roots
 }
 
-func (sp *space) instance(s *v1alpha1.SyncStatus) *node {
-	n := sp.object(s)
-	n.children = pods(s.Servers, sp.now)
+func (sp *namespaceObjects) instanceNode(s *v1alpha1.SyncStatus) *treeNode {
+	n := sp.objectNode(s)
+	n.children = podNodes(s.Servers, sp.now)
 	return n
 }
 
@@ -183,55 +183,55 @@ func byInstance(servers []v1alpha1.ServerStatus) [][]v1alpha1.ServerStatus {
 	return groups
 }
 
-// data gives zones with their servers and records, then the records of zones that are not shown, then those of none.
-func (sp *space) data() []*node {
+// zoneNodes gives zones with their servers and records, then the records of zones that are not shown, then those of none.
+func (sp *namespaceObjects) zoneNodes() []*treeNode {
 	sortObjects(sp.zones)
 	sortObjects(sp.records)
-	var roots []*node
-	shown := map[string]*node{}
+	var roots []*treeNode
+	shown := map[string]*treeNode{}
 	for _, z := range sp.zones {
-		n := sp.object(z)
-		n.children = pods(z.Servers, sp.now)
+		n := sp.objectNode(z)
+		n.children = podNodes(z.Servers, sp.now)
 		roots = append(roots, n)
 		// Of two zones with one name, the one that is not served has no records.
 		if shown[z.Zone] == nil || z.Status.FailureReason == "" {
 			shown[z.Zone] = n
 		}
 	}
-	var others, alone []*node
+	var others, alone []*treeNode
 	for _, r := range sp.records {
 		if r.Zone == "" {
-			alone = append(alone, sp.record(r, ""))
+			alone = append(alone, sp.recordNode(r, ""))
 			continue
 		}
 		for zone := range strings.SplitSeq(r.Zone, ",") {
 			if shown[zone] == nil {
-				shown[zone] = &node{name: cell{"Zone/" + zone, plain}, inStep: true}
+				shown[zone] = &treeNode{name: cell{"Zone/" + zone, plain}, inSync: true}
 				others = append(others, shown[zone])
 			}
-			shown[zone].children = append(shown[zone].children, sp.record(r, zone))
+			shown[zone].children = append(shown[zone].children, sp.recordNode(r, zone))
 		}
 	}
 	return slices.Concat(roots, others, alone)
 }
 
-// record is an object with the servers of one of its zones.
-func (sp *space) record(s *v1alpha1.SyncStatus, zone string) *node {
-	n := sp.object(s)
+// recordNode is an object with the servers of one of its zones.
+func (sp *namespaceObjects) recordNode(s *v1alpha1.SyncStatus, zone string) *treeNode {
+	n := sp.objectNode(s)
 	for _, row := range s.Servers {
 		if row.Zone == "" || row.Zone == zone {
-			n.children = append(n.children, pod(row, sp.now))
+			n.children = append(n.children, podNode(row, sp.now))
 		}
 	}
 	return n
 }
 
-func (sp *space) object(s *v1alpha1.SyncStatus) *node {
-	return &node{
+func (sp *namespaceObjects) objectNode(s *v1alpha1.SyncStatus) *treeNode {
+	return &treeNode{
 		name:   cell{s.ObjectRef.Kind + "/" + s.ObjectRef.Name, plain},
-		inStep: s.Status.InSync,
-		about: [columns - 1]cell{
-			{string(s.Status.Phase), ofPhase(s.Status.Phase)}, {text: servers(s)}, {}, {}, {}, {text: note(s, sp.now)},
+		inSync: s.Status.InSync,
+		cells: [columns - 1]cell{
+			{string(s.Status.Phase), phaseColour(s.Status.Phase)}, {text: serverCount(s)}, {}, {}, {}, {text: objectNote(s, sp.now)},
 		},
 	}
 }

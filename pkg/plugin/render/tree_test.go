@@ -61,14 +61,14 @@ DNSZone/example-com     OutOfSync   1/2                                      exa
    ├─ Pod/primary-0     InSync                Primary     9        0
    └─ Pod/secondary-0   Stale                 Secondary   7        2 (12s)
 `},
-		"only what is not in step": {items: []v1alpha1.SyncStatus{zone, www, mail, instance}, options: TreeOptions{OutOfStep: true}, want: `
+		"only what is not in step": {items: []v1alpha1.SyncStatus{zone, www, mail, instance}, options: TreeOptions{OutOfSync: true}, want: `
 NAME                    STATE       SERVERS   ROLE        SERIAL   LAG       MESSAGE
 DNSZone/example-com     OutOfSync   1/2                                      example.com, 1 of 14 RRsets not in step
 ├─ Pod/secondary-0      Stale                 Secondary   7        2 (12s)   2 behind
 └─ ARecord/www          OutOfSync   1/2
    └─ Pod/secondary-0   Stale                 Secondary   7        2 (12s)
 `},
-		"nothing is not in step": {items: []v1alpha1.SyncStatus{mail, instance}, options: TreeOptions{OutOfStep: true}},
+		"nothing is not in step": {items: []v1alpha1.SyncStatus{mail, instance}, options: TreeOptions{OutOfSync: true}},
 		"records without their zones": {items: []v1alpha1.SyncStatus{stray, mail}, want: `
 NAME                    STATE    SERVERS   ROLE        SERIAL   LAG   MESSAGE
 Zone/example.com
@@ -100,7 +100,7 @@ Bind9Instance/alone            OutOfSync     0/1
 └─ Pod/alone-0                 Stale                   Primary                    BIND 9.20.15, 1 restart, sidecar BindcarUnreachable
    └─ Zone/example.com         Stale                               7        2     2 behind
 `},
-		"namespaces, in colour": {items: []v1alpha1.SyncStatus{other, mail}, options: TreeOptions{Namespaces: true, OutOfStep: true, Palette: Palette{On: true}},
+		"namespaces, in colour": {items: []v1alpha1.SyncStatus{other, mail}, options: TreeOptions{Namespaces: true, OutOfSync: true, Palette: Palette{On: true}},
 			want: "\n" +
 				"\x1b[1mNAME\x1b[0m                       \x1b[1mSTATE\x1b[0m       \x1b[1mSERVERS\x1b[0m   \x1b[1mROLE\x1b[0m        \x1b[1mSERIAL\x1b[0m   \x1b[1mLAG\x1b[0m\n" +
 				"\x1b[1mNamespace/shop\x1b[0m\n" +

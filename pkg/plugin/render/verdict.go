@@ -22,11 +22,11 @@ func Verdicts(items []v1alpha1.SyncStatus, spaces bool, now time.Time, p Palette
 			namespace = s.Namespace
 		}
 		rows = append(rows, []cell{
-			{text: namespace}, {text: s.Name}, {text: s.Zone}, {string(s.Status.Phase), ofPhase(s.Status.Phase)}, {text: servers(s)},
-			{text: message(s, now)},
+			{text: namespace}, {text: s.Name}, {text: s.Zone}, {string(s.Status.Phase), phaseColour(s.Status.Phase)}, {text: serverCount(s)},
+			{text: statusMessage(s, now)},
 		})
 	}
-	return p.table(rows)
+	return p.formatTable(rows)
 }
 
 // Summary counts, for the end of a report.
@@ -45,39 +45,39 @@ func Summary(items []v1alpha1.SyncStatus, p Palette) string {
 
 // Change is the line of a log that tells of one object; Gone is that of an object that is no more.
 func Change(s *v1alpha1.SyncStatus, at time.Time, p Palette) string {
-	phase := p.paint(ofPhase(s.Status.Phase), string(s.Status.Phase))
-	return strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", stamp(at), path(s), phase, servers(s), oneLine(message(s, at))), " ") + "\n"
+	phase := p.paint(phaseColour(s.Status.Phase), string(s.Status.Phase))
+	return strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", formatTime(at), objectPath(s), phase, serverCount(s), oneLine(statusMessage(s, at))), " ") + "\n"
 }
 
 // Gone is the line of a log that tells that an object is no more.
 func Gone(s *v1alpha1.SyncStatus, at time.Time, p Palette) string {
-	return fmt.Sprintf("%s %s %s\n", stamp(at), path(s), p.paint(faint, "gone"))
+	return fmt.Sprintf("%s %s %s\n", formatTime(at), objectPath(s), p.paint(faint, "gone"))
 }
 
-func stamp(at time.Time) string { return at.Format(time.TimeOnly) }
+func formatTime(at time.Time) string { return at.Format(time.TimeOnly) }
 
-func path(s *v1alpha1.SyncStatus) string { return s.Namespace + "/" + s.Name }
+func objectPath(s *v1alpha1.SyncStatus) string { return s.Namespace + "/" + s.Name }
 
-// servers is how many are in step; nothing while it is not known which there are.
-func servers(s *v1alpha1.SyncStatus) string {
+// serverCount is how many are in step; nothing while it is not known which there are.
+func serverCount(s *v1alpha1.SyncStatus) string {
 	if s.Summary.Servers == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", s.Summary.InSync, s.Summary.Servers)
 }
 
-// message is why an object is not in step, and of one that is, for how long resolvers may still have what was before.
-func message(s *v1alpha1.SyncStatus, now time.Time) string {
+// statusMessage is why an object is not in step, and of one that is, for how long resolvers may still have what was before.
+func statusMessage(s *v1alpha1.SyncStatus, now time.Time) string {
 	if s.Status.FailureReason != "" {
 		return s.Status.FailureReason + ": " + s.Status.FailureMessage
 	}
 	if n := len(s.Status.Conditions); n > 0 && !s.Status.InSync {
 		return s.Status.Conditions[n-1].Message // the phase follows from the last
 	}
-	return caches(s, now)
+	return cacheNote(s, now)
 }
 
-func caches(s *v1alpha1.SyncStatus, now time.Time) string {
+func cacheNote(s *v1alpha1.SyncStatus, now time.Time) string {
 	if s.CachesExpireAt == nil || !s.CachesExpireAt.After(now) {
 		return ""
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -29,7 +30,7 @@ type Bare struct {
 
 type bareServer struct {
 	layout  named.Layout
-	control *named.Control
+	control *rndc.Client
 	process *exec.Cmd
 }
 
@@ -80,7 +81,7 @@ func (b *Bare) startServer(ctx context.Context, role v1beta1.ServerRole) error {
 	if err != nil {
 		return err
 	}
-	controlKey, err := named.NewControlKey("")
+	controlKey, err := rndc.NewKey("")
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (b *Bare) newLayout() (named.Layout, error) {
 	}, os.MkdirAll(dir+"/cache/zones", 0o700)
 }
 
-func (b *Bare) runNamed(ctx context.Context, layout named.Layout, key named.ControlKey) error {
+func (b *Bare) runNamed(ctx context.Context, layout named.Layout, key rndc.Key) error {
 	if err := os.MkdirAll(layout.RunDir, 0o700); err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (b *Bare) runNamed(ctx context.Context, layout named.Layout, key named.Cont
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	s := &bareServer{layout: layout, process: cmd, control: named.NewControl(loopbackAddress(layout.ControlPort).String(), key)}
+	s := &bareServer{layout: layout, process: cmd, control: rndc.NewClient(loopbackAddress(layout.ControlPort).String(), key)}
 	b.servers = append(b.servers, s)
 	err = PollUntil(ctx, 10*time.Second, 25*time.Millisecond, func() error {
 		_, err := s.control.Command(ctx, "status")

@@ -1,4 +1,4 @@
-package named_test
+package rndc_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -25,7 +25,7 @@ func testContext(t *testing.T) context.Context {
 
 func TestControlCommands(t *testing.T) {
 	server := namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, nil)
-	control := named.NewControl(server.ControlAddr(), server.Control)
+	control := rndc.NewClient(server.ControlAddr(), server.Control)
 	defer func() { _ = control.Close() }()
 	ctx := testContext(t)
 
@@ -53,7 +53,7 @@ func TestControlCommands(t *testing.T) {
 		t.Errorf("zonestatus: %q, %v", text, err)
 	}
 
-	var refused *named.CommandError
+	var refused *rndc.CommandError
 	_, err = control.Command(ctx, `addzone "z7.example" { type primary; file "zones/z7.example"; };`)
 	if !errors.As(err, &refused) || !refused.Exists() || refused.NotFound() {
 		t.Errorf("adding a zone twice: %v", err)
@@ -73,19 +73,19 @@ func TestControlCommands(t *testing.T) {
 
 func TestControlWrongKey(t *testing.T) {
 	server := namedtest.StartPod(t, v1beta1.RoleSecondary, [2]*wire.Key{}, nil)
-	key, err := named.NewControlKey("")
+	key, err := rndc.NewKey("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = named.NewControl(server.ControlAddr(), key).Command(testContext(t), "status")
-	if !errors.Is(err, named.ErrControlAuth) {
+	_, err = rndc.NewClient(server.ControlAddr(), key).Command(testContext(t), "status")
+	if !errors.Is(err, rndc.ErrAuth) {
 		t.Errorf("got %v, want ErrControlAuth", err)
 	}
 }
 
 func TestControlAlgorithms(t *testing.T) {
 	for _, algorithm := range []string{"hmac-sha224", "hmac-sha256", "hmac-sha384", "hmac-sha512"} {
-		key, err := named.NewControlKey(algorithm)
+		key, err := rndc.NewKey(algorithm)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestControlAlgorithms(t *testing.T) {
 		if err := os.WriteFile(file, []byte(key.Clause()), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		read, err := named.ReadControlKey(file)
+		read, err := rndc.ReadKey(file)
 		if err != nil || string(read.Secret) != string(key.Secret) || read.Algorithm != algorithm {
 			t.Errorf("%s: read back %v, %v", algorithm, read, err)
 		}

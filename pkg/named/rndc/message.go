@@ -1,4 +1,4 @@
-package named
+package rndc
 
 import (
 	"encoding/binary"
@@ -28,8 +28,8 @@ func appendValue(b []byte, key string, kind byte, value []byte) []byte {
 	return append(b, value...)
 }
 
-// controlReply is what an answer of named holds.
-type controlReply struct {
+// commandReply is the content of named's reply.
+type commandReply struct {
 	// signed is the part of the message that signature covers: everything after the table _auth.
 	signed, signature []byte
 	nonce             string
@@ -38,8 +38,8 @@ type controlReply struct {
 	failure, text string
 }
 
-// message is named's explanation of a failed command.
-func (r controlReply) message() string {
+// explanation returns named's explanation of a failed command.
+func (r commandReply) explanation() string {
 	text := strings.TrimSpace(r.text)
 	switch {
 	case text == "":
@@ -51,32 +51,32 @@ func (r controlReply) message() string {
 	}
 }
 
-var errControlFormat = errors.New("malformed message on named's control channel")
+var errFormat = errors.New("malformed message on named's control channel")
 
-// parseControl reads a message after its version field. The table _auth comes first.
-func parseControl(b []byte) (controlReply, error) {
-	var reply controlReply
+// parseReply reads a message after its version field. The table _auth comes first.
+func parseReply(b []byte) (commandReply, error) {
+	var reply commandReply
 	key, auth, rest, err := cutValue(b)
 	if err != nil || key != "_auth" {
-		return reply, errControlFormat
+		return reply, errFormat
 	}
 	reply.signed = rest
-	if reply.signature, err = lookup(auth, "hsha"); err != nil {
+	if reply.signature, err = lookUpValue(auth, "hsha"); err != nil {
 		return reply, err
 	}
-	ctrl, err := lookup(rest, "_ctrl")
+	ctrl, err := lookUpValue(rest, "_ctrl")
 	if err != nil {
 		return reply, err
 	}
-	data, err := lookup(rest, "_data")
+	data, err := lookUpValue(rest, "_data")
 	if err != nil {
 		return reply, err
 	}
-	reply.nonce = optional(ctrl, "_nonce")
-	reply.failure, reply.text = optional(data, "err"), optional(data, "text")
-	if result := optional(data, "result"); result != "" {
+	reply.nonce = optionalValue(ctrl, "_nonce")
+	reply.failure, reply.text = optionalValue(data, "err"), optionalValue(data, "text")
+	if result := optionalValue(data, "result"); result != "" {
 		if reply.result, err = strconv.Atoi(result); err != nil {
-			return reply, fmt.Errorf("%w: result %q", errControlFormat, result)
+			return reply, fmt.Errorf("%w: result %q", errFormat, result)
 		}
 	}
 	return reply, nil
@@ -85,19 +85,19 @@ func parseControl(b []byte) (controlReply, error) {
 // cutValue splits the first value off a table.
 func cutValue(b []byte) (key string, value, rest []byte, err error) {
 	if len(b) < 1 || len(b) < 1+int(b[0])+5 {
-		return "", nil, nil, errControlFormat
+		return "", nil, nil, errFormat
 	}
 	n := 1 + int(b[0])
 	key = string(b[1:n])
 	size := binary.BigEndian.Uint32(b[n+1:])
 	b = b[n+5:]
 	if uint64(size) > uint64(len(b)) {
-		return "", nil, nil, errControlFormat
+		return "", nil, nil, errFormat
 	}
 	return key, b[:size], b[size:], nil
 }
 
-func lookup(table []byte, name string) ([]byte, error) {
+func lookUpValue(table []byte, name string) ([]byte, error) {
 	for len(table) > 0 {
 		key, value, rest, err := cutValue(table)
 		if err != nil {
@@ -108,11 +108,11 @@ func lookup(table []byte, name string) ([]byte, error) {
 		}
 		table = rest
 	}
-	return nil, fmt.Errorf("%w: no %s", errControlFormat, name)
+	return nil, fmt.Errorf("%w: no %s", errFormat, name)
 }
 
-func optional(table []byte, name string) string {
-	value, err := lookup(table, name)
+func optionalValue(table []byte, name string) string {
+	value, err := lookUpValue(table, name)
 	if err != nil {
 		return ""
 	}
