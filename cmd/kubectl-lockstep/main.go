@@ -1,4 +1,4 @@
-// Command kubectl-lockstep is a plugin for kubectl: `kubectl lockstep` tells people and scripts whether every DNS server
+// Command kubectl-lockstep is a plugin for kubectl: `kubectl lockstep` shows people and scripts whether every DNS server
 // serves what is declared.
 package main
 

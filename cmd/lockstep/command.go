@@ -14,9 +14,9 @@ import (
 	"github.com/lockstep-dns/lockstep/webhook"
 )
 
-// face is what a subcommand is made of.
-type face interface {
-	// AddFlags registers the face's flags with their defaults.
+// componentOptions is what a subcommand runs.
+type componentOptions interface {
+	// AddFlags registers the component's flags with their defaults.
 	AddFlags(*pflag.FlagSet)
 	// Validate names every flag that is wrong.
 	Validate() error
@@ -30,14 +30,14 @@ func newCommand() *cobra.Command {
 		Short:         "Authoritative DNS on Kubernetes, with every server provably in step",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       builtAs(),
+		Version:       moduleVersion(),
 	}
-	bindcar := faceCommand("bindcar", "Serve the sidecar's HTTP API beside one named", sidecar.NewOptions())
-	bindcar.AddCommand(faceCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", sidecar.NewInitOptions()))
+	bindcar := componentCommand("bindcar", "Serve the sidecar's HTTP API beside one named", sidecar.NewOptions())
+	bindcar.AddCommand(componentCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", sidecar.NewInitOptions()))
 	root.AddCommand(
-		faceCommand("controller", "Bring fleets, zones and records to the servers", controller.NewOptions()),
-		faceCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
-		faceCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
+		componentCommand("controller", "Bring fleets, zones and records to the servers", controller.NewOptions()),
+		componentCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
+		componentCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
 		bindcar,
 		rndcCommand(),
 		validateCommand(),
@@ -45,27 +45,27 @@ func newCommand() *cobra.Command {
 	return root
 }
 
-// builtAs is the version of the module that this was built from: that of a release, or (devel) in a checkout.
-func builtAs() string {
+// moduleVersion returns the version of the module that this was built from: that of a release, or (devel) in a checkout.
+func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}
 	return "(devel)"
 }
 
-func faceCommand(name, short string, f face) *cobra.Command {
+func componentCommand(name, short string, c componentOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name,
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.Validate(); err != nil {
+			if err := c.Validate(); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			return f.Run(cmd.Context())
+			return c.Run(cmd.Context())
 		},
 	}
-	f.AddFlags(cmd.Flags())
+	c.AddFlags(cmd.Flags())
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-// Command lockstep is the one binary of all faces: controller, apiserver, webhook and bindcar.
+// Command lockstep is the one binary of all components: controller, apiserver, webhook and bindcar.
 package main
 
 import (
@@ -14,16 +14,16 @@ import (
 func main() {
 	ctx := server.SetupSignalContext()
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		os.Exit(tell(err))
+		os.Exit(reportError(err))
 	}
 }
 
-// tell says why the command failed, unless the command has, and gives the exit status.
-func tell(err error) int {
+// reportError prints why the command failed, unless the command has, and returns the exit status.
+func reportError(err error) int {
 	if !errors.Is(err, offline.ErrFindings) {
 		fmt.Fprintln(os.Stderr, "lockstep:", err)
 	}
-	var e exit
+	var e exitError
 	if errors.As(err, &e) {
 		return e.code
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/lockstep-dns/lockstep/webhook/offline"
 )
 
-// exit is an error with the code that the process ends with.
-type exit struct {
+// exitError is an error with the code that the process ends with.
+type exitError struct {
 	code int
 	err  error
 }
 
-func (e exit) Error() string { return e.err.Error() }
-func (e exit) Unwrap() error { return e.err }
+func (e exitError) Error() string { return e.err.Error() }
+func (e exitError) Unwrap() error { return e.err }
 
 func validateCommand() *cobra.Command {
 	options := offline.NewOptions()
@@ -24,7 +24,7 @@ func validateCommand() *cobra.Command {
 		Use:   "validate -f FILE|DIR|- [FILE|DIR...]",
 		Short: "Check manifests as admission would, without a cluster",
 		Long: `Check manifests as admission would, without a cluster: each object by the schema and the rules of its kind, and all
-of them against each other, as if they were applied in this order to an empty cluster. Each finding is told with file,
+of them against each other, as if they were applied in this order to an empty cluster. Each finding is reported with file,
 line, object and field. Files are YAML or JSON with any number of documents; folders are taken with all below them. Objects
 of other kinds are passed over. Kustomizations are built first:
 
@@ -38,19 +38,19 @@ line is wrong or a file cannot be read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options.Files = append(options.Files, args...)
 			if err := options.Validate(); err != nil {
-				return exit{2, fmt.Errorf("validate: %w", err)}
+				return exitError{2, fmt.Errorf("validate: %w", err)}
 			}
 			err := options.Run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			switch {
 			case err == nil:
 				return nil
 			case errors.Is(err, offline.ErrFindings):
-				return exit{1, err}
+				return exitError{1, err}
 			}
-			return exit{2, err}
+			return exitError{2, err}
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{2, fmt.Errorf("validate: %w", err)} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, fmt.Errorf("validate: %w", err)} })
 	options.AddFlags(cmd.Flags())
 	return cmd
 }

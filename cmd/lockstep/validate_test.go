@@ -34,7 +34,7 @@ func TestValidateStatus(t *testing.T) {
 			cmd.SetErr(io.Discard)
 			got := 0
 			if err := cmd.ExecuteContext(t.Context()); err != nil {
-				got = tell(err)
+				got = reportError(err)
 			}
 			if got != tc.want {
 				t.Errorf("status %d, want %d", got, tc.want)

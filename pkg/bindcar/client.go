@@ -69,8 +69,8 @@ func NewClient(options ClientOptions) *Client {
 	return c
 }
 
-// url returns the URL of a path of the API.
-func (c *Client) url(server Server, path string) string {
+// endpointURL returns the URL of a path of the API.
+func (c *Client) endpointURL(server Server, path string) string {
 	if !c.secure {
 		return "http://" + server.Addr.String() + PathPrefix + path
 	}
@@ -79,13 +79,13 @@ func (c *Client) url(server Server, path string) string {
 
 // CreateZone adds a zone; IsExists reports that it was there.
 func (c *Client) CreateZone(ctx context.Context, server Server, zone CreateZone) error {
-	return c.call(ctx, http.MethodPost, server, "/zones", zone, nil)
+	return c.sendRequest(ctx, http.MethodPost, server, "/zones", zone, nil)
 }
 
 // DeleteZone removes a zone and its files; IsNotFound reports that it was not there. The public sidecar answers 500 then, so
 // DeleteZone checks for the zone.
 func (c *Client) DeleteZone(ctx context.Context, server Server, zone string) error {
-	err := c.call(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
+	err := c.sendRequest(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
 	if hasCode(err, http.StatusInternalServerError) {
 		if _, missing := c.Zone(ctx, server, zone); IsNotFound(missing) {
 			return missing
@@ -96,51 +96,51 @@ func (c *Client) DeleteZone(ctx context.Context, server Server, zone string) err
 
 // PatchZone changes whom a zone notifies, who may transfer it, where a secondary transfers from, or how it is signed.
 func (c *Client) PatchZone(ctx context.Context, server Server, zone string, patch PatchZone) error {
-	return c.call(ctx, http.MethodPatch, server, "/zones/"+url.PathEscape(zone), patch, nil)
+	return c.sendRequest(ctx, http.MethodPatch, server, "/zones/"+url.PathEscape(zone), patch, nil)
 }
 
 // Zones returns all zones of the server.
 func (c *Client) Zones(ctx context.Context, server Server) (ZoneList, error) {
 	var list ZoneList
-	err := c.call(ctx, http.MethodGet, server, "/zones", nil, &list)
+	err := c.sendRequest(ctx, http.MethodGet, server, "/zones", nil, &list)
 	return list, err
 }
 
 // Zone returns one zone.
 func (c *Client) Zone(ctx context.Context, server Server, zone string) (Zone, error) {
 	var out Zone
-	err := c.call(ctx, http.MethodGet, server, "/zones/"+url.PathEscape(zone), nil, &out)
+	err := c.sendRequest(ctx, http.MethodGet, server, "/zones/"+url.PathEscape(zone), nil, &out)
 	return out, err
 }
 
 // Command runs reload, freeze, thaw, notify or retransfer on a zone and returns named's output.
 func (c *Client) Command(ctx context.Context, server Server, zone, command string) (string, error) {
 	var answer Answer
-	err := c.call(ctx, http.MethodPost, server, "/zones/"+url.PathEscape(zone)+"/"+command, nil, &answer)
+	err := c.sendRequest(ctx, http.MethodPost, server, "/zones/"+url.PathEscape(zone)+"/"+command, nil, &answer)
 	return answer.Details, err
 }
 
 // Statistics returns the counters of the sidecar's named.
 func (c *Client) Statistics(ctx context.Context, server Server) (Statistics, error) {
 	var stats Statistics
-	err := c.call(ctx, http.MethodGet, server, "/statistics", nil, &stats)
+	err := c.sendRequest(ctx, http.MethodGet, server, "/statistics", nil, &stats)
 	return stats, err
 }
 
 // Keys returns the names of the TSIG keys that the server knows.
 func (c *Client) Keys(ctx context.Context, server Server) (ServerKeys, error) {
 	var keys ServerKeys
-	err := c.call(ctx, http.MethodGet, server, "/server/keys", nil, &keys)
+	err := c.sendRequest(ctx, http.MethodGet, server, "/server/keys", nil, &keys)
 	return keys, err
 }
 
 // Ready returns nil when the sidecar and its named answer.
 func (c *Client) Ready(ctx context.Context, server Server) error {
-	return c.call(ctx, http.MethodGet, server, "/ready", nil, nil)
+	return c.sendRequest(ctx, http.MethodGet, server, "/ready", nil, nil)
 }
 
-// call sends a request with in as its body and decodes the response into out; either may be nil.
-func (c *Client) call(ctx context.Context, method string, server Server, path string, in, out any) error {
+// sendRequest sends a request with in as its body and decodes the response into out; either may be nil.
+func (c *Client) sendRequest(ctx context.Context, method string, server Server, path string, in, out any) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -148,7 +148,7 @@ func (c *Client) call(ctx context.Context, method string, server Server, path st
 			return fmt.Errorf("encoding the request: %w", err)
 		}
 	}
-	response, err := c.doWithToken(ctx, c.http, method, c.url(server, path), body)
+	response, err := c.doWithToken(ctx, c.http, method, c.endpointURL(server, path), body)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (c *Client) Notices(ctx context.Context, server Server, fn func(Notice)) er
 	defer cancel(nil)
 	watchdog := time.AfterFunc(c.maxSilence, func() { cancel(errStreamSilent) })
 	defer watchdog.Stop()
-	body, err := c.openStream(ctx, c.url(server, "/notices"))
+	body, err := c.openStream(ctx, c.endpointURL(server, "/notices"))
 	if err == nil {
 		defer func() { _ = body.Close() }()
 		err = c.readStream(body, watchdog, fn)

@@ -31,7 +31,7 @@ type Leaf struct {
 	Cert *x509.Certificate
 }
 
-// newAuthority makes an authority that is valid for life from now on.
+// newAuthority returns an authority that is valid for life from now on.
 func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -63,7 +63,7 @@ func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
 	return &Authority{Cert: cert, Key: key}, nil
 }
 
-// createdAt is when the authority was made.
+// createdAt returns when the authority was made.
 func (a *Authority) createdAt() time.Time { return a.Cert.NotBefore.Add(backdate) }
 
 // Mint signs a new serving certificate for the DNS names, valid for life from now on but never longer than the authority.
@@ -103,18 +103,18 @@ func (a *Authority) Mint(now time.Time, life time.Duration, dnsNames []string) (
 	return &Leaf{CertPEM: encodeCert(cert), KeyPEM: keyPEM, Cert: cert}, nil
 }
 
-// isValid tells whether the certificate may be used at this time. It is false as well when the clock has been set back to
+// isValid reports whether the certificate may be used at this time. It is false as well when the clock has been set back to
 // before the certificate's making.
 func isValid(cert *x509.Certificate, now time.Time) bool {
 	return !now.Before(cert.NotBefore) && now.Before(cert.NotAfter)
 }
 
-// isDue tells whether the certificate should be replaced: two thirds of its life are over, or it is not valid now.
+// isDue reports whether the certificate should be replaced: two thirds of its life are over, or it is not valid now.
 func isDue(cert *x509.Certificate, now time.Time) bool {
 	return !isValid(cert, now) || !now.Before(renewalTime(cert))
 }
 
-// renewalTime is when two thirds of the certificate's life are over.
+// renewalTime returns when two thirds of the certificate's life are over.
 func renewalTime(cert *x509.Certificate) time.Time {
 	made := cert.NotBefore.Add(backdate)
 	return made.Add(cert.NotAfter.Sub(made) / 3 * 2)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Pool is the Bundle in the form that a verifier of this program takes.
+// Pool returns the Bundle in the form that a verifier of this program takes.
 func (s State) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, cert := range s.trustedCerts() {
@@ -24,7 +24,7 @@ func (s State) Issue(now time.Time, dnsNames ...string) (*Leaf, error) {
 	return s.Signer.Mint(now, DefaultPolicy.LeafLife, dnsNames)
 }
 
-// Stands tells whether a certificate that was issued before can stay: its key belongs to it, it is for exactly these DNS
+// Stands reports whether a certificate that was issued before can stay: its key belongs to it, it is for exactly these DNS
 // names, the present signer made it, and it is not due.
 func (s State) Stands(certPEM, keyPEM []byte, now time.Time, dnsNames ...string) bool {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)

@@ -71,8 +71,8 @@ func (s *Serving) Run(ctx context.Context) {
 	s.keepFresh(ctx)
 }
 
-// keepFresh renews the certificate in time, until the context ends: k8s.io/apiserver asks for one only when it is told of
-// another.
+// keepFresh renews the certificate in time, until the context ends: k8s.io/apiserver asks for one only after a
+// notification.
 func (s *Serving) keepFresh(ctx context.Context) {
 	ticker := time.NewTicker(clockTick)
 	defer ticker.Stop()
@@ -121,8 +121,8 @@ func (s *Serving) adoptAuthority(secret *corev1.Secret) error {
 	return s.renewLeaf(!fresh)
 }
 
-// Roots are what the certificates of others that the authority has signed for are verified with. Until its Secret has been
-// seen they are ErrNoCertificate.
+// Roots returns the authorities that verify what the authority has signed for others, or ErrNoCertificate until its Secret has
+// been seen.
 func (s *Serving) Roots(context.Context) (*x509.CertPool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,24 +132,24 @@ func (s *Serving) Roots(context.Context) (*x509.CertPool, error) {
 	return s.roots, nil
 }
 
-// renewLeaf mints a new certificate when the present one is due, or in any case when it must. It tells the listeners.
-func (s *Serving) renewLeaf(must bool) error {
-	listeners, err := s.mintLeaf(must)
+// renewLeaf mints a new certificate when the present one is due, or when force is set, and notifies the listeners.
+func (s *Serving) renewLeaf(force bool) error {
+	listeners, err := s.mintLeaf(force)
 	for _, l := range listeners {
 		l.Enqueue()
 	}
 	return err
 }
 
-// mintLeaf gives the listeners to be told, which are none when nothing changed.
-func (s *Serving) mintLeaf(must bool) ([]dynamiccertificates.Listener, error) {
+// mintLeaf returns the listeners to notify: none when nothing changed.
+func (s *Serving) mintLeaf(force bool) ([]dynamiccertificates.Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.signer == nil {
 		return nil, ErrNoCertificate
 	}
 	now := s.now()
-	if !must && s.leaf != nil && !isDue(s.leaf.Cert, now) {
+	if !force && s.leaf != nil && !isDue(s.leaf.Cert, now) {
 		return nil, nil
 	}
 	leaf, err := s.signer.Mint(now, s.life, s.names)
@@ -198,7 +198,7 @@ func (s *Serving) Name() string { return "serving-certificate" }
 // Check is a health check: it fails while there is no certificate.
 func (s *Serving) Check(*http.Request) error { return s.Ready() }
 
-// Ready gives ErrNoCertificate while there is no certificate.
+// Ready returns ErrNoCertificate while there is no certificate.
 func (s *Serving) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *Serving) Ready() error {
 	return nil
 }
 
-// watchSecret is an informer of one Secret, so that rights on that Secret alone are enough.
+// watchSecret returns an informer of one Secret, so that rights on that Secret alone are enough.
 func watchSecret(client kubernetes.Interface, key types.NamespacedName) cache.SharedIndexInformer {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithNamespace(key.Namespace),

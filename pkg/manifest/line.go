@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Line is the line of a field, or of the nearest thing around it that is there: a required field that is missing has the
+// Line returns the line of a field, or of the nearest thing around it that is there: a required field that is missing has the
 // line of what it is missing in. Fields are written as Kubernetes writes them: spec.endpoints[0].targets[1],
 // spec.selector.matchLabels[app].
 func (o Object) Line(field string) int {
@@ -22,7 +22,7 @@ func (o Object) Line(field string) int {
 	return line
 }
 
-// stepInto gives what a mapping or sequence has under a step, and its line: that of the key, when it has one.
+// stepInto returns what a mapping or sequence has under a step, and its line: that of the key, when it has one.
 func stepInto(n *yaml.Node, step string) (*yaml.Node, int) {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -123,7 +123,7 @@ func TestReadFolder(t *testing.T) {
 
 func TestReadBoundsFiles(t *testing.T) {
 	for text, good := range map[string]bool{"1234": true, "12345": false} {
-		if read, err := readAll(strings.NewReader(text), 4); (err == nil) != good || (good && string(read) != text) {
+		if read, err := readLimited(strings.NewReader(text), 4); (err == nil) != good || (good && string(read) != text) {
 			t.Errorf("%q: %q, %v", text, read, err)
 		}
 	}

@@ -29,7 +29,7 @@ func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 	var faults []Fault
 	for _, name := range names {
 		if name == Stdin {
-			text, err := readAll(stdin, MaxFile)
+			text, err := readLimited(stdin, MaxFile)
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading standard input: %w", err)
 			}
@@ -42,7 +42,7 @@ func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 			return nil, nil, err
 		}
 		for _, file := range files {
-			text, err := readFile(file)
+			text, err := readManifest(file)
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading manifests: %w", err)
 			}
@@ -53,19 +53,19 @@ func Read(stdin io.Reader, names ...string) ([]Object, []Fault, error) {
 	return objects, faults, nil
 }
 
-func readFile(name string) ([]byte, error) {
+func readManifest(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	text, err := readAll(file, MaxFile)
+	text, err := readLimited(file, MaxFile)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return text, nil
 }
 
-func readAll(r io.Reader, limit int64) ([]byte, error) {
+func readLimited(r io.Reader, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(text)) > limit {
 		return nil, fmt.Errorf("more than %d bytes: split it", limit)
@@ -73,7 +73,7 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// listFiles lists the manifests of a folder, or the file itself whatever its name and kind. In folders, pipes and devices are
+// listFiles returns the manifests of a folder, or the file itself whatever its name and kind. In folders, pipes and devices are
 // passed over, and links to folders are not followed.
 func listFiles(name string) ([]string, error) {
 	info, err := os.Stat(name)

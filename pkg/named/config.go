@@ -27,7 +27,7 @@ type Layout struct {
 	Port, ControlPort, StatisticsPort, NoticePort int
 }
 
-// PodLayout is the layout inside an instance's pods.
+// PodLayout returns the layout inside an instance's pods.
 func PodLayout() Layout {
 	return Layout{
 		ConfigDir: ConfigDir, KeyDir: KeyDir, CacheDir: CacheDir, ZonesDir: ZonesDir, RunDir: RunDir,
@@ -45,11 +45,11 @@ type Config struct {
 	ACLs map[string]v1beta1.AddressMatchList
 }
 
-// Render gives the content of each configuration file by name. The error names every field that cannot be rendered
+// Render returns the content of each configuration file by name. The error names every field that cannot be rendered
 // and wraps ErrConfig: only a change of the specification can help.
 func Render(c Config) (map[string]string, error) {
 	acls, aclErr := c.renderACLs()
-	options, err := c.mergedOptions()
+	options, err := c.renderOptions()
 	if err := errors.Join(aclErr, err); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -94,7 +94,7 @@ logging {
 	return b.String()
 }
 
-// keyRoles are the keys that a server needs: only primaries take updates.
+// keyRoles returns the keys that a server needs: only primaries take updates.
 func (c Config) keyRoles() []KeyRole {
 	if c.Role.Normalize() == v1beta1.RolePrimary {
 		return []KeyRole{KeyUpdate, KeyTransfer}

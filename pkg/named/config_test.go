@@ -77,7 +77,7 @@ func TestRender(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			files, err := named.Render(named.Config{
-				Layout: named.PodLayout(), Role: c.role, Options: c.mergedOptions, ACLs: c.renderACLs,
+				Layout: named.PodLayout(), Role: c.role, Options: c.options, ACLs: c.acls,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -95,7 +95,7 @@ func TestRender(t *testing.T) {
 					t.Errorf("%s in\n%s", without, all)
 				}
 			}
-			checkConf(t, c.role, c.mergedOptions, c.renderACLs)
+			checkConf(t, c.role, c.options, c.acls)
 		})
 	}
 }

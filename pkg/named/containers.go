@@ -17,7 +17,7 @@ const (
 	containerBindcar = "bindcar"
 )
 
-// lastSeconds is how long named goes on answering when its pod is told to end: until no Service sends it queries any more.
+// lastSeconds is how long named goes on answering when its pod is terminated: until no Service sends it queries any more.
 const lastSeconds = 3
 
 // lockstepBinary is where our own image has its one file.
@@ -129,7 +129,7 @@ func (w Workload) bindcarArgs() []string {
 	return args
 }
 
-// restrictedContext is what Pod Security Standards' level "restricted" asks of a container, and a read-only root.
+// restrictedContext returns what Pod Security Standards' level "restricted" asks of a container, and a read-only root.
 func restrictedContext() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().
 		WithAllowPrivilegeEscalation(false).

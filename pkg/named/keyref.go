@@ -23,7 +23,7 @@ type KeySettings struct {
 	Rotation v1beta1.RNDCKeyConfig
 }
 
-// ClusterKeys are the settings of a cluster: those of its primaries, else of its secondaries; the reference also that of
+// ClusterKeys returns the settings of a cluster: those of its primaries, else of its secondaries; the reference also that of
 // the options for all.
 func ClusterKeys(spec *v1beta1.Bind9ClusterSpec) KeySettings {
 	primary := spec.Primary.EffectiveRNDCKey()
@@ -32,7 +32,7 @@ func ClusterKeys(spec *v1beta1.Bind9ClusterSpec) KeySettings {
 	return settings
 }
 
-// StandaloneKeys are the settings of an instance without a cluster.
+// StandaloneKeys returns the settings of an instance without a cluster.
 func StandaloneKeys(spec *v1beta1.Bind9InstanceSpec) KeySettings {
 	key := ptr.Deref(spec.EffectiveRNDCKey(), v1beta1.RNDCKeyConfig{})
 	return KeySettings{Rotation: key, Ref: firstNonNil(key.SecretRef, ptr.Deref(spec.Config, v1beta1.Bind9Config{}).RNDCSecretRef)}
@@ -82,7 +82,7 @@ func (w Workload) ignoredKeys(note func(set bool, text string)) {
 	note(ptr.Deref(w.effectiveKey(), v1beta1.RNDCKeyConfig{}).Secret != nil, "rndcKey.secret: keys are made in Secrets with names of their own")
 }
 
-// effectiveKey is the instance's rndc key, else its role's.
+// effectiveKey returns the instance's rndc key, else its role's.
 func (w Workload) effectiveKey() *v1beta1.RNDCKeyConfig {
 	role := w.roleConfig()
 	return firstNonNil(w.Instance.Spec.EffectiveRNDCKey(), role.EffectiveRNDCKey())

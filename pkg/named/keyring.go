@@ -24,12 +24,12 @@ const (
 	KeyNamesEntry = "names.json"
 )
 
-// KeyringSecretName is the name of the Secret with the key ring of the cluster or standalone instance called owner.
+// KeyringSecretName returns the name of the Secret with the key ring of the cluster or standalone instance called owner.
 func KeyringSecretName(owner string, role KeyRole) string {
 	return owner + "-" + string(role) + "-keyring"
 }
 
-// KeyACL is the name of the address match list of all keys in a ring.
+// KeyACL returns the name of the address match list of all keys in a ring.
 func KeyACL(role KeyRole) string { return "lockstep-" + string(role) }
 
 // Keyring is every TSIG key that servers accept in one role, at most two, and the one that clients sign with: the first.
@@ -60,14 +60,14 @@ type RingKey struct {
 
 // KeyNames is what may be known of a ring without its secrets.
 type KeyNames struct {
-	// Revision is the name of the key that tells this version of the ring from others.
+	// Revision is the name of the key that identifies this version of the ring.
 	Revision string `json:"revision"`
 	// Active is the key to sign with; Accepted are all keys of the ring, by their names on the wire.
 	Active   string   `json:"active"`
 	Accepted []string `json:"accepted"`
 }
 
-// Active is the key that clients sign with; nil in a ring that was never used.
+// Active returns the key that clients sign with; nil in a ring that was never used.
 func (r Keyring) Active() *wire.Key {
 	if len(r.Keys) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (r Keyring) Active() *wire.Key {
 	return &wire.Key{Name: k.Name, Algorithm: k.Algorithm, Secret: k.Secret}
 }
 
-// Names are the ring's names.
+// Names returns the ring's names.
 func (r Keyring) Names() KeyNames {
 	names := KeyNames{Revision: r.Revision}
 	for i, k := range r.Keys {
@@ -88,7 +88,7 @@ func (r Keyring) Names() KeyNames {
 	return names
 }
 
-// Clauses are the ring in the words of named.conf: its keys, each under its name on the wire and also the one that it was
+// Clauses returns the ring as clauses of named.conf: its keys, each under its name on the wire and also the one that it was
 // given, which belongs to the older of two that share it; and the ACL that names them. All stand in one file, so that
 // named never sees one without the other.
 func (r Keyring) Clauses(role KeyRole) string {
@@ -114,7 +114,7 @@ func (r Keyring) Clauses(role KeyRole) string {
 	return b.String()
 }
 
-// Data is the ring as the entries of its Secret. KeyFromSecret reads the key to sign with.
+// Data returns the ring as the entries of its Secret. KeyFromSecret reads the key to sign with.
 func (r Keyring) Data(role KeyRole) (map[string][]byte, error) {
 	keys, err := json.Marshal(r)
 	if err != nil {
@@ -143,7 +143,7 @@ func KeyringFromSecret(secret *corev1.Secret) (Keyring, error) {
 	return r, nil
 }
 
-// NewKeyring is the ring that begins with a key, under the name that it was given.
+// NewKeyring returns the ring that begins with a key, under the name that it was given.
 func NewKeyring(role KeyRole, key *wire.Key, now time.Time) (Keyring, error) {
 	r := Keyring{Keys: []RingKey{ringKey(key, key.Name, now)}}
 	return r, r.renewRevision(role)
@@ -160,7 +160,7 @@ func (r *Keyring) addKey(key *wire.Key, now time.Time) error {
 	return err
 }
 
-// renewRevision gives the ring a revision of its own.
+// renewRevision gives the ring a new revision.
 func (r *Keyring) renewRevision(role KeyRole) error {
 	label, err := randomBytes(8)
 	secret, secretErr := randomBytes(32)

@@ -17,13 +17,13 @@ const KeyGrace = 2 * time.Minute
 // KeyFacts are what is known of the servers of a ring, beside the ring itself. Facts that are out of date do no harm as
 // long as they were true of this ring or one before it: what a server has loaded it keeps until the ring drops it.
 type KeyFacts struct {
-	// Loaded tells whether every server accepts the key of that name.
+	// Loaded reports whether every server accepts the key of that name.
 	Loaded func(name string) bool
-	// Signing tells whether every server that signs does so with the key of that name.
+	// Signing reports whether every server that signs does so with the key of that name.
 	Signing func(name string) bool
 }
 
-// Follow is one step of a ring towards its source; changed is false when there is none to make yet, or none any more.
+// Follow returns the ring one step closer to its source; changed is false when there is none to make yet, or none any more.
 // Each step is safe by itself, so that whoever stops between two of them, or makes one twice, breaks nothing:
 //
 //   - accept: a key that is new in the source joins the ring behind the one that clients sign with
@@ -57,17 +57,17 @@ func (r Keyring) Follow(role KeyRole, source *wire.Key, facts KeyFacts, now time
 	return next, err == nil, err
 }
 
-// Settled tells whether the ring has followed its source to the end.
+// Settled reports whether the ring has followed its source to the end.
 func (r Keyring) Settled(source *wire.Key) bool { return len(r.Keys) == 1 && r.indexOf(source) == 0 }
 
-// indexOf finds the source's key in the ring, -1 when it has none like it.
+// indexOf returns the index of the source's key in the ring, -1 when it has none like it.
 func (r Keyring) indexOf(source *wire.Key) int {
 	return slices.IndexFunc(r.Keys, func(k RingKey) bool {
 		return k.Given == source.Name && k.Algorithm == source.Algorithm && k.Secret == source.Secret
 	})
 }
 
-// RotateAt is when the ring's key is due to be replaced; nil without autoRotate.
+// RotateAt returns when the ring's key is due to be replaced; nil without autoRotate.
 func (r Keyring) RotateAt(settings v1beta1.RNDCKeyConfig) *metav1.Time {
 	interval, err := settings.Interval()
 	if !settings.AutoRotate || err != nil || len(r.Keys) == 0 {
@@ -77,7 +77,7 @@ func (r Keyring) RotateAt(settings v1beta1.RNDCKeyConfig) *metav1.Time {
 	return &at
 }
 
-// Rotation is the ring's history and future as an instance's status tells it. own tells that the key is not a user's.
+// Rotation returns the ring's history and future for an instance's status. own says that the key is not a user's.
 func (r Keyring) Rotation(settings v1beta1.RNDCKeyConfig, own bool) *v1beta1.RNDCKeyRotationStatus {
 	if len(r.Keys) == 0 {
 		return nil

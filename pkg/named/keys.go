@@ -33,7 +33,7 @@ const (
 	KeyClauseEntry    = "key.conf"
 )
 
-// KeyOwner is the name of the object whose keys an instance uses: its cluster's, else its own.
+// KeyOwner returns the name of the object whose keys an instance uses: its cluster's, else its own.
 func KeyOwner(instance *v1beta1.Bind9Instance) string {
 	if instance.Spec.ClusterRef != "" {
 		return instance.Spec.ClusterRef
@@ -41,22 +41,22 @@ func KeyOwner(instance *v1beta1.Bind9Instance) string {
 	return instance.Name
 }
 
-// UpdateKeySecretName is the name, in the instance's namespace, of the Secret with the key to update its zones with.
+// UpdateKeySecretName returns the name, in the instance's namespace, of the Secret with the key to update its zones with.
 func UpdateKeySecretName(instance *v1beta1.Bind9Instance) string {
 	return KeyringSecretName(KeyOwner(instance), KeyUpdate)
 }
 
-// TransferKeySecretName is the name, in the instance's namespace, of the Secret with the key to transfer its zones with.
+// TransferKeySecretName returns the name, in the instance's namespace, of the Secret with the key to transfer its zones with.
 func TransferKeySecretName(instance *v1beta1.Bind9Instance) string {
 	return KeyringSecretName(KeyOwner(instance), KeyTransfer)
 }
 
-// KeySecretName is the name of the Secret that a key of the cluster or standalone instance called owner comes from.
+// KeySecretName returns the name of the Secret that a key of the cluster or standalone instance called owner comes from.
 func KeySecretName(owner string, role KeyRole) string {
 	return owner + "-" + string(role) + "-key"
 }
 
-// NewKey makes a random key of 256 bits for the cluster or standalone instance called owner.
+// NewKey returns a random key of 256 bits for the cluster or standalone instance called owner.
 func NewKey(namespace, owner string, role KeyRole) (*wire.Key, error) {
 	var secret [32]byte
 	if _, err := rand.Read(secret[:]); err != nil {
@@ -69,7 +69,7 @@ func NewKey(namespace, owner string, role KeyRole) (*wire.Key, error) {
 	}, nil
 }
 
-// KeyData is a key as the entries of its Secret.
+// KeyData returns a key as the entries of its Secret.
 func KeyData(key *wire.Key) map[string][]byte {
 	algorithm := strings.TrimSuffix(key.Algorithm, ".")
 	return map[string][]byte{

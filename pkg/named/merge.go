@@ -8,7 +8,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// overlay is base with every field that over sets in place of its own. Either may be nil, and so is the result when both
+// overlay returns base with every field that over sets in place of its own. Either may be nil, and so is the result when both
 // are.
 func overlay[T any](base, over *T) *T {
 	if base == nil || over == nil {
@@ -27,7 +27,7 @@ func overlay[T any](base, over *T) *T {
 	return merged
 }
 
-// fieldsOf is the JSON form of an API value, by field; fields that are not set are left out.
+// fieldsOf returns the JSON form of an API value, by field; fields that are not set are left out.
 func fieldsOf(value any) map[string]json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	text, err := json.Marshal(value)
@@ -40,7 +40,7 @@ func fieldsOf(value any) map[string]json.RawMessage {
 	return fields
 }
 
-// firstSlice is the first list that has anything in it.
+// firstSlice returns the first list that has anything in it.
 func firstSlice[T any](lists ...[]T) []T {
 	for _, list := range lists {
 		if len(list) > 0 {
@@ -50,7 +50,7 @@ func firstSlice[T any](lists ...[]T) []T {
 	return nil
 }
 
-// checkDistinctMounts refuses volumes of the same name and mounts at the same place, which server-side apply would not tell of in
+// checkDistinctMounts refuses volumes of the same name and mounts at the same place, which server-side apply would not report in
 // words that a user understands. claimed says that the volume of a claim is there beside those listed.
 func checkDistinctMounts(volumes []*corev1ac.VolumeApplyConfiguration, claimed bool, containers ...*corev1ac.ContainerApplyConfiguration) error {
 	names := map[string]bool{}

@@ -26,7 +26,7 @@ const commonOptions = `	empty-zones-enable no;
 `
 
 // A changed zone is announced at once: BIND's own pace is one NOTIFY after 5 s, 20 a second. The sidecar hears of every
-// zone that names nobody else to tell; clauses that do name somebody have to name the sidecar too.
+// zone that names no others to notify; clauses that do must name the sidecar, too.
 func (c Config) renderNotify() string {
 	return fmt.Sprintf(`	notify explicit;
 	also-notify { 127.0.0.1 port %d; };
@@ -47,7 +47,7 @@ const secondaryOptions = `	transfers-in 200;
 	min-retry-time 1;
 `
 
-func (c Config) mergedOptions() (string, error) {
+func (c Config) renderOptions() (string, error) {
 	var b strings.Builder
 	b.WriteString("options {\n")
 	fmt.Fprintf(&b, "\tdirectory %q;\n", c.Layout.CacheDir)
@@ -107,7 +107,7 @@ func (c Config) writeAccess(b *strings.Builder) error {
 	return errors.Join(transferErr, queryErr)
 }
 
-// writeRecursion is off unless asked for. BIND lets those recurse that allowQuery names, else its own networks.
+// writeRecursion turns recursion off unless asked for. BIND lets those recurse that allowQuery names, else its own networks.
 func (c Config) writeRecursion(b *strings.Builder) error {
 	dnssec := ptr.Deref(c.Options.DNSSEC, v1beta1.DNSSECConfig{})
 	validation := "no"

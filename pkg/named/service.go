@@ -18,7 +18,7 @@ const (
 	portBindcar = "bindcar"
 )
 
-// Service is the stable address of an instance. The cluster's service.spec and, before it, the sidecar's serviceSpec can
+// Service returns the stable address of an instance. The cluster's service.spec and, before it, the sidecar's serviceSpec can
 // change everything but the ports and the selector; of the ports they can choose the nodePort. The error wraps ErrConfig.
 func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
 	role := ptr.Deref(w.roleConfig().Service, v1beta1.ServiceConfig{})

@@ -30,7 +30,7 @@ const leastLifetime = 14 * day
 
 const day = 24 * 60 * 60
 
-// signingConfig is how zones that say nothing else are signed; nil when they are not.
+// signingConfig returns how zones that say nothing else are signed; nil when they are not.
 func signingConfig(o v1beta1.Bind9Config) *v1beta1.DNSSECSigningConfig {
 	dnssec := ptr.Deref(o.DNSSEC, v1beta1.DNSSECConfig{})
 	switch {
@@ -42,7 +42,7 @@ func signingConfig(o v1beta1.Bind9Config) *v1beta1.DNSSECSigningConfig {
 	return nil
 }
 
-// SigningPolicy is the dnssec-policy of zones that name none themselves; PolicyNone when they are not signed.
+// SigningPolicy returns the dnssec-policy of zones that name none themselves; PolicyNone when they are not signed.
 func SigningPolicy(o v1beta1.Bind9Config) string {
 	s := signingConfig(o)
 	switch {
@@ -56,7 +56,7 @@ func SigningPolicy(o v1beta1.Bind9Config) string {
 	return PolicyDefault
 }
 
-// ExportsKeys tells whether the keys that named makes are kept in Secrets too.
+// ExportsKeys reports whether the keys that named makes are kept in Secrets too.
 func ExportsKeys(o v1beta1.Bind9Config) bool {
 	s := signingConfig(o)
 	return s == nil || ptr.Deref(s.ExportToSecret, true)
@@ -89,7 +89,7 @@ var algorithms = map[string]string{
 	"ED25519": "ed25519", "ED448": "ed448", "RSASHA256": "rsasha256", "RSASHA512": "rsasha512",
 }
 
-// policyKeys is one key for everything, or one for keys and one for the zone when either is to be rolled.
+// policyKeys returns one key for everything, or one for keys and one for the zone when either is to be rolled.
 func policyKeys(s *v1beta1.DNSSECSigningConfig) (string, error) {
 	algorithm, ok := algorithms[strings.ToUpper(s.Algorithm)]
 	if !ok {

@@ -22,7 +22,7 @@ import (
 // learn that it is back.
 const minReadySeconds = 5
 
-// Replicas is the number of pods that an instance asks for, 1 when it does not say.
+// Replicas returns the number of pods that an instance asks for, 1 when it does not say.
 func Replicas(instance *v1beta1.Bind9Instance) int32 { return ptr.Deref(instance.Spec.Replicas, 1) }
 
 // StatefulSet runs the instance's pods. The error wraps ErrConfig.
@@ -102,7 +102,7 @@ func (w Workload) spreadConstraint(topology string) *corev1ac.TopologySpreadCons
 		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(w.peerLabels()))
 }
 
-// hasVolumeClaim tells whether each pod has a claim of its own for what named keeps.
+// hasVolumeClaim reports whether each pod has a claim of its own for what named keeps.
 func (w Workload) hasVolumeClaim() bool {
 	storage := ptr.Deref(w.Instance.Spec.Storage, v1beta1.StorageConfig{})
 	return storage.StorageType == v1beta1.StoragePersistentVolumeClaim &&
@@ -153,7 +153,7 @@ func (w Workload) DisruptionBudget(owner *metav1ac.OwnerReferenceApplyConfigurat
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(w.peerLabels())))
 }
 
-// peerLabels are the labels of the servers that can stand in for one another: those of a cluster that have the same role, or
+// peerLabels returns the labels of the servers that can stand in for one another: those of a cluster that have the same role, or
 // a standalone instance's pods.
 func (w Workload) peerLabels() map[string]string {
 	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {

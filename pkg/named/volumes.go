@@ -79,7 +79,7 @@ func (w Workload) configVolume() *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(volumeConfig).WithProjected(projected)
 }
 
-// keyNamesVolume tells the sidecar which keys there are. It holds no secret.
+// keyNamesVolume has the names of the keys, for the sidecar. It holds no secret.
 func (w Workload) keyNamesVolume() *corev1ac.VolumeApplyConfiguration {
 	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(0o440)
 	w.projectKeys(projected, KeyNamesEntry, "")
@@ -95,7 +95,7 @@ func (w Workload) projectKeys(into *corev1ac.ProjectedVolumeSourceApplyConfigura
 	}
 }
 
-// CertificateSecretName is the name, in the instance's namespace, of the Secret with the serving certificate of its
+// CertificateSecretName returns the name, in the instance's namespace, of the Secret with the serving certificate of its
 // sidecars. It is of the type kubernetes.io/tls.
 func CertificateSecretName(instance string) string { return instance + "-bindcar-tls" }
 
@@ -103,7 +103,7 @@ func keyToPath(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 	return corev1ac.KeyToPath().WithKey(key).WithPath(path)
 }
 
-// apiAccessVolume is what Kubernetes mounts into every container by itself, here for the sidecar alone.
+// apiAccessVolume returns what Kubernetes mounts into every container by itself, here for the sidecar alone.
 func apiAccessVolume() *corev1ac.VolumeApplyConfiguration {
 	namespace := corev1ac.DownwardAPIVolumeFile().WithPath("namespace").
 		WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace"))
@@ -114,7 +114,7 @@ func apiAccessVolume() *corev1ac.VolumeApplyConfiguration {
 	))
 }
 
-// cacheVolume is nil when the StatefulSet makes a claim for each pod.
+// cacheVolume returns nil when the StatefulSet makes a claim for each pod.
 func (w Workload) cacheVolume() (*corev1ac.VolumeApplyConfiguration, error) {
 	storage := ptr.Deref(w.Instance.Spec.Storage, v1beta1.StorageConfig{})
 	if storage.StorageType == v1beta1.StoragePersistentVolumeClaim {

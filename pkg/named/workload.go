@@ -34,7 +34,7 @@ const (
 	Manager = "lockstep"
 )
 
-// ServiceAccountName is that of an instance's pods. Every instance has one of its own, so that each can be given what it
+// ServiceAccountName returns that of an instance's pods. Every instance has one of its own, so that each can be given what it
 // alone needs.
 func ServiceAccountName(instance string) string { return instance + "-bind9" }
 
@@ -62,7 +62,7 @@ type Workload struct {
 
 func (w Workload) role() v1beta1.ServerRole { return w.Instance.Spec.Role.Normalize() }
 
-// roleConfig is the cluster's configuration for the instance's role.
+// roleConfig returns the cluster's configuration for the instance's role.
 func (w Workload) roleConfig() v1beta1.RoleConfig {
 	if w.role() == v1beta1.RolePrimary {
 		return ptr.Deref(w.Cluster.Primary, v1beta1.RoleConfig{})
@@ -70,7 +70,7 @@ func (w Workload) roleConfig() v1beta1.RoleConfig {
 	return ptr.Deref(w.Cluster.Secondary, v1beta1.RoleConfig{})
 }
 
-// Config is the configuration that the instance's servers run with.
+// Config returns the configuration that the instance's servers run with.
 func (w Workload) Config() Config {
 	return Config{
 		Layout:  PodLayout(),
@@ -80,14 +80,14 @@ func (w Workload) Config() Config {
 	}
 }
 
-// mergedOptions are the cluster's, those of the instance's role in it, and the instance's own: the later goes before the
+// mergedOptions returns the cluster's, those of the instance's role in it, and the instance's own: the later goes before the
 // earlier.
 func (w Workload) mergedOptions() v1beta1.Bind9Config {
 	role := MergeOptions(w.Cluster.Global, &v1beta1.Bind9Config{AllowTransfer: w.roleConfig().AllowTransfer})
 	return MergeOptions(&role, w.Instance.Spec.Config)
 }
 
-// bindcarConfig is the sidecar's configuration: each setting is the instance's, else the one among its options, else the
+// bindcarConfig returns the sidecar's configuration: each setting is the instance's, else the one among its options, else the
 // cluster's.
 func (w Workload) bindcarConfig() v1beta1.BindcarConfig {
 	return ptr.Deref(overlay(w.mergedOptions().BindcarConfig, w.Instance.Spec.BindcarConfig), v1beta1.BindcarConfig{})
@@ -97,7 +97,7 @@ func (w Workload) configMapRefs() v1beta1.ConfigMapRefs {
 	return ptr.Deref(firstNonNil(w.Instance.Spec.ConfigMapRefs, w.Cluster.ConfigMapRefs), v1beta1.ConfigMapRefs{})
 }
 
-// ReplacedFiles are the configuration files that are a user's: the name of the ConfigMap for each.
+// ReplacedFiles returns the configuration files that are a user's: the name of the ConfigMap for each.
 func (w Workload) ReplacedFiles() map[string]string {
 	refs := w.configMapRefs()
 	files := map[string]string{MainFile: refs.NamedConf, OptionsFile: refs.NamedConfOptions, ZonesFile: refs.NamedConfZones}
@@ -109,7 +109,7 @@ func (w Workload) imageConfig() v1beta1.ImageConfig {
 	return ptr.Deref(firstNonNil(w.Instance.Spec.Image, w.Cluster.Image), v1beta1.ImageConfig{})
 }
 
-// bind9Image is the image asked for, else the default one with the tag of the version asked for.
+// bind9Image returns the image asked for, else the default one with the tag of the version asked for.
 func (w Workload) bind9Image() string {
 	if image := w.imageConfig().Image; image != "" {
 		return image
@@ -125,7 +125,7 @@ func (w Workload) bind9Image() string {
 	return path.Join(path.Dir(w.Images.Bind9), repository) + ":" + version
 }
 
-// bindcarImage is the sidecar's image. The public sidecar cannot share a key that never leaves the pod, so ours stands
+// bindcarImage returns the sidecar's image. The public sidecar cannot share a key that never leaves the pod, so ours stands
 // in for it; see Ignored.
 func (w Workload) bindcarImage() string {
 	if image := w.bindcarConfig().Image; image != "" && !isPublicSidecar(image) {
@@ -140,7 +140,7 @@ func isPublicSidecar(image string) bool {
 	return name == "bindcar"
 }
 
-// Ignored lists the fields of the specification that have no effect, each with the reason.
+// Ignored returns the fields of the specification that have no effect, each with the reason.
 func (w Workload) Ignored() []string {
 	var ignored []string
 	note := func(set bool, text string) {
@@ -157,7 +157,7 @@ func (w Workload) Ignored() []string {
 	return ignored
 }
 
-// keyAlgorithm is that of the pod's own rndc key.
+// keyAlgorithm returns that of the pod's own rndc key.
 func (w Workload) keyAlgorithm() string {
 	key := ptr.Deref(w.effectiveKey(), v1beta1.RNDCKeyConfig{})
 	if key.Algorithm == "" {
@@ -171,7 +171,7 @@ func SelectorLabels(instance string) map[string]string {
 	return map[string]string{LabelName: AppName, LabelInstance: instance}
 }
 
-// Labels are those of every object of the instance.
+// Labels returns those of every object of the instance.
 func (w Workload) Labels() map[string]string {
 	labels := SelectorLabels(w.Instance.Name)
 	maps.Copy(labels, map[string]string{
@@ -218,7 +218,7 @@ func (w Workload) configChecksum(files map[string]string) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// PodName is the name of an instance's pod with the given ordinal.
+// PodName returns the name of an instance's pod with the given ordinal.
 func PodName(instance string, ordinal int) string { return fmt.Sprintf("%s-%d", instance, ordinal) }
 
 // toApply turns an API value into its apply configuration; the two have the same JSON form.
@@ -239,7 +239,7 @@ func pullSecrets(names []string) []*corev1ac.LocalObjectReferenceApplyConfigurat
 	return out
 }
 
-// ServiceAccount is what the instance's sidecars are to Kubernetes. What it may do is granted elsewhere.
+// ServiceAccount returns what the instance's sidecars are to Kubernetes. What it may do is granted elsewhere.
 func (w Workload) ServiceAccount() *corev1ac.ServiceAccountApplyConfiguration {
 	return corev1ac.ServiceAccount(ServiceAccountName(w.Instance.Name), w.Instance.Namespace).
 		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithAutomountServiceAccountToken(false)

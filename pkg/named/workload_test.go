@@ -188,8 +188,8 @@ func TestImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)
 			w.Instance.Spec.Version, w.Cluster.Version, w.Instance.Spec.Image = c.instance, c.cluster, c.image
-			if c.bindcarConfig != "" {
-				w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{Image: c.bindcarConfig}
+			if c.bindcar != "" {
+				w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{Image: c.bindcar}
 			}
 			pod := statefulSet(t, w).Spec.Template.Spec
 			if pod.Containers[0].Image != c.want || pod.Containers[1].Image != c.wantBindcar || pod.InitContainers[0].Image != c.wantBindcar {
@@ -233,7 +233,7 @@ func TestReplacedFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)
 			w.Cluster.ConfigMapRefs = &c.refs
-			want := map[string]string{"named.conf": c.renderMain, "named.conf.control": c.renderControl, "named.conf.options": c.mergedOptions, "named.conf.zones": c.zones}
+			want := map[string]string{"named.conf": c.main, "named.conf.control": c.control, "named.conf.options": c.options, "named.conf.zones": c.zones}
 			if diff := cmp.Diff(want, filesFrom(statefulSet(t, w))); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}

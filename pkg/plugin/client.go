@@ -23,7 +23,7 @@ type statusClient struct {
 	namespace string
 }
 
-// newClient makes a client from kubeconfig and flags; nothing is asked yet.
+// newClient returns a client from kubeconfig and flags; nothing is asked yet.
 func (o *commandOptions) newClient() (*statusClient, error) {
 	deferred := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
 	config, err := deferred.ClientConfig()

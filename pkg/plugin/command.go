@@ -14,17 +14,17 @@ import (
 
 // Exit codes. diff has the same meanings for its own question.
 const (
-	exitOK       = 0
-	exitNotInSync      = 1 // not in step; different
-	exitError = 2 // the question could not be answered
+	exitOK        = 0
+	exitNotInSync = 1 // not in step; different
+	exitError     = 2 // the question could not be answered
 )
 
-// errNotInSync ends a command with exitNot. It is no failure, and has been told already.
+// errNotInSync ends a command with exitNot. It is not an error, and has been reported already.
 var errNotInSync = errors.New("not in step")
 
 // Run runs the plugin with the arguments that follow its name, and gives the exit code of the process.
 func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	// What client-go would log comes back as an error, too, and is told in our words.
+	// What client-go would log comes back as an error, too, and is reported in our words.
 	klog.SetLogger(logr.Discard())
 	root := newCommand()
 	root.SetArgs(args)
@@ -60,7 +60,7 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
   kubectl lockstep diff dnszone/example-com`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       builtAs(),
+		Version:       moduleVersion(),
 		Args:          cobra.NoArgs, // else a mistyped command would end well
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -72,8 +72,8 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	return root
 }
 
-// builtAs is the version of the module that this was built from: that of a release, or (devel) in a checkout.
-func builtAs() string {
+// moduleVersion returns the version of the module that this was built from: that of a release, or (devel) in a checkout.
+func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 		"":                                    {0, "Available Commands"},
 		"--help":                              {0, "kubectl lockstep tree"},
 		"tree --help":                         {0, "--watch"},
-		"--version":                           {0, "kubectl lockstep version " + builtAs() + "\n"},
+		"--version":                           {0, "kubectl lockstep version " + moduleVersion() + "\n"},
 		"__complete tree dnsz":                {0, "dnszone/"},
 		"nonsense":                            {2, `error: unknown command "nonsense" for "kubectl lockstep"`},
 		"status --nonsense":                   {2, "error: unknown flag: --nonsense"},

@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// synced offers kinds, and after a kind the names of its objects.
-func (o *commandOptions) synced(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+// completeArgs offers kinds, and after a kind the names of its objects.
+func (o *commandOptions) completeArgs(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	word, _, slash := strings.Cut(begun, "/")
 	if !slash {
 		var kinds []string

@@ -25,13 +25,13 @@ func diffCommand(o *commandOptions) *cobra.Command {
 A zone's diff shows whatever differs in it, up to 20 RRsets for each server.
 
 Exit code 0: every server serves what is declared. 1: one does not. 2: trouble; what could not be compared, such as a server
-that does not answer, is told on standard error, and the rest is compared all the same.` + aboutObjects,
+that does not answer, is reported on standard error, and the rest is compared all the same.` + aboutObjects,
 		Example: `  # One record on all of its servers
   kubectl lockstep diff arecord/www
 
   # Everything that differs in a zone
   kubectl lockstep diff dnszone/example-com`,
-		ValidArgsFunction: o.synced,
+		ValidArgsFunction: o.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			targets, err := o.parseArgs(args)
 			if err != nil {
@@ -87,11 +87,11 @@ func (o *commandOptions) printDiffs(cmd *cobra.Command, items []v1alpha1.SyncSta
 	return result
 }
 
-// skippedReasons are what could not be compared. A server that does not answer is told once, not for each record.
+// skippedReasons are what could not be compared. A server that does not answer is reported once, not for each record.
 type skippedReasons []skippedObjects
 
 type skippedObjects struct {
-	reason   string
+	reason  string
 	objects []string
 }
 

@@ -13,23 +13,23 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// watchEvent is what one who follows objects is told. One field is set.
+// watchEvent is a change of the objects that are followed. One field is set.
 type watchEvent struct {
 	// current an object that is there now, or has changed.
 	current *v1alpha1.SyncStatus
 	// deleted is one that is there no more, as it was last seen.
 	deleted *v1alpha1.SyncStatus
-	// synced comes once: all that is there has been told.
+	// synced comes once, after all objects that existed at first.
 	synced bool
 	// connectionError is why there is no connection. It is tried again, until connected.
-	connectionError      error
-	connected bool
+	connectionError error
+	connected       bool
 }
 
-// followStatuses lists what any of the queries selects and tells what changes from then on, until the context ends.
+// followStatuses sends what any of the queries selects and every change of it, until the context ends.
 func (c *statusClient) followStatuses(ctx context.Context, queries ...statusQuery) <-chan watchEvent {
 	events := make(chan watchEvent)
-	tell := func(e watchEvent) {
+	send := func(e watchEvent) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
@@ -37,48 +37,48 @@ func (c *statusClient) followStatuses(ctx context.Context, queries ...statusQuer
 	}
 	var complete []cache.InformerSynced
 	for _, q := range queries {
-		complete = append(complete, c.startInformer(ctx, q, tell))
+		complete = append(complete, c.startInformer(ctx, q, send))
 	}
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), complete...) {
-			tell(watchEvent{synced: true})
+			send(watchEvent{synced: true})
 		}
 	}()
 	return events
 }
 
-// startInformer follows one query. What it returns tells whether all that was there at first has been told.
-func (c *statusClient) startInformer(ctx context.Context, q statusQuery, tell func(watchEvent)) cache.InformerSynced {
-	informer := cache.NewSharedIndexInformer(c.listWatch(q, tell), &v1alpha1.SyncStatus{}, 0, cache.Indexers{})
+// startInformer follows one query. What it returns reports whether all objects that existed at first have been sent.
+func (c *statusClient) startInformer(ctx context.Context, q statusQuery, send func(watchEvent)) cache.InformerSynced {
+	informer := cache.NewSharedIndexInformer(c.listWatch(q, send), &v1alpha1.SyncStatus{}, 0, cache.Indexers{})
 	// This one could only fail if the informer had been started, as could the next.
-	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // listWatch tells
+	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // listWatch reports it
 	registered, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { tell(watchEvent{current: o.(*v1alpha1.SyncStatus)}) },
+		AddFunc: func(o any) { send(watchEvent{current: o.(*v1alpha1.SyncStatus)}) },
 		UpdateFunc: func(old, o any) {
 			if now := o.(*v1alpha1.SyncStatus); now.ResourceVersion != old.(*v1alpha1.SyncStatus).ResourceVersion {
-				tell(watchEvent{current: now})
+				send(watchEvent{current: now})
 			}
 		},
 		DeleteFunc: func(o any) {
 			if unseen, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = unseen.Obj
 			}
-			tell(watchEvent{deleted: o.(*v1alpha1.SyncStatus)})
+			send(watchEvent{deleted: o.(*v1alpha1.SyncStatus)})
 		},
 	})
 	go informer.RunWithContext(ctx)
 	return registered.HasSynced
 }
 
-// listWatch asks what an informer wants to know. It tells of each connection, and why there is none: informers keep to
+// listWatch serves an informer. It reports each connection, and why there is none: informers keep to
 // themselves that nobody listens at an address.
-func (c *statusClient) listWatch(q statusQuery, tell func(watchEvent)) *cache.ListWatch {
+func (c *statusClient) listWatch(q statusQuery, send func(watchEvent)) *cache.ListWatch {
 	outcome := func(err error) {
 		switch {
 		case err == nil:
-			tell(watchEvent{connected: true})
+			send(watchEvent{connected: true})
 		case !isExpectedWatchError(err):
-			tell(watchEvent{connectionError: c.explainError(err, target{})})
+			send(watchEvent{connectionError: c.explainError(err, target{})})
 		}
 	}
 	lw := cache.NewFilteredListWatchFromClient(c.rest, statusResource, c.namespace, q.applyTo)
@@ -96,7 +96,8 @@ func (c *statusClient) listWatch(q statusQuery, tell func(watchEvent)) *cache.Li
 	return lw
 }
 
-// isExpectedWatchError is how watches end every few minutes, and how a server says that it does not stream its first list.
+// isExpectedWatchError reports whether an error is how watches end every few minutes, or says that a server does not stream
+// its first list.
 func isExpectedWatchError(err error) bool {
 	return errors.Is(err, context.Canceled) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsInvalid(err)

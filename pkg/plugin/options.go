@@ -20,15 +20,15 @@ type commandOptions struct {
 	overrides clientcmd.ConfigOverrides
 	// allNamespaces is --all-namespaces.
 	allNamespaces bool
-	selector   string
-	colour     string
+	selector      string
+	colour        string
 }
 
 func newOptions() *commandOptions {
 	return &commandOptions{loading: clientcmd.NewDefaultClientConfigLoadingRules(), colour: "auto"}
 }
 
-// shownFlags are those of kubectl's connection flags that help tells about. The others are for few.
+// shownFlags are those of kubectl's connection flags that --help shows. Few need the others.
 var shownFlags = []string{clientcmd.FlagContext, clientcmd.FlagNamespace, clientcmd.FlagImpersonate, clientcmd.FlagTimeout}
 
 // addFlags takes the names of kubectl's flags.

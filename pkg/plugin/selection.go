@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// queriesFor gives the queries that find the targets themselves; everything when there are none.
+// queriesFor returns the queries that find the targets themselves; everything when there are none.
 func (o *commandOptions) queriesFor(targets []target) []statusQuery {
 	if len(targets) == 0 {
 		return []statusQuery{{labels: o.selector}}
@@ -60,7 +60,7 @@ type subtreeSelection struct {
 	roots []*v1alpha1.SyncStatus
 }
 
-// selectSubtrees finds out what has to be asked for to show the targets with all that is below them.
+// selectSubtrees returns what has to be asked for to show the targets with all that is below them.
 func (c *statusClient) selectSubtrees(ctx context.Context, o *commandOptions, targets []target) (subtreeSelection, error) {
 	b := subtreeSelection{queries: o.queriesFor(targets)}
 	for _, t := range targets {
@@ -90,7 +90,7 @@ func (b subtreeSelection) selectItems(w statusSet) []v1alpha1.SyncStatus {
 	return slices.DeleteFunc(w.sortedItems(), func(s v1alpha1.SyncStatus) bool { return !b.isSelected(w, &s) })
 }
 
-// isPartOf tells whether an object is part of another: a record of a zone, an instance of a cluster.
+// isPartOf reports whether an object is part of another: a record of a zone, an instance of a cluster.
 func isPartOf(s, to *v1alpha1.SyncStatus) bool {
 	switch {
 	case s.Namespace != to.Namespace:
@@ -105,12 +105,12 @@ func isPartOf(s, to *v1alpha1.SyncStatus) bool {
 	return false
 }
 
-// isInZone tells whether an object has to do with a zone; a DNSEndpoint can with several.
+// isInZone reports whether an object has to do with a zone; a DNSEndpoint can with several.
 func isInZone(s *v1alpha1.SyncStatus, zone string) bool {
 	return slices.Contains(strings.Split(s.Zone, ","), zone)
 }
 
-// isSelected tells whether an object is among what is wanted.
+// isSelected reports whether an object is among what is wanted.
 func (b subtreeSelection) isSelected(w statusSet, s *v1alpha1.SyncStatus) bool {
 	if len(b.roots) == 0 {
 		return true

@@ -135,7 +135,7 @@ func TestApply(t *testing.T) {
 		{watchEvent{current: &www}, true}, {watchEvent{current: &www}, false}, {watchEvent{synced: true}, false}, {watchEvent{current: &off}, true},
 		{watchEvent{deleted: &mail}, true}, {watchEvent{deleted: &mail}, false},
 	} {
-		if news := w.applyEvent(tc.event); news != tc.news {
+		if news := w.applyEvent(tc.watchEvent); news != tc.news {
 			t.Errorf("event %d: news is %v", i, news)
 		}
 	}

@@ -18,8 +18,8 @@ func statusCommand(o *commandOptions) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "status [KIND/NAME...]",
-		Short: "Tell in a line each what is in step, and by the exit code whether all is",
-		Long: `Tell in a line each what is in step. Without names it is about all that the namespace has, and shows only what is not in
+		Short: "Report what is in step, one line per object; the exit code says whether all is",
+		Long: `Report what is in step, one line per object. Without names it is about all that the namespace has, and shows only what is not in
 step.
 
 Exit code 0: all of it is in step. 1: something is not. 2: trouble, also when there is nothing to judge.
@@ -34,12 +34,12 @@ at that moment, so a change that you have just applied is never overlooked.` + a
 
   # All zones of the cluster
   kubectl lockstep status dnszones -A`,
-		ValidArgsFunction: o.synced,
+		ValidArgsFunction: o.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return fmt.Errorf("--timeout=%s: it cannot be below 0", timeout)
 			}
-			targets, c, err := o.showTree(args)
+			targets, c, err := o.parseAndConnect(args)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ at that moment, so a change that you have just applied is never overlooked.` + a
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until all is in step")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "How long to wait with --wait; 0 is without end")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "Print nothing: the exit code tells")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "Print nothing, only set the exit code")
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func (c *statusClient) awaitInSync(ctx context.Context, o *commandOptions, targe
 	}
 }
 
-// checkNamedExist is an error that tells which of the targets that have names is not there.
+// checkNamedExist returns an error that names the first target that does not exist.
 func (c *statusClient) checkNamedExist(w statusSet, targets []target) error {
 	for _, t := range targets {
 		if t.name != "" && w[statusKey{c.namespace, t.statusName()}] == nil {

@@ -14,10 +14,10 @@ type target struct {
 	name string
 }
 
-// String is how people name it.
+// String returns how people name it.
 func (t target) String() string { return t.kind.Kind + "/" + t.name }
 
-// statusName is the name of its SyncStatus.
+// statusName returns the name of its SyncStatus.
 func (t target) statusName() string { return syncstatus.Name(t.kind.Kind, t.name) }
 
 // shortNames names of kinds, as kubectl knows them.
@@ -73,7 +73,7 @@ func parseTarget(arg string) (target, error) {
 	return target{kind, name}, err
 }
 
-// parseKind finds a kind by any name that kubectl takes: kind, plural, singular, short, each with the group or without.
+// parseKind returns a kind by any name that kubectl takes: kind, plural, singular, short, each with the group or without.
 func parseKind(word string) (syncstatus.Kind, error) {
 	resource, _, _ := strings.Cut(strings.ToLower(word), ".")
 	for _, k := range syncstatus.Kinds() {

@@ -29,9 +29,9 @@ object that has changed. Exit code 0, or 2 when there is trouble.` + aboutObject
 
   # Only what is not in step
   kubectl lockstep tree --out-of-step`,
-		ValidArgsFunction: o.synced,
+		ValidArgsFunction: o.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, c, err := o.showTree(args)
+			targets, c, err := o.parseAndConnect(args)
 			if err != nil {
 				return err
 			}
@@ -62,8 +62,8 @@ func (o *commandOptions) parseArgs(args []string) ([]target, error) {
 	return targets, o.validateTargets(targets)
 }
 
-// showTree reads arguments and connects to the cluster.
-func (o *commandOptions) showTree(args []string) ([]target, *statusClient, error) {
+// parseAndConnect reads arguments and connects to the cluster.
+func (o *commandOptions) parseAndConnect(args []string) ([]target, *statusClient, error) {
 	targets, err := o.parseArgs(args)
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +96,7 @@ func (v *treeView) printOnce(ctx context.Context) error {
 	return nil
 }
 
-// renderTree gives the tree, or a line that says that nothing of it is to be shown.
+// renderTree returns the tree, or a line that says that nothing of it is to be shown.
 func (v *treeView) renderTree(w statusSet, now time.Time) string {
 	o := v.options
 	o.Now = now

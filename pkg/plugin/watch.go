@@ -19,7 +19,7 @@ type treeDisplay interface {
 	showTree(statusSet)
 	// showChange shows what an event has made of it.
 	showChange(statusSet, watchEvent)
-	// showConnection tells why there is none at the moment; nil when there is one.
+	// showConnection shows why there is none at the moment; nil when there is one.
 	showConnection(statusSet, error)
 	// updateLags shows that time goes by.
 	updateLags(statusSet)
@@ -103,7 +103,7 @@ func (l *lineDisplay) showConnection(_ statusSet, err error) {
 const connectionLost = "connection lost, trying again:"
 
 func (l *lineDisplay) updateLags(statusSet) {}
-func (l *lineDisplay) showEnd(statusSet)  {}
+func (l *lineDisplay) showEnd(statusSet)    {}
 
 // screenDisplay draws the tree over and over, on the terminal's second screen: what was on the first comes back at the end.
 type screenDisplay struct {
@@ -123,7 +123,7 @@ type screenDisplay struct {
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // second screen, no cursor, long lines are cut off
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-	cursorHome        = "\x1b[H"
+	cursorHome  = "\x1b[H"
 	clearLine   = "\x1b[K"
 	clearBelow  = "\x1b[J"
 )
@@ -169,7 +169,7 @@ func (s *screenDisplay) redraw(w statusSet) {
 	s.stale, s.drawn = false, now
 }
 
-// firstLines cuts a text off after n lines, the last of which tells how many there are.
+// firstLines cuts a text off after n lines, the last of which says how many there are.
 func firstLines(text string, n int) string {
 	lines := strings.SplitAfter(text, "\n")
 	if all := len(lines) - 1; all > n && n > 0 {

@@ -17,7 +17,7 @@ func keyOf(s *v1alpha1.SyncStatus) statusKey { return statusKey{s.Namespace, s.N
 
 func (w statusSet) put(s *v1alpha1.SyncStatus) { w[keyOf(s)] = s }
 
-// applyEvent takes in what an event tells, and tells whether that is news: an object that two queries select is told of twice.
+// applyEvent updates the set and reports whether that changed it: an object that two queries select has two events.
 func (w statusSet) applyEvent(e watchEvent) (news bool) {
 	switch {
 	case e.current != nil:
@@ -31,7 +31,7 @@ func (w statusSet) applyEvent(e watchEvent) (news bool) {
 	return news
 }
 
-// sortedItems are the objects by namespace and name.
+// sortedItems returns the objects by namespace and name.
 func (w statusSet) sortedItems() []v1alpha1.SyncStatus {
 	out := make([]v1alpha1.SyncStatus, 0, len(w))
 	for _, s := range w {
@@ -43,7 +43,7 @@ func (w statusSet) sortedItems() []v1alpha1.SyncStatus {
 	return out
 }
 
-// notInSync are those of some objects that are not in step.
+// notInSync returns the objects that are not in sync.
 func notInSync(items []v1alpha1.SyncStatus) []v1alpha1.SyncStatus {
 	var out []v1alpha1.SyncStatus
 	for _, s := range items {

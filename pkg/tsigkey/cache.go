@@ -31,7 +31,7 @@ type Cache struct {
 	reads   singleflight.Group
 }
 
-type entry struct {
+type cachedKey struct {
 	key *wire.Key
 	err error
 }
@@ -45,7 +45,7 @@ func NewCache(read ReadFunc, maxAge time.Duration) *Cache {
 // Get returns the key in a Secret. Concurrent callers share one read, and for a short while its failure.
 func (c *Cache) Get(ctx context.Context, secret types.NamespacedName) (*wire.Key, error) {
 	if cached, ok := c.entries.Get(secret); ok {
-		return cached.(entry).key, cached.(entry).err
+		return cached.(cachedKey).key, cached.(cachedKey).err
 	}
 	done := c.reads.DoChan(secret.String(), func() (any, error) {
 		key, err := c.readKey(context.WithoutCancel(ctx), secret)
@@ -66,19 +66,19 @@ func (c *Cache) readKey(ctx context.Context, secret types.NamespacedName) (*wire
 	if err == nil {
 		c.Set(secret, key)
 	} else if _, known := c.entries.Get(secret); !known {
-		c.entries.Set(secret, entry{err: err}, failureAge)
+		c.entries.Set(secret, cachedKey{err: err}, failureAge)
 	}
 	return key, err
 }
 
 // Set caches a key that the caller knows to be in a Secret.
 func (c *Cache) Set(secret types.NamespacedName, key *wire.Key) {
-	c.entries.Set(secret, entry{key: key}, c.maxAge)
+	c.entries.Set(secret, cachedKey{key: key}, c.maxAge)
 }
 
 // Invalidate makes the next Get read a Secret again if the cache still holds this key: a server refused it.
 func (c *Cache) Invalidate(secret types.NamespacedName, refused *wire.Key) {
-	if cached, ok := c.entries.Get(secret); ok && cached.(entry).key == refused {
+	if cached, ok := c.entries.Get(secret); ok && cached.(cachedKey).key == refused {
 		c.entries.Delete(secret)
 	}
 }

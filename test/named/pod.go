@@ -19,7 +19,7 @@ import (
 type Pod struct {
 	*process
 	Layout                 pkgnamed.Layout
-	Control                pkgrndc.Key
+	Control                rndc.Key
 	UpdateKey, TransferKey *wire.Key
 }
 
@@ -86,7 +86,7 @@ func layoutIn(t testing.TB, dir string) pkgnamed.Layout {
 
 func (p *Pod) writeKeys(t testing.TB, server v1beta1.ServerRole) {
 	var err error
-	if p.Control, err = pkgrndc.NewKey(""); err != nil {
+	if p.Control, err = rndc.NewKey(""); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, p.Layout.ControlKeyFile, p.Control.Clause())
@@ -120,7 +120,7 @@ func (p *Pod) WriteKeyring(t testing.TB, role pkgnamed.KeyRole, ring pkgnamed.Ke
 
 // waitReady waits until the server answers on its control channel.
 func (p *Pod) waitReady(deadline time.Time) error {
-	control := pkgrndc.NewClient(p.ControlAddr(), p.Control)
+	control := rndc.NewClient(p.ControlAddr(), p.Control)
 	defer func() { _ = control.Close() }()
 	return p.waitFor(deadline, "it does not answer", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -35,9 +35,9 @@ func BadRequest(field string, err error) *Error {
 	return New(http.StatusBadRequest, "bad request", fmt.Sprintf("%s: %v", field, err))
 }
 
-// From returns the response for any error: 4xx for what named refuses about a zone, 503 when named does not answer, and 500
+// FromError returns the response for any error: 4xx for what named refuses about a zone, 503 when named does not answer, and 500
 // for everything else.
-func From(err error) *Error {
+func FromError(err error) *Error {
 	var known *Error
 	var refused *rndc.CommandError
 	switch {
@@ -58,7 +58,7 @@ func From(err error) *Error {
 }
 
 // IsNotFound reports whether there is no such zone.
-func IsNotFound(err error) bool { return err != nil && From(err).Code == http.StatusNotFound }
+func IsNotFound(err error) bool { return err != nil && FromError(err).Code == http.StatusNotFound }
 
 // IsUnavailable reports whether named could not be reached.
 func IsUnavailable(err error) bool {
@@ -75,9 +75,9 @@ func WriteJSON(w http.ResponseWriter, code int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// Write sends and logs the response for an error.
-func Write(w http.ResponseWriter, r *http.Request, err error) {
-	e := From(err)
+// WriteError sends and logs the response for an error.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	e := FromError(err)
 	if e.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}

@@ -56,8 +56,8 @@ func (l *Log) Add(n bindcar.Notice) {
 	l.added = make(chan struct{})
 }
 
-// end returns the position after all entries.
-func (l *Log) end() uint64 {
+// endPosition returns the position after all entries.
+func (l *Log) endPosition() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last

@@ -28,7 +28,7 @@ func TestNoticeLog(t *testing.T) {
 	for name, steps := range cases {
 		t.Run(name, func(t *testing.T) {
 			l := NewLog(3)
-			position := l.end()
+			position := l.endPosition()
 			for i, s := range steps {
 				for _, line := range s.add {
 					var n bindcar.Notice

@@ -38,7 +38,7 @@ func (s *Streamer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The server's timeouts are those of a request; a stream has its own.
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Time{}); err != nil {
-		httperror.Write(w, r, err)
+		httperror.WriteError(w, r, err)
 		return
 	}
 	s.Open.Inc()
@@ -62,7 +62,7 @@ func (s *Streamer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // stream sends what is new, and a heartbeat when nothing is.
 func (s *Streamer) stream(r *http.Request, send func(...bindcar.Notice) error) {
-	position := s.Log.end()
+	position := s.Log.endPosition()
 	if send(bindcar.Notice{Lost: true, At: time.Now()}) != nil {
 		return
 	}
@@ -101,7 +101,7 @@ func (s *Streamer) mayContinue(r *http.Request, reviewed *time.Time) bool {
 		*reviewed = time.Now()
 		return true
 	}
-	code := httperror.From(err).Code
+	code := httperror.FromError(err).Code
 	refused := code == http.StatusUnauthorized || code == http.StatusForbidden
 	return !refused && time.Since(*reviewed) < maxUnreviewed
 }

@@ -18,7 +18,7 @@ import (
 // TestWrongControlKey: a sidecar that named does not let in says so, and asking again does not help.
 func TestWrongControlKey(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		httperror.Write(w, r, fmt.Errorf("listing zones: %w", rndc.ErrAuth))
+		httperror.WriteError(w, r, fmt.Errorf("listing zones: %w", rndc.ErrAuth))
 	}))
 	defer web.Close()
 	_, err := bindcar.NewClient(bindcar.ClientOptions{}).Zones(testContext(t), serverAt(web.URL))
@@ -31,7 +31,7 @@ func TestWrongControlKey(t *testing.T) {
 // TestRequestRate: more requests than --request-rate are answered 429, and those that keep to it are not.
 func TestRequestRate(t *testing.T) {
 	server := limitedServer(5)
-	web := httptest.NewServer(server.handler())
+	web := httptest.NewServer(server.rootHandler())
 	defer web.Close()
 	client, codes := clientWith(t, goodToken), map[bool]int{}
 	for range 50 {

@@ -378,7 +378,7 @@ func TestNoticesOutliveTimeouts(t *testing.T) {
 	s.run(t, func(srv *server) { srv.notifications.HeartbeatInterval = heartbeat })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	web := newHTTPServer(ctx, s.server.handler())
+	web := newHTTPServer(ctx, s.server.rootHandler())
 	web.ReadTimeout, web.WriteTimeout, web.IdleTimeout = timeout, timeout, timeout
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -442,7 +442,7 @@ func TestReconcile(t *testing.T) {
 		}
 		s.stop()
 		s.run(t, func(srv *server) { srv.noticeAddress = "" })
-		d, err := s.server.zones.Load(zone)
+		d, err := s.server.zones.LoadDescription(zone)
 		if err == nil {
 			err = s.server.replaceClause(testContext(t), d) // as it would have been added
 		}

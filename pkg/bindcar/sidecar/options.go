@@ -156,7 +156,7 @@ func (o *Options) Run(ctx context.Context) error {
 		if tlsConfig != nil {
 			listener = tls.NewListener(listener, tlsConfig)
 		}
-		group.Go(func() error { return serveHTTP(ctx, listener, newHTTPServer(ctx, s.handler())) })
+		group.Go(func() error { return serveHTTP(ctx, listener, newHTTPServer(ctx, s.rootHandler())) })
 	}
 	klog.FromContext(ctx).Info("serving", "addresses", o.Listen, "zonesDir", o.ZonesDir)
 	return group.Wait()

@@ -25,7 +25,7 @@ func (s *server) runReconciler(ctx context.Context) {
 	var reconciled [2]string // the revisions of the key rings that all zones have
 	for ctx.Err() == nil {
 		pause := keyCheckInterval
-		if revisions := s.tsigKeys.revisions(); revisions != reconciled {
+		if revisions := s.tsigKeys.ringRevisions(); revisions != reconciled {
 			if err := s.reconcile(ctx); err == nil {
 				reconciled, backoff = revisions, retryBackoff
 			} else {
@@ -41,7 +41,7 @@ func (s *server) runReconciler(ctx context.Context) {
 }
 
 func (s *server) reconcile(ctx context.Context) error {
-	if err := s.tsigKeys.load(ctx); err != nil {
+	if err := s.tsigKeys.ensureLoaded(ctx); err != nil {
 		return err
 	}
 	changed, err := s.reconcileZones(ctx)
@@ -54,7 +54,7 @@ func (s *server) reconcile(ctx context.Context) error {
 // reconcileZones returns how many zones it changed. It fails when named does not answer; what named refuses about one zone
 // is logged and stays as it is.
 func (s *server) reconcileZones(ctx context.Context) (changed int, err error) {
-	zones, damaged, err := s.zones.LoadAll()
+	zones, damaged, err := s.zones.LoadDescriptions()
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (s *server) reconcileZone(ctx context.Context, zone zonefile.Description) (
 	}
 	defer unlock()
 	// It may have been changed or deleted while others were reconciled.
-	if zone, err = s.zones.Load(zone.Name); err == nil {
+	if zone, err = s.zones.LoadDescription(zone.Name); err == nil {
 		if s.isUpToDate(zone, key) {
 			return false, nil
 		}

@@ -87,8 +87,8 @@ func (s *server) listenForNotify(ctx context.Context) (*notify.Listener, error) 
 // handlerFunc is a handler that leaves errors to its caller.
 type handlerFunc func(http.ResponseWriter, *http.Request) error
 
-// handler serves health, readiness and metrics to anybody, and everything else to allowed accounts.
-func (s *server) handler() http.Handler {
+// rootHandler serves health, readiness and metrics to anybody, and everything else to allowed accounts.
+func (s *server) rootHandler() http.Handler {
 	root := http.NewServeMux()
 	root.HandleFunc("GET "+bindcar.PathPrefix+"/health", func(w http.ResponseWriter, _ *http.Request) {
 		respondSuccess(w, http.StatusOK, "healthy", "")
@@ -97,17 +97,17 @@ func (s *server) handler() http.Handler {
 	root.Handle("GET /metrics", s.metrics.handler())
 	// Apart from the routes whose duration is measured: that of a stream means nothing.
 	root.Handle("GET "+bindcar.PathPrefix+"/notices", s.limitRate(s.requireAccess(readNotifications, s.notifications)))
-	root.Handle("/", s.limitRate(s.requireAccess(fullAccess, s.metrics.instrument(s.routes()))))
+	root.Handle("/", s.limitRate(s.requireAccess(fullAccess, s.metrics.instrument(s.apiRoutes()))))
 	return root
 }
 
-func (s *server) routes() *http.ServeMux {
+func (s *server) apiRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	route := func(pattern string, handle handlerFunc) {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(method+" "+bindcar.PathPrefix+path, func(w http.ResponseWriter, r *http.Request) {
 			if err := handle(w, r); err != nil {
-				httperror.Write(w, r, err)
+				httperror.WriteError(w, r, err)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func (s *server) routes() *http.ServeMux {
 func (s *server) limitRate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.limiter.Allow() {
-			httperror.Write(w, r, httperror.New(http.StatusTooManyRequests, "too many requests", "slow down"))
+			httperror.WriteError(w, r, httperror.New(http.StatusTooManyRequests, "too many requests", "slow down"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -142,7 +142,7 @@ func (s *server) limitRate(next http.Handler) http.Handler {
 func (s *server) requireAccess(needed accessLevel, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.auth.authorize(r, needed); err != nil {
-			httperror.Write(w, r, err)
+			httperror.WriteError(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r)

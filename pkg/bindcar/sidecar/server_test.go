@@ -65,7 +65,7 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- listener.Serve(ctx) }()
-	web := httptest.NewServer(s.server.handler())
+	web := httptest.NewServer(s.server.rootHandler())
 	s.addr = serverAt(web.URL)
 	s.stop = sync.OnceFunc(func() {
 		s.server.close()

@@ -46,8 +46,8 @@ func (k *tsigKeys) readNames(role named.KeyRole) (names named.KeyNames, err erro
 	return names, nil
 }
 
-// revisions returns the revisions of all key rings, to compare with earlier ones.
-func (k *tsigKeys) revisions() (all [2]string) {
+// ringRevisions returns the revisions of all key rings, to compare with earlier ones.
+func (k *tsigKeys) ringRevisions() (all [2]string) {
 	for i, role := range keyRoles {
 		if names, err := k.readNames(role); err == nil {
 			all[i] = names.Revision
@@ -81,9 +81,9 @@ func (k *tsigKeys) checkUpdateKey(name string) error {
 
 var tsigLine = regexp.MustCompile(`(?m)type "static"; key "([^"]+)";`)
 
-// loaded returns the keys that named has, by role. A ring is identified by its revision, which is the name of a key as well:
+// loadedNames returns the keys that named has, by role. A ring is identified by its revision, which is the name of a key as well:
 // key files of another version would have another.
-func (k *tsigKeys) loaded(ctx context.Context) (loaded map[string][]string, complete bool, err error) {
+func (k *tsigKeys) loadedNames(ctx context.Context) (loaded map[string][]string, complete bool, err error) {
 	text, err := k.control.Command(ctx, "tsig-list")
 	if err != nil {
 		return nil, false, err
@@ -111,16 +111,16 @@ func (k *tsigKeys) loaded(ctx context.Context) (loaded map[string][]string, comp
 // errKeysPending says that the files with the keys have yet to reach named's container.
 var errKeysPending = errors.New("named has not loaded the present keys")
 
-// load makes named read its configuration again when its keys have changed. Nothing is restarted.
-func (k *tsigKeys) load(ctx context.Context) error {
-	_, complete, err := k.loaded(ctx)
+// ensureLoaded makes named read its configuration again when its keys have changed. Nothing is restarted.
+func (k *tsigKeys) ensureLoaded(ctx context.Context) error {
+	_, complete, err := k.loadedNames(ctx)
 	if err != nil || complete {
 		return err
 	}
 	if _, err := k.control.Command(ctx, "reconfig"); err != nil {
 		return err
 	}
-	if _, complete, err = k.loaded(ctx); err == nil && !complete {
+	if _, complete, err = k.loadedNames(ctx); err == nil && !complete {
 		err = errKeysPending
 	}
 	if err == nil {
@@ -135,7 +135,7 @@ func (s *server) signingTransferKey() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	zones, damaged, err := s.zones.LoadAll()
+	zones, damaged, err := s.zones.LoadDescriptions()
 	if err != nil || len(damaged) > 0 {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func (s *server) signingTransferKey() (string, error) {
 }
 
 func (s *server) getServerKeys(w http.ResponseWriter, r *http.Request) error {
-	loaded, _, err := s.tsigKeys.loaded(r.Context())
+	loaded, _, err := s.tsigKeys.loadedNames(r.Context())
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (s *server) loadZone(ctx context.Context, name string) (bindcar.Zone, error
 	if serial, ok := parseSerial(text); ok {
 		zone.Serial = &serial
 	}
-	if description, err := s.zones.Load(name); !httperror.IsNotFound(err) {
+	if description, err := s.zones.LoadDescription(name); !httperror.IsNotFound(err) {
 		s.addDescription(&zone, description)
 	}
 	if zone.Type != bindcar.Primary && zone.Type != bindcar.Secondary {
@@ -107,7 +107,7 @@ func (s *server) loadZones(ctx context.Context) ([]bindcar.Zone, error) {
 	if err != nil {
 		return nil, err
 	}
-	added, damaged, err := s.zones.LoadAll()
+	added, damaged, err := s.zones.LoadDescriptions()
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (s *server) addZone(ctx context.Context, zone zonefile.Description, config 
 	if err := s.signingKeys.Restore(ctx, zone); err != nil {
 		return err
 	}
-	if err := s.zones.Save(zone); err != nil {
+	if err := s.zones.SaveDescription(zone); err != nil {
 		return err
 	}
 	if _, err = s.control.Command(ctx, fmt.Sprintf("addzone %q %s", zone.Name, zone.Clause(files.Content()))); err != nil {
@@ -169,7 +169,7 @@ func (s *server) patchZone(w http.ResponseWriter, r *http.Request) error {
 	if err := s.checkAddedAtRunTime(ctx, name); err != nil {
 		return err
 	}
-	before, err := s.zones.Load(name)
+	before, err := s.zones.LoadDescription(name)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (s *server) prepareSigning(ctx context.Context, before, after zonefile.Desc
 	}
 	if after.DNSSECPolicy == named.PolicyInsecure && before.DNSSECPolicy != named.PolicyInsecure {
 		if _, err := s.control.Command(ctx, "dnssec -checkds withdrawn "+after.Name); err != nil {
-			klog.FromContext(ctx).Info("named was not told that the DS records are withdrawn", "zone", after.Name, "reason", err.Error())
+			klog.FromContext(ctx).Info("named did not accept that the DS records are withdrawn", "zone", after.Name, "reason", err.Error())
 		}
 	}
 	return nil
@@ -224,7 +224,7 @@ func (s *server) replaceClause(ctx context.Context, zone zonefile.Description) e
 	if _, err := s.control.Command(ctx, fmt.Sprintf("modzone %q %s", zone.Name, zone.Clause(files.Content()))); err != nil {
 		return err
 	}
-	return s.zones.Save(zone)
+	return s.zones.SaveDescription(zone)
 }
 
 // runZoneCommand returns a handler that runs an rndc command on a zone.

@@ -58,7 +58,7 @@ func (k *Keeper) Restore(ctx context.Context, zone zonefile.Description) error {
 	if err := saved.writeTo(k.zones.KeyFilePrefix(zone.Name)); err != nil {
 		return fmt.Errorf("restoring the keys of zone %s: %w", zone.Name, err)
 	}
-	k.remember(zone.KeySecret, saved)
+	k.rememberSaved(zone.KeySecret, saved)
 	return nil
 }
 
@@ -79,11 +79,11 @@ func (k *Keeper) AwaitKeys(ctx context.Context, zone zonefile.Description) error
 	if err != nil {
 		return err
 	}
-	return k.save(ctx, zone, files)
+	return k.saveKeys(ctx, zone, files)
 }
 
-// save puts the keys into the zone's Secret unless it has them.
-func (k *Keeper) save(ctx context.Context, zone zonefile.Description, files keyFiles) error {
+// saveKeys puts the keys into the zone's Secret unless it has them.
+func (k *Keeper) saveKeys(ctx context.Context, zone zonefile.Description, files keyFiles) error {
 	store, err := k.open()
 	if err != nil {
 		return err
@@ -107,11 +107,11 @@ func (k *Keeper) save(ctx context.Context, zone zonefile.Description, files keyF
 		}
 		klog.FromContext(ctx).Info("signing keys saved", "zone", zone.Name, "secret", zone.KeySecret, "files", len(files))
 	}
-	k.remember(zone.KeySecret, files)
+	k.rememberSaved(zone.KeySecret, files)
 	return nil
 }
 
-func (k *Keeper) remember(secret string, files keyFiles) {
+func (k *Keeper) rememberSaved(secret string, files keyFiles) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.saved[secret] = files
@@ -128,7 +128,7 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // SaveAll saves the keys of all zones that have changed.
 func (k *Keeper) SaveAll(ctx context.Context) error {
-	zones, _, err := k.zones.LoadAll()
+	zones, _, err := k.zones.LoadDescriptions()
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (k *Keeper) saveZone(ctx context.Context, name string) error {
 	}
 	defer unlock()
 	// It may have been changed or deleted meanwhile.
-	zone, err := k.zones.Load(name)
+	zone, err := k.zones.LoadDescription(name)
 	if httperror.IsNotFound(err) || err == nil && !zone.SavesKeys() {
 		return nil
 	}
@@ -159,5 +159,5 @@ func (k *Keeper) saveZone(ctx context.Context, name string) error {
 	if err != nil || !files.isComplete() {
 		return err
 	}
-	return k.save(ctx, zone, files)
+	return k.saveKeys(ctx, zone, files)
 }

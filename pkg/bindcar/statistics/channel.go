@@ -40,7 +40,7 @@ func (c Channel) Zones(ctx context.Context) ([]Zone, error) {
 			Zones []Zone `json:"zones"`
 		} `json:"views"`
 	}
-	if err := c.read(ctx, "zones", &document); err != nil {
+	if err := c.readDocument(ctx, "zones", &document); err != nil {
 		return nil, err
 	}
 	var zones []Zone
@@ -68,7 +68,7 @@ type serverDocument struct {
 // Read returns all counters.
 func (c Channel) Read(ctx context.Context) (bindcar.Statistics, error) {
 	var document serverDocument
-	if err := c.read(ctx, "server", &document); err != nil {
+	if err := c.readDocument(ctx, "server", &document); err != nil {
 		return bindcar.Statistics{}, err
 	}
 	zones, err := c.Zones(ctx)
@@ -119,7 +119,7 @@ func withoutZeros(all map[string]uint64) map[string]uint64 {
 	return some
 }
 
-func (c Channel) read(ctx context.Context, document string, out any) error {
+func (c Channel) readDocument(ctx context.Context, document string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/json/v1/"+document, nil)

@@ -67,7 +67,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 			count(desc, value, label)
 		}
 	}
-	stats, err := c.latest()
+	stats, err := c.latestStatistics()
 	if err != nil {
 		klog.V(2).InfoS("no statistics", "reason", err.Error())
 		send(bindUp, prometheus.GaugeValue, 0)
@@ -92,8 +92,8 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		"unmet_prerequisite": stats.Updates.UnmetPrerequisite})
 }
 
-// latest returns the statistics, read anew when they are too old.
-func (c *Collector) latest() (bindcar.Statistics, error) {
+// latestStatistics returns the statistics, read anew when they are too old.
+func (c *Collector) latestStatistics() (bindcar.Statistics, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() || time.Since(c.at) >= maxAge {

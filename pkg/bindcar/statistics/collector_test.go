@@ -18,7 +18,7 @@ func TestMetricsAreNotAskedForTooOften(t *testing.T) {
 			return bindcar.Statistics{}, nil
 		}}
 		for range 100 {
-			if _, err := m.latest(); err != nil {
+			if _, err := m.latestStatistics(); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(maxAge / 10)

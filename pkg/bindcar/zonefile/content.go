@@ -64,7 +64,7 @@ func (c *zoneContent) write(w io.Writer, soa *dns.SOA, config bindcar.ZoneConfig
 	return c.writeNameServers(w, soa.Ns, config)
 }
 
-// writeNameServers gives the apex the NS records without which named loads no zone.
+// writeNameServers writes the apex NS records without which named loads no zone.
 func (c *zoneContent) writeNameServers(w io.Writer, primary string, config bindcar.ZoneConfig) error {
 	servers := config.NameServers
 	if len(servers) == 0 {

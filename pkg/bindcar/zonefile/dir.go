@@ -41,13 +41,13 @@ func (d *Dir) KeyFilePrefix(zone string) string {
 	return filepath.Join(d.Path, "K"+escapeName(zone, "%%%02X")+".+")
 }
 
-// Load reads the description of a zone. httperror.IsNotFound reports a zone that was not added at run time.
-func (d *Dir) Load(zone string) (Description, error) {
+// LoadDescription reads the description of a zone. httperror.IsNotFound reports a zone that was not added at run time.
+func (d *Dir) LoadDescription(zone string) (Description, error) {
 	return readDescription(d.Files(zone).description())
 }
 
-// Save writes the description of a zone.
-func (d *Dir) Save(zone Description) error {
+// SaveDescription writes the description of a zone.
+func (d *Dir) SaveDescription(zone Description) error {
 	text, err := json.Marshal(zone)
 	if err != nil {
 		return err
@@ -73,9 +73,9 @@ func readDescription(file string) (Description, error) {
 	return d, nil
 }
 
-// LoadAll returns all descriptions by zone. Those that cannot be read are missing and reported by damaged: one of them must not
+// LoadDescriptions returns all descriptions by zone. Those that cannot be read are missing and reported by damaged: one of them must not
 // hide all zones.
-func (d *Dir) LoadAll() (all map[string]Description, damaged []error, err error) {
+func (d *Dir) LoadDescriptions() (all map[string]Description, damaged []error, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	entries, err := os.ReadDir(d.Path)

@@ -97,7 +97,7 @@ func BenchmarkDescriptions(b *testing.B) {
 	dir := &Dir{Path: b.TempDir()}
 	write := func(i int) {
 		d := Description{Name: fmt.Sprintf("z%d.example", i), Type: bindcar.Primary, AlsoNotify: []string{"192.0.2.1:53", "192.0.2.2:53"}, NoticeAddress: "127.0.0.1:9954"}
-		if err := dir.Save(d); err != nil {
+		if err := dir.SaveDescription(d); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -111,7 +111,7 @@ func BenchmarkDescriptions(b *testing.B) {
 					dir.cached = nil
 				}
 				write(7)
-				if all, _, err := dir.LoadAll(); err != nil || len(all) != 10_000 {
+				if all, _, err := dir.LoadDescriptions(); err != nil || len(all) != 10_000 {
 					b.Fatal(len(all), err)
 				}
 			}

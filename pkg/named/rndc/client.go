@@ -37,7 +37,7 @@ func (e *CommandError) Error() string {
 	return fmt.Sprintf("rndc %s: %s", e.Command, strings.ReplaceAll(e.Message, "\n", "; "))
 }
 
-// BIND's result codes (lib/isc/include/isc/result.h) that callers tell apart.
+// BIND's result codes (lib/isc/include/isc/result.h) that callers distinguish.
 const (
 	resultExists   = 18
 	resultNotFound = 23

@@ -21,7 +21,7 @@ type Comparison struct {
 
 // Diff compares the servers of one object with what it declares.
 func Diff(s *v1alpha1.SyncStatus, p Palette) Comparison {
-	d := diffWriter{cells: s, palette: p}
+	d := diffWriter{object: s, palette: p}
 	if s.Status.FailureReason != "" {
 		d.addSkipped("%s: %s", s.Status.FailureReason, s.Status.FailureMessage)
 	} else if len(s.Servers) == 0 && !s.Status.InSync {
@@ -35,7 +35,7 @@ func Diff(s *v1alpha1.SyncStatus, p Palette) Comparison {
 }
 
 type diffWriter struct {
-	cells   *v1alpha1.SyncStatus
+	object  *v1alpha1.SyncStatus
 	palette Palette
 	text    strings.Builder
 	out     Comparison
@@ -51,16 +51,16 @@ func (d *diffWriter) compareServer(row *v1alpha1.ServerStatus) {
 		return
 	}
 	d.out.Differs = true
-	d.writeRow(bold, "--- %s", serverHeader(row))
-	d.writeRow(bold, "+++ %s", d.declaredHeader())
+	d.writeLine(bold, "--- %s", serverHeader(row))
+	d.writeLine(bold, "+++ %s", d.declaredHeader())
 	if len(row.Observed) == 0 {
-		d.writeRow(faint, "# %s", row.Message)
+		d.writeLine(faint, "# %s", row.Message)
 	}
 	for _, have := range row.Observed {
 		d.writeRRset(have)
 	}
 	if more := hiddenRRsets(row); more != "" {
-		d.writeRow(faint, "# %s", more)
+		d.writeLine(faint, "# %s", more)
 	}
 }
 
@@ -82,38 +82,38 @@ func serverHeader(row *v1alpha1.ServerStatus) string {
 }
 
 func (d *diffWriter) declaredHeader() string {
-	ref := d.cells.ObjectRef
-	return fmt.Sprintf("%s %s/%s (generation %d)", ref.Kind, d.cells.Namespace, ref.Name, ref.Generation)
+	ref := d.object.ObjectRef
+	return fmt.Sprintf("%s %s/%s (generation %d)", ref.Kind, d.object.Namespace, ref.Name, ref.Generation)
 }
 
 // writeRRset shows one RRset as a hunk: all that is served, then what is missing.
 func (d *diffWriter) writeRRset(have v1alpha1.RRset) {
-	d.writeRow(cyan, "@@ %s %s @@", have.Name, have.Type)
+	d.writeLine(cyan, "@@ %s %s @@", have.Name, have.Type)
 	served := zoneFileLines(have)
-	i := slices.IndexFunc(d.cells.RRsets, func(s v1alpha1.RRset) bool { return s.Name == have.Name && s.Type == have.Type })
+	i := slices.IndexFunc(d.object.RRsets, func(s v1alpha1.RRset) bool { return s.Name == have.Name && s.Type == have.Type })
 	if i < 0 {
-		d.writeRow(faint, "# what is declared here is not told")
+		d.writeLine(faint, "# what is declared here is not known")
 		for _, l := range served {
-			d.writeRow(plain, " %s", l)
+			d.writeLine(plain, " %s", l)
 		}
 		return
 	}
-	wanted := zoneFileLines(sameSerial(d.cells.RRsets[i], have))
+	wanted := zoneFileLines(sameSerial(d.object.RRsets[i], have))
 	for _, l := range served {
 		if slices.Contains(wanted, l) {
-			d.writeRow(plain, " %s", l)
+			d.writeLine(plain, " %s", l)
 		} else {
-			d.writeRow(red, "-%s", l)
+			d.writeLine(red, "-%s", l)
 		}
 	}
 	for _, l := range wanted {
 		if !slices.Contains(served, l) {
-			d.writeRow(green, "+%s", l)
+			d.writeLine(green, "+%s", l)
 		}
 	}
 }
 
-// sameSerial gives a declared SOA the serial of the one that is served: which it is, is not declared.
+// sameSerial returns a declared SOA with the serial of the one that is served: the serial is not declared.
 func sameSerial(want, have v1alpha1.RRset) v1alpha1.RRset {
 	const serial = 2 // of the fields of RFC 1035 section 3.3.13
 	if want.Type != "SOA" || len(want.Rdata) != 1 || len(have.Rdata) != 1 {
@@ -127,7 +127,7 @@ func sameSerial(want, have v1alpha1.RRset) v1alpha1.RRset {
 	return want
 }
 
-// zoneFileLines are an RRset's records as a zone file has them.
+// zoneFileLines returns an RRset's records as a zone file has them.
 func zoneFileLines(s v1alpha1.RRset) []string {
 	var out []string
 	for _, data := range s.Rdata {
@@ -159,7 +159,7 @@ func hiddenRRsets(row *v1alpha1.ServerStatus) string {
 	return ""
 }
 
-func (d *diffWriter) writeRow(c textColour, format string, args ...any) {
+func (d *diffWriter) writeLine(c textColour, format string, args ...any) {
 	d.text.WriteString(d.palette.paint(c, oneLine(fmt.Sprintf(format, args...))) + "\n")
 }
 

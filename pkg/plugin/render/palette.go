@@ -17,7 +17,7 @@ const (
 
 // Palette paints text, or leaves it alone.
 type Palette struct {
-	// On tells whether there are colours at all.
+	// On turns colours on.
 	On bool
 }
 
