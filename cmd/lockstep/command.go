@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,6 +10,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/sidecar"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
+	"github.com/lockstep-dns/lockstep/pkg/version"
 	"github.com/lockstep-dns/lockstep/webhook"
 )
 
@@ -27,10 +27,10 @@ type componentOptions interface {
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lockstep",
-		Short:         "Authoritative DNS on Kubernetes, with every server provably in step",
+		Short:         "Authoritative DNS on Kubernetes, with every server provably in sync",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       moduleVersion(),
+		Version:       version.Module(),
 	}
 	bindcar := componentCommand("bindcar", "Serve the sidecar's HTTP API beside one named", sidecar.NewOptions())
 	bindcar.AddCommand(componentCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", sidecar.NewInitOptions()))
@@ -43,14 +43,6 @@ func newCommand() *cobra.Command {
 		validateCommand(),
 	)
 	return root
-}
-
-// moduleVersion returns the version of the module that this was built from: that of a release, or (devel) in a checkout.
-func moduleVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }
 
 func componentCommand(name, short string, c componentOptions) *cobra.Command {

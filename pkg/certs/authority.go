@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 )
 
@@ -83,8 +84,8 @@ func (a *Authority) Mint(now time.Time, life time.Duration, dnsNames []string) (
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "lockstep-serving"},
 		DNSNames:     dnsNames,
-		NotBefore:    latest(now.Add(-backdate), a.Cert.NotBefore),
-		NotAfter:     earliest(now.Add(life), a.Cert.NotAfter),
+		NotBefore:    slices.MaxFunc([]time.Time{now.Add(-backdate), a.Cert.NotBefore}, time.Time.Compare),
+		NotAfter:     slices.MinFunc([]time.Time{now.Add(life), a.Cert.NotAfter}, time.Time.Compare),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -126,20 +127,6 @@ func randomSerial() (*big.Int, error) {
 		return nil, fmt.Errorf("drawing a serial number: %w", err)
 	}
 	return serial.Add(serial, big.NewInt(1)), nil
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 func encodeCert(cert *x509.Certificate) []byte {

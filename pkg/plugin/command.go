@@ -5,22 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dns/lockstep/pkg/version"
 )
 
 // Exit codes. diff has the same meanings for its own question.
 const (
 	exitOK        = 0
-	exitNotInSync = 1 // not in step; different
+	exitNotInSync = 1 // not in sync; different
 	exitError     = 2 // the question could not be answered
 )
 
 // errNotInSync ends a command with exitNot. It is not an error, and has been reported already.
-var errNotInSync = errors.New("not in step")
+var errNotInSync = errors.New("not in sync")
 
 // Run runs the plugin with the arguments that follow its name, and gives the exit code of the process.
 func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
@@ -60,7 +61,7 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
   kubectl lockstep diff dnszone/example-com`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       moduleVersion(),
+		Version:       version.Module(),
 		Args:          cobra.NoArgs, // else a mistyped command would end well
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -70,14 +71,6 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	o.addFlags(root.PersistentFlags())
 	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o))
 	return root
-}
-
-// moduleVersion returns the version of the module that this was built from: that of a release, or (devel) in a checkout.
-func moduleVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }
 
 const aboutObjects = `

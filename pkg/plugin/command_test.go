@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
+	"github.com/lockstep-dns/lockstep/pkg/version"
 )
 
 // What can be told without a cluster.
@@ -30,7 +31,7 @@ func TestRun(t *testing.T) {
 		"":                                    {0, "Available Commands"},
 		"--help":                              {0, "kubectl lockstep tree"},
 		"tree --help":                         {0, "--watch"},
-		"--version":                           {0, "kubectl lockstep version " + moduleVersion() + "\n"},
+		"--version":                           {0, "kubectl lockstep version " + version.Module() + "\n"},
 		"__complete tree dnsz":                {0, "dnszone/"},
 		"nonsense":                            {2, `error: unknown command "nonsense" for "kubectl lockstep"`},
 		"status --nonsense":                   {2, "error: unknown flag: --nonsense"},

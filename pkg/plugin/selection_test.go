@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// object is the SyncStatus of an object that is in step on servers of the given instances.
+// object is the SyncStatus of an object that is in sync on servers of the given instances.
 func object(namespace, kind, name, zone string, instances ...string) v1alpha1.SyncStatus {
 	s := v1alpha1.SyncStatus{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: strings.ToLower(kind) + "." + name},
@@ -98,7 +98,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// Who waits for what was deleted meanwhile is told, and not that the rest is in step.
+// Who waits for what was deleted meanwhile is told, and not that the rest is in sync.
 func TestMissing(t *testing.T) {
 	c, w := &statusClient{namespace: "dns"}, worldOf(object("dns", "ARecord", "www", ""), object("far", "MXRecord", "mail", ""))
 	for args, want := range map[string]string{

@@ -18,15 +18,15 @@ func statusCommand(o *commandOptions) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "status [KIND/NAME...]",
-		Short: "Report what is in step, one line per object; the exit code says whether all is",
-		Long: `Report what is in step, one line per object. Without names it is about all that the namespace has, and shows only what is not in
+		Short: "Report what is in sync, one line per object; the exit code says whether all is",
+		Long: `Report what is in sync, one line per object. Without names it is about all that the namespace has, and shows only what is not in
 step.
 
-Exit code 0: all of it is in step. 1: something is not. 2: trouble, also when there is nothing to judge.
+Exit code 0: all of it is in sync. 1: something is not. 2: trouble, also when there is nothing to judge.
 
-With --wait the command ends as soon as all is in step, or after --timeout. What is named is judged as it is in the cluster
+With --wait the command ends as soon as all is in sync, or after --timeout. What is named is judged as it is in the cluster
 at that moment, so a change that you have just applied is never overlooked.` + aboutObjects,
-		Example: `  # What is not in step in the namespace
+		Example: `  # What is not in sync in the namespace
   kubectl lockstep status
 
   # In a pipeline: go on when the name is really live
@@ -62,13 +62,13 @@ at that moment, so a change that you have just applied is never overlooked.` + a
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until all is in step")
+	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until all is in sync")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "How long to wait with --wait; 0 is without end")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "Print nothing, only set the exit code")
 	return cmd
 }
 
-// printVerdicts prints verdicts: all, or only those that are not in step.
+// printVerdicts prints verdicts: all, or only those that are not in sync.
 func (o *commandOptions) printVerdicts(cmd *cobra.Command, items []v1alpha1.SyncStatus, all bool) {
 	shown, out := items, cmd.OutOrStdout()
 	if !all {
@@ -79,7 +79,7 @@ func (o *commandOptions) printVerdicts(cmd *cobra.Command, items []v1alpha1.Sync
 	fmt.Fprintln(out, render.Summary(items, p))
 }
 
-// awaitInSync follows the targets until all are in step, or the time is over, and gives what was seen last: at least what they were.
+// awaitInSync follows the targets until all are in sync, or the time is over, and gives what was seen last: at least what they were.
 // What was named and is no more is an error.
 func (c *statusClient) awaitInSync(ctx context.Context, o *commandOptions, targets []target, were []v1alpha1.SyncStatus, timeout time.Duration) ([]v1alpha1.SyncStatus, error) {
 	ctx, cancel := context.WithCancel(ctx)

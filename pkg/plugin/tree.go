@@ -27,7 +27,7 @@ object that has changed. Exit code 0, or 2 when there is trouble.` + aboutObject
   # One zone with its records, while a roll-out is under way
   kubectl lockstep tree dnszone/example-com --watch
 
-  # Only what is not in step
+  # Only what is not in sync
   kubectl lockstep tree --out-of-step`,
 		ValidArgsFunction: o.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ object that has changed. Exit code 0, or 2 when there is trouble.` + aboutObject
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show changes as they happen, until interrupted")
-	cmd.Flags().BoolVar(&outOfSync, "out-of-step", false, "Only what is not in step, and what that is part of")
+	cmd.Flags().BoolVar(&outOfSync, "out-of-step", false, "Only what is not in sync, and what that is part of")
 	return cmd
 }
 

@@ -67,17 +67,17 @@ func TestScreen(t *testing.T) {
 	s := &screenDisplay{treeView: &treeView{}, out: &out, height: func() int { return height }}
 	w := worldOf(www, mail)
 	s.showTree(w)
-	expect(t, &out, enterScreen, cursorHome, "  2 of 2 in step"+clearLine+"\n", "└─ ARecord/www", "InSync"+clearLine+"\n", clearBelow)
+	expect(t, &out, enterScreen, cursorHome, "  2 of 2 in sync"+clearLine+"\n", "└─ ARecord/www", "InSync"+clearLine+"\n", clearBelow)
 	s.updateLags(w)
 	expect(t, &out)
 	w.put(offStep(www))
 	s.showChange(w, watchEvent{current: offStep(www)})
 	s.updateLags(w) // makes up for a change that came too soon after the last
-	expect(t, &out, cursorHome, "  1 of 2 not in step"+clearLine+"\n", "└─ ARecord/www", "OutOfSync"+clearLine+"\n", clearBelow)
+	expect(t, &out, cursorHome, "  1 of 2 not in sync"+clearLine+"\n", "└─ ARecord/www", "OutOfSync"+clearLine+"\n", clearBelow)
 	s.showConnection(w, errors.New("refused"))
 	expect(t, &out, cursorHome, "  connection lost, trying again: refused"+clearLine+"\n", clearBelow)
 	s.showConnection(w, nil)
-	expect(t, &out, cursorHome, "  1 of 2 not in step")
+	expect(t, &out, cursorHome, "  1 of 2 not in sync")
 	height = 4
 	s.updateLags(w)
 	expect(t, &out, cursorHome, "NAME ", "\n… 3 more lines", clearBelow)

@@ -73,8 +73,8 @@ func TestPlugin(t *testing.T) {
 	kube.Isolated(t)
 	f := &pluginTest{newFixture(t, "plugin.example", 1, 1), buildPlugin(t)}
 	f.create(f.aRecord("www", "www", "192.0.2.1"))
-	f.expectOutput(0, `arecord\.www +plugin\.example +InSync +2/2\n1 of 1 in step`, "status", "arecord/www", "--wait")
-	f.expectOutput(0, `^\d+ of \d+ in step\n$`, "status", "--wait")
+	f.expectOutput(0, `arecord\.www +plugin\.example +InSync +2/2\n1 of 1 in sync`, "status", "arecord/www", "--wait")
+	f.expectOutput(0, `^\d+ of \d+ in sync\n$`, "status", "--wait")
 	f.expectOutput(0, `^$`, "diff")
 	f.expectOutput(0, `(?s)^NAME +STATE .*
 Bind9Cluster/dns +InSync +2/2
@@ -107,14 +107,14 @@ $`, "tree")
 	f.expectOutput(1, strings.ReplaceAll(differs, `ARecord \S+/www`, `DNSZone \S+/main`), "diff", "zone", "main")
 	f.expectOutput(1, `arecord\.www +plugin\.example +OutOfSync +0/2 +.*Divergent: dns-primary-0-0, dns-secondary-0-0.*\n`, "status")
 	f.expectOutput(1, `^$`, "status", "-q", "--wait", "--timeout=1s", "arecord/www")
-	f.expectOutput(0, `DNSZone/main +OutOfSync +0/2 +plugin\.example, 1 of \d RRsets not in step\n`, "tree", "--out-of-step")
+	f.expectOutput(0, `DNSZone/main +OutOfSync +0/2 +plugin\.example, 1 of \d RRsets not in sync\n`, "tree", "--out-of-step")
 	f.expectOutput(0, "\x1b\\[31mOutOfSync\x1b\\[0m", "tree", "--out-of-step", "--color=always")
 
 	next := f.watchTree(t)
 	next("└─ ARecord/www OutOfSync 0/2")
 	f.annotateZone(v1beta1.PausedAnnotation, "")
 	next("arecord.www InSync 2/2")
-	f.expectOutput(0, `^1 of 1 in step\n$`, "status", "-l", "zone=main", "--color=never")
+	f.expectOutput(0, `^1 of 1 in sync\n$`, "status", "-l", "zone=main", "--color=never")
 
 	t.Run("trouble", func(t *testing.T) {
 		f := &pluginTest{&fixture{T: t, namespace: f.namespace, client: f.client}, f.path}

@@ -3,7 +3,6 @@ package sidecar
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
@@ -23,16 +21,8 @@ import (
 // tokenReviewer returns the user of a token, which is empty when the token is not valid for our audience.
 type tokenReviewer func(ctx context.Context, token string) (user string, err error)
 
-// newTokenReviewer returns a reviewer that asks the Kubernetes API with the credentials of the pod.
-func newTokenReviewer() (tokenReviewer, error) {
-	config, err := rest.InClusterConfig()
-	if err != nil {
-		return nil, fmt.Errorf("preparing to check tokens: %w", err)
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to check tokens: %w", err)
-	}
+// newTokenReviewer returns a reviewer that asks the Kubernetes API.
+func newTokenReviewer(clients kubernetes.Interface) tokenReviewer {
 	reviews := clients.AuthenticationV1().TokenReviews()
 	return func(ctx context.Context, token string) (string, error) {
 		review, err := reviews.Create(ctx, &authenticationv1.TokenReview{
@@ -45,7 +35,7 @@ func newTokenReviewer() (tokenReviewer, error) {
 			return "", nil
 		}
 		return review.Status.User.Username, nil
-	}, nil
+	}
 }
 
 // Reviews are cached: those of accounts with rights for a minute, so that a deleted ServiceAccount loses access soon, others

@@ -2,12 +2,15 @@ package sidecar
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
@@ -36,12 +39,13 @@ type server struct {
 }
 
 func newServer(options Options) (*server, error) {
-	review := options.review
+	review, clients := options.review, sync.OnceValues(inClusterClients)
 	if review == nil {
-		var err error
-		if review, err = newTokenReviewer(); err != nil {
+		client, err := clients()
+		if err != nil {
 			return nil, err
 		}
+		review = newTokenReviewer(client)
 	}
 	key, err := rndc.ReadKey(options.RNDCKeyFile)
 	if err != nil {
@@ -58,7 +62,13 @@ func newServer(options Options) (*server, error) {
 		tsigKeys:      &tsigKeys{options.KeyNamesDir, control},
 		noticeAddress: options.NoticeAddress,
 	}
-	s.signingKeys = signingkeys.NewKeeper(s.zones, sync.OnceValues(signingkeys.InCluster))
+	s.signingKeys = signingkeys.NewKeeper(s.zones, sync.OnceValues(func() (signingkeys.Store, error) {
+		client, err := clients()
+		if err != nil {
+			return nil, err
+		}
+		return signingkeys.InCluster(client)
+	}))
 	shutdown, closeStreams := context.WithCancel(context.Background())
 	s.closeStreams = closeStreams
 	s.notifications = &notify.Streamer{
@@ -67,6 +77,15 @@ func newServer(options Options) (*server, error) {
 	}
 	s.metrics.registry.MustRegister(&statistics.Collector{Read: s.statistics.Read})
 	return s, nil
+}
+
+// inClusterClients returns clients of the Kubernetes API with the credentials of the pod.
+func inClusterClients() (kubernetes.Interface, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("preparing to reach the Kubernetes API: %w", err)
+	}
+	return kubernetes.NewForConfig(config)
 }
 
 // newLimiter admits so many requests per second, and as many at once.

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 // Store holds the key files of zones in Secrets, which somebody else creates.
@@ -34,15 +33,7 @@ type secretStore struct {
 }
 
 // InCluster returns the store of this pod.
-func InCluster() (Store, error) {
-	config, err := rest.InClusterConfig()
-	if err != nil {
-		return nil, fmt.Errorf("preparing to save signing keys: %w", err)
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to save signing keys: %w", err)
-	}
+func InCluster(clients kubernetes.Interface) (Store, error) {
 	namespace, err := os.ReadFile(namespaceFile)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to save signing keys: %w", err)

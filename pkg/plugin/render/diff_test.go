@@ -24,7 +24,7 @@ func TestDiff(t *testing.T) {
 		of   v1alpha1.SyncStatus
 		want Comparison
 	}{
-		"in step": {of: declared(object("ARecord", "www", "example.com", row("primary-0", in), row("secondary-0", in)), www)},
+		"in sync": {of: declared(object("ARecord", "www", "example.com", row("primary-0", in), row("secondary-0", in)), www)},
 		"other data, other TTL, and none": {
 			of: declared(object("ARecord", "www", "example.com",
 				row("primary-0", divergent, serial(9, 0), observes(set("www.example.com.", "A", 300, "192.0.2.1", "192.0.2.9"))),
@@ -74,12 +74,12 @@ func TestDiff(t *testing.T) {
 +++ DNSZone dns/z (generation 3)
 # still serves the zone
 `}},
-		"what is declared is not told": {
+		"what is declared is not known": {
 			of: object("DNSZone", "z", "example.com", row("primary-0", stale, observes(set("a.example.com.", "A", 60, "192.0.2.1")))),
 			want: Comparison{Differs: true, Text: `--- primary-0 (Primary, Stale)
 +++ DNSZone dns/z (generation 3)
 @@ a.example.com. A @@
-# what is declared here is not told
+# what is declared here is not known
  a.example.com. 60 IN A 192.0.2.1
 `}},
 		"servers without an answer": {

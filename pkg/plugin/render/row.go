@@ -27,7 +27,7 @@ func objectNote(s *v1alpha1.SyncStatus, now time.Time) string {
 
 func rrsetCount(s v1alpha1.Summary) string {
 	if s.RecordsOutOfSync > 0 {
-		return fmt.Sprintf("%d of %s not in step", s.RecordsOutOfSync, pluralize(s.Records, "RRset"))
+		return fmt.Sprintf("%d of %s not in sync", s.RecordsOutOfSync, pluralize(s.Records, "RRset"))
 	}
 	return pluralize(s.Records, "RRset")
 }

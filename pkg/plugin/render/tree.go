@@ -13,7 +13,7 @@ import (
 type TreeOptions struct {
 	// Namespaces puts a heading above each namespace's objects.
 	Namespaces bool
-	// OutOfSync leaves out what is in step and has nothing below it that is not.
+	// OutOfSync leaves out what is in sync and has nothing below it that is not.
 	OutOfSync bool
 	// Now is the time that durations are counted to.
 	Now     time.Time
@@ -64,7 +64,7 @@ func (n *treeNode) appendRows(rows [][]cell, lead, below string) [][]cell {
 	return rows
 }
 
-// pruneInSync keeps what is not in step, and what that is part of.
+// pruneInSync keeps what is not in sync, and what that is part of.
 func pruneInSync(nodes []*treeNode) []*treeNode {
 	var kept []*treeNode
 	for _, n := range nodes {

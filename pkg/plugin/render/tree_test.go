@@ -51,7 +51,7 @@ func TestTree(t *testing.T) {
 		"nothing": {},
 		"a zone, its servers and its records": {items: []v1alpha1.SyncStatus{www, zone, cached}, want: `
 NAME                    STATE       SERVERS   ROLE        SERIAL   LAG       MESSAGE
-DNSZone/example-com     OutOfSync   1/2                                      example.com, 1 of 14 RRsets not in step
+DNSZone/example-com     OutOfSync   1/2                                      example.com, 1 of 14 RRsets not in sync
 ├─ Pod/primary-0        InSync                Primary     9        0
 ├─ Pod/secondary-0      Stale                 Secondary   7        2 (12s)   2 behind
 ├─ MXRecord/mail        InSync      2/2                                      resolvers may have the old data cached for 1m30s
@@ -61,14 +61,14 @@ DNSZone/example-com     OutOfSync   1/2                                      exa
    ├─ Pod/primary-0     InSync                Primary     9        0
    └─ Pod/secondary-0   Stale                 Secondary   7        2 (12s)
 `},
-		"only what is not in step": {items: []v1alpha1.SyncStatus{zone, www, mail, instance}, options: TreeOptions{OutOfSync: true}, want: `
+		"only what is not in sync": {items: []v1alpha1.SyncStatus{zone, www, mail, instance}, options: TreeOptions{OutOfSync: true}, want: `
 NAME                    STATE       SERVERS   ROLE        SERIAL   LAG       MESSAGE
-DNSZone/example-com     OutOfSync   1/2                                      example.com, 1 of 14 RRsets not in step
+DNSZone/example-com     OutOfSync   1/2                                      example.com, 1 of 14 RRsets not in sync
 ├─ Pod/secondary-0      Stale                 Secondary   7        2 (12s)   2 behind
 └─ ARecord/www          OutOfSync   1/2
    └─ Pod/secondary-0   Stale                 Secondary   7        2 (12s)
 `},
-		"nothing is not in step": {items: []v1alpha1.SyncStatus{mail, instance}, options: TreeOptions{OutOfSync: true}},
+		"nothing is not in sync": {items: []v1alpha1.SyncStatus{mail, instance}, options: TreeOptions{OutOfSync: true}},
 		"records without their zones": {items: []v1alpha1.SyncStatus{stray, mail}, want: `
 NAME                    STATE    SERVERS   ROLE        SERIAL   LAG   MESSAGE
 Zone/example.com

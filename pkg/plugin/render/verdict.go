@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
-// Verdicts returns a line for each object: what it is called, the verdict, how many servers are in step, and why not all. The
+// Verdicts returns a line for each object: what it is called, the verdict, how many servers are in sync, and why not all. The
 // namespace is shown when spaces is true.
 func Verdicts(items []v1alpha1.SyncStatus, spaces bool, now time.Time, p Palette) string {
 	if len(items) == 0 {
@@ -38,9 +38,9 @@ func Summary(items []v1alpha1.SyncStatus, p Palette) string {
 		}
 	}
 	if in == len(items) {
-		return p.paint(green, fmt.Sprintf("%d of %d in step", in, len(items)))
+		return p.paint(green, fmt.Sprintf("%d of %d in sync", in, len(items)))
 	}
-	return p.paint(red, fmt.Sprintf("%d of %d not in step", len(items)-in, len(items)))
+	return p.paint(red, fmt.Sprintf("%d of %d not in sync", len(items)-in, len(items)))
 }
 
 // Change returns the log line of a changed object; Gone is for a deleted one.
@@ -58,7 +58,7 @@ func formatTime(at time.Time) string { return at.Format(time.TimeOnly) }
 
 func objectPath(s *v1alpha1.SyncStatus) string { return s.Namespace + "/" + s.Name }
 
-// serverCount returns how many are in step; nothing while it is not known which there are.
+// serverCount returns how many are in sync; nothing while it is not known which there are.
 func serverCount(s *v1alpha1.SyncStatus) string {
 	if s.Summary.Servers == 0 {
 		return ""
@@ -66,7 +66,7 @@ func serverCount(s *v1alpha1.SyncStatus) string {
 	return fmt.Sprintf("%d/%d", s.Summary.InSync, s.Summary.Servers)
 }
 
-// statusMessage returns why an object is not in step, and of one that is, for how long resolvers may still have what was before.
+// statusMessage returns why an object is not in sync, and of one that is, for how long resolvers may still have what was before.
 func statusMessage(s *v1alpha1.SyncStatus, now time.Time) string {
 	if s.Status.FailureReason != "" {
 		return s.Status.FailureReason + ": " + s.Status.FailureMessage
