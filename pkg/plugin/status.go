@@ -19,13 +19,13 @@ func statusCommand(o *commandOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [KIND/NAME...]",
 		Short: "Report what is in sync, one line per object; the exit code says whether all is",
-		Long: `Report what is in sync, one line per object. Without names it is about all that the namespace has, and shows only what is not in
-step.
+		Long: `Report what is in sync, one line per object. Without names it covers the whole namespace, and shows only what is not in
+sync.
 
-Exit code 0: all of it is in sync. 1: something is not. 2: trouble, also when there is nothing to judge.
+Exit code 0: everything is in sync. 1: something is not. 2: an error, or nothing to evaluate.
 
-With --wait the command ends as soon as all is in sync, or after --timeout. What is named is judged as it is in the cluster
-at that moment, so a change that you have just applied is never overlooked.` + aboutObjects,
+With --wait the command ends as soon as everything is in sync, or after --timeout. Named objects are evaluated as they are
+in the cluster at that moment, so a change that you have just applied is never missed.` + aboutObjects,
 		Example: `  # What is not in sync in the namespace
   kubectl lockstep status
 
@@ -62,8 +62,8 @@ at that moment, so a change that you have just applied is never overlooked.` + a
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until all is in sync")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "How long to wait with --wait; 0 is without end")
+	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until everything is in sync")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "How long to wait with --wait; 0 means forever")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "Print nothing, only set the exit code")
 	return cmd
 }
