@@ -19,6 +19,8 @@ import (
 const (
 	cacheTimeout = 10 * time.Second
 	cachePoll    = 2 * time.Millisecond
+	// rereadInterval is after how long the object is read again: one that was deleted may exist again.
+	rereadInterval = 100 * time.Millisecond
 )
 
 // WaitForObject waits until the cache is at least as new as the object is in the Kubernetes cluster now, so that a client that
@@ -42,16 +44,18 @@ func (i *Informers) waitForObject(ctx context.Context, key source.ObjectKey) err
 	if !ok {
 		return fmt.Errorf("%s is not a kind that has a SyncStatus", key.Kind)
 	}
-	live, err := i.live(ctx, kind, key.Namespace, key.Name)
-	gone := apierrors.IsNotFound(err)
-	if err != nil && !gone {
-		return fmt.Errorf("reading %s %s/%s: %w", key.Kind, key.Namespace, key.Name, err)
+	for ctx.Err() == nil {
+		live, err := i.live(ctx, kind, key.Namespace, key.Name)
+		gone := apierrors.IsNotFound(err)
+		if err != nil && !gone {
+			return fmt.Errorf("reading %s %s/%s: %w", key.Kind, key.Namespace, key.Name, err)
+		}
+		caughtUp := func(context.Context) (bool, error) { return i.isCaughtUp(key, live, gone), nil }
+		if wait.PollUntilContextTimeout(ctx, cachePoll, rereadInterval, true, caughtUp) == nil {
+			return nil
+		}
 	}
-	caughtUp := func(context.Context) (bool, error) { return i.isCaughtUp(key, live, gone), nil }
-	if err := wait.PollUntilContextCancel(ctx, cachePoll, true, caughtUp); err != nil {
-		return fmt.Errorf("the cache of %s has not caught up with %s/%s", kind.Resource, key.Namespace, key.Name)
-	}
-	return nil
+	return fmt.Errorf("the cache of %s has not caught up with %s/%s", kind.Resource, key.Namespace, key.Name)
 }
 
 func (i *Informers) isCaughtUp(key source.ObjectKey, live metav1.Object, gone bool) bool {

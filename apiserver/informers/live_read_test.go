@@ -1,15 +1,39 @@
 package informers
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
+
+// An object that is deleted and made again while a reader looks is not waited for to be gone.
+func TestWaitEndsWhenObjectIsRecreated(t *testing.T) {
+	zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "x", ResourceVersion: "7"}}
+	reads := 0
+	live := func(context.Context, syncstatus.Kind, string, string) (metav1.Object, error) {
+		if reads++; reads == 1 {
+			return nil, apierrors.NewNotFound(v1beta1.Resource("dnszones"), "x")
+		}
+		return zone, nil
+	}
+	inf := NewFrom(func(string) cache.ListerWatcher { return &cache.ListWatch{} }, live, "home")
+	if err := inf.Indexer("DNSZone").Add(zone); err != nil {
+		t.Fatal(err)
+	}
+	if err := inf.WaitForObject(t.Context(), source.ObjectKey{Kind: "DNSZone", Namespace: "dns", Name: "x"}); err != nil || reads != 2 {
+		t.Errorf("after %d reads: %v", reads, err)
+	}
+}
 
 // What is read past the caches is the object that was asked about, and nothing else.
 func TestLiveReadsOneObject(t *testing.T) {

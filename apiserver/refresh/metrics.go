@@ -158,18 +158,19 @@ func newGauge(name, help string) *metrics.Desc {
 	return metrics.NewDesc("lockstep_syncstatus_"+name, help, nil, nil, metrics.ALPHA, "")
 }
 
-var (
-	serversDesc    = newGauge("servers", "DNS servers with cached state.")
-	mirrorsDesc    = newGauge("mirrors", "Zones on servers of which the content is kept.")
-	rrsetsDesc     = newGauge("mirror_rrsets", "RRsets in all mirrors, whether or not they share memory.")
-	watchesDesc    = newGauge("watches", "Open watches.")
-	namespacesDesc = newGauge("watched_namespaces", "Namespaces that somebody watches.")
-	streamsDesc    = newGauge("notice_streams", "DNS servers with a live notification stream.")
-)
+// sizeDescs are in the order in which CollectWithStability measures.
+var sizeDescs = []*metrics.Desc{
+	newGauge("servers", "DNS servers with cached state."),
+	newGauge("mirrors", "Zones on servers of which the content is kept."),
+	newGauge("mirror_rrsets", "RRsets in all mirrors, whether or not they share memory."),
+	newGauge("watches", "Open watches."),
+	newGauge("watched_namespaces", "Namespaces that somebody watches."),
+	newGauge("notice_streams", "DNS servers with a live notification stream."),
+}
 
 // DescribeWithStability implements metrics.StableCollector.
 func (c *sizeCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, d := range []*metrics.Desc{serversDesc, mirrorsDesc, rrsetsDesc, watchesDesc, namespacesDesc, streamsDesc} {
+	for _, d := range sizeDescs {
 		ch <- d
 	}
 }
@@ -177,19 +178,8 @@ func (c *sizeCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 // CollectWithStability implements metrics.StableCollector.
 func (c *sizeCollector) CollectWithStability(ch chan<- metrics.Metric) {
 	sizes := c.refresher.observer.Sizes()
-	streams := 0
-	for _, live := range c.refresher.streams.liveServers() {
-		if live {
-			streams++
-		}
-	}
-	for _, g := range []struct {
-		desc  *metrics.Desc
-		value int
-	}{
-		{serversDesc, sizes.Servers}, {mirrorsDesc, sizes.Mirrors}, {rrsetsDesc, sizes.RRsets},
-		{watchesDesc, c.watches()}, {namespacesDesc, c.refresher.trackers.countTrackers()}, {streamsDesc, streams},
-	} {
-		ch <- metrics.NewLazyConstMetric(g.desc, metrics.GaugeValue, float64(g.value))
+	streams := len(c.refresher.streams.liveServers())
+	for i, n := range []int{sizes.Servers, sizes.Mirrors, sizes.RRsets, c.watches(), c.refresher.trackers.countTrackers(), streams} {
+		ch <- metrics.NewLazyConstMetric(sizeDescs[i], metrics.GaugeValue, float64(n))
 	}
 }

@@ -13,13 +13,6 @@ import (
 // that the server is alive; all of them together show what it does not notify, such as a zone that has expired.
 const pollRounds = 20
 
-// answeredQuestion says that a server has answered a tracker's question.
-type answeredQuestion struct {
-	key    desired.ZoneKey
-	zone   *desired.Zone
-	server int
-}
-
 // trackedPlace is one server of a followed zone.
 type trackedPlace struct {
 	*trackedZone
@@ -104,27 +97,24 @@ func (t *tracker) askServer(w *trackedZone, i int) {
 		return
 	}
 	w.asking[i] = true
-	go func() {
+	t.inBackground(func() func() {
 		ctx, cancel := context.WithTimeout(t.ctx, t.refresher.options.Deadline)
 		defer cancel()
 		t.refresher.askServer(ctx, z, z.Servers[i], time.Now())
-		select {
-		case t.answered <- answeredQuestion{z.Key, z, i}:
-		case <-t.ctx.Done():
-		}
-	}()
+		return func() { t.handleAnswered(z, i) }
+	})
 }
 
-func (t *tracker) handleAnswered(a answeredQuestion) {
+func (t *tracker) handleAnswered(z *desired.Zone, server int) {
 	t.takeAnswers()
-	w := t.zones[a.key]
-	if w == nil || w.zone != a.zone {
+	w := t.zones[z.Key]
+	if w == nil || w.zone != z {
 		return
 	}
-	w.asking[a.server] = false
-	if w.again[a.server] {
-		w.again[a.server] = false
-		t.askServer(w, a.server)
+	w.asking[server] = false
+	if w.again[server] {
+		w.again[server] = false
+		t.askServer(w, server)
 	}
-	t.takeAnswer(w, a.server)
+	t.takeAnswer(w, server)
 }

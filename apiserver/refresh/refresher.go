@@ -79,7 +79,7 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 	if options.Roots != nil {
 		r.sidecars = bindcar.NewClient(bindcar.ClientOptions{Roots: options.Roots, Timeout: options.Deadline})
 	}
-	r.trackers.init(r)
+	r.trackers = trackers{refresher: r, ctx: context.Background(), byNamespace: map[string]*tracker{}, interests: map[*Interest]struct{}{}}
 	return r, r.followEvents()
 }
 

@@ -82,13 +82,15 @@ func (n *notificationStreams) keepOnly(t *tracker, needed map[Peer]bool) {
 	}
 }
 
-// liveServers returns, of each server with a stream, whether it notifies of every change at present.
+// liveServers returns the servers that notify of every change at present.
 func (n *notificationStreams) liveServers() map[Peer]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	live := make(map[Peer]bool, len(n.streams))
+	live := map[Peer]bool{}
 	for server, s := range n.streams {
-		live[server] = s.live
+		if s.live {
+			live[server] = true
+		}
 	}
 	return live
 }

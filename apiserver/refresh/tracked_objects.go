@@ -106,13 +106,7 @@ func (t *tracker) forgetObject(key desired.Key) {
 // fleetPollFactor is by how much the servers of instances and clusters are polled less often than those of zones.
 const fleetPollFactor = 4
 
-// answeredFleet is an instance or a cluster whose servers have been asked.
-type answeredFleet struct {
-	key       desired.Key
-	questions int
-}
-
-// askFleet asks the servers of a followed instance or cluster beside everything else; handleAnsweredFleet follows.
+// askFleet asks the servers of a followed instance or cluster; handleAnsweredFleet follows.
 func (t *tracker) askFleet(o *trackedObject) {
 	if o.asking {
 		o.again = true
@@ -130,22 +124,19 @@ func (t *tracker) askFleet(o *trackedObject) {
 			polled[w.placeOf(i)] = true
 		}
 	}
-	go func() {
-		a := answeredFleet{key, t.refresher.askFleets(t.ctx, since, polled, s.Object)}
-		select {
-		case t.answeredFleets <- a:
-		case <-t.ctx.Done():
-		}
-	}()
+	t.inBackground(func() func() {
+		questions := t.refresher.askFleets(t.ctx, since, polled, s.Object)
+		return func() { t.handleAnsweredFleet(key, questions) }
+	})
 }
 
-func (t *tracker) handleAnsweredFleet(a answeredFleet) {
-	o := t.objects[a.key]
+func (t *tracker) handleAnsweredFleet(key desired.Key, questions int) {
+	o := t.objects[key]
 	if o == nil {
 		return
 	}
 	o.asking = false
-	t.fleetQuestions = max(t.fleetQuestions, a.questions)
+	t.fleetQuestions = max(t.fleetQuestions, questions)
 	t.publishAlone(o)
 	if o.again {
 		o.again = false

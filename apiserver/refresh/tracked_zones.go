@@ -46,7 +46,9 @@ func (t *tracker) followZone(key desired.ZoneKey) *trackedZone {
 		}
 		t.zones[key] = w
 		if key.Namespace != t.namespace {
-			t.refresher.trackers.followForeign(key, t, true)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.foreign[key] = struct{}{}
 		}
 	}
 	return w
@@ -68,9 +70,9 @@ func (t *tracker) leaveZone(zone desired.ZoneKey, key desired.Key) {
 	delete(t.zones, zone)
 	delete(t.dirty, w)
 	t.releaseAnswers(w)
-	if zone.Namespace != t.namespace {
-		t.refresher.trackers.followForeign(zone, t, false)
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.foreign, zone)
 }
 
 // refreshZone takes over the present snapshot of a zone that is followed.
@@ -186,8 +188,8 @@ func (t *tracker) releaseAnswers(w *trackedZone) {
 // takeAnswers looks at answers that have changed, whoever asked.
 func (t *tracker) takeAnswers() {
 	t.mu.Lock()
-	changed := t.news.answers
-	t.news.answers = map[evaluate.Place]struct{}{}
+	changed := t.changed
+	t.changed = map[evaluate.Place]struct{}{}
 	t.mu.Unlock()
 	for place := range changed {
 		for w := range t.zonesByName[place.Zone] {

@@ -35,14 +35,16 @@ type tracker struct {
 
 	// woken says that there is news, answersChanged that it is answers, which do not wait for more to come.
 	woken, answersChanged chan struct{}
-	answered              chan answeredQuestion
-	answeredFleets        chan answeredFleet
-	confirmed             chan confirmedFindings
+	// done receives what is to be done next with the results of background work.
+	done chan func()
 
 	mu        sync.Mutex
 	interests map[*Interest]struct{}
 	joining   map[*Interest]*joiningInterest
+	foreign   map[desired.ZoneKey]struct{} // zones of other namespaces
 	news      news
+	// changed are the places with another answer.
+	changed map[evaluate.Place]struct{}
 
 	zones       map[desired.ZoneKey]*trackedZone
 	zonesByName map[string]map[*trackedZone]struct{}
@@ -61,17 +63,16 @@ type tracker struct {
 	fleetQuestions int
 }
 
-// news is what a tracker has to look at: objects that changed, notifications of servers, places with another answer, pods and
-// instances, or which interests there are.
+// news is what a tracker has to look at: objects that changed, notifications of servers, pods and instances, or which
+// interests there are.
 type news struct {
 	touched            map[desired.Key]struct{}
 	notified           map[notification]struct{}
-	answers            map[evaluate.Place]struct{}
 	servers, interests bool
 }
 
 func emptyNews() news {
-	return news{touched: map[desired.Key]struct{}{}, notified: map[notification]struct{}{}, answers: map[evaluate.Place]struct{}{}}
+	return news{touched: map[desired.Key]struct{}{}, notified: map[notification]struct{}{}}
 }
 
 // joiningInterest is an Interest that is not ready.
@@ -87,10 +88,9 @@ func newTracker(ctx context.Context, r *Refresher, namespace string) *tracker {
 	ctx, cancel := context.WithCancel(ctx)
 	return &tracker{
 		refresher: r, namespace: namespace, ctx: ctx, cancel: cancel,
-		woken: make(chan struct{}, 1), answersChanged: make(chan struct{}, 1), answered: make(chan answeredQuestion, 64),
-		answeredFleets: make(chan answeredFleet, 64), confirmed: make(chan confirmedFindings, 64), fleetsAsked: time.Now(),
+		woken: make(chan struct{}, 1), answersChanged: make(chan struct{}, 1), done: make(chan func(), 64), fleetsAsked: time.Now(),
 		interests: map[*Interest]struct{}{}, joining: map[*Interest]*joiningInterest{}, news: emptyNews(),
-		zones: map[desired.ZoneKey]*trackedZone{}, zonesByName: map[string]map[*trackedZone]struct{}{},
+		changed: map[evaluate.Place]struct{}{}, foreign: map[desired.ZoneKey]struct{}{}, zones: map[desired.ZoneKey]*trackedZone{}, zonesByName: map[string]map[*trackedZone]struct{}{},
 		dirty: map[*trackedZone]struct{}{}, objects: map[desired.Key]*trackedObject{},
 	}
 }
@@ -111,7 +111,7 @@ func (t *tracker) addNews(add func(*news)) {
 // AnswerChanged implements evaluate.Holder.
 func (t *tracker) AnswerChanged(place evaluate.Place) {
 	t.mu.Lock()
-	t.news.answers[place] = struct{}{}
+	t.changed[place] = struct{}{}
 	t.mu.Unlock()
 	wake(t.answersChanged)
 }
@@ -139,17 +139,25 @@ func (t *tracker) run() {
 			t.handleNews()
 		case <-t.answersChanged:
 			t.takeAnswers()
-		case a := <-t.answered:
-			t.handleAnswered(a)
-		case a := <-t.answeredFleets:
-			t.handleAnsweredFleet(a)
-		case c := <-t.confirmed:
-			t.handleConfirmed(c)
+		case handle := <-t.done:
+			handle()
 		}
-		t.drainAnswered()
-		t.evaluateDirty()
-		t.admitInterests()
+		t.handleDone()
+		now := time.Now()
+		t.evaluateDirty(now)
+		t.admitInterests(now)
 	}
+}
+
+// inBackground does work beside everything else. What it returns is called in the tracker's goroutine.
+func (t *tracker) inBackground(work func() (handle func())) {
+	go func() {
+		handle := work()
+		select {
+		case t.done <- handle:
+		case <-t.ctx.Done():
+		}
+	}()
 }
 
 // release lets go of everything that is held elsewhere.
@@ -172,11 +180,12 @@ func (t *tracker) debounceEvents() {
 	}
 }
 
-func (t *tracker) drainAnswered() {
+// handleDone handles all results that are there.
+func (t *tracker) handleDone() {
 	for {
 		select {
-		case a := <-t.answered:
-			t.handleAnswered(a)
+		case handle := <-t.done:
+			handle()
 		default:
 			return
 		}
@@ -188,9 +197,7 @@ func (t *tracker) drainAnswered() {
 func (t *tracker) takeNews() (n news, named map[desired.Key]bool, all bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	answers := t.news.answers // takeAnswers takes these.
 	n, t.news = t.news, emptyNews()
-	t.news.answers = answers
 	named = map[desired.Key]bool{}
 	for in := range t.interests {
 		if in.scope.Object == (desired.Key{}) {
@@ -227,23 +234,28 @@ func (t *tracker) handleNews() {
 }
 
 // isLate reports whether an interest has waited for servers long enough.
-func (t *tracker) isLate() bool {
+func (t *tracker) isLate(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, j := range t.joining {
-		if time.Now().After(j.deadline) {
+		if now.After(j.deadline) {
 			return true
 		}
 	}
 	return false
 }
 
-// admitInterests makes interests ready as soon as what they are about is up to date.
-func (t *tracker) admitInterests() {
+// admitInterests makes interests ready as soon as what they are about is up to date, or has been evaluated late.
+func (t *tracker) admitInterests(now time.Time) {
+	isUpToDate := sync.OnceValue(t.isUpToDate)
 	var ready []*Interest
 	t.mu.Lock()
 	for in, j := range t.joining {
-		if j.followed && (!time.Now().Before(j.deadline) || t.isUpToDate(in)) {
+		upToDate := isUpToDate
+		if key := in.scope.Object; key != (desired.Key{}) {
+			upToDate = func() bool { return t.isObjectUpToDate(key) }
+		}
+		if j.followed && (now.After(j.deadline) || upToDate()) {
 			delete(t.joining, in)
 			ready = append(ready, in)
 		}
@@ -254,12 +266,13 @@ func (t *tracker) admitInterests() {
 	}
 }
 
-// isUpToDate reports whether the present verdict of everything in an interest's scope has been published.
-func (t *tracker) isUpToDate(in *Interest) bool {
-	if key := in.scope.Object; key != (desired.Key{}) {
-		o := t.objects[key]
-		return o != nil && o.published || !t.refresher.informers.Exists(key)
-	}
+func (t *tracker) isObjectUpToDate(key desired.Key) bool {
+	o := t.objects[key]
+	return o != nil && o.published || !t.refresher.informers.Exists(key)
+}
+
+// isUpToDate reports whether the present verdict of everything in the namespace has been published.
+func (t *tracker) isUpToDate() bool {
 	if len(t.dirty) > 0 {
 		return false
 	}

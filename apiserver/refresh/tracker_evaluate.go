@@ -2,6 +2,8 @@ package refresh
 
 import (
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
@@ -80,12 +82,12 @@ func (t *tracker) endDebounce() time.Duration {
 // watcher has waited for them long enough. While answers to a new declaration are awaited, only verdicts are published that
 // objects are on their way: that they are not programmed yet needs no answer, anything else does. Of what is debounced the
 // zone keeps the suspicion.
-func (t *tracker) evaluateDirty() {
+func (t *tracker) evaluateDirty(now time.Time) {
 	wait := t.endDebounce()
 	if len(t.dirty) == 0 {
 		return
 	}
-	late := t.isLate()
+	late := t.isLate(now)
 	t.beginRound()
 	for w := range t.dirty {
 		if (w.isAnswered() || late) && !(w.isHeld() && w.evaluated) {
@@ -199,12 +201,6 @@ func (t *tracker) publishAlone(o *trackedObject) {
 	}
 }
 
-// confirmedFindings are members of a zone whose wrong data has been looked at again: the digests of their verdicts.
-type confirmedFindings struct {
-	zone    *trackedZone
-	digests map[desired.Key]uint64
-}
-
 // needsConfirmation reports whether a verdict by which data is wrong waits for another look at it.
 func (t *tracker) needsConfirmation(w *trackedZone, o *trackedObject, s *desired.Subject, v *syncv1.SyncStatus) bool {
 	found := t.refresher.appendFinding(nil, s, v)
@@ -220,35 +216,28 @@ func (t *tracker) needsConfirmation(w *trackedZone, o *trackedObject, s *desired
 	return true
 }
 
-// confirmFindings takes another look at wrong data beside everything else; handleConfirmed follows.
+// confirmFindings takes another look at wrong data; handleConfirmed follows.
 func (t *tracker) confirmFindings(w *trackedZone) {
 	if w.confirming || len(w.unconfirmed) == 0 {
 		return
 	}
 	w.confirming = true
-	done, found := confirmedFindings{w, map[desired.Key]uint64{}}, []finding(nil)
-	for key, f := range w.unconfirmed {
-		done.digests[key], found = f.digest, append(found, f)
-	}
+	found := slices.Collect(maps.Values(w.unconfirmed))
 	clear(w.unconfirmed)
-	go func() {
+	t.inBackground(func() func() {
 		t.refresher.confirm(t.ctx, found)
-		select {
-		case t.confirmed <- done:
-		case <-t.ctx.Done():
-		}
-	}()
+		return func() { t.handleConfirmed(w, found) }
+	})
 }
 
 // handleConfirmed has the members evaluated again that waited.
-func (t *tracker) handleConfirmed(c confirmedFindings) {
-	w := c.zone
+func (t *tracker) handleConfirmed(w *trackedZone, confirmed []finding) {
 	w.confirming = false
-	for key, digest := range c.digests {
-		if o := t.objects[key]; o != nil {
-			o.confirmed = digest
+	for _, f := range confirmed {
+		if o := t.objects[f.key]; o != nil {
+			o.confirmed = f.digest
 		}
-		w.suspect(key)
+		w.suspect(f.key)
 	}
 	for key := range w.unconfirmed {
 		w.suspect(key)

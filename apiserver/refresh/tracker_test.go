@@ -38,7 +38,7 @@ func (p *recorder) Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, v := range verdicts {
-		if !p.IsPublished(store.KeyOf(v), p.Digest(v)) {
+		if v != nil && !p.IsPublished(store.KeyOf(v), p.Digest(v)) {
 			text := string(v.Status.Phase)
 			for _, s := range v.Servers {
 				text += " " + s.Pod + "=" + string(s.State)
@@ -102,20 +102,16 @@ func (s stepper) step() {
 	s.handleNews()
 	for {
 		s.takeAnswers()
-		s.evaluateDirty()
-		s.admitInterests()
+		s.evaluateDirty(time.Now())
+		s.admitInterests(time.Now())
 		busy := slices.ContainsFunc(slices.Collect(maps.Values(s.zones)), func(w *trackedZone) bool { return w.confirming || slices.Contains(w.asking, true) }) ||
 			slices.ContainsFunc(slices.Collect(maps.Values(s.objects)), func(o *trackedObject) bool { return o.asking })
 		if !busy {
 			return
 		}
 		select {
-		case a := <-s.answered:
-			s.handleAnswered(a)
-		case a := <-s.answeredFleets:
-			s.handleAnsweredFleet(a)
-		case c := <-s.confirmed:
-			s.handleConfirmed(c)
+		case handle := <-s.done:
+			handle()
 		case <-time.After(time.Minute):
 			s.Fatal("no answer")
 		}
@@ -246,8 +242,8 @@ func TestConfirmationEndsTheWaiting(t *testing.T) {
 	fakekube.Update(t, primary, "example.test.", "www.example.test.", "192.0.2.9")
 	for _, tz := range s.zones {
 		s.askServer(tz, 0)
-		s.handleAnswered(<-s.answered)
-		s.evaluateDirty()
+		(<-s.done)()
+		s.evaluateDirty(time.Now())
 		if !tz.confirming {
 			t.Error("wrong data is not looked at again")
 		}

@@ -18,8 +18,6 @@ type trackers struct {
 	mu          sync.Mutex
 	byNamespace map[string]*tracker
 	interests   map[*Interest]struct{}
-	// foreign holds the trackers that follow a zone of another namespace.
-	foreign map[desired.ZoneKey]map[*tracker]struct{}
 }
 
 // Interest is what keeps verdicts up to date for one watch.
@@ -29,11 +27,6 @@ type Interest struct {
 	ready    chan struct{}
 	// awaited are the namespaces that are not up to date yet. trackers.mu guards it.
 	awaited map[string]bool
-}
-
-func (ts *trackers) init(r *Refresher) {
-	ts.refresher, ts.ctx, ts.byNamespace = r, context.Background(), map[string]*tracker{}
-	ts.interests, ts.foreign = map[*Interest]struct{}{}, map[desired.ZoneKey]map[*tracker]struct{}{}
 }
 
 func (ts *trackers) start(ctx context.Context) {
@@ -85,9 +78,6 @@ func (in *Interest) Stop() {
 	for ns, t := range ts.byNamespace {
 		if t.detach(in) {
 			delete(ts.byNamespace, ns)
-			for zone := range ts.foreign {
-				ts.forgetForeign(zone, t)
-			}
 		}
 	}
 }
@@ -101,28 +91,6 @@ func (in *Interest) markReady(namespace string) {
 	}
 	if delete(in.awaited, namespace); len(in.awaited) == 0 {
 		close(in.ready)
-	}
-}
-
-// followForeign takes note that a tracker follows a zone of another namespace, or has ended doing so.
-func (ts *trackers) followForeign(zone desired.ZoneKey, t *tracker, follows bool) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	switch {
-	case !follows:
-		ts.forgetForeign(zone, t)
-	case ts.byNamespace[t.namespace] != t: // It has ended.
-	case ts.foreign[zone] == nil:
-		ts.foreign[zone] = map[*tracker]struct{}{t: {}}
-	default:
-		ts.foreign[zone][t] = struct{}{}
-	}
-}
-
-// forgetForeign ends followForeign. ts.mu is held.
-func (ts *trackers) forgetForeign(zone desired.ZoneKey, t *tracker) {
-	if delete(ts.foreign[zone], t); len(ts.foreign[zone]) == 0 {
-		delete(ts.foreign, zone)
 	}
 }
 
@@ -149,8 +117,8 @@ func (ts *trackers) touchObjects(changed ...desired.Key) {
 			t.touchObject(key)
 		}
 		if key.Kind == syncstatus.ZoneKind.Kind {
-			for t := range ts.foreign[desired.ZoneKey{Namespace: key.Namespace, Name: key.Name}] {
-				t.touchObject(key)
+			for _, t := range ts.byNamespace {
+				t.touchForeign(key)
 			}
 		}
 	}
@@ -192,8 +160,21 @@ func (t *tracker) attach(in *Interest) {
 	t.addNews(func(n *news) { n.interests = true })
 }
 
+// touchForeign makes the tracker look at a zone of another namespace again if it follows that.
+func (t *tracker) touchForeign(zone desired.Key) {
+	t.mu.Lock()
+	_, follows := t.foreign[desired.ZoneKey{Namespace: zone.Namespace, Name: zone.Name}]
+	t.mu.Unlock()
+	if follows {
+		t.touchObject(zone)
+	}
+}
+
 // detach removes an interest, and ends the tracker when it was the last.
 func (t *tracker) detach(in *Interest) (ended bool) {
+	if !t.servesInterest(in) {
+		return false
+	}
 	t.mu.Lock()
 	delete(t.interests, in)
 	delete(t.joining, in)

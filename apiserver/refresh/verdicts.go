@@ -24,37 +24,22 @@ const maxLiveReads = 32
 // Servers that do not answer within the deadline count as silent. The result is in the order of keys; it has nil for an
 // object that does not exist, and for all that are left when ctx ends.
 func (r *Refresher) Verdicts(ctx context.Context, keys []desired.Key, since time.Time) []*syncv1.SyncStatus {
-	out := make([]*syncv1.SyncStatus, len(keys))
-	todo := make([]int, len(keys))
-	for i := range todo {
-		todo[i] = i
+	verdicts, evaluatedFrom := r.evaluate(ctx, keys, since)
+	if ctx.Err() != nil {
+		return make([]*syncv1.SyncStatus, len(keys))
 	}
-	for len(todo) > 0 {
-		wanted := make([]desired.Key, len(todo))
-		for n, i := range todo {
-			wanted[n] = keys[i]
-		}
-		evaluated, evaluatedFrom := r.evaluate(ctx, wanted, since)
-		if ctx.Err() != nil {
-			return out
-		}
-		var places []int
-		var verdicts []*syncv1.SyncStatus
-		for n, v := range evaluated {
-			if v != nil {
-				places, verdicts = append(places, todo[n]), append(verdicts, v)
-			}
-		}
-		for n, i := range places {
-			out[i] = verdicts[n]
-		}
-		todo = nil
-		for _, n := range r.publisher.Publish(evaluatedFrom, verdicts...) {
-			out[places[n]] = nil
-			todo = append(todo, places[n])
-		}
+	outdated := r.publisher.Publish(evaluatedFrom, verdicts...)
+	if len(outdated) == 0 {
+		return verdicts
 	}
-	return out
+	again := make([]desired.Key, len(outdated))
+	for n, i := range outdated {
+		again[n] = keys[i]
+	}
+	for n, v := range r.Verdicts(ctx, again, since) {
+		verdicts[outdated[n]] = v
+	}
+	return verdicts
 }
 
 // Prefetch asks the servers while the caller still finds out what they should serve. Nobody waits for the answers here; who

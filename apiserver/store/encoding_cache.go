@@ -14,49 +14,28 @@ import (
 type Object struct {
 	*syncv1.SyncStatus // never changed
 
-	mu      sync.Mutex
-	encoded map[runtime.Identifier]*encodedObject
-}
-
-// encodedObject is an Object's text in one encoding.
-type encodedObject struct {
-	once sync.Once
-	text []byte
-	err  error
+	encodings sync.Map // of functions that return the text or an error, by runtime.Identifier
 }
 
 var _ runtime.CacheableObject = &Object{}
 
 // newObject copies the verdict as it is now.
-func newObject(s *syncv1.SyncStatus) *Object {
-	return &Object{SyncStatus: new(*s), encoded: map[runtime.Identifier]*encodedObject{}}
-}
+func newObject(s *syncv1.SyncStatus) *Object { return &Object{SyncStatus: new(*s)} }
 
 // GetObject implements runtime.CacheableObject. It returns a copy of what encoders write to.
 func (o *Object) GetObject() runtime.Object { return new(*o.SyncStatus) }
 
 // CacheEncode implements runtime.CacheableObject.
 func (o *Object) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
-	e := o.encoding(id)
-	e.once.Do(func() {
+	encoding, _ := o.encodings.LoadOrStore(id, sync.OnceValues(func() ([]byte, error) {
 		var text bytes.Buffer
-		e.err = encode(o.GetObject(), &text)
-		e.text = text.Bytes()
-	})
-	if e.err != nil {
-		return e.err
+		err := encode(o.GetObject(), &text)
+		return text.Bytes(), err
+	}))
+	text, err := encoding.(func() ([]byte, error))()
+	if err != nil {
+		return err
 	}
-	_, err := w.Write(e.text)
+	_, err = w.Write(text)
 	return err
-}
-
-func (o *Object) encoding(id runtime.Identifier) *encodedObject {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	e := o.encoded[id]
-	if e == nil {
-		e = &encodedObject{}
-		o.encoded[id] = e
-	}
-	return e
 }

@@ -76,16 +76,18 @@ func (s *Store) Revision() uint64 { return s.clock.currentRevision() }
 // Publish makes verdicts visible to readers and watchers, and completes them by what the store holds. evaluatedFrom is the
 // Revision at which their evaluation began. A verdict that differs from one that was published meanwhile may rest on older
 // evidence than that, and one about a deleted object is void: Publish does nothing with these and returns their indexes.
-// Who wants them must evaluate them again.
+// Who wants them must evaluate them again. nil stands for no verdict.
 func (s *Store) Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus) (outdated []int) {
 	digests := make([]uint64, len(verdicts))
 	for i, v := range verdicts {
-		digests[i] = s.Digest(v)
+		if v != nil {
+			digests[i] = s.Digest(v)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, v := range verdicts {
-		if !s.publish(v, digests[i], evaluatedFrom) {
+		if v != nil && !s.publish(v, digests[i], evaluatedFrom) {
 			outdated = append(outdated, i)
 		}
 	}
