@@ -59,9 +59,9 @@ func (o *Options) Config() (*Config, error) {
 // sidecarStreams opens the notification streams of the sidecars beside the servers, in the same pods.
 type sidecarStreams struct{ client *bindcar.Client }
 
-func (s sidecarStreams) openStream(ctx context.Context, server refresh.Peer, fn func(bindcar.Notice)) error {
-	at := bindcar.Server{Addr: netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort), Namespace: server.Namespace, Instance: server.Instance}
-	return s.client.Notices(ctx, at, fn)
+func (s sidecarStreams) openStream(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
+	at := bindcar.Address{Addr: netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort), Namespace: server.Namespace, Instance: server.Instance}
+	return s.client.ReadNotifications(ctx, at, fn)
 }
 
 // chooseCertificate chooses the certificate: the files that were named, else one that is minted in memory.

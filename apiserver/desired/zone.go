@@ -24,7 +24,7 @@ const idleTimeout = 10 * time.Minute
 // Zone is the desired state of one zone at one moment. It is immutable.
 type Zone struct {
 	Key      ZoneKey
-	Declared *syncstatus.Declared
+	Declared *syncstatus.DesiredState
 	zoneServers
 	// Since is when Declared was made. Answers from before it prove nothing: what they lack may have been programmed since.
 	Since time.Time
@@ -69,7 +69,7 @@ type zoneState struct {
 	builtFrom *v1beta1.DNSZone
 	builtWith []netip.Addr
 	err       error
-	book      *syncstatus.Book
+	book      *syncstatus.DesiredCache
 }
 
 // Zone returns the present snapshot of a zone; nil when there is no such zone.
@@ -139,7 +139,7 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	}
 	rebuild := s.builtFrom == nil || s.builtFrom.UID != zone.UID || s.builtFrom.Generation != zone.Generation || !slices.Equal(s.builtWith, z.addresses)
 	if rebuild {
-		s.builtFrom, s.builtWith, s.book = zone, z.addresses, syncstatus.NewBook()
+		s.builtFrom, s.builtWith, s.book = zone, z.addresses, syncstatus.NewDesiredCache()
 		s.builder, s.err = source.NewBuilder(zone, source.Options{ServerAddresses: z.addresses, Owns: x.members.OwnsEndpoints(s.key)})
 	}
 	changed := x.takeDirty(s, rebuild)

@@ -38,38 +38,38 @@ func (e *Evaluator) ContentReplaced(server netip.AddrPort, was, is *observe.Mirr
 }
 
 // Judge compares a zone with the last answers of its servers.
-func (e *Evaluator) Judge(z *desired.Zone) *syncstatus.Judgement {
+func (e *Evaluator) Judge(z *desired.Zone) *syncstatus.Evaluation {
 	zone := z.Declared.ZoneName()
-	return syncstatus.Judge(z.Declared, z.Servers, e.answers.ofZone(z), time.Now(), syncstatus.Past{
-		Late: func(server netip.AddrPort, behind bool, at time.Time) time.Time {
+	return syncstatus.Evaluate(z.Declared, z.Servers, e.answers.ofZone(z), time.Now(), syncstatus.History{
+		BehindSince: func(server netip.AddrPort, behind bool, at time.Time) time.Time {
 			return e.lag.behindSince(Place{server, zone}, behind, at)
 		},
-		Caches: e.ttls.ofZone(zone, z.Servers),
+		CachedUntil: e.ttls.ofZone(zone, z.Servers),
 	})
 }
 
-// Status returns the SyncStatus of an object; judgement returns the Judgement of each of its zones. It returns nil when the
+// Status returns the SyncStatus of an object; judgement returns the Evaluation of each of its zones. It returns nil when the
 // object does not belong to its zone any more.
-func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncstatus.Judgement) *syncv1.SyncStatus {
+func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncstatus.Evaluation) *syncv1.SyncStatus {
 	if informers.DescribesServers(s.Key.Kind) {
 		return e.fleetStatus(s.Object)
 	}
 	switch o := s.Object.(type) {
 	case *v1alpha1.DNSEndpoint:
-		in := make([]*syncstatus.Judgement, len(s.ZoneKeys))
+		in := make([]*syncstatus.Evaluation, len(s.ZoneKeys))
 		for i := range in {
 			in[i] = judgement(i)
 		}
-		return syncstatus.Endpoint(o, in, s.Unplaced, time.Now())
+		return syncstatus.EndpointStatus(o, in, s.Unplaced, time.Now())
 	case v1beta1.Record:
-		return syncstatus.Unselected(o, time.Now())
+		return syncstatus.UnselectedStatus(o, time.Now())
 	}
 	j := judgement(0)
 	if s.Key.Kind == syncstatus.ZoneKind.Kind {
 		return j.ZoneStatus()
 	}
 	if r, ok := j.Object(s.Key).(v1beta1.Record); ok {
-		return j.Record(r)
+		return j.RecordStatus(r)
 	}
 	return nil
 }

@@ -17,24 +17,24 @@ import (
 // fleetStatus returns the SyncStatus of an instance or a cluster by the last answers of its servers.
 func (e *Evaluator) fleetStatus(o metav1.Object) *syncv1.SyncStatus {
 	f := e.index.Fleet(o)
-	seen, now := func(s observe.Server) syncstatus.Seen { return e.lastSeen(f, s) }, time.Now()
+	seen, now := func(s observe.Server) syncstatus.PodAnswers { return e.lastSeen(f, s) }, time.Now()
 	switch o := o.(type) {
 	case *v1beta1.Bind9Instance:
-		return syncstatus.Instance(o, f.Servers, seen, now)
+		return syncstatus.InstanceStatus(o, f.Servers, seen, now)
 	case *v1beta1.Bind9Cluster:
-		return syncstatus.Cluster(syncstatus.ClusterKind, o, &o.Status, f.Servers, seen, now)
+		return syncstatus.ClusterStatus(syncstatus.ClusterKind, o, &o.Status, f.Servers, seen, now)
 	case *v1beta1.Bind9GlobalCluster:
-		return syncstatus.Cluster(syncstatus.GlobalClusterKind, o, &o.Status, f.Servers, seen, now)
+		return syncstatus.ClusterStatus(syncstatus.GlobalClusterKind, o, &o.Status, f.Servers, seen, now)
 	case *v1beta1.ClusterBind9Provider:
-		return syncstatus.Cluster(syncstatus.ProviderKind, o, &o.Status, f.Servers, seen, now)
+		return syncstatus.ClusterStatus(syncstatus.ProviderKind, o, &o.Status, f.Servers, seen, now)
 	}
 	return nil
 }
 
 // lastSeen returns the last answers of one server of a fleet.
-func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.Seen {
+func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.PodAnswers {
 	pod := e.answers.Pod(s.Addr)
-	out := syncstatus.Seen{At: pod.At, Version: pod.Version, Sidecar: pod.Sidecar}
+	out := syncstatus.PodAnswers{At: pod.At, Version: pod.Version, Sidecar: pod.Sidecar}
 	for _, zone := range f.ZonesOf(s) {
 		answer := e.answers.Serial(Place{s.Addr, zone + "."})
 		if answer.At.IsZero() {
@@ -43,7 +43,7 @@ func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.Seen
 		if answer.At.Before(out.At) {
 			out.At = answer.At
 		}
-		out.Zones = append(out.Zones, syncstatus.SeenZone{Zone: zone, Observation: answer, Newest: e.newestSerial(f.PrimariesOf(zone), zone)})
+		out.Zones = append(out.Zones, syncstatus.ZoneAnswer{Zone: zone, Observation: answer, Newest: e.newestSerial(f.PrimariesOf(zone), zone)})
 	}
 	return out
 }

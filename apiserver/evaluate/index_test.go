@@ -200,9 +200,9 @@ func statuses(t *testing.T, inf *informers.Informers, x *desired.Index, answers 
 			if !ok {
 				t.Fatalf("%s exists and is not found", key)
 			}
-			got := e.Status(&s, func(i int) *syncstatus.Judgement {
+			got := e.Status(&s, func(i int) *syncstatus.Evaluation {
 				v := s.Zones[i]
-				return syncstatus.Judge(v.Declared, v.Servers, answers[v.Declared.ZoneName()], observed, syncstatus.Past{})
+				return syncstatus.Evaluate(v.Declared, v.Servers, answers[v.Declared.ZoneName()], observed, syncstatus.History{})
 			})
 			for i := range got.Status.Conditions {
 				got.Status.Conditions[i].LastTransitionTime = metav1.Time{} // Of what nobody serves it is the present.
@@ -291,7 +291,7 @@ func TestViewsTellWhomTheyTouch(t *testing.T) {
 func touchedBy(was, is *desired.Zone, all map[desired.Key]*syncv1.SyncStatus) []desired.Key {
 	var touched []desired.Key
 	if was != nil {
-		if some, everybody := is.Declared.Touched(was.Declared); !everybody {
+		if some, everybody := is.Declared.AffectedObjects(was.Declared); !everybody {
 			return append(slices.Collect(some), desired.KeyOf(is.Key))
 		}
 	}

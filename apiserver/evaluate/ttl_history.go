@@ -28,8 +28,8 @@ type ttlHistory struct {
 func (h *ttlHistory) recordChange(server netip.AddrPort, was, is *observe.Mirror, now time.Time) {
 	replaced := map[rrset.Key]int64{}
 	add := func(k rrset.Key) {
-		if !rrset.Maintained(k.Type) {
-			replaced[k] = now.Add(syncstatus.Kept(was, k) + time.Second).Unix() // rounded up
+		if !rrset.IsServerMaintained(k.Type) {
+			replaced[k] = now.Add(syncstatus.CacheDuration(was, k) + time.Second).Unix() // rounded up
 		}
 	}
 	for name := range is.ChangedNames(was) {

@@ -107,7 +107,7 @@ func (a *asker) askPod(ctx context.Context, s observe.Server) {
 }
 
 func (a *asker) askSidecar(ctx context.Context, s observe.Server) string {
-	err := a.sidecars.Ready(ctx, bindcar.Server{
+	err := a.sidecars.Ready(ctx, bindcar.Address{
 		Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance,
 	})
 	var answer *bindcar.Error

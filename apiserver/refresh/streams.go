@@ -14,7 +14,7 @@ import (
 )
 
 // NotificationOpener reads the notification stream of one server to its end, as bindcar.Client.Notices does.
-type NotificationOpener func(ctx context.Context, server Peer, fn func(bindcar.Notice)) error
+type NotificationOpener func(ctx context.Context, server Peer, fn func(bindcar.Notification)) error
 
 // Peer is a server with a notification stream: where it answers DNS, and the Bind9Instance that it is part of.
 type Peer struct {
@@ -61,7 +61,7 @@ func (n *notificationStreams) followServer(t *tracker, server Peer) {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.ctx))
 		s = &notificationStream{owner: n, server: server, cancel: cancel, trackers: map[*tracker]struct{}{}}
 		n.streams[server] = s
-		open := func(ctx context.Context, fn func(bindcar.Notice)) error { return n.open(ctx, server, fn) }
+		open := func(ctx context.Context, fn func(bindcar.Notification)) error { return n.open(ctx, server, fn) }
 		go bindcar.FollowNotifications(ctx, open, s)
 	}
 	s.trackers[t] = struct{}{}
@@ -96,7 +96,7 @@ func (n *notificationStreams) liveServers() map[Peer]bool {
 }
 
 // HandleNotification implements bindcar.NotificationHandler.
-func (s *notificationStream) HandleNotification(_ context.Context, n bindcar.Notice) {
+func (s *notificationStream) HandleNotification(_ context.Context, n bindcar.Notification) {
 	s.notifyTrackers(n.Zone, true)
 }
 

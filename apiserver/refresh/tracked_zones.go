@@ -22,7 +22,7 @@ type trackedZone struct {
 	// members are the objects that are followed for this zone, outOfSync those of them that were so at last.
 	members, outOfSync map[desired.Key]struct{}
 	// judged is the judgement of a round of evaluation.
-	judged *syncstatus.Judgement
+	judged *syncstatus.Evaluation
 	round  int
 	// What has to be evaluated again: some members or all.
 	suspects map[desired.Key]struct{}
@@ -119,7 +119,7 @@ func (w *trackedZone) suspectTouched(z, was *desired.Zone) {
 		w.all = true
 		return
 	}
-	touched, all := z.Declared.Touched(was.Declared)
+	touched, all := z.Declared.AffectedObjects(was.Declared)
 	if all {
 		w.all = true
 		return

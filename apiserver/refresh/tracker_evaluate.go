@@ -172,7 +172,7 @@ func (t *tracker) evaluateTracked(o *trackedObject) (*desired.Subject, *syncv1.S
 			w.round, w.judged = t.round, t.refresher.evaluator.Judge(z)
 		}
 	}
-	return &s, t.refresher.evaluator.Status(&s, func(i int) *syncstatus.Judgement { return t.zones[s.ZoneKeys[i]].judged })
+	return &s, t.refresher.evaluator.Status(&s, func(i int) *syncstatus.Evaluation { return t.zones[s.ZoneKeys[i]].judged })
 }
 
 // publishVerdict publishes a verdict. One that is outdated is evaluated again.

@@ -61,14 +61,14 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 			subjects[i], exists[i] = r.index.Resolve(k)
 		}
 		r.askSubjects(ctx, subjects, exists, since)
-		judgements := map[*desired.Zone]*syncstatus.Judgement{}
+		judgements := map[*desired.Zone]*syncstatus.Evaluation{}
 		for z := range zonesOf(subjects...) {
 			judgements[z] = r.evaluator.Judge(z)
 		}
 		verdicts = make([]*syncv1.SyncStatus, len(keys))
 		onAllProcessors(len(keys), func(i int) {
 			if s := &subjects[i]; exists[i] {
-				verdicts[i] = r.evaluator.Status(s, func(n int) *syncstatus.Judgement { return judgements[s.Zones[n]] })
+				verdicts[i] = r.evaluator.Status(s, func(n int) *syncstatus.Evaluation { return judgements[s.Zones[n]] })
 			}
 		})
 		var found []finding

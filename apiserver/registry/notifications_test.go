@@ -28,14 +28,14 @@ type ear struct {
 	addr netip.AddrPort
 
 	mu      sync.Mutex
-	readers map[chan bindcar.Notice]struct{}
+	readers map[chan bindcar.Notification]struct{}
 	cut     context.Context
 	end     context.CancelFunc
 }
 
 func newEar(t *testing.T, key wire.Key) *ear {
 	t.Helper()
-	e := &ear{readers: map[chan bindcar.Notice]struct{}{}}
+	e := &ear{readers: map[chan bindcar.Notification]struct{}{}}
 	e.cut, e.end = context.WithCancel(context.Background())
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -65,16 +65,16 @@ func (e *ear) take(w dns.ResponseWriter, m *dns.Msg) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for r := range e.readers {
-		r <- bindcar.Notice{Zone: strings.ToLower(strings.TrimSuffix(m.Question[0].Name, "."))}
+		r <- bindcar.Notification{Zone: strings.ToLower(strings.TrimSuffix(m.Question[0].Name, "."))}
 	}
 }
 
 // stream is a Notices for one server.
-func (e *ear) stream(ctx context.Context, fn func(bindcar.Notice)) error {
+func (e *ear) stream(ctx context.Context, fn func(bindcar.Notification)) error {
 	if e.cut.Err() != nil {
 		return errors.New("connection refused")
 	}
-	own := make(chan bindcar.Notice, 10000)
+	own := make(chan bindcar.Notification, 10000)
 	e.mu.Lock()
 	e.readers[own] = struct{}{}
 	e.mu.Unlock()
@@ -83,7 +83,7 @@ func (e *ear) stream(ctx context.Context, fn func(bindcar.Notice)) error {
 		defer e.mu.Unlock()
 		delete(e.readers, own)
 	}()
-	fn(bindcar.Notice{Lost: true})
+	fn(bindcar.Notification{Lost: true})
 	for {
 		select {
 		case n := <-own:
@@ -103,7 +103,7 @@ func telling(t *testing.T, interval time.Duration, zones ...bind.Zone) (w *world
 	w = newWorld(t, func(o *testOptions) {
 		o.WatchInterval = interval
 		o.Deadline = time.Second
-		o.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notice)) error {
+		o.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
 			return at[server.Addr].stream(ctx, fn)
 		}
 	})

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Server is a sidecar as its callers know it.
-type Server struct {
+// Address is a sidecar as its callers know it.
+type Address struct {
 	// Addr is where it listens.
 	Addr netip.AddrPort
 	// Namespace and Instance are the Bind9Instance whose pod it is in: its certificate is that instance's.
@@ -30,7 +30,7 @@ func CertificateName(namespace, instance string) string {
 
 // hostname returns the sidecar's name in a URL: its address as a label below the name of its instance. So connections to two
 // pods are never mixed up, and the server must prove that it belongs to the intended instance.
-func (s Server) hostname() string {
+func (s Address) hostname() string {
 	label := hex.EncodeToString(s.Addr.Addr().Unmap().AsSlice())
 	return label + strings.TrimPrefix(CertificateName(s.Namespace, s.Instance), "*")
 }

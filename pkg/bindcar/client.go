@@ -70,7 +70,7 @@ func NewClient(options ClientOptions) *Client {
 }
 
 // endpointURL returns the URL of a path of the API.
-func (c *Client) endpointURL(server Server, path string) string {
+func (c *Client) endpointURL(server Address, path string) string {
 	if !c.secure {
 		return "http://" + server.Addr.String() + PathPrefix + path
 	}
@@ -78,13 +78,13 @@ func (c *Client) endpointURL(server Server, path string) string {
 }
 
 // CreateZone adds a zone; IsExists reports that it was there.
-func (c *Client) CreateZone(ctx context.Context, server Server, zone CreateZone) error {
+func (c *Client) CreateZone(ctx context.Context, server Address, zone CreateZone) error {
 	return c.sendRequest(ctx, http.MethodPost, server, "/zones", zone, nil)
 }
 
 // DeleteZone removes a zone and its files; IsNotFound reports that it was not there. The public sidecar answers 500 then, so
 // DeleteZone checks for the zone.
-func (c *Client) DeleteZone(ctx context.Context, server Server, zone string) error {
+func (c *Client) DeleteZone(ctx context.Context, server Address, zone string) error {
 	err := c.sendRequest(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
 	if hasCode(err, http.StatusInternalServerError) {
 		if _, missing := c.Zone(ctx, server, zone); IsNotFound(missing) {
@@ -95,52 +95,52 @@ func (c *Client) DeleteZone(ctx context.Context, server Server, zone string) err
 }
 
 // PatchZone changes whom a zone notifies, who may transfer it, where a secondary transfers from, or how it is signed.
-func (c *Client) PatchZone(ctx context.Context, server Server, zone string, patch PatchZone) error {
+func (c *Client) PatchZone(ctx context.Context, server Address, zone string, patch PatchZone) error {
 	return c.sendRequest(ctx, http.MethodPatch, server, "/zones/"+url.PathEscape(zone), patch, nil)
 }
 
 // Zones returns all zones of the server.
-func (c *Client) Zones(ctx context.Context, server Server) (ZoneList, error) {
+func (c *Client) Zones(ctx context.Context, server Address) (ZoneList, error) {
 	var list ZoneList
 	err := c.sendRequest(ctx, http.MethodGet, server, "/zones", nil, &list)
 	return list, err
 }
 
 // Zone returns one zone.
-func (c *Client) Zone(ctx context.Context, server Server, zone string) (Zone, error) {
+func (c *Client) Zone(ctx context.Context, server Address, zone string) (Zone, error) {
 	var out Zone
 	err := c.sendRequest(ctx, http.MethodGet, server, "/zones/"+url.PathEscape(zone), nil, &out)
 	return out, err
 }
 
 // Command runs reload, freeze, thaw, notify or retransfer on a zone and returns named's output.
-func (c *Client) Command(ctx context.Context, server Server, zone, command string) (string, error) {
+func (c *Client) Command(ctx context.Context, server Address, zone, command string) (string, error) {
 	var answer Answer
 	err := c.sendRequest(ctx, http.MethodPost, server, "/zones/"+url.PathEscape(zone)+"/"+command, nil, &answer)
 	return answer.Details, err
 }
 
 // Statistics returns the counters of the sidecar's named.
-func (c *Client) Statistics(ctx context.Context, server Server) (Statistics, error) {
+func (c *Client) Statistics(ctx context.Context, server Address) (Statistics, error) {
 	var stats Statistics
 	err := c.sendRequest(ctx, http.MethodGet, server, "/statistics", nil, &stats)
 	return stats, err
 }
 
 // Keys returns the names of the TSIG keys that the server knows.
-func (c *Client) Keys(ctx context.Context, server Server) (ServerKeys, error) {
+func (c *Client) Keys(ctx context.Context, server Address) (ServerKeys, error) {
 	var keys ServerKeys
 	err := c.sendRequest(ctx, http.MethodGet, server, "/server/keys", nil, &keys)
 	return keys, err
 }
 
 // Ready returns nil when the sidecar and its named answer.
-func (c *Client) Ready(ctx context.Context, server Server) error {
+func (c *Client) Ready(ctx context.Context, server Address) error {
 	return c.sendRequest(ctx, http.MethodGet, server, "/ready", nil, nil)
 }
 
 // sendRequest sends a request with in as its body and decodes the response into out; either may be nil.
-func (c *Client) sendRequest(ctx context.Context, method string, server Server, path string, in, out any) error {
+func (c *Client) sendRequest(ctx context.Context, method string, server Address, path string, in, out any) error {
 	var body []byte
 	if in != nil {
 		var err error

@@ -66,7 +66,7 @@ func TestNoConnection(t *testing.T) {
 		},
 		"does not answer": func(http.ResponseWriter, *http.Request) { <-stopping },
 	}
-	at := map[string]Server{}
+	at := map[string]Address{}
 	for name, handler := range servers {
 		web := httptest.NewServer(handler)
 		t.Cleanup(web.CloseClientConnections)
@@ -138,9 +138,9 @@ func tokenFile(t *testing.T) string {
 }
 
 // serverAt is the sidecar of an instance that listens at a URL without a path.
-func serverAt(url string) Server {
+func serverAt(url string) Address {
 	_, address, _ := strings.Cut(url, "://")
-	return Server{Addr: netip.MustParseAddrPort(address), Namespace: "dns", Instance: "dns-primary-0"}
+	return Address{Addr: netip.MustParseAddrPort(address), Namespace: "dns", Instance: "dns-primary-0"}
 }
 
 func testContext(t testing.TB) context.Context {

@@ -2,8 +2,8 @@ package bindcar
 
 import "time"
 
-// Notice is a line of GET /notices: named serves a new serial of a zone.
-type Notice struct {
+// Notification is a line of GET /notices: named serves a new serial of a zone.
+type Notification struct {
 	// Zone is the zone's name as in Zone.Name; empty in a line that is about no zone.
 	Zone string `json:"zone,omitempty"`
 	// Serial that named serves since then. It is 0 when the NOTIFY had none and named could not be asked for it.
@@ -16,7 +16,7 @@ type Notice struct {
 }
 
 // isHeartbeat reports whether a line only shows that the stream is alive.
-func (n Notice) isHeartbeat() bool { return n.Zone == "" && !n.Lost }
+func (n Notification) isHeartbeat() bool { return n.Zone == "" && !n.Lost }
 
 // HeartbeatInterval is how often a line is sent when there is no news. A reader that received nothing for three times as
 // long closes the stream.

@@ -18,11 +18,11 @@ import (
 // errStreamSilent ends a stream whose sidecar vanished without closing the connection.
 var errStreamSilent = errors.New("the notification stream fell silent")
 
-// Notices calls fn, on the caller's goroutine, for every notification of the server, beginning with one that has Lost set,
+// ReadNotifications calls fn, on the caller's goroutine, for every notification of the server, beginning with one that has Lost set,
 // and returns when the stream ends: it never returns nil, and the error wraps io.EOF when the sidecar closed the stream in
 // good order. While fn is busy the sidecar keeps the latest notification of each zone. IsNotSupported reports a sidecar
 // without notifications. FollowNotifications reopens the stream.
-func (c *Client) Notices(ctx context.Context, server Server, fn func(Notice)) error {
+func (c *Client) ReadNotifications(ctx context.Context, server Address, fn func(Notification)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := time.AfterFunc(c.maxSilence, func() { cancel(errStreamSilent) })
@@ -60,12 +60,12 @@ func (c *Client) openStream(ctx context.Context, target string) (io.ReadCloser, 
 // maxLineLength is far more than a notification takes, in bytes.
 const maxLineLength = 4 << 10
 
-func (c *Client) readStream(body io.Reader, watchdog *time.Timer, fn func(Notice)) error {
+func (c *Client) readStream(body io.Reader, watchdog *time.Timer, fn func(Notification)) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxLineLength)
 	for lines.Scan() {
 		watchdog.Stop()
-		var notice Notice
+		var notice Notification
 		if err := json.Unmarshal(lines.Bytes(), &notice); err != nil {
 			return unreachable(err)
 		}
@@ -89,7 +89,7 @@ var reconnectBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2,
 // time.
 type NotificationHandler interface {
 	// HandleNotification is called for every notification; the first of each stream has Lost set.
-	HandleNotification(context.Context, Notice)
+	HandleNotification(context.Context, Notification)
 	// HandleStreamClosed is called when a stream has ended or could not be opened. The next attempt begins after it has
 	// returned. IsNotSupported(err) reports a sidecar without notifications.
 	HandleStreamClosed(ctx context.Context, err error)
@@ -97,10 +97,10 @@ type NotificationHandler interface {
 
 // FollowNotifications keeps a notification stream open, with backoff, until ctx ends. open reads one stream to its end, as
 // Client.Notices does. A stream that lasted resets the backoff.
-func FollowNotifications(ctx context.Context, open func(context.Context, func(Notice)) error, handler NotificationHandler) {
+func FollowNotifications(ctx context.Context, open func(context.Context, func(Notification)) error, handler NotificationHandler) {
 	for backoff := reconnectBackoff; ; {
 		opened := time.Now()
-		err := open(ctx, func(n Notice) { handler.HandleNotification(ctx, n) })
+		err := open(ctx, func(n Notification) { handler.HandleNotification(ctx, n) })
 		if ctx.Err() != nil {
 			return
 		}

@@ -19,7 +19,7 @@ type recorder struct {
 	closed   []time.Time
 }
 
-func (r *recorder) HandleNotification(context.Context, Notice) { r.notified++ }
+func (r *recorder) HandleNotification(context.Context, Notification) { r.notified++ }
 func (r *recorder) HandleStreamClosed(_ context.Context, _ error) {
 	r.closed = append(r.closed, time.Now())
 }
@@ -29,13 +29,13 @@ func TestFollowNotificationsBacksOff(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var r recorder
 		attempts := 0
-		FollowNotifications(ctx, func(ctx context.Context, notify func(Notice)) error {
+		FollowNotifications(ctx, func(ctx context.Context, notify func(Notification)) error {
 			switch attempts++; attempts {
 			case 10: // It lasts: the next attempt comes soon.
-				notify(Notice{Lost: true})
+				notify(Notification{Lost: true})
 				time.Sleep(time.Minute)
 			case 12:
-				notify(Notice{Lost: true})
+				notify(Notification{Lost: true})
 				cancel()
 				return ctx.Err()
 			}
@@ -64,7 +64,7 @@ func TestFollowNotificationsEndsDuringDelay(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		var r recorder
-		FollowNotifications(ctx, func(context.Context, func(Notice)) error { return io.EOF }, &r)
+		FollowNotifications(ctx, func(context.Context, func(Notification)) error { return io.EOF }, &r)
 		if len(r.closed) != 1 {
 			t.Errorf("%d attempts, want 1", len(r.closed))
 		}
@@ -85,7 +85,7 @@ func TestNoticesSilence(t *testing.T) {
 	client := NewClient(ClientOptions{})
 	client.maxSilence = time.Second
 	heard := 0
-	err := client.Notices(testContext(t), serverAt(web.URL), func(Notice) {
+	err := client.ReadNotifications(testContext(t), serverAt(web.URL), func(Notification) {
 		heard++
 		time.Sleep(2 * time.Second) // a busy reader is no silent server
 	})
@@ -109,7 +109,7 @@ func TestHeartbeatKeepsStream(t *testing.T) {
 	client := NewClient(ClientOptions{})
 	client.maxSilence = 50 * interval
 	heard := 0
-	if err := client.Notices(testContext(t), serverAt(web.URL), func(Notice) { heard++ }); heard != 1 || !errors.Is(err, io.EOF) {
+	if err := client.ReadNotifications(testContext(t), serverAt(web.URL), func(Notification) { heard++ }); heard != 1 || !errors.Is(err, io.EOF) {
 		t.Errorf("heard %d, got %v", heard, err)
 	}
 }

@@ -38,7 +38,7 @@ func trusting(t *testing.T, state certs.State) *Client {
 
 // secured is a server with a certificate, and how often it was asked something.
 type secured struct {
-	Server
+	Address
 	asked chan string
 }
 
@@ -60,7 +60,7 @@ func serveTLS(t *testing.T, authority certs.State, namespace, instance string) *
 	web.TLS, web.Config.ErrorLog = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}, log.New(io.Discard, "", 0)
 	web.StartTLS()
 	t.Cleanup(web.Close)
-	s.Server = serverAt(web.URL)
+	s.Address = serverAt(web.URL)
 	return s
 }
 
@@ -83,7 +83,7 @@ func TestVerification(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := serveTLS(t, ours, c.namespace, c.instance)
 			client := trusting(t, c.trusted)
-			_, err := client.Zones(testContext(t), s.Server)
+			_, err := client.Zones(testContext(t), s.Address)
 			if c.ok != (err == nil) {
 				t.Fatalf("got %v", err)
 			}

@@ -24,9 +24,9 @@ func (s State) Issue(now time.Time, dnsNames ...string) (*Leaf, error) {
 	return s.Signer.Mint(now, DefaultPolicy.LeafLife, dnsNames)
 }
 
-// Stands reports whether a certificate that was issued before can stay: its key belongs to it, it is for exactly these DNS
+// IsUsable reports whether a certificate that was issued before can stay: its key belongs to it, it is for exactly these DNS
 // names, the present signer made it, and it is not due.
-func (s State) Stands(certPEM, keyPEM []byte, now time.Time, dnsNames ...string) bool {
+func (s State) IsUsable(certPEM, keyPEM []byte, now time.Time, dnsNames ...string) bool {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil || s.Signer == nil {
 		return false

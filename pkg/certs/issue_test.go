@@ -39,7 +39,7 @@ func TestStands(t *testing.T) {
 		"no authority":          {State{}, leaf.CertPEM, leaf.KeyPEM, epoch, []string{"*.a.b.internal"}, false},
 	}
 	for name, c := range cases {
-		if got := c.state.Stands(c.cert, c.key, c.now, c.names...); got != c.want {
+		if got := c.state.IsUsable(c.cert, c.key, c.now, c.names...); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -150,7 +150,7 @@ func (c *Cache) zonesSelecting(record v1beta1.Record) iter.Seq[*zoneEntry] {
 
 // zoneOfEndpoint walks up from a name to the first that is a zone's.
 func (c *Cache) zoneOfEndpoint(namespace, dnsName string) *zoneEntry {
-	for name, _ := source.EndpointName(dnsName); name != "." && name != ""; name = rrset.Parent(name) {
+	for name, _ := source.EndpointName(dnsName); name != "." && name != ""; name = rrset.ParentName(name) {
 		var best *zoneEntry
 		for z := range c.byName[name] {
 			if AdmitsEndpoints(z.DNSZone, namespace) && (best == nil || prefersZone(z.DNSZone, best.DNSZone, namespace)) {
@@ -182,7 +182,7 @@ func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 	add(c.claims[zoneClaim{z.Namespace, z.Name, ""}])
 	add(c.claims[zoneClaim{z.Namespace, "", z.Spec.ZoneName}])
 	add(c.unplaced)
-	for name := z.name; name != "." && name != ""; name = rrset.Parent(name) {
+	for name := z.name; name != "." && name != ""; name = rrset.ParentName(name) {
 		for above := range c.byName[name] {
 			for o := range above.objects {
 				if o.key.Kind == source.EndpointKind {

@@ -96,7 +96,7 @@ func (o *Observer) releaseServer(addr netip.AddrPort) {
 func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name string, since time.Time, timeout time.Duration) Observation {
 	release, err := s.questions.acquire(ctx)
 	if err != nil {
-		return GaveUp(ctx, addr, name)
+		return ContextEnded(ctx, addr, name)
 	}
 	defer release()
 	if obs, ok := s.unansweredSince(since); ok {

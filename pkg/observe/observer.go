@@ -78,13 +78,13 @@ func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone stri
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return GaveUp(ctx, server, zone)
+			return ContextEnded(ctx, server, zone)
 		}
 	}
 }
 
-// GaveUp returns the observation of a caller whose context ended.
-func GaveUp(ctx context.Context, server netip.AddrPort, zone string) Observation {
+// ContextEnded returns the observation of a caller whose context ended.
+func ContextEnded(ctx context.Context, server netip.AddrPort, zone string) Observation {
 	err := &wire.Error{Op: "query", Server: server.String(), Zone: zone, Err: context.Cause(ctx)}
 	return Observation{Server: server, At: time.Now(), Rcode: NoReply, Err: err}
 }

@@ -45,7 +45,7 @@ func (c *Changes) planLeftovers(want, observed Content, owned func(rrset.Key) bo
 		if _, ok := want.Get(key); ok {
 			continue
 		}
-		if !rrset.Maintained(key.Type) && owned(key) {
+		if !rrset.IsServerMaintained(key.Type) && owned(key) {
 			c.Delete = append(c.Delete, have)
 		} else if cname, ok := creates[key.Name]; ok && cannotCoexist(key.Type, cname) {
 			foreign[key.Name] = append(foreign[key.Name], key)

@@ -96,7 +96,7 @@ func (d *Difference) setForeign(name string, keys []rrset.Key) {
 func foreignKeys(want, have nameContent, owned func(rrset.Key) bool) []rrset.Key {
 	var keys []rrset.Key
 	for _, s := range have {
-		if _, wanted := want.Get(s.Key); !wanted && !rrset.Maintained(s.Type) && !owned(s.Key) {
+		if _, wanted := want.Get(s.Key); !wanted && !rrset.IsServerMaintained(s.Type) && !owned(s.Key) {
 			keys = append(keys, s.Key)
 		}
 	}

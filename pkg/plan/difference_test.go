@@ -37,7 +37,7 @@ func (w *world) change() string {
 	set := rrset.New(key, uint32(w.r.IntN(2)), fmt.Sprint(w.r.IntN(2)))
 	switch w.r.IntN(8) {
 	case 0, 1:
-		if !rrset.Maintained(key.Type) {
+		if !rrset.IsServerMaintained(key.Type) {
 			w.want[key] = set
 		}
 	case 2:
@@ -63,7 +63,7 @@ func (w *world) change() string {
 func (w *world) foreign() []rrset.Key {
 	var keys []rrset.Key
 	for key := range w.observed {
-		if _, wanted := w.want[key]; !wanted && !w.owns(key) && !rrset.Maintained(key.Type) {
+		if _, wanted := w.want[key]; !wanted && !w.owns(key) && !rrset.IsServerMaintained(key.Type) {
 			keys = append(keys, key)
 		}
 	}

@@ -66,7 +66,9 @@ func (o Overlay) overlayOf(top, bottom iter.Seq[rrset.RRset]) iter.Seq[rrset.RRs
 }
 
 // showsBottom reports whether an RRset of Bottom that Top lacks is part of the overlay.
-func (o Overlay) showsBottom(key rrset.Key) bool { return !rrset.Maintained(key.Type) && !o.Hide(key) }
+func (o Overlay) showsBottom(key rrset.Key) bool {
+	return !rrset.IsServerMaintained(key.Type) && !o.Hide(key)
+}
 
 // isBlocked reports whether an RRset of Top cannot coexist with what remains of Bottom.
 func (o Overlay) isBlocked(key rrset.Key) bool {
@@ -75,7 +77,7 @@ func (o Overlay) isBlocked(key rrset.Key) bool {
 	}
 	cname := o.bottomLacks(rrset.Key{Name: key.Name, Type: dns.TypeCNAME})
 	for s := range o.Bottom.At(key.Name) {
-		if _, above := o.Top.Get(s.Key); !above && cannotCoexist(s.Type, cname) && (rrset.Maintained(s.Type) || !o.Hide(s.Key)) {
+		if _, above := o.Top.Get(s.Key); !above && cannotCoexist(s.Type, cname) && (rrset.IsServerMaintained(s.Type) || !o.Hide(s.Key)) {
 			return true
 		}
 	}

@@ -70,7 +70,7 @@ func TestOverlayIsWhatAServerEndsWith(t *testing.T) {
 		if left := Calculate(overlay, after, none, rrset.SOA{}, rrset.SOA{}); left.HasChanges() || len(left.Conflicts) > 0 {
 			t.Fatalf("seed %d: %+v", seed, left)
 		}
-		maps.DeleteFunc(after, func(k rrset.Key, _ rrset.RRset) bool { return rrset.Maintained(k.Type) })
+		maps.DeleteFunc(after, func(k rrset.Key, _ rrset.RRset) bool { return rrset.IsServerMaintained(k.Type) })
 		checkContent(t, overlay, after)
 		for range 50 { // Also what is not there must not be found.
 			key := rrset.Key{Name: fmt.Sprintf("n%d.example.", w.r.IntN(12)), Type: worldTypes[w.r.IntN(len(worldTypes))]}

@@ -182,7 +182,7 @@ func TestText(t *testing.T) {
 		"long and short": {[]string{x + "y", "z"}, `"` + x + `" "y" "z"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Text(test.in...)
+			got, err := TXT(test.in...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestText(t *testing.T) {
 		})
 	}
 	for name, in := range map[string][]string{"none": nil, "too much": {strings.Repeat("x", 65300)}} {
-		if got, err := Text(in...); err == nil {
+		if got, err := TXT(in...); err == nil {
 			t.Errorf("%s: accepted as %q", name, shorten(got))
 		}
 	}
@@ -238,12 +238,12 @@ func FuzzText(f *testing.F) {
 	f.Add("a", `b"\`)
 	f.Add(strings.Repeat("\x00", 300), "")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		rdata, err := Text(a, b)
+		rdata, err := TXT(a, b)
 		if err != nil {
 			t.Skip()
 		}
 		roundTrip(t, Key{"x.example.", dns.TypeTXT}, rdata)
-		strs, err := Strings(rdata)
+		strs, err := ParseStrings(rdata)
 		if err != nil || strings.Join(strs, "") != a+b {
 			t.Fatalf("the text became %q, %v", strs, err)
 		}

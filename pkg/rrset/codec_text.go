@@ -17,7 +17,7 @@ var txtCodec = rdataCodec{
 		if err != nil {
 			return "", err
 		}
-		return Text(strs...)
+		return TXT(strs...)
 	},
 	build: func(h dns.RR_Header, s string) (dns.RR, error) {
 		strs, err := parseTXT(s)
@@ -48,13 +48,13 @@ var txtCodec = rdataCodec{
 		if len(raw) == 0 {
 			raw = []string{""} // How miekg/dns prints empty rdata, which RFC 1035 does not allow.
 		}
-		s, err := Text(raw...)
+		s, err := TXT(raw...)
 		return s, err == nil
 	},
 }
 
 func parseTXT(rdata string) ([]string, error) {
-	strs, err := Strings(rdata)
+	strs, err := ParseStrings(rdata)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func parseCAA(rdata string) (caaRdata, error) {
 	if err != nil {
 		return caaRdata{}, fmt.Errorf("flags %q is not a number from 0 to 255", f[0])
 	}
-	value, err := Strings(f[2])
+	value, err := ParseStrings(f[2])
 	if err != nil {
 		return caaRdata{}, err
 	}

@@ -128,7 +128,7 @@ func TestParent(t *testing.T) {
 	for in, want := range map[string]string{
 		"a.b.example.": "b.example.", "example.": ".", ".": "", "": "", `a\.b.example.`: "example.", `a\\.b.`: "b.",
 	} {
-		if got := Parent(in); got != want {
+		if got := ParentName(in); got != want {
 			t.Errorf("Parent(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -161,7 +161,7 @@ func FuzzCanonicalName(f *testing.F) {
 		if back, err := CanonicalName(fromWire); err != nil || back != name {
 			t.Fatalf("%q went over the wire and came back as %q, %v", name, back, err)
 		}
-		if p := Parent(name); p != "" && (!IsSubdomain(name, p) || CompareNames(p, name) >= 0) {
+		if p := ParentName(name); p != "" && (!IsSubdomain(name, p) || CompareNames(p, name) >= 0) {
 			t.Fatalf("%q is not below its parent %q", name, p)
 		}
 	})

@@ -61,8 +61,8 @@ func IsSubdomain(name, ancestor string) bool {
 	return escapes%2 == 0
 }
 
-// Parent returns the canonical name without its first label, and "" for the root.
-func Parent(name string) string {
+// ParentName returns the canonical name without its first label, and "" for the root.
+func ParentName(name string) string {
 	for i := 0; i < len(name); i++ {
 		switch {
 		case name[i] == '\\':

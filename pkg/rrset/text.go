@@ -12,10 +12,10 @@ const (
 	maxRdata  = 65535
 )
 
-// Text returns the canonical rdata of a TXT record with the given strings, which are raw bytes and not escaped in
+// TXT returns the canonical rdata of a TXT record with the given strings, which are raw bytes and not escaped in
 // any way. A string of more than 255 bytes is split after every 255th. Another split of the same text is different rdata:
 // resolvers join the strings, servers keep them apart.
-func Text(strs ...string) (string, error) {
+func TXT(strs ...string) (string, error) {
 	if len(strs) == 0 {
 		return "", errors.New("a TXT record needs at least one string, which may be empty")
 	}
@@ -64,9 +64,9 @@ func isVerbatim(s string) bool {
 	return true
 }
 
-// Strings reads character strings in presentation form (RFC 1035 section 5.1), in quotes or separated by blanks, into
+// ParseStrings reads character strings in presentation form (RFC 1035 section 5.1), in quotes or separated by blanks, into
 // raw bytes. They may be of any length.
-func Strings(s string) ([]string, error) {
+func ParseStrings(s string) ([]string, error) {
 	var strs []string
 	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
 		raw, n, err := nextString(s)

@@ -136,13 +136,13 @@ func endpointValue(rrtype uint16, target string) (string, error) {
 // 255 bytes is split, quoted or not.
 func endpointText(target string) (string, error) {
 	if len(target) < 2 || target[0] != '"' || target[len(target)-1] != '"' {
-		return rrset.Text(target)
+		return rrset.TXT(target)
 	}
-	strs, err := rrset.Strings(target)
+	strs, err := rrset.ParseStrings(target)
 	if err != nil {
 		return "", err
 	}
-	return rrset.Text(strs...)
+	return rrset.TXT(strs...)
 }
 
 // hostOfRdata returns the host that canonical rdata ends in, for the types that name one.

@@ -70,7 +70,7 @@ func (t *nameTree) nodeAt(name string) *nameNode {
 		return n
 	}
 	parent := t.apex
-	if up := rrset.Parent(name); up != parent.name {
+	if up := rrset.ParentName(name); up != parent.name {
 		parent = t.nodeAt(up)
 	}
 	n := t.newNode()

@@ -115,7 +115,7 @@ func hostValue(rrtype uint16, field, name, origin string, numbers ...numberField
 }
 
 func textValue(strs []string) recordValues {
-	s, err := rrset.Text(strs...)
+	s, err := rrset.TXT(strs...)
 	if err != nil {
 		err = fmt.Errorf("spec.text: %w", err)
 	}

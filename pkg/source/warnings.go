@@ -83,7 +83,7 @@ func (r *zoneRevision) isDelegated(name string) bool {
 // hasWildcard reports whether any wildcard above a name may give it an address.
 func (r *zoneRevision) hasWildcard(name string) bool {
 	for name != r.name {
-		name = rrset.Parent(name)
+		name = rrset.ParentName(name)
 		if wild := "*." + name; r.hasAddress(wild) || r.hasRRset(wild, dns.TypeCNAME) {
 			return true
 		}

@@ -50,7 +50,7 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 			next.ReadyInstances++
 		}
 		if s := instance.Instance.Status; s.FailureReason != "" && !failed.terminal {
-			failed = terminalFailure{true, No(s.FailureReason, "Instance "+instance.Name+": "+s.FailureMessage)}
+			failed = terminalFailure{true, False(s.FailureReason, "Instance "+instance.Name+": "+s.FailureMessage)}
 		}
 	}
 	ready := summarizeChildren("instances", children)
@@ -72,20 +72,20 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 
 func (i ClusterInstance) verdict() Verdict {
 	if i.Instance == nil {
-		return No(InstancesPending, "Instance "+i.Name+" does not exist yet")
+		return False(InstancesPending, "Instance "+i.Name+" does not exist yet")
 	}
 	s := i.Instance.Status
 	pods := fmt.Sprintf("(%d/%d pods)", s.ReadyReplicas, max(s.Replicas, int32(podConditions(s.Conditions)))) //nolint:gosec // at most 100
 	ready := meta.FindStatusCondition(s.Conditions, Ready)
 	switch {
 	case ready == nil:
-		return No(InstancesPending, "Instance "+i.Name+" has no status yet")
+		return False(InstancesPending, "Instance "+i.Name+" has no status yet")
 	case ready.Status == metav1.ConditionTrue:
-		return Yes(ReasonReady, "Instance "+i.Name+" is ready "+pods)
+		return True(ReasonReady, "Instance "+i.Name+" is ready "+pods)
 	case s.ReadyReplicas > 0:
-		return No(PartiallyReady, "Instance "+i.Name+" is progressing "+pods)
+		return False(PartiallyReady, "Instance "+i.Name+" is progressing "+pods)
 	}
-	return No(ready.Reason, "Instance "+i.Name+" is not ready "+pods+": "+ready.Message)
+	return False(ready.Reason, "Instance "+i.Name+" is not ready "+pods+": "+ready.Message)
 }
 
 // podConditions returns the number of expected pods of an instance.

@@ -73,7 +73,7 @@ func keepProgrammed(zones []EndpointZoneFacts) []EndpointZoneFacts {
 		kept[i].Endpoints = slices.Clone(kept[i].Endpoints)
 		for j := range kept[i].Endpoints {
 			if e := &kept[i].Endpoints[j]; e.Accepted.Holds() {
-				e.Programmed = Yes(Programmed, "")
+				e.Programmed = True(Programmed, "")
 			}
 		}
 	}
@@ -86,9 +86,9 @@ func (f EndpointFacts) waitingZone() (Verdict, bool) {
 		switch {
 		case z.Judged:
 		case z.Problem.Reason != "" && !z.Problem.Holds():
-			return Maybe(z.Problem.Reason, fmt.Sprintf("zone %s: %s", z.ZoneName, z.Problem.Message)), true
+			return Unknown(z.Problem.Reason, fmt.Sprintf("zone %s: %s", z.ZoneName, z.Problem.Message)), true
 		default:
-			return Maybe(Pending, fmt.Sprintf("zone %s has not been evaluated yet", z.ZoneName)), true
+			return Unknown(Pending, fmt.Sprintf("zone %s has not been evaluated yet", z.ZoneName)), true
 		}
 	}
 	return Verdict{}, false
@@ -98,7 +98,7 @@ func (f EndpointFacts) waitingZone() (Verdict, bool) {
 func (f EndpointFacts) allOutcomes() []EndpointOutcome {
 	var all []EndpointOutcome
 	for _, o := range f.Unplaced {
-		o.Accepted = No(NoMatchingZone, fmt.Sprintf(
+		o.Accepted = False(NoMatchingZone, fmt.Sprintf(
 			"no DNSZone of this namespace contains this name, and no other one admits it by its annotation %s", v1beta1.AllowEndpointNamespacesAnnotation))
 		o.Programmed = o.Accepted
 		all = append(all, o)
@@ -119,9 +119,9 @@ func (f EndpointFacts) accepted() Verdict {
 		return v
 	}
 	if len(all) == 0 {
-		return Yes(Accepted, "there are no endpoints")
+		return True(Accepted, "there are no endpoints")
 	}
-	return Yes(Accepted, fmt.Sprintf("%s %s part of %s", countOf(len(all), "endpoint"), isOrAre(len(all)), f.zoneNames()))
+	return True(Accepted, fmt.Sprintf("%s %s part of %s", countOf(len(all), "endpoint"), isOrAre(len(all)), f.zoneNames()))
 }
 
 func (f EndpointFacts) programmed() Verdict {
@@ -133,9 +133,9 @@ func (f EndpointFacts) programmed() Verdict {
 		return v
 	}
 	if len(all) == 0 {
-		return Yes(Programmed, "there are no endpoints")
+		return True(Programmed, "there are no endpoints")
 	}
-	return Yes(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), countOf(len(all), "endpoint")))
+	return True(Programmed, fmt.Sprintf("every primary of %s answers with %s", f.zoneNames(), countOf(len(all), "endpoint")))
 }
 
 // firstFailing returns a verdict about the endpoints of which `of` does not hold: the message of the first, and how

@@ -14,13 +14,13 @@ import (
 // takes is a zone that has judged the endpoints that it takes.
 func takes(name string, outcomes ...EndpointOutcome) EndpointZoneFacts {
 	return EndpointZoneFacts{
-		Namespace: "team", Name: name, ZoneName: name + ".com", Judged: true, Endpoints: outcomes, Problem: Yes(ReconcileSucceeded, ""),
+		Namespace: "team", Name: name, ZoneName: name + ".com", Judged: true, Endpoints: outcomes, Problem: True(ReconcileSucceeded, ""),
 		Stuck: func(string) bool { return false },
 	}
 }
 
 func served(index int, rrset string) EndpointOutcome {
-	return EndpointOutcome{Index: index, RRset: rrset, Accepted: Yes(Accepted, ""), Programmed: Yes(Programmed, "")}
+	return EndpointOutcome{Index: index, RRset: rrset, Accepted: True(Accepted, ""), Programmed: True(Programmed, "")}
 }
 
 func refused(index int, rrset string, v Verdict) EndpointOutcome {
@@ -28,7 +28,7 @@ func refused(index int, rrset string, v Verdict) EndpointOutcome {
 }
 
 func unserved(index int, rrset, words string) EndpointOutcome {
-	return EndpointOutcome{Index: index, RRset: rrset, Accepted: Yes(Accepted, ""), Programmed: No(ReconcileFailed, words)}
+	return EndpointOutcome{Index: index, RRset: rrset, Accepted: True(Accepted, ""), Programmed: False(ReconcileFailed, words)}
 }
 
 func holds(name string, rrsets ...string) v1alpha1.EndpointZone {
@@ -36,7 +36,7 @@ func holds(name string, rrsets ...string) v1alpha1.EndpointZone {
 }
 
 func away(z EndpointZoneFacts) EndpointZoneFacts {
-	z.Problem = No(PrimaryFailed, "connection refused")
+	z.Problem = False(PrimaryFailed, "connection refused")
 	for i := range z.Endpoints {
 		z.Endpoints[i].Programmed = z.Problem
 	}
@@ -53,8 +53,8 @@ func told(generation int64, accepted, programmed Verdict, zones ...v1alpha1.Endp
 
 func TestEndpoint(t *testing.T) {
 	www, mail := "www.a.com./A", "mail.b.com./A"
-	fine := told(1, Yes(Accepted, "2 endpoints are part of zones a.com, b.com"),
-		Yes(Programmed, "every primary of zones a.com, b.com answers with 2 endpoints"), holds("a", www), holds("b", mail))
+	fine := told(1, True(Accepted, "2 endpoints are part of zones a.com, b.com"),
+		True(Programmed, "every primary of zones a.com, b.com answers with 2 endpoints"), holds("a", www), holds("b", mail))
 	stuck := takes("a", unserved(0, www, "dns-0: REFUSED"))
 	stuck.Stuck = func(r string) bool { return r == www || r == "old.a.com./A" }
 	silent := EndpointZoneFacts{Namespace: "team", Name: "b", ZoneName: "b.com"}
@@ -69,48 +69,48 @@ func TestEndpoint(t *testing.T) {
 		},
 		"one zone serves its only endpoint": {
 			facts: EndpointFacts{Generation: 1, Zones: []EndpointZoneFacts{takes("a", served(0, www))}},
-			want: told(1, Yes(Accepted, "1 endpoint is part of zone a.com"),
-				Yes(Programmed, "every primary of zone a.com answers with 1 endpoint"), holds("a", www)),
+			want: told(1, True(Accepted, "1 endpoint is part of zone a.com"),
+				True(Programmed, "every primary of zone a.com answers with 1 endpoint"), holds("a", www)),
 		},
 		"first seen": {
 			facts: EndpointFacts{Generation: 1, Zones: []EndpointZoneFacts{takes("a", served(0, www)), silent}},
-			want: told(1, Maybe(Pending, "zone b.com has not been evaluated yet"),
-				Maybe(Pending, "zone b.com has not been evaluated yet"), holds("a", www)),
+			want: told(1, Unknown(Pending, "zone b.com has not been evaluated yet"),
+				Unknown(Pending, "zone b.com has not been evaluated yet"), holds("a", www)),
 		},
 		"no zone takes it": {
 			facts: EndpointFacts{Generation: 1, Unplaced: []EndpointOutcome{{Index: 0, RRset: "www.c.com/A"}}},
-			want: told(1, No(NoMatchingZone, "spec.endpoints[0] www.c.com/A: no DNSZone of this namespace contains this name, and no other one admits it by its annotation bindy.firestoned.io/allow-endpoint-namespaces"),
-				No(NoMatchingZone, "spec.endpoints[0] www.c.com/A: no DNSZone of this namespace contains this name, and no other one admits it by its annotation bindy.firestoned.io/allow-endpoint-namespaces")),
+			want: told(1, False(NoMatchingZone, "spec.endpoints[0] www.c.com/A: no DNSZone of this namespace contains this name, and no other one admits it by its annotation bindy.firestoned.io/allow-endpoint-namespaces"),
+				False(NoMatchingZone, "spec.endpoints[0] www.c.com/A: no DNSZone of this namespace contains this name, and no other one admits it by its annotation bindy.firestoned.io/allow-endpoint-namespaces")),
 		},
 		"one is in conflict": {
 			facts: EndpointFacts{Generation: 1, Zones: []EndpointZoneFacts{
-				takes("a", served(0, www), refused(2, "x.a.com./CNAME", No(Conflict, "x.a.com. already has A data, declared by ARecord team/x, which is older"))),
+				takes("a", served(0, www), refused(2, "x.a.com./CNAME", False(Conflict, "x.a.com. already has A data, declared by ARecord team/x, which is older"))),
 				takes("b", served(1, mail))}},
-			want: told(1, No(Conflict, "2 of 3 endpoints are accepted; spec.endpoints[2] x.a.com./CNAME: x.a.com. already has A data, declared by ARecord team/x, which is older"),
-				No(Conflict, "2 of 3 endpoints are programmed; spec.endpoints[2] x.a.com./CNAME: x.a.com. already has A data, declared by ARecord team/x, which is older"),
+			want: told(1, False(Conflict, "2 of 3 endpoints are accepted; spec.endpoints[2] x.a.com./CNAME: x.a.com. already has A data, declared by ARecord team/x, which is older"),
+				False(Conflict, "2 of 3 endpoints are programmed; spec.endpoints[2] x.a.com./CNAME: x.a.com. already has A data, declared by ARecord team/x, which is older"),
 				holds("a", www), holds("b", mail)),
 		},
 		"a message that names the field": {
-			facts: EndpointFacts{Generation: 1, Zones: []EndpointZoneFacts{takes("a", refused(0, www, No(Invalid, "spec.endpoints[0].targets[0]: no address")))}},
-			want:  told(1, No(Invalid, "spec.endpoints[0].targets[0]: no address"), No(Invalid, "spec.endpoints[0].targets[0]: no address")),
+			facts: EndpointFacts{Generation: 1, Zones: []EndpointZoneFacts{takes("a", refused(0, www, False(Invalid, "spec.endpoints[0].targets[0]: no address")))}},
+			want:  told(1, False(Invalid, "spec.endpoints[0].targets[0]: no address"), False(Invalid, "spec.endpoints[0].targets[0]: no address")),
 		},
 		"the server refused it": {
-			prev:  told(1, Yes(Accepted, ""), Yes(Programmed, ""), holds("a", "old.a.com./A", www)),
+			prev:  told(1, True(Accepted, ""), True(Programmed, ""), holds("a", "old.a.com./A", www)),
 			facts: EndpointFacts{Generation: 2, Zones: []EndpointZoneFacts{stuck}},
-			want: told(2, Yes(Accepted, "1 endpoint is part of zone a.com"),
-				No(ReconcileFailed, "spec.endpoints[0] www.a.com./A: dns-0: REFUSED"), holds("a", "old.a.com./A", www)),
+			want: told(2, True(Accepted, "1 endpoint is part of zone a.com"),
+				False(ReconcileFailed, "spec.endpoints[0] www.a.com./A: dns-0: REFUSED"), holds("a", "old.a.com./A", www)),
 		},
 		"an endpoint was removed": {
 			prev:  fine,
 			facts: EndpointFacts{Generation: 2, Zones: []EndpointZoneFacts{takes("a", served(0, www))}, Left: func(v1alpha1.EndpointZone) bool { return false }},
-			want: told(2, Yes(Accepted, "1 endpoint is part of zone a.com"),
-				Yes(Programmed, "every primary of zone a.com answers with 1 endpoint"), holds("a", www), holds("b", mail)),
+			want: told(2, True(Accepted, "1 endpoint is part of zone a.com"),
+				True(Programmed, "every primary of zone a.com answers with 1 endpoint"), holds("a", www), holds("b", mail)),
 		},
 		"and its zone let go": {
 			prev:  fine,
 			facts: EndpointFacts{Generation: 2, Zones: []EndpointZoneFacts{takes("a", served(0, www))}, Left: func(z v1alpha1.EndpointZone) bool { return z.Name == "b" }},
-			want: told(2, Yes(Accepted, "1 endpoint is part of zone a.com"),
-				Yes(Programmed, "every primary of zone a.com answers with 1 endpoint"), holds("a", www)),
+			want: told(2, True(Accepted, "1 endpoint is part of zone a.com"),
+				True(Programmed, "every primary of zone a.com answers with 1 endpoint"), holds("a", www)),
 		},
 		"a primary is away": {
 			prev:  fine,
@@ -120,12 +120,12 @@ func TestEndpoint(t *testing.T) {
 		"a primary is away while it changes": {
 			prev:  fine,
 			facts: EndpointFacts{Generation: 2, Zones: []EndpointZoneFacts{away(takes("a", served(0, www))), takes("b", served(1, mail))}},
-			want: told(2, Yes(Accepted, "2 endpoints are part of zones a.com, b.com"),
-				No(PrimaryFailed, "1 of 2 endpoints are programmed; spec.endpoints[0] www.a.com./A: connection refused"), holds("a", www), holds("b", mail)),
+			want: told(2, True(Accepted, "2 endpoints are part of zones a.com, b.com"),
+				False(PrimaryFailed, "1 of 2 endpoints are programmed; spec.endpoints[0] www.a.com./A: connection refused"), holds("a", www), holds("b", mail)),
 		},
 		"it declares nothing": {
 			facts: EndpointFacts{Generation: 1},
-			want:  told(1, Yes(Accepted, "there are no endpoints"), Yes(Programmed, "there are no endpoints")),
+			want:  told(1, True(Accepted, "there are no endpoints"), True(Programmed, "there are no endpoints")),
 		},
 	}
 	for name, c := range cases {

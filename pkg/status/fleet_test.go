@@ -35,7 +35,7 @@ func pod(ready bool) *corev1.Pod {
 	return p
 }
 
-func holding(name string, p *corev1.Pod) PodFacts { return PodFacts{name, p, Yes("", "")} }
+func holding(name string, p *corev1.Pod) PodFacts { return PodFacts{name, p, True("", "")} }
 
 func TestInstanceConditions(t *testing.T) {
 	unschedulable := &corev1.Pod{}
@@ -63,18 +63,18 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
 		"some ready": {
-			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {"dns-1", pod(false), No(BindcarUnreachable, "cannot connect to Bindcar API")}}},
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {"dns-1", pod(false), False(BindcarUnreachable, "cannot connect to Bindcar API")}}},
 			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 False BindcarUnreachable: Pod dns-1 cannot connect to Bindcar API",
 				"Ready False PartiallyReady: 1 of 2 pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"none ready": {
-			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(false), No(ReasonProgressing, "serves 1 of 2 zones")}, holding("dns-1", pod(false))}},
+			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(false), False(ReasonProgressing, "serves 1 of 2 zones")}, holding("dns-1", pod(false))}},
 			[]string{"Pod-0 False Progressing: Pod dns-0 serves 1 of 2 zones", "Pod-1 False Progressing: Pod dns-1 is starting", "Ready False NotReady: No pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"loading more zones in service": {
-			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(true), No(ReasonProgressing, "serves 1 of 2 zones")}}},
+			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(true), False(ReasonProgressing, "serves 1 of 2 zones")}}},
 			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Ready True AllReady: All 1 pods are ready"},
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
@@ -97,7 +97,7 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"no primary": {
-			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(false), No(UpstreamUnreachable, "serves 0 of 1 zones: no primary of example.com is ready")}}},
+			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(false), False(UpstreamUnreachable, "serves 0 of 1 zones: no primary of example.com is ready")}}},
 			[]string{"Pod-0 False UpstreamUnreachable: Pod dns-0 serves 0 of 1 zones: no primary of example.com is ready",
 				"Ready False UpstreamUnreachable: No pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
@@ -113,7 +113,7 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"invalid": {
-			InstanceFacts{Problem: No(ConfigurationInvalid, "allowQuery: nonsense"), Terminal: true},
+			InstanceFacts{Problem: False(ConfigurationInvalid, "allowQuery: nonsense"), Terminal: true},
 			[]string{"Ready False ConfigurationInvalid: allowQuery: nonsense"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseFailed, FailureReason: ConfigurationInvalid, FailureMessage: "allowQuery: nonsense"},
 		},
@@ -121,7 +121,7 @@ func TestInstanceConditions(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if c.facts.Problem.Status == "" {
-				c.facts.Problem = Yes("", "")
+				c.facts.Problem = True("", "")
 			}
 			got := Instance(v1beta1.Bind9InstanceStatus{}, c.facts, early)
 			if diff := cmp.Diff(c.want, lines(got.Conditions)); diff != "" {
@@ -139,8 +139,8 @@ func TestInstanceConditions(t *testing.T) {
 }
 
 func TestInstanceForgetsSurplusPods(t *testing.T) {
-	two := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(true)), holding("a-1", pod(true))}}, early)
-	one := Instance(two, InstanceFacts{Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(true))}}, late)
+	two := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: True("", ""), Pods: []PodFacts{holding("a-0", pod(true)), holding("a-1", pod(true))}}, early)
+	one := Instance(two, InstanceFacts{Problem: True("", ""), Pods: []PodFacts{holding("a-0", pod(true))}}, late)
 	want := []string{"Pod-0 True Ready: Pod a-0 is ready", "Ready True AllReady: All 1 pods are ready"}
 	if diff := cmp.Diff(want, lines(one.Conditions)); diff != "" {
 		t.Error(diff)
@@ -155,7 +155,7 @@ func TestInstanceZones(t *testing.T) {
 		}
 		return all
 	}
-	facts := InstanceFacts{Problem: Yes("", ""), Address: "192.0.2.1", Zones: zones(1)}
+	facts := InstanceFacts{Problem: True("", ""), Address: "192.0.2.1", Zones: zones(1)}
 	one := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
 	facts.Zones = zones(MaxInstanceZones + 1)
 	many := Instance(one, facts, late)
@@ -171,7 +171,7 @@ func TestInstanceZones(t *testing.T) {
 }
 
 func TestInstanceDeadline(t *testing.T) {
-	facts := InstanceFacts{Generation: 1, Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", pod(false)), holding("a-1", pod(false))}}
+	facts := InstanceFacts{Generation: 1, Problem: True("", ""), Pods: []PodFacts{holding("a-0", pod(false)), holding("a-1", pod(false))}}
 	var s v1beta1.Bind9InstanceStatus
 	after := func(wait time.Duration) time.Duration {
 		s = Instance(s, facts, early.Add(wait))
@@ -218,8 +218,8 @@ func TestInstanceDeadline(t *testing.T) {
 
 // An instance that was without pods for long has the whole time when it is given some.
 func TestDeadlineAfterNoReplicas(t *testing.T) {
-	s := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Generation: 1, Problem: Yes("", "")}, early)
-	s = Instance(s, InstanceFacts{Generation: 2, Problem: Yes("", ""), Pods: []PodFacts{holding("a-0", nil)}}, early.Add(time.Hour))
+	s := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Generation: 1, Problem: True("", "")}, early)
+	s = Instance(s, InstanceFacts{Generation: 2, Problem: True("", ""), Pods: []PodFacts{holding("a-0", nil)}}, early.Add(time.Hour))
 	if s.Phase != v1beta1.PhaseCreating {
 		t.Errorf("%+v", s.LifecycleStatus)
 	}
@@ -227,7 +227,7 @@ func TestDeadlineAfterNoReplicas(t *testing.T) {
 
 // A Secret is waited for as long as is set for Secrets.
 func TestKeyDeadline(t *testing.T) {
-	facts := InstanceFacts{Problem: No(NotReady, "secrets \"a-transfer-key\" not found"), Timeout: KeyTimeout}
+	facts := InstanceFacts{Problem: False(NotReady, "secrets \"a-transfer-key\" not found"), Timeout: KeyTimeout}
 	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
 	if left := UntilDeadline(s.LifecycleStatus, s.Conditions, KeyTimeout, early.Add(time.Minute)); left != 4*time.Minute {
 		t.Errorf("%s left", left)
@@ -240,8 +240,8 @@ func TestKeyDeadline(t *testing.T) {
 
 // What only a person can change is a failure although the pods run.
 func TestInstanceFailure(t *testing.T) {
-	wrong := No(RNDCAuthenticationFailed, "cannot authenticate to its named")
-	facts := InstanceFacts{Problem: Yes("", ""), Pods: []PodFacts{{"a-0", pod(true), wrong}}, Failure: No(wrong.Reason, "Pod a-0 "+wrong.Message)}
+	wrong := False(RNDCAuthenticationFailed, "cannot authenticate to its named")
+	facts := InstanceFacts{Problem: True("", ""), Pods: []PodFacts{{"a-0", pod(true), wrong}}, Failure: False(wrong.Reason, "Pod a-0 "+wrong.Message)}
 	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
 	if s.Phase != v1beta1.PhaseFailed || s.FailureReason != RNDCAuthenticationFailed || s.FailureMessage != "Pod a-0 cannot authenticate to its named" {
 		t.Errorf("%+v", s.LifecycleStatus)
@@ -261,7 +261,7 @@ func TestDeleting(t *testing.T) {
 
 // instance has the status of the given pods.
 func instance(name string, ready ...bool) ClusterInstance {
-	facts := InstanceFacts{Problem: Yes("", "")}
+	facts := InstanceFacts{Problem: True("", "")}
 	for i, r := range ready {
 		facts.Pods = append(facts.Pods, holding(fmt.Sprintf("%s-%d", name, i), pod(r)))
 	}
@@ -272,7 +272,7 @@ func instance(name string, ready ...bool) ClusterInstance {
 
 func TestClusterConditions(t *testing.T) {
 	broken := instance("dns-primary-0", false)
-	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: No(ConfigurationInvalid, "bad"), Terminal: true}, early)
+	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: False(ConfigurationInvalid, "bad"), Terminal: true}, early)
 	cases := map[string]struct {
 		instances []ClusterInstance
 		want      []string
@@ -310,7 +310,7 @@ func TestClusterConditions(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			facts := ClusterFacts{Problem: Yes("", ""), Instances: c.instances}
+			facts := ClusterFacts{Problem: True("", ""), Instances: c.instances}
 			got := Cluster(v1beta1.Bind9ClusterStatus{}, facts, early)
 			if diff := cmp.Diff(c.want, lines(got.Conditions)); diff != "" {
 				t.Errorf("conditions:\n%s", diff)
@@ -327,7 +327,7 @@ func TestClusterConditions(t *testing.T) {
 			}
 		})
 	}
-	grown := Cluster(v1beta1.Bind9ClusterStatus{InstanceCount: 1}, ClusterFacts{Problem: Yes("", ""),
+	grown := Cluster(v1beta1.Bind9ClusterStatus{InstanceCount: 1}, ClusterFacts{Problem: True("", ""),
 		Instances: []ClusterInstance{instance("a", true), {"b", nil}}}, early)
 	if got := lines(grown.Conditions)[2]; got != "Ready False InstancesScaling: 1 of 2 instances are ready" {
 		t.Error(got)

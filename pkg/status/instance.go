@@ -118,11 +118,11 @@ func summarizeChildren(children string, all []childCondition) Verdict {
 	}
 	switch {
 	case len(all) == 0:
-		return No(NoChildren, "No "+children+" are declared")
+		return False(NoChildren, "No "+children+" are declared")
 	case ready == len(all):
-		return Yes(AllReady, fmt.Sprintf("All %d %s are ready", len(all), children))
+		return True(AllReady, fmt.Sprintf("All %d %s are ready", len(all), children))
 	case ready > 0:
-		return No(PartiallyReady, fmt.Sprintf("%d of %d %s are ready", ready, len(all), children))
+		return False(PartiallyReady, fmt.Sprintf("%d of %d %s are ready", ready, len(all), children))
 	}
 	reason := NotReady
 	for _, common := range []string{PodsPending, PodsCrashing, BindcarUnreachable, UpstreamUnreachable, InstancesPending} {
@@ -130,7 +130,7 @@ func summarizeChildren(children string, all []childCondition) Verdict {
 			reason = common
 		}
 	}
-	return No(reason, "No "+children+" are ready")
+	return False(reason, "No "+children+" are ready")
 }
 
 // setChildren writes the children's conditions and drops those of children that are gone: those with the given prefix and a

@@ -42,7 +42,7 @@ func finishLifecycle(prev v1beta1.LifecycleStatus, conditions *[]metav1.Conditio
 	next := v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating}
 	since := phaseSince(prev, meta.FindStatusCondition(*conditions, Ready), o, now)
 	if !o.failure.terminal && !o.ready.Holds() && o.ready.Reason != NoChildren && now.Sub(since.Time) >= o.timeout {
-		o.ready = No(ProgressDeadlineExceeded, fmt.Sprintf("%s after %s", o.ready.Message, o.timeout))
+		o.ready = False(ProgressDeadlineExceeded, fmt.Sprintf("%s after %s", o.ready.Message, o.timeout))
 		o.failure = terminalFailure{true, o.ready}
 	}
 	Set(conditions, Ready, o.ready, o.generation, now)

@@ -28,23 +28,23 @@ func (f PodFacts) verdict() Verdict {
 		return make(reason, "Pod "+f.Name+" "+message)
 	}
 	if f.Pod == nil {
-		return verdict(No, PodsPending, "does not exist yet")
+		return verdict(False, PodsPending, "does not exist yet")
 	}
 	if crash := crashMessage(f.Pod); crash != "" {
-		return verdict(No, PodsCrashing, "is crashing: "+crash)
+		return verdict(False, PodsCrashing, "is crashing: "+crash)
 	}
 	ready := PodReady(f.Pod)
 	switch loading := f.Problem.Reason == ReasonProgressing || f.Problem.Reason == UpstreamUnreachable; {
 	case !f.Problem.Holds() && (!ready || !loading):
-		return verdict(No, f.Problem.Reason, f.Problem.Message)
+		return verdict(False, f.Problem.Reason, f.Problem.Message)
 	case sidecarEnded(f.Pod):
-		return verdict(No, BindcarUnreachable, "cannot connect to Bindcar API")
+		return verdict(False, BindcarUnreachable, "cannot connect to Bindcar API")
 	case f.Pod.Status.Phase != corev1.PodRunning:
-		return verdict(No, PodsPending, "is pending"+withReason(pendingReason(f.Pod)))
+		return verdict(False, PodsPending, "is pending"+withReason(pendingReason(f.Pod)))
 	case !ready:
-		return verdict(No, ReasonProgressing, "is starting")
+		return verdict(False, ReasonProgressing, "is starting")
 	}
-	return verdict(Yes, ReasonReady, "is ready")
+	return verdict(True, ReasonReady, "is ready")
 }
 
 // PodReady reports whether the pod's Ready condition holds, which includes its readiness gates, and it is not being deleted.

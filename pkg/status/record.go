@@ -20,14 +20,16 @@ type Verdict struct {
 // Holds reports whether the verdict's status is True.
 func (v Verdict) Holds() bool { return v.Status == metav1.ConditionTrue }
 
-// Yes returns a verdict that something holds.
-func Yes(reason, message string) Verdict { return Verdict{metav1.ConditionTrue, reason, message} }
+// True returns a verdict that something holds.
+func True(reason, message string) Verdict { return Verdict{metav1.ConditionTrue, reason, message} }
 
-// No returns a verdict that something does not hold.
-func No(reason, message string) Verdict { return Verdict{metav1.ConditionFalse, reason, message} }
+// False returns a verdict that something does not hold.
+func False(reason, message string) Verdict { return Verdict{metav1.ConditionFalse, reason, message} }
 
-// Maybe returns a verdict that is unknown.
-func Maybe(reason, message string) Verdict { return Verdict{metav1.ConditionUnknown, reason, message} }
+// Unknown returns a verdict that is unknown.
+func Unknown(reason, message string) Verdict {
+	return Verdict{metav1.ConditionUnknown, reason, message}
+}
 
 // RecordFacts is what one pass over a zone found about one record.
 type RecordFacts struct {
@@ -73,12 +75,12 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 		next.PublishedName, next.RecordHash = "", ""
 	}
 	next.ZoneRef = ref
-	ready := Yes(ReconcileSucceeded, f.Programmed.Message)
+	ready := True(ReconcileSucceeded, f.Programmed.Message)
 	switch {
 	case !f.Accepted.Holds():
-		ready = No(f.ReadyReason, f.Accepted.Message)
+		ready = False(f.ReadyReason, f.Accepted.Message)
 	case !programmed:
-		ready = No(f.ReadyReason, f.Programmed.Message)
+		ready = False(f.ReadyReason, f.Programmed.Message)
 	}
 	Set(&next.Conditions, Ready, ready, f.Generation, now)
 	Set(&next.Conditions, Accepted, f.Accepted, f.Generation, now)
@@ -96,7 +98,7 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now
 	}
 	meta.RemoveStatusCondition(&next.Conditions, Programmed)
 	meta.RemoveStatusCondition(&next.Conditions, Accepted)
-	Set(&next.Conditions, Ready, No(NotSelected, message), generation, now)
+	Set(&next.Conditions, Ready, False(NotSelected, message), generation, now)
 	return next
 }
 

@@ -26,7 +26,7 @@ func zone() *v1beta1.DNSZone {
 func programmed(hash string) RecordFacts {
 	return RecordFacts{
 		Zone: zone(), Generation: 1, Owner: "www.example.com", Hash: hash, Addresses: "192.0.2.1",
-		Accepted: Yes(Accepted, "part of the zone"), Programmed: Yes(Programmed, "served"), ReadyReason: ReconcileFailed,
+		Accepted: True(Accepted, "part of the zone"), Programmed: True(Programmed, "served"), ReadyReason: ReconcileFailed,
 	}
 }
 
@@ -42,7 +42,7 @@ func TestRecordKeepsWhatIsInDNSUntilTheNewDataIsProgrammed(t *testing.T) {
 	published := Record(v1beta1.RecordStatus{}, programmed("a"), early)
 	renamed := programmed("b")
 	renamed.Owner, renamed.Generation = "web.example.com", 2
-	renamed.Programmed = No(ReconcileFailed, "refused")
+	renamed.Programmed = False(ReconcileFailed, "refused")
 	waiting := Record(published, renamed, late)
 	if waiting.PublishedName != "www.example.com" || waiting.RecordHash != "a" || !waiting.LastUpdated.Equal(published.LastUpdated) {
 		t.Errorf("the status tells of data that is not in DNS: %+v", waiting)
@@ -50,7 +50,7 @@ func TestRecordKeepsWhatIsInDNSUntilTheNewDataIsProgrammed(t *testing.T) {
 	if c := meta.FindStatusCondition(waiting.Conditions, Ready); c.Status != metav1.ConditionFalse || c.Reason != ReconcileFailed || c.ObservedGeneration != 2 {
 		t.Errorf("Ready is %+v", c)
 	}
-	renamed.Programmed = Yes(Programmed, "served")
+	renamed.Programmed = True(Programmed, "served")
 	done := Record(waiting, renamed, late)
 	if done.PublishedName != "web.example.com" || done.RecordHash != "b" || !done.LastUpdated.Time.Equal(late) {
 		t.Errorf("the status does not tell of the new data: %+v", done)
@@ -59,7 +59,7 @@ func TestRecordKeepsWhatIsInDNSUntilTheNewDataIsProgrammed(t *testing.T) {
 
 func TestRecordThatLostTellsOfNothingInDNS(t *testing.T) {
 	lost := programmed("a")
-	lost.Accepted, lost.Programmed = No(Conflict, "www.example.com. has a CNAME"), No(Conflict, "www.example.com. has a CNAME")
+	lost.Accepted, lost.Programmed = False(Conflict, "www.example.com. has a CNAME"), False(Conflict, "www.example.com. has a CNAME")
 	published := Record(v1beta1.RecordStatus{}, programmed("a"), early)
 	if waiting := Record(published, lost, late); waiting.PublishedName != "www.example.com" || waiting.RecordHash != "a" {
 		t.Errorf("the status does not tell of what is still served: %+v", waiting)
@@ -86,7 +86,7 @@ func TestUnselectedTellsOfNothingInDNS(t *testing.T) {
 
 func TestMessagesStayShortAndValid(t *testing.T) {
 	var conditions []metav1.Condition
-	Set(&conditions, Ready, No("Long", strings.Repeat("ä", 5000)), 1, early)
+	Set(&conditions, Ready, False("Long", strings.Repeat("ä", 5000)), 1, early)
 	if m := conditions[0].Message; len(m) > 1024 || !strings.HasSuffix(m, "...") || strings.ContainsRune(m, '\uFFFD') {
 		t.Errorf("a message of %d bytes ends in %q", len(m), m[len(m)-8:])
 	}

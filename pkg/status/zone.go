@@ -99,20 +99,20 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 		f.Current, f.Servers, f.Serial, f.Programmed, f.Programmed+f.Unready)
 	switch {
 	case !f.Problem.Holds():
-		return ZoneVerdicts{f.Problem, No(f.Problem.Reason, f.Problem.Message), Yes(f.Problem.Reason, f.Problem.Message)}
+		return ZoneVerdicts{f.Problem, False(f.Problem.Reason, f.Problem.Message), True(f.Problem.Reason, f.Problem.Message)}
 	case f.Paused && f.Pending > 0:
 		would := fmt.Sprintf("paused: %s would change", countOf(f.Pending, "RRset"))
-		return ZoneVerdicts{No(Paused, would), No(Paused, would), Yes(Paused, would)}
+		return ZoneVerdicts{False(Paused, would), False(Paused, would), True(Paused, would)}
 	case f.Paused:
-		return ZoneVerdicts{Yes(Paused, "paused: no RRset would change; "+served), No(Paused, served), No(Paused, served)}
+		return ZoneVerdicts{True(Paused, "paused: no RRset would change; "+served), False(Paused, served), False(Paused, served)}
 	case f.Unready > 0:
-		return ZoneVerdicts{No(PartialReconciliation, served), No(PartialReconciliation, served), Yes(PartialReconciliation, served)}
+		return ZoneVerdicts{False(PartialReconciliation, served), False(PartialReconciliation, served), True(PartialReconciliation, served)}
 	case f.Untransferred != "":
-		return ZoneVerdicts{Yes(ReconcileSucceeded, served), No(ZoneTransferFailed, f.Untransferred), Yes(ZoneTransferFailed, f.Untransferred)}
+		return ZoneVerdicts{True(ReconcileSucceeded, served), False(ZoneTransferFailed, f.Untransferred), True(ZoneTransferFailed, f.Untransferred)}
 	case f.Current < f.Servers:
-		return ZoneVerdicts{Yes(ReconcileSucceeded, served), Yes(ReasonProgressing, served), Yes(ReconcileDegraded, served)}
+		return ZoneVerdicts{True(ReconcileSucceeded, served), True(ReasonProgressing, served), True(ReconcileDegraded, served)}
 	default:
-		return ZoneVerdicts{Yes(ReconcileSucceeded, served), No(ZoneTransferComplete, served), No(ReconcileSucceeded, served)}
+		return ZoneVerdicts{True(ReconcileSucceeded, served), False(ZoneTransferComplete, served), False(ReconcileSucceeded, served)}
 	}
 }
 
@@ -149,8 +149,8 @@ func overdueInstance(instances []v1beta1.ZoneInstance, timeout time.Duration, no
 
 // markOverdue marks the zone as failed. A more specific reason why it is degraded remains.
 func (v *ZoneVerdicts) markOverdue(why string) {
-	v.Progressing = No(ProgressDeadlineExceeded, why)
+	v.Progressing = False(ProgressDeadlineExceeded, why)
 	if !v.Degraded.Holds() || v.Degraded.Reason == ReconcileDegraded {
-		v.Degraded = Yes(ProgressDeadlineExceeded, why)
+		v.Degraded = True(ProgressDeadlineExceeded, why)
 	}
 }

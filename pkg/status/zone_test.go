@@ -14,7 +14,7 @@ import (
 )
 
 func TestZoneVerdicts(t *testing.T) {
-	fine := Yes(ReconcileSucceeded, "")
+	fine := True(ReconcileSucceeded, "")
 	cases := map[string]struct {
 		facts                        ZoneFacts
 		ready, progressing, degraded metav1.ConditionStatus
@@ -26,7 +26,7 @@ func TestZoneVerdicts(t *testing.T) {
 		"a record was refused":     {ZoneFacts{Problem: fine, Programmed: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", PartialReconciliation},
 		"paused, as declared":      {ZoneFacts{Problem: fine, Paused: true, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", Paused},
 		"paused, not as declared":  {ZoneFacts{Problem: fine, Paused: true, Pending: 2, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", Paused},
-		"the primary is not there": {ZoneFacts{Problem: No(PrimaryFailed, "gone"), Unready: 2, Servers: 3}, "False", "False", "True", PrimaryFailed},
+		"the primary is not there": {ZoneFacts{Problem: False(PrimaryFailed, "gone"), Unready: 2, Servers: 3}, "False", "False", "True", PrimaryFailed},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -46,9 +46,9 @@ func TestZoneVerdicts(t *testing.T) {
 
 // TestZoneTransferReasons: the conditions tell whether the secondaries have followed.
 func TestZoneTransferReasons(t *testing.T) {
-	facts := ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Programmed: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}
+	facts := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}
 	stuck := ZoneVerdictsOf(facts)
-	if stuck.Progressing != No(ZoneTransferFailed, "b-0: no") || stuck.Degraded != Yes(ZoneTransferFailed, "b-0: no") {
+	if stuck.Progressing != False(ZoneTransferFailed, "b-0: no") || stuck.Degraded != True(ZoneTransferFailed, "b-0: no") {
 		t.Errorf("%+v", stuck)
 	}
 	facts.Untransferred, facts.Current = "", 3
@@ -60,7 +60,7 @@ func TestZoneTransferReasons(t *testing.T) {
 // TestZoneDeadline: an instance that is without the zone for too long makes the zone say so until it has it, or until the
 // zone is declared otherwise.
 func TestZoneDeadline(t *testing.T) {
-	facts := ZoneFacts{Generation: 1, Problem: Yes(ReconcileSucceeded, ""), Programmed: 1, Servers: 2, Current: 1}
+	facts := ZoneFacts{Generation: 1, Problem: True(ReconcileSucceeded, ""), Programmed: 1, Servers: 2, Current: 1}
 	var s v1beta1.DNSZoneStatus
 	after := func(wait time.Duration, state v1beta1.ZoneInstanceStatus, message string) []metav1.Condition {
 		facts.Instances = []v1beta1.ZoneInstance{
@@ -101,7 +101,7 @@ func TestZoneDeadline(t *testing.T) {
 
 func TestZoneIsUnchangedByTheSameFacts(t *testing.T) {
 	facts := func() ZoneFacts {
-		return ZoneFacts{Generation: 1, Serial: 7, Problem: Yes(ReconcileSucceeded, ""), Servers: 1, Current: 1,
+		return ZoneFacts{Generation: 1, Serial: 7, Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1,
 			Instances: []v1beta1.ZoneInstance{{Name: "dns-primary-0", Status: v1beta1.ZoneConfigured}}}
 	}
 	first := Zone(v1beta1.DNSZoneStatus{}, facts(), early)
@@ -120,15 +120,15 @@ func TestZoneListsABoundedNumberOfRecordsAndCountsAll(t *testing.T) {
 	for i := range MaxZoneRecords + 5 {
 		records = append(records, v1beta1.RecordReference{Name: fmt.Sprint(i)})
 	}
-	got := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Programmed: len(records), Records: records}, early)
+	got := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: len(records), Records: records}, early)
 	if len(got.Records) != MaxZoneRecords || int(got.RecordsCount) != MaxZoneRecords+5 {
 		t.Errorf("%d records listed, %d counted", len(got.Records), got.RecordsCount)
 	}
 }
 
 func TestZoneKeepsItsRecordsWhileAPrimaryIsAway(t *testing.T) {
-	fine := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), Programmed: 1, Records: []v1beta1.RecordReference{{Name: "www"}}}, early)
-	away := Zone(fine, ZoneFacts{Problem: No(PrimaryFailed, "connection refused"), Unready: 1}, late)
+	fine := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: 1, Records: []v1beta1.RecordReference{{Name: "www"}}}, early)
+	away := Zone(fine, ZoneFacts{Problem: False(PrimaryFailed, "connection refused"), Unready: 1}, late)
 	if away.RecordsCount != 1 || len(away.Records) != 1 {
 		t.Errorf("the zone lists %v and counts %d", away.Records, away.RecordsCount)
 	}
@@ -145,10 +145,10 @@ func TestDNSSECStatusStays(t *testing.T) {
 		facts ZoneFacts
 		want  *v1beta1.DNSSECStatus
 	}{
-		"not seen":           {ZoneFacts{Problem: No(NoPrimaryInstances, "none")}, signed},
-		"a primary is away":  {ZoneFacts{Problem: No(PrimaryFailed, "away"), DNSSECKnown: true}, signed},
-		"seen, and unsigned": {ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), DNSSECKnown: true}, nil},
-		"seen":               {ZoneFacts{Problem: Yes(ReconcileSucceeded, ""), DNSSECKnown: true, DNSSEC: signed}, signed},
+		"not seen":           {ZoneFacts{Problem: False(NoPrimaryInstances, "none")}, signed},
+		"a primary is away":  {ZoneFacts{Problem: False(PrimaryFailed, "away"), DNSSECKnown: true}, signed},
+		"seen, and unsigned": {ZoneFacts{Problem: True(ReconcileSucceeded, ""), DNSSECKnown: true}, nil},
+		"seen":               {ZoneFacts{Problem: True(ReconcileSucceeded, ""), DNSSECKnown: true, DNSSEC: signed}, signed},
 	} {
 		if got := Zone(prev, c.facts, time.Now()).DNSSEC; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: status.dnssec is %+v, want %+v", name, got, c.want)

@@ -45,7 +45,7 @@ func passOver(t *testing.T, zone *v1beta1.DNSZone, o *v1alpha1.DNSEndpoint) Sync
 	if err != nil {
 		t.Fatal(err)
 	}
-	return SyncCompleted{Zone: zone, Desired: desired, Problem: status.Yes(status.ReconcileSucceeded, "")}
+	return SyncCompleted{Zone: zone, Desired: desired, Problem: status.True(status.ReconcileSucceeded, "")}
 }
 
 // collect is what a writer knows about an object after some passes.
@@ -66,7 +66,7 @@ func collect(t *testing.T, o *v1alpha1.DNSEndpoint, where Placement, passes ...S
 
 func judged(generation int64, o *v1alpha1.DNSEndpoint, zones ...string) *v1alpha1.DNSEndpoint {
 	o.Status.ObservedGeneration = generation
-	status.Set(&o.Status.Conditions, status.Accepted, status.Yes(status.Accepted, ""), generation, o.CreationTimestamp.Time)
+	status.Set(&o.Status.Conditions, status.Accepted, status.True(status.Accepted, ""), generation, o.CreationTimestamp.Time)
 	for _, z := range zones {
 		o.Status.Zones = append(o.Status.Zones, v1alpha1.EndpointZone{Namespace: "team", Name: z, ZoneName: z + ".com", RRsets: []string{"www." + z + ".com./A"}})
 	}
@@ -77,7 +77,7 @@ func TestEndpointWaitsForItsZones(t *testing.T) {
 	both := Placement{Taken: []types.NamespacedName{zoneKey("a"), zoneKey("b")}}
 	a, b := zoneNamed("a"), zoneNamed("b")
 	spec := func(generation int64) *v1alpha1.DNSEndpoint { return endpointsIn(generation, "www.a.com", "www.b.com") }
-	broken := SyncCompleted{Zone: b, Problem: status.No(status.DuplicateZone, "older")}
+	broken := SyncCompleted{Zone: b, Problem: status.False(status.DuplicateZone, "older")}
 	cases := map[string]struct {
 		object *v1alpha1.DNSEndpoint
 		passes []SyncCompleted
@@ -111,7 +111,7 @@ func other(o *v1alpha1.DNSEndpoint) *v1alpha1.DNSEndpoint {
 func TestEndpointIsSummedUpOverItsZones(t *testing.T) {
 	o := endpointsIn(1, "www.a.com", "www.b.com", "www.c.com")
 	a, b := passOver(t, zoneNamed("a"), o), passOver(t, zoneNamed("b"), o)
-	b.Unprogrammed = map[rrset.Key]status.Verdict{{Name: "www.b.com.", Type: dns.TypeA}: status.No(status.ReconcileFailed, "dns-0: REFUSED")}
+	b.Unprogrammed = map[rrset.Key]status.Verdict{{Name: "www.b.com.", Type: dns.TypeA}: status.False(status.ReconcileFailed, "dns-0: REFUSED")}
 	_, n := collect(t, o, Placement{Taken: []types.NamespacedName{zoneKey("a"), zoneKey("b")}, Unplaced: []int{2}}, a, b)
 	got := status.Endpoint(o.Status, n.facts, o.CreationTimestamp.Time)
 	messages := map[string]string{}
@@ -182,7 +182,7 @@ func TestFormerNamesAreLookedAtAgainWhenTheZoneIsDone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pass := SyncCompleted{Zone: zone, Desired: desired, Problem: status.Yes(status.ReconcileSucceeded, ""), Pending: 1}
+		pass := SyncCompleted{Zone: zone, Desired: desired, Problem: status.True(status.ReconcileSucceeded, ""), Pending: 1}
 		w := NewWriter(Options{Client: shelve(o), Place: func(source.Object) Placement { return Placement{Taken: []types.NamespacedName{zoneKey("a")}} }})
 		key := source.KeyOf(o)
 		posted := func(pass SyncCompleted) bool {

@@ -38,7 +38,7 @@ func settled(t testing.TB, n int) (SyncCompleted, []source.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := SyncCompleted{Zone: zone, Desired: desired, Problem: status.Yes(status.ReconcileSucceeded, ""), Serial: 7, At: time.Now()}
+	e := SyncCompleted{Zone: zone, Desired: desired, Problem: status.True(status.ReconcileSucceeded, ""), Serial: 7, At: time.Now()}
 	for _, o := range objects {
 		for _, d := range desired.Of(source.KeyOf(o)) {
 			own := o.(v1beta1.Record).GetRecordStatus()
@@ -122,7 +122,7 @@ func TestRecordsWithoutNewsAreNotWritten(t *testing.T) {
 		t.Errorf("a pass that touched one record looks at %d", told)
 	}
 	broken := e
-	broken.Problem = status.No(status.PrimaryFailed, "connection refused")
+	broken.Problem = status.False(status.PrimaryFailed, "connection refused")
 	w.OnSyncCompleted(broken)
 	if told := w.tellAll(t); told != 3 {
 		t.Errorf("a pass with a new problem looks at %d of 3 records", told)
@@ -193,15 +193,15 @@ func TestAReleaseThatHasBeenOvertaken(t *testing.T) {
 func TestUnreadyCountsDeclarations(t *testing.T) {
 	e, _ := settled(t, 5)
 	e.Unprogrammed = map[rrset.Key]status.Verdict{
-		{Name: "host-1.example.com.", Type: dns.TypeA}:  status.No(status.ReconcileFailed, "refused"),
-		{Name: "gone.example.com.", Type: dns.TypeA}:    status.No(status.ReconcileFailed, "still there"),
-		{Name: "example.com.", Type: dns.TypeNS}:        status.No(status.ReconcileFailed, "refused"),
-		{Name: "host-2.example.com.", Type: dns.TypeMX}: status.No(status.ReconcileFailed, "still there"),
+		{Name: "host-1.example.com.", Type: dns.TypeA}:  status.False(status.ReconcileFailed, "refused"),
+		{Name: "gone.example.com.", Type: dns.TypeA}:    status.False(status.ReconcileFailed, "still there"),
+		{Name: "example.com.", Type: dns.TypeNS}:        status.False(status.ReconcileFailed, "refused"),
+		{Name: "host-2.example.com.", Type: dns.TypeMX}: status.False(status.ReconcileFailed, "still there"),
 	}
 	if f := zoneFacts(e); f.Unready != 1 || f.Programmed != 4 {
 		t.Errorf("%d are programmed, %d not", f.Programmed, f.Unready)
 	}
-	e.Problem = status.No(status.PrimaryFailed, "gone")
+	e.Problem = status.False(status.PrimaryFailed, "gone")
 	if f := zoneFacts(e); f.Unready != 5 || f.Programmed != 0 {
 		t.Errorf("without a primary %d are programmed, %d not", f.Programmed, f.Unready)
 	}
@@ -219,7 +219,7 @@ func TestARecordThatLostIsAbsentOnceItsDataIsSeenToBeGone(t *testing.T) {
 		"accepted":           {func(_ *SyncCompleted, d *source.Declaration) { d.Accepted = true }, false},
 		"changed since":      {func(_ *SyncCompleted, d *source.Declaration) { d.Ref.Generation-- }, false},
 		"the zone is paused": {func(e *SyncCompleted, _ *source.Declaration) { e.Paused, e.Pending = true, 1 }, false},
-		"a primary is away":  {func(e *SyncCompleted, _ *source.Declaration) { e.Problem = status.No(status.PrimaryFailed, "gone") }, false},
+		"a primary is away":  {func(e *SyncCompleted, _ *source.Declaration) { e.Problem = status.False(status.PrimaryFailed, "gone") }, false},
 		"its deletion is denied": {func(e *SyncCompleted, _ *source.Declaration) {
 			e.Unprogrammed = map[rrset.Key]status.Verdict{keys[0]: {}}
 		}, false},
@@ -250,7 +250,7 @@ func TestARecordThatLostIsLookedAtAgainWhenItsDataIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := source.KeyOf(loser)
-	e.Unprogrammed = map[rrset.Key]status.Verdict{{Name: "host-0.example.com.", Type: dns.TypeA}: status.No(status.ReconcileFailed, "refused")}
+	e.Unprogrammed = map[rrset.Key]status.Verdict{{Name: "host-0.example.com.", Type: dns.TypeA}: status.False(status.ReconcileFailed, "refused")}
 	for _, d := range e.Desired.Of(key) {
 		if d.Accepted {
 			t.Fatal("the newer record won")
@@ -296,7 +296,7 @@ func TestListOfALargeZoneIsBoundedAndStays(t *testing.T) {
 		t.Errorf("nothing changed, and the list did:\n%s", diff)
 	}
 	lost := first[10]
-	e.Unprogrammed = map[rrset.Key]status.Verdict{{Name: lost.RecordName + ".example.com.", Type: dns.TypeA}: status.No(status.ReconcileFailed, "refused")}
+	e.Unprogrammed = map[rrset.Key]status.Verdict{{Name: lost.RecordName + ".example.com.", Type: dns.TypeA}: status.False(status.ReconcileFailed, "refused")}
 	after := list(first)
 	still := map[string]bool{}
 	for _, r := range after {

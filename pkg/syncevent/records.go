@@ -104,17 +104,17 @@ func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
 // declarationVerdicts returns the two halves of a declaration's outcome.
 func declarationVerdicts(e SyncCompleted, d source.Declaration) (accepted, programmed status.Verdict) {
 	if !d.Accepted {
-		v := status.No(d.Reason, d.Message)
+		v := status.False(d.Reason, d.Message)
 		return v, v
 	}
-	accepted = status.Yes(status.Accepted, "part of zone "+e.Zone.Spec.ZoneName)
+	accepted = status.True(status.Accepted, "part of zone "+e.Zone.Spec.ZoneName)
 	if d.Note != "" {
 		accepted.Message += "; " + d.Note
 	}
 	if v, not := e.unprogrammedVerdict(d); not {
 		return accepted, v
 	}
-	return accepted, status.Yes(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s", e.Zone.Spec.ZoneName, d.Key))
+	return accepted, status.True(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s", e.Zone.Spec.ZoneName, d.Key))
 }
 
 // releaseRecord removes our marks from a record whose data is in no zone: a deleted one may go now, the status of any other

@@ -48,7 +48,7 @@ func newPaced(t *testing.T) *paced {
 
 // pass tells of a pass that ended with a serial.
 func (p *paced) pass(serial uint32, change func(*SyncCompleted)) {
-	e := SyncCompleted{Zone: &v1beta1.DNSZone{}, Serial: serial, Problem: status.Yes(status.ReconcileSucceeded, "")}
+	e := SyncCompleted{Zone: &v1beta1.DNSZone{}, Serial: serial, Problem: status.True(status.ReconcileSucceeded, "")}
 	e.Zone.Generation = 1
 	if change != nil {
 		change(&e)
@@ -78,7 +78,7 @@ func TestZoneStatusDoesNotWaitForWhatPeopleWaitFor(t *testing.T) {
 		p := newPaced(t)
 		p.pass(1, nil)
 		time.Sleep(100 * time.Millisecond)
-		p.pass(2, func(e *SyncCompleted) { e.Problem = status.No(status.PrimaryFailed, "gone") })
+		p.pass(2, func(e *SyncCompleted) { e.Problem = status.False(status.PrimaryFailed, "gone") })
 		time.Sleep(100 * time.Millisecond)
 		p.pass(3, nil)
 		time.Sleep(100 * time.Millisecond)

@@ -9,10 +9,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
-// Kept returns how long a resolver caches what a server with this content answers at a name and type: data for its TTL, an
+// CacheDuration returns how long a resolver caches what a server with this content answers at a name and type: data for its TTL, an
 // alias for that of the alias, a negative answer for the negative TTL (RFC 2308 section 5), or the answer of a wildcard or a
 // delegation. If the content alone does not determine which of them it is, the longest counts.
-func Kept(m *observe.Mirror, k rrset.Key) time.Duration {
+func CacheDuration(m *observe.Mirror, k rrset.Key) time.Duration {
 	if s, ok := m.Get(k); ok {
 		return seconds(s.TTL)
 	}
@@ -26,13 +26,13 @@ func Kept(m *observe.Mirror, k rrset.Key) time.Duration {
 			kept = max(kept, s.TTL)
 		}
 	}
-	for name := k.Name; name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.Parent(name) {
+	for name := k.Name; name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.ParentName(name) {
 		if cut, ok := m.Get(rrset.Key{Name: name, Type: dns.TypeNS}); ok {
 			kept = max(kept, cut.TTL)
 		}
 		if !exists {
-			kept = max(kept, wildcardTTL(m, rrset.Parent(name), k.Type))
-			exists = hasName(m, rrset.Parent(name)) // The closest encloser: no wildcard further up counts (RFC 4592 section 2.2.1).
+			kept = max(kept, wildcardTTL(m, rrset.ParentName(name), k.Type))
+			exists = hasName(m, rrset.ParentName(name)) // The closest encloser: no wildcard further up counts (RFC 4592 section 2.2.1).
 		}
 	}
 	return seconds(kept)
@@ -74,7 +74,7 @@ func (p zonePart) cachesExpireAt() time.Time {
 			if have, _ := e.mirror.Get(k); sameData(p.desiredAt(k), have) {
 				continue
 			}
-			if at := p.at.Add(Kept(e.mirror, k)); at.After(until) {
+			if at := p.at.Add(CacheDuration(e.mirror, k)); at.After(until) {
 				until = at
 			}
 		}

@@ -49,7 +49,7 @@ func TestKept(t *testing.T) {
 		"a name outside the zone is nobody's here": {soa, nil, "other-", dns.TypeA, minimum},
 	} {
 		m := observe.NewMirror("example.com.", tc.soa, append(tc.sets, apex)...)
-		if got, want := Kept(m, rrset.Key{Name: tc.of + "example.com.", Type: tc.rr}), time.Duration(tc.want)*time.Second; got != want {
+		if got, want := CacheDuration(m, rrset.Key{Name: tc.of + "example.com.", Type: tc.rr}), time.Duration(tc.want)*time.Second; got != want {
 			t.Errorf("%s: kept for %s, want %s", name, got, want)
 		}
 	}
@@ -84,8 +84,8 @@ func TestCachesExpire(t *testing.T) {
 			want:    asked.Add(time.Hour),
 		},
 	} {
-		j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(), tc.answers, asked, Past{Caches: tc.caches})
-		if got := j.Record(r).CachesExpireAt; (got == nil) != tc.want.IsZero() || got != nil && !got.Time.Equal(tc.want) {
+		j := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, nil), servers(), tc.answers, asked, History{CachedUntil: tc.caches})
+		if got := j.RecordStatus(r).CachesExpireAt; (got == nil) != tc.want.IsZero() || got != nil && !got.Time.Equal(tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

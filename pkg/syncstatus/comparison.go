@@ -42,7 +42,7 @@ func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 }
 
 // compareFully returns a comparison made from scratch.
-func compareFully(d *Declared, m *observe.Mirror) *serverComparison {
+func compareFully(d *DesiredState, m *observe.Mirror) *serverComparison {
 	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m}
 	for have := range m.All() {
 		if have.Type == dns.TypeNS {
@@ -75,7 +75,7 @@ func compareFully(d *Declared, m *observe.Mirror) *serverComparison {
 }
 
 // updated returns the comparison for a newer declaration and newer content.
-func (c *serverComparison) updated(d *Declared, m *observe.Mirror) *serverComparison {
+func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverComparison {
 	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
 	e := c.off.Edit()
 	done := map[string]bool{}
@@ -147,13 +147,13 @@ func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
 func (c *serverComparison) isForeign(k rrset.Key) bool {
 	_, wanted := c.desired.Get(k)
 	_, waits := c.pending.Get(k)
-	return !wanted && !waits && !rrset.Maintained(k.Type)
+	return !wanted && !waits && !rrset.IsServerMaintained(k.Type)
 }
 
 // isOutOfSync reports whether the server's RRset differs from the declared one, or is hidden by a delegation.
 func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 	want, wanted := c.desired.Get(k)
-	if !wanted && rrset.Maintained(k.Type) {
+	if !wanted && rrset.IsServerMaintained(k.Type) {
 		return false
 	}
 	if have, _ := c.mirror.Get(k); !sameData(want, have) {
@@ -202,7 +202,7 @@ type serverID struct {
 }
 
 // compareServers returns the comparison of each server; nil for one without a mirror.
-func (c *comparisonCache) compareServers(d *Declared, servers []serverAnswer) []*serverComparison {
+func (c *comparisonCache) compareServers(d *DesiredState, servers []serverAnswer) []*serverComparison {
 	all := make([]*serverComparison, len(servers))
 	next := make(map[serverID]*serverComparison, len(servers))
 	c.mu.Lock()

@@ -112,15 +112,15 @@ func (v statusFacts) programmed() status.Verdict {
 	}
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
-		return status.No(v.accepted.Reason, "not accepted: "+v.accepted.Message)
+		return status.False(v.accepted.Reason, "not accepted: "+v.accepted.Message)
 	case v.nothing:
-		return status.Yes(string(sync.StateInSync), "there is nothing to serve")
+		return status.True(string(sync.StateInSync), "there is nothing to serve")
 	case len(primaries) == 0:
-		return status.Maybe(status.NoPrimaryInstances, "the zone has no primary server")
+		return status.Unknown(status.NoPrimaryInstances, "the zone has no primary server")
 	}
 	out := summarizeRows(primaries, "primary", "primaries")
 	if out.Status == metav1.ConditionFalse && v.stalled != nil {
-		return status.No(v.stalled.Reason, v.stalled.Message)
+		return status.False(v.stalled.Reason, v.stalled.Message)
 	}
 	return out
 }
@@ -128,11 +128,11 @@ func (v statusFacts) programmed() status.Verdict {
 func (v statusFacts) propagated() status.Verdict {
 	switch {
 	case v.accepted.Status == metav1.ConditionFalse:
-		return status.No(v.accepted.Reason, "not accepted: "+v.accepted.Message)
+		return status.False(v.accepted.Reason, "not accepted: "+v.accepted.Message)
 	case v.nothing:
-		return status.Yes(string(sync.StateInSync), "there is nothing to serve")
+		return status.True(string(sync.StateInSync), "there is nothing to serve")
 	case len(v.rows) == 0:
-		return status.Maybe(status.NoPrimaryInstances, "the zone has no server")
+		return status.Unknown(status.NoPrimaryInstances, "the zone has no server")
 	}
 	return summarizeRows(v.rows, "server", "servers")
 }
@@ -146,14 +146,14 @@ func summarizeRows(rows []sync.ServerStatus, one, many string) status.Verdict {
 	}
 	message := fmt.Sprintf("%d of %d %s in sync", in, len(rows), many)
 	if in == len(rows) {
-		return status.Yes(string(sync.StateInSync), message)
+		return status.True(string(sync.StateInSync), message)
 	}
 	worst, names := worstState(rows)
 	message += fmt.Sprintf("; %s: %s", worst, strings.Join(names, ", "))
 	if in+countState(rows, sync.StateUnreachable) == len(rows) {
-		return status.Maybe(string(worst), message)
+		return status.Unknown(string(worst), message)
 	}
-	return status.No(string(worst), message)
+	return status.False(string(worst), message)
 }
 
 func worstState(rows []sync.ServerStatus) (sync.ServerState, []string) {

@@ -28,7 +28,7 @@ func undeclaredDelegation(desired *source.Zone, m *observe.Mirror, name string) 
 // hidingDelegation returns the undeclared delegation that keeps a server from answering with its data at a key, if
 // there is one. The addresses of the delegation's own name servers are part of its referrals.
 func hidingDelegation(desired *source.Zone, m *observe.Mirror, k rrset.Key) (cut rrset.RRset, found bool) {
-	for name := k.Name; name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.Parent(name) {
+	for name := k.Name; name != m.Zone && rrset.IsSubdomain(name, m.Zone); name = rrset.ParentName(name) {
 		cut, found = undeclaredDelegation(desired, m, name)
 		glue := (k.Type == dns.TypeA || k.Type == dns.TypeAAAA) && slices.Contains(cut.Rdata, k.Name)
 		if found && !glue {
@@ -39,7 +39,7 @@ func hidingDelegation(desired *source.Zone, m *observe.Mirror, k rrset.Key) (cut
 }
 
 // HidesOthers reports whether a change of a server's content at a name can affect what is declared below it.
-func (d *Declared) HidesOthers(name string, was, is *observe.Mirror) bool {
+func (d *DesiredState) HidesOthers(name string, was, is *observe.Mirror) bool {
 	if d.desired == nil || was == nil || is == nil {
 		return false
 	}

@@ -40,8 +40,8 @@ func TestForeignDelegation(t *testing.T) {
 			d, _ := desired.Declarations.Get(source.ID{ObjectKey: source.KeyOf(r)})
 			r.Status.RecordHash, r.Status.PublishedName = source.Hash(d), tc.record+".example.com"
 			cut := delegation(tc.cut, tc.host)
-			j := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, cut)}, asked, Past{})
-			for _, s := range []*sync.SyncStatus{j.Record(r), j.ZoneStatus()} {
+			j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, cut)}, asked, History{})
+			for _, s := range []*sync.SyncStatus{j.RecordStatus(r), j.ZoneStatus()} {
 				row := s.Servers[1]
 				if !tc.hidden {
 					if row.State != sync.StateInSync || row.Message != "" || len(row.Observed) > 0 {
@@ -72,7 +72,7 @@ func TestDelegationsComeAndGo(t *testing.T) {
 	z := testZone()
 	r := testRecord(z, func(r *v1beta1.ARecord) { r.Spec.Name = "www.sub" })
 	desired := build(t, z, r)
-	d := Declare(z, desired, []source.Object{r}, nil)
+	d := NewDesiredState(z, desired, []source.Object{r}, nil)
 	other := rrset.RRset{Key: rrset.Key{Name: "other.example.com.", Type: dns.TypeTXT}, TTL: 60, Rdata: []string{`"x"`}}
 	steps := [][]rrset.RRset{
 		{}, {delegation("sub.example.com.", "ns.example.org.")}, {delegation("sub.example.com.", "ns.example.org."), other},
@@ -123,11 +123,11 @@ func TestDeclaredDelegation(t *testing.T) {
 			t.Errorf("%s of a name server: hidden %t", dns.Type(rrtype), found)
 		}
 	}
-	j := Judge(Declare(z, desired, objects, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, other)}, asked, Past{})
-	if row := j.Record(r).Servers[1]; row.State != sync.StateInSync {
+	j := Evaluate(NewDesiredState(z, desired, objects, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, other)}, asked, History{})
+	if row := j.RecordStatus(r).Servers[1]; row.State != sync.StateInSync {
 		t.Errorf("the address: %+v", row)
 	}
-	if row := j.Record(n).Servers[1]; row.State == sync.StateInSync || strings.Contains(row.Message, "hides") {
+	if row := j.RecordStatus(n).Servers[1]; row.State == sync.StateInSync || strings.Contains(row.Message, "hides") {
 		t.Errorf("the delegation: %+v", row)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // Problem is why a declaration is not part of what its zone serves.
 type Problem struct{ Reason, Message string }
 
-// Declared is the desired state of one zone. It is immutable and safe for concurrent use.
-type Declared struct {
+// DesiredState is the desired state of one zone. It is immutable and safe for concurrent use.
+type DesiredState struct {
 	zone    *v1beta1.DNSZone
 	desired *source.Zone // nil if the zone cannot be read
 	problem *Problem
@@ -28,7 +28,7 @@ type Declared struct {
 	pending pending
 	// objects are those with a role in the zone.
 	objects snapshot.Map[source.ObjectKey, source.Object]
-	// compared is shared by all Declareds of one Book.
+	// compared is shared by all DesiredStates of one DesiredCache.
 	compared *comparisonCache
 }
 
@@ -40,11 +40,11 @@ func hashByObject(o source.ObjectKey) uint64 { return maphash.Comparable(seed, o
 
 func hashByName(k rrset.Key) uint64 { return snapshot.String(k.Name) }
 
-// Declare returns the desired state of a zone, made from scratch. desired was built from the objects that are not being
+// NewDesiredState returns the desired state of a zone, made from scratch. desired was built from the objects that are not being
 // deleted; objects are all with a role in the zone, including those being deleted. With a problem nothing of the zone is
 // served, and desired may be nil.
-func Declare(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Object, problem *Problem) *Declared {
-	return NewBook().Update(zone, desired, problem, func(yield func(membership.Member) bool) {
+func NewDesiredState(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Object, problem *Problem) *DesiredState {
+	return NewDesiredCache().Update(zone, desired, problem, func(yield func(membership.Member) bool) {
 		for _, o := range objects {
 			m := membership.Member{Key: source.KeyOf(o), Object: o, Role: membership.Selected}
 			if o.GetDeletionTimestamp() != nil {
@@ -58,7 +58,7 @@ func Declare(zone *v1beta1.DNSZone, desired *source.Zone, objects []source.Objec
 }
 
 // desiredAt returns the RRset that servers should hold at a key; it has no data if the key should not exist.
-func (d *Declared) desiredAt(k rrset.Key) rrset.RRset {
+func (d *DesiredState) desiredAt(k rrset.Key) rrset.RRset {
 	if d.desired != nil {
 		if s, ok := d.desired.Get(k); ok {
 			return s
@@ -67,19 +67,19 @@ func (d *Declared) desiredAt(k rrset.Key) rrset.RRset {
 	return rrset.RRset{Key: k}
 }
 
-func (d *Declared) isPending(k rrset.Key) bool {
+func (d *DesiredState) isPending(k rrset.Key) bool {
 	_, ok := d.pending.Get(k)
 	return ok
 }
 
 // Object returns an object of the zone as it was at the time of this declaration; nil if it had no role in the zone.
-func (d *Declared) Object(key source.ObjectKey) source.Object {
+func (d *DesiredState) Object(key source.ObjectKey) source.Object {
 	o, _ := d.objects.Get(key)
 	return o
 }
 
 // ZoneName returns the zone's canonical name, with the final dot.
-func (d *Declared) ZoneName() string {
+func (d *DesiredState) ZoneName() string {
 	if d.desired != nil {
 		return d.desired.Name
 	}
@@ -87,15 +87,17 @@ func (d *Declared) ZoneName() string {
 }
 
 // zonePending reports whether the controller still has to bring the zone itself to its servers.
-func (d *Declared) zonePending() bool {
+func (d *DesiredState) zonePending() bool {
 	return d.zone.DeletionTimestamp != nil || d.isUnobserved() || meta.IsStatusConditionTrue(d.zone.Status.Conditions, status.Progressing)
 }
 
 // isUnobserved reports whether the controller has not finished a pass over the current spec of the zone.
-func (d *Declared) isUnobserved() bool { return d.zone.Status.ObservedGeneration < d.zone.Generation }
+func (d *DesiredState) isUnobserved() bool {
+	return d.zone.Status.ObservedGeneration < d.zone.Generation
+}
 
 // pausedRemark returns a remark about a zone that is only watched.
-func (d *Declared) pausedRemark() string {
+func (d *DesiredState) pausedRemark() string {
 	if d.zone.Annotations[v1beta1.PausedAnnotation] != "true" {
 		return ""
 	}
@@ -103,7 +105,7 @@ func (d *Declared) pausedRemark() string {
 }
 
 // instanceStatus returns how far the zone is configured on an instance, from the zone's status.
-func (d *Declared) instanceStatus(namespace, name string) (v1beta1.ZoneInstance, bool) {
+func (d *DesiredState) instanceStatus(namespace, name string) (v1beta1.ZoneInstance, bool) {
 	for _, i := range d.zone.Status.Bind9Instances {
 		if i.Namespace == namespace && i.Name == name {
 			return i, true
@@ -114,7 +116,7 @@ func (d *Declared) instanceStatus(namespace, name string) (v1beta1.ZoneInstance,
 
 // ObjectsAt yields the objects whose SyncStatus depends on what servers hold at an owner name; some may be repeated. The
 // SyncStatus of objects that are out of sync may depend on it, too, without their being among them.
-func (d *Declared) ObjectsAt(name string) iter.Seq[source.ObjectKey] {
+func (d *DesiredState) ObjectsAt(name string) iter.Seq[source.ObjectKey] {
 	return func(yield func(source.ObjectKey) bool) {
 		if d.desired != nil {
 			for k, s := range d.desired.RRsets.Near(rrset.Key{Name: name}) {
@@ -144,10 +146,10 @@ func yieldOwners(s source.RRset, yield func(source.ObjectKey) bool) bool {
 	return true
 }
 
-// Touched yields the objects whose SyncStatus may differ from that by an earlier Declared of the zone with the same answers;
+// AffectedObjects yields the objects whose SyncStatus may differ from that by an earlier DesiredState of the zone with the same answers;
 // some may be repeated. That of objects that are out of sync may differ, too, without their being among them. all is true if
 // it is every object of the zone.
-func (d *Declared) Touched(old *Declared) (objects iter.Seq[source.ObjectKey], all bool) {
+func (d *DesiredState) AffectedObjects(old *DesiredState) (objects iter.Seq[source.ObjectKey], all bool) {
 	if old == nil || d.desired == nil || old.desired == nil || d.problem != old.problem || d.pausedRemark() != old.pausedRemark() ||
 		d.isUnobserved() != old.isUnobserved() {
 		return nil, true
@@ -159,7 +161,7 @@ func (d *Declared) Touched(old *Declared) (objects iter.Seq[source.ObjectKey], a
 			}
 		}
 		for name := range d.changedNames(old) {
-			for _, at := range []*Declared{d, old} {
+			for _, at := range []*DesiredState{d, old} {
 				for o := range at.ObjectsAt(name) {
 					if !yield(o) {
 						return
@@ -171,7 +173,7 @@ func (d *Declared) Touched(old *Declared) (objects iter.Seq[source.ObjectKey], a
 }
 
 // changedNames yields the owner names at which declared or pending RRsets differ; some may be repeated.
-func (d *Declared) changedNames(old *Declared) iter.Seq[string] {
+func (d *DesiredState) changedNames(old *DesiredState) iter.Seq[string] {
 	return changedDeclarations(d.desired, old.desired, d.pending, old.pending)
 }
 

@@ -14,18 +14,18 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Book maintains the desired state of one zone: Update returns what Declare would, at the cost of what changed. It is not
+// DesiredCache maintains the desired state of one zone: Update returns what Declare would, at the cost of what changed. It is not
 // safe for concurrent use; the Declareds that it returns are.
-type Book struct {
-	declared *Declared
+type DesiredCache struct {
+	declared *DesiredState
 	// keys are the pending RRsets of each object that has any.
 	keys map[source.ObjectKey][]rrset.Key
 }
 
-// NewBook returns an empty Book. A zone whose name changes needs another one.
-func NewBook() *Book {
-	return &Book{
-		declared: &Declared{
+// NewDesiredCache returns an empty DesiredCache. A zone whose name changes needs another one.
+func NewDesiredCache() *DesiredCache {
+	return &DesiredCache{
+		declared: &DesiredState{
 			pending: snapshot.New[rrset.Key, []source.ObjectKey](hashByName), objects: snapshot.New[source.ObjectKey, source.Object](hashByObject),
 			compared: &comparisonCache{},
 		},
@@ -36,9 +36,9 @@ func NewBook() *Book {
 // Update returns the desired state of the zone as it is now; desired and problem are as in Declare. changed yields the
 // objects that have changed since the last Update: themselves, their roles, or the outcome of their declarations
 // (source.Zone.ChangedObjects).
-func (b *Book) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Problem, changed iter.Seq[membership.Member]) *Declared {
+func (b *DesiredCache) Update(zone *v1beta1.DNSZone, desired *source.Zone, problem *Problem, changed iter.Seq[membership.Member]) *DesiredState {
 	last := b.declared
-	d := &Declared{zone: zone, desired: desired, problem: problem, pending: last.pending, compared: last.compared}
+	d := &DesiredState{zone: zone, desired: desired, problem: problem, pending: last.pending, compared: last.compared}
 	switch {
 	case desired == nil && problem == nil:
 		d.problem = &Problem{Reason: status.Invalid, Message: "the zone could not be read"}

@@ -1,10 +1,10 @@
 // Package syncstatus computes SyncStatus objects from what is declared and what every server answered. It is pure: clocks,
 // sockets and caches stay with its caller, the aggregated API server.
 //
-// A Book maintains the desired state of a zone (Declare makes it from scratch); Judge compares it with one round of answers;
-// the Judgement then has the SyncStatus of the zone and of each of its records. Endpoint sums up the Judgements of all zones
-// of a DNSEndpoint. The cost of an object does not depend on the size of its zone, and that of a zone on what has changed
-// since the last time. How a state follows from the evidence:
+// A DesiredCache maintains the desired state of a zone (NewDesiredState computes it from scratch); Evaluate compares it with
+// one round of answers; the Evaluation then has the SyncStatus of the zone and of each of its records. EndpointStatus sums
+// up the Evaluations of all zones of a DNSEndpoint. The cost of an object does not depend on the size of its zone, and that
+// of a zone on what has changed since the last time. How a state follows from the evidence:
 //
 //	no answer, or no address to ask                                   Unreachable
 //	SERVFAIL, NOTAUTH                                                 NotLoaded

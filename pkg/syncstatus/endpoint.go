@@ -16,11 +16,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Endpoint returns the SyncStatus of a DNSEndpoint, as it was when its zones were declared. in are all zones that take
+// EndpointStatus returns the SyncStatus of a DNSEndpoint, as it was when its zones were declared. in are all zones that take
 // endpoints of it or hold data of it; unplaced are the indexes of its endpoints that no zone takes. now is the time of the
 // request. Of a zone in another namespace it reveals no more than name and servers.
-func Endpoint(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int, now time.Time) *sync.SyncStatus {
-	in = slices.SortedFunc(slices.Values(in), func(a, b *Judgement) int {
+func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, now time.Time) *sync.SyncStatus {
+	in = slices.SortedFunc(slices.Values(in), func(a, b *Evaluation) int {
 		return cmp.Or(cmp.Compare(a.ZoneName(), b.ZoneName()), cmp.Compare(a.zone.Namespace, b.zone.Namespace))
 	})
 	out := newSyncStatus(e, v1alpha1.GroupVersion.String(), EndpointKind.Kind)
@@ -76,9 +76,9 @@ func mergeRRsets(all, more []sync.RRset) []sync.RRset {
 }
 
 // acceptedEndpoints returns the Accepted verdict over all zones, as the controller writes it into the object.
-func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int, now time.Time) status.Verdict {
+func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, now time.Time) status.Verdict {
 	if e.DeletionTimestamp != nil {
-		return status.Yes("Deleting", "the endpoints are being deleted: their data is being removed from the servers")
+		return status.True("Deleting", "the endpoints are being deleted: their data is being removed from the servers")
 	}
 	facts := status.EndpointFacts{Generation: e.Generation}
 	var notes []string
@@ -88,7 +88,7 @@ func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Judgement, unplaced []int,
 			continue // It only holds data that is to be removed.
 		}
 		if j.problem != nil {
-			return status.No(j.problem.Reason, "zone "+j.shortName()+": "+j.problemFor(e.Namespace))
+			return status.False(j.problem.Reason, "zone "+j.shortName()+": "+j.problemFor(e.Namespace))
 		}
 		facts.Zones = append(facts.Zones, decls.EndpointZoneFacts)
 		notes = append(notes, decls.notes...)
@@ -114,9 +114,9 @@ type endpointZoneFacts struct {
 	notes []string
 }
 
-func (j *Judgement) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
+func (j *Evaluation) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
 	f := endpointZoneFacts{EndpointZoneFacts: status.EndpointZoneFacts{
-		Namespace: j.zone.Namespace, Name: j.zone.Name, ZoneName: j.shortName(), Problem: status.Yes(status.Accepted, ""),
+		Namespace: j.zone.Namespace, Name: j.zone.Name, ZoneName: j.shortName(), Problem: status.True(status.Accepted, ""),
 	}}
 	if j.desired == nil {
 		f.taken = slices.ContainsFunc(e.Spec.Endpoints, func(endpoint *v1alpha1.Endpoint) bool {
@@ -130,13 +130,13 @@ func (j *Judgement) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
 		}
 		outcome := status.EndpointOutcome{
 			Index: id.Index, RRset: d.Key.Name + "/" + dns.Type(d.Key.Type).String(),
-			Accepted: status.Yes(status.Accepted, ""), Programmed: status.Yes(status.Programmed, ""),
+			Accepted: status.True(status.Accepted, ""), Programmed: status.True(status.Programmed, ""),
 		}
 		if d.Key.Type == 0 && id.Index < len(e.Spec.Endpoints) {
 			outcome.RRset = e.Spec.Endpoints[id.Index].DNSName + "/" + e.Spec.Endpoints[id.Index].RecordType
 		}
 		if !d.Accepted {
-			outcome.Accepted = status.No(d.Reason, d.Message)
+			outcome.Accepted = status.False(d.Reason, d.Message)
 		}
 		if d.Note != "" {
 			f.notes = append(f.notes, d.Note)
@@ -149,7 +149,7 @@ func (j *Judgement) endpointsOf(e *v1alpha1.DNSEndpoint) endpointZoneFacts {
 
 // problemFor returns what is wrong with the zone for readers of a namespace: of a zone elsewhere they may not know more than
 // that something is.
-func (j *Judgement) problemFor(namespace string) string {
+func (j *Evaluation) problemFor(namespace string) string {
 	if j.zone.Namespace == namespace {
 		return j.problem.Message
 	}

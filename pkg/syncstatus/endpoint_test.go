@@ -168,7 +168,7 @@ func TestEndpoint(t *testing.T) {
 			if zones == nil {
 				zones = []func(*v1beta1.DNSZone){nil, otherZone}
 			}
-			var in []*Judgement
+			var in []*Evaluation
 			for i, change := range zones {
 				z := testZone()
 				if change != nil {
@@ -184,9 +184,9 @@ func TestEndpoint(t *testing.T) {
 						tc.change(i, s, &answers[s])
 					}
 				}
-				in = append(in, Judge(d, servers(), answers, asked, Past{}))
+				in = append(in, Evaluate(d, servers(), answers, asked, History{}))
 			}
-			s := Endpoint(e, in, tc.unplaced, asked)
+			s := EndpointStatus(e, in, tc.unplaced, asked)
 			if diff := cmp.Diff(tc.want, outcomeOf(s)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -218,7 +218,7 @@ func checkWords(t *testing.T, s *sync.SyncStatus, says, silent string) {
 }
 
 // declareEndpoint leaves out what is being deleted, as the caller of Declare has to.
-func declareEndpoint(t *testing.T, z *v1beta1.DNSZone, e *v1alpha1.DNSEndpoint, beside source.Object) *Declared {
+func declareEndpoint(t *testing.T, z *v1beta1.DNSZone, e *v1alpha1.DNSEndpoint, beside source.Object) *DesiredState {
 	t.Helper()
 	all, live := []source.Object{e}, []source.Object{}
 	if beside != nil && beside.GetNamespace() == z.Namespace {
@@ -231,7 +231,7 @@ func declareEndpoint(t *testing.T, z *v1beta1.DNSZone, e *v1alpha1.DNSEndpoint, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Declare(z, desired, all, nil)
+	return NewDesiredState(z, desired, all, nil)
 }
 
 // without and with take the address records of an observation away, or put one in.
@@ -260,8 +260,8 @@ func TestPausedZoneSaysSo(t *testing.T) {
 	z := testZone(func(z *v1beta1.DNSZone) { z.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"} })
 	r := testRecord(z)
 	desired := build(t, z, r)
-	j := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7)}, asked, Past{})
-	for _, s := range []*sync.SyncStatus{j.ZoneStatus(), j.Record(r)} {
+	j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7)}, asked, History{})
+	for _, s := range []*sync.SyncStatus{j.ZoneStatus(), j.RecordStatus(r)} {
 		if s.Status.Phase != sync.PhaseInSync {
 			t.Errorf("%s is %s, want it judged as ever", s.Name, s.Status.Phase)
 		}

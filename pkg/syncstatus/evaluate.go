@@ -21,9 +21,9 @@ import (
 // maxObserved bounds the differing RRsets in one row.
 const maxObserved = 20
 
-// Judgement is the comparison of a zone's desired state with one round of answers.
-type Judgement struct {
-	*Declared
+// Evaluation is the comparison of a zone's desired state with one round of answers.
+type Evaluation struct {
+	*DesiredState
 	servers []serverAnswer
 	// newest is the reference serial; nil if no server answered with one.
 	newest *uint32
@@ -31,7 +31,7 @@ type Judgement struct {
 	fromPrimary bool
 	// at is the time of the oldest answer.
 	at   time.Time
-	past Past
+	past History
 }
 
 // serverAnswer is what follows from one server's answer before RRsets are compared.
@@ -47,10 +47,10 @@ type serverAnswer struct {
 	waiting bool
 }
 
-// Judge compares a zone with the answers of its servers. answers[i] is that of servers[i]; a server without an address needs
+// Evaluate compares a zone with the answers of its servers. answers[i] is that of servers[i]; a server without an address needs
 // none. now is when the round ended.
-func Judge(d *Declared, servers []observe.Server, answers []observe.Observation, now time.Time, past Past) *Judgement {
-	j := &Judgement{Declared: d, at: now, past: past}
+func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Observation, now time.Time, past History) *Evaluation {
+	j := &Evaluation{DesiredState: d, at: now, past: past}
 	var primaries, all []uint32
 	for i, s := range servers {
 		e := d.readAnswer(s, answers[i])
@@ -77,28 +77,28 @@ func Judge(d *Declared, servers []observe.Server, answers []observe.Observation,
 	return j
 }
 
-// Past is what was observed of a zone's servers before. The zero Past has no observations.
-type Past struct {
-	// Late is called for each server with a serial and whether it is behind the newest at a time. It returns since when the
+// History is what was observed of a zone's servers before. The zero Past has no observations.
+type History struct {
+	// BehindSince is called for each server with a serial and whether it is behind the newest at a time. It returns since when the
 	// server has been behind; zero if it is not.
-	Late func(server netip.AddrPort, behind bool, at time.Time) time.Time
-	// Caches returns until when resolvers may cache what a server held before, and no longer holds, at a name and type; zero
+	BehindSince func(server netip.AddrPort, behind bool, at time.Time) time.Time
+	// CachedUntil returns until when resolvers may cache what a server held before, and no longer holds, at a name and type; zero
 	// if unknown.
-	Caches func(server netip.AddrPort, k rrset.Key) time.Time
+	CachedUntil func(server netip.AddrPort, k rrset.Key) time.Time
 }
 
-func (p Past) cachedUntil(server netip.AddrPort, k rrset.Key) time.Time {
-	if p.Caches == nil {
+func (p History) cachedUntil(server netip.AddrPort, k rrset.Key) time.Time {
+	if p.CachedUntil == nil {
 		return time.Time{}
 	}
-	return p.Caches(server, k)
+	return p.CachedUntil(server, k)
 }
 
-func (e *serverAnswer) setBehindSince(past Past, at time.Time) {
-	if past.Late == nil || e.row.Serial == nil {
+func (e *serverAnswer) setBehindSince(past History, at time.Time) {
+	if past.BehindSince == nil || e.row.Serial == nil {
 		return
 	}
-	if since := past.Late(e.id.addr, e.lag > 0, at); !since.IsZero() {
+	if since := past.BehindSince(e.id.addr, e.lag > 0, at); !since.IsZero() {
 		e.row.BehindSince = new(metav1.NewMicroTime(since))
 	}
 }
@@ -123,7 +123,7 @@ func (e *serverAnswer) setLag(newest *uint32) {
 }
 
 // readAnswer returns an answer as a row, with its State if that does not depend on the data.
-func (d *Declared) readAnswer(s observe.Server, o observe.Observation) serverAnswer {
+func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serverAnswer {
 	e := serverAnswer{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, service: s.Service, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
@@ -229,7 +229,7 @@ func podMessage(s observe.Server) string {
 }
 
 // compareRRsets compares the RRsets in keys on one server and returns its completed row.
-func (j *Judgement) compareRRsets(e serverAnswer, keys []rrset.Key) sync.ServerStatus {
+func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.ServerStatus {
 	row := e.row
 	if e.mirror == nil {
 		return row
@@ -258,7 +258,7 @@ func (j *Judgement) compareRRsets(e serverAnswer, keys []rrset.Key) sync.ServerS
 }
 
 // stateByData returns the state of a server on which so many RRsets are not as declared.
-func (j *Judgement) stateByData(e serverAnswer, differing, missing int, pending bool) (sync.ServerState, string) {
+func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending bool) (sync.ServerState, string) {
 	switch {
 	case differing == 0:
 		return sync.StateInSync, ""
@@ -275,7 +275,7 @@ func (j *Judgement) stateByData(e serverAnswer, differing, missing int, pending 
 }
 
 // referenceText returns the reference serial in words.
-func (j *Judgement) referenceText() string {
+func (j *Evaluation) referenceText() string {
 	if j.fromPrimary {
 		return fmt.Sprintf("the primaries' %d", *j.newest)
 	}

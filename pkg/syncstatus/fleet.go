@@ -13,15 +13,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Instance returns the SyncStatus of an instance from its pods and their answers: seen returns the answers of one, and
+// InstanceStatus returns the SyncStatus of an instance from its pods and their answers: seen returns the answers of one, and
 // is nil if no pod was asked.
-func Instance(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
+func InstanceStatus(i *v1beta1.Bind9Instance, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
 	return fleetStatus(newSyncStatus(i, objectVersion, InstanceKind.Kind), i.Status.LifecycleStatus, i.Status.Conditions, servers, seen, now)
 }
 
-// Cluster returns the SyncStatus of a cluster of the given kind from the pods of its instances and their answers. That of a
+// ClusterStatus returns the SyncStatus of a cluster of the given kind from the pods of its instances and their answers. That of a
 // cluster-scoped one is in the namespace of its instances.
-func Cluster(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
+func ClusterStatus(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
 	out := newSyncStatus(c, objectVersion, kind.Kind)
 	if kind != ClusterKind {
 		out.ObjectRef.Namespace = ""
@@ -29,10 +29,10 @@ func Cluster(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, servers 
 	return fleetStatus(out, s.LifecycleStatus, s.Conditions, servers, seen, now)
 }
 
-func fleetStatus(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, seen func(observe.Server) Seen, now time.Time) *sync.SyncStatus {
+func fleetStatus(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
 	podsReady := 0
 	for _, s := range servers {
-		var answers Seen
+		var answers PodAnswers
 		if seen != nil && s.Addr.IsValid() {
 			answers = seen(s)
 		}
@@ -66,7 +66,7 @@ func fleetStatus(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []met
 	return out
 }
 
-func rowOfPod(s observe.Server, seen Seen, namespace string) sync.ServerStatus {
+func rowOfPod(s observe.Server, seen PodAnswers, namespace string) sync.ServerStatus {
 	row := sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 		State: sync.StateInSync, Restarts: s.Restarts, Version: seen.Version, Sidecar: seen.Sidecar,
@@ -101,13 +101,13 @@ func podsVerdict(ready, all int) status.Verdict {
 	message := fmt.Sprintf("%d of %d pods are ready", ready, all)
 	switch {
 	case all == 0:
-		return status.No(status.NoChildren, "no pods are expected")
+		return status.False(status.NoChildren, "no pods are expected")
 	case ready == all:
-		return status.Yes(status.AllReady, message)
+		return status.True(status.AllReady, message)
 	case ready > 0:
-		return status.No(status.PartiallyReady, message)
+		return status.False(status.PartiallyReady, message)
 	}
-	return status.No(status.NotReady, message)
+	return status.False(status.NotReady, message)
 }
 
 // zonesVerdict returns the verdict over the zones of ready pods; pods that are not ready come first. Clients that wait
@@ -119,7 +119,7 @@ func zonesVerdict(ready status.Verdict, rows []sync.ServerStatus) status.Verdict
 	for _, state := range severity {
 		for _, r := range rows {
 			if r.State == state {
-				return status.No(string(state), "pod "+r.Pod+": "+r.Message)
+				return status.False(string(state), "pod "+r.Pod+": "+r.Message)
 			}
 		}
 	}

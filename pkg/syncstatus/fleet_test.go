@@ -43,8 +43,8 @@ func TestFleetAnswers(t *testing.T) {
 		"refused":                   {observe.Primary, failing(dns.RcodeRefused), sync.StateRefused, sync.PhaseOutOfSync, "1 of 2 zones are out of sync; b.example: answers REFUSED: the zone is not configured on this server, or the server refuses our queries"},
 	} {
 		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "i"}}
-		seen := Seen{At: asked, Version: "9.18", Sidecar: "Ready", Zones: []SeenZone{{"a.example", answering(7), &newest}, {"b.example", c.answer, &newest}}}
-		s := Instance(i, []observe.Server{server(c.role)}, func(observe.Server) Seen { return seen }, asked)
+		seen := PodAnswers{At: asked, Version: "9.18", Sidecar: "Ready", Zones: []ZoneAnswer{{"a.example", answering(7), &newest}, {"b.example", c.answer, &newest}}}
+		s := InstanceStatus(i, []observe.Server{server(c.role)}, func(observe.Server) PodAnswers { return seen }, asked)
 		row := s.Servers[0]
 		if row.State != c.state || s.Status.Phase != c.phase || row.Message != c.message {
 			t.Errorf("%s: %s, %s, %q", name, row.State, s.Status.Phase, row.Message)
@@ -62,7 +62,7 @@ func TestFleetAnswers(t *testing.T) {
 func TestFleetSerialsWrap(t *testing.T) {
 	newest := uint32(2)
 	for serial, want := range map[uint32]sync.ServerState{2: sync.StateInSync, 4294967295: sync.StateStale, 5: sync.StateDivergent} {
-		row := serverZone(observe.Secondary, SeenZone{"a.example", answering(serial), &newest})
+		row := serverZone(observe.Secondary, ZoneAnswer{"a.example", answering(serial), &newest})
 		if row.State != want || *row.SerialLag != int64(int32(newest-serial)) {
 			t.Errorf("serial %d: %s, %d behind, want %s", serial, row.State, *row.SerialLag, want)
 		}
@@ -72,9 +72,9 @@ func TestFleetSerialsWrap(t *testing.T) {
 // A thousand zones are counted, and the worst twenty shown.
 func TestFleetShowsTheWorst(t *testing.T) {
 	newest := uint32(7)
-	var seen []SeenZone
+	var seen []ZoneAnswer
 	for n := range 1000 {
-		seen = append(seen, SeenZone{fmt.Sprintf("z%03d.example", n), answering(7), &newest})
+		seen = append(seen, ZoneAnswer{fmt.Sprintf("z%03d.example", n), answering(7), &newest})
 	}
 	seen[500].Observation, seen[900].Observation = answering(6), observe.Observation{Rcode: dns.RcodeServerFailure}
 	got := serverZones(observe.Secondary, seen)
@@ -90,7 +90,7 @@ func TestFleetShowsTheWorst(t *testing.T) {
 // A cluster-scoped cluster shows up where its instances are, and its reference is to an object without a namespace.
 func TestGlobalCluster(t *testing.T) {
 	c := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "all"}}
-	s := Cluster(GlobalClusterKind, c, &c.Status, servers(), nil, asked)
+	s := ClusterStatus(GlobalClusterKind, c, &c.Status, servers(), nil, asked)
 	if s.Name != "bind9globalcluster.all" || s.Namespace != "infra" || s.ObjectRef.Namespace != "" || s.ObjectRef.Kind != "Bind9GlobalCluster" {
 		t.Errorf("%s/%s is about %+v", s.Namespace, s.Name, s.ObjectRef)
 	}

@@ -18,7 +18,7 @@ const maxNameServers = 20
 
 // nameServers compares the names that the servers publish in the zone's NS records with the servers themselves, as far
 // as that follows from the zone's content and the addresses of pods and Services.
-func (j *Judgement) nameServers() []sync.NameServer {
+func (j *Evaluation) nameServers() []sync.NameServer {
 	if j.zone.DeletionTimestamp != nil {
 		return nil
 	}
@@ -38,12 +38,12 @@ func (j *Judgement) nameServers() []sync.NameServer {
 }
 
 // publishedNames returns the names in the zone's NS records on one server.
-func (j *Judgement) publishedNames(m *observe.Mirror) []string {
+func (j *Evaluation) publishedNames(m *observe.Mirror) []string {
 	s, _ := m.Get(rrset.Key{Name: j.ZoneName(), Type: dns.TypeNS})
 	return s.Rdata
 }
 
-func (j *Judgement) nameServer(name string) sync.NameServer {
+func (j *Evaluation) nameServer(name string) sync.NameServer {
 	n := sync.NameServer{Name: name, LeadsTo: sync.TargetUnknown}
 	beyond := true // on every server
 	for _, e := range j.servers {
@@ -83,13 +83,13 @@ func (j *Judgement) nameServer(name string) sync.NameServer {
 
 // isAnsweredElsewhere reports whether the answer at a name inside the zone does not follow from the content at that
 // name: it is below a delegation, or a wildcard may answer for it (RFC 4592).
-func (j *Judgement) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
-	for above := name; above != "" && above != j.ZoneName(); above = rrset.Parent(above) {
+func (j *Evaluation) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
+	for above := name; above != "" && above != j.ZoneName(); above = rrset.ParentName(above) {
 		if _, delegated := m.Get(rrset.Key{Name: above, Type: dns.TypeNS}); delegated {
 			return true
 		}
 	}
-	for above := rrset.Parent(name); above != "" && rrset.IsSubdomain(above, j.ZoneName()); above = rrset.Parent(above) {
+	for above := rrset.ParentName(name); above != "" && rrset.IsSubdomain(above, j.ZoneName()); above = rrset.ParentName(above) {
 		for range m.At("*." + above) {
 			return true
 		}
@@ -98,7 +98,7 @@ func (j *Judgement) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
 }
 
 // instancesAt returns the instances of the zone that have any of the addresses, of a pod or of their Service.
-func (j *Judgement) instancesAt(addresses []string) []string {
+func (j *Evaluation) instancesAt(addresses []string) []string {
 	var at []string
 	for _, e := range j.servers {
 		name := e.row.Instance

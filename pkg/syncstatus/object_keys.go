@@ -17,7 +17,7 @@ import (
 
 // keysOf returns the RRsets on which an object's state in the zone depends: own are those that it declares, left those that
 // have to be removed because of it, or that may still be published under a former name.
-func (d *Declared) keysOf(o source.Object, leaving bool) (own, left []rrset.Key) {
+func (d *DesiredState) keysOf(o source.Object, leaving bool) (own, left []rrset.Key) {
 	if leaving || o.GetDeletionTimestamp() != nil {
 		return nil, source.PublishedKeys(o, d.ZoneName())
 	}
@@ -33,7 +33,7 @@ func (d *Declared) keysOf(o source.Object, leaving bool) (own, left []rrset.Key)
 }
 
 // declarationsOf returns those of an object in the zone; none while the zone has another object of that name.
-func (d *Declared) declarationsOf(o source.Object) []source.Declaration {
+func (d *DesiredState) declarationsOf(o source.Object) []source.Declaration {
 	if d.desired == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func formerObject(o source.Object, own []rrset.Key) source.Object {
 
 // pendingKeys returns the RRsets that the controller still has to bring to what an object declares, except those on which it
 // has given up.
-func (d *Declared) pendingKeys(m membership.Member) []rrset.Key {
+func (d *DesiredState) pendingKeys(m membership.Member) []rrset.Key {
 	if m.Object == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (d *Declared) pendingKeys(m membership.Member) []rrset.Key {
 	return nil
 }
 
-func (d *Declared) pendingOfRecord(r v1beta1.Record, own, left []rrset.Key) []rrset.Key {
+func (d *DesiredState) pendingOfRecord(r v1beta1.Record, own, left []rrset.Key) []rrset.Key {
 	st := r.GetRecordStatus()
 	behind := st.ObservedGeneration < r.GetGeneration()
 	switch {
@@ -115,7 +115,7 @@ func (d *Declared) pendingOfRecord(r v1beta1.Record, own, left []rrset.Key) []rr
 	return left
 }
 
-func (d *Declared) pendingOfEndpoint(e *v1alpha1.DNSEndpoint, own, left []rrset.Key) []rrset.Key {
+func (d *DesiredState) pendingOfEndpoint(e *v1alpha1.DNSEndpoint, own, left []rrset.Key) []rrset.Key {
 	if stalledCondition(e) != nil {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// Record returns the SyncStatus of a record that belongs to the zone, as it was when the zone was declared.
-func (j *Judgement) Record(r v1beta1.Record) *sync.SyncStatus {
+// RecordStatus returns the SyncStatus of a record that belongs to the zone, as it was when the zone was declared.
+func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
 	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
@@ -33,47 +33,47 @@ func (j *Judgement) Record(r v1beta1.Record) *sync.SyncStatus {
 }
 
 // shortName returns the zone's name without the final dot.
-func (j *Judgement) shortName() string { return strings.TrimSuffix(j.ZoneName(), ".") }
+func (j *Evaluation) shortName() string { return strings.TrimSuffix(j.ZoneName(), ".") }
 
-// Unselected returns the SyncStatus of a record that no zone has. now is the time of the request.
-func Unselected(r v1beta1.Record, now time.Time) *sync.SyncStatus {
+// UnselectedStatus returns the SyncStatus of a record that no zone has. now is the time of the request.
+func UnselectedStatus(r v1beta1.Record, now time.Time) *sync.SyncStatus {
 	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
 	v := statusFacts{
-		accepted:   status.No(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"),
+		accepted:   status.False(status.NotSelected, "no DNSZone in this namespace selects the record: compare its labels with spec.recordsFrom of the zone"),
 		generation: r.GetGeneration(), at: now, stored: conditionsOf(r),
 	}
 	if r.GetDeletionTimestamp() != nil {
-		v.accepted = status.Yes("Deleting", "the record is being deleted, and no zone holds data of it")
+		v.accepted = status.True("Deleting", "the record is being deleted, and no zone holds data of it")
 		v.nothing = true
 	}
 	out.Status = v.buildStatus()
 	return out
 }
 
-func (j *Judgement) accepted(r v1beta1.Record) status.Verdict {
+func (j *Evaluation) accepted(r v1beta1.Record) status.Verdict {
 	decls := j.declarationsOf(r)
 	switch {
 	case r.GetDeletionTimestamp() != nil:
-		return status.Yes("Deleting", "the record is being deleted: its data is being removed from the servers")
+		return status.True("Deleting", "the record is being deleted: its data is being removed from the servers")
 	case j.problem != nil:
-		return status.No(j.problem.Reason, fmt.Sprintf("zone %s: %s", j.zone.Name, j.problem.Message))
+		return status.False(j.problem.Reason, fmt.Sprintf("zone %s: %s", j.zone.Name, j.problem.Message))
 	case len(decls) == 0:
-		return status.Maybe(status.Pending, "the record is not part of the zone yet")
+		return status.Unknown(status.Pending, "the record is not part of the zone yet")
 	case !decls[0].Accepted:
-		return status.No(decls[0].Reason, decls[0].Message)
+		return status.False(decls[0].Reason, decls[0].Message)
 	case decls[0].Note != "":
-		return status.Yes("Accepted", decls[0].Note)
+		return status.True("Accepted", decls[0].Note)
 	}
-	return status.Yes("Accepted", "part of zone "+j.zone.Name)
+	return status.True("Accepted", "part of zone "+j.zone.Name)
 }
 
 // zonePart is what an object has in one zone.
 type zonePart struct {
-	*Judgement
+	*Evaluation
 	keys []rrset.Key
 }
 
-func (j *Judgement) partOf(o source.Object) zonePart {
+func (j *Evaluation) partOf(o source.Object) zonePart {
 	own, left := j.keysOf(o, false)
 	return zonePart{j, append(own, left...)}
 }

@@ -387,8 +387,8 @@ func TestRecord(t *testing.T) {
 			if tc.servers != nil {
 				s = tc.servers(s)
 			}
-			j := Judge(Declare(z, build(t, z, r), []source.Object{r}, tc.problem), s, tc.answers, asked.Add(time.Second), Past{})
-			if diff := cmp.Diff(tc.want, outcomeOf(j.Record(r))); diff != "" {
+			j := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, tc.problem), s, tc.answers, asked.Add(time.Second), History{})
+			if diff := cmp.Diff(tc.want, outcomeOf(j.RecordStatus(r))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -414,9 +414,9 @@ func TestRecordEvidence(t *testing.T) {
 	r := testRecord(z)
 	programmedAt := metav1.NewTime(asked.Add(-time.Hour))
 	r.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: metav1.ConditionTrue, LastTransitionTime: programmedAt}}
-	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(),
-		[]observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, asked.Add(time.Second), Past{})
-	got := j.Record(r)
+	j := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, nil), servers(),
+		[]observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, asked.Add(time.Second), History{})
+	got := j.RecordStatus(r)
 	at := metav1.NewMicroTime(asked)
 	ms := &metav1.Duration{Duration: time.Millisecond}
 	want := &sync.SyncStatus{
@@ -461,8 +461,8 @@ func TestReferenceWithoutPrimaries(t *testing.T) {
 	third := s[1]
 	third.Pod, third.Addr = "secondary-0-1", netip.MustParseAddrPort("10.0.0.3:5353")
 	s = append(s, third)
-	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), s, []observe.Observation{silent(), serves(6, "192.0.2.9"), serves(7, "192.0.2.1")}, asked, Past{})
-	row := j.Record(r).Servers[1]
+	j := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, nil), s, []observe.Observation{silent(), serves(6, "192.0.2.9"), serves(7, "192.0.2.1")}, asked, History{})
+	row := j.RecordStatus(r).Servers[1]
 	if want := "serial 6 is 1 behind 7, the newest of any server, as no primary reports one"; row.State != sync.StateStale || row.Message != want {
 		t.Errorf("%s: %q, want %q", row.State, row.Message, want)
 	}
@@ -488,8 +488,8 @@ func TestEvidenceOfTheAnswer(t *testing.T) {
 		"another error":                 {of(dns.RcodeFormatError, false), sync.StateRefused, "answers FORMERR"},
 		"an error without a name":       {of(3841, false), sync.StateRefused, "answers RCODE3841"},
 	} {
-		j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(), []observe.Observation{serves(7, "192.0.2.1"), tc.answer}, asked, Past{})
-		row := j.Record(r).Servers[1]
+		j := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, nil), servers(), []observe.Observation{serves(7, "192.0.2.1"), tc.answer}, asked, History{})
+		row := j.RecordStatus(r).Servers[1]
 		if row.State != tc.state || row.Message != tc.message || row.Authoritative != tc.answer.AA || row.Rcode == "" || row.Serial != nil {
 			t.Errorf("%s: %+v", name, row)
 		}
@@ -535,7 +535,7 @@ func TestWhatRowsSay(t *testing.T) {
 		if tc.server != nil {
 			tc.server(&s[1])
 		}
-		got := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), s, []observe.Observation{serves(7, "192.0.2.1"), tc.answer}, asked.Add(time.Second), Past{}).Record(r)
+		got := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, nil), s, []observe.Observation{serves(7, "192.0.2.1"), tc.answer}, asked.Add(time.Second), History{}).RecordStatus(r)
 		if row := got.Servers[1]; row.Message != tc.want {
 			t.Errorf("%s: %q, want %q", name, row.Message, tc.want)
 		}
@@ -555,7 +555,7 @@ func TestRowsAreBounded(t *testing.T) {
 		k := rrset.Key{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeTXT}
 		keys, left = append(keys, k), append(left, rrset.RRset{Key: k, TTL: 60, Rdata: []string{`"x"`}})
 	}
-	j := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7, left...), holds(desired, 7)}, asked, Past{})
+	j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7, left...), holds(desired, 7)}, asked, History{})
 	if row := j.compareRRsets(j.servers[0], keys); len(row.Observed) != maxObserved || row.State != sync.StateDivergent {
 		t.Errorf("%s with %d RRsets, want %d", row.State, len(row.Observed), maxObserved)
 	}
@@ -567,8 +567,8 @@ func TestExpiryOfSecondaries(t *testing.T) {
 	r := testRecord(z)
 	told := serves(7, "192.0.2.1")
 	told.ExpiresIn = time.Hour
-	j := Judge(Declare(z, build(t, z, r), []source.Object{r}, nil), servers(), []observe.Observation{told, told}, asked.Add(time.Minute), Past{})
-	rows := j.Record(r).Servers
+	j := Evaluate(NewDesiredState(z, build(t, z, r), []source.Object{r}, nil), servers(), []observe.Observation{told, told}, asked.Add(time.Minute), History{})
+	rows := j.RecordStatus(r).Servers
 	if want := metav1.NewTime(asked.Add(time.Hour)); rows[0].ExpiresAt != nil || rows[1].ExpiresAt == nil || !rows[1].ExpiresAt.Equal(&want) {
 		t.Errorf("the primary expires at %v, the secondary at %v, want %v", rows[0].ExpiresAt, rows[1].ExpiresAt, want)
 	}
@@ -577,7 +577,7 @@ func TestExpiryOfSecondaries(t *testing.T) {
 func TestUnselected(t *testing.T) {
 	r := testRecord(testZone())
 	want := outcome{sync.PhaseFailed, nil, nil, "False NotSelected", "False NotSelected", "False NotSelected", "NotSelected"}
-	if diff := cmp.Diff(want, outcomeOf(Unselected(r, asked))); diff != "" {
+	if diff := cmp.Diff(want, outcomeOf(UnselectedStatus(r, asked))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

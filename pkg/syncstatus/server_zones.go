@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 )
 
-// Seen is what one pod answered.
-type Seen struct {
+// PodAnswers is what one pod answered.
+type PodAnswers struct {
 	// At is when it was asked; zero if it was not.
 	At time.Time
 	// Version of BIND; empty if the server hides it.
@@ -20,11 +20,11 @@ type Seen struct {
 	// Sidecar is Ready or a condition's reason; empty if it was not asked.
 	Sidecar string
 	// Zones are those that the pod should serve.
-	Zones []SeenZone
+	Zones []ZoneAnswer
 }
 
-// SeenZone is what a pod answered about one zone.
-type SeenZone struct {
+// ZoneAnswer is what a pod answered about one zone.
+type ZoneAnswer struct {
 	// Zone is its DNS name without the final dot.
 	Zone string
 	observe.Observation
@@ -36,7 +36,7 @@ type SeenZone struct {
 const maxServerZones = 20
 
 // serverZones returns the number of zones by state and the worst of them.
-func serverZones(role observe.Role, seen []SeenZone) *sync.ServerZones {
+func serverZones(role observe.Role, seen []ZoneAnswer) *sync.ServerZones {
 	out := &sync.ServerZones{}
 	all := make([]sync.ServerZone, len(seen))
 	for i, z := range seen {
@@ -64,7 +64,7 @@ func severityRank(s sync.ServerState) int {
 
 // serverZone returns the state of one zone. Primaries are not compared with each other: whether they hold what is
 // declared is part of the zone's own SyncStatus.
-func serverZone(role observe.Role, z SeenZone) sync.ServerZone {
+func serverZone(role observe.Role, z ZoneAnswer) sync.ServerZone {
 	row := sync.ServerZone{Zone: z.Zone}
 	if row.State, row.Message = answerState(z.Observation); row.State != "" {
 		return row

@@ -15,18 +15,18 @@ import (
 )
 
 // ZoneStatus returns the SyncStatus of the zone itself: the counts of its RRsets on every server.
-func (j *Judgement) ZoneStatus() *sync.SyncStatus {
+func (j *Evaluation) ZoneStatus() *sync.SyncStatus {
 	out := newSyncStatus(j.zone, objectVersion, ZoneKind.Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
-		accepted: status.Yes("Accepted", "the zone is valid"), stored: j.zone.Status.Conditions,
+		accepted: status.True("Accepted", "the zone is valid"), stored: j.zone.Status.Conditions,
 		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(),
 	}
 	switch {
 	case j.zone.DeletionTimestamp != nil:
-		v.accepted = status.Yes("Deleting", "the zone is being deleted: it is being removed from the servers")
+		v.accepted = status.True("Deleting", "the zone is being deleted: it is being removed from the servers")
 	case j.problem != nil:
-		v.accepted = status.No(j.problem.Reason, j.problem.Message)
+		v.accepted = status.False(j.problem.Reason, j.problem.Message)
 	}
 	all := j.serverComparisons()
 	for i, e := range j.servers {
@@ -44,15 +44,15 @@ func (j *Judgement) ZoneStatus() *sync.SyncStatus {
 }
 
 // serverComparisons returns the comparisons of the servers whose data is known; nil for the others.
-func (j *Judgement) serverComparisons() []*serverComparison {
+func (j *Evaluation) serverComparisons() []*serverComparison {
 	if j.zone.DeletionTimestamp != nil || j.desired == nil {
 		return make([]*serverComparison, len(j.servers))
 	}
-	return j.compared.compareServers(j.Declared, j.servers)
+	return j.compared.compareServers(j.DesiredState, j.servers)
 }
 
 // zoneRow returns the row of one server, with the counts of its RRsets.
-func (j *Judgement) zoneRow(e serverAnswer, c *serverComparison) sync.ServerStatus {
+func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerStatus {
 	if j.zone.DeletionTimestamp != nil {
 		return leavingRow(e)
 	}
@@ -89,7 +89,7 @@ func (j *Judgement) zoneRow(e serverAnswer, c *serverComparison) sync.ServerStat
 }
 
 // shownRRsets returns the RRsets in any server's row, as they are declared.
-func (j *Judgement) shownRRsets(all []*serverComparison) []sync.RRset {
+func (j *Evaluation) shownRRsets(all []*serverComparison) []sync.RRset {
 	keys := map[rrset.Key]struct{}{}
 	soa := false
 	for i, c := range all {
@@ -115,7 +115,7 @@ func (j *Judgement) shownRRsets(all []*serverComparison) []sync.RRset {
 	return out
 }
 
-func (j *Judgement) renderSOA(soa rrset.SOA) sync.RRset {
+func (j *Evaluation) renderSOA(soa rrset.SOA) sync.RRset {
 	return renderRRset(rrset.Key{Name: j.ZoneName(), Type: dns.TypeSOA}, rrset.RRset{
 		TTL:   soa.TTL,
 		Rdata: []string{soa.Rdata()},

@@ -174,7 +174,7 @@ func TestZoneStatus(t *testing.T) {
 				tc.record(r)
 			}
 			desired := build(t, z, r)
-			s := Judge(Declare(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), Past{}).ZoneStatus()
+			s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), History{}).ZoneStatus()
 			got := zoneOutcome{Phase: s.Status.Phase, Summary: s.Summary, Failure: s.Status.FailureReason}
 			for _, row := range s.Servers {
 				got.States = append(got.States, row.State)
@@ -200,7 +200,7 @@ func TestZoneTellsWhatIsDeclared(t *testing.T) {
 	soa.Minimum++
 	other.Mirror = observe.NewMirror(desired.Name, soa, apexNS(desired),
 		rrset.RRset{Key: wwwA, TTL: 60, Rdata: []string{"192.0.2.9"}})
-	s := Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{lost, other}, asked, Past{}).ZoneStatus()
+	s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{lost, other}, asked, History{}).ZoneStatus()
 	a, _ := desired.Get(wwwA)
 	declared := desired.SOA
 	declared.Serial = 7
@@ -212,7 +212,7 @@ func TestZoneTellsWhatIsDeclared(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	steady := holds(desired, 7)
-	s = Judge(Declare(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{steady, steady}, asked, Past{}).ZoneStatus()
+	s = Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{steady, steady}, asked, History{}).ZoneStatus()
 	if len(s.RRsets) != 0 {
 		t.Errorf("in step, and shows %v", s.RRsets)
 	}
@@ -242,7 +242,7 @@ func TestInstance(t *testing.T) {
 		"failed":           {failed, down, sync.PhaseFailed, "PartiallyReady", "ConfigurationInvalid"},
 		"healed":           {failed, servers(), sync.PhaseInSync, "AllReady", ""},
 	} {
-		s := Instance(tc.instance, tc.servers, nil, asked)
+		s := InstanceStatus(tc.instance, tc.servers, nil, asked)
 		if s.Status.Phase != tc.phase || s.Status.Conditions[0].Reason != tc.ready || s.Status.FailureReason != tc.failure {
 			t.Errorf("%s: %s, %s, %q, want %s, %s, %q", name, s.Status.Phase, s.Status.Conditions[0].Reason, s.Status.FailureReason,
 				tc.phase, tc.ready, tc.failure)

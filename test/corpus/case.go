@@ -39,8 +39,8 @@ type Case struct {
 	Stored map[string]any `json:"stored,omitempty"`
 }
 
-// Load reads the cases of all files in the folder cases of this one. It fails when two have one name or a file has none.
-func Load(dir string) ([]Case, error) {
+// LoadCases reads the cases of all files in the folder cases of this one. It fails when two have one name or a file has none.
+func LoadCases(dir string) ([]Case, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "cases", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("no cases in %s: %w", dir, errors.Join(err, os.ErrNotExist))
@@ -105,8 +105,8 @@ func parseCase(doc []byte) (Case, error) {
 	return c, errors.Join(append(strict, err)...)
 }
 
-// World reads the objects that exist before every case, and puts them into a namespace.
-func World(dir, namespace string) ([]*unstructured.Unstructured, error) {
+// LoadWorld reads the objects that exist before every case, and puts them into a namespace.
+func LoadWorld(dir, namespace string) ([]*unstructured.Unstructured, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "world.yaml"))
 	if err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func World(dir, namespace string) ([]*unstructured.Unstructured, error) {
 	return objects, err
 }
 
-// Object returns the case's object in a namespace, with the given spec.
-func (c Case) Object(namespace string, spec map[string]any) *unstructured.Unstructured {
+// NewObject returns the case's object in a namespace, with the given spec.
+func (c Case) NewObject(namespace string, spec map[string]any) *unstructured.Unstructured {
 	apiVersion := "bindy.firestoned.io/v1beta1"
 	if c.Kind == "DNSEndpoint" {
 		apiVersion = "externaldns.k8s.io/v1alpha1"
@@ -145,8 +145,8 @@ func (c Case) Object(namespace string, spec map[string]any) *unstructured.Unstru
 	return u
 }
 
-// Missing returns which of the fragments a message does not contain.
-func Missing(message string, fragments []string) []string {
+// MissingFragments returns which of the fragments a message does not contain.
+func MissingFragments(message string, fragments []string) []string {
 	var missing []string
 	for _, f := range fragments {
 		if !strings.Contains(message, f) {
@@ -156,8 +156,8 @@ func Missing(message string, fragments []string) []string {
 	return missing
 }
 
-// Differences returns, by path, where got lacks what want has. Fields that want leaves out are ignored.
-func Differences(path string, want, got map[string]any) []string {
+// FieldDifferences returns, by path, where got lacks what want has. Fields that want leaves out are ignored.
+func FieldDifferences(path string, want, got map[string]any) []string {
 	var diffs []string
 	for key, w := range want {
 		p := path + "." + key
@@ -168,7 +168,7 @@ func Differences(path string, want, got map[string]any) []string {
 		case !ok:
 			diffs = append(diffs, p+" is missing")
 		case isMap && gotMap:
-			diffs = append(diffs, Differences(p, wm, gm)...)
+			diffs = append(diffs, FieldDifferences(p, wm, gm)...)
 		case fmt.Sprint(w) != fmt.Sprint(g):
 			diffs = append(diffs, fmt.Sprintf("%s is %v, want %v", p, g, w))
 		}
@@ -176,8 +176,8 @@ func Differences(path string, want, got map[string]any) []string {
 	return diffs
 }
 
-// Outcome returns what differs from the case, given the text of the refusal, empty when there is none, and the warnings.
-func (c Case) Outcome(refusal string, warnings []string) []string {
+// CheckOutcome returns what differs from the case, given the text of the refusal, empty when there is none, and the warnings.
+func (c Case) CheckOutcome(refusal string, warnings []string) []string {
 	switch {
 	case len(c.Refused) == 0 && refusal != "":
 		return []string{"refused: " + refusal}
@@ -185,11 +185,11 @@ func (c Case) Outcome(refusal string, warnings []string) []string {
 		return []string{fmt.Sprintf("accepted, want it refused with %q", c.Refused)}
 	}
 	var problems []string
-	if missing := Missing(refusal, c.Refused); len(missing) > 0 {
+	if missing := MissingFragments(refusal, c.Refused); len(missing) > 0 {
 		problems = append(problems, fmt.Sprintf("the refusal does not say %q:\n%s", missing, refusal))
 	}
 	messages := strings.Join(warnings, "\n")
-	if missing := Missing(messages, c.Warned); len(missing) > 0 {
+	if missing := MissingFragments(messages, c.Warned); len(missing) > 0 {
 		problems = append(problems, fmt.Sprintf("no warning says %q:\n%s", missing, messages))
 	}
 	if c.Quiet && messages != "" {

@@ -45,11 +45,11 @@ func TestAdmissionCorpus(t *testing.T) {
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it-corpus"), zone: "corpus.example", object: "world"}
 	f.waitWebhookAnswers()
 	folder := kube.Root(t) + "/test/corpus"
-	cases, err := corpus.Load(folder)
+	cases, err := corpus.LoadCases(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, err := corpus.World(folder, f.namespace)
+	world, err := corpus.LoadWorld(folder, f.namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ func (f *fixture) worldKnown(c client.Client, warnings *warningLog, cases []corp
 			if test.Labels["zone"] != "world" || test.OldSpec != nil {
 				continue
 			}
-			refusal := refusalOf(c.Create(ctx, test.Object(f.namespace, runtime.DeepCopyJSON(test.Spec)), client.DryRunAll))
-			if problems := test.Outcome(refusal, warnings.take()); len(problems) > 0 {
+			refusal := refusalOf(c.Create(ctx, test.NewObject(f.namespace, runtime.DeepCopyJSON(test.Spec)), client.DryRunAll))
+			if problems := test.CheckOutcome(refusal, warnings.take()); len(problems) > 0 {
 				return fmt.Errorf("%s: %s", test.Name, problems[0])
 			}
 		}
@@ -85,7 +85,7 @@ func (f *fixture) worldKnown(c client.Client, warnings *warningLog, cases []corp
 
 func checkCorpusCase(t *testing.T, c client.Client, warnings *warningLog, namespace string, test corpus.Case) {
 	t.Helper()
-	object := test.Object(namespace, runtime.DeepCopyJSON(test.Spec))
+	object := test.NewObject(namespace, runtime.DeepCopyJSON(test.Spec))
 	warnings.take()
 	var refusal string
 	if test.OldSpec == nil {
@@ -93,11 +93,11 @@ func checkCorpusCase(t *testing.T, c client.Client, warnings *warningLog, namesp
 	} else {
 		refusal = dryUpdate(t, c, warnings, object, test)
 	}
-	for _, problem := range test.Outcome(refusal, warnings.take()) {
+	for _, problem := range test.CheckOutcome(refusal, warnings.take()) {
 		t.Error(problem)
 	}
 	if refusal == "" {
-		for _, difference := range corpus.Differences("spec", test.Stored, object.Object["spec"].(map[string]any)) {
+		for _, difference := range corpus.FieldDifferences("spec", test.Stored, object.Object["spec"].(map[string]any)) {
 			t.Errorf("stored: %s", difference)
 		}
 	}
@@ -107,7 +107,7 @@ func checkCorpusCase(t *testing.T, c client.Client, warnings *warningLog, namesp
 func dryUpdate(t *testing.T, c client.Client, warnings *warningLog, object *unstructured.Unstructured, test corpus.Case) string {
 	t.Helper()
 	// A name of its own for each case: the controller may hold a deleted object for a moment.
-	old := test.Object(object.GetNamespace(), runtime.DeepCopyJSON(test.OldSpec))
+	old := test.NewObject(object.GetNamespace(), runtime.DeepCopyJSON(test.OldSpec))
 	old.SetName("")
 	old.SetGenerateName("case-")
 	if err := c.Create(t.Context(), old); err != nil {

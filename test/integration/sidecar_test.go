@@ -37,17 +37,17 @@ func (f *fixture) roots(ctx context.Context) (*x509.CertPool, error) {
 }
 
 // sidecarAt is an instance's sidecar at an address.
-func (f *fixture) sidecarAt(ip string, port uint16, instance string) bindcar.Server {
+func (f *fixture) sidecarAt(ip string, port uint16, instance string) bindcar.Address {
 	f.Helper()
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return bindcar.Server{Addr: netip.AddrPortFrom(addr, port), Namespace: f.namespace, Instance: instance}
+	return bindcar.Address{Addr: netip.AddrPortFrom(addr, port), Namespace: f.namespace, Instance: instance}
 }
 
 // askSidecar returns the code that a sidecar answers to a token; its certificate is verified.
-func (f *fixture) askSidecar(at bindcar.Server, token string) int {
+func (f *fixture) askSidecar(at bindcar.Address, token string) int {
 	f.Helper()
 	options := bindcar.ClientOptions{Roots: f.roots}
 	if token != "" {
@@ -90,7 +90,7 @@ func TestSidecarCertificateIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !issued.Stands(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], time.Now(), bindcar.CertificateName(f.namespace, "alone")) {
+	if !issued.IsUsable(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], time.Now(), bindcar.CertificateName(f.namespace, "alone")) {
 		t.Error("the new certificate does not stand")
 	}
 	// Only the new certificate is trusted here, so an answer is one by it.

@@ -18,11 +18,11 @@ func TestCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := corpus.Load(corpusFolder)
+	cases, err := corpus.LoadCases(corpusFolder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := corpus.World(corpusFolder, "corpus")
+	stored, err := corpus.LoadWorld(corpusFolder, "corpus")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestCorpus(t *testing.T) {
 
 func checkCase(t *testing.T, checker *Checker, world []manifest.Object, c corpus.Case) {
 	t.Helper()
-	object := file(t, "case", c.Object("corpus", c.Spec))
+	object := file(t, "case", c.NewObject("corpus", c.Spec))
 	findings := beside(t, checker, world, object, old(t, c))
 	var refusals, warnings []string
 	for _, f := range findings {
@@ -52,11 +52,11 @@ func checkCase(t *testing.T, checker *Checker, world []manifest.Object, c corpus
 			warnings = append(warnings, f.Message)
 		}
 	}
-	for _, problem := range c.Outcome(strings.Join(refusals, "\n"), warnings) {
+	for _, problem := range c.CheckOutcome(strings.Join(refusals, "\n"), warnings) {
 		t.Error(problem)
 	}
 	if len(refusals) == 0 {
-		for _, difference := range corpus.Differences("spec", c.Stored, object.Object["spec"].(map[string]any)) {
+		for _, difference := range corpus.FieldDifferences("spec", c.Stored, object.Object["spec"].(map[string]any)) {
 			t.Errorf("stored: %s", difference)
 		}
 	}
@@ -104,5 +104,5 @@ func old(t *testing.T, c corpus.Case) []manifest.Object {
 	if c.OldSpec == nil {
 		return nil
 	}
-	return []manifest.Object{file(t, "old", c.Object("corpus", c.OldSpec))}
+	return []manifest.Object{file(t, "old", c.NewObject("corpus", c.OldSpec))}
 }

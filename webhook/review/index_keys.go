@@ -122,7 +122,7 @@ func parentNames(name, apex string) iter.Seq[string] {
 		if name == apex {
 			return
 		}
-		for name = rrset.Parent(name); name != apex && name != ""; name = rrset.Parent(name) {
+		for name = rrset.ParentName(name); name != apex && name != ""; name = rrset.ParentName(name) {
 			if !yield(name) {
 				return
 			}

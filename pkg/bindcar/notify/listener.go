@@ -85,7 +85,7 @@ func (l *Listener) handleNotify(ctx context.Context, w dns.ResponseWriter, messa
 		return
 	}
 	zone := strings.ToLower(strings.TrimSuffix(message.Question[0].Name, "."))
-	l.log.Add(bindcar.Notice{Zone: zone, Serial: l.notifiedSerial(ctx, zone, message), At: at})
+	l.log.Add(bindcar.Notification{Zone: zone, Serial: l.notifiedSerial(ctx, zone, message), At: at})
 }
 
 func isNotify(m *dns.Msg) bool {

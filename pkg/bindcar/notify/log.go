@@ -29,7 +29,7 @@ type Log struct {
 }
 
 type logEntry struct {
-	bindcar.Notice
+	bindcar.Notification
 	position uint64
 }
 
@@ -39,7 +39,7 @@ func NewLog(maxZones int) *Log {
 }
 
 // Add appends a notification in place of an earlier one of the same zone.
-func (l *Log) Add(n bindcar.Notice) {
+func (l *Log) Add(n bindcar.Notification) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
@@ -65,11 +65,11 @@ func (l *Log) endPosition() uint64 {
 
 // readAfter returns what came after a position, oldest first, the position to continue from, and a channel that is closed
 // when there is more. A reader that missed dropped entries gets one notification with Lost set in place of all.
-func (l *Log) readAfter(position uint64) (notices []bindcar.Notice, next uint64, added <-chan struct{}) {
+func (l *Log) readAfter(position uint64) (notices []bindcar.Notification, next uint64, added <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if position < l.dropped {
-		return []bindcar.Notice{{Lost: true, At: time.Now()}}, l.last, l.added
+		return []bindcar.Notification{{Lost: true, At: time.Now()}}, l.last, l.added
 	}
 	first := l.order.Back()
 	for e := first; e != nil && e.Value.(logEntry).position > position; e = e.Prev() {
@@ -77,7 +77,7 @@ func (l *Log) readAfter(position uint64) (notices []bindcar.Notice, next uint64,
 	}
 	for e := first; e != nil; e = e.Next() {
 		if entry := e.Value.(logEntry); entry.position > position {
-			notices = append(notices, entry.Notice)
+			notices = append(notices, entry.Notification)
 		}
 	}
 	return notices, l.last, l.added

@@ -31,11 +31,11 @@ func TestNoticeLog(t *testing.T) {
 			position := l.endPosition()
 			for i, s := range steps {
 				for _, line := range s.add {
-					var n bindcar.Notice
+					var n bindcar.Notification
 					_, _ = fmt.Sscan(line, &n.Zone, &n.Serial)
 					l.Add(n)
 				}
-				var notices []bindcar.Notice
+				var notices []bindcar.Notification
 				notices, position, _ = l.readAfter(position)
 				var got []string
 				for _, n := range notices {
@@ -49,7 +49,7 @@ func TestNoticeLog(t *testing.T) {
 	}
 }
 
-func text(n bindcar.Notice) string {
+func text(n bindcar.Notification) string {
 	if n.Lost {
 		return "lost"
 	}

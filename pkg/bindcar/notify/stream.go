@@ -47,7 +47,7 @@ func (s *Streamer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	lines := json.NewEncoder(w)
-	s.stream(r, func(notices ...bindcar.Notice) error {
+	s.stream(r, func(notices ...bindcar.Notification) error {
 		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err
 		}
@@ -61,9 +61,9 @@ func (s *Streamer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // stream sends what is new, and a heartbeat when nothing is.
-func (s *Streamer) stream(r *http.Request, send func(...bindcar.Notice) error) {
+func (s *Streamer) stream(r *http.Request, send func(...bindcar.Notification) error) {
 	position := s.Log.endPosition()
-	if send(bindcar.Notice{Lost: true, At: time.Now()}) != nil {
+	if send(bindcar.Notification{Lost: true, At: time.Now()}) != nil {
 		return
 	}
 	heartbeat := time.NewTicker(s.HeartbeatInterval)
@@ -79,7 +79,7 @@ func (s *Streamer) stream(r *http.Request, send func(...bindcar.Notice) error) {
 		select {
 		case <-added:
 		case <-heartbeat.C:
-			if send(bindcar.Notice{At: time.Now()}) != nil {
+			if send(bindcar.Notification{At: time.Now()}) != nil {
 				return
 			}
 		case <-review.C:

@@ -26,7 +26,7 @@ import (
 
 // subscriber is a stream of notices, opened.
 type subscriber struct {
-	notices chan bindcar.Notice
+	notices chan bindcar.Notification
 	ended   chan error
 	cancel  context.CancelFunc
 }
@@ -34,15 +34,17 @@ type subscriber struct {
 func (s *sidecar) subscribe(t testing.TB) *subscriber {
 	t.Helper()
 	ctx, cancel := context.WithCancel(testContext(t))
-	sub := &subscriber{make(chan bindcar.Notice, 10000), make(chan error, 1), cancel}
-	go func() { sub.ended <- s.client.Notices(ctx, s.addr, func(n bindcar.Notice) { sub.notices <- n }) }()
+	sub := &subscriber{make(chan bindcar.Notification, 10000), make(chan error, 1), cancel}
+	go func() {
+		sub.ended <- s.client.ReadNotifications(ctx, s.addr, func(n bindcar.Notification) { sub.notices <- n })
+	}()
 	if first := sub.next(t); !first.Lost {
 		t.Errorf("a stream begins with %+v", first)
 	}
 	return sub
 }
 
-func (s *subscriber) next(t testing.TB) bindcar.Notice {
+func (s *subscriber) next(t testing.TB) bindcar.Notification {
 	t.Helper()
 	select {
 	case n := <-s.notices:
@@ -52,11 +54,11 @@ func (s *subscriber) next(t testing.TB) bindcar.Notice {
 	case <-time.After(time.Minute):
 		t.Fatal("no notice")
 	}
-	return bindcar.Notice{}
+	return bindcar.Notification{}
 }
 
 // await reads on to a notice about the zone with the serial.
-func (s *subscriber) await(t testing.TB, zone string, serial uint32) bindcar.Notice {
+func (s *subscriber) await(t testing.TB, zone string, serial uint32) bindcar.Notification {
 	t.Helper()
 	for {
 		if n := s.next(t); n.Zone == zone && n.Serial == serial {
@@ -267,7 +269,7 @@ func TestNoticesSlowReader(t *testing.T) {
 			go func() {
 				first := true
 				lost := false
-				_ = s.client.Notices(testContext(t), s.addr, func(n bindcar.Notice) {
+				_ = s.client.ReadNotifications(testContext(t), s.addr, func(n bindcar.Notification) {
 					if first {
 						first = false
 						close(opened)
@@ -285,10 +287,10 @@ func TestNoticesSlowReader(t *testing.T) {
 			const rounds, zones = 4000, 20
 			for i := range uint32(rounds) {
 				for z := range zones {
-					s.server.notifications.Log.Add(bindcar.Notice{Zone: fmt.Sprintf("%s%d.example", strings.Repeat("long-", 12), z), Serial: i})
+					s.server.notifications.Log.Add(bindcar.Notification{Zone: fmt.Sprintf("%s%d.example", strings.Repeat("long-", 12), z), Serial: i})
 				}
 			}
-			s.server.notifications.Log.Add(bindcar.Notice{Zone: "last.example", Serial: 1})
+			s.server.notifications.Log.Add(bindcar.Notification{Zone: "last.example", Serial: 1})
 			for n := quick.next(t); n.Zone != "last.example" && !n.Lost; n = quick.next(t) {
 				continue
 			}
@@ -311,14 +313,14 @@ func TestNoticesSlowReader(t *testing.T) {
 
 func TestNoticesRefused(t *testing.T) {
 	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{})
-	answering := func(code int) bindcar.Server {
+	answering := func(code int) bindcar.Address {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
 		t.Cleanup(web.Close)
 		return serverAt(web.URL)
 	}
 	cases := map[string]struct {
 		client       *bindcar.Client
-		addr         bindcar.Server
+		addr         bindcar.Address
 		code         int
 		reason       string
 		notSupported bool
@@ -333,7 +335,7 @@ func TestNoticesRefused(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := c.client.Notices(testContext(t), c.addr, func(n bindcar.Notice) { t.Errorf("heard %+v", n) })
+			err := c.client.ReadNotifications(testContext(t), c.addr, func(n bindcar.Notification) { t.Errorf("heard %+v", n) })
 			var e *bindcar.Error
 			if !errors.As(err, &e) || e.Code != c.code || e.Reason != c.reason || bindcar.IsNotSupported(err) != c.notSupported {
 				t.Errorf("got %#v", err)
@@ -358,14 +360,14 @@ func TestNoticesWithdrawn(t *testing.T) {
 	})
 	sub := s.subscribe(t)
 	time.Sleep(200 * time.Millisecond)
-	s.server.notifications.Log.Add(bindcar.Notice{Zone: "a.example", Serial: 1})
+	s.server.notifications.Log.Add(bindcar.Notification{Zone: "a.example", Serial: 1})
 	sub.await(t, "a.example", 1)
 	withdrawn.Store(true)
 	s.server.auth.reviewed.RemoveAll(func(any) bool { return true })
 	if err := sub.end(t); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
 	}
-	if err := s.client.Notices(testContext(t), s.addr, func(bindcar.Notice) {}); !hasCode(err, http.StatusUnauthorized) {
+	if err := s.client.ReadNotifications(testContext(t), s.addr, func(bindcar.Notification) {}); !hasCode(err, http.StatusUnauthorized) {
 		t.Errorf("once more: %v", err)
 	}
 }
@@ -389,7 +391,7 @@ func TestNoticesOutliveTimeouts(t *testing.T) {
 	s.addr.Addr = netip.MustParseAddrPort(listener.Addr().String())
 	s.readHeartbeats(t, int(10*timeout/heartbeat))
 	sub := s.subscribe(t)
-	s.server.notifications.Log.Add(bindcar.Notice{Zone: "a.example", Serial: 1})
+	s.server.notifications.Log.Add(bindcar.Notification{Zone: "a.example", Serial: 1})
 	sub.await(t, "a.example", 1)
 
 	// Both ends: the stream ends with the server, and the server does not wait for the stream.
@@ -535,7 +537,7 @@ func hasCode(err error, code int) bool {
 }
 
 // text describes a notification.
-func text(n bindcar.Notice) string {
+func text(n bindcar.Notification) string {
 	if n.Lost {
 		return "lost"
 	}

@@ -28,7 +28,7 @@ const goodToken, listenerToken, strangerToken = "token-of-the-controller", "toke
 // sidecar is a server beside a real named, and a client of it.
 type sidecar struct {
 	*namedtest.Pod
-	addr   bindcar.Server
+	addr   bindcar.Address
 	client *bindcar.Client
 	server *server
 	// stop ends the server, in the order in which it ends in a pod.
@@ -78,9 +78,9 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 }
 
 // serverAt is the sidecar of an instance that listens at a URL without a path.
-func serverAt(url string) bindcar.Server {
+func serverAt(url string) bindcar.Address {
 	_, address, _ := strings.Cut(url, "://")
-	return bindcar.Server{Addr: netip.MustParseAddrPort(address), Namespace: "dns", Instance: "dns-primary-0"}
+	return bindcar.Address{Addr: netip.MustParseAddrPort(address), Namespace: "dns", Instance: "dns-primary-0"}
 }
 
 func testReview(_ context.Context, token string) (string, error) {

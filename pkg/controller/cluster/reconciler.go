@@ -110,15 +110,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(apply.Status(ctx, r.client, c.Kind, c, &next))
 	}
-	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.Yes(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
+	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
 	requeue, err := r.ensureKeysAndInstances(ctx, c, &facts)
 	switch {
 	case apply.IsNamespaceTerminating(err):
 		return ctrl.Result{}, nil
 	case errors.Is(err, named.ErrKey):
-		facts.Problem, facts.Terminal = status.No(status.ConfigurationInvalid, err.Error()), true
+		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 	case apierrors.IsNotFound(err):
-		facts.Problem, facts.Timeout = status.No(status.NotReady, err.Error()), r.Timeouts.For(err)
+		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.Timeouts.For(err)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.Kind.Kind, req, err)
 	}

@@ -68,14 +68,14 @@ func pointersTo[T any](items []T) []*T {
 }
 
 // SidecarOf returns where the sidecar beside a server listens.
-func SidecarOf(s observe.Server) bindcar.Server {
-	return bindcar.Server{Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance}
+func SidecarOf(s observe.Server) bindcar.Address {
+	return bindcar.Address{Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance}
 }
 
 // SidecarOfPod returns where the sidecar in a pod listens. It is an error when the pod has no address yet.
-func SidecarOfPod(pod *corev1.Pod) (bindcar.Server, error) {
+func SidecarOfPod(pod *corev1.Pod) (bindcar.Address, error) {
 	ip, err := netip.ParseAddr(pod.Status.PodIP)
-	return bindcar.Server{
+	return bindcar.Address{
 		Addr: netip.AddrPortFrom(ip, named.SidecarPort), Namespace: pod.Namespace, Instance: pod.Labels[named.LabelInstance],
 	}, err
 }

@@ -38,7 +38,7 @@ func (w *workloads) ensureCertificate(ctx context.Context, workload *named.Workl
 		return fmt.Errorf("reading the sidecars' certificate: %w", err)
 	}
 	name := bindcar.CertificateName(instance.Namespace, instance.Name)
-	if !authority.Stands(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], now, name) {
+	if !authority.IsUsable(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], now, name) {
 		leaf, err := authority.Issue(now, name)
 		if err != nil {
 			return fmt.Errorf("issuing the sidecars' certificate: %w", err)

@@ -32,8 +32,8 @@ const maxQuestions = 16
 
 // Sidecar is what the reconciler needs of the sidecar beside a server.
 type Sidecar interface {
-	Zones(ctx context.Context, server bindcar.Server) (bindcar.ZoneList, error)
-	DeleteZone(ctx context.Context, server bindcar.Server, zone string) error
+	Zones(ctx context.Context, server bindcar.Address) (bindcar.ZoneList, error)
+	DeleteZone(ctx context.Context, server bindcar.Address, zone string) error
 }
 
 // DNS asks a server for the serial of a zone.
@@ -102,7 +102,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 	var group errgroup.Group
 	for ordinal := range results {
 		name := named.PodName(instance.Name, ordinal)
-		results[ordinal].problem = status.Yes(status.ReconcileSucceeded, "")
+		results[ordinal].problem = status.True(status.ReconcileSucceeded, "")
 		result.pods = append(result.pods, status.PodFacts{Name: name, Pod: pods[name]})
 		if pod := pods[name]; pod != nil && fleet.HasRunningSidecar(pod) {
 			wasReady := meta.IsStatusConditionTrue(instance.Status.Conditions, status.PodCondition(ordinal))
@@ -115,7 +115,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 		result.pods[ordinal].Problem = pod.problem
 		result.requeue = fleet.Sooner(result.requeue, pod.requeue)
 		if pod.terminal && result.failure.Status == "" {
-			result.failure = status.No(pod.problem.Reason, "Pod "+result.pods[ordinal].Name+" "+pod.problem.Message)
+			result.failure = status.False(pod.problem.Reason, "Pod "+result.pods[ordinal].Name+" "+pod.problem.Message)
 		}
 		errs = append(errs, pod.err)
 	}

@@ -82,11 +82,11 @@ func (g *readinessGate) update(required, served int, now time.Time) (open bool, 
 	if served > g.most || g.since.IsZero() || emptied {
 		g.most, g.since = served, now
 	}
-	loading := status.No(status.ReasonProgressing, fmt.Sprintf("serves %d of %d zones", served, required))
+	loading := status.False(status.ReasonProgressing, fmt.Sprintf("serves %d of %d zones", served, required))
 	switch {
 	case served >= required:
 		g.open = true
-		return true, status.Yes(status.ReasonReady, "")
+		return true, status.True(status.ReasonReady, "")
 	case g.open && emptied:
 		g.open = false
 	case !g.open && served > 0 && now.Sub(g.since) >= stuckAfter:

@@ -55,7 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9Instance) (status.InstanceFacts, time.Duration, error) {
 	facts := status.InstanceFacts{
 		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef,
-		Problem: status.Yes(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
+		Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
 	}
 	cluster, err := fleet.ClusterOf(ctx, r.client, instance, r.home)
 	switch name := instance.Spec.ClusterRef; {
@@ -66,7 +66,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 			APIVersion: cluster.Kind.GroupVersion().String(), Kind: cluster.Kind.Kind, Name: name, Namespace: cluster.GetNamespace(),
 		}
 	case name != "":
-		facts.Problem = status.No(status.NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, instance.Namespace))
+		facts.Problem = status.False(status.NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, instance.Namespace))
 		return facts, 0, nil
 	default:
 		facts.Cluster = nil
@@ -79,12 +79,12 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	requeue := made.requeue
 	switch {
 	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), apierrors.IsInvalid(err):
-		facts.Problem, facts.Terminal = status.No(status.ConfigurationInvalid, err.Error()), true
+		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 		if errors.Is(err, named.ErrKey) {
 			requeue = fleet.Sooner(requeue, problemInterval)
 		}
 	case apierrors.IsNotFound(err):
-		facts.Problem, facts.Timeout = status.No(status.NotReady, err.Error()), r.timeouts.For(err)
+		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.timeouts.For(err)
 		requeue = fleet.Sooner(requeue, time.Second)
 	case err != nil:
 		return facts, 0, err

@@ -31,7 +31,7 @@ func (c *podChecker) explainByUpstream(ctx context.Context, instance *v1beta1.Bi
 	}
 	for i := range pods {
 		if problem := &pods[i].Problem; problem.Reason == status.ReasonProgressing {
-			*problem = status.No(status.UpstreamUnreachable, fmt.Sprintf("%s: no primary of %s is ready", problem.Message, source.DNSName(zone)))
+			*problem = status.False(status.UpstreamUnreachable, fmt.Sprintf("%s: no primary of %s is ready", problem.Message, source.DNSName(zone)))
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func mayRemoveZone(serving, of int, waited time.Duration) bool {
 // removeZones removes zones from a pod that are not its instance's any more, each when no DNSZone assigns it to other
 // instances or when these serve it. Until then the old servers answer, with what they had last: waiting is true.
 // sidecarErr is the sidecar's error.
-func (c *podChecker) removeZones(ctx context.Context, instance client.ObjectKey, sidecar bindcar.Server, surplus []string) (waiting bool, sidecarErr, err error) {
+func (c *podChecker) removeZones(ctx context.Context, instance client.ObjectKey, sidecar bindcar.Address, surplus []string) (waiting bool, sidecarErr, err error) {
 	if len(surplus) == 0 {
 		return false, nil, nil
 	}

@@ -32,7 +32,7 @@ const (
 
 // Sidecar says which keys a server has.
 type Sidecar interface {
-	Keys(ctx context.Context, server bindcar.Server) (bindcar.ServerKeys, error)
+	Keys(ctx context.Context, server bindcar.Address) (bindcar.ServerKeys, error)
 }
 
 // Rotator keeps the keys of owners.

@@ -62,11 +62,11 @@ type dnsClient interface {
 
 // sidecarClient changes which zones a server has.
 type sidecarClient interface {
-	CreateZone(ctx context.Context, server bindcar.Server, zone bindcar.CreateZone) error
-	DeleteZone(ctx context.Context, server bindcar.Server, zone string) error
-	PatchZone(ctx context.Context, server bindcar.Server, zone string, patch bindcar.PatchZone) error
-	Zone(ctx context.Context, server bindcar.Server, zone string) (bindcar.Zone, error)
-	Command(ctx context.Context, server bindcar.Server, zone, command string) (string, error)
+	CreateZone(ctx context.Context, server bindcar.Address, zone bindcar.CreateZone) error
+	DeleteZone(ctx context.Context, server bindcar.Address, zone string) error
+	PatchZone(ctx context.Context, server bindcar.Address, zone string, patch bindcar.PatchZone) error
+	Zone(ctx context.Context, server bindcar.Address, zone string) (bindcar.Zone, error)
+	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
 }
 
 // updateClient applies changes to a zone that has the SOA have, and leaves it with the SOA want.
@@ -110,7 +110,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 
 func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	result := passResult{event: syncevent.SyncCompleted{
-		Zone: p.zone, Problem: status.Yes(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
+		Zone: p.zone, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
 	}}
 	event := &result.event
 	ready, err := p.declare(ctx, event)
@@ -153,11 +153,11 @@ func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 	case p.signing.Obstacle(len(primaries)) != "":
 		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(len(primaries)))
 	}
-	return status.Yes(status.ReconcileSucceeded, "")
+	return status.True(status.ReconcileSucceeded, "")
 }
 
 func problem(reason, format string, args ...any) status.Verdict {
-	return status.No(reason, fmt.Sprintf(format, args...))
+	return status.False(reason, fmt.Sprintf(format, args...))
 }
 
 // key names the zone's object.

@@ -80,7 +80,7 @@ func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Ch
 	return rfc2136.Result{SOA: want, Sent: 1}, nil
 }
 
-func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Server, zone bindcar.CreateZone) error {
+func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
 	f.created++
 	f.soa = rrset.SOA{Serial: zone.ZoneConfig.SOA.Serial}
 	return nil

@@ -184,7 +184,7 @@ func (z *Zone) isDeletable(key rrset.Key) bool {
 
 // isForeign reports whether an RRset that a server holds is neither desired nor ours to delete.
 func (z *Zone) isForeign(key rrset.Key) bool {
-	return !z.isDesired(key) && !z.isDeletable(key) && !rrset.Maintained(key.Type)
+	return !z.isDesired(key) && !z.isDeletable(key) && !rrset.IsServerMaintained(key.Type)
 }
 
 // Complete yields everything that a primary is to hold: what is desired and, of a reference, what nobody here declared.

@@ -35,7 +35,7 @@ const (
 
 // Sidecar streams the NOTIFYs that a server received.
 type Sidecar interface {
-	Notices(ctx context.Context, server bindcar.Server, fn func(bindcar.Notice)) error
+	ReadNotifications(ctx context.Context, server bindcar.Address, fn func(bindcar.Notification)) error
 }
 
 // DNS asks servers for serials.
@@ -112,13 +112,13 @@ type stream struct {
 	server serverKey
 }
 
-func (s *stream) open(ctx context.Context, fn func(bindcar.Notice)) error {
+func (s *stream) open(ctx context.Context, fn func(bindcar.Notification)) error {
 	sidecar := fleet.SidecarOf(observe.Server{Addr: s.server.addr, Namespace: s.server.pod.Namespace, Instance: s.server.instance})
-	return s.Sidecar.Notices(ctx, sidecar, fn)
+	return s.Sidecar.ReadNotifications(ctx, sidecar, fn)
 }
 
 // HandleNotification implements bindcar.NotificationHandler.
-func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notice) {
+func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notification) {
 	switch {
 	case n.Lost:
 		s.pollSerials(ctx)
