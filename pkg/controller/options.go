@@ -30,7 +30,7 @@ type Options struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{
+	return &Options{ //nolint:gosec // names of Secrets, no secrets
 		Namespace:         os.Getenv("POD_NAMESPACE"),
 		ControllerAccount: "lockstep-controller",
 		APIServerAccount:  "lockstep-apiserver",

@@ -35,6 +35,7 @@ func stepInto(n *yaml.Node, step string) (*yaml.Node, int) {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i], n.Content[i].Line
 		}
+	default:
 	}
 	return nil, 0
 }

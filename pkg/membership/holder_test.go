@@ -27,7 +27,7 @@ func TestHolderOfNamesakes(t *testing.T) {
 			Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.com"},
 		}}
 		if got := holderOf(zones, record); got == nil || got.Name != want {
-			t.Errorf("labelled %s: held by %v, want %s", label, got, want)
+			t.Errorf("labeled %s: held by %v, want %s", label, got, want)
 		}
 		m := NewCache()
 		for _, zone := range zones {
@@ -39,7 +39,7 @@ func TestHolderOfNamesakes(t *testing.T) {
 				role = Leaving
 			}
 			if got := m.Member(types.NamespacedName{Name: name}, source.KeyOf(record)).Role; got != role {
-				t.Errorf("labelled %s: role %d in %s, want %d", label, got, name, role)
+				t.Errorf("labeled %s: role %d in %s, want %d", label, got, name, role)
 			}
 		}
 	}

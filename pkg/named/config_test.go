@@ -140,7 +140,7 @@ func checkConf(t *testing.T, role v1beta1.ServerRole, options v1beta1.Bind9Confi
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command(binary, filepath.Join(dir, named.MainFile)).CombinedOutput(); err != nil || len(out) > 0 { //nolint:gosec // a test
+	if out, err := exec.Command(binary, filepath.Join(dir, named.MainFile)).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("named-checkconf: %v\n%s\n%s", err, out, files[named.OptionsFile])
 	}
 }

@@ -21,7 +21,7 @@ func unescape(s string, i int) (c byte, n int, err error) {
 	if v > 255 {
 		return 0, 0, fmt.Errorf(`%q has the escape \%s; escapes go from \000 to \255`, shorten(s), rest[:3])
 	}
-	return byte(v), 4, nil
+	return byte(v), 4, nil //nolint:gosec // checked above
 }
 
 func appendDDD(out []byte, c byte) []byte {

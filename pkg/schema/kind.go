@@ -115,6 +115,7 @@ func (k *Kind) Admit(ctx context.Context, obj, old map[string]any) (field.ErrorL
 		switch problem.Type {
 		case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
 			return problems, nil // CEL rules are only evaluated on objects with the right structure.
+		default:
 		}
 	}
 	var before any

@@ -45,7 +45,7 @@ const (
 // shardCount returns how many shards suit a number of entries: a power of two.
 func shardCount(entries int) int {
 	n := max(1, entries/shardSize)
-	return min(maxShards, 1<<bits.Len(uint(n-1))) //nolint:gosec // n is positive
+	return min(maxShards, 1<<bits.Len(uint(n-1)))
 }
 
 // New returns an empty Map. hash must spread keys over all 64 bits, as String does. Keys may share a hash on purpose:

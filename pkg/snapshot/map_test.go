@@ -24,13 +24,13 @@ var hashes = map[string]func(string) uint64{
 
 // random gives a source of chance that a failing test can be repeated with.
 func random(t testing.TB) *rand.Rand {
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(time.Now().UnixNano())
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d", seed)
 		}
 	})
-	return rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not for secrets
+	return rand.New(rand.NewPCG(seed, 1))
 }
 
 func key(r *rand.Rand, keys int) string { return strconv.Itoa(r.IntN(keys)) }
@@ -182,7 +182,7 @@ func TestZeroMap(t *testing.T) {
 	check(t, next.Map(), map[string]int{"b": 2})
 }
 
-func TestIterationsEndEarly(t *testing.T) {
+func TestIterationsEndEarly(*testing.T) {
 	a, b := filled(1000), filled(10)
 	for range a.All() {
 		break
@@ -325,7 +325,7 @@ func BenchmarkDiffOne(b *testing.B) {
 	e.Put("50000", 0)
 	next := e.Map()
 	for b.Loop() {
-		for range Diff(m, next, sameInt) { //nolint:revive // the iteration is what is measured
+		for range Diff(m, next, sameInt) {
 		}
 	}
 }

@@ -67,7 +67,7 @@ func effectiveTTL(ttl *int64, otherwise uint32) (uint32, error) {
 	case *ttl < 0 || *ttl > rrset.MaxTTL:
 		return 0, fmt.Errorf("spec.ttl: %d is not from 0 to %d seconds (RFC 2181 section 8)", *ttl, rrset.MaxTTL)
 	}
-	return uint32(*ttl), nil //nolint:gosec // bounded above
+	return uint32(*ttl), nil
 }
 
 func (a *zoneApex) readSOA(spec *v1beta1.SOARecord) error {

@@ -85,7 +85,7 @@ func endpointTTL(e *v1alpha1.Endpoint, otherwise uint32) (uint32, error) {
 	case ttl < 0 || ttl > rrset.MaxTTL:
 		return 0, fmt.Errorf("recordTTL: %d is not from 0 to %d seconds (RFC 2181 section 8)", ttl, rrset.MaxTTL)
 	default:
-		return uint32(ttl), nil //nolint:gosec // bounded above
+		return uint32(ttl), nil
 	}
 }
 

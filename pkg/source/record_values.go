@@ -128,7 +128,7 @@ func caaValue(spec v1beta1.CAARecordSpec) recordValues {
 		d.err = fmt.Errorf("spec.flags: %d is not a number from 0 to 255", spec.Flags)
 		return d
 	}
-	s, err := rrset.CAA(uint8(spec.Flags), spec.Tag, spec.Value) //nolint:gosec // bounded above
+	s, err := rrset.CAA(uint8(spec.Flags), spec.Tag, spec.Value)
 	if err != nil {
 		err = fmt.Errorf("spec: %w", err)
 	}

@@ -24,8 +24,8 @@ type PodFacts struct {
 }
 
 func (f PodFacts) verdict() Verdict {
-	verdict := func(make func(string, string) Verdict, reason, message string) Verdict {
-		return make(reason, "Pod "+f.Name+" "+message)
+	verdict := func(state func(string, string) Verdict, reason, message string) Verdict {
+		return state(reason, "Pod "+f.Name+" "+message)
 	}
 	if f.Pod == nil {
 		return verdict(False, PodsPending, "does not exist yet")

@@ -56,14 +56,14 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	}
 	// While a primary is unreachable, what it holds is unknown: the last known values remain.
 	if f.Problem.Reason != PrimaryFailed {
-		next.RecordsCount = int32(f.Programmed)
+		next.RecordsCount = int32(f.Programmed) //nolint:gosec // far below 2^31
 		next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
-		next.ForeignRRsetsCount, next.ForeignRRsets = int32(f.Foreign), f.ForeignSample
+		next.ForeignRRsetsCount, next.ForeignRRsets = int32(f.Foreign), f.ForeignSample //nolint:gosec // far below 2^31
 		if f.DNSSECKnown {
 			next.DNSSEC = f.DNSSEC
 		}
 	}
-	next.Bind9InstancesCount = int32(len(f.Instances))
+	next.Bind9InstancesCount = int32(len(f.Instances)) //nolint:gosec // far below 2^31
 	next.Bind9Instances = f.Instances
 	keepInstanceTimes(next.Bind9Instances, prev, f.Generation, now)
 	v := ZoneVerdictsOf(f)

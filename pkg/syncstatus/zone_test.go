@@ -144,21 +144,21 @@ func TestZoneStatus(t *testing.T) {
 		},
 		"being deleted, and one does not hand it over": {
 			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
-			answers: func(d *source.Zone) []observe.Observation {
+			answers: func(*source.Zone) []observe.Observation {
 				return []observe.Observation{untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeRefused}), untransferred(&wire.Error{Op: "transfer"})}
 			},
 			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), nil, sync.Summary{Servers: 2, Records: 2}, ""},
 		},
 		"being deleted, and its parent is served": {
 			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
-			answers: func(d *source.Zone) []observe.Observation {
+			answers: func(*source.Zone) []observe.Observation {
 				return []observe.Observation{answers(dns.RcodeNameError), answers(dns.RcodeSuccess)}
 			},
 			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), nil, sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
 		},
 		"being deleted, and it cannot be known": {
 			zone: func(z *v1beta1.DNSZone) { z.DeletionTimestamp = &metav1.Time{Time: asked} },
-			answers: func(d *source.Zone) []observe.Observation {
+			answers: func(*source.Zone) []observe.Observation {
 				return []observe.Observation{answers(dns.RcodeServerFailure), silent()}
 			},
 			want: zoneOutcome{sync.PhaseOutOfSync, states("NotLoaded", "Unreachable"), nil, sync.Summary{Servers: 2, Unreachable: 1, Records: 2}, ""},

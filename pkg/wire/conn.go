@@ -87,7 +87,7 @@ func (c *Conn) exchange(ctx context.Context, m *dns.Msg) (*dns.Msg, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(c.closed, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(c.closed, func() { cancel(ErrClosed) }) //nolint:contextcheck // of the connection
 	defer stop()
 	reply, err := c.sendAndReceive(ctx, req)
 	if err != nil && reply == nil {

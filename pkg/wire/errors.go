@@ -155,7 +155,7 @@ func describeCause(err error) string {
 	case err == nil:
 		return "failed"
 	case errors.Is(err, context.Canceled):
-		return "cancelled"
+		return "canceled"
 	case isTimeout(err):
 		return "no answer in time"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -207,7 +207,7 @@ func TestSilence(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
-		t.Run(name+", cancelled", func(t *testing.T) {
+		t.Run(name+", canceled", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(50*time.Millisecond, cancel)
 			start := time.Now()

@@ -123,7 +123,7 @@ func roundTrip(ctx context.Context, network string, server netip.AddrPort, m *dn
 	if err != nil {
 		return Reply{}, contextCause(ctx, err)
 	}
-	defer nc.Close() //nolint:errcheck // nothing is buffered
+	defer nc.Close()
 	defer bindToContext(ctx, nc)()
 
 	start := time.Now()

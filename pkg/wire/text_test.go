@@ -36,7 +36,7 @@ func TestErrorText(t *testing.T) {
 		"unsigned, no": {Error{Rcode: dns.RcodeRefused, Err: ErrUnsigned}, "answered REFUSED (the reply to a signed request is not signed)", "Refused", false},
 		"time-out":     {Error{Err: os.ErrDeadlineExceeded}, "no answer in time", "Timeout", true},
 		"deadline":     {Error{Err: context.DeadlineExceeded}, "no answer in time", "Timeout", true},
-		"cancelled":    {Error{Err: context.Canceled}, "cancelled", "Unreachable", true},
+		"canceled":     {Error{Err: context.Canceled}, "canceled", "Unreachable", true},
 		"refused port": {Error{Err: os.NewSyscallError("read", syscall.ECONNREFUSED)}, "connection refused", "ConnectionRefused", true},
 		"no route":     {Error{Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}, "no route to the server", "Unreachable", true},
 		"hung up":      {Error{Err: io.EOF}, "the server closed the connection", "Unreachable", true},
@@ -45,7 +45,7 @@ func TestErrorText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := tc.err
 			e.Op, e.Server, e.Zone = "update", "192.0.2.1:53", "example.test."
-			var err error = fmt.Errorf("wrapped: %w", &e)
+			err := fmt.Errorf("wrapped: %w", &e)
 			var got *Error
 			if !errors.As(err, &got) {
 				t.Fatal("not found")

@@ -91,7 +91,7 @@ func runTransfer(ctx context.Context, server netip.AddrPort, m *dns.Msg, key *Ke
 	if err != nil {
 		return TransferResult{}, err
 	}
-	defer nc.Close() //nolint:errcheck // nothing is buffered
+	defer nc.Close()
 	defer bindToContext(ctx, nc)()
 
 	if err := writeMessage(nc, req.raw); err != nil {

@@ -94,7 +94,7 @@ func (v *replyVerifier) verifyReply(raw []byte, m *dns.Msg, now time.Time) error
 	if !hmac.Equal(sum, mac) {
 		return ErrSignature
 	}
-	if d := now.Unix() - int64(tsig.TimeSigned); tsig.Error == 0 && (d > int64(tsig.Fudge) || -d > int64(tsig.Fudge)) {
+	if d := now.Unix() - int64(tsig.TimeSigned); tsig.Error == 0 && (d > int64(tsig.Fudge) || -d > int64(tsig.Fudge)) { //nolint:gosec // 48 bits
 		return ErrClock
 	}
 	v.mac, v.unsigned, v.count, v.later = mac, nil, 0, true

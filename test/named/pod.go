@@ -65,7 +65,7 @@ func (p *Pod) StatisticsURL() string { return "http://" + loopback(p.Layout.Stat
 func (p *Pod) NoticeAddr() netip.AddrPort { return loopback(p.Layout.NoticePort) }
 
 func loopback(port int) netip.AddrPort {
-	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)) //nolint:gosec // a port
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
 }
 
 func layoutIn(t testing.TB, dir string) pkgnamed.Layout {

@@ -48,7 +48,7 @@ func FreePorts(n int) ([]int, error) {
 func bindFreePort() (addr netip.AddrPort, free func(), err error) {
 	for range 200 {
 		// Below the ports that the kernel gives to clients.
-		addr = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(20000+rand.IntN(12000))) //nolint:gosec // a port, no secret
+		addr = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(20000+rand.IntN(12000)))
 		tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
 		if err != nil {
 			continue

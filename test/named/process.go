@@ -49,7 +49,7 @@ func (p *process) run(t testing.TB) {
 	}
 	defer func() { _ = output.Close() }()
 	// One thread is enough, and tests share few cores.
-	p.command = exec.Command(path, "-f", "-4", "-n", "1", "-c", p.config) //nolint:gosec // a test's own file
+	p.command = exec.Command(path, "-f", "-4", "-n", "1", "-c", p.config)
 	p.command.Stdout, p.command.Stderr = output, output
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.command.Start(); err != nil {
@@ -115,7 +115,7 @@ func (p *process) Pause() {
 func (p *process) isStopped() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.command.Process.Pid))
 	for _, path := range threads {
-		stat, err := os.ReadFile(path) //nolint:gosec // of our own child
+		stat, err := os.ReadFile(path)
 		if _, state, _ := strings.Cut(string(stat), ") "); err == nil && !strings.HasPrefix(state, "T") {
 			return false
 		}
@@ -151,7 +151,7 @@ func (p *process) end(sig syscall.Signal) {
 func (p *process) Log() string {
 	var all strings.Builder
 	for _, name := range []string{"output", "named.log"} {
-		text, err := os.ReadFile(filepath.Join(p.dir, name)) //nolint:gosec // a test's own file
+		text, err := os.ReadFile(filepath.Join(p.dir, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err.Error()
 		}

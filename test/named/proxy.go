@@ -69,7 +69,7 @@ func (p *Proxy) datagrams(udp *net.UDPConn) {
 		}
 		_, _ = upstream.Write(buf[:n])
 		go func() {
-			defer upstream.Close() //nolint:errcheck // a test
+			defer upstream.Close()
 			reply := make([]byte, 65535)
 			n, err := upstream.Read(reply)
 			if err != nil {
@@ -93,12 +93,12 @@ func (p *Proxy) streams(tcp *net.TCPListener) {
 }
 
 func (p *Proxy) stream(client net.Conn) {
-	defer client.Close() //nolint:errcheck // a test
+	defer client.Close()
 	upstream, err := net.Dial("tcp", p.server.String())
 	if err != nil {
 		return
 	}
-	defer upstream.Close() //nolint:errcheck // a test
+	defer upstream.Close()
 	go func() {
 		_, _ = io.Copy(upstream, client)
 		_ = upstream.Close()
@@ -119,7 +119,7 @@ func (p *Proxy) stream(client net.Conn) {
 		if out == nil {
 			continue
 		}
-		framed := binary.BigEndian.AppendUint16(nil, uint16(len(out))) //nolint:gosec // a reply
+		framed := binary.BigEndian.AppendUint16(nil, uint16(len(out)))
 		if _, err := client.Write(append(framed, out...)); err != nil {
 			return
 		}

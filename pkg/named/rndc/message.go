@@ -21,7 +21,7 @@ func appendString(b []byte, key, value string) []byte {
 
 // appendValue appends u8 key length, key, u8 type, u32 length, value.
 func appendValue(b []byte, key string, kind byte, value []byte) []byte {
-	b = append(b, byte(len(key)))
+	b = append(b, byte(len(key))) //nolint:gosec // keys are short constants
 	b = append(b, key...)
 	b = append(b, kind)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(value))) //nolint:gosec // messages are below 1 MiB

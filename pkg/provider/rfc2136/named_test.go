@@ -101,12 +101,12 @@ m 300 MX 10 a
 `
 	ns := "example.test. 300 NS ns1.example.test."
 	base := []string{"a 300 A 192.0.2.1 | 192.0.2.2 | 192.0.2.3", "c 300 CNAME a.example.test.", ns, "m 300 MX 10 a.example.test.", `t 300 TXT "one"`}
-	replace := func(old, new string) []string {
+	replace := func(old, replacement string) []string {
 		lines := slices.Clone(base)
 		i := slices.Index(lines, old)
 		lines = slices.Delete(lines, i, i+1)
-		if new != "" {
-			lines = append(lines, strings.Split(new, "\n")...)
+		if replacement != "" {
+			lines = append(lines, strings.Split(replacement, "\n")...)
 		}
 		slices.Sort(lines)
 		return lines
