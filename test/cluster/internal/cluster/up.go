@@ -104,7 +104,7 @@ func (c *Cluster) startStages(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.Out.Phase("node "+node.Name+" becoming ready", func(n *progress.Note) error {
+	return c.Out.Phase("node "+node.Name+" becoming ready", func(*progress.Note) error {
 		return waitUntilHealthy(ctx, readyLimit, c.Layout.Usable)
 	})
 }

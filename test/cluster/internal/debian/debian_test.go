@@ -52,8 +52,8 @@ func TestTreeFollowsLinks(t *testing.T) {
 	if at, err := tree.findLibrary("libz.so.1"); err != nil || at != "usr/lib/x/libz.so.1" {
 		t.Errorf("library: %s, %v", at, err)
 	}
-	licences := tree.Copyrights([]string{"a", "b"})
-	if string(licences["usr/share/doc/b/copyright"]) != "free" {
-		t.Errorf("licences: %q", licences)
+	licenses := tree.Copyrights([]string{"a", "b"})
+	if string(licenses["usr/share/doc/b/copyright"]) != "free" {
+		t.Errorf("licenses: %q", licenses)
 	}
 }

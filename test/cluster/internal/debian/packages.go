@@ -67,7 +67,7 @@ func parseLibraries(depends string) []string {
 }
 
 // isLibrary recognizes packages of shared libraries by their names. That of GCC
-// holds the licence of its libraries' packages.
+// holds the license of its libraries' packages.
 func isLibrary(name string) bool {
 	return strings.HasPrefix(name, "lib") || strings.HasPrefix(name, "zlib") ||
 		strings.HasPrefix(name, "gcc-") && strings.HasSuffix(name, "-base")

@@ -37,7 +37,7 @@ func (b Builder) buildBIND(ctx context.Context) (oci.Image, error) {
 		return oci.Image{}, err
 	}
 	inputs := bindInputs(packages)
-	if old, ok, err := oci.Inspect(b.archivePath(imageRecipe{file: bindFile})); err == nil && ok && old.Inputs == inputs {
+	if old, ok, err := oci.Inspect(b.archivePath(Recipe{file: bindFile})); err == nil && ok && old.Inputs == inputs {
 		return oci.Image{}, nil
 	}
 	if err := debian.Download(ctx, dir, packages); err != nil {

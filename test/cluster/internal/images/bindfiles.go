@@ -24,7 +24,7 @@ var bindFixed = []oci.File{
 }
 
 // bindFiles returns the root file system: the programs and what they need, their
-// licences, and the packages' names and versions where scanners look for them.
+// licenses, and the packages' names and versions where scanners look for them.
 func bindFiles(tree *debian.Tree) ([]oci.File, error) {
 	programs, err := tree.Programs(bindPrograms...)
 	if err != nil {

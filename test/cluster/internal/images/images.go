@@ -35,41 +35,41 @@ type Builder struct {
 // Out returns the folder of the archives.
 func (b Builder) Out() string { return filepath.Join(b.Root, "_output", "images") }
 
-// imageRecipe is a recipe.
-type imageRecipe struct {
+// Recipe describes how an image is built, and into which archive.
+type Recipe struct {
 	name  string // full reference
 	file  string // of the archive, without the folder
 	build func(context.Context) (oci.Image, error)
 }
 
 // archivePath returns the path of the image's archive.
-func (b Builder) archivePath(i imageRecipe) string { return filepath.Join(b.Out(), i.file) }
+func (b Builder) archivePath(i Recipe) string { return filepath.Join(b.Out(), i.file) }
 
 // Project returns the images that users of this project run.
-func (b Builder) Project() []imageRecipe { return append(b.Components(), b.Servers()...) }
+func (b Builder) Project() []Recipe { return append(b.Components(), b.Servers()...) }
 
 // Components returns the image of Lockstep itself.
-func (b Builder) Components() []imageRecipe {
-	return []imageRecipe{{Lockstep, "lockstep.tar", b.buildLockstep}}
+func (b Builder) Components() []Recipe {
+	return []Recipe{{Lockstep, "lockstep.tar", b.buildLockstep}}
 }
 
 // Servers returns the image of BIND.
-func (b Builder) Servers() []imageRecipe { return []imageRecipe{{BIND, bindFile, b.buildBIND}} }
+func (b Builder) Servers() []Recipe { return []Recipe{{BIND, bindFile, b.buildBIND}} }
 
 // Sandbox returns the image that every pod needs, one the cluster cannot start
 // without.
-func (b Builder) Sandbox() []imageRecipe {
-	return []imageRecipe{{Pause, "lockstep-pause.tar", b.buildPause}}
+func (b Builder) Sandbox() []Recipe {
+	return []Recipe{{Pause, "lockstep-pause.tar", b.buildPause}}
 }
 
 // Probe returns the image that the cluster's own test runs.
-func (b Builder) Probe() []imageRecipe {
-	return []imageRecipe{{Probe, "lockstep-probe.tar", b.buildProbe}}
+func (b Builder) Probe() []Recipe {
+	return []Recipe{{Probe, "lockstep-probe.tar", b.buildProbe}}
 }
 
 // Build builds the images whose inputs have changed. It goes on after an
 // error: one image that cannot be built is no reason to lack the others.
-func (b Builder) Build(ctx context.Context, p *progress.Printer, images []imageRecipe) error {
+func (b Builder) Build(ctx context.Context, p *progress.Printer, images []Recipe) error {
 	var errs []error
 	for _, i := range images {
 		errs = append(errs, p.Phase("building image "+i.name, func(n *progress.Note) error {

@@ -13,7 +13,7 @@ import (
 
 // Load imports the images' archives into the containerd at the socket, where
 // the kubelet looks for them. What is there already is left alone.
-func (b Builder) Load(ctx context.Context, p *progress.Printer, socket string, images []imageRecipe) error {
+func (b Builder) Load(ctx context.Context, p *progress.Printer, socket string, images []Recipe) error {
 	var errs []error
 	for _, i := range images {
 		errs = append(errs, b.loadImage(ctx, p, socket, i))
@@ -21,7 +21,7 @@ func (b Builder) Load(ctx context.Context, p *progress.Printer, socket string, i
 	return errors.Join(errs...)
 }
 
-func (b Builder) loadImage(ctx context.Context, p *progress.Printer, socket string, i imageRecipe) error {
+func (b Builder) loadImage(ctx context.Context, p *progress.Printer, socket string, i Recipe) error {
 	want, ok, err := oci.Inspect(b.archivePath(i))
 	if err != nil {
 		return err

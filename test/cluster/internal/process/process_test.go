@@ -83,7 +83,7 @@ func TestFingerprint(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	print := func(args ...string) string {
+	fingerprint := func(args ...string) string {
 		fp, err := Spec{Name: "x", Args: args, Inputs: []string{input}}.Fingerprint()
 		if err != nil {
 			t.Fatal(err)
@@ -91,15 +91,15 @@ func TestFingerprint(t *testing.T) {
 		return fp
 	}
 	write("a")
-	first := print("x", "--flag")
-	if print("x", "--flag") != first {
+	first := fingerprint("x", "--flag")
+	if fingerprint("x", "--flag") != first {
 		t.Error("the same gives another fingerprint")
 	}
-	if print("x", "--other") == first {
+	if fingerprint("x", "--other") == first {
 		t.Error("other arguments give the same fingerprint")
 	}
 	write("b")
-	if print("x", "--flag") == first {
+	if fingerprint("x", "--flag") == first {
 		t.Error("another input gives the same fingerprint")
 	}
 }
