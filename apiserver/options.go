@@ -128,7 +128,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, err := config.Complete().New()
+	server, err := config.Complete().New() //nolint:contextcheck // servers are asked in the name of all readers, under a context of the API server
 	if err != nil {
 		return err
 	}

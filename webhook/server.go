@@ -31,7 +31,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
 	limiter := newRequestLimiter(o.InFlight)
-	mgr, err := o.newManager(config, limiter)
+	mgr, err := o.newManager(config, limiter) //nolint:contextcheck // informers wait for nothing here
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	framework "k8s.io/client-go/tools/cache/testing" //nolint:revive // named framework
+	framework "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
@@ -215,7 +215,7 @@ func statuses(t *testing.T, inf *informers.Informers, x *desired.Index, answers 
 
 func TestIndexFollowsEventsAsIfMadeFromScratch(t *testing.T) {
 	for seed := range uint64(20) {
-		c := &chance{Rand: rand.New(rand.NewPCG(seed, 3)), informers: emptyInformers(t)} //nolint:gosec // a test
+		c := &chance{Rand: rand.New(rand.NewPCG(seed, 3)), informers: emptyInformers(t)}
 		x := indexOf(c.informers)
 		phases := map[syncv1.Phase]int{}
 		for step := range 80 {
@@ -249,7 +249,7 @@ func TestIndexFollowsEventsAsIfMadeFromScratch(t *testing.T) {
 // What a change of one object touches is told: whoever is not told has the same SyncStatus as before.
 func TestViewsTellWhomTheyTouch(t *testing.T) {
 	for seed := range uint64(20) {
-		c := &chance{Rand: rand.New(rand.NewPCG(seed, 4)), informers: emptyInformers(t)} //nolint:gosec // a test
+		c := &chance{Rand: rand.New(rand.NewPCG(seed, 4)), informers: emptyInformers(t)}
 		x := indexOf(c.informers)
 		answers := map[string][]observe.Observation{}
 		for _, name := range []string{"example.com.", "sub.example.com.", "example.org."} {

@@ -47,7 +47,7 @@ func TestSeriesByServerAreBounded(t *testing.T) {
 	registry := metrics.NewKubeRegistry()
 	registry.MustRegister(m.probes, m.unanswered)
 	ask := func(pod string, host int) {
-		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(host >> 8), byte(host)}), 53) //nolint:gosec // as intended
+		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(host >> 8), byte(host)}), 53)
 		m.nameServer(observe.Server{Namespace: fakekube.Namespace, Pod: pod, Addr: addr})
 		m.Asked(addr, true, time.Millisecond)
 	}

@@ -132,7 +132,7 @@ func (r *Refresher) WaitForObject(ctx context.Context, key desired.Key) error {
 		return err
 	}
 	if concerned := r.index.Apply(key); len(concerned) > 0 {
-		r.trackers.touchObjects(append(concerned, key)...)
+		r.trackers.touchObjects(append(concerned, key)...) //nolint:contextcheck // servers are asked in the name of all readers, under a context of the API server
 	}
 	return nil
 }

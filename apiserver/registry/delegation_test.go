@@ -29,7 +29,7 @@ func delegate(t *testing.T, s *bind.Server, zone, name, host string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // a test
+	defer conn.Close()
 	if _, err := conn.Exchange(ctx, m); err != nil {
 		t.Fatal(err)
 	}

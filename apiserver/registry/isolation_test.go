@@ -30,7 +30,7 @@ func TestNothingOfAnotherNamespaceIsTold(t *testing.T) {
 	rival.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Hour))
 	hidden := fakekube.Zone("secret.test")
 	hidden.Namespace = "secret-place"
-	guest := w.Record(own, "secret-record", "192.0.2.7") // labelled for a zone that is not in its namespace
+	guest := w.Record(own, "secret-record", "192.0.2.7") // labeled for a zone that is not in its namespace
 	guest.Namespace = "secret-place"
 	w.Apply(rival)
 	w.Apply(hidden)

@@ -25,10 +25,10 @@ func TestMetricsCountWhatIsDone(t *testing.T) {
 	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
 
 	before := w.metrics()
-	want := func(what string, min map[string]float64) {
+	want := func(what string, atLeast map[string]float64) {
 		t.Helper()
 		now := w.metrics()
-		for name, least := range min {
+		for name, least := range atLeast {
 			if now[name]-before[name] < least {
 				t.Errorf("%s: %s went from %v to %v, want at least %v more", what, name, before[name], now[name], least)
 			}

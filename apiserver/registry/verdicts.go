@@ -226,7 +226,7 @@ func (v *Verdicts) startWatch(ctx context.Context, q *query, o store.WatchOption
 // serveWatch keeps the verdicts of a watch up to date until it ends.
 func (v *Verdicts) serveWatch(ctx context.Context, w *store.Watcher, q *query) {
 	defer w.Stop()
-	interest := v.refresher.Track(q.scope())
+	interest := v.refresher.Track(q.scope()) //nolint:contextcheck // servers are asked in the name of all readers, under a context of the API server
 	defer interest.Stop()
 	process := v.refresher.Context()
 	select {

@@ -67,7 +67,7 @@ func (w watching) begun() string {
 func (w watching) ended() {
 	w.Helper()
 	w.Stop()
-	for range w.ResultChan() { //nolint:revive // until it is closed
+	for range w.ResultChan() {
 	}
 }
 
@@ -201,7 +201,7 @@ func TestWatchBegins(t *testing.T) {
 			}
 		}
 	})
-	t.Run("with what happened since", func(t *testing.T) {
+	t.Run("with what happened since", func(*testing.T) {
 		rv := w.list(query{namespace: ns}).ResourceVersion
 		r.Generation, r.Spec.IPv4Addresses = 2, []string{"192.0.2.8"}
 		w.Apply(r)
@@ -229,7 +229,7 @@ func TestWatchBegins(t *testing.T) {
 			t.Errorf("resourceVersion x: %v, want a bad request", err)
 		}
 	})
-	t.Run("and leaves nothing behind", func(t *testing.T) {
+	t.Run("and leaves nothing behind", func(*testing.T) {
 		subs := w.metric("watches")
 		again := w.watch(query{namespace: ns}, store.WatchOptions{})
 		again.next()

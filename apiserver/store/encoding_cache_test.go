@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -54,7 +55,7 @@ func TestObjectIsEncodedOnce(t *testing.T) {
 func TestObjectReportsErrors(t *testing.T) {
 	s := newObject(emptyStatus())
 	for range 2 {
-		if err := s.CacheEncode("json", func(runtime.Object, io.Writer) error { return io.ErrShortWrite }, io.Discard); err != io.ErrShortWrite {
+		if err := s.CacheEncode("json", func(runtime.Object, io.Writer) error { return io.ErrShortWrite }, io.Discard); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("%v", err)
 		}
 	}

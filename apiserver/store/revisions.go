@@ -35,7 +35,7 @@ func newRevisionClock(now func() time.Time) *revisionClock {
 
 func (r *revisionClock) readClock() uint64 { return revisionAt(r.now()) | r.replica }
 
-func revisionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) << replicaBits } //nolint:gosec // after 1970
+func revisionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) << replicaBits }
 
 // nextRevision returns a revision that nothing has had yet.
 func (r *revisionClock) nextRevision() uint64 {
@@ -62,7 +62,7 @@ func (r *revisionClock) isFuture(rev uint64) bool {
 	return timeOf(rev).After(r.now().Add(maxClockSkew))
 }
 
-func timeOf(rev uint64) time.Time { return time.UnixMicro(int64(rev >> replicaBits)) } //nolint:gosec // 54 bits
+func timeOf(rev uint64) time.Time { return time.UnixMicro(int64(rev >> replicaBits)) }
 
 func formatRevision(rev uint64) string { return strconv.FormatUint(rev, 10) }
 

@@ -27,7 +27,7 @@ var errNotInSync = errors.New("not in sync")
 func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	// What client-go would log comes back as an error, too, and is reported in our words.
 	klog.SetLogger(logr.Discard())
-	root := newCommand()
+	root := newCommand() //nolint:contextcheck // cobra hands the context on
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)

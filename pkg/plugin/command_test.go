@@ -86,11 +86,11 @@ func TestExplain(t *testing.T) {
 
 func TestPalette(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
-	for colour, want := range map[string]bool{"auto": false, "never": false, "always": true} {
+	for color, want := range map[string]bool{"auto": false, "never": false, "always": true} {
 		o := newOptions()
-		o.colour = colour
+		o.color = color
 		if got := o.newPalette(&bytes.Buffer{}); got != (render.Palette{On: want}) {
-			t.Errorf("--color=%s: %v", colour, got)
+			t.Errorf("--color=%s: %v", color, got)
 		}
 	}
 }

@@ -21,11 +21,11 @@ type commandOptions struct {
 	// allNamespaces is --all-namespaces.
 	allNamespaces bool
 	selector      string
-	colour        string
+	color         string
 }
 
 func newOptions() *commandOptions {
-	return &commandOptions{loading: clientcmd.NewDefaultClientConfigLoadingRules(), colour: "auto"}
+	return &commandOptions{loading: clientcmd.NewDefaultClientConfigLoadingRules(), color: "auto"}
 }
 
 // shownFlags are those of kubectl's connection flags that --help shows. Few need the others.
@@ -41,15 +41,15 @@ func (o *commandOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.loading.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use")
 	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Look into all namespaces")
 	flags.StringVarP(&o.selector, "selector", "l", "", "Only objects with these labels, as for kubectl get")
-	flags.StringVar(&o.colour, "color", o.colour, "auto: colours on a terminal, unless NO_COLOR is set; always; never")
+	flags.StringVar(&o.color, "color", o.color, "auto: colors on a terminal, unless NO_COLOR is set; always; never")
 }
 
 // validateTargets names the flag that is wrong.
 func (o *commandOptions) validateTargets(targets []target) error {
-	switch o.colour {
+	switch o.color {
 	case "auto", "always", "never":
 	default:
-		return fmt.Errorf("--color=%s: it is one of auto, always and never", o.colour)
+		return fmt.Errorf("--color=%s: it is one of auto, always and never", o.color)
 	}
 	for _, t := range targets {
 		switch {
@@ -63,9 +63,9 @@ func (o *commandOptions) validateTargets(targets []target) error {
 	return nil
 }
 
-// newPalette decides on colours for what is written to out.
+// newPalette decides on colors for what is written to out.
 func (o *commandOptions) newPalette(out io.Writer) render.Palette {
-	switch o.colour {
+	switch o.color {
 	case "always":
 		return render.Palette{On: true}
 	case "never":
@@ -77,5 +77,5 @@ func (o *commandOptions) newPalette(out io.Writer) render.Palette {
 
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -34,7 +34,7 @@ func (v *treeView) watchChanges(ctx context.Context) error {
 	var d treeDisplay = &lineDisplay{treeView: v, out: out, errOut: v.cmd.ErrOrStderr()}
 	if isTerminal(out) {
 		d = &screenDisplay{treeView: v, out: out, height: func() int {
-			_, height, _ := term.GetSize(int(out.(*os.File).Fd())) //nolint:gosec // a file descriptor
+			_, height, _ := term.GetSize(int(out.(*os.File).Fd()))
 			return height
 		}}
 	}

@@ -62,8 +62,8 @@ func New(config *rest.Config, namespace string, log logr.Logger) *Uninstaller {
 
 // Guard runs the controller and everything that belongs to an uninstallation beside it. When the controller ends, for
 // whatever reason, and an uninstallation is going on, Guard returns only after that is complete or its time is over.
-func (u *Uninstaller) Guard(ctx context.Context, run func(context.Context) error) error {
-	stopped, stop := context.WithCancel(context.Background()) //nolint:contextcheck // ends after ctx
+func (u *Uninstaller) Guard(ctx context.Context, run func(context.Context) error) error { //nolint:contextcheck // what it starts outlives ctx
+	stopped, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -96,9 +96,9 @@ func (u *Uninstaller) runUntilStopped(stopped context.Context) error {
 		return err
 	}
 	<-stopped.Done()
-	ctx, cancel := context.WithTimeout(context.Background(), maxGrace) //nolint:contextcheck // the parent has ended
+	ctx, cancel := context.WithTimeout(context.Background(), maxGrace)
 	defer cancel()
-	return u.completeUninstall(ctx, client)
+	return u.completeUninstall(ctx, client) //nolint:contextcheck // the context that it replaces has ended
 }
 
 // refreshAccount corrects the account and renews its token.

@@ -272,7 +272,7 @@ func Update(t testing.TB, s *bind.Server, zone, owner string, addresses ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // a test
+	defer conn.Close()
 	if _, err := conn.Exchange(ctx, m); err != nil {
 		t.Fatalf("updating %s: %v", owner, err)
 	}

@@ -27,7 +27,7 @@ const (
 
 // Which requests kube-apiserver calls a webhook for, as its own libraries evaluate the conditions.
 func TestConditions(t *testing.T) {
-	const labelled, renamed, noted = "{metadata: {labels: {a: b}}, spec: {name: a}}", "{spec: {name: b}}", "{metadata: {annotations: {note: x}, finalizers: [example.com/other]}, spec: {name: a}}"
+	const labeled, renamed, noted = "{metadata: {labels: {a: b}}, spec: {name: a}}", "{spec: {name: b}}", "{metadata: {annotations: {note: x}, finalizers: [example.com/other]}, spec: {name: a}}"
 	const plain, going = "{spec: {name: a}}", "{metadata: {deletionTimestamp: '2026-01-01T00:00:00Z', labels: {a: b}}, spec: {name: a}}"
 	tests := map[string]struct {
 		webhook, user string
@@ -37,7 +37,7 @@ func TestConditions(t *testing.T) {
 	}{
 		"marks, creation":                        {"mark.records.bindy.firestoned.io", "jane", admission.Create, plain, "", true},
 		"marks, nothing changes":                 {"mark.records.bindy.firestoned.io", "jane", admission.Update, noted, plain, false},
-		"marks, new labels":                      {"mark.records.bindy.firestoned.io", "jane", admission.Update, labelled, plain, true},
+		"marks, new labels":                      {"mark.records.bindy.firestoned.io", "jane", admission.Update, labeled, plain, true},
 		"marks, new spec":                        {"mark.records.bindy.firestoned.io", "jane", admission.Update, renamed, plain, true},
 		"marks, annotation edited":               {"mark.records.bindy.firestoned.io", "jane", admission.Update, unstampedRecord, markedRecord, true},
 		"marks, finalizer removed":               {"mark.records.bindy.firestoned.io", "jane", admission.Update, unheldRecord, markedRecord, true},
@@ -47,18 +47,18 @@ func TestConditions(t *testing.T) {
 		"marks, removed by the uninstaller":      {"mark.records.bindy.firestoned.io", uninstallUser, admission.Update, plain, markedRecord, false},
 		"marks, removed by another's controller": {"mark.records.bindy.firestoned.io", lookalike, admission.Update, plain, markedRecord, true},
 		"marks of endpoints, finalizer removed":  {"mark.endpoints.bindy.firestoned.io", "jane", admission.Update, plain, markedRecord, true},
-		"marks of endpoints, new labels":         {"mark.endpoints.bindy.firestoned.io", "jane", admission.Update, labelled, plain, false},
+		"marks of endpoints, new labels":         {"mark.endpoints.bindy.firestoned.io", "jane", admission.Update, labeled, plain, false},
 		"marks of endpoints, by the controller":  {"mark.endpoints.bindy.firestoned.io", controllerUser, admission.Update, plain, markedRecord, false},
 		"record, creation":                       {"records.bindy.firestoned.io", "jane", admission.Create, plain, "", true},
 		"record, creation by the controller":     {"records.bindy.firestoned.io", controllerUser, admission.Create, plain, "", true},
-		"record, new labels":                     {"records.bindy.firestoned.io", "jane", admission.Update, labelled, plain, true},
+		"record, new labels":                     {"records.bindy.firestoned.io", "jane", admission.Update, labeled, plain, true},
 		"record, nothing changes":                {"records.bindy.firestoned.io", "jane", admission.Update, noted, plain, false},
 		"record, annotation edited":              {"records.bindy.firestoned.io", "jane", admission.Update, unstampedRecord, markedRecord, false},
 		"record that is deleted":                 {"records.bindy.firestoned.io", "jane", admission.Update, going, renamed, false},
 		"zone, new spec":                         {"zones.bindy.firestoned.io", "jane", admission.Update, renamed, plain, true},
 		"zone that is deleted":                   {"zones.bindy.firestoned.io", "jane", admission.Update, going, renamed, false},
 		"endpoints, new spec":                    {"endpoints.bindy.firestoned.io", "jane", admission.Update, renamed, plain, true},
-		"instance, new labels":                   {"instances.bindy.firestoned.io", "jane", admission.Update, labelled, plain, false},
+		"instance, new labels":                   {"instances.bindy.firestoned.io", "jane", admission.Update, labeled, plain, false},
 		"instance, new spec":                     {"instances.bindy.firestoned.io", "jane", admission.Update, renamed, plain, true},
 		"instance, by the controller":            {"instances.bindy.firestoned.io", controllerUser, admission.Create, plain, "", false},
 		"deletion":                               {"deletions.bindy.firestoned.io", "jane", admission.Delete, "", plain, true},

@@ -102,7 +102,7 @@ func (s *liveClient) liveInstances(ctx context.Context, selector *metav1.LabelSe
 	return pointersTo(list.Items)
 }
 
-func (s *liveClient) hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) (any bool) {
+func (s *liveClient) hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) (found bool) {
 	labels, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return false
@@ -110,13 +110,13 @@ func (s *liveClient) hasLiveRecords(ctx context.Context, namespace string, selec
 	s.read(ctx, func(ctx context.Context) error {
 		for _, kind := range v1beta1.RecordKinds {
 			records, err := listRecords(ctx, s, kind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels}, client.Limit(1))
-			if any = len(records) > 0; any || err != nil {
+			if found = len(records) > 0; found || err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return any
+	return found
 }
 
 func (s *liveClient) isLeaving(ctx context.Context, o client.Object) (leaves bool) {

@@ -63,7 +63,7 @@ func TestReviewLooksAtWhatIsStored(t *testing.T) {
 		},
 		"instance of a zone": {
 			object: zone("new", `zoneName: new.test, bind9InstancesFrom: [{selector: {matchLabels: {new: one}}}]`),
-			stored: []client.Object{&v1beta1.Bind9Instance{ObjectMeta: labelled("dns", "new", "new", "one")}},
+			stored: []client.Object{&v1beta1.Bind9Instance{ObjectMeta: labeled("dns", "new", "new", "one")}},
 			kinds:  "bind9instances", warns: "spec.bind9InstancesFrom[0].selector: selects no Bind9Instance",
 		},
 		"cluster of an instance": {
@@ -237,6 +237,6 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func labelled(namespace, name, key, value string) metav1.ObjectMeta {
+func labeled(namespace, name, key, value string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{key: value}}
 }

@@ -41,11 +41,11 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if len(problems) > 0 {
 		return Result{Problems: problems}, nil
 	}
-	neighbours, err := findRelated(ctx, r.objects, zone, record)
+	neighbors, err := findRelated(ctx, r.objects, zone, record)
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Problems: conflictsWith(zone, neighbours, record, old)}, nil
+	return Result{Problems: conflictsWith(zone, neighbors, record, old)}, nil
 }
 
 // noZone stands for the zone that a record may come to be in (RFC 2606 section 2). The root would not do: "@" may be a
@@ -66,10 +66,10 @@ func reviewUnselected(record v1beta1.Record, warn bool) Result {
 		record.GetNamespace(), v1beta1.KindOf(record).Kind)}}
 }
 
-// conflictsWith finds what the record and its neighbours cannot all be at once. The zone is built as it is and as it would be,
+// conflictsWith finds what the record and its neighbors cannot all be at once. The zone is built as it is and as it would be,
 // by the very function that the controller uses.
-func conflictsWith(zone *v1beta1.DNSZone, neighbours []source.Object, record, old v1beta1.Record) field.ErrorList {
-	present := slices.Clone(neighbours)
+func conflictsWith(zone *v1beta1.DNSZone, neighbors []source.Object, record, old v1beta1.Record) field.ErrorList {
+	present := slices.Clone(neighbors)
 	if old != nil {
 		present = append(present, old)
 	}
@@ -77,14 +77,14 @@ func conflictsWith(zone *v1beta1.DNSZone, neighbours []source.Object, record, ol
 	if err != nil {
 		return nil // the zone's own fault, which its own review reports
 	}
-	after, err := source.Build(zone, append(slices.Clone(neighbours), record), source.Options{})
+	after, err := source.Build(zone, append(slices.Clone(neighbors), record), source.Options{})
 	if err != nil {
 		return nil
 	}
 	return newConflicts(before, after, record)
 }
 
-// newConflictState reports the record when it is not accepted, and every neighbour that was accepted before and is not any more.
+// newConflictState reports the record when it is not accepted, and every neighbor that was accepted before and is not any more.
 func newConflicts(before, after *source.Zone, record v1beta1.Record) field.ErrorList {
 	var problems field.ErrorList
 	for id, d := range sortedDeclarations(after) {

@@ -34,7 +34,7 @@ func readKeyFiles(prefix string) (keyFiles, error) {
 		if !keyEntry.MatchString(entry) {
 			continue
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // the name is one of the zone's keys
+		content, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -60,7 +60,7 @@ func (d *Dir) SaveDescription(zone Description) error {
 
 func readDescription(file string) (Description, error) {
 	var d Description
-	text, err := os.ReadFile(file) //nolint:gosec // the name is made by fileStem
+	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return d, httperror.New(http.StatusNotFound, "zone not found", "the zone was not added through this API")
 	}

@@ -77,7 +77,7 @@ func WriteFile(name string, content []byte, mode fs.FileMode) error {
 // replaceFile writes a new file and renames it, so that a reader sees the old or the new content, complete. With durable
 // that holds even when the machine loses its power.
 func replaceFile(name string, mode fs.FileMode, durable bool, write func(io.Writer) error) (err error) {
-	file, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode) //nolint:gosec // our own directories
+	file, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func IsAlgorithm(name string) bool {
 
 // ReadKey reads a file with a key clause.
 func ReadKey(file string) (Key, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // the path is a flag of ours
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return Key{}, fmt.Errorf("reading the rndc key: %w", err)
 	}

@@ -152,14 +152,14 @@ func hiddenRRsets(row *v1alpha1.ServerStatus) string {
 	}
 	switch {
 	case row.Records != nil && int(row.Records.OutOfSync) > shown:
-		return fmt.Sprintf("and %s more", pluralize(row.Records.OutOfSync-int32(shown), "RRset")) //nolint:gosec // at most 20
+		return fmt.Sprintf("and %s more", pluralize(row.Records.OutOfSync-int32(shown), "RRset"))
 	case row.Records == nil && shown >= maxObserved:
 		return fmt.Sprintf("no more than %d RRsets are shown", maxObserved)
 	}
 	return ""
 }
 
-func (d *diffWriter) writeLine(c textColour, format string, args ...any) {
+func (d *diffWriter) writeLine(c textColor, format string, args ...any) {
 	d.text.WriteString(d.palette.paint(c, oneLine(fmt.Sprintf(format, args...))) + "\n")
 }
 

@@ -64,7 +64,7 @@ func podNode(s v1alpha1.ServerStatus, now time.Time) *treeNode {
 		name:   cell{"Pod/" + s.Pod, plain},
 		inSync: s.State == v1alpha1.StateInSync,
 		cells: [columns - 1]cell{
-			{string(s.State), stateColour(s.State)}, {}, {text: s.Role}, {text: formatNumber(s.Serial)}, {text: formatLag(s, now)},
+			{string(s.State), stateColor(s.State)}, {}, {text: s.Role}, {text: formatNumber(s.Serial)}, {text: formatLag(s, now)},
 			{text: serverNote(s)},
 		},
 	}
@@ -78,7 +78,7 @@ func podNode(s v1alpha1.ServerStatus, now time.Time) *treeNode {
 		n.children = append(n.children, &treeNode{
 			name: cell{"Zone/" + z.Zone, plain},
 			cells: [columns - 1]cell{
-				{string(z.State), stateColour(z.State)}, {}, {}, {text: formatNumber(z.Serial)}, {text: formatNumber(z.SerialLag)}, {text: z.Message},
+				{string(z.State), stateColor(z.State)}, {}, {}, {text: formatNumber(z.Serial)}, {text: formatNumber(z.SerialLag)}, {text: z.Message},
 			},
 		})
 	}

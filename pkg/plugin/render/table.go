@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// cell is text in one colour.
+// cell is text in one color.
 type cell struct {
 	text string
-	in   textColour
+	in   textColor
 }
 
 // gap is between two columns.

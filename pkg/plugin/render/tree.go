@@ -231,7 +231,7 @@ func (sp *namespaceObjects) objectNode(s *v1alpha1.SyncStatus) *treeNode {
 		name:   cell{s.ObjectRef.Kind + "/" + s.ObjectRef.Name, plain},
 		inSync: s.Status.InSync,
 		cells: [columns - 1]cell{
-			{string(s.Status.Phase), phaseColour(s.Status.Phase)}, {text: serverCount(s)}, {}, {}, {}, {text: objectNote(s, sp.now)},
+			{string(s.Status.Phase), phaseColor(s.Status.Phase)}, {text: serverCount(s)}, {}, {}, {}, {text: objectNote(s, sp.now)},
 		},
 	}
 }

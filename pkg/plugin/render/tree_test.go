@@ -100,7 +100,7 @@ Bind9Instance/alone            OutOfSync     0/1
 └─ Pod/alone-0                 Stale                   Primary                    BIND 9.20.15, 1 restart, sidecar BindcarUnreachable
    └─ Zone/example.com         Stale                               7        2     2 behind
 `},
-		"namespaces, in colour": {items: []v1alpha1.SyncStatus{other, mail}, options: TreeOptions{Namespaces: true, OutOfSync: true, Palette: Palette{On: true}},
+		"namespaces, in color": {items: []v1alpha1.SyncStatus{other, mail}, options: TreeOptions{Namespaces: true, OutOfSync: true, Palette: Palette{On: true}},
 			want: "\n" +
 				"\x1b[1mNAME\x1b[0m                       \x1b[1mSTATE\x1b[0m       \x1b[1mSERVERS\x1b[0m   \x1b[1mROLE\x1b[0m        \x1b[1mSERIAL\x1b[0m   \x1b[1mLAG\x1b[0m\n" +
 				"\x1b[1mNamespace/shop\x1b[0m\n" +

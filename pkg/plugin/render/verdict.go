@@ -22,7 +22,7 @@ func Verdicts(items []v1alpha1.SyncStatus, spaces bool, now time.Time, p Palette
 			namespace = s.Namespace
 		}
 		rows = append(rows, []cell{
-			{text: namespace}, {text: s.Name}, {text: s.Zone}, {string(s.Status.Phase), phaseColour(s.Status.Phase)}, {text: serverCount(s)},
+			{text: namespace}, {text: s.Name}, {text: s.Zone}, {string(s.Status.Phase), phaseColor(s.Status.Phase)}, {text: serverCount(s)},
 			{text: statusMessage(s, now)},
 		})
 	}
@@ -45,7 +45,7 @@ func Summary(items []v1alpha1.SyncStatus, p Palette) string {
 
 // Change returns the log line of a changed object; Gone is for a deleted one.
 func Change(s *v1alpha1.SyncStatus, at time.Time, p Palette) string {
-	phase := p.paint(phaseColour(s.Status.Phase), string(s.Status.Phase))
+	phase := p.paint(phaseColor(s.Status.Phase), string(s.Status.Phase))
 	return strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", formatTime(at), objectPath(s), phase, serverCount(s), oneLine(statusMessage(s, at))), " ") + "\n"
 }
 
