@@ -52,7 +52,8 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.prepare()
+	s.Generic.PrepareRun()
+	s.undocumentCommonPaths()
 	// Whoever asks for this needs no right, so that kube-apiserver, which is not there, is not asked.
 	s.Generic.Handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/livez", nil))
 	said, err := os.ReadFile(log)

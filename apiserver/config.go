@@ -47,21 +47,17 @@ func (o *Options) Config() (*Config, error) {
 		return nil, err
 	}
 	if o.BindcarTokenFile != "" {
-		c.Verdicts.Notifications = sidecarStreams{bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Authority.Roots})}.openStream
+		sidecars := bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Authority.Roots})
+		c.Verdicts.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
+			at := netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort) // in the same pod
+			return sidecars.ReadNotifications(ctx, bindcar.Address{Addr: at, Namespace: server.Namespace, Instance: server.Instance}, fn)
+		}
 	}
 	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
 	if err := o.applyTo(generic); err != nil {
 		return nil, err
 	}
 	return c, nil
-}
-
-// sidecarStreams opens the notification streams of the sidecars beside the servers, in the same pods.
-type sidecarStreams struct{ client *bindcar.Client }
-
-func (s sidecarStreams) openStream(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
-	at := bindcar.Address{Addr: netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort), Namespace: server.Namespace, Instance: server.Instance}
-	return s.client.ReadNotifications(ctx, at, fn)
 }
 
 // chooseCertificate chooses the certificate: the files that were named, else one that is minted in memory.

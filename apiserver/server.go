@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/kube-openapi/pkg/common"
@@ -81,24 +82,20 @@ func (s *Server) Run(ctx context.Context) error {
 		s.awaitCertificate(ctx)
 	}
 	go s.shutdown.waitAndEnd(ctx, running, s.Verdicts.EndWatches)
-	return s.prepare().RunWithContext(ctx)
+	prepared := s.Generic.PrepareRun()
+	s.undocumentCommonPaths()
+	return prepared.RunWithContext(ctx)
 }
 
-type preparedServer interface {
-	RunWithContext(ctx context.Context) error
-}
-
-// prepare installs what documents the API and tells of the server's health. Of what every API server has, such as the list
-// of groups and the version, nothing is documented: kube-apiserver has the same under the same names, hands requests for
-// them to any server that lists them too, and fails them when that one has other words.
-func (s *Server) prepare() preparedServer {
-	p := s.Generic.PrepareRun()
+// undocumentCommonPaths leaves only our group in the OpenAPI documents. Of what every API server has, such as the list of
+// groups and the version, kube-apiserver has the same under the same names: it hands requests for them to any server that
+// lists them too, and fails them when that one has other words.
+func (s *Server) undocumentCommonPaths() {
 	for _, service := range s.Generic.Handler.GoRestfulContainer.RegisteredWebServices() {
 		if path := strings.TrimPrefix(service.RootPath(), "/"); !strings.Contains(path, v1alpha1.GroupName) {
 			s.Generic.OpenAPIV3VersionedService.DeleteGroupVersion(path)
 		}
 	}
-	return p
 }
 
 // certificateTimeout is how long the port stays closed for want of a certificate. Then it opens, and handshakes fail until
@@ -106,15 +103,6 @@ func (s *Server) prepare() preparedServer {
 const certificateTimeout = 5 * time.Second
 
 func (s *Server) awaitCertificate(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, certificateTimeout)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for s.authority.Ready() != nil {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	isReady := func(context.Context) (bool, error) { return s.authority.Ready() == nil, nil }
+	_ = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, certificateTimeout, true, isReady)
 }

@@ -31,7 +31,8 @@ import (
 func handler(t *testing.T) http.Handler {
 	t.Helper()
 	s := lonely(t)
-	s.prepare()
+	s.Generic.PrepareRun()
+	s.undocumentCommonPaths()
 	return s.Generic.Handler
 }
 

@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -191,27 +190,13 @@ func (x *Index) declare(s *zoneState, z, last *Zone, changed []membership.Member
 		}
 	}
 	z.content = s.builder.Zone()
-	z.Declared = s.book.Update(z.object, z.content, problem, x.concernedMembers(z, last, changed))
-	z.Since = time.Now()
-}
-
-// concernedMembers yields the objects that changed and those that the change of others concerns.
-func (x *Index) concernedMembers(z, last *Zone, changed []membership.Member) iter.Seq[membership.Member] {
-	return func(yield func(membership.Member) bool) {
-		for _, m := range changed {
-			if !yield(m) {
-				return
-			}
-		}
-		if last == nil || last.content == nil {
-			return
-		}
-		for key := range z.content.ChangedObjects(last.content) {
-			if !yield(x.members.Member(z.Key, key)) {
-				return
-			}
+	if last != nil && last.content != nil {
+		for key := range z.content.ChangedObjects(last.content) { // whom the change of others concerns
+			changed = append(changed, x.members.Member(z.Key, key))
 		}
 	}
+	z.Declared = s.book.Update(z.object, z.content, problem, slices.Values(changed))
+	z.Since = time.Now()
 }
 
 // visibleName names an object to a reader of a namespace. One elsewhere is not named: the reader may have no right to know

@@ -10,13 +10,10 @@ package refresh
 import (
 	"context"
 	"crypto/x509"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
@@ -81,15 +78,6 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 	}
 	r.trackers = trackers{refresher: r, ctx: context.Background(), byNamespace: map[string]*tracker{}, interests: map[*Interest]struct{}{}}
 	return r, r.followEvents()
-}
-
-// ReadKeys returns a function that reads transfer keys from the Kubernetes cluster at config.
-func ReadKeys(config *rest.Config) (tsigkey.ReadFunc, error) {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for transfer keys: %w", err)
-	}
-	return transferKeys(client), nil
 }
 
 // Run fills the caches, and serves watches until the context ends.

@@ -92,7 +92,7 @@ func (t *tracker) adoptZone(w *trackedZone, z *desired.Zone) {
 		return
 	}
 	redeclared := was == nil || was.Declared != z.Declared
-	if redeclared {
+	if redeclared && was != nil {
 		w.suspectTouched(z, was)
 	}
 	// Answers to questions about an earlier snapshot count for what they show, but new ones are asked.
@@ -115,15 +115,8 @@ func (t *tracker) adoptZone(w *trackedZone, z *desired.Zone) {
 
 // suspectTouched marks what may have another verdict by a snapshot than by the one before.
 func (w *trackedZone) suspectTouched(z, was *desired.Zone) {
-	if was == nil {
-		w.all = true
-		return
-	}
 	touched, all := z.Declared.AffectedObjects(was.Declared)
-	if all {
-		w.all = true
-		return
-	}
+	w.all = w.all || all
 	for k := range touched {
 		w.suspect(k)
 	}

@@ -47,7 +47,10 @@ func (t *tracker) debounceTime() time.Duration {
 // isDebounced reports whether a verdict has to wait. The object is evaluated again then.
 func (t *tracker) isDebounced(o *trackedObject, s *syncv1.SyncStatus, wait time.Duration) bool {
 	isSummary := o.key.Kind == syncstatus.ZoneKind.Kind && s.Status.InSync
-	if wait == 0 || s.Status.Phase != syncv1.PhasePropagating && !isSummary || !o.published || t.isPublished(o, s) {
+	if wait == 0 || s.Status.Phase != syncv1.PhasePropagating && !isSummary || !o.published {
+		return false
+	}
+	if t.refresher.publisher.IsPublished(o.key, t.refresher.publisher.Digest(s)) {
 		return false
 	}
 	if t.publishAt.IsZero() {
@@ -55,10 +58,6 @@ func (t *tracker) isDebounced(o *trackedObject, s *syncv1.SyncStatus, wait time.
 		time.AfterFunc(wait, func() { wake(t.woken) })
 	}
 	return true
-}
-
-func (t *tracker) isPublished(o *trackedObject, s *syncv1.SyncStatus) bool {
-	return t.refresher.publisher.IsPublished(o.key, t.refresher.publisher.Digest(s))
 }
 
 // endDebounce has everything evaluated again that was debounced, when it has waited long enough or need not any more. It

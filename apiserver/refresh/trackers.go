@@ -128,9 +128,7 @@ func (ts *trackers) touchObjects(changed ...desired.Key) {
 			continue
 		}
 		for _, key := range changed {
-			if t := ts.ofNamespace(key.Namespace); !t.servesInterest(in) {
-				t.attach(in)
-			}
+			ts.ofNamespace(key.Namespace).attach(in)
 		}
 	}
 }
@@ -150,14 +148,16 @@ func (ts *trackers) countTrackers() int {
 	return len(ts.byNamespace)
 }
 
-// attach adds an interest to the tracker.
+// attach adds an interest to the tracker, unless it is there already.
 func (t *tracker) attach(in *Interest) {
-	deadline := time.Now().Add(t.refresher.options.Deadline)
-	t.mu.Lock()
-	t.interests[in] = struct{}{}
-	t.joining[in] = &joiningInterest{deadline: deadline}
-	t.mu.Unlock()
-	t.addNews(func(n *news) { n.interests = true })
+	if t.hasInterest(in) {
+		return
+	}
+	t.addNews(func(n *news) {
+		t.interests[in] = struct{}{}
+		t.joining[in] = &joiningInterest{deadline: time.Now().Add(t.refresher.options.Deadline)}
+		n.interests = true
+	})
 }
 
 // touchForeign makes the tracker look at a zone of another namespace again if it follows that.
@@ -172,23 +172,21 @@ func (t *tracker) touchForeign(zone desired.Key) {
 
 // detach removes an interest, and ends the tracker when it was the last.
 func (t *tracker) detach(in *Interest) (ended bool) {
-	if !t.servesInterest(in) {
+	if !t.hasInterest(in) {
 		return false
 	}
-	t.mu.Lock()
-	delete(t.interests, in)
-	delete(t.joining, in)
-	ended = len(t.interests) == 0
-	t.mu.Unlock()
+	t.addNews(func(n *news) {
+		delete(t.interests, in)
+		delete(t.joining, in)
+		n.interests, ended = true, len(t.interests) == 0
+	})
 	if ended {
 		t.cancel()
-	} else {
-		t.addNews(func(n *news) { n.interests = true })
 	}
 	return ended
 }
 
-func (t *tracker) servesInterest(in *Interest) bool {
+func (t *tracker) hasInterest(in *Interest) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ok := t.interests[in]

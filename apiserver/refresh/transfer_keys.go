@@ -2,11 +2,13 @@ package refresh
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
@@ -18,9 +20,14 @@ import (
 // named.KeyGrace.
 const keyMaxAge = time.Minute
 
-// transferKeys reads transfer keys from the cluster: each is one Secret that this server may get by name, and no other.
-// Without its key a transfer is tried all the same, so that the server's refusal shows up in the answer.
-func transferKeys(client kubernetes.Interface) tsigkey.ReadFunc {
+// ReadKeys returns a function that reads transfer keys from the Kubernetes cluster at config: each is one Secret that this
+// server may get by name, and no other. Without its key a transfer is tried all the same, so that the server's refusal shows
+// up in the answer.
+func ReadKeys(config *rest.Config) (tsigkey.ReadFunc, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for transfer keys: %w", err)
+	}
 	return func(ctx context.Context, name types.NamespacedName) (key *wire.Key, err error) {
 		secret, err := client.CoreV1().Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 		if err == nil {
@@ -30,5 +37,5 @@ func transferKeys(client kubernetes.Interface) tsigkey.ReadFunc {
 			klog.FromContext(ctx).Error(err, "Cannot read a transfer key; the servers that need it will refuse transfers", "secret", name)
 		}
 		return key, err
-	}
+	}, nil
 }

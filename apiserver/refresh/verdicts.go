@@ -46,7 +46,7 @@ func (r *Refresher) Verdicts(ctx context.Context, keys []desired.Key, since time
 // asks next shares them.
 func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Time) {
 	if s, _ := r.index.Resolve(key); len(s.Zones) > 0 {
-		go r.askZones(context.WithoutCancel(ctx), zonesOf(s), since)
+		go r.askZones(context.WithoutCancel(ctx), zonesOf(&s), since)
 	}
 }
 
@@ -55,26 +55,27 @@ func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Ti
 func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
 	for confirmed := false; ; confirmed = true {
 		evaluatedFrom = r.publisher.Revision()
-		subjects := make([]desired.Subject, len(keys))
-		exists := make([]bool, len(keys))
+		subjects := make([]*desired.Subject, len(keys)) // nil for what does not exist
 		for i, k := range keys {
-			subjects[i], exists[i] = r.index.Resolve(k)
+			if s, exists := r.index.Resolve(k); exists {
+				subjects[i] = &s
+			}
 		}
-		r.askSubjects(ctx, subjects, exists, since)
+		r.askSubjects(ctx, subjects, since)
 		judgements := map[*desired.Zone]*syncstatus.Evaluation{}
 		for z := range zonesOf(subjects...) {
 			judgements[z] = r.evaluator.Judge(z)
 		}
 		verdicts = make([]*syncv1.SyncStatus, len(keys))
 		onAllProcessors(len(keys), func(i int) {
-			if s := &subjects[i]; exists[i] {
+			if s := subjects[i]; s != nil {
 				verdicts[i] = r.evaluator.Status(s, func(n int) *syncstatus.Evaluation { return judgements[s.Zones[n]] })
 			}
 		})
 		var found []finding
 		for i, v := range verdicts {
 			if v != nil {
-				found = r.appendFinding(found, &subjects[i], v)
+				found = r.appendFinding(found, subjects[i], v)
 			}
 		}
 		if confirmed || len(found) == 0 || ctx.Err() != nil {
@@ -85,11 +86,11 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 }
 
 // askSubjects asks all servers that the verdicts about some objects follow from, each zone of a server once.
-func (r *Refresher) askSubjects(ctx context.Context, subjects []desired.Subject, exists []bool, since time.Time) {
+func (r *Refresher) askSubjects(ctx context.Context, subjects []*desired.Subject, since time.Time) {
 	zones := zonesOf(subjects...)
 	var fleets []metav1.Object
-	for i, s := range subjects {
-		if exists[i] && informers.DescribesServers(s.Key.Kind) {
+	for _, s := range subjects {
+		if s != nil && informers.DescribesServers(s.Key.Kind) {
 			fleets = append(fleets, s.Object)
 		}
 	}
@@ -101,11 +102,13 @@ func (r *Refresher) askSubjects(ctx context.Context, subjects []desired.Subject,
 	wg.Wait()
 }
 
-func zonesOf(subjects ...desired.Subject) map[*desired.Zone]bool {
+func zonesOf(subjects ...*desired.Subject) map[*desired.Zone]bool {
 	zones := map[*desired.Zone]bool{}
 	for _, s := range subjects {
-		for _, z := range s.Zones {
-			zones[z] = true
+		if s != nil {
+			for _, z := range s.Zones {
+				zones[z] = true
+			}
 		}
 	}
 	return zones

@@ -25,30 +25,28 @@ func (p pageToken) encode() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-func parsePageToken(token string) (pageToken, error) {
-	var p pageToken
+// skipPages removes what earlier pages have had, by the token of the last; "" is that of none.
+func skipPages(token string, keys []desired.Key) (p pageToken, rest []desired.Key, err error) {
+	if token == "" {
+		return p, keys, nil
+	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err == nil {
 		err = json.Unmarshal(raw, &p)
 	}
 	if err != nil {
-		return p, apierrors.NewBadRequest(fmt.Sprintf("continue token %.40q is not one of this API's", token))
+		return p, nil, apierrors.NewBadRequest(fmt.Sprintf("continue token %.40q is not one of this API's", token))
 	}
-	return p, nil
-}
-
-// skipPages removes what earlier pages have had.
-func (p pageToken) skipPages(keys []desired.Key) ([]desired.Key, error) {
 	kind, name, ok := syncstatus.ParseName(p.Name)
 	if !ok {
-		return nil, apierrors.NewBadRequest("the continue token names no object of this API")
+		return p, nil, apierrors.NewBadRequest("the continue token names no object of this API")
 	}
 	last := desired.Key{Kind: kind.Kind, Namespace: p.Namespace, Name: name}
 	i, found := slices.BinarySearchFunc(keys, last, compareKeys)
 	if found {
 		i++
 	}
-	return keys[i:], nil
+	return p, keys[i:], nil
 }
 
 // compareKeys is the order of lists: namespace, then the SyncStatus's name.

@@ -34,7 +34,6 @@ func (v *Verdicts) Storage() map[string]rest.Storage {
 }
 
 var (
-	_ rest.Storage              = &statusStorage{}
 	_ rest.Scoper               = &statusStorage{}
 	_ rest.Getter               = &statusStorage{}
 	_ rest.Lister               = &statusStorage{}

@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -134,23 +135,14 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 		since = since.Add(-v.options.MaxAge)
 	}
 	evaluatedFrom := v.store.Revision()
-	keys, token := v.candidates(q), pageToken{}
-	if q.continueAt != "" {
-		var err error
-		if token, err = parsePageToken(q.continueAt); err != nil {
-			return nil, err
-		}
-		if keys, err = token.skipPages(keys); err != nil {
-			return nil, err
-		}
+	token, keys, err := skipPages(q.continueAt, v.candidates(q))
+	if err != nil {
+		return nil, err
 	}
 	out, published := &syncv1.SyncStatusList{Items: []syncv1.SyncStatus{}}, []*syncv1.SyncStatus(nil)
-	rest := keys
-	for len(rest) > 0 && (q.limit == 0 || len(out.Items) < int(q.limit)) {
-		n := len(rest)
-		if q.limit > 0 {
-			n = min(n, int(q.limit)-len(out.Items))
-		}
+	rest, limit := keys, cmp.Or(int(q.limit), len(keys))
+	for len(rest) > 0 && len(out.Items) < limit {
+		n := min(len(rest), limit-len(out.Items))
 		page := slices.DeleteFunc(v.refresher.Verdicts(ctx, rest[:n], since), func(s *syncv1.SyncStatus) bool { return s == nil })
 		if ctx.Err() != nil {
 			return nil, errorFor(ctx, rest[0])

@@ -99,7 +99,10 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 	key := KeyOf(v)
 	e, t := s.namespaces[key.Namespace][key], s.buried[key]
 	changed := e == nil || e.digest != digest || e.uid != v.UID
-	if t != nil && t.uid == v.UID && t.revision > evaluatedFrom || changed && e != nil && e.confirmed > evaluatedFrom {
+	switch {
+	case t != nil && t.uid == v.UID && t.revision > evaluatedFrom,
+		e == nil && s.oldest > evaluatedFrom, // It may have been deleted, and its tombstone be forgotten.
+		changed && e != nil && e.confirmed > evaluatedFrom:
 		return false
 	}
 	var was *syncv1.SyncStatus
@@ -108,7 +111,10 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 	}
 	if e == nil || e.uid != v.UID {
 		e = &entry{}
-		s.addEntry(key, e)
+		if s.namespaces[key.Namespace] == nil {
+			s.namespaces[key.Namespace] = map[Key]*entry{}
+		}
+		s.namespaces[key.Namespace][key] = e
 	}
 	e.confirmed = s.clock.nextRevision()
 	if changed {
@@ -120,14 +126,6 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 		s.notifyWatchers(key, was, v, v)
 	}
 	return true
-}
-
-// addEntry makes an entry the one of an object. s.mu is held.
-func (s *Store) addEntry(key Key, e *entry) {
-	if s.namespaces[key.Namespace] == nil {
-		s.namespaces[key.Namespace] = map[Key]*entry{}
-	}
-	s.namespaces[key.Namespace][key] = e
 }
 
 // IsPublished reports whether the last verdict that was published of an object has a digest.

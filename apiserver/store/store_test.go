@@ -263,11 +263,15 @@ func TestTombstonesExpire(t *testing.T) {
 	s := New(func() time.Time { return now }, nil)
 	v := verdict("www", syncv1.PhaseInSync)
 	s.mustPublish(t, v)
+	before := s.Revision()
 	s.Delete(KeyOf(v), &v.ObjectMeta)
 	now = now.Add(tombstoneTimeout + time.Second)
 	s.Delete(Key{Kind: "ARecord", Namespace: ns, Name: "next"}, &metav1.ObjectMeta{Name: "next", Namespace: ns, UID: "v"})
 	if len(s.namespaces) != 0 || len(s.buried) != 1 || len(s.tombstones) != 1 {
 		t.Errorf("%d namespaces, %d tombstones by key, %d tombstones", len(s.namespaces), len(s.buried), len(s.tombstones))
+	}
+	if outdated := s.Publish(before, verdict("www", syncv1.PhaseInSync)); len(outdated) != 1 {
+		t.Error("an object whose tombstone is forgotten has a verdict")
 	}
 }
 
