@@ -126,7 +126,7 @@ func (f *fixture) testAPI() {
 			"label syncstatus arecord.www a=b":                     "Change ARecord www, in group bindy.firestoned.io",
 			"annotate syncstatus arecord.www a=b --dry-run=server": "read-only",
 			"delete syncstatus --all":                              "read-only",
-			"get syncstatus nonsense":                              "not found: a SyncStatus is called by its object's kind",
+			"get syncstatus nonsense":                              "not found: the name of a SyncStatus is its object's kind",
 		} {
 			out, err := kube.TryKubectl(f, "", append([]string{"-n", f.namespace}, strings.Fields(args)...)...)
 			if err == nil || !strings.Contains(out, want) {
