@@ -42,7 +42,7 @@ func BenchmarkListZones1000(b *testing.B) {
 		w.Apply(fakekube.Zone(name, "s0", "s1", "s2"))
 	}
 	query := query{namespace: ns, fields: fields.OneTermEqualSelector(syncv1.FieldKind, "DNSZone")}
-	w.Eventually("all zones are in step", func() bool {
+	w.Eventually("all zones are in sync", func() bool {
 		l := w.list(query)
 		for i := range l.Items {
 			if !l.Items[i].Status.InSync {

@@ -56,7 +56,7 @@ func inStep(b *testing.B, n int) *world {
 		st.ObservedGeneration, st.RecordHash, st.PublishedName, st.Zone = 1, hashes[r.GetUID()], r.RecordName()+".example.test", "example.test"
 		w.Apply(r)
 	}
-	w.Eventually("all records are in step", func() bool {
+	w.Eventually("all records are in sync", func() bool {
 		s := w.get("dnszone.example.test")
 		return s.Status.InSync && int(s.Summary.Records) == n+2
 	})

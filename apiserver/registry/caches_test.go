@@ -35,7 +35,7 @@ func TestCachesOfAChangeThatNobodySaw(t *testing.T) {
 	w.Apply(r)
 	w.Apply(w.Record(z, "other", "192.0.2.7"))
 	for _, name := range []string{"dnszone.example.test", "arecord.www", "arecord.other"} {
-		w.Eventually(name+" is in step", func() bool { return states(w.get(name)) == allInStep })
+		w.Eventually(name+" is in sync", func() bool { return states(w.get(name)) == allInStep })
 		if at := w.get(name).CachesExpireAt; at != nil {
 			t.Errorf("%s: nothing has changed, and caches expire at %v", name, at)
 		}

@@ -17,7 +17,7 @@ func TestEachOfManyWatchersIsTold(t *testing.T) {
 	r := w.Record(z, "www", "192.0.2.7")
 	w.Apply(z)
 	w.Apply(r)
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	from := w.list(query{namespace: ns}).ResourceVersion
 	var all []watching
 	for range many {

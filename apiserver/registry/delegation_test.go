@@ -35,7 +35,7 @@ func delegate(t *testing.T, s *bind.Server, zone, name, host string) {
 	}
 }
 
-// A server that answers with a referral in place of what is declared is not in step, although it holds the data.
+// A server that answers with a referral in place of what is declared is not in sync, although it holds the data.
 func TestDelegationHidesARecord(t *testing.T) {
 	w := newWorld(t)
 	primary, _ := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www.sub A 192.0.2.7\nother A 192.0.2.7"})

@@ -22,7 +22,7 @@ func TestWatchesEndAndOthersGoOn(t *testing.T) {
 	going.Apply(z)
 	going.Apply(www)
 	for _, w := range []*world{going, staying} {
-		w.Eventually("all is in step", func() bool {
+		w.Eventually("all is in sync", func() bool {
 			return w.get("arecord.www").Status.InSync && w.get("dnszone.example.test").Status.InSync
 		})
 	}

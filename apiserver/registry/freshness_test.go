@@ -31,7 +31,7 @@ func TestListUsesNoAnswerOlderThanTheDeclaration(t *testing.T) {
 		}
 		return last != nil && last.Generation == r.Generation && len(last.Servers) == 2
 	}
-	w.Eventually("it is in step", func() bool { return states(w.get("arecord.www")) == allInStep })
+	w.Eventually("it is in sync", func() bool { return states(w.get("arecord.www")) == allInStep })
 	w.Eventually("it is listed", listed)
 	before := last.ObservedAt
 	fakekube.Update(t, primary, "example.test.", "www.example.test.", "192.0.2.8")

@@ -39,7 +39,7 @@ func TestNothingOfAnotherNamespaceIsTold(t *testing.T) {
 	w.Apply(&v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "secret-place", Name: "secret-cluster"}})
 	w.Apply(&v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "secret-everywhere"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "secret-place"}})
 	w.Eventually("the other namespace is in the caches", func() bool { return len(w.list(query{namespace: "secret-place"}).Items) == 6 })
-	w.Eventually("the own record is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("the own record is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 
 	innocent := func(what string, told any) {
 		t.Helper()

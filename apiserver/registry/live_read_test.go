@@ -38,7 +38,7 @@ func TestServersKnowBeforeOurCaches(t *testing.T) {
 	w.Apply(z)
 	r := w.Record(z, "www", "192.0.2.7")
 	w.Apply(r)
-	w.Eventually("the record is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("the record is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	record := w.watch(query{namespace: ns, fields: fields.OneTermEqualSelector("metadata.name", "arecord.www")}, store.WatchOptions{})
 	both := w.watch(query{namespace: ns, fields: fields.OneTermEqualSelector("zone", "example.test")}, store.WatchOptions{})
 	for _, watch := range []watching{record, both, both} {

@@ -22,7 +22,7 @@ func TestMetricsCountWhatIsDone(t *testing.T) {
 	r := w.Record(z, "www", "192.0.2.7")
 	w.Apply(z)
 	w.Apply(r)
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 
 	before := w.metrics()
 	want := func(what string, atLeast map[string]float64) {

@@ -17,7 +17,7 @@ func TestNameServersFollowServices(t *testing.T) {
 	w := newWorld(t)
 	w.Lagging(bind.Zone{Name: "example.test."})
 	w.Apply(fakekube.Zone("example.test", "primary", "secondary"))
-	w.Eventually("it is in step", func() bool { return w.get("dnszone.example.test").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("dnszone.example.test").Status.InSync })
 	if got := w.get("dnszone.example.test").NameServers; len(got) != 1 || got[0].Name != "ns1.example.test." ||
 		got[0].LeadsTo != syncv1.TargetUnknown || len(got[0].Addresses) != 1 || got[0].Message == "" {
 		t.Errorf("an address that nobody is known to have: %+v", got)

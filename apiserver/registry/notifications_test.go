@@ -96,7 +96,7 @@ func (e *ear) stream(ctx context.Context, fn func(bindcar.Notification)) error {
 	}
 }
 
-// telling starts a primary and a secondary in step, each of which is listened to.
+// telling starts a primary and a secondary in sync, each of which is listened to.
 func telling(t *testing.T, interval time.Duration, zones ...bind.Zone) (w *world, servers [2]*bind.Server, ears [2]*ear) {
 	t.Helper()
 	at := map[netip.AddrPort]*ear{}
@@ -130,7 +130,7 @@ func TestWatchHearsOfChanges(t *testing.T) {
 	r := w.Record(z, "www", "192.0.2.7")
 	w.Apply(z)
 	w.Apply(r)
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	events := w.watch(query{namespace: ns}, store.WatchOptions{})
 	events.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")
 	w.Eventually("both servers are listened to", func() bool { return listenedTo(w) == 2 })
@@ -199,7 +199,7 @@ func TestWatchWithoutNotices(t *testing.T) {
 	r := w.Record(z, "www", "192.0.2.7")
 	w.Apply(z)
 	w.Apply(r)
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	events := w.watch(query{namespace: ns}, store.WatchOptions{})
 	events.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")
 	for _, e := range ears {

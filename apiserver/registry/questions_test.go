@@ -39,7 +39,7 @@ func TestListAsksOnceForEachServerAndZone(t *testing.T) {
 		}
 	}
 	everything := query{namespace: ns}
-	w.Eventually("all is in step", func() bool {
+	w.Eventually("all is in sync", func() bool {
 		l := w.list(everything)
 		for i := range l.Items {
 			if !l.Items[i].Status.InSync {

@@ -43,7 +43,7 @@ func TestSecondaryTurnedPrimary(t *testing.T) {
 	w.Apply(w.Record(z, "www", "192.0.2.7"))
 	w.Apply(w.Record(z, "mail", "192.0.2.7"))
 	for _, name := range []string{"arecord.www", "arecord.mail", "dnszone.example.test"} {
-		w.Eventually(name+" is in step", func() bool { return states(w.get(name)) == allInStep })
+		w.Eventually(name+" is in sync", func() bool { return states(w.get(name)) == allInStep })
 	}
 	turnPrimary(t, secondary)
 	fakekube.Update(t, secondary, "example.test.", "www.example.test.", "203.0.113.9")

@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "arecord.www", ResourceVersion: "7"},
 		ObjectRef:  v1alpha1.ObjectReference{Kind: "ARecord"}, Zone: "example.com", ObservedAt: &at,
 		Status: v1alpha1.SyncStatusStatus{Phase: v1alpha1.PhasePropagating, Conditions: []metav1.Condition{
-			{Type: "Accepted", Reason: "Accepted"}, {Type: "Propagated", Reason: "Stale", Message: "1 of 2 servers in step"},
+			{Type: "Accepted", Reason: "Accepted"}, {Type: "Propagated", Reason: "Stale", Message: "1 of 2 servers in sync"},
 		}},
 		Summary: v1alpha1.Summary{Servers: 2, InSync: 1},
 		Servers: []v1alpha1.ServerStatus{
@@ -44,9 +44,9 @@ func TestTable(t *testing.T) {
 		got = append(got, r.Cells)
 	}
 	want := [][]any{
-		{"arecord.www", "example.com", "Propagating", "1/2", "3", "5", "Stale", "", "ARecord", "1ms", "1 of 2 servers in step"},
+		{"arecord.www", "example.com", "Propagating", "1/2", "3", "5", "Stale", "", "ARecord", "1ms", "1 of 2 servers in sync"},
 		{"arecord.bad", "", "Failed", "0/0", "", "", "Invalid", "", "ARecord", "", "spec.ipv4Addresses[0]: …"},
-		{"dnsendpoint.web", "example.com,example.org", "Propagating", "1/2", "", "5", "Stale", "", "DNSEndpoint", "1ms", "1 of 2 servers in step"},
+		{"dnsendpoint.web", "example.com,example.org", "Propagating", "1/2", "", "5", "Stale", "", "DNSEndpoint", "1ms", "1 of 2 servers in sync"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

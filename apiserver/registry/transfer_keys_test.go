@@ -28,7 +28,7 @@ func TestReplacedKeyIsReadAtOnce(t *testing.T) {
 	z := fakekube.Zone("example.test", "primary")
 	w.Apply(z)
 	w.Apply(w.Record(z, "www", "192.0.2.7"))
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 
 	primary.Stop()
 	next := bind.NewKey("transfer.")

@@ -16,7 +16,7 @@ import (
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
-// What happens to servers that were in step with their primary at serial 10, until it is at serial 11.
+// What happens to servers that were in sync with their primary at serial 10, until it is at serial 11.
 func TestTroublesOfRealServers(t *testing.T) {
 	const deadline = time.Second
 	file := bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"}
@@ -28,7 +28,7 @@ func TestTroublesOfRealServers(t *testing.T) {
 			return reply, nil
 		}
 	}
-	// secondary is one in step, whose primary is reached through a proxy, and which is reached through another.
+	// secondary is one in sync, whose primary is reached through a proxy, and which is reached through another.
 	secondary := func(t *testing.T, primary *bind.Server) (s *bind.Server, to, from *bind.Proxy) {
 		to = bind.StartProxy(t, primary.Addr)
 		through := *primary
@@ -48,7 +48,7 @@ func TestTroublesOfRealServers(t *testing.T) {
 		// slow is how long the server takes for its answer at least.
 		slow time.Duration
 	}{
-		"in step": {func(t *testing.T, s *bind.Server, _, _ *bind.Proxy) { refresh(t, s) }, syncv1.StateInSync, 0},
+		"in sync": {func(t *testing.T, s *bind.Server, _, _ *bind.Proxy) { refresh(t, s) }, syncv1.StateInSync, 0},
 		"its transfers are blocked": {func(t *testing.T, s *bind.Server, to, _ *bind.Proxy) {
 			to.Filter(dropped)
 			refresh(t, s)
@@ -160,7 +160,7 @@ const (
 )
 
 // A server whose content was put right on the same serial is not called Divergent by what it had before. The interval for
-// looking at zones in step is never here.
+// looking at zones in sync is never here.
 func TestDivergentIsWhatAServerHasNow(t *testing.T) {
 	w := newWorld(t)
 	_, other := atOdds(t, w)
@@ -230,7 +230,7 @@ func TestSinceWhenAndUntilWhen(t *testing.T) {
 	}
 	w.Eventually("it has caught up", func() bool { return states(w.get("arecord.www")) == allInStep })
 	if s := w.get("arecord.www"); s.Servers[1].BehindSince != nil {
-		t.Errorf("in step and behind since %v", s.Servers[1].BehindSince)
+		t.Errorf("in sync and behind since %v", s.Servers[1].BehindSince)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestSecondaryExpires(t *testing.T) {
 	z := fakekube.Zone("example.test", "primary", "secondary")
 	w.Apply(z)
 	w.Apply(w.Record(z, "www", "192.0.2.7"))
-	w.Eventually("it is in step", func() bool { return states(w.get("arecord.www")) == allInStep })
+	w.Eventually("it is in sync", func() bool { return states(w.get("arecord.www")) == allInStep })
 	primary.Stop()
 	var told []time.Time
 	w.Eventually("the secondary has expired", func() bool {

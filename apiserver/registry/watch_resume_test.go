@@ -64,7 +64,7 @@ func TestNothingIsMissedBehindARevision(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, behind %s, %s", change, what, beside), func(t *testing.T) {
 					fakekube.Update(t, primary, "example.test.", "www.example.test.", "192.0.2.7")
 					w.Apply(r)
-					w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+					w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 					from := store.WatchOptions{ResourceVersion: w.list(query{namespace: ns}).ResourceVersion, Bookmarks: true}
 					events := w.watch(query{namespace: ns}, from)
 					if q != nil {
@@ -96,7 +96,7 @@ func TestGoingOnTellsNothingTwice(t *testing.T) {
 	z := fakekube.Zone("example.test", "primary", "secondary")
 	w.Apply(z)
 	w.Apply(w.Record(z, "www", "192.0.2.7"))
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync && w.get("dnszone.example.test").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync && w.get("dnszone.example.test").Status.InSync })
 	at := w.list(query{namespace: ns}).ResourceVersion
 	for range 5 {
 		events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: at, Bookmarks: true})

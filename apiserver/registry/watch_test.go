@@ -127,7 +127,7 @@ func TestWatchTellsWhatServersDo(t *testing.T) {
 	w.Apply(z)
 	w.Apply(r)
 	w.Apply(w.Record(z, "other", "192.0.2.7"))
-	w.Eventually("all is in step", func() bool {
+	w.Eventually("all is in sync", func() bool {
 		return w.get("arecord.www").Status.InSync && w.get("arecord.other").Status.InSync && w.get("dnszone.example.test").Status.InSync
 	})
 	list := w.list(query{namespace: ns})
@@ -146,7 +146,7 @@ func TestWatchTellsWhatServersDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := events.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")
-	t.Logf("seen in step %s after the refresh was asked for", time.Since(began).Round(time.Millisecond))
+	t.Logf("seen in sync %s after the refresh was asked for", time.Since(began).Round(time.Millisecond))
 
 	// The resourceVersions of events can be begun from, and what was seen is not told again.
 	again := w.watch(query{namespace: ns, fields: fields.OneTermEqualSelector("metadata.name", "arecord.www")}, store.WatchOptions{ResourceVersion: s.ResourceVersion})
@@ -174,7 +174,7 @@ func TestWatchBegins(t *testing.T) {
 	r := w.Record(z, "www", "192.0.2.7")
 	w.Apply(z)
 	w.Apply(r)
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	zones := fields.SelectorFromSet(fields.Set{"kind": "DNSZone"})
 
 	t.Run("with what there is", func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestWatchBeginsNow(t *testing.T) {
 	z := fakekube.Zone("example.test", "primary", "secondary")
 	w.Apply(z)
 	w.Apply(w.Record(z, "www", "192.0.2.7"))
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	for _, rv := range []string{"", "0"} {
 		events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: rv, SendInitialEvents: new(false), Bookmarks: true})
 		events.begun()
@@ -267,7 +267,7 @@ func TestWatchBySelector(t *testing.T) {
 	r := w.Record(z, "www", "192.0.2.7")
 	w.Apply(z)
 	w.Apply(r)
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	out := w.watch(query{namespace: ns, fields: fields.ParseSelectorOrDie("status.inSync=false,kind=ARecord")}, store.WatchOptions{})
 	out.quiet(100 * time.Millisecond)
 	fakekube.Update(t, primary, "example.test.", "www.example.test.", "192.0.2.9")
@@ -292,7 +292,7 @@ func TestWatchOfAnotherReplicaExpires(t *testing.T) {
 	w.Apply(z)
 	w.Apply(r)
 	w.Apply(gone)
-	w.Eventually("all is in step", func() bool { return w.get("arecord.www").Status.InSync && w.get("arecord.gone").Status.InSync })
+	w.Eventually("all is in sync", func() bool { return w.get("arecord.www").Status.InSync && w.get("arecord.gone").Status.InSync })
 	other := newReplica(w.Cluster)
 	records := query{namespace: ns, fields: fields.ParseSelectorOrDie("kind=ARecord")}
 	first := w.list(records)
@@ -334,7 +334,7 @@ func TestWatchJoinsOthers(t *testing.T) {
 	one.until("arecord.a", "InSync primary-0=InSync secondary-0=InSync")
 	for range 20 {
 		q := query{namespace: ns, fields: fields.ParseSelectorOrDie("kind=ARecord")}
-		w.Eventually("both are in step", func() bool { return len(w.list(q).Items) == 2 })
+		w.Eventually("both are in sync", func() bool { return len(w.list(q).Items) == 2 })
 		many := w.watch(q, store.WatchOptions{ResourceVersion: w.list(q).ResourceVersion})
 		many.quiet(70 * time.Millisecond)
 		many.Stop()
@@ -374,7 +374,7 @@ func TestWatchGoesOnAskingAfterChanges(t *testing.T) {
 	r := w.Record(z, "www", "192.0.2.7")
 	w.Apply(z)
 	w.Apply(r)
-	w.Eventually("it is in step", func() bool { return w.get("arecord.www").Status.InSync })
+	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
 	events := w.watch(query{namespace: ns}, store.WatchOptions{})
 	events.until("arecord.www", "InSync primary-0=InSync secondary-0=InSync")
 	secondary.Pause()

@@ -324,9 +324,9 @@ func TestCachesFillWhileNobodyLooks(t *testing.T) {
 	expect("silent after that", seen(syncv1.StateUnreachable, 0), now.Add(time.Hour))
 	now = now.Add(40 * time.Minute)
 	last := now.Add(time.Hour)
-	expect("in step", seen(syncv1.StateInSync, 0), last)
+	expect("in sync", seen(syncv1.StateInSync, 0), last)
 	now = now.Add(40 * time.Minute)
-	expect("in step for long", seen(syncv1.StateInSync, 0), last)
+	expect("in sync for long", seen(syncv1.StateInSync, 0), last)
 	now = now.Add(40 * time.Minute)
 	expect("over", seen(syncv1.StateInSync, 0), time.Time{})
 }

@@ -138,7 +138,7 @@ func large(n int) wire.TransferResult {
 	return r
 }
 
-// TestMirrorsShareMemory: the mirror of a second server in step costs next to nothing.
+// TestMirrorsShareMemory: the mirror of a second server in sync costs next to nothing.
 func TestMirrorsShareMemory(t *testing.T) {
 	heap := func() uint64 {
 		var s runtime.MemStats

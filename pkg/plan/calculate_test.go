@@ -59,7 +59,7 @@ func TestCalculate(t *testing.T) {
 		changes               Changes
 	}{
 		"nothing anywhere": {},
-		"in step":          {want: []rrset.RRset{www}, observed: []rrset.RRset{www}, owned: []rrset.RRset{www}},
+		"in sync":          {want: []rrset.RRset{www}, observed: []rrset.RRset{www}, owned: []rrset.RRset{www}},
 		"serial is no change": {
 			wantSOA: rrset.SOA{MName: "ns.", Serial: 1}, haveSOA: rrset.SOA{MName: "ns.", Serial: 7},
 		},

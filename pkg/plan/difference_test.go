@@ -198,7 +198,7 @@ func BenchmarkDifference(b *testing.B) {
 		wanted[s.Key] = s
 	}
 	want := index(wanted)
-	for _, mode := range []string{"in step", "changed"} {
+	for _, mode := range []string{"in sync", "changed"} {
 		e := want.Edit()
 		if mode == "changed" {
 			s := a("host-50000.example.com.", 300, "192.0.2.2")
@@ -214,7 +214,7 @@ func BenchmarkDifference(b *testing.B) {
 			}
 		})
 	}
-	for name, observed := range map[string]content{"in step": wanted, "empty server": {}} {
+	for name, observed := range map[string]content{"in sync": wanted, "empty server": {}} {
 		observed := index(observed)
 		b.Run("reset, "+name, func(b *testing.B) {
 			for b.Loop() {

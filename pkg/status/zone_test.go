@@ -20,7 +20,7 @@ func TestZoneVerdicts(t *testing.T) {
 		ready, progressing, degraded metav1.ConditionStatus
 		reason                       string
 	}{
-		"all in step":              {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", ReconcileSucceeded},
+		"all in sync":              {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 3}, "True", "False", "False", ReconcileSucceeded},
 		"a secondary is stuck":     {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 2, Untransferred: "b-0: no"}, "True", "False", "True", ReconcileSucceeded},
 		"a secondary follows":      {ZoneFacts{Problem: fine, Programmed: 1, Servers: 3, Current: 2}, "True", "True", "True", ReconcileSucceeded},
 		"a record was refused":     {ZoneFacts{Problem: fine, Programmed: 1, Unready: 1, Servers: 3, Current: 3}, "False", "False", "True", PartialReconciliation},

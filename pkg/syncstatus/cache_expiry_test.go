@@ -64,11 +64,11 @@ func TestCachesExpire(t *testing.T) {
 		caches  func(netip.AddrPort, rrset.Key) time.Time
 		want    time.Time // zero when it is not told
 	}{
-		"in step, and nothing is known": {answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")}},
+		"in sync, and nothing is known": {answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")}},
 		"after the old data":            {answers: []observe.Observation{serves(7, "192.0.2.1"), serves(6, "192.0.2.9")}, want: asked.Add(time.Hour)},
 		"after the negative TTL":        {answers: []observe.Observation{serves(7, "192.0.2.1"), serves(6)}, want: asked.Add(time.Minute)},
 		"not by who did not answer":     {answers: []observe.Observation{serves(7, "192.0.2.1"), silent()}},
-		"in step, and was not before": {
+		"in sync, and was not before": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
 			caches: func(server netip.AddrPort, k rrset.Key) time.Time {
 				if k != wwwA || server != servers()[1].Addr {

@@ -45,7 +45,7 @@ func TestForeignDelegation(t *testing.T) {
 				row := s.Servers[1]
 				if !tc.hidden {
 					if row.State != sync.StateInSync || row.Message != "" || len(row.Observed) > 0 {
-						t.Errorf("%s: %+v, want it in step", s.Name, row)
+						t.Errorf("%s: %+v, want it in sync", s.Name, row)
 					}
 					continue
 				}

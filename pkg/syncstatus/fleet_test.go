@@ -79,7 +79,7 @@ func TestFleetShowsTheWorst(t *testing.T) {
 	seen[500].Observation, seen[900].Observation = answering(6), observe.Observation{Rcode: dns.RcodeServerFailure}
 	got := serverZones(observe.Secondary, seen)
 	if got.InSync != 998 || got.OutOfSync != 2 || len(got.Worst) != maxServerZones {
-		t.Errorf("%d in step, %d not, %d shown", got.InSync, got.OutOfSync, len(got.Worst))
+		t.Errorf("%d in sync, %d not, %d shown", got.InSync, got.OutOfSync, len(got.Worst))
 	}
 	first := []string{got.Worst[0].Zone, got.Worst[1].Zone, got.Worst[2].Zone}
 	if diff := cmp.Diff([]string{"z900.example", "z500.example", "z000.example"}, first); diff != "" {

@@ -169,7 +169,7 @@ func TestRecord(t *testing.T) {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
 			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 0}, accepted, "True InSync", "True InSync", ""},
 		},
-		"the same data at an older serial is in step": {
+		"the same data at an older serial is in sync": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(5, "192.0.2.1")},
 			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, 2}, accepted, "True InSync", "True InSync", ""},
 		},
@@ -202,7 +202,7 @@ func TestRecord(t *testing.T) {
 			answers: []observe.Observation{serves(7+1<<31, "192.0.2.1"), serves(7, "192.0.2.9")},
 			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Divergent"), []int64{0, -1 << 31}, accepted, "True InSync", "False Divergent", ""},
 		},
-		"the same data at a serial ahead is in step": {
+		"the same data at a serial ahead is in sync": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(9, "192.0.2.1")},
 			want:    outcome{sync.PhaseInSync, states("InSync", "InSync"), []int64{0, -2}, accepted, "True InSync", "True InSync", ""},
 		},

@@ -60,7 +60,7 @@ func TestZoneStatus(t *testing.T) {
 		answers func(*source.Zone) []observe.Observation
 		want    zoneOutcome
 	}{
-		"in step": {
+		"in sync": {
 			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), holds(d, 7)} },
 			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), []sync.RecordCounts{all, all},
 				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
@@ -214,7 +214,7 @@ func TestZoneTellsWhatIsDeclared(t *testing.T) {
 	steady := holds(desired, 7)
 	s = Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{steady, steady}, asked, History{}).ZoneStatus()
 	if len(s.RRsets) != 0 {
-		t.Errorf("in step, and shows %v", s.RRsets)
+		t.Errorf("in sync, and shows %v", s.RRsets)
 	}
 }
 

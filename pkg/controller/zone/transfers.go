@@ -56,7 +56,7 @@ func (e *transferError) Error() string {
 	case e.want:
 		has = "holds other data than the primaries on"
 	}
-	return fmt.Sprintf("%s: the secondary %s serial %d since %s; told to transfer the zone it answered %q; its log says why it cannot (does it reach the primary, do both have the same transfer key?)",
+	return fmt.Sprintf("%s: the secondary %s serial %d since %s; its answer to the request to transfer the zone was %q; its log says why it cannot (does it reach the primary, do both have the same transfer key?)",
 		status.ZoneTransferFailed, has, e.want, e.since.UTC().Format(time.RFC3339), e.answer)
 }
 

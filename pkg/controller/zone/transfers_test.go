@@ -27,7 +27,7 @@ func TestASecondaryThatDoesNotMoveTransfersAnewNowAndThen(t *testing.T) {
 		t.Errorf("one that has moved is treated as before: %v", got)
 	}
 	if got := s.nextStep(20, true, now); got != retransfer {
-		t.Errorf("one that is ahead is not told to transfer the zone: %v", got)
+		t.Errorf("one that is ahead is not asked to transfer the zone: %v", got)
 	}
 	if got := s.nextStep(20, true, now.Add(time.Second)); got != waitForTransfer {
 		t.Errorf("one that is ahead is told again at once: %v", got)

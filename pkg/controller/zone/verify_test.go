@@ -24,17 +24,17 @@ func TestPassFindsASecondaryThatMixedTwoPrimaries(t *testing.T) {
 	for n := range 50 { // BIND gives the zone whole when that is less than its changes.
 		r.zones.Set(r.a(fmt.Sprint("other-", n), 1, "192.0.2.12"))
 	}
-	r.until("all are in step", func(p passResult) bool { return p.event.Servers[2].Current })
+	r.until("all are in sync", func(p passResult) bool { return p.event.Servers[2].Current })
 
 	r.byHand(0, "one", "192.0.2.1")
 	r.follow("one", "192.0.2.1")
 	r.primary[0].Stop()
 	r.byHand(1, "two", "192.0.2.2")
 	r.zones.Set(r.a("www", 2, "192.0.2.11"))
-	r.until("the secondary is told to transfer the zone anew", func(p passResult) bool {
+	r.until("the secondary is asked to transfer the zone again", func(p passResult) bool {
 		out := p.event.Servers[2]
 		if out.Current {
-			t.Fatal("it passes for one in step")
+			t.Fatal("it passes for one in sync")
 		}
 		return errors.Is(out.Err, syncevent.ErrTransfer) && strings.Contains(out.Err.Error(), "other data than the primaries")
 	})
@@ -46,7 +46,7 @@ func TestPassFindsASecondaryThatMixedTwoPrimaries(t *testing.T) {
 	if out, err := r.secondary.Rndc("retransfer", rigZone); err != nil {
 		t.Fatal(err, out)
 	}
-	r.until("it is in step", func(p passResult) bool { return p.event.Servers[2].Current })
+	r.until("it is in sync", func(p passResult) bool { return p.event.Servers[2].Current })
 	r.follow("two", "192.0.2.2")
 
 	r.primary[0].Restart(t)
