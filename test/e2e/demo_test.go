@@ -18,7 +18,7 @@ func TestMainJobDemo(t *testing.T) {
 	kube.Config(t)
 	root := kube.Root(t)
 	t.Cleanup(func() {
-		kube.Kubectl(t, "", "delete", "namespace", "quickstart", "--ignore-not-found", "--timeout=300s")
+		kube.Kubectl(t, "", "delete", "namespace", "quickstart", "--ignore-not-found", "--timeout=120s")
 	})
 	began := time.Now()
 	cmd := exec.Command(filepath.Join(root, "test/demo/run"))

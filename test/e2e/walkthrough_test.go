@@ -23,13 +23,13 @@ import (
 // are, the zone lists the record, the record carries the zone, and a change reaches every server.
 func TestMainJobFirstZone(t *testing.T) {
 	kube.Isolated(t)
-	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "namespace", "dns-system", "--timeout=300s") })
+	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "namespace", "dns-system", "--timeout=120s") })
 	kube.Kubectl(t, "", "apply", "-f", "test/e2e/testdata/my-cluster.yaml")
 	kube.Kubectl(t, "", "apply", "-f", "test/e2e/testdata/first-zone.yaml")
 	kube.Kubectl(t, "", "apply", "-f", "test/e2e/testdata/first-record.yaml")
 	c := kube.Client(t)
 
-	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=120s")
 	kube.Eventually(t, time.Minute, func(ctx context.Context) error { return checkFirstZone(ctx, c) })
 	servers := serverAddresses(t, c, "dns-system")
 	if len(servers) != 2 {
@@ -41,7 +41,7 @@ func TestMainJobFirstZone(t *testing.T) {
 	serial := kube.Kubectl(t, "", "-n", "dns-system", "get", "dnszone", "test-zone", "-o", "jsonpath={.status.serial}")
 
 	kube.Kubectl(t, "", "patch", "arecord", "www-test", "-n", "dns-system", "--type=merge", "-p", `{"spec":{"ipv4Address":"192.0.2.2"}}`)
-	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=120s")
 	for _, server := range servers {
 		requireAddress(t, server, "www.test.example.com.", "192.0.2.2")
 	}
@@ -58,7 +58,7 @@ func TestMainJobFirstZone(t *testing.T) {
 		}
 	}
 
-	kube.Kubectl(t, "", "-n", "dns-system", "delete", "arecord", "www-test", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", "dns-system", "delete", "arecord", "www-test", "--timeout=120s")
 	kube.Eventually(t, time.Minute, func(ctx context.Context) error {
 		zone := &v1beta1.DNSZone{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "dns-system", Name: "test-zone"}, zone); err != nil {

@@ -50,7 +50,7 @@ func TestAdmissionNotReadyWithColdCaches(t *testing.T) {
 	}
 	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "clusterrolebinding", namespace, "--ignore-not-found") })
 	kube.Kubectl(t, "", "create", "clusterrolebinding", namespace, "--clusterrole=lockstep-webhook", "--serviceaccount="+namespace+":cold")
-	kube.Kubectl(t, "", "-n", namespace, "wait", "--for=condition=Ready", "pod/cold", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", namespace, "wait", "--for=condition=Ready", "pod/cold", "--timeout=120s")
 	if out, err := caches(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -45,7 +45,7 @@ func TestAdmissionKeepsWhatOthersDependOn(t *testing.T) {
 		kube.Kubectl(t, "", "-n", f.namespace, "delete", object, "--dry-run=server")
 	}
 	// One command may take everything away, faster than caches learn of each part.
-	kube.Kubectl(t, "", "-n", f.namespace, "delete", "arecord/www", "dnszone/main", "dnszone/empty", "bind9instance/only", "bind9cluster/dns", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", f.namespace, "delete", "arecord/www", "dnszone/main", "dnszone/empty", "bind9instance/only", "bind9cluster/dns", "--timeout=120s")
 }
 
 // A namespace goes with all that is in it, also when the objects are deleted by hand while it goes.
@@ -66,5 +66,5 @@ func TestAdmissionLetsNamespacesGo(t *testing.T) {
 		return client.IgnoreNotFound(f.client.Delete(ctx, &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}))
 	})
 	change(f, held, func(r *v1beta1.ARecord) { r.Finalizers = nil })
-	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "--timeout=300s")
+	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "--timeout=120s")
 }

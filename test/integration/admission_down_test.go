@@ -65,7 +65,7 @@ func (f *fixture) down() {
 func scaleWebhook(t testing.TB, replicas int) {
 	t.Helper()
 	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-webhook", fmt.Sprintf("--replicas=%d", replicas))
-	kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=120s")
 }
 
 // failsClosed checks that nothing is stored without a review.

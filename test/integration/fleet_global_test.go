@@ -25,7 +25,7 @@ func TestFleetGlobalCluster(t *testing.T) {
 	cluster.Spec.Secondary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
 	cluster.Spec.Secondary.AllowTransfer = v1beta1.AddressMatchList{"none"}
 	f.create(cluster)
-	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "bind9globalcluster", cluster.Name, "--timeout=300s") })
+	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "bind9globalcluster", cluster.Name, "--timeout=120s") })
 	var users []*fixture
 	for i, zone := range []string{"one.global.example", "two.global.example"} {
 		user := &fixture{T: t, client: f.client, namespace: kube.Namespace(t, "it")}
@@ -33,7 +33,7 @@ func TestFleetGlobalCluster(t *testing.T) {
 		z.Spec.ClusterRef = cluster.Name
 		address := fmt.Sprintf("192.0.2.%d", i+1)
 		user.create(z, user.aRecord("www", "www", address))
-		kube.Kubectl(t, "", "-n", user.namespace, "wait", "--for=condition=Ready", "dnszone/main", "arecord/www", "--timeout=300s")
+		kube.Kubectl(t, "", "-n", user.namespace, "wait", "--for=condition=Ready", "dnszone/main", "arecord/www", "--timeout=120s")
 		f.waitServed("www."+zone+".", "A", address)
 		users = append(users, user)
 	}

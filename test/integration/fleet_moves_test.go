@@ -30,7 +30,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	zone := f.dnsZone("main", "gapless.example")
 	zone.Spec.ClusterRef, zone.Spec.Bind9InstancesFrom = "", on("left")
 	f.create(left, right, never, zone, f.aRecord("www", "www", "192.0.2.1"))
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9instance/left", "bind9instance/right", "dnszone/main", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9instance/left", "bind9instance/right", "dnszone/main", "--timeout=120s")
 
 	servers, err := f.servers(t.Context())
 	if err != nil {

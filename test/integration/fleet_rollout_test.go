@@ -88,7 +88,7 @@ func (f *fixture) waitRolledOut(instances int, want func(*corev1.PodSpec) bool) 
 		}
 		return nil
 	})
-	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=300s")
+	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
 }
 
 // countWithImage counts the StatefulSets whose named runs the image.
@@ -138,7 +138,7 @@ func TestFleetDrain(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)
 	f.create(f.cluster("dns", 1, 2))
-	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=300s")
+	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
 	evict := func(ctx context.Context, pod string) error {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: pod}}
 		return f.client.SubResource("eviction").Create(ctx, o, &policyv1.Eviction{ObjectMeta: o.ObjectMeta})

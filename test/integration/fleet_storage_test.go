@@ -152,10 +152,10 @@ func (f *fixture) localVolume(class, dir string) {
 func (f *fixture) withoutController(do func()) {
 	f.Helper()
 	kube.Kubectl(f, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=0")
-	kube.Kubectl(f, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=300s")
+	kube.Kubectl(f, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=120s")
 	defer func() {
 		kube.Kubectl(f, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=1")
-		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-controller", "--timeout=300s")
+		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-controller", "--timeout=120s")
 	}()
 	do()
 }

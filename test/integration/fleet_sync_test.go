@@ -47,7 +47,7 @@ func TestFleetSyncStatus(t *testing.T) {
 	global.Spec.Namespace, global.Spec.Primary = f.namespace, &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)}
 	f.create(global)
 	t.Cleanup(func() {
-		kube.Kubectl(t, "", "delete", "bind9globalcluster", global.Name, "--ignore-not-found", "--wait=true", "--timeout=300s")
+		kube.Kubectl(t, "", "delete", "bind9globalcluster", global.Name, "--ignore-not-found", "--wait=true", "--timeout=120s")
 	})
 	name := "bind9globalcluster." + global.Name
 	f.waitEvidence(name, 1, 0)

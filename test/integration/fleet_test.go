@@ -26,7 +26,7 @@ import (
 )
 
 // startTimeout is how long pods may take to be made and to become ready.
-const startTimeout = 4 * time.Minute
+const startTimeout = 120 * time.Second
 
 // newFleet is a fixture without a zone.
 func newFleet(t *testing.T) *fixture {
@@ -189,7 +189,7 @@ func TestFleetRollout(t *testing.T) {
 		}
 		return nil
 	})
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=120s")
 	after, err := f.servers(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ const (
 	randomSteps = 120
 	randomRound = 20
 	// convergeTimeout is how long everything may take to be in sync after a round, a replaced pod included.
-	convergeTimeout = 4 * time.Minute
+	convergeTimeout = 120 * time.Second
 	// slow is after how long a checkpoint logs what it waits for.
 	slow = 10 * time.Second
 )
@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *randomWorld {
 		w.zones = append(w.zones, z)
 		w.createZone(z)
 	}
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "dnszone/child", "dnszone/reverse", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "dnszone/child", "dnszone/reverse", "--timeout=120s")
 	w.transfer, w.update = f.key(named.KeyTransfer), f.key(named.KeyUpdate)
 	w.began = time.Now()
 	return w

@@ -57,7 +57,7 @@ func TestReadStatus(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "read.example", 1, 1)
 	f.create(f.aRecord("www", "www", "192.0.2.1"))
-	f.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=300s")
+	f.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=120s")
 	s := f.waitInSync("arecord.www", 2)
 	for i, role := range []string{"Primary", "Secondary"} {
 		row := s.Servers[i]
@@ -115,12 +115,12 @@ func TestReadStatus(t *testing.T) {
 		}
 	})
 	t.Run("wait by jsonpath", func(*testing.T) {
-		f.kubectl("wait", "--for=jsonpath={.status.phase}=InSync", "syncstatus/dnszone.main", "--timeout=300s")
+		f.kubectl("wait", "--for=jsonpath={.status.phase}=InSync", "syncstatus/dnszone.main", "--timeout=120s")
 	})
 	f.testAPI()
 	t.Run("gone with the object", func(t *testing.T) {
 		f.kubectl("delete", "arecord", "www")
-		f.kubectl("wait", "--for=delete", "syncstatus/arecord.www", "--timeout=300s")
+		f.kubectl("wait", "--for=delete", "syncstatus/arecord.www", "--timeout=120s")
 		if _, err := f.status(t.Context(), "arecord.www"); !apierrors.IsNotFound(err) {
 			t.Errorf("after the record is deleted: %v, want not found", err)
 		}
@@ -255,7 +255,7 @@ func TestReadEndpoints(t *testing.T) {
 		t.Helper()
 		return kube.Kubectl(t, "", append([]string{"-n", shop}, args...)...)
 	}
-	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=300s")
+	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=120s")
 	f.waitServed("www.endpoints.example", "A", "192.0.2.1")
 	out := in("get", "dnsendpoints.sync.bindy.firestoned.io", "storefront", "--subresource=syncstatus", "--no-headers", "-o", "wide")
 	for _, want := range []string{"dnsendpoint.storefront", "endpoints.example", "InSync", "2/2", "DNSEndpoint"} {
@@ -269,7 +269,7 @@ func TestReadEndpoints(t *testing.T) {
 
 	// Reads your own writes, as for records.
 	change(f, e, func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints[0].Targets = []string{"192.0.2.2"} })
-	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=300s")
+	in("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint.storefront", "--timeout=120s")
 	if addresses, err := f.servers(t.Context()); err != nil {
 		t.Error(err)
 	} else {
@@ -311,7 +311,7 @@ func TestReadEndpoints(t *testing.T) {
 	})
 	t.Run("gone with the object", func(*testing.T) {
 		in("delete", "dnsendpoint", "storefront")
-		in("wait", "--for=delete", "syncstatus/dnsendpoint.storefront", "--timeout=300s")
+		in("wait", "--for=delete", "syncstatus/dnsendpoint.storefront", "--timeout=120s")
 		f.waitServed("www.endpoints.example", "A")
 	})
 }

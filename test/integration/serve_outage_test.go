@@ -168,6 +168,6 @@ func (f *fixture) deleteNamespaceInOutage() (name string) {
 func (f *fixture) waitNamespaceGone(namespace string) {
 	f.Helper()
 	began := time.Now()
-	kube.Kubectl(f, "", "wait", "--for=delete", "namespace/"+namespace, "--timeout=300s")
+	kube.Kubectl(f, "", "wait", "--for=delete", "namespace/"+namespace, "--timeout=120s")
 	f.Logf("gone after another %s", time.Since(began).Round(100*time.Millisecond))
 }

@@ -137,7 +137,7 @@ func (f *fixture) evictComponents() {
 func (f *fixture) waitRollout() {
 	f.Helper()
 	for _, face := range servedComponents {
-		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-"+face, "--timeout=300s")
+		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-"+face, "--timeout=120s")
 	}
 }
 

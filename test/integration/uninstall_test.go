@@ -43,7 +43,7 @@ func TestMainJobUninstall(t *testing.T) {
 		}
 		return nil
 	})
-	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=300s")
+	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=120s")
 	t.Run("and comes back in another namespace", testElsewhere)
 	f.waitNothingLeft()
 }
@@ -59,7 +59,7 @@ func TestMainJobUninstallWithoutController(t *testing.T) {
 	f.waitServed("www.uninstall.example.", "A", "192.0.2.1")
 	f.scaleAPIServer(0)
 	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=0")
-	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=300s")
+	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=120s")
 	kube.Kubectl(t, "", "delete", "-k", overlay, "--wait=false")
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
 
@@ -67,7 +67,7 @@ func TestMainJobUninstallWithoutController(t *testing.T) {
 	if out, err := remedy.CombinedOutput(); err != nil {
 		t.Fatalf("the command of docs/uninstall.md: %v\n%s", err, out)
 	}
-	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "namespace/"+system, "--timeout=300s")
+	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "namespace/"+system, "--timeout=120s")
 	f.waitNothingLeft()
 }
 
@@ -105,7 +105,7 @@ func (f *fixture) waitNothingLeft() {
 // reinstall brings Lockstep back for the tests that follow. A namespace that is still going is waited for.
 func reinstall(t *testing.T) {
 	t.Helper()
-	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+system, "--timeout=300s")
+	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+system, "--timeout=120s")
 	kube.Reinstall(t)
 }
 

@@ -23,7 +23,7 @@ func Namespace(t testing.TB, prefix string) string {
 		if t.Failed() {
 			t.Log(describeNamespace(t, ns.Name))
 		}
-		Kubectl(t, "", "delete", "namespace", ns.Name, "--ignore-not-found", "--timeout=300s")
+		Kubectl(t, "", "delete", "namespace", ns.Name, "--ignore-not-found", "--timeout=120s")
 	})
 	return ns.Name
 }
