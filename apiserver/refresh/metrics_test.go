@@ -3,7 +3,6 @@ package refresh
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,33 +11,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 )
-
-// values reads counters and gauges of a registry, and the counts of histograms, by name and labels.
-func values(t *testing.T, registry metrics.KubeRegistry) map[string]float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			name := strings.TrimPrefix(f.GetName(), "lockstep_syncstatus_")
-			for _, l := range m.GetLabel() {
-				name += " " + l.GetValue()
-			}
-			switch {
-			case m.GetHistogram() != nil:
-				all[name] = float64(m.GetHistogram().GetSampleCount())
-			case m.GetCounter() != nil:
-				all[name] = m.GetCounter().GetValue()
-			default:
-				all[name] = m.GetGauge().GetValue()
-			}
-		}
-	}
-	return all
-}
 
 // However many servers there are, and however often pods get new addresses, the series are few.
 func TestSeriesByServerAreBounded(t *testing.T) {
@@ -54,18 +26,18 @@ func TestSeriesByServerAreBounded(t *testing.T) {
 	for i := range 3 * maxMeteredServers {
 		ask(fmt.Sprintf("pod-%d", i), i)
 	}
-	got := values(t, registry)
+	got := fakekube.Metrics(t, registry)
 	if len(got) != maxMeteredServers+1 || got["probe_duration_seconds  "] != 2*maxMeteredServers {
 		t.Errorf("%d series, %v of the others; want %d and one for the others", len(got), got["probe_duration_seconds  "], maxMeteredServers)
 	}
 	ask("pod-7", 1000) // moves
 	ask("pod-new", 7)  // and another one takes its address
-	if got := values(t, registry); got["probe_duration_seconds dns pod-new"] != 1 || len(got) != maxMeteredServers+1 {
+	if got := fakekube.Metrics(t, registry); got["probe_duration_seconds dns pod-new"] != 1 || len(got) != maxMeteredServers+1 {
 		t.Errorf("%d series after a pod has moved, %v", len(got), got["probe_duration_seconds dns pod-new"])
 	}
 	now = now.Add(meteredTimeout + time.Second)
 	ask("late", 2000)
-	if got := values(t, registry); len(got) != 2 || got["probe_duration_seconds dns late"] != 1 {
+	if got := fakekube.Metrics(t, registry); len(got) != 2 || got["probe_duration_seconds dns late"] != 1 {
 		t.Errorf("after everything was quiet for long: %v", got)
 	}
 }

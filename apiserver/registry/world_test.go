@@ -106,31 +106,10 @@ func (w *world) metric(name string) float64 {
 	return w.metrics()[name]
 }
 
-// metrics returns counters and gauges, and the counts of histograms, by name and labels.
+// metrics returns the values of all metrics.
 func (w *world) metrics() map[string]float64 {
 	w.Helper()
-	families, err := w.registry.Gather()
-	if err != nil {
-		w.Fatal(err)
-	}
-	all := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			name := strings.TrimPrefix(f.GetName(), "lockstep_syncstatus_")
-			for _, l := range m.GetLabel() {
-				name += " " + l.GetValue()
-			}
-			switch {
-			case m.GetHistogram() != nil:
-				all[name] = float64(m.GetHistogram().GetSampleCount())
-			case m.GetCounter() != nil:
-				all[name] = m.GetCounter().GetValue()
-			default:
-				all[name] = m.GetGauge().GetValue()
-			}
-		}
-	}
-	return all
+	return fakekube.Metrics(w, w.registry)
 }
 
 func states(s *syncv1.SyncStatus) string {

@@ -63,6 +63,7 @@ func RemoveChains(ctx context.Context) error {
 	var errs []error
 	for _, family := range []string{"iptables", "ip6tables"} {
 		if _, err := exec.LookPath(family + "-save"); err != nil {
+			errs = append(errs, fmt.Errorf("chains of the packet filter may be left: install the package iptables, and try again: %w", err))
 			continue
 		}
 		saved, err := runCommand(ctx, family+"-save")

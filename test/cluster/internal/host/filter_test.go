@@ -44,3 +44,11 @@ func TestRemoval(t *testing.T) {
 		})
 	}
 }
+
+// Without the programs nobody can know whether chains are left: another cluster would refuse to start because of them.
+func TestRemovalNeedsItsPrograms(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if err := RemoveChains(t.Context()); err == nil || !strings.Contains(err.Error(), "install the package iptables") {
+		t.Errorf("without iptables: %v", err)
+	}
+}
