@@ -330,3 +330,24 @@ func TestCachesFillWhileNobodyLooks(t *testing.T) {
 	now = now.Add(40 * time.Minute)
 	expect("over", seen(syncv1.StateInSync, 0), time.Time{})
 }
+
+// A watch that goes on from the present costs nothing for the objects of which nothing is new, however many they are.
+func TestGoingOnCostsWhatIsNew(t *testing.T) {
+	const objects = 2000
+	s := newStore()
+	for i := range objects {
+		s.mustPublish(t, verdict(fmt.Sprint(i), syncv1.PhaseInSync))
+	}
+	now := WatchOptions{ResourceVersion: formatRevision(s.Revision())}
+	allocations := testing.AllocsPerRun(5, func() {
+		w := mustWatch(t, s, inPhase(syncv1.PhaseInSync), now)
+		if backlog := w.Backlog(); len(backlog) > 0 {
+			t.Errorf("%d of %d objects are new", len(backlog), objects)
+		}
+		w.Begin(nil)
+		w.Stop()
+	})
+	if allocations > objects/4 {
+		t.Errorf("%.0f allocations to go on among %d objects", allocations, objects)
+	}
+}

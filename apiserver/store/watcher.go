@@ -199,9 +199,12 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 		}
 	}
 	for key, e := range w.store.entriesIn(w.scope) {
+		if e.revision <= w.from {
+			continue
+		}
 		last := e.status(key)
 		isNew := last.CreationTimestamp.After(timeOf(w.from).Add(maxListDuration))
-		if e.revision > w.from && !isNew && !w.selector.Matches(last) && w.selector.MayHaveMatched(last) {
+		if !isNew && !w.selector.Matches(last) && w.selector.MayHaveMatched(last) {
 			add(watch.Deleted, last)
 		}
 	}
