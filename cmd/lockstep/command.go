@@ -35,7 +35,8 @@ func newCommand() *cobra.Command {
 	bindcar := componentCommand("bindcar", "Serve the sidecar's HTTP API beside one named", sidecar.NewOptions())
 	bindcar.AddCommand(componentCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", sidecar.NewInitOptions()))
 	root.AddCommand(
-		componentCommand("controller", "Bring fleets, zones and records to the servers", controller.NewOptions()),
+		componentCommand("controller", "Bring zones and records to the servers", controller.NewOptions()),
+		componentCommand("fleet", "Run the servers of clusters and instances", controller.NewFleetOptions()),
 		componentCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
 		componentCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
 		bindcar,

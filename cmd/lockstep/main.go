@@ -1,4 +1,4 @@
-// Command lockstep is the one binary of all components: controller, apiserver, webhook and bindcar.
+// Command lockstep is the one binary of all components: controller, fleet, apiserver, webhook and bindcar.
 package main
 
 import (

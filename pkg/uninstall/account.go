@@ -49,7 +49,7 @@ func (u *Uninstaller) ensureAccount(ctx context.Context, client kubernetes.Inter
 	return nil
 }
 
-// policyRules are all that the account may do. The controller must have every one of them itself, or it may not grant them.
+// policyRules are all that the account may do. The fleet manager must have every one of them itself, or it may not grant them.
 func (u *Uninstaller) policyRules() []*rbacac.PolicyRuleApplyConfiguration {
 	rules := []*rbacac.PolicyRuleApplyConfiguration{
 		rbacac.PolicyRule().WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").WithVerbs("get", "list", "watch"),
@@ -81,7 +81,7 @@ func (t *accountToken) renewToken(ctx context.Context, client kubernetes.Interfa
 	return nil
 }
 
-// restConfig returns the controller's configuration with the account's token in place of its own.
+// restConfig returns the fleet manager's configuration with the account's token in place of its own.
 func (t *accountToken) restConfig(config *rest.Config) *rest.Config {
 	config = rest.AnonymousClientConfig(config)
 	config.QPS = -1 // an uninstallation is one burst

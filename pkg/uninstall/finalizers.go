@@ -23,7 +23,7 @@ import (
 const maxPatches = 32
 
 // removeFinalizersUntilGone works again and again, because a reconciler that runs beside it may put its finalizer on an
-// object once more, until the definition is gone or the controller ends (from then on completeUninstall does it).
+// object once more, until the definition is gone or the process ends (from then on completeUninstall does it).
 func (u *Uninstaller) removeFinalizersUntilGone(stopped context.Context, client metadata.Interface, resource schema.GroupVersionResource) {
 	for {
 		if _, gone := u.releaseObjects(stopped, client, resource); gone || !sleepFor(stopped, checkInterval) {

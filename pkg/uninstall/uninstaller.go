@@ -44,7 +44,7 @@ type Uninstaller struct {
 	token     accountToken
 }
 
-// New prepares an Uninstaller for the installation in the namespace. The configuration is the controller's own.
+// New prepares an Uninstaller for the installation in the namespace. The configuration is the fleet manager's own.
 func New(config *rest.Config, namespace string, log logr.Logger) *Uninstaller {
 	u := &Uninstaller{config: config, namespace: namespace, log: log, resources: map[string]schema.GroupVersionResource{}}
 	all := []schema.GroupVersionResource{v1alpha1.GroupVersion.WithResource("dnsendpoints")}
@@ -60,7 +60,7 @@ func New(config *rest.Config, namespace string, log logr.Logger) *Uninstaller {
 	return u
 }
 
-// Guard runs the controller and everything that belongs to an uninstallation beside it. When the controller ends, for
+// Guard runs the fleet manager and everything that belongs to an uninstallation beside it. When it ends, for
 // whatever reason, and an uninstallation is going on, Guard returns only after that is complete or its time is over.
 func (u *Uninstaller) Guard(ctx context.Context, run func(context.Context) error) error { //nolint:contextcheck // what it starts outlives ctx
 	stopped, stop := context.WithCancel(context.Background())

@@ -148,14 +148,22 @@ func (f *fixture) localVolume(class, dir string) {
 	})
 }
 
-// withoutController does something while no controller runs, and brings it back.
+// withoutController does something while neither the controller nor the fleet manager runs, and brings them back.
 func (f *fixture) withoutController(do func()) {
 	f.Helper()
-	kube.Kubectl(f, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=0")
-	kube.Kubectl(f, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=120s")
+	stopControllers(f)
 	defer func() {
-		kube.Kubectl(f, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=1")
-		kube.Kubectl(f, "", "-n", system, "rollout", "status", "deployment/lockstep-controller", "--timeout=120s")
+		for _, deployment := range []string{"deployment/lockstep-controller", "deployment/lockstep-fleet"} {
+			kube.Kubectl(f, "", "-n", system, "scale", deployment, "--replicas=1")
+			kube.Kubectl(f, "", "-n", system, "rollout", "status", deployment, "--timeout=120s")
+		}
 	}()
 	do()
+}
+
+// stopControllers scales the controller and the fleet manager to zero.
+func stopControllers(t testing.TB) {
+	t.Helper()
+	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-controller", "deployment/lockstep-fleet", "--replicas=0")
+	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component in (controller,fleet)", "--timeout=120s")
 }

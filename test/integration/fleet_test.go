@@ -333,6 +333,7 @@ func TestFleetSidecarsAreClosed(t *testing.T) {
 	elsewhere := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller"))
 	reader := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-apiserver", "--audience=bindcar"))
 	ours := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller", "--audience=bindcar"))
+	fleets := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-fleet", "--audience=bindcar"))
 	at := f.sidecarAt(instance.Status.ServiceAddress, named.ServiceBindcarPort, "alone")
 	for name, c := range map[string]struct {
 		token string
@@ -343,6 +344,7 @@ func TestFleetSidecarsAreClosed(t *testing.T) {
 		"another account":     {stranger, http.StatusForbidden},
 		"another of ours":     {reader, http.StatusForbidden},
 		"the controller's":    {ours, http.StatusOK},
+		"the fleet manager's": {fleets, http.StatusOK},
 		"not a token at all ": {"guess", http.StatusUnauthorized},
 	} {
 		if got := f.askSidecar(at, c.token); got != c.want {

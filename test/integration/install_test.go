@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// Kustomize alone installs into another namespace and with another account of the controller: nothing of its output
+// Kustomize alone installs into another namespace and with other accounts of the controller and the fleet manager: nothing of its output
 // names the usual ones, and kube-apiserver takes the conditions. TestMainJobUninstall shows that it works.
 func TestInstallElsewhere(t *testing.T) {
 	kube.Isolated(t)
@@ -22,13 +22,16 @@ func TestInstallElsewhere(t *testing.T) {
 		t.Errorf("something still names %s:\n%s", system, linesContaining(rendered, system))
 	}
 	for what, want := range map[string]int{
-		`["dns-controller"`:                                 4, // conditions
+		`["dns-controller"`:                                 2, // conditions
+		`["dns-fleet"`:                                      2,
 		`"system:serviceaccount:team-dns:"`:                 4,
 		"serviceAccountName: dns-controller\n":              1,
-		"value: dns-controller\n":                           1, // the webhook's environment
+		"serviceAccountName: dns-fleet\n":                   1,
+		"value: dns-controller\n":                           2, // the environments of the webhook and the fleet manager
 		"- kube-system\n      - team-dns\n":                 7, // one for each webhook
 		"resourceNames:\n  - team-dns\n":                    1,
 		"kind: ServiceAccount\n  name: dns-cont":            2, // the subjects of the bindings
+		"kind: ServiceAccount\n  name: dns-fleet":           3,
 		"authentication-reader\n  namespace: kube-system\n": 1,
 	} {
 		if got := strings.Count(rendered, what); got != want {
@@ -43,7 +46,7 @@ func TestInstallElsewhere(t *testing.T) {
 }
 
 // overlayElsewhere makes an overlay, as docs/install.md describes it, that installs into the namespace team-dns and calls the
-// controller's account dns-controller.
+// accounts dns-controller and dns-fleet.
 func overlayElsewhere(t *testing.T, resource string, components ...string) (overlay string) {
 	t.Helper()
 	overlay, err := os.MkdirTemp(filepath.Join(kube.Root(t), "manifests", "overlays"), "elsewhere-") // Kustomize takes relative paths alone.
@@ -66,6 +69,10 @@ patches:
   options: {allowNameChange: true}
   patch: |-
     - {op: replace, path: /metadata/name, value: dns-controller}
+- target: {kind: ServiceAccount, name: lockstep-fleet}
+  options: {allowNameChange: true}
+  patch: |-
+    - {op: replace, path: /metadata/name, value: dns-fleet}
 `
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -73,7 +80,7 @@ patches:
 	return overlay
 }
 
-// testElsewhere installs into another namespace, with another account of the controller, has zones and records go through
+// testElsewhere installs into another namespace, with other accounts of the controller and the fleet manager, has zones and records go through
 // all components there, and uninstalls again.
 func testElsewhere(t *testing.T) {
 	overlay := overlayElsewhere(t, "../default")

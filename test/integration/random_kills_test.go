@@ -65,19 +65,19 @@ func (w *randomWorld) stepKillController() bool {
 	if err := killController(w.Context(), w.client, grace); err != nil {
 		w.Fatal(err)
 	}
-	w.logStep("delete the controller's pod, grace period %d", grace)
+	w.logStep("delete the pods of the controller and the fleet manager, grace period %d", grace)
 	return true
 }
 
-// killController deletes the controller's pods.
+// killController deletes the pods of the controller and of the fleet manager.
 func killController(ctx context.Context, c client.Client, grace int64) error {
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
-		return err
-	}
 	var errs []error
-	for i := range pods.Items {
-		errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(grace))))
+	for _, component := range []string{"controller", "fleet"} {
+		var pods corev1.PodList
+		errs = append(errs, c.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": component}))
+		for i := range pods.Items {
+			errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(grace))))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -144,14 +144,16 @@ func (w *randomWorld) zoneObject(z *zoneState) *v1beta1.DNSZone {
 func (w *randomWorld) logHistory() {
 	if w.Failed() {
 		w.Logf("LOCKSTEP_RANDOM_SEED=%d; the last of %d lines:\n%s", w.seed, len(w.log), strings.Join(w.log[max(0, len(w.log)-100):], "\n"))
-		out, _ := kube.TryKubectl(w, "", "-n", system, "logs", "deployment/lockstep-controller", "--tail=3000")
-		var ours []string
-		for l := range strings.Lines(out) {
-			if strings.Contains(l, w.namespace) {
-				ours = append(ours, l)
+		for _, deployment := range []string{"lockstep-controller", "lockstep-fleet"} {
+			out, _ := kube.TryKubectl(w, "", "-n", system, "logs", "deployment/"+deployment, "--tail=3000")
+			var ours []string
+			for l := range strings.Lines(out) {
+				if strings.Contains(l, w.namespace) {
+					ours = append(ours, l)
+				}
 			}
+			w.Logf("what %s logged last:\n%s", deployment, strings.Join(ours[max(0, len(ours)-80):], ""))
 		}
-		w.Logf("what the controller logged last:\n%s", strings.Join(ours[max(0, len(ours)-80):], ""))
 	}
 }
 

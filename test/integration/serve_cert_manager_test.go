@@ -52,10 +52,10 @@ func TestServeCertManager(t *testing.T) {
 					t.Errorf("%s gets the authority of %q, want that of %s", kind, got, want)
 				}
 			}
-			o := controller.NewOptions()
-			built.parse(t, "controller", o.AddFlags)
+			o := controller.NewFleetOptions()
+			built.parse(t, "fleet", o.AddFlags)
 			if o.InjectCABundle {
-				t.Error("the controller injects its own authority")
+				t.Error("the fleet manager injects its own authority")
 			}
 		})
 	}

@@ -18,6 +18,8 @@ func TestServePriority(t *testing.T) {
 	for name, c := range map[string]struct{ user, path, schema string }{
 		"the controller's lease":        {account + "lockstep-controller", "/apis/coordination.k8s.io/v1/namespaces/" + system + "/leases/lockstep-controller", "lockstep-leader-election"},
 		"the controller":                {account + "lockstep-controller", "/apis/bindy.firestoned.io/v1beta1/dnszones", "lockstep"},
+		"the fleet manager's lease":     {account + "lockstep-fleet", "/apis/coordination.k8s.io/v1/namespaces/" + system + "/leases/lockstep-fleet", "lockstep-leader-election"},
+		"the fleet manager":             {account + "lockstep-fleet", "/apis/apps/v1/statefulsets", "lockstep"},
 		"the API server":                {account + "lockstep-apiserver", "/api/v1/pods", "lockstep"},
 		"the webhook":                   {account + "lockstep-webhook", "/apis", "lockstep"},
 		"a user's question":             {"jane", "/apis/sync.bindy.firestoned.io/v1alpha1/namespaces/default/syncstatuses", "lockstep-syncstatus"},

@@ -48,7 +48,7 @@ func TestMainJobUninstall(t *testing.T) {
 	f.waitNothingLeft()
 }
 
-// Without a controller the deletion waits for the command of docs/uninstall.md, and a namespace with it. That the API server is
+// Without controller and fleet manager the deletion waits for the command of docs/uninstall.md, and a namespace with it. That the API server is
 // away as well changes nothing.
 func TestMainJobUninstallWithoutController(t *testing.T) {
 	kube.Disruptive(t, nil)
@@ -58,8 +58,7 @@ func TestMainJobUninstallWithoutController(t *testing.T) {
 	f.create(f.aRecord("www", "www", "192.0.2.1"))
 	f.waitServed("www.uninstall.example.", "A", "192.0.2.1")
 	f.scaleAPIServer(0)
-	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-controller", "--replicas=0")
-	kube.Kubectl(t, "", "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=controller", "--timeout=120s")
+	stopControllers(t)
 	kube.Kubectl(t, "", "delete", "-k", overlay, "--wait=false")
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
 

@@ -28,8 +28,8 @@ func Namespace(t testing.TB, prefix string) string {
 	return ns.Name
 }
 
-// describeNamespace returns what helps to understand a failure: the objects and events of the test's namespace, and the end
-// of the controller's log.
+// describeNamespace returns what helps to understand a failure: the objects and events of the test's namespace, and the ends
+// of the logs of those who work on them.
 func describeNamespace(t testing.TB, namespace string) string {
 	var b strings.Builder
 	for _, args := range [][]string{
@@ -40,6 +40,9 @@ func describeNamespace(t testing.TB, namespace string) string {
 		out, _ := runCommand(Root(t), "", "kubectl", append([]string{"--namespace", namespace}, args...)...)
 		b.WriteString(out + "\n")
 	}
-	out, _ := runCommand(Root(t), "", "kubectl", "--namespace", "lockstep-system", "logs", "deployment/lockstep-controller", "--tail=40")
-	return b.String() + out
+	for _, deployment := range []string{"lockstep-fleet", "lockstep-controller"} {
+		out, _ := runCommand(Root(t), "", "kubectl", "--namespace", "lockstep-system", "logs", "deployment/"+deployment, "--tail=40")
+		b.WriteString(deployment + ":\n" + out)
+	}
+	return b.String()
 }

@@ -18,6 +18,7 @@ import (
 
 const (
 	controllerUser  = "system:serviceaccount:lockstep-system:lockstep-controller"
+	fleetUser       = "system:serviceaccount:lockstep-system:lockstep-fleet"
 	uninstallUser   = "system:serviceaccount:lockstep-system:lockstep-uninstall"
 	lookalike       = "system:serviceaccount:elsewhere:lockstep-controller"
 	markedRecord    = "{metadata: {finalizers: [bindy.firestoned.io/finalizer], annotations: {bindy.firestoned.io/zone: a.test}}, spec: {name: a}}"
@@ -60,10 +61,12 @@ func TestConditions(t *testing.T) {
 		"endpoints, new spec":                    {"endpoints.bindy.firestoned.io", "jane", admission.Update, renamed, plain, true},
 		"instance, new labels":                   {"instances.bindy.firestoned.io", "jane", admission.Update, labeled, plain, false},
 		"instance, new spec":                     {"instances.bindy.firestoned.io", "jane", admission.Update, renamed, plain, true},
-		"instance, by the controller":            {"instances.bindy.firestoned.io", controllerUser, admission.Create, plain, "", false},
+		"instance, by the fleet manager":         {"instances.bindy.firestoned.io", fleetUser, admission.Create, plain, "", false},
+		"instance, by the controller":            {"instances.bindy.firestoned.io", controllerUser, admission.Create, plain, "", true},
 		"deletion":                               {"deletions.bindy.firestoned.io", "jane", admission.Delete, "", plain, true},
 		"deletion by another's controller":       {"deletions.bindy.firestoned.io", lookalike, admission.Delete, "", plain, true},
-		"deletion by the controller":             {"deletions.bindy.firestoned.io", controllerUser, admission.Delete, "", plain, false},
+		"deletion by the fleet manager":          {"deletions.bindy.firestoned.io", fleetUser, admission.Delete, "", plain, false},
+		"deletion by the controller":             {"deletions.bindy.firestoned.io", controllerUser, admission.Delete, "", plain, true},
 		"deletion by the uninstaller":            {"deletions.bindy.firestoned.io", uninstallUser, admission.Delete, "", plain, false},
 		"deletion by Kubernetes":                 {"deletions.bindy.firestoned.io", "system:kube-controller-manager", admission.Delete, "", plain, false},
 		"deletion by the garbage collector":      {"deletions.bindy.firestoned.io", "system:serviceaccount:kube-system:generic-garbage-collector", admission.Delete, "", plain, false},

@@ -1,4 +1,4 @@
-// Package apply holds the ways in which the controller writes to Kubernetes: children, statuses and metadata. Each is
+// Package apply holds the ways in which reconcilers write to Kubernetes: children, statuses and metadata. Each is
 // written only when that changes something. The package decides nothing about content.
 package apply
 

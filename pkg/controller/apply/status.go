@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FieldOwner is the server-side apply manager of everything that the controller writes.
+// FieldOwner is the server-side apply manager of everything that the controller and the fleet manager write: different objects.
 const FieldOwner = "lockstep-controller"
 
 // Status writes the whole status of one object by server-side apply. status is a pointer to the typed status; what it

@@ -13,8 +13,6 @@ type Timeouts struct {
 	Instance time.Duration
 	// Key is for one that waits for a Secret.
 	Key time.Duration
-	// Zone is for a zone that one of its instances does not serve.
-	Zone time.Duration
 }
 
 // For returns how long what an error reports as missing may take to appear.

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// debounce is how long events about zones are gathered into one reconciliation of an instance.
-const debounce = 100 * time.Millisecond
+// Debounce is how long events about zones are gathered into one reconciliation of an instance.
+const Debounce = 100 * time.Millisecond
 
 // Debounced enqueues what an object maps to after a moment, so that a thousand zones do not cause a thousand
 // reconciliations.
@@ -25,7 +25,7 @@ func Debounced(find func(context.Context, client.Object) []reconcile.Request) ha
 	enqueue := func(ctx context.Context, q queue, objects ...client.Object) {
 		for _, o := range objects {
 			for _, request := range find(ctx, o) {
-				q.AddAfter(request, debounce)
+				q.AddAfter(request, Debounce)
 			}
 		}
 	}

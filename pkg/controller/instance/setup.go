@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,9 +29,11 @@ import (
 
 // Options are what the reconciler of instances works with.
 type Options struct {
-	// Home is the namespace that Lockstep itself runs in; ControllerAccount and APIServerAccount are ServiceAccounts there,
-	// which sidecars let in.
-	Home, ControllerAccount, APIServerAccount string
+	// Home is the namespace that Lockstep itself runs in.
+	Home string
+	// Accounts and APIServerAccount are ServiceAccounts there, which sidecars let in: the latter only reads notifications.
+	Accounts         []string
+	APIServerAccount string
 	// Images run in the pods of an instance that names no image of its own.
 	Images   named.Images
 	Timeouts fleet.Timeouts
@@ -40,7 +43,7 @@ type Options struct {
 	Authority *Authority
 	Sidecar   Sidecar
 	DNS       DNS
-	// Wakeups start the reconciliation of instances after a zone was added to their pods or removed.
+	// Wakeups start the reconciliation of instances after a step of the rotation of their keys.
 	Wakeups fleet.InstanceWakeups
 }
 
@@ -62,6 +65,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOfPod), builder.WithPredicates(podStateChanged())).
 		Watches(&v1beta1.DNSZone{}, fleet.Debounced(r.instancesOfZone), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
+		Watches(&v1beta1.DNSZone{}, zoneArrived()).
 		WatchesRawSource(sources.Channel[client.Object](o.Wakeups, fleet.Debounced(
 			func(_ context.Context, o client.Object) []reconcile.Request {
 				return []reconcile.Request{fleet.RequestFor(o)}
@@ -84,6 +88,27 @@ func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {
 func (r *reconciler) instancesOfZone(ctx context.Context, o client.Object) []reconcile.Request {
 	all, _ := fleet.ListInstances(ctx, r.client)
 	return requestsFor(membership.InstancesOf(o.(*v1beta1.DNSZone), all))
+}
+
+// zoneArrived enqueues the instances of which the status of a zone says now that they have it, or do not any more.
+func zoneArrived() handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		before, after := zoneStates(e.ObjectOld), zoneStates(e.ObjectNew)
+		for instance, state := range after {
+			if before[instance] != state {
+				q.AddAfter(reconcile.Request{NamespacedName: instance}, fleet.Debounce)
+			}
+		}
+	}}
+}
+
+// zoneStates returns the state of a zone on each of its instances.
+func zoneStates(zone client.Object) map[client.ObjectKey]v1beta1.ZoneInstanceStatus {
+	states := map[client.ObjectKey]v1beta1.ZoneInstanceStatus{}
+	for _, i := range zone.(*v1beta1.DNSZone).Status.Bind9Instances {
+		states[client.ObjectKey{Namespace: i.Namespace, Name: i.Name}] = i.Status
+	}
+	return states
 }
 
 // instancesOfCluster returns the instances that name the cluster, whoever made them.

@@ -57,10 +57,12 @@ type workloadResult struct {
 // ensure applies everything that an instance consists of. The result is filled in as far as it came.
 func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance, cluster fleet.Cluster) (result workloadResult, err error) {
 	workload := &named.Workload{
-		Instance:               instance,
-		Images:                 w.Images,
-		AllowedServiceAccounts: []string{w.Home + "/" + w.ControllerAccount},
-		NoticeReaders:          []string{w.Home + "/" + w.APIServerAccount},
+		Instance:      instance,
+		Images:        w.Images,
+		NoticeReaders: []string{w.Home + "/" + w.APIServerAccount},
+	}
+	for _, account := range w.Accounts {
+		workload.AllowedServiceAccounts = append(workload.AllowedServiceAccounts, w.Home+"/"+account)
 	}
 	if cluster.Object != nil {
 		workload.Cluster = *cluster.Spec
@@ -98,10 +100,13 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 		}
 	}
 	applied, err := w.applyStatefulSet(ctx, workload)
-	if err == nil && !applied {
+	if err != nil {
+		return result, err
+	}
+	if !applied {
 		result.requeue = fleet.Sooner(result.requeue, rolloutInterval)
 	}
-	return result, err
+	return result, w.ensureSigningKeys(ctx, workload)
 }
 
 // ensureKeys keeps the keys of an instance without a cluster, makes sure that there are keys, and finds what the status

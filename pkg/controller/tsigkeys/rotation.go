@@ -5,6 +5,7 @@ package tsigkeys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -41,8 +42,8 @@ type Rotator struct {
 	Children *apply.Children
 	Cache    *Cache
 	Sidecar  Sidecar
-	// Reader is the account of the API server, by namespace and name: it may read transfer keys.
-	Reader client.ObjectKey
+	// Controller and APIServer are accounts, by namespace and name: they may read the keys that they sign with.
+	Controller, APIServer client.ObjectKey
 }
 
 // ensurePass is one pass over the keys of one owner.
@@ -55,7 +56,7 @@ type ensurePass struct {
 	changed bool
 }
 
-// Ensure makes the owner's TSIG keys where they are missing, lets the API server read the transfer key, and takes a step of
+// Ensure makes the owner's TSIG keys where they are missing, lets those who sign read them, and takes a step of
 // the rotation of a key that has changed. It returns when to do so again and whether it took a step.
 func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (requeue time.Duration, changed bool, err error) {
 	p := &ensurePass{Rotator: r, owner: owner, now: now}
@@ -86,7 +87,10 @@ func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (reque
 			requeue = rotationInterval
 		}
 	}
-	return requeue, p.changed, p.grantTransferKey(ctx)
+	return requeue, p.changed, errors.Join(
+		p.grantKey(ctx, named.KeyUpdate, p.Controller),
+		p.grantKey(ctx, named.KeyTransfer, p.Controller, p.APIServer),
+	)
 }
 
 // sourceKey reads the key that a ring follows: a user's own, else one that is made when it is missing.
@@ -207,14 +211,17 @@ func (p *ensurePass) replaceKey(ctx context.Context, role named.KeyRole, source 
 	return nil
 }
 
-// grantTransferKey lets the aggregated API server read exactly this one Secret of the namespace.
-func (p *ensurePass) grantTransferKey(ctx context.Context) error {
-	secret := named.KeyringSecretName(p.owner.GetName(), named.KeyTransfer)
+// grantKey lets accounts read exactly this one Secret of the namespace.
+func (p *ensurePass) grantKey(ctx context.Context, role named.KeyRole, accounts ...client.ObjectKey) error {
+	secret := named.KeyringSecretName(p.owner.GetName(), role)
 	name := secret + "-reader"
+	binding := rbacv1ac.RoleBinding(name, p.owner.Namespace).WithLabels(p.owner.Labels()).WithOwnerReferences(p.owner.Reference()).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(name))
+	for _, account := range accounts {
+		binding.WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(account.Namespace).WithName(account.Name))
+	}
 	return p.Children.Apply(ctx,
 		rbacv1ac.Role(name, p.owner.Namespace).WithLabels(p.owner.Labels()).WithOwnerReferences(p.owner.Reference()).
 			WithRules(rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("secrets").WithResourceNames(secret).WithVerbs("get")),
-		rbacv1ac.RoleBinding(name, p.owner.Namespace).WithLabels(p.owner.Labels()).WithOwnerReferences(p.owner.Reference()).
-			WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(name)).
-			WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(p.Reader.Namespace).WithName(p.Reader.Name)))
+		binding)
 }

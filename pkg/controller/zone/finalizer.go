@@ -108,9 +108,6 @@ func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error)
 			}
 			log.FromContext(ctx).Info("zone is released although a server may still have it", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
 		}
-		for _, i := range s.instances {
-			r.wakeInstance(i.Namespace, i.Name)
-		}
 	}
 	var leaving []source.Object
 	for _, m := range r.zones.Take(s.key(), true) {

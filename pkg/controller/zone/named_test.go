@@ -59,7 +59,7 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *r
 	r.edges = edges{
 		zones: zonecache.New(), dns: unreachable.NewTracker(observer, func(z membership.ZoneKey) { r.woken <- z }), sendNotify: wire.Notify,
 		sidecar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}), updates: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
-		keys: r.keys, serials: &notify.Serials{}, wakeInstance: func(string, string) {}, now: time.Now,
+		keys: r.keys, serials: &notify.Serials{}, now: time.Now,
 	}
 	zone.Name = rigZone
 	zones := append(others, zone)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/notify"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/zonecache"
@@ -34,19 +33,16 @@ import (
 
 // edges are what a pass reaches beyond its own values. Tests replace them.
 type edges struct {
-	kube     client.Client
-	children *apply.Children
-	zones    *zonecache.Cache
-	dns      dnsClient
+	kube  client.Client
+	zones *zonecache.Cache
+	dns   dnsClient
 	// sendNotify sends a NOTIFY (RFC 1996).
 	sendNotify func(ctx context.Context, server netip.AddrPort, zone string, serial uint32, key *wire.Key) error
 	sidecar    sidecarClient
 	updates    updateClient
 	keys       keySource
 	serials    *notify.Serials
-	// wakeInstance has an instance reconciled, because a zone was added to its pods or removed.
-	wakeInstance func(namespace, name string)
-	now          func() time.Time
+	now        func() time.Time
 }
 
 // dnsClient asks servers what they serve. It does not wait for a server that is known to be unreachable.

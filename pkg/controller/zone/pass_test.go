@@ -116,7 +116,7 @@ func passOverFake(f *fakePrimary) zonePass {
 	p := zonePass{
 		edges: edges{
 			kube: noKubernetes{}, zones: zonecache.New(), dns: f, sidecar: f, updates: f, keys: f, serials: &notify.Serials{},
-			wakeInstance: func(string, string) {}, now: time.Now,
+			now: time.Now,
 		},
 		scope: scope{zone: zone, instances: []*v1beta1.Bind9Instance{instance}, servers: []observe.Server{{
 			Namespace: "dns", Instance: "primary", Pod: "primary-0", Role: observe.Primary, PodPhase: "Running", Addr: netip.MustParseAddrPort("192.0.2.53:53"),

@@ -45,12 +45,12 @@ func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
 			continue
 		}
 		q := &primary{server: server, known: p.state.content.Primary(podOf(server))}
-		instance := p.instanceOf(server)
-		var errs [2]error
-		q.updateKey, errs[0] = p.keys.UpdateKey(ctx, instance)
-		q.transferKey, errs[1] = p.keys.TransferKey(ctx, instance)
-		q.err = errors.Join(errs[:]...)
-		if !server.Addr.IsValid() {
+		if server.Addr.IsValid() {
+			var errs [2]error
+			q.updateKey, errs[0] = p.keys.UpdateKey(ctx, p.instanceOf(server))
+			q.transferKey, errs[1] = p.keys.TransferKey(ctx, p.instanceOf(server))
+			q.err = errors.Join(errs[:]...)
+		} else { // Its keys may not exist yet either, and a failure to read one is remembered for a while.
 			q.err = fmt.Errorf("pod %s does not run: %s", server.Pod, cmp.Or(server.Message, "it does not exist or has no address yet"))
 		}
 		primaries = append(primaries, q)

@@ -73,7 +73,6 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 		out.Current, out.Err = s.verify(ctx, out.Server, known)
 		if out.Current && !known.since.IsZero() {
 			*known = secondaryState{}
-			s.wakeInstance(out.Namespace, out.Instance)
 		}
 	case s.paused:
 	case !seen.Authoritative:

@@ -92,9 +92,6 @@ func (p zonePass) updateConfig(ctx context.Context, server observe.Server, want 
 	if zone.DNSSECPolicy != want.policy {
 		secret := p.signing.KeySecretName(p.zone)
 		patch.DNSSECPolicy, patch.KeySecret, have = &want.policy, &secret, nil
-		if err := p.signing.EnsureKeySecret(ctx, p.children, p.zone); err != nil {
-			return err
-		}
 	}
 	if have != nil && slices.Equal(have, servers) {
 		return nil
@@ -121,7 +118,6 @@ func (p zonePass) createOnSecondary(ctx context.Context, server observe.Server) 
 func (p zonePass) recordCreated(server observe.Server, config zoneConfig) {
 	config.confirmed = true
 	p.state.configs.Store(podOf(server), config)
-	p.wakeInstance(server.Namespace, server.Instance)
 }
 
 // demote turns a zone on a primary that does not sign it into one that follows the signer: named changes the type of no

@@ -42,16 +42,14 @@ const maxPasses = 16
 // Options are what the reconciler of zones works with.
 type Options struct {
 	// Home is the namespace that Lockstep itself runs in.
-	Home     string
-	Timeouts fleet.Timeouts
-	Children *apply.Children
+	Home string
+	// Timeout is how long one of its instances may be without a zone before the zone's status asks for a person.
+	Timeout time.Duration
 	// Keys are the TSIG keys to sign with.
 	Keys *tsigkeys.Cache
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
 	Observer *observe.Observer
 	Sidecar  *bindcar.Client
-	// Instances are woken after a zone was added to their pods or removed.
-	Instances fleet.InstanceWakeups
 }
 
 // Setup adds the reconciler of zones and the objects of their data. It runs when a zone, such an object, an instance or a
@@ -61,7 +59,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	counts := syncevent.NewMetrics(metrics.Registry)
 	writer := syncevent.NewWriter(syncevent.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Metrics: counts, Place: zones.Placement,
-		ZoneTimeout: o.Timeouts.Zone,
+		ZoneTimeout: o.Timeout,
 	})
 	if err := mgr.Add(writer); err != nil {
 		return err
@@ -70,8 +68,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	serials := &notify.Serials{}
 	r := &reconciler{
 		edges: edges{
-			kube: mgr.GetClient(), children: o.Children, zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
-			updates: rfc2136.New(rfc2136.Options{}), keys: o.Keys, serials: serials, wakeInstance: o.Instances.Wake, now: time.Now,
+			kube: mgr.GetClient(), zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
+			updates: rfc2136.New(rfc2136.Options{}), keys: o.Keys, serials: serials, now: time.Now,
 		},
 		home: o.Home, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),

@@ -11,8 +11,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
-	"github.com/lockstep-dns/lockstep/pkg/controller/zone/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -54,9 +54,6 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 			TTL: soa.TTL, SOA: sidecarSOA(soa), Records: sidecarRecords(content), AlsoNotify: s.services(v1beta1.RoleSecondary),
 			DNSSECPolicy: s.signing.Policy, KeySecret: s.signing.KeySecretName(s.zone),
 		},
-	}
-	if err := s.signing.EnsureKeySecret(ctx, s.children, s.zone); err != nil {
-		return err
 	}
 	sidecar := fleet.SidecarOf(q.server)
 	err := s.sidecar.CreateZone(ctx, sidecar, request)

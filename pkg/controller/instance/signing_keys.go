@@ -1,0 +1,43 @@
+package instance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// ensureSigningKeys makes a Secret for the keys of each zone that the instance signs. A sidecar signs no zone whose Secret it
+// cannot use, and the controller asks it again.
+func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workload) error {
+	instance := workload.Instance
+	if instance.Spec.Role.Normalize() != v1beta1.RolePrimary {
+		return nil
+	}
+	zones, err := fleet.ListZones(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	instances, err := fleet.ListLiveInstances(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	byDefault := named.SigningPolicy(named.MergeOptions(workload.Cluster.Global, instance.Spec.Config)) != named.PolicyNone
+	var errs []error
+	for _, zone := range zones {
+		maySign := byDefault || zone.Spec.DNSSECPolicy != "" || zone.Status.DNSSEC != nil
+		if !maySign || !zone.DeletionTimestamp.IsZero() || !membership.Serves(instance, zone) || isDuplicate(zone) {
+			continue
+		}
+		signing, err := dnssec.SigningOf(ctx, w.client, zone, membership.InstancesOf(zone, instances), w.Home)
+		if err == nil && signing.Signer != nil && signing.Signer.UID == instance.UID {
+			err = signing.EnsureKeySecret(ctx, w.Children, zone)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

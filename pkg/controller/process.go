@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/controller/instance"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// Process is what both processes have: a place in the cluster, a lease, and clients.
+type Process struct {
+	// name is that of the process's lease.
+	name             string
+	Namespace        string
+	BindcarTokenFile string
+	MetricsAddress   string
+	ProbeAddress     string
+	LeaderElect      bool
+}
+
+func newProcess(name string) Process {
+	return Process{
+		name: name, Namespace: os.Getenv("POD_NAMESPACE"), BindcarTokenFile: "/var/run/secrets/bindcar/token",
+		MetricsAddress: ":8080", ProbeAddress: ":8081", LeaderElect: true,
+	}
+}
+
+func (p *Process) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&p.Namespace, "namespace", p.Namespace, "namespace that Lockstep runs in; default from the environment variable POD_NAMESPACE")
+	fs.StringVar(&p.BindcarTokenFile, "bindcar-token-file", p.BindcarTokenFile, "file with the token, of audience bindcar, that is shown to sidecars")
+	fs.StringVar(&p.MetricsAddress, "metrics-bind-address", p.MetricsAddress, "address of /metrics; 0 turns it off")
+	fs.StringVar(&p.ProbeAddress, "health-probe-bind-address", p.ProbeAddress, "address of /healthz and /readyz")
+	fs.BoolVar(&p.LeaderElect, "leader-elect", p.LeaderElect, "work only while holding the lease "+p.name+", so that several replicas are safe")
+}
+
+// newManager returns a manager without reconcilers, and the configuration of its clients.
+func (p *Process) newManager() (ctrl.Manager, *rest.Config, error) {
+	ctrl.SetLogger(klog.Background())
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	// kube-apiserver's priority and fairness decides how fast is too fast.
+	config.QPS = -1
+	config.UserAgent = p.name
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        newScheme(),
+		LeaderElection:                p.LeaderElect,
+		LeaderElectionID:              p.name,
+		LeaderElectionNamespace:       p.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress:        p.ProbeAddress,
+		Metrics:                       server.Options{BindAddress: p.MetricsAddress},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
+				&corev1.Service{}:     {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},
+				&appsv1.StatefulSet{}: {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},
+			},
+		},
+		// Secrets and users' ConfigMaps are read one at a time and by name, never listed.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return mgr, config, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1beta1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// newSidecarClient returns a client of the sidecars, and the authority by which it verifies them.
+func (p *Process) newSidecarClient(mgr ctrl.Manager) (*bindcar.Client, *instance.Authority) {
+	authority := instance.NewAuthority(mgr.GetAPIReader(), certs.SecretKey(p.Namespace))
+	return bindcar.NewClient(bindcar.ClientOptions{TokenFile: p.BindcarTokenFile, Roots: authority.Roots}), authority
+}
+
+// requireFlags returns an error for each flag that is empty.
+func requireFlags(flags map[string]string) error {
+	var errs []error
+	for flag, value := range flags {
+		if value == "" {
+			errs = append(errs, fmt.Errorf("%s must not be empty", flag))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// requireTimeouts returns an error for each flag that is too short to be meant.
+func requireTimeouts(flags map[string]time.Duration) error {
+	var errs []error
+	for flag, value := range flags {
+		if value < time.Second {
+			errs = append(errs, fmt.Errorf("%s=%s: must be at least 1s", flag, value))
+		}
+	}
+	return errors.Join(errs...)
+}

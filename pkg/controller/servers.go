@@ -1,0 +1,123 @@
+// Package controller sets up two processes. The controller programs zones: it brings the data of objects to servers, and
+// writes nothing to Kubernetes but status, marks and Events. The fleet manager runs servers: clusters make instances, and
+// instances make pods with all that these need. Each reconciler has a package of its own.
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/cluster"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/controller/instance"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/uninstall"
+)
+
+// FleetOptions are the flags of the fleet manager, which runs servers.
+type FleetOptions struct {
+	Process
+	Account           string
+	ControllerAccount string
+	APIServerAccount  string
+	Bind9Image        string
+	BindcarImage      string
+	// InjectCABundle publishes the certificate authority to kube-apiserver; somebody else does it when it is false.
+	InjectCABundle bool
+	Timeouts       fleet.Timeouts
+}
+
+// NewFleetOptions returns the defaults.
+func NewFleetOptions() *FleetOptions {
+	return &FleetOptions{
+		Process:           newProcess("lockstep-fleet"),
+		Account:           "lockstep-fleet",
+		ControllerAccount: "lockstep-controller",
+		APIServerAccount:  "lockstep-apiserver",
+		Bind9Image:        "lockstep-bind9:9.18",
+		BindcarImage:      "lockstep:dev",
+		InjectCABundle:    true,
+		Timeouts:          fleet.Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout},
+	}
+}
+
+// AddFlags registers the flags.
+func (o *FleetOptions) AddFlags(fs *pflag.FlagSet) {
+	o.addFlags(fs)
+	fs.StringVar(&o.Account, "service-account", o.Account, "the fleet manager's own ServiceAccount in that namespace: sidecars let it in")
+	fs.StringVar(&o.ControllerAccount, "controller-service-account", o.ControllerAccount, "the controller's ServiceAccount in that namespace: sidecars let it in, and it is granted the update and transfer keys")
+	fs.StringVar(&o.APIServerAccount, "apiserver-service-account", o.APIServerAccount, "the aggregated API server's ServiceAccount in that namespace: it is granted the transfer keys")
+	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none")
+	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none")
+	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIService and of the webhook configurations; false when these servers have certificates of another authority")
+	fs.DurationVar(&o.Timeouts.Instance, "instance-timeout", o.Timeouts.Instance, "how long an instance or cluster may go without progress before it is Failed with ProgressDeadlineExceeded")
+	fs.DurationVar(&o.Timeouts.Key, "key-timeout", o.Timeouts.Key, "how long an instance or cluster may wait for a Secret before it is Failed with ProgressDeadlineExceeded")
+}
+
+// Validate names every flag that is wrong.
+func (o *FleetOptions) Validate() error {
+	return errors.Join(
+		requireFlags(map[string]string{
+			"--namespace": o.Namespace, "--service-account": o.Account, "--controller-service-account": o.ControllerAccount,
+			"--apiserver-service-account": o.APIServerAccount, "--bind9-image": o.Bind9Image, "--bindcar-image": o.BindcarImage,
+			"--bindcar-token-file": o.BindcarTokenFile,
+		}),
+		requireTimeouts(map[string]time.Duration{"--instance-timeout": o.Timeouts.Instance, "--key-timeout": o.Timeouts.Key}),
+	)
+}
+
+// Run runs servers until the context ends.
+func (o *FleetOptions) Run(ctx context.Context) error {
+	mgr, config, err := o.newManager()
+	if err != nil {
+		return err
+	}
+	if err := o.setup(mgr); err != nil {
+		return err
+	}
+	return uninstall.New(config, o.Namespace, mgr.GetLogger().WithName("uninstall")).Guard(ctx, mgr.Start)
+}
+
+func (o *FleetOptions) setup(mgr ctrl.Manager) error {
+	sidecar, authority := o.newSidecarClient(mgr)
+	children := apply.NewChildren(mgr.GetClient())
+	wakeups := make(fleet.InstanceWakeups, 1024)
+	keys := &tsigkeys.Rotator{
+		Client: mgr.GetClient(), Children: children, Cache: tsigkeys.NewCache(mgr.GetAPIReader()), Sidecar: sidecar,
+		Controller: client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
+		APIServer:  client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
+	}
+	keeper, err := certs.NewKeeper(mgr.GetConfig(), mgr.GetLogger(), certs.SecretKey(o.Namespace), o.caBundleTargets()...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		mgr.Add(keeper),
+		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Children: children, Keys: keys, Instances: wakeups}),
+		instance.Setup(mgr, instance.Options{
+			Home: o.Namespace, Accounts: []string{o.Account, o.ControllerAccount}, APIServerAccount: o.APIServerAccount,
+			Images: named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}, Timeouts: o.Timeouts, Children: children, Keys: keys,
+			Authority: authority, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups,
+		}),
+	)
+}
+
+// caBundleTargets returns the objects that hold the authority by which kube-apiserver verifies the other two servers.
+func (o *FleetOptions) caBundleTargets() []certs.Target {
+	if !o.InjectCABundle {
+		return nil
+	}
+	return []certs.Target{
+		certs.APIService("v1alpha1.sync.bindy.firestoned.io"), certs.MutatingWebhook("lockstep-webhook"), certs.ValidatingWebhook("lockstep-webhook"),
+	}
+}
