@@ -14,6 +14,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -55,8 +56,9 @@ func (p *Process) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&p.LeaderElect, "leader-elect", p.LeaderElect, "work only while holding the lease "+p.name+", so that several replicas are safe")
 }
 
-// newManager returns a manager without reconcilers, and the configuration of its clients.
-func (p *Process) newManager() (ctrl.Manager, *rest.Config, error) {
+// newManager returns a manager without reconcilers, and the configuration of its clients. Its cache keeps of zones what
+// trimZone leaves; nil leaves all.
+func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *rest.Config, error) {
 	ctrl.SetLogger(klog.Background())
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -76,6 +78,7 @@ func (p *Process) newManager() (ctrl.Manager, *rest.Config, error) {
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
+				&v1beta1.DNSZone{}:    {Transform: trimZone},
 				&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
 				&corev1.Service{}:     {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},
 				&appsv1.StatefulSet{}: {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/cluster"
@@ -78,7 +79,7 @@ func (o *FleetOptions) Validate() error {
 
 // Run runs servers until the context ends.
 func (o *FleetOptions) Run(ctx context.Context) error {
-	mgr, config, err := o.newManager()
+	mgr, config, err := o.newManager(trimZone)
 	if err != nil {
 		return err
 	}
@@ -91,6 +92,7 @@ func (o *FleetOptions) Run(ctx context.Context) error {
 func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 	sidecar, authority := o.newSidecarClient(mgr)
 	children := apply.NewChildren(mgr.GetClient())
+	rights := fleet.NamespaceRights{Client: mgr.GetClient(), Account: client.ObjectKey{Namespace: o.Namespace, Name: o.Account}}
 	wakeups := make(fleet.InstanceWakeups, 1024)
 	keys := &tsigkeys.Rotator{
 		Client: mgr.GetClient(), Children: children, Cache: tsigkeys.NewCache(mgr.GetAPIReader()), Sidecar: sidecar,
@@ -103,13 +105,21 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 	}
 	return errors.Join(
 		mgr.Add(keeper),
-		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Children: children, Keys: keys, Instances: wakeups}),
+		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups}),
 		instance.Setup(mgr, instance.Options{
 			Home: o.Namespace, Accounts: []string{o.Account, o.ControllerAccount}, APIServerAccount: o.APIServerAccount,
-			Images: named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}, Timeouts: o.Timeouts, Children: children, Keys: keys,
-			Authority: authority, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups,
+			Images: named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}, Timeouts: o.Timeouts, Rights: rights,
+			Children: children, Keys: keys, Authority: authority, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups,
 		}),
 	)
+}
+
+// trimZone drops what the fleet manager does not read of a zone: the status lists up to a thousand records.
+func trimZone(o any) (any, error) {
+	if zone, ok := o.(*v1beta1.DNSZone); ok {
+		zone.ManagedFields, zone.Status.Records, zone.Status.ForeignRRsets = nil, nil, nil
+	}
+	return o, nil
 }
 
 // caBundleTargets returns the objects that hold the authority by which kube-apiserver verifies the other two servers.

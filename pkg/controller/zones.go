@@ -40,7 +40,7 @@ func (o *Options) Validate() error {
 
 // Run programs zones until the context ends.
 func (o *Options) Run(ctx context.Context) error {
-	mgr, _, err := o.newManager()
+	mgr, _, err := o.newManager(nil)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,7 @@ const (
 	MinimumReplicasAvailable = "MinimumReplicasAvailable"
 	ConfigurationValid       = "ConfigurationValid"
 	ConfigurationInvalid     = "ConfigurationInvalid"
+	NotEnrolled              = "NotEnrolled"
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	RNDCAuthenticationFailed = "RNDCAuthenticationFailed"
 	ZoneTransferComplete     = "ZoneTransferComplete"

@@ -29,7 +29,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// problemInterval is how soon a cluster is reconciled again that lacks something no event reports: a namespace, a Secret.
+// problemInterval is how soon a cluster is reconciled again that lacks something no event reports: a namespace, its enrollment, a Secret.
 const problemInterval = 10 * time.Second
 
 // Options are what the reconcilers of clusters work with.
@@ -37,6 +37,8 @@ type Options struct {
 	// Home is the namespace of the instances of cluster-scoped clusters that name none.
 	Home     string
 	Timeouts fleet.Timeouts
+	// Rights explain why servers cannot run in a namespace.
+	Rights   fleet.NamespaceRights
 	Children *apply.Children
 	Keys     *tsigkeys.Rotator
 	// Instances are woken after a step of the rotation of their keys.
@@ -112,9 +114,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
 	requeue, err := r.ensureKeysAndInstances(ctx, c, &facts)
+	err = r.Rights.Explain(ctx, c.Namespace, err)
 	switch {
 	case apply.IsNamespaceTerminating(err):
 		return ctrl.Result{}, nil
+	case errors.Is(err, fleet.ErrNotEnrolled):
+		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 	case errors.Is(err, named.ErrKey):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 	case apierrors.IsNotFound(err):

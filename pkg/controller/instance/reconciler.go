@@ -20,7 +20,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// problemInterval is how soon an instance is reconciled again whose Secret has to be repaired: no event reports that.
+// problemInterval is how soon an instance is reconciled again whose Secret has to be repaired, or whose namespace has to be
+// enrolled: no event reports that.
 const problemInterval = 10 * time.Second
 
 // reconciler makes the workload of an instance, checks its pods and writes its status.
@@ -28,6 +29,7 @@ type reconciler struct {
 	client    client.Client
 	home      string
 	timeouts  fleet.Timeouts
+	rights    fleet.NamespaceRights
 	workloads *workloads
 	pods      *podChecker
 	status    *statusWriter
@@ -72,12 +74,16 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		facts.Cluster = nil
 	}
 	made, err := r.workloads.ensure(ctx, instance, cluster)
+	err = r.rights.Explain(ctx, instance.Namespace, err)
 	facts.KeyRotation = made.keyRotation
 	if made.address != nil {
 		facts.Address = *made.address
 	}
 	requeue := made.requeue
 	switch {
+	case errors.Is(err, fleet.ErrNotEnrolled):
+		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
+		return facts, problemInterval, nil
 	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), apierrors.IsInvalid(err):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 		if errors.Is(err, named.ErrKey) {

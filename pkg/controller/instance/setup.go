@@ -37,6 +37,8 @@ type Options struct {
 	// Images run in the pods of an instance that names no image of its own.
 	Images   named.Images
 	Timeouts fleet.Timeouts
+	// Rights explain why servers cannot run in a namespace.
+	Rights   fleet.NamespaceRights
 	Children *apply.Children
 	Keys     *tsigkeys.Rotator
 	// Authority issues the sidecars' certificates.
@@ -52,7 +54,7 @@ type Options struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	c, recorder := mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner)
 	r := &reconciler{
-		client: c, home: o.Home, timeouts: o.Timeouts, now: time.Now, workloads: newWorkloads(c, recorder, o),
+		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, recorder, o),
 		pods: newPodChecker(c, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder},
 	}
 	b := ctrl.NewControllerManagedBy(mgr).

@@ -1,0 +1,141 @@
+package manifests
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// rbacObject is a Role, a ClusterRole or a binding of one.
+type rbacObject struct {
+	rbacv1.ClusterRole
+	RoleRef  rbacv1.RoleRef   `json:"roleRef"`
+	Subjects []rbacv1.Subject `json:"subjects"`
+}
+
+// What components may do other than read the kinds, each by what grants it. A Secret that may be read is here, too. docs/install.md
+// explains each of these rights.
+func TestRights(t *testing.T) {
+	const records = "dnszones arecords aaaarecords cnamerecords nsrecords txtrecords mxrecords srvrecords caarecords"
+	const servers = "bind9instances bind9clusters bind9globalclusters clusterbind9providers"
+	want := map[string][]string{
+		"ClusterRole lockstep-controller": {
+			records + ": patch", withSuffix(records, "/status") + ": patch", "dnsendpoints: patch", "dnsendpoints/status: patch", "events: create patch",
+		},
+		"Role lockstep-controller": {"leases: create update patch", "secrets lockstep-ca: get"},
+		"ClusterRole lockstep-fleet": {
+			withSuffix(servers, "/status") + ": patch", withSuffix(servers, "/finalizers") + ": update",
+			"clusterrolebindings lockstep-bindcar: patch", "clusterroles lockstep-bindcar: bind",
+			"clusterroles clusterrolebindings lockstep-uninstall: create patch",
+			records + " " + servers + ": patch", "dnsendpoints: patch",
+			"apiservices v1alpha1.sync.bindy.firestoned.io: patch",
+			"mutatingwebhookconfigurations validatingwebhookconfigurations lockstep-webhook: patch",
+			"events: create patch",
+		},
+		"ClusterRole lockstep-fleet-namespace": {
+			"bind9instances: create patch delete", "statefulsets: create patch", "services serviceaccounts: create patch",
+			"poddisruptionbudgets: create patch", "configmaps secrets: get create patch", "pods/status: patch", "roles rolebindings: create patch",
+		},
+		"Role lockstep-fleet": {
+			"leases: create update patch", "secrets: create", "secrets lockstep-ca: get list watch update",
+			"serviceaccounts lockstep-uninstall: create patch", "serviceaccounts/token lockstep-uninstall: create",
+		},
+		"Role lockstep-apiserver":      {"secrets lockstep-ca: get list watch"},
+		"Role lockstep-webhook":        {"secrets lockstep-ca: get list watch"},
+		"ClusterRole lockstep-bindcar": {"tokenreviews: create"},
+	}
+	got := map[string][]string{}
+	for _, object := range loadRBAC(t) {
+		if object.Kind != "Role" && object.Kind != "ClusterRole" {
+			continue
+		}
+		for _, rule := range object.Rules {
+			if text := describeRule(rule); text != "" {
+				got[object.Kind+" "+object.Name] = append(got[object.Kind+" "+object.Name], text)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rights (-want +got):\n%s", diff)
+	}
+}
+
+// Nobody gets the rights of another component, and one object alone grants the fleet manager its rights in all namespaces:
+// components/enrolled-only takes it away.
+func TestRightsBindings(t *testing.T) {
+	shared := map[string]string{"lockstep-fleet-namespace": "lockstep-fleet", "system:auth-delegator": "lockstep-apiserver", "extension-apiserver-authentication-reader": "lockstep-apiserver"}
+	everywhere := 0
+	for _, object := range loadRBAC(t) {
+		account := object.RoleRef.Name
+		if other, ok := shared[account]; ok {
+			account = other
+		}
+		for _, subject := range object.Subjects {
+			if subject.Kind != "ServiceAccount" || subject.Name != account {
+				t.Errorf("%s %s binds %s to %s %s", object.Kind, object.Name, object.RoleRef.Name, subject.Kind, subject.Name)
+			}
+			if object.Kind == "ClusterRoleBinding" && object.RoleRef.Name == "lockstep-fleet-namespace" {
+				everywhere++
+			}
+		}
+	}
+	if everywhere != 1 {
+		t.Errorf("%d ClusterRoleBindings of lockstep-fleet-namespace, want 1", everywhere)
+	}
+}
+
+func withSuffix(resources, suffix string) string {
+	return strings.ReplaceAll(resources, " ", suffix+" ") + suffix
+}
+
+// describeRule returns "resources names: verbs" of a rule, without the verbs that only read what is no Secret.
+func describeRule(rule rbacv1.PolicyRule) string {
+	verbs := slices.Clone(rule.Verbs)
+	if !slices.Contains(rule.Resources, "secrets") {
+		verbs = slices.DeleteFunc(verbs, func(verb string) bool { return verb == "get" || verb == "list" || verb == "watch" })
+	}
+	if len(verbs) == 0 {
+		return ""
+	}
+	return strings.Join(append(slices.Clone(rule.Resources), rule.ResourceNames...), " ") + ": " + strings.Join(verbs, " ")
+}
+
+// loadRBAC returns the RBAC objects of the components; users.yaml has those of users.
+func loadRBAC(t *testing.T) (all []rbacObject) {
+	t.Helper()
+	files, err := filepath.Glob("base/*/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+		for {
+			var object rbacObject
+			if err := documents.Decode(&object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if strings.HasPrefix(object.APIVersion, rbacv1.GroupName+"/") {
+				all = append(all, object)
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("no RBAC objects in base")
+	}
+	return all
+}
