@@ -189,3 +189,32 @@ func TestPassGivesAnEmptyPrimaryTheZoneOnce(t *testing.T) {
 		t.Errorf("created %d times, %d updates: %v, problem %v", f.created, f.updates, err, result.event.Problem)
 	}
 }
+
+// countedKeys counts how often a key is asked for.
+type countedKeys struct {
+	keySource
+	asked int
+}
+
+func (k *countedKeys) UpdateKey(context.Context, *v1beta1.Bind9Instance) (*wire.Key, error) {
+	k.asked++
+	return nil, errors.New("nobody has granted it yet")
+}
+
+func (k *countedKeys) TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error) {
+	return k.UpdateKey(ctx, i)
+}
+
+// Keys of a server that has no address yet are not asked for: a new instance's may be granted a moment later, and the
+// refusal would be remembered.
+func TestPassAsksForNoKeyBeforeItsServerHasAnAddress(t *testing.T) {
+	p, keys := passOverFake(&fakePrimary{}), &countedKeys{}
+	p.keys = keys
+	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
+		t.Errorf("keys of a server with an address were asked for %d times", keys.asked)
+	}
+	p.servers[0].Addr = netip.AddrPort{}
+	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
+		t.Errorf("keys were asked for %d times: %v", keys.asked, q[0].err)
+	}
+}
