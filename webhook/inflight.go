@@ -1,33 +1,28 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
 )
 
-// maxBodySize caps a review's body in bytes. A review holds the new and the old object, each at most 1.5 MiB in etcd; the
-// largest of our kinds, a DNSEndpoint, reaches that only with many thousands of names.
-const maxBodySize = 4 << 20
-
-// maxBodyTime is how long a body may take to come in. kube-apiserver waits no longer for the answer; somebody else in the
-// cluster who sends half of a review must not keep its place.
-const maxBodyTime = 10 * time.Second
-
-// requestLimiter lets requests through to the handlers once the caches are full, so many at a time, until the end.
+// requestLimiter lets requests through to the handlers once the caches are full, so many at a time, until the end. A request
+// takes its place when its body is there: who sends half of a body holds nothing that others need.
 //
 // It answers 503 itself, as HTTP: kube-apiserver counts that as a failed call and goes by the failure policy, whereas a
 // refusal inside a review would be final even for the stamp, which must never hold up anything.
 type requestLimiter struct {
 	synced, draining, closeConnections atomic.Bool
 	slots                              chan struct{}
-	bodyTimeout                        time.Duration
+	bodies                             *bodyReader
 }
 
 func newRequestLimiter(inFlight int) *requestLimiter {
-	return &requestLimiter{slots: make(chan struct{}, inFlight), bodyTimeout: maxBodyTime}
+	return &requestLimiter{slots: make(chan struct{}, inFlight), bodies: newBodyReader()}
 }
 
 // setSynced is a manager's runnable: it is started when the caches are full.
@@ -74,6 +69,13 @@ func (g *requestLimiter) limit(next http.Handler) http.Handler {
 			http.Error(w, "the caches are not full yet", http.StatusServiceUnavailable)
 			return
 		}
+		body, release, err := g.bodies.read(w, r)
+		if err != nil {
+			w.Header().Set("Connection", "close")
+			http.Error(w, err.Error(), err.code)
+			return
+		}
+		defer release()
 		select {
 		case g.slots <- struct{}{}:
 			defer func() { <-g.slots }()
@@ -81,12 +83,7 @@ func (g *requestLimiter) limit(next http.Handler) http.Handler {
 			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 			return
 		}
-		// The server sets another deadline before the next request of the connection.
-		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			http.Error(w, "the connection has no deadline", http.StatusInternalServerError)
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBodySize)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -3,11 +3,9 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,40 +60,54 @@ func TestGateLimitsReviewsAtOnce(t *testing.T) {
 func TestGateCapsBodies(t *testing.T) {
 	g := newRequestLimiter(1)
 	g.synced.Store(true)
-	for size, want := range map[int]bool{maxBodySize: true, maxBodySize + 1: false} {
+	for size, want := range map[int]int{maxBodySize: http.StatusOK, maxBodySize + 1: http.StatusRequestEntityTooLarge} {
 		h := g.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, err := io.ReadAll(r.Body)
-			var tooLarge *http.MaxBytesError
-			if errors.As(err, &tooLarge) == want {
-				t.Errorf("%d bytes: %v", size, err)
+			if body, err := io.ReadAll(r.Body); err != nil || len(body) != size {
+				t.Errorf("%d of %d bytes: %v", len(body), size, err)
 			}
 		}))
-		ask(t, h, make([]byte, size))
+		if code := ask(t, h, make([]byte, size)).Code; code != want {
+			t.Errorf("%d bytes: %d, want %d", size, code, want)
+		}
+	}
+	if g.bodies.total != 0 || len(g.bodies.hosts) != 0 {
+		t.Errorf("%d bytes are still taken, %v", g.bodies.total, g.bodies.hosts)
 	}
 }
 
-// A body that never ends gives its place back, and the next review is answered.
+// A body that never ends takes no place, and its connection ends.
 func TestGateEndsWaitingForBodies(t *testing.T) {
 	g := newRequestLimiter(1)
 	g.synced.Store(true)
-	g.bodyTimeout = 10 * time.Millisecond
-	read := make(chan error, 1)
-	server := httptest.NewServer(g.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, err := io.ReadAll(r.Body)
-		read <- err
-	})))
+	g.bodies.timeout = 10 * time.Millisecond
+	server := httptest.NewServer(g.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("half a body was handled") })))
 	defer server.Close()
 	body, never := io.Pipe()
 	defer never.Close()
-	go func() {
-		if answer, err := http.Post(server.URL, "application/json", body); err == nil {
-			_ = answer.Body.Close()
-		}
-	}()
-	if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("reading half a body: %v", err)
+	answer, err := http.Post(server.URL, "application/json", body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	g.slots <- struct{}{} // There is a place again.
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusRequestTimeout || !answer.Close {
+		t.Errorf("answered %d, connection closed: %t", answer.StatusCode, answer.Close)
+	}
+	g.slots <- struct{}{} // The place is free.
+}
+
+// One address cannot have all the memory for bodies, and what it has comes back.
+func TestMemoryOfBodiesIsShared(t *testing.T) {
+	b := newBodyReader()
+	if !b.take("attacker", maxBytesPerHost) || b.take("attacker", 1) {
+		t.Error("an address is not limited to its share")
+	}
+	if !b.take("kube-apiserver", maxBodySize) {
+		t.Error("another address has no share")
+	}
+	b.take("attacker", -maxBytesPerHost)
+	if !b.take("attacker", maxBytesPerHost) {
+		t.Error("memory that was given back is not there")
+	}
 }
 
 func TestGateDrains(t *testing.T) {

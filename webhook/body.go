@@ -1,0 +1,104 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// maxBodySize caps a review's body in bytes. A review holds the new and the old object, each at most 3 MiB
+	// (kube-apiserver's limit on requests).
+	maxBodySize = 6<<20 + 64<<10
+	// maxBodyTime is how long a body may take to come in. kube-apiserver, in the same Kubernetes cluster, sends it at once.
+	maxBodyTime = 3 * time.Second
+	// maxBytes caps the bytes of all bodies in memory, and maxBytesPerHost those from one address: half of it, because the
+	// only honest sender may be one kube-apiserver.
+	maxBytes        = 128 << 20
+	maxBytesPerHost = maxBytes / 2
+	// chunkSize is how much of a body is paid for and read at a time.
+	chunkSize = 4 << 10
+)
+
+// bodyError is why a body was not read, as an HTTP response.
+type bodyError struct {
+	code int
+	text string
+}
+
+func (e *bodyError) Error() string { return e.text }
+
+// bodyReader reads the bodies of requests. Memory is taken for what has come in, never for what was announced. It is safe for
+// concurrent use.
+type bodyReader struct {
+	timeout time.Duration
+
+	mu    sync.Mutex
+	total int
+	hosts map[string]int
+}
+
+func newBodyReader() *bodyReader {
+	return &bodyReader{timeout: maxBodyTime, hosts: map[string]int{}}
+}
+
+// read returns the whole body, and a function that gives its memory back.
+func (b *bodyReader) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), failed *bodyError) {
+	// The server sets another deadline before the next request of the connection.
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return nil, nil, &bodyError{http.StatusInternalServerError, "the connection has no deadline"}
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	taken, chunk := 0, make([]byte, chunkSize)
+	release = func() { b.take(host, -taken) }
+	for {
+		if len(body)+chunkSize > taken {
+			if !b.take(host, chunkSize) {
+				failed = &bodyError{http.StatusServiceUnavailable, "too many bytes of reviews at once"}
+				break
+			}
+			taken += chunkSize
+		}
+		n, err := r.Body.Read(chunk)
+		if body = append(body, chunk[:n]...); errors.Is(err, io.EOF) && len(body) <= maxBodySize {
+			return body, release, nil
+		}
+		if failed = b.problemOf(len(body), err); failed != nil {
+			break
+		}
+	}
+	release()
+	return nil, nil, failed
+}
+
+// problemOf says what is wrong with a body of which so many bytes have come in; nil if the rest may follow.
+func (b *bodyReader) problemOf(size int, err error) *bodyError {
+	switch {
+	case size > maxBodySize:
+		return &bodyError{http.StatusRequestEntityTooLarge, fmt.Sprintf("a review has at most %d bytes", maxBodySize)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &bodyError{http.StatusRequestTimeout, fmt.Sprintf("the body did not come within %s", b.timeout)}
+	case err != nil:
+		return &bodyError{http.StatusBadRequest, "the body cannot be read: " + err.Error()}
+	}
+	return nil
+}
+
+// take takes bytes for a body from a host, or gives them back if there are less than 0. It reports whether there were enough.
+func (b *bodyReader) take(host string, bytes int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if bytes > 0 && (b.total+bytes > maxBytes || b.hosts[host]+bytes > maxBytesPerHost) {
+		return false
+	}
+	b.total += bytes
+	if b.hosts[host] += bytes; b.hosts[host] == 0 {
+		delete(b.hosts, host)
+	}
+	return true
+}
