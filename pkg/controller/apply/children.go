@@ -123,7 +123,7 @@ func (c *Children) apply(ctx context.Context, child runtime.ApplyConfiguration, 
 	if c.isUnchanged(name, digest, cached, now) {
 		return nil
 	}
-	if err := c.client.Apply(ctx, child, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
+	if err := writeOwned(ctx, c.client, child); err != nil {
 		return fmt.Errorf("applying %s: %w", name, err)
 	}
 	c.applied.Set(name, appliedChild{digest: digest, at: now}, reapplyAfter)

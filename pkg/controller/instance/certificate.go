@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
@@ -47,8 +46,8 @@ func (w *workloads) ensureCertificate(ctx context.Context, workload *named.Workl
 			WithLabels(workload.Labels()).
 			WithOwnerReferences(named.OwnerReference(fleet.InstanceKind.GroupVersion().String(), fleet.InstanceKind.Kind, instance)).
 			WithData(map[string][]byte{corev1.TLSCertKey: leaf.CertPEM, corev1.TLSPrivateKeyKey: leaf.KeyPEM})
-		if err := w.client.Apply(ctx, configuration, client.FieldOwner(apply.FieldOwner), client.ForceOwnership); err != nil {
-			return fmt.Errorf("writing Secret %s with the sidecars' certificate: %w", key, err)
+		if err := w.Children.Apply(ctx, configuration); err != nil {
+			return fmt.Errorf("writing the sidecars' certificate: %w", err)
 		}
 		log.FromContext(ctx).Info("certificate issued to the sidecars", "secret", key, "notAfter", leaf.Cert.NotAfter)
 	}
