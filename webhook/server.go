@@ -18,6 +18,7 @@ import (
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 	"github.com/lockstep-dns/lockstep/webhook/review"
@@ -52,12 +53,13 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if o.CertFile != "" {
 		serving = nil
 	}
+	caches := cachehealth.NewMonitor()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
 		WebhookServer:          crwebhook.NewServer(o.serverOptions(serving)),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
-		Cache:                  cache.Options{DefaultTransform: review.StripForCache},
+		Cache:                  cache.Options{DefaultTransform: review.StripForCache, NewInformer: caches.NewInformer},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
@@ -69,6 +71,9 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	hooks := mgr.GetWebhookServer()
 	hooks.Register(mark.Path, limiter.limit(&admission.Webhook{Handler: mark.NewHandler(objects.Zones(), o.trustedUsers())}))
 	hooks.Register(review.Path, limiter.limit(&admission.Webhook{Handler: review.NewHandler(objects)}))
+	if err := mgr.AddReadyzCheck("informers", caches.Check); err != nil {
+		return nil, fmt.Errorf("adding a readiness probe: %w", err)
+	}
 	return mgr, addProbes(mgr, limiter, objects, serving)
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
@@ -36,6 +37,7 @@ type Informers struct {
 	// handled report whether all that was in a cache when it was first filled has been handled.
 	handled []cache.InformerSynced
 	live    LiveReader
+	caches  *cachehealth.Monitor
 }
 
 // LiveReader reads the metadata of one object past the caches.
@@ -57,26 +59,27 @@ func New(config *rest.Config, home string) (*Informers, error) {
 
 // NewFrom returns caches that are filled from wherever each resource comes from.
 func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, home string) *Informers {
-	i := &Informers{live: live, byKind: map[string]cache.SharedIndexInformer{PodKind: newInformer(from("pods"), &corev1.Pod{})}}
+	i := &Informers{live: live, caches: cachehealth.NewMonitor(), byKind: map[string]cache.SharedIndexInformer{}}
+	i.byKind[PodKind] = i.newInformer(from("pods"), &corev1.Pod{})
 	for kind, example := range map[syncstatus.Kind]runtime.Object{
 		syncstatus.ZoneKind: &v1beta1.DNSZone{}, syncstatus.EndpointKind: &v1alpha1.DNSEndpoint{},
 		syncstatus.InstanceKind: &v1beta1.Bind9Instance{}, syncstatus.ClusterKind: &v1beta1.Bind9Cluster{},
 	} {
-		i.byKind[kind.Kind] = newInformer(from(kind.Resource), example)
+		i.byKind[kind.Kind] = i.newInformer(from(kind.Resource), example)
 	}
 	for kind, example := range map[syncstatus.Kind]runtime.Object{
 		syncstatus.GlobalClusterKind: &v1beta1.Bind9GlobalCluster{}, syncstatus.ProviderKind: &v1beta1.ClusterBind9Provider{},
 	} {
-		i.byKind[kind.Kind] = newInformer(inNamespaceOfInstances(from(kind.Resource), home), example)
+		i.byKind[kind.Kind] = i.newInformer(inNamespaceOfInstances(from(kind.Resource), home), example)
 	}
 	for _, k := range v1beta1.RecordKinds {
-		i.byKind[k.Kind] = newInformer(from(k.Resource), k.New())
+		i.byKind[k.Kind] = i.newInformer(from(k.Resource), k.New())
 	}
 	return i
 }
 
-func newInformer(from cache.ListerWatcher, example runtime.Object) cache.SharedIndexInformer {
-	informer := cache.NewSharedIndexInformer(from, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+func (i *Informers) newInformer(from cache.ListerWatcher, example runtime.Object) cache.SharedIndexInformer {
+	informer := i.caches.NewInformer(from, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	// SetTransform fails only once the informer runs.
 	_ = informer.SetTransform(func(o any) (any, error) {
 		if m, err := meta.Accessor(o); err == nil {
@@ -113,8 +116,8 @@ func (i *Informers) HasSynced() bool {
 // Name returns the name of the readiness check that Check is. It does not depend on DNS servers.
 func (i *Informers) Name() string { return "informers-synced" }
 
-// Check returns an error until every cache is filled.
-func (i *Informers) Check(*http.Request) error {
+// Check returns an error until every cache is filled, and when one cannot be kept current.
+func (i *Informers) Check(r *http.Request) error {
 	var missing []string
 	for kind, informer := range i.byKind {
 		if !informer.HasSynced() {
@@ -127,7 +130,7 @@ func (i *Informers) Check(*http.Request) error {
 	case !i.HasSynced():
 		return errors.New("caches are filled, but not all of their content has been handled yet")
 	}
-	return nil
+	return i.caches.Check(r)
 }
 
 // OnEvent calls handle with the last state of every object of a kind that is added, updated or deleted. Two objects that had

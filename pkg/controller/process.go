@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/controller/instance"
 	"github.com/lockstep-dns/lockstep/pkg/named"
@@ -67,6 +68,7 @@ func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *
 	// kube-apiserver's priority and fairness decides how fast is too fast.
 	config.QPS = -1
 	config.UserAgent = p.name
+	caches := cachehealth.NewMonitor()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        newScheme(),
 		LeaderElection:                p.LeaderElect,
@@ -77,6 +79,7 @@ func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *
 		Metrics:                       server.Options{BindAddress: p.MetricsAddress},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
+			NewInformer:      caches.NewInformer,
 			ByObject: map[client.Object]cache.ByObject{
 				&v1beta1.DNSZone{}:    {Transform: trimZone},
 				&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
@@ -90,7 +93,7 @@ func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *
 	if err != nil {
 		return nil, nil, err
 	}
-	return mgr, config, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+	return mgr, config, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", caches.Check))
 }
 
 func newScheme() *runtime.Scheme {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -31,8 +32,11 @@ type zoneApex struct {
 }
 
 // readApex reads a zone's spec. The error joins everything that is wrong with it, each part naming its field.
-func readApex(spec *v1beta1.DNSZoneSpec) (zoneApex, error) {
-	a := zoneApex{addresses: map[string][]netip.Addr{}}
+func readApex(zone *v1beta1.DNSZone) (zoneApex, error) {
+	a, spec := zoneApex{addresses: map[string][]netip.Addr{}}, &zone.Spec
+	if problem := lenient.SpecProblem(zone); problem != "" {
+		return a, errors.New(problem)
+	}
 	var err error
 	if a.name, err = ZoneName(spec.ZoneName); err != nil {
 		return a, fmt.Errorf("spec.zoneName: %w", err)

@@ -66,7 +66,7 @@ type Builder struct {
 
 // NewBuilder makes a Builder for a zone without objects. The error is that of Build.
 func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
-	a, err := readApex(&zone.Spec)
+	a, err := readApex(zone)
 	if err != nil {
 		return nil, err
 	}

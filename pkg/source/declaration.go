@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -97,7 +98,7 @@ func (b *Builder) readRecord(r v1beta1.Record) Declaration {
 	d.Key.Name, d.Rdata, d.Note = owner, values.rdata, values.note
 	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
 	d.TTL = ttl
-	if err := cmp.Or(err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), b.checkApex(recordFields, d.Key)); err != nil {
+	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), b.checkApex(recordFields, d.Key)); err != nil {
 		d.Rdata = nil
 		d.markRefused(status.Invalid, err.Error())
 		return d
@@ -112,13 +113,21 @@ func (b *Builder) readEndpoint(e *v1alpha1.DNSEndpoint, index int) Declaration {
 	key, rdata, err := EndpointData(endpoint)
 	d.Key, d.Rdata = key, rdata
 	d.TTL, _ = endpointTTL(endpoint, b.ttl)
-	if err = errors.Join(err, b.checkApex(endpointFields, key)); err != nil {
+	if err = errors.Join(readError(e), err, b.checkApex(endpointFields, key)); err != nil {
 		d.Rdata = nil
 		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
 		return d
 	}
 	d.Accepted = true
 	return d
+}
+
+// readError says what could not be decoded of an object's spec, if anything.
+func readError(o Object) error {
+	if problem := lenient.SpecProblem(o); problem != "" {
+		return errors.New(problem)
+	}
+	return nil
 }
 
 // joinLines returns joined errors as one line, the first few of them.

@@ -120,7 +120,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	case errors.Is(err, fleet.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
-	case errors.Is(err, named.ErrKey):
+	case errors.Is(err, named.ErrKey), errors.Is(err, named.ErrConfig), errors.Is(err, apply.ErrForeign):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 	case apierrors.IsNotFound(err):
 		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.Timeouts.For(err)
@@ -135,6 +135,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // ensureKeysAndInstances makes keys and instances, deletes surplus instances, and collects the facts of the declared ones.
 // It returns when to look at the keys again.
 func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster, facts *status.ClusterFacts) (requeue time.Duration, err error) {
+	if err := fleet.CheckReadable(c.Object); err != nil {
+		return 0, err
+	}
 	requeue, changed, err := r.Keys.Ensure(ctx, tsigkeys.ClusterOwner(c), r.now())
 	if err != nil {
 		return 0, err

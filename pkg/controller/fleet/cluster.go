@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
@@ -69,6 +70,27 @@ func ClusterOf(ctx context.Context, c client.Reader, i *v1beta1.Bind9Instance, h
 		}
 	}
 	return Cluster{}, nil
+}
+
+// CheckReadable refuses objects of which a part could not be decoded: pods made of the rest would not be those declared.
+// Nil is no object. The error wraps named.ErrConfig.
+func CheckReadable(objects ...client.Object) error {
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		if problem := lenient.SpecProblem(o); problem != "" {
+			return fmt.Errorf("%w: %s %s: %s; servers stay as they are until it is corrected", named.ErrConfig, kindOf(o), o.GetName(), problem)
+		}
+	}
+	return nil
+}
+
+func kindOf(o client.Object) string {
+	if _, ok := o.(*v1beta1.Bind9Instance); ok {
+		return InstanceKind.Kind
+	}
+	return AsCluster(o, "").Kind.Kind
 }
 
 // IsGlobal reports whether zones of every namespace may use the cluster.

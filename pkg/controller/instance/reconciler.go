@@ -20,8 +20,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// problemInterval is how soon an instance is reconciled again whose Secret has to be repaired, or whose namespace has to be
-// enrolled: no event reports that.
+// problemInterval is how soon an instance is reconciled again whose Secret has to be repaired, whose namespace has to be
+// enrolled, or which finds an object of somebody else in a child's place: no event reports that.
 const problemInterval = 10 * time.Second
 
 // reconciler makes the workload of an instance, checks its pods and writes its status.
@@ -84,9 +84,9 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	case errors.Is(err, fleet.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 		return facts, problemInterval, nil
-	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), apierrors.IsInvalid(err):
+	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign), apierrors.IsInvalid(err):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
-		if errors.Is(err, named.ErrKey) {
+		if errors.Is(err, named.ErrKey) || errors.Is(err, apply.ErrForeign) {
 			requeue = fleet.Sooner(requeue, problemInterval)
 		}
 	case apierrors.IsNotFound(err):

@@ -67,6 +67,9 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 	if cluster.Object != nil {
 		workload.Cluster = *cluster.Spec
 	}
+	if err := fleet.CheckReadable(instance, cluster.Object); err != nil {
+		return result, err
+	}
 	if err := w.ensureKeys(ctx, instance, cluster, &result); err != nil {
 		return result, err
 	}

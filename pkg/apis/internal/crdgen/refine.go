@@ -10,6 +10,7 @@ import (
 // refineSchema adds to a schema, at every depth, what markers on the Go types cannot express, and adapts its descriptions
 // to kubectl explain.
 func refineSchema(s *apiextensionsv1.JSONSchemaProps) {
+	limitToGoType(s)
 	s.Description = joinLines(s.Description)
 	if isSelector(s) {
 		limitSelector(s)
@@ -18,10 +19,10 @@ func refineSchema(s *apiextensionsv1.JSONSchemaProps) {
 	for name, p := range s.Properties {
 		switch name {
 		case "volumes", "volumeMounts", "envVars", "resources", "serviceSpec", "emptyDir", "persistentVolume":
-			stripDescriptions(&p, true)
+			refineEmbedded(&p, true)
 		case "service":
 			spec := p.Properties["spec"]
-			stripDescriptions(&spec, true)
+			refineEmbedded(&spec, true)
 			p.Properties["spec"] = spec
 		case "nameServerIps":
 			p.AdditionalProperties.Schema.MaxLength = new(int64(45))
@@ -56,20 +57,22 @@ func startWith(name, description string) string {
 	return description
 }
 
-// stripDescriptions removes the descriptions below s, and that of s itself unless it is the top one.
-func stripDescriptions(s *apiextensionsv1.JSONSchemaProps, top bool) {
+// refineEmbedded limits a type of Kubernetes' own, at every depth, to what its Go type can hold, and removes the descriptions
+// below s, and that of s itself unless it is the top one.
+func refineEmbedded(s *apiextensionsv1.JSONSchemaProps, top bool) {
+	limitToGoType(s)
 	if !top {
 		s.Description = ""
 	}
 	for name, p := range s.Properties {
-		stripDescriptions(&p, false)
+		refineEmbedded(&p, false)
 		s.Properties[name] = p
 	}
 	if s.Items != nil {
-		stripDescriptions(s.Items.Schema, false)
+		refineEmbedded(s.Items.Schema, false)
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		stripDescriptions(s.AdditionalProperties.Schema, false)
+		refineEmbedded(s.AdditionalProperties.Schema, false)
 	}
 }
 

@@ -1,0 +1,189 @@
+// Package cachehealth reports informer caches that cannot follow the Kubernetes API. A cache that fails to list or watch goes
+// on answering with what it held last, and nothing else shows that. The controller, the API server and the webhook make
+// their readiness depend on it.
+package cachehealth
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/watchlist"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
+)
+
+// tolerance is how long a cache may fail before its component is not ready. A restart of kube-apiserver takes less, and a
+// component that served nothing meanwhile would make it worse.
+const tolerance = time.Minute
+
+// unreadable counts versions of objects, in all caches of the process.
+var unreadable = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "lockstep_unreadable_objects_total", Help: "Versions of objects of which a part could not be decoded, by Go type.",
+}, []string{"type"})
+
+func init() { metrics.Registry.MustRegister(unreadable) }
+
+// Monitor knows which caches fail. It is safe for concurrent use.
+type Monitor struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	failing map[string]failure
+}
+
+type failure struct {
+	since time.Time
+	err   error
+}
+
+// NewMonitor returns a Monitor without caches.
+func NewMonitor() *Monitor {
+	return &Monitor{now: time.Now, failing: map[string]failure{}}
+}
+
+// NewInformer is a cache.Options.NewInformer of controller-runtime.
+func (m *Monitor) NewInformer(from cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(m.Watch(example, from), example, resync, indexers)
+}
+
+// Watch returns a ListerWatcher that passes on another one and reports its failures. example is an object of its kind.
+func (m *Monitor) Watch(example runtime.Object, from cache.ListerWatcher) cache.ListerWatcher {
+	name := typeOf(example)
+	if kind := example.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		name = kind // metadata alone
+	}
+	return &monitored{Monitor: m, name: name, from: cache.ToListerWatcherWithContext(from), unsupported: watchlist.DoesClientNotSupportWatchListSemantics(from)}
+}
+
+// typeOf returns the name of an object's Go type without its package.
+func typeOf(o runtime.Object) string {
+	name := fmt.Sprintf("%T", o)
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
+// Check is a readiness check: it fails while a cache has been failing for too long.
+func (m *Monitor) Check(*http.Request) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var problems []string
+	for _, name := range slices.Sorted(maps.Keys(m.failing)) {
+		if f := m.failing[name]; m.now().Sub(f.since) >= tolerance {
+			problems = append(problems, fmt.Sprintf("%s since %s: %v", name, f.since.UTC().Format(time.RFC3339), f.err))
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("caches that cannot be kept current: %s", strings.Join(problems, "; "))
+}
+
+func (m *Monitor) report(name string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		delete(m.failing, name)
+		return
+	}
+	f, known := m.failing[name]
+	if !known {
+		f.since = m.now()
+	}
+	f.err = err
+	m.failing[name] = f
+}
+
+// inspect logs and counts an object of which a part could not be decoded.
+func (m *Monitor) inspect(ctx context.Context, o runtime.Object) {
+	object, err := meta.Accessor(o)
+	if err != nil {
+		return
+	}
+	problems := slices.DeleteFunc([]string{lenient.SpecProblem(object), lenient.StatusProblem(object)}, func(p string) bool { return p == "" })
+	if len(problems) > 0 {
+		unreadable.WithLabelValues(typeOf(o)).Inc()
+		klog.FromContext(ctx).Info("object cannot be read completely", "type", typeOf(o), "namespace", object.GetNamespace(), "name", object.GetName(),
+			"problem", strings.Join(problems, "; "))
+	}
+}
+
+// monitored is a ListerWatcher that reports to a Monitor.
+type monitored struct {
+	*Monitor
+	name        string
+	from        cache.ListerWatcherWithContext
+	unsupported bool
+}
+
+// IsWatchListSemanticsUnSupported is how client-go asks whether lists may be streamed.
+func (w *monitored) IsWatchListSemanticsUnSupported() bool { return w.unsupported }
+
+// List implements cache.ListerWatcher.
+func (w *monitored) List(o metav1.ListOptions) (runtime.Object, error) {
+	return w.ListWithContext(context.Background(), o)
+}
+
+// Watch implements cache.ListerWatcher.
+func (w *monitored) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return w.WatchWithContext(context.Background(), o)
+}
+
+// ListWithContext implements cache.ListerWatcherWithContext.
+func (w *monitored) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	list, err := w.from.ListWithContext(ctx, o)
+	w.reportOutcome(ctx, err)
+	if err != nil {
+		return nil, err
+	}
+	return list, meta.EachListItem(list, func(o runtime.Object) error {
+		w.inspect(ctx, o)
+		return nil
+	})
+}
+
+// WatchWithContext implements cache.ListerWatcherWithContext. A watch that begins with a list has succeeded when the list has
+// come completely.
+func (w *monitored) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	events, err := w.from.WatchWithContext(ctx, o)
+	lists := ptr.Deref(o.SendInitialEvents, false)
+	if err != nil || !lists {
+		w.reportOutcome(ctx, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
+		switch e.Type {
+		case watch.Error:
+			w.reportOutcome(ctx, apierrors.FromObject(e.Object))
+		case watch.Bookmark:
+			w.reportOutcome(ctx, nil)
+		default:
+			w.inspect(ctx, e.Object)
+		}
+		return e, true
+	}), nil
+}
+
+// reportOutcome reports what a request led to. One that the informer ended, or whose start is too old, is no failure.
+func (w *monitored) reportOutcome(ctx context.Context, err error) {
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return
+	}
+	w.report(w.name, err)
+}
