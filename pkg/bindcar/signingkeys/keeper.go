@@ -38,7 +38,8 @@ func NewKeeper(zones *zonefile.Dir, open func() (Store, error)) *Keeper {
 	return &Keeper{zones: zones, open: open, saved: map[string]keyFiles{}}
 }
 
-// Restore puts the saved keys of a zone on disk, in place of those there. Without saved keys it does nothing.
+// Restore puts the saved keys of a zone that begins to be signed on disk, in place of those there. Keys on disk that its Secret
+// does not have are those of a former zone of that name, perhaps somebody else's: named must not find them.
 func (k *Keeper) Restore(ctx context.Context, zone zonefile.Description) error {
 	if !zone.SavesKeys() {
 		return nil
@@ -52,9 +53,6 @@ func (k *Keeper) Restore(ctx context.Context, zone zonefile.Description) error {
 		return fmt.Errorf("reading the keys of zone %s from Secret %s: %w", zone.Name, zone.KeySecret, err)
 	}
 	saved := onlyKeys(entries)
-	if len(saved) == 0 {
-		return nil
-	}
 	if err := saved.writeTo(k.zones.KeyFilePrefix(zone.Name)); err != nil {
 		return fmt.Errorf("restoring the keys of zone %s: %w", zone.Name, err)
 	}

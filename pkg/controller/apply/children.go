@@ -112,6 +112,12 @@ func (c *Children) Apply(ctx context.Context, children ...Configuration) error {
 	return nil
 }
 
+// IsKnown reports whether an object was applied lately.
+func (c *Children) IsKnown(child Configuration) bool {
+	_, ok := c.applied.Get(nameOfChild(child))
+	return ok
+}
+
 func nameOfChild(c Configuration) string {
 	return nameOf(*c.GetKind(), ptr.Deref(c.GetNamespace(), ""), *c.GetName())
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
 // Signing is how a zone is signed; the zero value for one without primaries. A zone with an empty Policy is not signed.
@@ -139,5 +138,5 @@ func (s Signing) KeySecretName(zone *v1beta1.DNSZone) string {
 	if !s.IsSigned() || !s.export || s.owner.Object == nil {
 		return ""
 	}
-	return keySecretName(s.owner.GetName(), source.DNSName(zone))
+	return keySecretName(s.owner, zone)
 }

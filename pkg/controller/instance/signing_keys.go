@@ -35,7 +35,7 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 		}
 		signing, err := dnssec.SigningOf(ctx, w.client, zone, membership.InstancesOf(zone, instances), w.Home)
 		if err == nil && signing.Signer != nil && signing.Signer.UID == instance.UID {
-			err = signing.EnsureKeySecret(ctx, w.Children, zone)
+			err = signing.EnsureKeySecret(ctx, w.client, w.Children, zone)
 		}
 		errs = append(errs, err)
 	}

@@ -53,7 +53,8 @@ func (o Owner) secretKey(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: o.Namespace, Name: name}
 }
 
-func (o Owner) objectMeta(name client.ObjectKey) metav1.ObjectMeta {
+// ObjectMeta returns the metadata of a Secret that the owner controls.
+func (o Owner) ObjectMeta(name client.ObjectKey) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: name.Namespace, Name: name.Name, Labels: o.Labels(),
 		OwnerReferences: []metav1.OwnerReference{{

@@ -126,7 +126,7 @@ func (p *ensurePass) createKey(ctx context.Context, role named.KeyRole, name cli
 	if err != nil {
 		return nil, err
 	}
-	secret := &corev1.Secret{ObjectMeta: p.owner.objectMeta(name), Data: named.KeyData(key)}
+	secret := &corev1.Secret{ObjectMeta: p.owner.ObjectMeta(name), Data: named.KeyData(key)}
 	if err := p.Client.Create(ctx, secret, client.FieldOwner(apply.FieldOwner)); err != nil {
 		return nil, fmt.Errorf("creating the %s key: %w", role, err)
 	}
@@ -176,7 +176,7 @@ func (p *ensurePass) writeRing(ctx context.Context, role named.KeyRole, name cli
 		return err
 	}
 	if secret == nil {
-		err = p.Client.Create(ctx, &corev1.Secret{ObjectMeta: p.owner.objectMeta(name), Data: data}, client.FieldOwner(apply.FieldOwner))
+		err = p.Client.Create(ctx, &corev1.Secret{ObjectMeta: p.owner.ObjectMeta(name), Data: data}, client.FieldOwner(apply.FieldOwner))
 	} else {
 		err = p.patchSecret(ctx, secret, data)
 	}
