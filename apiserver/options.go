@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 )
 
 // Options are the flags of the aggregated API server.
@@ -50,7 +51,7 @@ func NewOptions() *Options {
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
 		Logging:        logs.NewOptions(),
 		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
-			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute,
+			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, Limits: observe.DefaultLimits(),
 		}},
 		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
 		Service:   "lockstep-apiserver",
@@ -76,6 +77,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Verdicts.Deadline, "deadline", o.Verdicts.Deadline, "how long to wait for DNS servers; the answer then names those that were too slow")
 	fs.DurationVar(&o.Verdicts.WatchInterval, "watch-interval", o.Verdicts.WatchInterval, "how often to query the serial of a watched zone from its DNS servers; a server that sends notifications is queried for few of its zones each time")
 	fs.DurationVar(&o.Verdicts.VerifyInterval, "verify-interval", o.Verdicts.VerifyInterval, "how often to transfer a zone completely although its serial has not changed; 0 for never")
+	o.Verdicts.Limits.AddFlags(fs)
 	o.ServerRun.AddUniversalFlags(fs)
 	o.SecureServing.AddFlags(fs)
 	o.Authentication.AddFlags(fs)
@@ -88,7 +90,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
-	var errs []error
+	errs := []error{o.Verdicts.Limits.Validate()}
 	for _, f := range []struct{ flag, value string }{{"--namespace", o.Namespace}, {"--service", o.Service}} {
 		for _, problem := range validation.IsDNS1123Label(f.value) {
 			errs = append(errs, fmt.Errorf("%s=%q: %s", f.flag, f.value, problem))

@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,18 +19,27 @@ type Fleet struct {
 	Servers []observe.Server
 	// zones are those of each of its instances, by DNS name; primaries serve them, here or elsewhere.
 	zones     map[Key][]string
-	primaries map[string][]netip.AddrPort
+	primaries map[string][]observe.Server
+	instances map[Key]*v1beta1.Bind9Instance
 }
 
 // ZonesOf returns the DNS names of the zones that a server should serve.
 func (f *Fleet) ZonesOf(s observe.Server) []string { return f.zones[instanceKey(s)] }
 
-// PrimariesOf returns the addresses of a zone's primaries.
-func (f *Fleet) PrimariesOf(zone string) []netip.AddrPort { return f.primaries[zone] }
+// PrimariesOf returns a zone's primaries that have an address.
+func (f *Fleet) PrimariesOf(zone string) []observe.Server { return f.primaries[zone] }
+
+// Instance returns the instance of a server of the fleet, or of a primary of its zones.
+func (f *Fleet) Instance(s observe.Server) *v1beta1.Bind9Instance { return f.instances[instanceKey(s)] }
 
 // Fleet returns the servers of an instance or a cluster.
 func (x *Index) Fleet(o metav1.Object) *Fleet {
-	f := &Fleet{Servers: x.serversOf(x.fleetInstances(o)), zones: map[Key][]string{}, primaries: map[string][]netip.AddrPort{}}
+	instances := x.fleetInstances(o)
+	f := &Fleet{
+		Servers: x.serversOf(instances), zones: map[Key][]string{}, primaries: map[string][]observe.Server{},
+		instances: map[Key]*v1beta1.Bind9Instance{},
+	}
+	f.addInstances(instances)
 	own := map[Key]bool{}
 	for _, s := range f.Servers {
 		own[instanceKey(s)] = true
@@ -58,10 +66,17 @@ func (f *Fleet) addZone(x *Index, name string, serving []*v1beta1.Bind9Instance,
 	if !concerned {
 		return
 	}
+	f.addInstances(serving)
 	for _, s := range x.serversOf(serving) {
 		if s.Role == observe.Primary && s.Addr.IsValid() {
-			f.primaries[name] = append(f.primaries[name], s.Addr)
+			f.primaries[name] = append(f.primaries[name], s)
 		}
+	}
+}
+
+func (f *Fleet) addInstances(instances []*v1beta1.Bind9Instance) {
+	for _, i := range instances {
+		f.instances[Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}] = i
 	}
 }
 

@@ -102,7 +102,7 @@ func IsSameAnswer(a, b *observe.Observation) bool {
 
 // IsSameState reports whether two answers differ in no more than the content and serial of the zone.
 func IsSameState(a, b *observe.Observation) bool {
-	return a.Rcode == b.Rcode && a.AA == b.AA && a.Authoritative == b.Authoritative && a.Message() == b.Message() &&
+	return a.Rcode == b.Rcode && a.AA == b.AA && a.Authoritative == b.Authoritative && a.Unverified == b.Unverified && a.Message() == b.Message() &&
 		(a.Mirror == nil) == (b.Mirror == nil)
 }
 
@@ -144,7 +144,7 @@ func (a *Answers) Serial(place Place) observe.Observation {
 	case z.full != nil:
 		o = *z.full
 	}
-	if o.Mirror = nil; o.Authoritative {
+	if o.Mirror = nil; o.Authoritative && !o.Unverified {
 		o.Err = nil // Of a transfer: the serial is known.
 	}
 	return o

@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"net/netip"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,10 +48,10 @@ func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.PodA
 }
 
 // newestSerial returns the newest serial that any primary of a zone has answered with; nil when none has.
-func (e *Evaluator) newestSerial(primaries []netip.AddrPort, zone string) *uint32 {
+func (e *Evaluator) newestSerial(primaries []observe.Server, zone string) *uint32 {
 	var newest *uint32
 	for _, p := range primaries {
-		if o := e.answers.Serial(Place{p, zone + "."}); o.Authoritative && (newest == nil || rrset.SerialLess(*newest, o.Serial)) {
+		if o := e.answers.Serial(Place{p.Addr, zone + "."}); o.Authoritative && !o.Unverified && (newest == nil || rrset.SerialLess(*newest, o.Serial)) {
 			newest = &o.Serial
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -67,22 +68,39 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 
 // observe reports whether the server was asked.
 func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time) (o observe.Observation, ok bool) {
-	var secret types.NamespacedName
-	var key *wire.Key
-	if instance := z.Instance(s); instance != nil {
-		secret = types.NamespacedName{Namespace: s.Namespace, Name: named.TransferKeySecretName(instance)}
-		if key, _ = a.keys.Get(ctx, secret); key == nil && ctx.Err() != nil {
-			return o, false // Others would share what is asked without a key.
-		}
+	instance := z.Instance(s)
+	key, ok := a.transferKey(ctx, instance)
+	if !ok {
+		return o, false
 	}
 	if a.schedule.isDue(place) {
 		a.observer.Invalidate(place.Server, place.Zone)
 	}
 	a.meter.nameServer(s)
+	a.observer.SetOwner(s.Addr, s.Namespace)
 	o = a.observer.Observe(ctx, place.Server, place.Zone, key, since)
-	var we *wire.Error
-	if errors.As(o.Err, &we) && we.TSIGError != 0 {
-		a.keys.Invalidate(secret, key)
-	}
+	a.dropRefusedKey(instance, key, o)
 	return o, true
+}
+
+// transferKey returns the key that questions to an instance's servers are signed with; nil if it has none that can be read.
+// It is not ok if ctx ended first: others would share what is asked without a key.
+func (a *asker) transferKey(ctx context.Context, instance *v1beta1.Bind9Instance) (key *wire.Key, ok bool) {
+	if instance == nil {
+		return nil, true
+	}
+	key, _ = a.keys.Get(ctx, transferKeySecret(instance))
+	return key, key != nil || ctx.Err() == nil
+}
+
+// dropRefusedKey has a key read anew that a server did not accept.
+func (a *asker) dropRefusedKey(instance *v1beta1.Bind9Instance, key *wire.Key, o observe.Observation) {
+	var we *wire.Error
+	if key != nil && errors.As(o.Err, &we) && we.TSIGError != 0 {
+		a.keys.Invalidate(transferKeySecret(instance), key)
+	}
+}
+
+func transferKeySecret(instance *v1beta1.Bind9Instance) types.NamespacedName {
+	return types.NamespacedName{Namespace: instance.Namespace, Name: named.TransferKeySecretName(instance)}
 }

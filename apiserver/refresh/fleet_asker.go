@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -27,7 +28,7 @@ const versionTimeout = 30 * time.Second
 func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evaluate.Place]bool, fleets ...metav1.Object) (questions int) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
-	pods, places := map[netip.AddrPort]observe.Server{}, map[evaluate.Place]bool{}
+	pods, places := map[netip.AddrPort]observe.Server{}, map[evaluate.Place]fleetServer{}
 	for _, o := range fleets {
 		addFleet(a.index.Fleet(o), pods, places)
 	}
@@ -39,14 +40,14 @@ func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evalu
 			wg.Go(func() { a.podQuestions.await(ctx, addr, isAsked, func(ctx context.Context) { a.askPod(ctx, s) }) })
 		}
 	}
-	for place := range places {
+	for place, s := range places {
 		isAsked := func() bool {
 			last := a.answers.Serial(place).At
 			return !last.IsZero() && (polled[place] || !last.Before(since))
 		}
 		if !isAsked() {
 			wg.Go(func() {
-				a.zoneQuestions.await(ctx, place, isAsked, func(ctx context.Context) { a.askSerial(ctx, place) })
+				a.zoneQuestions.await(ctx, place, isAsked, func(ctx context.Context) { a.askSerial(ctx, place, s) })
 			})
 		}
 	}
@@ -54,17 +55,23 @@ func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evalu
 	return len(pods) + len(places)
 }
 
+// fleetServer is a server that is asked for a serial, with its instance.
+type fleetServer struct {
+	observe.Server
+	instance *v1beta1.Bind9Instance
+}
+
 // addFleet adds the servers of a fleet, and where its zones are.
-func addFleet(f *desired.Fleet, pods map[netip.AddrPort]observe.Server, places map[evaluate.Place]bool) {
+func addFleet(f *desired.Fleet, pods map[netip.AddrPort]observe.Server, places map[evaluate.Place]fleetServer) {
 	for _, s := range f.Servers {
 		if !s.Addr.IsValid() {
 			continue
 		}
 		pods[s.Addr] = s
 		for _, zone := range f.ZonesOf(s) {
-			places[evaluate.Place{Server: s.Addr, Zone: zone + "."}] = true
+			places[evaluate.Place{Server: s.Addr, Zone: zone + "."}] = fleetServer{s, f.Instance(s)}
 			for _, primary := range f.PrimariesOf(zone) {
-				places[evaluate.Place{Server: primary, Zone: zone + "."}] = true
+				places[evaluate.Place{Server: primary.Addr, Zone: zone + "."}] = fleetServer{primary, f.Instance(primary)}
 			}
 		}
 	}
@@ -81,10 +88,16 @@ func placesOf(zones map[*desired.Zone]bool) map[evaluate.Place]bool {
 	return places
 }
 
-func (a *asker) askSerial(ctx context.Context, place evaluate.Place) {
+func (a *asker) askSerial(ctx context.Context, place evaluate.Place, s fleetServer) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
-	a.answers.KeepSerial(place, a.observer.Serial(ctx, place.Server, place.Zone))
+	key, ok := a.transferKey(ctx, s.instance)
+	if !ok {
+		return
+	}
+	o := a.observer.Serial(ctx, place.Server, place.Zone, key)
+	a.dropRefusedKey(s.instance, key, o)
+	a.answers.KeepSerial(place, o)
 }
 
 // askPod asks one server for its version, unless it is known, and its sidecar whether it and named answer.

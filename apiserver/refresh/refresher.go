@@ -33,6 +33,8 @@ type Options struct {
 	WatchInterval time.Duration
 	// VerifyInterval is how often a zone's content is transferred completely although its serial has not changed.
 	VerifyInterval time.Duration
+	// Limits bound what servers can make the API server take.
+	Limits observe.Limits
 	// Notifications opens notification streams, so that watchers see a change at once and idle servers are hardly asked.
 	// Without it every server of a watched zone is asked at the interval.
 	Notifications NotificationOpener
@@ -68,7 +70,7 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 		asker: asker{
 			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge), meter: meter,
 			schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
-			observer: observe.New(observe.Options{Timeout: options.Deadline, Meter: meter, Replaced: evaluator.ContentReplaced}),
+			observer: observe.New(observe.Options{Timeout: options.Deadline, Limits: options.Limits, Meter: meter, Replaced: evaluator.ContentReplaced}),
 		},
 		informers: inf, evaluator: evaluator, publisher: publisher,
 		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},

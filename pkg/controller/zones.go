@@ -17,22 +17,26 @@ import (
 type Options struct {
 	Process
 	ZoneTimeout time.Duration
+	// Limits bound what DNS servers can make the controller take.
+	Limits observe.Limits
 }
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout}
+	return &Options{Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout, Limits: observe.DefaultLimits()}
 }
 
 // AddFlags registers the flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
 	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
+	o.Limits.AddFlags(fs)
 }
 
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	return errors.Join(
+		o.Limits.Validate(),
 		requireFlags(map[string]string{"--namespace": o.Namespace, "--bindcar-token-file": o.BindcarTokenFile}),
 		requireTimeouts(map[string]time.Duration{"--zone-timeout": o.ZoneTimeout}),
 	)
@@ -47,7 +51,7 @@ func (o *Options) Run(ctx context.Context) error {
 	sidecar, _ := o.newSidecarClient(mgr)
 	if err := zone.Setup(mgr, zone.Options{
 		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: tsigkeys.NewCache(mgr.GetAPIReader()),
-		Observer: observe.New(observe.Options{}), Sidecar: sidecar,
+		Observer: observe.New(observe.Options{Limits: o.Limits}), Sidecar: sidecar,
 	}); err != nil {
 		return err
 	}

@@ -26,6 +26,39 @@ type zoneEntry struct {
 	// generation counts invalidations: an observation that began before one is not cached.
 	generation int
 	idle       *time.Timer
+	// bytes of memory are charged to owner for mirror and lastSeen.
+	bytes int64
+	owner string
+	// refused is why the last transfer was too large, refusedAt when it was. The observation under way owns both.
+	refused   error
+	refusedAt time.Time
+}
+
+// refusalPause is for how long a zone that was too large is not transferred again: that would cost as much as the first time.
+const refusalPause = time.Minute
+
+// refusal returns why the zone is not transferred at present; nil if it may be.
+func (z *zoneEntry) refusal(now time.Time) error {
+	if z.refused != nil && now.Sub(z.refusedAt) < refusalPause {
+		return z.refused
+	}
+	return nil
+}
+
+// noteRefusal remembers that a transfer was too large.
+func (z *zoneEntry) noteRefusal(err error, now time.Time) {
+	if errors.Is(err, wire.ErrTooLarge) {
+		z.refused, z.refusedAt = err, now
+	}
+}
+
+// charge charges the memory of a zone's content to an owner, instead of what it was. Observer.mu is held.
+func (o *Observer) charge(z *zoneEntry, t entryKey, owner string, bytes int64) {
+	o.memory.add(z.owner, -z.bytes)
+	if z.bytes, z.owner = bytes, owner; o.zones[t] != z {
+		z.bytes = 0 // It was forgotten meanwhile.
+	}
+	o.memory.add(z.owner, z.bytes)
 }
 
 // entryFor returns the entry, which it creates if there is none, and restarts its idle timer. Observer.mu is held.
@@ -57,6 +90,7 @@ func (o *Observer) dropEntry(t entryKey) {
 	if z := o.zones[t]; z != nil {
 		z.idle.Stop()
 		delete(o.zones, t)
+		o.charge(z, t, z.owner, 0)
 		o.releaseServer(t.server)
 	}
 }
@@ -93,7 +127,7 @@ func (o *Observer) releaseServer(addr netip.AddrPort) {
 
 // askSOA asks for a zone's SOA. While a query waits for its turn, another one to the same server, sent at since or later,
 // may go unanswered: that counts for this one as well, so that a thousand zones on a dead server take no longer than one.
-func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name string, since time.Time, timeout time.Duration) Observation {
+func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name string, key *wire.Key, since time.Time, timeout time.Duration) Observation {
 	release, err := s.questions.acquire(ctx)
 	if err != nil {
 		return ContextEnded(ctx, addr, name)
@@ -104,8 +138,19 @@ func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name stri
 		return obs
 	}
 	at := time.Now()
-	reply, err := wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout), wire.WithExpire())
+	reply, err := wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout), wire.WithExpire(), wire.WithKey(key))
+	keyErr := err
+	if !failedVerification(err) {
+		keyErr = nil
+	} else { // What the server answers to anybody shows that it runs, and whether it has the zone; it proves nothing.
+		reply, err = wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout), wire.WithExpire())
+	}
 	obs := observationFromReply(addr, at, name, reply, err)
+	if keyErr != nil && obs.Rcode != NoReply {
+		if obs.Unverified = true; obs.Authoritative {
+			obs.Err = keyErr
+		}
+	}
 	s.meter.Asked(addr, obs.Rcode != NoReply, time.Since(at))
 	if obs.Rcode == NoReply && ctx.Err() == nil {
 		s.mu.Lock()
@@ -113,6 +158,12 @@ func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name stri
 		s.mu.Unlock()
 	}
 	return obs
+}
+
+// failedVerification reports whether a server answered a signed query without a valid signature, or refused the key.
+func failedVerification(err error) bool {
+	var e *wire.Error
+	return errors.As(err, &e) && e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)
 }
 
 func (s *serverEntry) unansweredSince(t time.Time) (Observation, bool) {

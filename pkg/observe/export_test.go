@@ -6,3 +6,10 @@ func (o *Observer) Kept() int {
 	defer o.mu.Unlock()
 	return max(len(o.zones), len(o.servers))
 }
+
+// Charged returns how many bytes of memory are accounted for.
+func (o *Observer) Charged() int64 {
+	o.memory.mu.Lock()
+	defer o.memory.mu.Unlock()
+	return o.memory.used
+}

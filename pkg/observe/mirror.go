@@ -3,7 +3,6 @@ package observe
 import (
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/snapshot"
@@ -19,6 +18,9 @@ type Mirror struct {
 	SOA rrset.SOA
 
 	content content
+	// records and bytes are what the RRsets count and take.
+	records int
+	bytes   int64
 }
 
 // content keeps the RRsets of an owner name together: their keys have the same hash.
@@ -28,12 +30,12 @@ func hashByName(key rrset.Key) uint64 { return snapshot.String(key.Name) }
 
 // NewMirror returns a mirror of the given RRsets. An SOA RRset must not be among them.
 func NewMirror(zone string, soa rrset.SOA, sets ...rrset.RRset) *Mirror {
-	e := mirrorEdit{snapshot.New[rrset.Key, rrset.RRset](hashByName).Edit()}
+	e := (&Mirror{}).beginEdit()
 	e.Grow(len(sets))
 	for _, s := range sets {
-		e.putOrDelete(s)
+		e.replace(s)
 	}
-	return &Mirror{Zone: zone, SOA: soa, content: e.Map()}
+	return &Mirror{Zone: zone, SOA: soa, content: e.Map(), records: e.records, bytes: e.bytes}
 }
 
 // Get returns an RRset. Its Rdata must not be changed.
@@ -92,23 +94,27 @@ func (m *Mirror) ChangedNames(old *Mirror) iter.Seq[string] {
 	}
 }
 
-// beginEdit starts the mirror that follows from m.
-func (m *Mirror) beginEdit() mirrorEdit {
-	if m.Len() == 0 { // Also the zero Mirror.
-		return mirrorEdit{snapshot.New[rrset.Key, rrset.RRset](hashByName).Edit()}
-	}
-	return mirrorEdit{m.content.Edit()}
-}
-
 // mirrorFromRecords returns the mirror of a full transfer. It shares what it has in common with like (which may be nil): the
 // mirrors of servers that are in sync take the memory of one.
-func mirrorFromRecords(zone string, t wire.TransferResult, like *Mirror) *Mirror {
+func mirrorFromRecords(zone string, t wire.TransferResult, like *Mirror) (*Mirror, error) {
 	e := (&Mirror{}).beginEdit()
 	e.Grow(countGroups(t.Records))
 	for run := range groupByRRset(t.Records) {
-		e.addRecords(run, like)
+		if e.isOpen(run[0].Key) {
+			e.open(run[0].Key).add(run...)
+			continue
+		}
+		s := rrset.New(run[0].Key, run[0].TTL, rdataOf(run)...)
+		if like != nil {
+			if twin, ok := like.Get(s.Key); ok && twin.Equal(s) {
+				s = twin
+			}
+		}
+		if err := e.put(s); err != nil {
+			return nil, err
+		}
 	}
-	return &Mirror{Zone: zone, SOA: t.SOA, content: e.finishSharing(like)}
+	return e.mirror(zone, t.SOA, like)
 }
 
 // groupByRRset yields runs of consecutive records of the same RRset.
@@ -135,6 +141,14 @@ func countGroups(records []wire.Record) int {
 	return n
 }
 
+func rdataOf(records []wire.Record) []string {
+	rdata := make([]string, len(records))
+	for i, r := range records {
+		rdata[i] = r.Rdata
+	}
+	return rdata
+}
+
 // applyDeltas returns the mirror that follows from m by an incremental transfer. It shares what it has in common with like
 // (which may be nil), and fails if the steps do not follow from m.
 func (m *Mirror) applyDeltas(t wire.TransferResult, like *Mirror) (*Mirror, error) {
@@ -144,65 +158,17 @@ func (m *Mirror) applyDeltas(t wire.TransferResult, like *Mirror) (*Mirror, erro
 			return nil, fmt.Errorf("incremental transfer: a step begins at serial %d, but the content is that of %d", d.From.Serial, soa.Serial)
 		}
 		for _, r := range d.Deleted {
-			if !e.removeRecord(r) {
+			if !e.open(r.Key).remove(r) {
 				return nil, fmt.Errorf("incremental transfer: a deleted record at %s does not exist", r.Name)
 			}
 		}
 		for _, r := range d.Added {
-			e.addRecords([]wire.Record{r}, nil)
+			e.open(r.Key).add(r)
 		}
 		soa = d.To
 	}
 	if soa.Serial != t.SOA.Serial {
 		return nil, fmt.Errorf("incremental transfer: ended at serial %d instead of %d", soa.Serial, t.SOA.Serial)
 	}
-	return &Mirror{Zone: m.Zone, SOA: soa, content: e.finishSharing(like)}, nil
-}
-
-// mirrorEdit is the content of a mirror under construction.
-type mirrorEdit struct {
-	*snapshot.Edit[rrset.Key, rrset.RRset]
-}
-
-func (e mirrorEdit) putOrDelete(s rrset.RRset) {
-	if len(s.Rdata) == 0 {
-		e.Delete(s.Key)
-		return
-	}
-	e.Put(s.Key, s)
-}
-
-// addRecords adds records of one RRset.
-func (e mirrorEdit) addRecords(run []wire.Record, like *Mirror) {
-	known, _ := e.Get(run[0].Key)
-	rdata := slices.Clone(known.Rdata)
-	for _, r := range run {
-		rdata = append(rdata, r.Rdata)
-	}
-	s := rrset.New(run[0].Key, run[0].TTL, rdata...)
-	if like != nil {
-		if twin, ok := like.Get(s.Key); ok && twin.Equal(s) {
-			s = twin
-		}
-	}
-	e.putOrDelete(s)
-}
-
-func (e mirrorEdit) removeRecord(r wire.Record) bool {
-	s, _ := e.Get(r.Key)
-	i := slices.Index(s.Rdata, r.Rdata)
-	if i < 0 {
-		return false
-	}
-	s.Rdata = slices.Delete(slices.Clone(s.Rdata), i, i+1)
-	e.putOrDelete(s)
-	return true
-}
-
-// finishSharing returns the edited content. It shares what it has in common with like (which may be nil).
-func (e mirrorEdit) finishSharing(like *Mirror) content {
-	if like == nil {
-		return e.Map()
-	}
-	return snapshot.Share(e.Map(), like.content, rrset.RRset.Equal)
+	return e.mirror(m.Zone, soa, like)
 }

@@ -15,6 +15,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
+// fromRecords is mirrorFromRecords of a transfer without errors.
+func fromRecords(zone string, r wire.TransferResult, like *Mirror) *Mirror {
+	m, err := mirrorFromRecords(zone, r, like)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
 func record(name string, ttl uint32, rdata string) wire.Record {
 	return wire.Record{Key: rrset.Key{Name: name + ".z.", Type: dns.TypeA}, TTL: ttl, Rdata: rdata}
 }
@@ -34,7 +43,7 @@ func (m *Mirror) lines() []string {
 }
 
 func TestMirror(t *testing.T) {
-	start := mirrorFromRecords("z.", wire.TransferResult{SOA: at(5), Full: true, Records: []wire.Record{
+	start := fromRecords("z.", wire.TransferResult{SOA: at(5), Full: true, Records: []wire.Record{
 		record("a", 60, "192.0.2.2"), record("a", 60, "192.0.2.1"), record("b", 60, "192.0.2.1"),
 		record("a", 60, "192.0.2.3"), // the rest of an RRset may come later
 	}}, nil)
@@ -148,9 +157,9 @@ func TestMirrorsShareMemory(t *testing.T) {
 	}
 	const n = 100_000
 	base := heap()
-	first := mirrorFromRecords("z.", large(n), nil)
+	first := fromRecords("z.", large(n), nil)
 	one := heap() - base
-	second := mirrorFromRecords("z.", large(n), first)
+	second := fromRecords("z.", large(n), first)
 	two := heap() - base - one
 	next, err := second.applyDeltas(wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Added: []wire.Record{record("new", 60, "192.0.2.1")}}}}, nil)
 	if err != nil {
@@ -167,7 +176,7 @@ func TestMirrorsShareMemory(t *testing.T) {
 }
 
 func BenchmarkApplyOneChange(b *testing.B) {
-	m := mirrorFromRecords("z.", large(100_000), nil)
+	m := fromRecords("z.", large(100_000), nil)
 	d := wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Added: []wire.Record{record("new", 60, "192.0.2.1")}}}}
 	for b.Loop() {
 		if _, err := m.applyDeltas(d, nil); err != nil {
@@ -249,7 +258,7 @@ func TestChangedNames(t *testing.T) {
 }
 
 func BenchmarkChangedNames(b *testing.B) {
-	m := mirrorFromRecords("z.", large(100_000), nil)
+	m := fromRecords("z.", large(100_000), nil)
 	next, err := m.applyDeltas(wire.TransferResult{SOA: at(6), Deltas: []wire.Delta{{From: at(5), To: at(6), Added: []wire.Record{record("new", 60, "192.0.2.1")}}}}, nil)
 	if err != nil {
 		b.Fatal(err)

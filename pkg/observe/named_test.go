@@ -169,9 +169,9 @@ func TestNotifyTransfersAtOnce(t *testing.T) {
 	primary := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}}) // notifies nobody
 	secondary := named.Start(t, named.Options{Role: named.Secondary, Primary: primary, Zones: []named.Zone{{Name: zone}}})
 	o := observe.New(observe.Options{})
-	w := newWriter(t, primary, o.Serial(t.Context(), primary.Addr, zone).SOA)
+	w := newWriter(t, primary, o.Serial(t.Context(), primary.Addr, zone, nil).SOA)
 	w.create("new")
-	if obs := o.Serial(t.Context(), secondary.Addr, zone); obs.Serial != 7 || strings.Contains(primary.Log(), "sending notif") {
+	if obs := o.Serial(t.Context(), secondary.Addr, zone, nil); obs.Serial != 7 || strings.Contains(primary.Log(), "sending notif") {
 		t.Fatalf("the secondary is at %d without NOTIFY", obs.Serial)
 	}
 	start := time.Now()
@@ -179,7 +179,7 @@ func TestNotifyTransfersAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the secondary has transferred the zone", func() bool {
-		return o.Serial(t.Context(), secondary.Addr, zone).Serial == w.soa.Serial
+		return o.Serial(t.Context(), secondary.Addr, zone, nil).Serial == w.soa.Serial
 	})
 	t.Logf("the secondary was level %s after NOTIFY", time.Since(start))
 }
@@ -238,7 +238,7 @@ func TestMaxAgeAndInvalidate(t *testing.T) {
 // TestZoneMovesOnWhileItIsLookedAt: what is told is of one moment, that of the transfer.
 func TestZoneMovesOnWhileItIsLookedAt(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
-	w := newWriter(t, s, observe.New(observe.Options{}).Serial(t.Context(), s.Addr, zone).SOA)
+	w := newWriter(t, s, observe.New(observe.Options{}).Serial(t.Context(), s.Addr, zone, nil).SOA)
 	proxy := named.StartProxy(t, s.Addr)
 	var once sync.Once
 	proxy.Filter(func(network string, reply []byte) ([]byte, error) {
@@ -330,7 +330,7 @@ func TestDeadServer(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 	s.Resume()
-	eventually(t, "the server answers again", func() bool { return o.Serial(t.Context(), s.Addr, zone).Authoritative })
+	eventually(t, "the server answers again", func() bool { return o.Serial(t.Context(), s.Addr, zone, nil).Authoritative })
 	s.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -378,7 +378,7 @@ func BenchmarkSerial(b *testing.B) {
 	o := observe.New(observe.Options{})
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if obs := o.Serial(b.Context(), s.Addr, zone); obs.Err != nil {
+			if obs := o.Serial(b.Context(), s.Addr, zone, nil); obs.Err != nil {
 				b.Fatal(obs.Err)
 			}
 		}

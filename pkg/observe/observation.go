@@ -28,6 +28,9 @@ type Observation struct {
 	AA bool
 	// Authoritative is true if the answer had the AA bit and the zone's SOA: the server serves the zone.
 	Authoritative bool
+	// Unverified is true if the server did not sign its answer although it was asked with a key, or refused the key: then the
+	// answer says what the server seems to serve, and is no evidence that it does. If Authoritative, Err has the reason.
+	Unverified bool
 	// Serial and SOA are those served; zero unless Authoritative.
 	Serial uint32
 	SOA    rrset.SOA
@@ -36,8 +39,8 @@ type Observation struct {
 	// Mirror is the zone's content at Serial; nil if the zone is not served, could not be transferred (Err), or was not
 	// asked for (Serial).
 	Mirror *Mirror
-	// Err is a *wire.Error or a context's error: the server did not answer, or the transfer failed. It is nil if the server
-	// answered, whatever its answer: see Reason. Its text may be shown to users.
+	// Err is a *wire.Error or a context's error: the server did not answer, its answer is Unverified, or the transfer failed.
+	// It is nil if the server answered, whatever its answer: see Reason. Its text may be shown to users.
 	Err error
 }
 

@@ -3,6 +3,8 @@ package observe
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"time"
@@ -21,6 +23,8 @@ type Options struct {
 	Questions, Transfers int
 	// IdleAfter is how long a zone's content stays cached after it was last asked for. Default: ten minutes.
 	IdleAfter time.Duration
+	// Limits bound the memory that servers can make the Observer take. Default: DefaultLimits.
+	Limits Limits
 	// Meter counts what is done. Default: nothing is counted.
 	Meter Meter
 	// Replaced, if not nil, is called after a transfer of a zone with the content that the server was last seen to have
@@ -34,6 +38,10 @@ func (o *Options) setDefaults() {
 	o.Questions = cmp.Or(max(o.Questions, 0), 32)
 	o.Transfers = cmp.Or(max(o.Transfers, 0), 4)
 	o.IdleAfter = cmp.Or(max(o.IdleAfter, 0), 10*time.Minute)
+	defaults := DefaultLimits()
+	o.Limits.ZoneRecords = cmp.Or(max(o.Limits.ZoneRecords, 0), defaults.ZoneRecords)
+	o.Limits.ZoneBytes = cmp.Or(max(o.Limits.ZoneBytes, 0), defaults.ZoneBytes)
+	o.Limits.TotalBytes = cmp.Or(max(o.Limits.TotalBytes, 0), defaults.TotalBytes)
 	if o.Meter == nil {
 		o.Meter = noMeter{}
 	}
@@ -42,6 +50,7 @@ func (o *Options) setDefaults() {
 // Observer asks servers and keeps mirrors of their zones. It is safe for concurrent use.
 type Observer struct {
 	options Options
+	memory  memory
 
 	mu      sync.Mutex
 	zones   map[entryKey]*zoneEntry
@@ -56,11 +65,19 @@ type entryKey struct {
 // New returns an Observer with an empty cache. It need not be closed.
 func New(options Options) *Observer {
 	options.setDefaults()
-	return &Observer{options: options, zones: map[entryKey]*zoneEntry{}, servers: map[netip.AddrPort]*serverEntry{}}
+	return &Observer{
+		options: options, zones: map[entryKey]*zoneEntry{}, servers: map[netip.AddrPort]*serverEntry{},
+		memory: memory{limit: options.Limits.TotalBytes, owners: map[netip.AddrPort]string{}, shares: map[string]int64{}},
+	}
+}
+
+// SetOwner records in which namespace a server is, for Limits.TotalBytes. It must precede the first question to the server.
+func (o *Observer) SetOwner(server netip.AddrPort, namespace string) {
+	o.memory.setOwner(server, namespace)
 }
 
 // Observe returns what the server serves of the zone (a canonical name), from an observation that began at since or later.
-// Calls for the same server and zone share one. The key signs transfers; the query for the SOA is not signed. If ctx ends
+// Calls for the same server and zone share one. The key, if it is not nil, signs the query for the SOA and transfers. If ctx ends
 // before the server has answered, Err says so and Rcode is NoReply; the observation continues and serves the next caller.
 func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, since time.Time) Observation {
 	from := FromMemory
@@ -89,8 +106,8 @@ func ContextEnded(ctx context.Context, server netip.AddrPort, zone string) Obser
 	return Observation{Server: server, At: time.Now(), Rcode: NoReply, Err: err}
 }
 
-// Serial asks the server for the zone's SOA and nothing else. Nothing is cached.
-func (o *Observer) Serial(ctx context.Context, server netip.AddrPort, zone string) Observation {
+// Serial asks the server for the zone's SOA and nothing else. The key, if it is not nil, signs the query. Nothing is cached.
+func (o *Observer) Serial(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key) Observation {
 	o.mu.Lock()
 	s := o.acquireServer(server)
 	o.mu.Unlock()
@@ -99,7 +116,7 @@ func (o *Observer) Serial(ctx context.Context, server netip.AddrPort, zone strin
 		defer o.mu.Unlock()
 		o.releaseServer(server)
 	}()
-	return s.askSOA(ctx, server, zone, time.Now(), o.options.Timeout)
+	return s.askSOA(ctx, server, zone, key, time.Now(), o.options.Timeout)
 }
 
 // Invalidate makes the next observation transfer the complete zone. The SOA does not show whether a server's content changed
@@ -108,7 +125,7 @@ func (o *Observer) Invalidate(server netip.AddrPort, zone string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if z := o.zones[entryKey{server, zone}]; z != nil {
-		z.last, z.mirror = nil, nil
+		z.last, z.mirror = nil, nil // lastSeen goes on to take memory.
 		z.generation++
 	}
 }
@@ -145,10 +162,19 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 	generation, mirror, lastSeen := z.generation, z.mirror, z.lastSeen
 	o.mu.Unlock()
 
-	result := z.server.askSOA(ctx, t.server, t.zone, time.Now(), o.options.Timeout)
-	if result.Authoritative {
-		result = o.addContent(ctx, t, z, key, result, mirror)
+	result := z.server.askSOA(ctx, t.server, t.zone, key, time.Now(), o.options.Timeout)
+	owner := o.memory.ownerOf(t.server)
+	var reserved int64
+	if result.Authoritative && !result.Unverified {
+		result = o.addContent(ctx, t, z, key, result, mirror, func(bytes int64) error {
+			err := o.memory.reserve(owner, bytes)
+			if err == nil {
+				reserved += bytes
+			}
+			return err
+		})
 	}
+	defer func() { o.memory.add(owner, -reserved) }()
 	if o.options.Replaced != nil && result.Mirror != nil && lastSeen != nil && result.Mirror != lastSeen {
 		o.options.Replaced(t.server, lastSeen, result.Mirror)
 	}
@@ -160,59 +186,100 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 		z.last = &result
 		if result.Mirror != nil {
 			z.mirror, z.lastSeen = result.Mirror, result.Mirror
+			o.charge(z, t, owner, result.Mirror.bytes)
 		}
 	}
 	close(done)
 }
 
 // addContent adds the zone's content to an observation: the known mirror if the SOA is unchanged, else that of a transfer.
-func (o *Observer) addContent(ctx context.Context, t entryKey, z *zoneEntry, key *wire.Key, obs Observation, known *Mirror) Observation {
+func (o *Observer) addContent(ctx context.Context, t entryKey, z *zoneEntry, key *wire.Key, obs Observation, known *Mirror, reserve func(int64) error) Observation {
 	if known != nil && known.SOA == obs.SOA {
 		obs.Mirror = known
+		return obs
+	}
+	if err := z.refusal(obs.At); err != nil {
+		obs.Err = err
 		return obs
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.options.TransferTimeout)
 	defer cancel()
 	release, err := z.server.transfers.acquire(ctx)
 	if err != nil {
-		obs.Err = &wire.Error{Op: "transfer", Server: t.server.String(), Zone: t.zone, Err: err}
+		obs.Err = transferError(t, err)
 		return obs
 	}
 	defer release()
-	if obs.Mirror, err = o.updateMirror(ctx, t, key, known, obs); err != nil {
-		obs.Err = err
+	transfer := zoneTransfer{Observer: o, entryKey: t, key: key, limits: wire.Limits{
+		Records: o.options.Limits.ZoneRecords, Bytes: o.options.Limits.ZoneBytes, Time: o.options.TransferTimeout, Reserve: reserve,
+	}}
+	mirror, err := transfer.updateMirror(ctx, known, obs)
+	if err == nil {
+		err = o.checkSize(mirror)
+	}
+	if err != nil {
+		obs.Err = transferError(t, err)
+		z.noteRefusal(obs.Err, obs.At)
 		return obs
 	}
 	// The zone may have changed since the query.
-	obs.SOA, obs.Serial = obs.Mirror.SOA, obs.Mirror.SOA.Serial
+	obs.Mirror, obs.SOA, obs.Serial = mirror, mirror.SOA, mirror.SOA.Serial
 	return obs
 }
 
+// transferError returns an error of a transfer as a *wire.Error.
+func transferError(t entryKey, err error) error {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return &wire.Error{Op: "transfer", Server: t.server.String(), Zone: t.zone, Err: err}
+}
+
+// checkSize fails if a zone has grown beyond the limits, by transfers that kept them.
+func (o *Observer) checkSize(m *Mirror) error {
+	switch limits := o.options.Limits; {
+	case m.records > limits.ZoneRecords:
+		return &wire.LimitError{Subject: "the zone", What: fmt.Sprintf("%d records", limits.ZoneRecords), Flag: wire.RecordsFlag}
+	case m.bytes > limits.ZoneBytes:
+		return &wire.LimitError{Subject: "the zone", What: fmt.Sprintf("%d bytes", limits.ZoneBytes), Flag: wire.BytesFlag}
+	}
+	return nil
+}
+
+// zoneTransfer fetches a zone's content from a server.
+type zoneTransfer struct {
+	*Observer
+	entryKey
+	key    *wire.Key
+	limits wire.Limits
+}
+
 // updateMirror fetches the changes since known, or everything if known is nil or the changes do not follow from it.
-func (o *Observer) updateMirror(ctx context.Context, t entryKey, key *wire.Key, known *Mirror, obs Observation) (*Mirror, error) {
+func (t zoneTransfer) updateMirror(ctx context.Context, known *Mirror, obs Observation) (*Mirror, error) {
 	if known != nil && known.SOA.Serial != obs.Serial {
-		result, err := o.transferZone(ctx, t, &known.SOA, key)
+		result, err := t.fetch(ctx, &known.SOA)
 		if err != nil {
 			return nil, err
 		}
 		if result.Full {
-			return mirrorFromRecords(t.zone, result, known), nil
+			return mirrorFromRecords(t.zone, result, known)
 		}
-		if next, err := known.applyDeltas(result, o.mirrorToShare(t)); err == nil && next.SOA == result.SOA {
+		if next, err := known.applyDeltas(result, t.mirrorToShare(t.entryKey)); err == nil && next.SOA == result.SOA {
 			return next, nil
 		}
 	}
-	result, err := o.transferZone(ctx, t, nil, key)
+	result, err := t.fetch(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	return mirrorFromRecords(t.zone, result, o.mirrorToShare(t)), nil
+	return mirrorFromRecords(t.zone, result, t.mirrorToShare(t.entryKey))
 }
 
-// transferZone transfers the changes since a version of the zone, if the server has them, else everything.
-func (o *Observer) transferZone(ctx context.Context, t entryKey, since *rrset.SOA, key *wire.Key) (wire.TransferResult, error) {
-	result, err := wire.Transfer(ctx, t.server, t.zone, since, key)
-	o.options.Meter.Transferred(err == nil && result.Full || err != nil && since == nil, err)
+// fetch transfers the changes since a version of the zone, if the server has them, else everything.
+func (t zoneTransfer) fetch(ctx context.Context, since *rrset.SOA) (wire.TransferResult, error) {
+	result, err := wire.Transfer(ctx, t.server, t.zone, since, t.key, wire.WithLimits(t.limits))
+	t.options.Meter.Transferred(err == nil && result.Full || err != nil && since == nil, err)
 	return result, err
 }
 

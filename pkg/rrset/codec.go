@@ -80,7 +80,7 @@ func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 		}
 		return key, ttl, fmt.Sprintf(`\# %d %s`, len(raw.Rdata)/2, raw.Rdata)
 	}
-	return key, ttl, strings.TrimPrefix(rr.String(), h.String())
+	return key, ttl, genericText(rr)
 }
 
 // lenientName returns the canonical name, or the name in lower case where CanonicalName refuses it: what a server sent is

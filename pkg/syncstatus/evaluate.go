@@ -54,7 +54,7 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 	var primaries, all []uint32
 	for i, s := range servers {
 		e := d.readAnswer(s, answers[i])
-		if e.row.Serial != nil {
+		if e.row.Serial != nil && !answers[i].Unverified {
 			serial := uint32(*e.row.Serial) //nolint:gosec // it was a uint32
 			all = append(all, serial)
 			if s.Role == observe.Primary {

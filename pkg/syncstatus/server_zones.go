@@ -69,6 +69,10 @@ func serverZone(role observe.Role, z ZoneAnswer) sync.ServerZone {
 	if row.State, row.Message = answerState(z.Observation); row.State != "" {
 		return row
 	}
+	if z.Unverified {
+		row.State, row.Message = sync.StateRefused, "answers queries, but not with its key: "+z.Message()
+		return row
+	}
 	row.State = sync.StateInSync
 	row.Serial = new(int64(z.Serial))
 	if z.Newest == nil {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/miekg/dns"
 
@@ -17,6 +18,9 @@ type transferAssembler struct {
 	// messages counts those that arrived; complete is true once the closing SOA has arrived.
 	messages int
 	complete bool
+	used     usage
+	// owner is that of the last record: the next one usually has the same, and shares the string.
+	owner string
 }
 
 type assemblerState int
@@ -29,8 +33,8 @@ const (
 	inAdded                         // an IXFR step's added records
 )
 
-func newAssembler(m *dns.Msg) *transferAssembler {
-	a := &transferAssembler{}
+func newAssembler(m *dns.Msg, limits Limits) *transferAssembler {
+	a := &transferAssembler{used: usage{limits: limits}}
 	if len(m.Ns) > 0 {
 		if soa, ok := m.Ns[0].(*dns.SOA); ok {
 			a.from = &soa.Serial
@@ -39,19 +43,22 @@ func newAssembler(m *dns.Msg) *transferAssembler {
 	return a
 }
 
-// addMessage processes one message.
-func (a *transferAssembler) addMessage(m *dns.Msg) error {
+// addMessage processes one message, given by its rcode and the records of its answer section.
+func (a *transferAssembler) addMessage(rcode, answers int, records iter.Seq2[dns.RR, error]) error {
 	a.messages++
-	if m.Rcode != dns.RcodeSuccess {
-		if a.from != nil && (m.Rcode == dns.RcodeNotImplemented || m.Rcode == dns.RcodeFormatError) {
+	if rcode != dns.RcodeSuccess {
+		if a.from != nil && (rcode == dns.RcodeNotImplemented || rcode == dns.RcodeFormatError) {
 			return errNeedFull
 		}
-		return &Error{Rcode: m.Rcode}
+		return &Error{Rcode: rcode}
 	}
-	if len(m.Answer) == 0 {
+	if answers == 0 {
 		return fmt.Errorf("%w: a message of the transfer has no records", ErrReply)
 	}
-	for _, rr := range m.Answer {
+	for rr, err := range records {
+		if err != nil {
+			return err
+		}
 		if a.complete {
 			return fmt.Errorf("%w: records after the closing SOA", ErrReply)
 		}
@@ -60,7 +67,7 @@ func (a *transferAssembler) addMessage(m *dns.Msg) error {
 		}
 	}
 	if a.state == atSecond && a.from != nil {
-		return a.handleSingleSOA(len(m.Answer))
+		return a.handleSingleSOA(answers)
 	}
 	return nil
 }
@@ -79,6 +86,11 @@ func (a *transferAssembler) handleSingleSOA(records int) error {
 
 func (a *transferAssembler) handleRecord(rr dns.RR) error {
 	soa, isSOA := rr.(*dns.SOA)
+	if isSOA {
+		if err := a.used.add(len(soa.Ns) + len(soa.Mbox)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case a.state == atStart && !isSOA:
 		return fmt.Errorf("%w: the transfer does not begin with an SOA", ErrReply)
@@ -94,8 +106,7 @@ func (a *transferAssembler) handleRecord(rr dns.RR) error {
 	if isSOA {
 		return a.handleSOA(soa)
 	}
-	a.storeRecord(rr)
-	return nil
+	return a.storeRecord(rr)
 }
 
 // handleSOA handles an SOA after the first records.
@@ -130,11 +141,20 @@ func (a *transferAssembler) beginDelta(soa *dns.SOA) {
 
 func (a *transferAssembler) currentDelta() *Delta { return &a.result.Deltas[len(a.result.Deltas)-1] }
 
-func (a *transferAssembler) storeRecord(rr dns.RR) {
-	if rr.Header().Class != dns.ClassINET {
-		return
+func (a *transferAssembler) storeRecord(rr dns.RR) error {
+	if h := rr.Header(); h.Class != dns.ClassINET || !isZoneData(h.Rrtype) {
+		return a.used.add(0)
 	}
 	key, ttl, data := rrset.FromRR(rr)
+	text := len(data)
+	if key.Name == a.owner {
+		key.Name = a.owner
+	} else {
+		a.owner, text = key.Name, text+len(key.Name)
+	}
+	if err := a.used.add(text); err != nil {
+		return err
+	}
 	record := Record{Key: key, TTL: ttl, Rdata: data}
 	switch a.state {
 	case inFull:
@@ -144,4 +164,5 @@ func (a *transferAssembler) storeRecord(rr dns.RR) {
 	default:
 		a.currentDelta().Added = append(a.currentDelta().Added, record)
 	}
+	return nil
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 
@@ -32,6 +33,17 @@ func parse(t testing.TB, lines ...string) []*dns.Msg {
 		messages = append(messages, m)
 	}
 	return messages
+}
+
+// partsOf is a message as the assembler takes it.
+func partsOf(m *dns.Msg) (rcode, answers int, records iter.Seq2[dns.RR, error]) {
+	return m.Rcode, len(m.Answer), func(yield func(dns.RR, error) bool) {
+		for _, rr := range m.Answer {
+			if !yield(rr, nil) {
+				return
+			}
+		}
+	}
 }
 
 // show is a result in one line.
@@ -87,13 +99,13 @@ func TestAssembler(t *testing.T) {
 		"steps from elsewhere":            {soa(5), []string{"S9 S8 a1 S9 b2 S9"}, "", ErrReply},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAssembler(transferRequest("example.test.", tc.from))
+			a := newAssembler(transferRequest("example.test.", tc.from), limitsOf(nil))
 			var err error
 			for i, m := range parse(t, tc.messages...) {
 				if a.complete {
 					t.Fatalf("complete before message %d", i)
 				}
-				if err = a.addMessage(m); err != nil {
+				if err = a.addMessage(partsOf(m)); err != nil {
 					break
 				}
 			}
@@ -127,7 +139,7 @@ func TestAssemblerRcodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := new(dns.Msg)
 			m.Rcode = tc.rcode
-			err := newAssembler(transferRequest("example.test.", tc.from)).addMessage(m)
+			err := newAssembler(transferRequest("example.test.", tc.from), limitsOf(nil)).addMessage(partsOf(m))
 			var e *Error
 			if errors.Is(err, errNeedFull) != tc.full || errors.As(err, &e) == tc.full {
 				t.Errorf("error %v", err)
@@ -145,13 +157,13 @@ func FuzzAssembler(f *testing.F) {
 		if incremental {
 			from = &rrset.SOA{Serial: 5, MName: "ns.", RName: "hm."}
 		}
-		a := newAssembler(transferRequest("example.test.", from))
+		a := newAssembler(transferRequest("example.test.", from), limitsOf(nil))
 		for _, c := range script {
 			text := fmt.Sprintf("%c1", 'a'+c%26)
 			if c < 'a' {
 				text = fmt.Sprintf("S%d", c%8)
 			}
-			if a.addMessage(parse(t, text)[0]) != nil || a.complete {
+			if a.addMessage(partsOf(parse(t, text)[0])) != nil || a.complete {
 				break
 			}
 		}

@@ -106,7 +106,7 @@ func (c *Conn) sendAndReceive(ctx context.Context, req *request) (*dns.Msg, erro
 	if err := writeMessage(c.nc, req.raw); err != nil {
 		return nil, &Error{Sent: true, Err: contextCause(ctx, err)}
 	}
-	raw, err := readMessage(c.nc)
+	raw, err := readMessage(c.nc, maxReply)
 	if err != nil {
 		return nil, &Error{Sent: true, Err: contextCause(ctx, err)}
 	}

@@ -70,14 +70,14 @@ func (e *Error) Detail() string {
 
 // Transient reports whether the same request may succeed later without a change of specification or Secret: after a
 // time-out, a failed connection, SERVFAIL, with a zone that is not loaded (yet), or with a clock that is off. A refusal by
-// policy, an unknown key and a wrong secret are terminal.
+// policy, an unknown key, a wrong secret and a transfer beyond a limit are terminal.
 func (e *Error) Transient() bool {
 	if e.TSIGError != 0 {
 		return e.TSIGError == dns.RcodeBadTime
 	}
 	switch e.Rcode {
 	case dns.RcodeSuccess:
-		return !errors.Is(e.Err, ErrUnsigned) && !errors.Is(e.Err, ErrSignature)
+		return !errors.Is(e.Err, ErrUnsigned) && !errors.Is(e.Err, ErrSignature) && !errors.Is(e.Err, ErrTooLarge)
 	case dns.RcodeServerFailure, dns.RcodeNotAuth, dns.RcodeNXRrset:
 		return true
 	}
@@ -105,6 +105,8 @@ func (e *Error) Reason() string {
 		return "BadSignature"
 	case errors.Is(e.Err, ErrClock):
 		return "BadTime"
+	case errors.Is(e.Err, ErrTooLarge):
+		return "TooLarge"
 	case errors.Is(e.Err, ErrReply):
 		return "BadReply"
 	case errors.Is(e.Err, syscall.ECONNREFUSED):

@@ -185,23 +185,45 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestEndlessTransfer: a server that sends and sends does not fill our memory.
-func TestEndlessTransfer(t *testing.T) {
+// TestTransferLimits: a transfer that keeps the limits is taken, one that exceeds any of them by one is not.
+func TestTransferLimits(t *testing.T) {
 	var many strings.Builder
 	for i := range 5000 {
 		fmt.Fprintf(&many, "h%d TXT %q\n", i, strings.Repeat("x", 50))
 	}
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Records: many.String()}}})
-	p := named.StartProxy(t, s.Addr)
-	size := 0
-	p.Filter(func(_ string, reply []byte) ([]byte, error) { size += len(reply); return reply, nil })
-	if _, err := wire.Transfer(t.Context(), p.Addr, zone, nil, &s.Transfer); err != nil {
+	var reserved int64
+	full, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer, wire.WithLimits(wire.Limits{Reserve: func(n int64) error { reserved += n; return nil }}))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for limit, want := range map[int]error{size: nil, size - 1: wire.ErrTooLarge} {
-		wire.LimitTransfers(t, limit)
-		if _, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer); !errors.Is(err, want) {
-			t.Errorf("%d bytes, limit %d: %v", size, limit, err)
-		}
+	records := len(full.Records) + 2 // and its SOA twice
+	if least := int64(5000 * (50 + 200)); reserved < least || reserved > 2*least {
+		t.Errorf("%d bytes reserved for records of at least %d", reserved, least)
+	}
+	failure := errors.New("no memory left")
+	for name, tc := range map[string]struct {
+		limits wire.Limits
+		want   error
+		text   string
+	}{
+		"as many records": {wire.Limits{Records: records}, nil, ""},
+		"one record less": {wire.Limits{Records: records - 1}, wire.ErrTooLarge,
+			fmt.Sprintf("transfer of %s at %s: the zone exceeds the limit of %d records, which --max-zone-records sets", zone, s.Addr, records-1)},
+		"as many bytes": {wire.Limits{Bytes: reserved}, nil, ""},
+		"half of the bytes": {wire.Limits{Bytes: reserved / 2}, wire.ErrTooLarge,
+			fmt.Sprintf("transfer of %s at %s: the zone exceeds the limit of %d bytes, which --max-zone-bytes sets", zone, s.Addr, reserved/2)},
+		"no memory": {wire.Limits{Reserve: func(int64) error { return failure }}, failure, fmt.Sprintf("transfer of %s at %s: no memory left", zone, s.Addr)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer, wire.WithLimits(tc.limits))
+			if !errors.Is(err, tc.want) || err != nil && err.Error() != tc.text {
+				t.Errorf("%v", err)
+			}
+			var e *wire.Error
+			if errors.Is(err, wire.ErrTooLarge) && (!errors.As(err, &e) || e.Transient() || e.Reason() != "TooLarge") {
+				t.Errorf("%s, transient %t", e.Reason(), e.Transient())
+			}
+		})
 	}
 }

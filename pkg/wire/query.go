@@ -101,7 +101,7 @@ func (a queryOptions) exchange(ctx context.Context, server netip.AddrPort, m *dn
 	if err != nil && isTimeout(err) && ctx.Err() == nil {
 		reply, err = roundTrip(ctx, "udp", server, m, a.key)
 	}
-	if err == nil && reply.Msg.Truncated {
+	if reply.Msg != nil && reply.Msg.Truncated { // Whoever truncated it: the reply over TCP is verified.
 		return roundTrip(ctx, "tcp", server, m, a.key)
 	}
 	return reply, err
@@ -161,7 +161,7 @@ func exchangeTCP(nc net.Conn, req *request) (*dns.Msg, error) {
 	if err := writeMessage(nc, req.raw); err != nil {
 		return nil, err
 	}
-	raw, err := readMessage(nc)
+	raw, err := readMessage(nc, maxReply)
 	if err != nil {
 		return nil, err
 	}

@@ -59,19 +59,41 @@ func (r *request) parseReply(raw []byte) (*dns.Msg, error) {
 	if err := m.Unpack(raw); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReply, err)
 	}
-	if m.Id != r.id || !m.Response || m.Opcode != r.opcode || !r.matchesQuestion(m) || !hasAllRecords(raw, m) {
+	if !r.isAnsweredBy(m) || !hasAllRecords(raw, m) {
 		return nil, ErrReply
 	}
+	return m, r.verify(raw, m)
+}
+
+// parseTransferReply is parseReply for a message of a transfer.
+func (r *request) parseTransferReply(raw []byte) (transferMessage, error) {
+	m, err := unpackTransferMessage(raw)
+	if err != nil {
+		return m, fmt.Errorf("%w: %w", ErrReply, err)
+	}
+	if !r.isAnsweredBy(m.Msg) {
+		return m, ErrReply
+	}
+	return m, r.verify(raw, m.Msg)
+}
+
+// isAnsweredBy reports whether a message is a reply to r, by its header and question.
+func (r *request) isAnsweredBy(m *dns.Msg) bool {
+	return m.Id == r.id && m.Response && m.Opcode == r.opcode && r.matchesQuestion(m)
+}
+
+// verify verifies the signature of a reply, if r is signed.
+func (r *request) verify(raw []byte, m *dns.Msg) error {
 	if r.verifier == nil {
-		return m, nil
+		return nil
 	}
 	if err := r.verifier.verifyReply(raw, m, clock()); err != nil {
-		return m, &Error{Rcode: m.Rcode, Sent: true, Err: err}
+		return &Error{Rcode: m.Rcode, Sent: true, Err: err}
 	}
 	if t := m.IsTsig(); t != nil && t.Error != 0 {
-		return m, &Error{Rcode: m.Rcode, TSIGError: t.Error}
+		return &Error{Rcode: m.Rcode, TSIGError: t.Error}
 	}
-	return m, nil
+	return nil
 }
 
 // hasAllRecords reports whether the message has as many records as its header says; the parser accepts fewer.
@@ -132,12 +154,20 @@ func writeMessage(w io.Writer, raw []byte) error {
 	return err
 }
 
-func readMessage(r io.Reader) ([]byte, error) {
-	var size [2]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
+// maxReply bounds a reply that is no part of a transfer, in bytes: decoded it may take a hundred times as much.
+const maxReply = 16 << 10
+
+// readMessage reads one message with its length prefix.
+func readMessage(r io.Reader, maxSize int) ([]byte, error) {
+	var prefix [2]byte
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
 		return nil, err
 	}
-	raw := make([]byte, binary.BigEndian.Uint16(size[:]))
+	size := countAt(prefix[:], 0)
+	if size > maxSize {
+		return nil, fmt.Errorf("%w: it has %d bytes, and at most %d are read", ErrReply, size, maxSize)
+	}
+	raw := make([]byte, size)
 	if _, err := io.ReadFull(r, raw); err != nil {
 		return nil, fmt.Errorf("reading a message: %w", err)
 	}

@@ -19,13 +19,6 @@ const (
 	messageTimeout  = 10 * time.Second
 )
 
-// maxTransfer bounds the size of a transfer in bytes: some ten times a zone of 100,000 records. A server that sends without
-// end must not exhaust the memory before the time limit.
-var maxTransfer = 128 << 20
-
-// ErrTooLarge means that a transfer was aborted because it was too large.
-var ErrTooLarge = errors.New("the transfer is larger than 128 MiB")
-
 // Record is one resource record of class IN in canonical form.
 type Record struct {
 	rrset.Key
@@ -54,12 +47,13 @@ type TransferResult struct {
 // Transfer fetches a zone over TCP: the changes since from (IXFR) if it is not nil and the server has them, else everything
 // (AXFR). A server whose serial is older than from.Serial (a recreated zone) is asked for everything, too. If key is not
 // nil, signatures are checked by RFC 8945 section 5.3.1. The error is an *Error.
-func Transfer(ctx context.Context, server netip.AddrPort, zone string, from *rrset.SOA, key *Key) (TransferResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+func Transfer(ctx context.Context, server netip.AddrPort, zone string, from *rrset.SOA, key *Key, options ...TransferOption) (TransferResult, error) {
+	limits := limitsOf(options)
+	ctx, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
-	result, err := runTransfer(ctx, server, transferRequest(zone, from), key)
+	result, err := runTransfer(ctx, server, transferRequest(zone, from), key, limits)
 	if from != nil && errors.Is(err, errNeedFull) {
-		result, err = runTransfer(ctx, server, transferRequest(zone, nil), key)
+		result, err = runTransfer(ctx, server, transferRequest(zone, nil), key, limits)
 	}
 	if err != nil {
 		return TransferResult{}, wrapError(err, "transfer", server, zone)
@@ -82,7 +76,7 @@ func transferRequest(zone string, from *rrset.SOA) *dns.Msg {
 }
 
 // runTransfer runs one AXFR or IXFR on its own connection.
-func runTransfer(ctx context.Context, server netip.AddrPort, m *dns.Msg, key *Key) (TransferResult, error) {
+func runTransfer(ctx context.Context, server netip.AddrPort, m *dns.Msg, key *Key, limits Limits) (TransferResult, error) {
 	req, err := newRequest(m, key)
 	if err != nil {
 		return TransferResult{}, err
@@ -97,14 +91,10 @@ func runTransfer(ctx context.Context, server netip.AddrPort, m *dns.Msg, key *Ke
 	if err := writeMessage(nc, req.raw); err != nil {
 		return TransferResult{}, contextCause(ctx, err)
 	}
-	a, left := newAssembler(m), maxTransfer
+	a := newAssembler(m, limits)
 	for !a.complete {
-		n, err := readTransferMessage(ctx, nc, req, a)
-		if err != nil {
+		if err := readTransferMessage(ctx, nc, req, a); err != nil {
 			return TransferResult{}, contextCause(ctx, err)
-		}
-		if left -= n; left < 0 {
-			return TransferResult{}, ErrTooLarge
 		}
 	}
 	if req.verifier != nil && !req.verifier.lastWasSigned() {
@@ -113,25 +103,25 @@ func runTransfer(ctx context.Context, server netip.AddrPort, m *dns.Msg, key *Ke
 	return a.result, nil
 }
 
-// readTransferMessage adds one message to a and returns its size.
-func readTransferMessage(ctx context.Context, nc net.Conn, req *request, a *transferAssembler) (size int, err error) {
+// readTransferMessage adds one message to a.
+func readTransferMessage(ctx context.Context, nc net.Conn, req *request, a *transferAssembler) error {
 	deadline, _ := ctx.Deadline()
 	if soon := time.Now().Add(messageTimeout); soon.Before(deadline) {
 		deadline = soon
 	}
 	_ = nc.SetDeadline(deadline)
 	if ctx.Err() != nil { // bind's deadline may have been overwritten just now.
-		return 0, ctx.Err()
+		return ctx.Err()
 	}
-	raw, err := readMessage(nc)
+	raw, err := readMessage(nc, dns.MaxMsgSize)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	reply, err := req.parseReply(raw)
+	reply, err := req.parseTransferReply(raw)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return len(raw), a.addMessage(reply)
+	return a.addMessage(reply.Rcode, reply.answers, reply.records())
 }
 
 func dialTCP(ctx context.Context, server netip.AddrPort) (net.Conn, error) {

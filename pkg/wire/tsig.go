@@ -87,7 +87,7 @@ func (v *replyVerifier) verifyReply(raw []byte, m *dns.Msg, now time.Time) error
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSignature, err)
 	}
-	sum, err := v.computeMAC(raw, m, tsig)
+	sum, err := v.computeMAC(raw, tsig)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (v *replyVerifier) verifyReply(raw []byte, m *dns.Msg, now time.Time) error
 func (v *replyVerifier) lastWasSigned() bool { return v.later && v.count == 0 }
 
 // computeMAC returns the MAC that the message must have (RFC 8945 sections 4.3 and 5.3.1).
-func (v *replyVerifier) computeMAC(raw []byte, m *dns.Msg, tsig *dns.TSIG) ([]byte, error) {
+func (v *replyVerifier) computeMAC(raw []byte, tsig *dns.TSIG) ([]byte, error) {
 	end, err := tsigOffset(raw)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (v *replyVerifier) computeMAC(raw []byte, m *dns.Msg, tsig *dns.TSIG) ([]by
 	}
 	stripped := bytes.Clone(raw[:end])
 	binary.BigEndian.PutUint16(stripped[0:], tsig.OrigId)
-	binary.BigEndian.PutUint16(stripped[10:], uint16(len(m.Extra)-1)) //nolint:gosec // a message holds at most 65535
+	binary.BigEndian.PutUint16(stripped[10:], uint16(countAt(raw, 10)-1)) //nolint:gosec // 16 bits
 
 	h := hmac.New(newHash, secret)
 	h.Write(binary.BigEndian.AppendUint16(nil, uint16(len(v.mac)))) //nolint:gosec // at most 64
@@ -172,33 +172,11 @@ func tsigVariables(t *dns.TSIG) ([]byte, error) {
 
 // tsigOffset returns where the last resource record of a message begins.
 func tsigOffset(raw []byte) (int, error) {
-	const header = 12
-	if len(raw) < header {
-		return 0, dns.ErrShortRead
+	l, err := layoutOf(raw)
+	if err == nil && l.last == 0 {
+		err = dns.ErrShortRead
 	}
-	count := func(at int) int { return int(binary.BigEndian.Uint16(raw[at:])) }
-	off, last := header, 0
-	var err error
-	for range count(4) {
-		if off, err = skipName(raw, off); err != nil {
-			return 0, err
-		}
-		off += 4
-	}
-	for range count(6) + count(8) + count(10) {
-		last = off
-		if off, err = skipName(raw, off); err != nil {
-			return 0, err
-		}
-		if off+10 > len(raw) {
-			return 0, dns.ErrShortRead
-		}
-		off += 10 + count(off+8)
-	}
-	if off > len(raw) || last == 0 {
-		return 0, dns.ErrShortRead
-	}
-	return last, nil
+	return l.last, err
 }
 
 // skipName returns the offset after the domain name at off (RFC 1035 section 4.1.4).

@@ -48,7 +48,7 @@ func (s sparse) start(t *testing.T) netip.AddrPort {
 }
 
 func (s sparse) serve(nc net.Conn) error {
-	raw, err := readMessage(nc)
+	raw, err := readMessage(nc, dns.MaxMsgSize)
 	if err != nil {
 		return err
 	}

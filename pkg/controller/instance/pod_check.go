@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
 // maxQuestions bounds the DNS questions to one pod that run at once.
@@ -38,7 +39,7 @@ type Sidecar interface {
 
 // DNS asks a server for the serial of a zone.
 type DNS interface {
-	Serial(ctx context.Context, server netip.AddrPort, zone string) observe.Observation
+	Serial(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key) observe.Observation
 }
 
 // podChecker finds out how pods are, and opens the readiness gates of those that serve what they should.
@@ -214,7 +215,7 @@ func (c *podChecker) countServed(ctx context.Context, gate *readinessGate, serve
 			count.Add(1)
 		default:
 			group.Go(func() error {
-				if c.dns.Serial(ctx, server, zone+".").Authoritative {
+				if c.dns.Serial(ctx, server, zone+".", nil).Authoritative { // As resolvers ask.
 					gate.served.Store(zone, true)
 					count.Add(1)
 				}

@@ -150,7 +150,7 @@ func (r *rig) holds(name string, addresses ...string) {
 		if diff := cmp.Diff(addresses, got); diff != "" {
 			r.t.Errorf("primary %d at %s (-want +got):\n%s", i, name, diff)
 		}
-		serials[r.observer.Serial(r.t.Context(), s.Addr, rigZone).Serial] = true
+		serials[r.observer.Serial(r.t.Context(), s.Addr, rigZone, nil).Serial] = true
 	}
 	if len(serials) != 1 {
 		r.t.Errorf("the primaries have several serials: %v", serials)

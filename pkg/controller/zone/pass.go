@@ -47,7 +47,7 @@ type edges struct {
 
 // dnsClient asks servers what they serve. It does not wait for a server that is known to be unreachable.
 type dnsClient interface {
-	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone) observe.Observation
+	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
 	Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
 	// ObserveAnew transfers the whole content.
 	ObserveAnew(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
@@ -180,8 +180,8 @@ func (s scope) services(role v1beta1.ServerRole) []string {
 // dnsName is the zone's name with the dot at the end.
 func (p zonePass) dnsName() string { return p.state.content.Desired().Name }
 
-func (p zonePass) serialOf(ctx context.Context, server observe.Server) observe.Observation {
-	return p.dns.Serial(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()})
+func (p zonePass) serialOf(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
+	return p.dns.Serial(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key)
 }
 
 func (p zonePass) observe(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {

@@ -39,13 +39,13 @@ type fakePrimary struct {
 	interfere func()
 }
 
-func (f *fakePrimary) Serial(_ context.Context, at netip.AddrPort, _ unreachable.Zone) observe.Observation {
+func (f *fakePrimary) Serial(_ context.Context, at netip.AddrPort, _ unreachable.Zone, _ *wire.Key) observe.Observation {
 	seen := observe.Observation{Server: at, SOA: f.soa, Serial: f.soa.Serial, Authoritative: f.sets != nil}
 	return seen
 }
 
-func (f *fakePrimary) Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, _ *wire.Key) observe.Observation {
-	seen := f.Serial(ctx, at, zone)
+func (f *fakePrimary) Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation {
+	seen := f.Serial(ctx, at, zone, key)
 	if f.sets != nil {
 		seen.Mirror = observe.NewMirror(zone.Name, f.soa, slices.Collect(maps.Values(f.sets))...)
 	}

@@ -114,13 +114,14 @@ func (s *primarySync) isAtRest() bool {
 	return soa != (rrset.SOA{})
 }
 
-// isUnchanged asks every primary whether it has the zone that it had. One that does not answer does not stand in the way of
-// the others.
+// isUnchanged asks every primary whether it has the zone that it had, and believes only signed answers. One that does not
+// answer, or not with its key, does not stand in the way of the others.
 func (s *primarySync) isUnchanged(ctx context.Context) bool {
 	s.forEachPrimary(func(q *primary) {
-		q.seen = s.serialOf(ctx, q.server)
-		if q.seen.Rcode == observe.NoReply {
+		q.seen = s.serialOf(ctx, q.server, q.transferKey)
+		if q.seen.Err != nil {
 			q.err = q.seen.Err
+			s.invalidateKeys(q)
 		}
 	})
 	for _, q := range s.primaries {

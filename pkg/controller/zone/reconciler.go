@@ -5,6 +5,7 @@ package zone
 
 import (
 	"context"
+	"net/netip"
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,7 +22,9 @@ import (
 // reconciler finds out what a pass is about, runs it, and reports its outcome.
 type reconciler struct {
 	edges
-	home      string
+	home string
+	// setOwner records in which namespace a server is.
+	setOwner  func(server netip.AddrPort, namespace string)
 	states    zoneStates
 	writer    *syncevent.Writer
 	metrics   *syncevent.Metrics
@@ -100,5 +103,8 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone, sameNam
 	}
 	servers, err := fleet.ListServers(ctx, r.kube, s.instances)
 	s.servers = s.signing.Demote(servers)
+	for _, server := range servers {
+		r.setOwner(server.Addr, server.Namespace)
+	}
 	return s, err
 }

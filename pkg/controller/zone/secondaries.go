@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
@@ -64,11 +65,19 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 	if !out.Addr.IsValid() || s.serial == 0 {
 		return
 	}
-	seen := s.serialOf(ctx, out.Server)
+	instance := s.instanceOf(out.Server)
+	key, err := s.keys.TransferKey(ctx, instance)
+	if err != nil {
+		out.Err = err
+		return
+	}
+	seen := s.serialOf(ctx, out.Server, key)
 	out.Serial = seen.Serial
 	switch {
-	case seen.Rcode == observe.NoReply:
-		out.Err = seen.Err
+	case seen.Err != nil: // It did not answer, or not with its key.
+		if out.Err = seen.Err; seen.Unverified {
+			s.keys.Invalidate(tsigkeys.TransferKeySecret(instance), key)
+		}
 	case seen.Authoritative && seen.Serial == s.serial:
 		out.Current, out.Err = s.verify(ctx, out.Server, known)
 		if out.Current && !known.since.IsZero() {

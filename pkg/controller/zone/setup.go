@@ -71,10 +71,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			kube: mgr.GetClient(), zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
 			updates: rfc2136.New(rfc2136.Options{}), keys: o.Keys, serials: serials, now: time.Now,
 		},
-		home: o.Home, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
+		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 	}
-	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Zones: zones, Serials: serials}
+	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Keys: o.Keys, Zones: zones, Serials: serials}
 	if err := mgr.Add(listener); err != nil {
 		return err
 	}

@@ -308,7 +308,7 @@ func TestRefusedAsSuch(t *testing.T) {
 	})
 	secondary := named.Start(t, named.Options{Role: named.Secondary, Primary: s, Update: s.Update, Zones: []named.Zone{{Name: zone}}})
 	unknown, wrong := named.NewKey("unknown."), named.NewKey(s.Update.Name)
-	have := observe.New(observe.Options{}).Serial(t.Context(), s.Addr, zone).SOA
+	have := observe.New(observe.Options{}).Serial(t.Context(), s.Addr, zone, nil).SOA
 
 	for name, tc := range map[string]struct {
 		target rfc2136.Target
@@ -352,7 +352,7 @@ func TestRefusedAsSuch(t *testing.T) {
 		}
 		p := rfc2136.New(rfc2136.Options{})
 		defer p.Close()
-		have := observe.New(observe.Options{}).Serial(t.Context(), s.Addr, "frozen.test.").SOA
+		have := observe.New(observe.Options{}).Serial(t.Context(), s.Addr, "frozen.test.", nil).SOA
 		c := plan.Changes{Create: []rrset.RRset{rrset.New(rrset.Key{Name: "a.frozen.test.", Type: dns.TypeA}, 1, "192.0.2.1")}}
 		result, err := p.Apply(t.Context(), rfc2136.Target{Server: s.Addr, Zone: "frozen.test.", Key: &s.Update}, c, have, ahead(have, 1))
 		var e *wire.Error

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
 const (
@@ -40,8 +41,13 @@ type Sidecar interface {
 
 // DNS asks servers for serials.
 type DNS interface {
-	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone) observe.Observation
+	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
 	IsUnreachable(at netip.AddrPort) bool
+}
+
+// Keys has the TSIG keys of instances.
+type Keys interface {
+	TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error)
 }
 
 // Listener listens to every ready server. It is a runnable of the manager, for the leader alone.
@@ -49,6 +55,7 @@ type Listener struct {
 	Client  client.Reader
 	Sidecar Sidecar
 	DNS     DNS
+	Keys    Keys
 	Zones   *zonecache.Cache
 	Serials *Serials
 
@@ -148,18 +155,26 @@ func (s *stream) enqueueUnlessExpected(zone membership.ZoneKey, serial uint32) {
 
 // pollSerials asks the server for the serials of all its zones.
 func (s *stream) pollSerials(ctx context.Context) {
+	instance := s.instance(ctx)
+	if instance == nil {
+		return
+	}
+	key, err := s.Keys.TransferKey(ctx, instance)
+	if err != nil {
+		return // The pass over each zone reports that.
+	}
 	var group errgroup.Group
 	group.SetLimit(maxPollQuestions)
 	for _, zone := range s.servedZones(ctx, s.Zones.Members.Zones()) {
-		key := membership.KeyOfZone(zone)
+		zoneKey := membership.KeyOfZone(zone)
 		name, err := source.ZoneName(zone.Spec.ZoneName)
 		if err != nil || ctx.Err() != nil || s.DNS.IsUnreachable(s.server.addr) {
 			continue
 		}
 		group.Go(func() error {
-			seen := s.DNS.Serial(ctx, s.server.addr, unreachable.Zone{Key: key, Name: name})
+			seen := s.DNS.Serial(ctx, s.server.addr, unreachable.Zone{Key: zoneKey, Name: name}, key)
 			if seen.Rcode != observe.NoReply {
-				s.enqueueUnlessExpected(key, seen.Serial)
+				s.enqueueUnlessExpected(zoneKey, seen.Serial)
 			}
 			return nil
 		})
@@ -167,10 +182,19 @@ func (s *stream) pollSerials(ctx context.Context) {
 	_ = group.Wait()
 }
 
-// servedZones returns those of some zones that the server's instance serves.
-func (s *stream) servedZones(ctx context.Context, zones []*v1beta1.DNSZone) []*v1beta1.DNSZone {
+// instance returns the server's instance; nil if it is gone.
+func (s *stream) instance(ctx context.Context) *v1beta1.Bind9Instance {
 	instance := &v1beta1.Bind9Instance{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.server.pod.Namespace, Name: s.server.instance}, instance); err != nil {
+		return nil
+	}
+	return instance
+}
+
+// servedZones returns those of some zones that the server's instance serves.
+func (s *stream) servedZones(ctx context.Context, zones []*v1beta1.DNSZone) []*v1beta1.DNSZone {
+	instance := s.instance(ctx)
+	if instance == nil {
 		return nil
 	}
 	var served []*v1beta1.DNSZone

@@ -52,8 +52,8 @@ func NewTracker(observer *observe.Observer, enqueue func(membership.ZoneKey)) *T
 }
 
 // Serial asks a server for a zone's SOA, unless it is known to be unreachable.
-func (t *Tracker) Serial(ctx context.Context, at netip.AddrPort, zone Zone) observe.Observation {
-	return t.ask(ctx, at, zone, func() observe.Observation { return t.observer.Serial(ctx, at, zone.Name) })
+func (t *Tracker) Serial(ctx context.Context, at netip.AddrPort, zone Zone, key *wire.Key) observe.Observation {
+	return t.ask(ctx, at, zone, func() observe.Observation { return t.observer.Serial(ctx, at, zone.Name, key) })
 }
 
 // Observe asks a server for a zone's content, unless it is known to be unreachable.
@@ -128,7 +128,7 @@ func (t *Tracker) record(ctx context.Context, zone Zone, result observe.Observat
 func (t *Tracker) probe(ctx context.Context, s *server, zone string) {
 	for pause := firstProbe; ; pause = min(2*pause, lastProbe) {
 		time.Sleep(pause)
-		result := t.observer.Serial(ctx, s.last.Server, zone)
+		result := t.observer.Serial(ctx, s.last.Server, zone, nil) // Any answer shows that the server is back.
 		t.mu.Lock()
 		over := t.servers[s.last.Server] != s
 		if result.Rcode != observe.NoReply || time.Since(s.neededAt) > probePeriod {

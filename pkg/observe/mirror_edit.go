@@ -1,0 +1,138 @@
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/snapshot"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// maxTypes is how many types of records an owner name may have. named takes at most 100 (max-types-per-name).
+const maxTypes = 256
+
+// mirrorEdit is the content of a mirror under construction. Whatever the order of the records, its cost is that of their
+// number: an RRset of which records come one by one stays open, and is put together at the end.
+type mirrorEdit struct {
+	*snapshot.Edit[rrset.Key, rrset.RRset]
+
+	opened  map[rrset.Key]*openRRset
+	records int
+	bytes   int64
+}
+
+// openRRset is an RRset that grows and shrinks record by record.
+type openRRset struct {
+	ttl   uint32
+	rdata map[string]struct{}
+}
+
+// beginEdit starts the mirror that follows from m, which may be the zero Mirror.
+func (m *Mirror) beginEdit() *mirrorEdit {
+	e := &mirrorEdit{opened: map[rrset.Key]*openRRset{}, records: m.records, bytes: m.bytes}
+	if m.Len() == 0 {
+		e.Edit = snapshot.New[rrset.Key, rrset.RRset](hashByName).Edit()
+	} else {
+		e.Edit = m.content.Edit()
+	}
+	return e
+}
+
+// isOpen reports whether records of an RRset have come before.
+func (e *mirrorEdit) isOpen(key rrset.Key) bool {
+	if e.opened[key] != nil {
+		return true
+	}
+	_, known := e.Get(key)
+	return known
+}
+
+// open returns an RRset for changes by records.
+func (e *mirrorEdit) open(key rrset.Key) *openRRset {
+	s := e.opened[key]
+	if s == nil {
+		known, _ := e.Get(key)
+		s = &openRRset{ttl: known.TTL, rdata: make(map[string]struct{}, len(known.Rdata))}
+		for _, rdata := range known.Rdata {
+			s.rdata[rdata] = struct{}{}
+		}
+		e.opened[key] = s
+	}
+	return s
+}
+
+// add adds records; their TTL becomes that of the RRset.
+func (s *openRRset) add(records ...wire.Record) {
+	s.ttl = records[0].TTL
+	for _, r := range records {
+		s.rdata[r.Rdata] = struct{}{}
+	}
+}
+
+// remove removes a record, and reports whether it was there.
+func (s *openRRset) remove(r wire.Record) bool {
+	_, there := s.rdata[r.Rdata]
+	delete(s.rdata, r.Rdata)
+	return there
+}
+
+// put puts a complete RRset, or removes one that is empty. It fails if the owner name has too many types then.
+func (e *mirrorEdit) put(s rrset.RRset) error {
+	if _, known := e.Get(s.Key); !known {
+		types := 1
+		for key := range e.Near(rrset.Key{Name: s.Name}) {
+			if key.Name == s.Name {
+				types++
+			}
+		}
+		if types > maxTypes {
+			return &wire.LimitError{Subject: s.Name, What: fmt.Sprintf("%d types of records", maxTypes)}
+		}
+	}
+	e.replace(s)
+	return nil
+}
+
+func (e *mirrorEdit) replace(s rrset.RRset) {
+	if known, ok := e.Get(s.Key); ok {
+		e.records -= len(known.Rdata)
+		e.bytes -= sizeOf(known)
+	}
+	if len(s.Rdata) == 0 {
+		e.Delete(s.Key)
+		return
+	}
+	e.records += len(s.Rdata)
+	e.bytes += sizeOf(s)
+	e.Put(s.Key, s)
+}
+
+// Sizes of an RRset and of one of its records in memory, beside their text.
+const (
+	rrsetOverhead  = 128
+	recordOverhead = 16
+)
+
+func sizeOf(s rrset.RRset) int64 {
+	size := rrsetOverhead + len(s.Name)
+	for _, rdata := range s.Rdata {
+		size += recordOverhead + len(rdata)
+	}
+	return int64(size)
+}
+
+// mirror returns the mirror with the edited content. It shares what it has in common with like (which may be nil).
+func (e *mirrorEdit) mirror(zone string, soa rrset.SOA, like *Mirror) (*Mirror, error) {
+	for key, s := range e.opened {
+		if err := e.put(rrset.New(key, s.ttl, slices.Collect(maps.Keys(s.rdata))...)); err != nil {
+			return nil, err
+		}
+	}
+	m := &Mirror{Zone: zone, SOA: soa, content: e.Map(), records: e.records, bytes: e.bytes}
+	if like != nil {
+		m.content = snapshot.Share(m.content, like.content, rrset.RRset.Equal)
+	}
+	return m, nil
+}
