@@ -91,6 +91,8 @@ type passResult struct {
 	target    target
 	// rested is true when nothing was to be done and no server had changed.
 	rested bool
+	// unsigned is true when the zone's policy could not be set on a server: the Secret for its keys may be about to appear.
+	unsigned bool
 }
 
 // run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
@@ -127,7 +129,8 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	p.conclude(synced, event)
 	event.Servers = p.syncSecondaries(ctx, primaries, event)
 	if !event.Paused {
-		event.Remark = cmp.Or(p.updateConfigs(ctx, event.Servers, result.rested), event.Remark)
+		remark := p.updateConfigs(ctx, event.Servers, result.rested)
+		event.Remark, result.unsigned = cmp.Or(remark, event.Remark), remark != ""
 	}
 	return result, err
 }

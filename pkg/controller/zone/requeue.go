@@ -23,6 +23,9 @@ const (
 
 // requeueAfter returns how long the zone may rest after the pass if nothing happens.
 func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
+	if result.unsigned {
+		return jitter(backoff.When(req))
+	}
 	after := pauseAfter(result.event, backoff, req)
 	if result.event.Paused {
 		return after

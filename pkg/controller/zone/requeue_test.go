@@ -50,6 +50,17 @@ func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
 	}
 }
 
+// A zone that is not signed yet because the Secret for its keys is missing is looked at again soon.
+func TestUnsignedZoneComesAgainSoon(t *testing.T) {
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
+	if got := requeueAfter(passResult{unsigned: true}, backoff, ctrl.Request{}); !about(got, firstInterval) {
+		t.Errorf("the next pass is after %s", got)
+	}
+	if got := requeueAfter(passResult{}, backoff, ctrl.Request{}); !about(got, idleInterval) {
+		t.Errorf("a zone at rest is looked at after %s", got)
+	}
+}
+
 func about(p, want time.Duration) bool { return p >= want*9/10 && p <= want*11/10 }
 
 // What a server refused is tried again before the zone's own interval is over, unless the server is away.
