@@ -27,6 +27,7 @@ const (
 	ReconcileSucceeded    = "ReconcileSucceeded"
 	PartialReconciliation = "PartialReconciliation"
 	DuplicateZone         = "DuplicateZone"
+	NotPermitted          = "NotPermitted"
 	ReconcileDegraded     = "ReconcileDegraded"
 	PrimaryFailed         = "PrimaryFailed"
 	Paused                = "Paused"

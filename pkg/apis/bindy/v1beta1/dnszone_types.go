@@ -71,8 +71,9 @@ type DNSZoneSpec struct {
 	ClusterProviderRef string `json:"clusterProviderRef,omitempty"`
 
 	// Bind9InstancesFrom selects, by label, Bind9Instances that serve the zone in addition to those of clusterRef. An
-	// instance has to match one selector. An instance of another namespace is selected only if its annotation
-	// bindy.firestoned.io/allow-zone-namespaces lists the zone's namespace or is "*".
+	// instance has to match one selector. An instance of another namespace is selected only if the zone's annotation
+	// bindy.firestoned.io/allow-instance-namespaces lists the instance's namespace, and the instance's annotation
+	// bindy.firestoned.io/allow-zone-namespaces the zone's.
 	//
 	// +optional
 	// +listType=atomic

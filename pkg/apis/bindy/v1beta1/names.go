@@ -6,12 +6,16 @@ const (
 	ZoneAnnotation = GroupName + "/zone"
 	// InstanceIndexAnnotation on an instance of a cluster holds its zero-based number within its role, in decimal.
 	InstanceIndexAnnotation = GroupName + "/instance-index"
-	// AllowZoneNamespacesAnnotation on an instance lists the other namespaces whose zones may select it: a
-	// comma-separated list, or "*" for all. Without it only zones of the instance's own namespace may.
+	// AllowZoneNamespacesAnnotation on an instance lists the other namespaces whose zones may select it, on a DNSEndpoint
+	// those whose zones may take its endpoints: a comma-separated list, or "*" for all. Without it only zones of the
+	// object's own namespace may. The zone has to name the object's namespace as well, by one of the next two.
 	AllowZoneNamespacesAnnotation = GroupName + "/allow-zone-namespaces"
 	// AllowEndpointNamespacesAnnotation on a zone lists the other namespaces whose DNSEndpoints may publish in it: a
 	// comma-separated list, or "*" for all. Without it only those of the zone's own namespace may.
 	AllowEndpointNamespacesAnnotation = GroupName + "/allow-endpoint-namespaces"
+	// AllowInstanceNamespacesAnnotation on a zone lists the other namespaces whose instances its bind9InstancesFrom may
+	// select: a comma-separated list, or "*" for all. Without it only those of the zone's own namespace may be selected.
+	AllowInstanceNamespacesAnnotation = GroupName + "/allow-instance-namespaces"
 	// FormerNamesAnnotation on a record or DNSEndpoint holds the names and types that its spec had before and that may
 	// still be in DNS: a comma-separated list of NAME/TYPE, each NAME as it was in the spec. Admission adds to it in the
 	// same write that renames the object; the controller removes it once their data is gone.

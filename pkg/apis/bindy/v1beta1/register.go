@@ -39,6 +39,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Bind9Cluster{}, &Bind9ClusterList{},
 		&Bind9GlobalCluster{}, &Bind9GlobalClusterList{},
 		&ClusterBind9Provider{}, &ClusterBind9ProviderList{},
+		&ZoneGrant{}, &ZoneGrantList{},
 	)
 	for _, k := range RecordKinds {
 		scheme.AddKnownTypes(GroupVersion, k.New(), k.NewList())
