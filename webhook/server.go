@@ -64,7 +64,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	objects, err := review.NewCachedObjects(mgr.GetCache(), mgr.GetAPIReader())
+	objects, err := review.NewCachedObjects(mgr.GetCache(), mgr.GetAPIReader(), o.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -47,10 +47,10 @@ func (x *Index) Fleet(o metav1.Object) *Fleet {
 	if len(own) == 0 {
 		return f
 	}
-	all := x.liveInstances("")
+	all := x.fleet()
 	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, syncstatus.ZoneKind.Kind, "") {
 		if zone.DeletionTimestamp == nil && membership.Servable(zone) {
-			f.addZone(x, source.DNSName(zone), membership.InstancesOf(zone, all), own)
+			f.addZone(x, source.DNSName(zone), all.InstancesOf(zone), own)
 		}
 	}
 	return f
@@ -85,23 +85,32 @@ func (x *Index) fleetInstances(o metav1.Object) []*v1beta1.Bind9Instance {
 	if i, ok := o.(*v1beta1.Bind9Instance); ok {
 		return []*v1beta1.Bind9Instance{i}
 	}
-	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool { return !membership.BelongsTo(i, o) })
+	all := x.fleet()
+	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool { return !all.BelongsTo(i, o) })
 }
 
 // serversOfZone finds a zone's servers.
 func (x *Index) serversOfZone(zone *v1beta1.DNSZone) zoneServers {
 	out := zoneServers{instances: map[Key]*v1beta1.Bind9Instance{}}
-	all := x.liveInstances("")
-	instances := membership.InstancesOf(zone, all)
+	all := x.fleet()
+	instances := all.InstancesOf(zone)
 	out.Servers = x.serversOf(instances)
 	for _, i := range instances {
 		out.instances[Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}] = i
 	}
 	out.addresses = membership.ServiceAddresses(instances, v1beta1.RolePrimary)
-	if zones := x.members.ZonesNamed(source.DNSName(zone)); len(zones) > 1 {
-		out.duplicate = membership.DuplicateOf(zone, zones, all)
-	}
+	out.refusal = all.RefusalOf(zone, x.members)
 	return out
+}
+
+// fleet returns what decides on which servers zones are, with the instances that are not being deleted.
+func (x *Index) fleet() *membership.Fleet {
+	return membership.NewFleet(membership.FleetObjects{
+		Instances: x.liveInstances(""),
+		Clusters:  informers.List[*v1beta1.Bind9GlobalCluster](x.informers, syncstatus.GlobalClusterKind.Kind, ""),
+		Providers: informers.List[*v1beta1.ClusterBind9Provider](x.informers, syncstatus.ProviderKind.Kind, ""),
+		Grants:    informers.List[*v1beta1.ZoneGrant](x.informers, informers.GrantKind, ""),
+	}, x.informers.Home)
 }
 
 func (x *Index) liveInstances(namespace string) []*v1beta1.Bind9Instance {

@@ -77,12 +77,13 @@ func (x *Index) applyObject(key Key) []Key {
 		return nil
 	}
 	zones := x.zonesOf(key)
+	var affected []membership.Affected
 	if exists {
-		x.members.SetObject(now)
+		affected = x.members.SetObject(now)
 	} else {
-		x.members.RemoveObject(known)
+		affected = x.members.RemoveObject(known)
 	}
-	var concerned []Key
+	concerned := x.markStale(affected)
 	for _, zone := range append(zones, x.zonesOf(key)...) {
 		x.markDirty(zone, key)
 		concerned = append(concerned, KeyOf(zone))
@@ -126,38 +127,33 @@ func (x *Index) applyZone(key Key) []Key {
 			delete(x.zones, zone)
 		}
 	}
-	var concerned []Key
+	concerned := x.markStale(affected)
 	for _, a := range affected {
+		if a.Object == (Key{}) {
+			continue
+		}
 		if a.Zone.Name != "" {
 			x.markDirty(a.Zone, a.Object)
 		}
 		concerned = append(concerned, a.Object)
 	}
-	if known == nil || !exists || known.UID != now.UID || known.Generation != now.Generation {
-		concerned = append(concerned, x.zonesOfSameName(known, now)...)
-	}
 	return concerned
 }
 
-// zonesOfSameName returns the other zones with the DNS name of one that changed, and marks them as stale: which of them is
-// served may have changed. x.mu is held.
-func (x *Index) zonesOfSameName(zones ...*v1beta1.DNSZone) []Key {
-	var all []Key
-	for _, zone := range zones {
-		if zone == nil {
+// markStale returns the zones that may be refused now, or be served, because of others, and marks them as stale. x.mu is
+// held.
+func (x *Index) markStale(affected []membership.Affected) []Key {
+	var zones []Key
+	for _, a := range affected {
+		if a.Object != (Key{}) {
 			continue
 		}
-		for _, other := range x.members.ZonesNamed(source.DNSName(zone)) {
-			if other.UID == zone.UID {
-				continue
-			}
-			if s := x.zones[membership.KeyOfZone(other)]; s != nil {
-				s.stale = true
-			}
-			all = append(all, KeyOf(membership.KeyOfZone(other)))
+		if s := x.zones[a.Zone]; s != nil {
+			s.stale = true
 		}
+		zones = append(zones, KeyOf(a.Zone))
 	}
-	return all
+	return zones
 }
 
 // ZoneNames returns the DNS names of the zones that an object belongs to.

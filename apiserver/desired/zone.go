@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -39,7 +37,7 @@ type zoneServers struct {
 	generation uint64 // Index.generation
 	instances  map[Key]*v1beta1.Bind9Instance
 	addresses  []netip.Addr
-	duplicate  *v1beta1.DNSZone
+	refusal    membership.Refusal
 }
 
 // Name returns the zone's DNS name without the final dot.
@@ -142,7 +140,7 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 		s.builder, s.err = source.NewBuilder(zone, source.Options{ServerAddresses: z.addresses, Owns: x.members.OwnsEndpoints(s.key)})
 	}
 	changed := x.takeDirty(s, rebuild)
-	if last != nil && !rebuild && len(changed) == 0 && last.object == zone && last.duplicate == z.duplicate {
+	if last != nil && !rebuild && len(changed) == 0 && last.object == zone && last.refusal == z.refusal {
 		z.Declared, z.content, z.Since = last.Declared, last.content, last.Since
 	} else {
 		x.declare(s, z, last, changed)
@@ -173,9 +171,8 @@ func (x *Index) takeDirty(s *zoneState, all bool) []membership.Member {
 // declare brings the desired content up to date. Objects that leave the zone are judged, but no longer declare anything.
 func (x *Index) declare(s *zoneState, z, last *Zone, changed []membership.Member) {
 	var problem *syncstatus.Problem
-	if z.duplicate != nil {
-		problem = &syncstatus.Problem{Reason: status.DuplicateZone, Message: "the zone is already declared by DNSZone " +
-			visibleName(z.duplicate, z.Key.Namespace) + " on the same servers"}
+	if z.refusal != (membership.Refusal{}) {
+		problem = &syncstatus.Problem{Reason: z.refusal.Reason, Message: z.refusal.Message}
 	}
 	if s.err != nil {
 		problem = &syncstatus.Problem{Reason: status.Invalid, Message: s.err.Error()}
@@ -197,15 +194,6 @@ func (x *Index) declare(s *zoneState, z, last *Zone, changed []membership.Member
 	}
 	z.Declared = s.book.Update(z.object, z.content, problem, slices.Values(changed))
 	z.Since = time.Now()
-}
-
-// visibleName names an object to a reader of a namespace. One elsewhere is not named: the reader may have no right to know
-// of it.
-func visibleName(o metav1.Object, namespace string) string {
-	if o.GetNamespace() == namespace {
-		return o.GetName()
-	}
-	return "in another namespace"
 }
 
 func instanceKey(s observe.Server) Key {

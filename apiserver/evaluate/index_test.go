@@ -322,6 +322,7 @@ func TestEndpointsOfOtherNamespacesSeeOnlyTheZone(t *testing.T) {
 	put("CNAMERecord", r)
 	e := &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-a", Name: "hidden-endpoint", UID: "e", CreationTimestamp: metav1.Now()}}
 	e.Spec.Endpoints = []*v1alpha1.Endpoint{{DNSName: "www.example.com", RecordType: "A", Targets: []string{"192.0.2.1"}}}
+	e.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "tenant-b"} // Both sides have to consent.
 	put(syncstatus.EndpointKind.Kind, e)
 
 	all := statuses(t, inf, x, map[string][]observe.Observation{"example.com.": {{At: observed, Rcode: observe.NoReply}, {At: observed, Rcode: observe.NoReply}}})

@@ -10,6 +10,7 @@ package refresh
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +96,8 @@ func (r *Refresher) followEvents() error {
 			return err
 		}
 	}
-	return r.informers.OnEvent(informers.PodKind, func(metav1.Object, bool) { r.serversChanged() })
+	changed := func(metav1.Object, bool) { r.serversChanged() }
+	return errors.Join(r.informers.OnEvent(informers.PodKind, changed), r.informers.OnEvent(informers.GrantKind, changed))
 }
 
 func (r *Refresher) handleEvent(kind string, o metav1.Object, deleted bool) {

@@ -42,6 +42,7 @@ func TestEndpointsFollowTheServers(t *testing.T) {
 	}
 	w.Apply(w.Record(z, "own", "192.0.2.7"))
 	e := endpoints("shop", "web", []*v1beta1.DNSZone{z, other}, "www.example.test", "www.other.test")
+	e.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: ns} // Both sides have to consent.
 	w.Apply(e)
 	get := func() *syncv1.SyncStatus {
 		t.Helper()

@@ -251,6 +251,7 @@ func TestDuplicateZoneElsewhereIsNotNamed(t *testing.T) {
 	old.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 	from := []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{}}}
 	old.Spec.Bind9InstancesFrom = from
+	old.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: ns} // Both sides have to consent.
 	young := fakekube.Zone("example.test")
 	young.Spec.ClusterRef, young.Spec.Bind9InstancesFrom = "", from
 	w.Server("primary", v1beta1.RolePrimary, bind.Reserve(t))
@@ -262,7 +263,7 @@ func TestDuplicateZoneElsewhereIsNotNamed(t *testing.T) {
 	w.Apply(old)
 	w.Apply(young)
 	w.Eventually("the older zone is seen", func() bool { return w.get("dnszone.example.test").Status.FailureReason == "DuplicateZone" })
-	if got, want := w.get("dnszone.example.test").Status.FailureMessage, "the zone is already declared by DNSZone in another namespace on the same servers"; got != want {
+	if got, want := w.get("dnszone.example.test").Status.FailureMessage, "a DNSZone of another namespace has this name on the same servers and is older: choose other instances with clusterRef or bind9InstancesFrom"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

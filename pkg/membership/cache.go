@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -21,13 +23,19 @@ type Cache struct {
 	perNamespace map[string]int
 	// byName holds the zones of each canonical DNS name.
 	byName multimap[string, *zoneEntry]
+	// below holds the zones at and below each canonical DNS name.
+	below multimap[string, *zoneEntry]
 	// selectors holds for each label the zones with a selector that requires it.
 	selectors multimap[labelKey, *zoneEntry]
 	// labels holds the records that have a label, claims the objects that say that a zone holds their data.
 	labels multimap[labelKey, *objectEntry]
 	claims multimap[zoneClaim, *objectEntry]
-	// unplaced are the DNSEndpoints with a name that no zone takes.
+	// delegations holds the NSRecords below the apex of the zones that they belong to.
+	delegations multimap[delegation, *objectEntry]
+	// unplaced are the DNSEndpoints with a name that no zone takes, guests those of each namespace that have a role in a zone
+	// of another one.
 	unplaced map[*objectEntry]struct{}
+	guests   multimap[string, *objectEntry]
 }
 
 // zoneEntry is a zone with the objects that have a role in it.
@@ -44,6 +52,8 @@ type objectEntry struct {
 	source.Object
 	key   source.ObjectKey
 	roles roleList
+	// delegation is that of an NSRecord; the zero value for others.
+	delegation delegation
 }
 
 // NewCache returns a cache of some zones.
@@ -52,6 +62,7 @@ func NewCache(zones ...*v1beta1.DNSZone) *Cache {
 		zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},
 		byName: multimap[string, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
 		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: map[*objectEntry]struct{}{},
+		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, guests: multimap[string, *objectEntry]{},
 	}
 	for _, zone := range zones {
 		c.SetZone(zone)
@@ -124,20 +135,22 @@ func (c *Cache) ZoneOfRecord(record v1beta1.Record) *v1beta1.DNSZone {
 	return oldest.zone()
 }
 
-// ZoneOfEndpoint returns the zone that an endpoint of a DNSEndpoint in a namespace belongs to: of the zones that admit the
-// namespace, the one with the longest name that the endpoint's dnsName is or ends in, label by label. Of several zones
-// with that name it is the one of the endpoint's own namespace, else the oldest. It is nil when there is none. A zone
+// ZoneOfEndpoint returns the zone that one endpoint of a DNSEndpoint, given by its metadata, belongs to, nil when there is
+// none. It is the one with the longest name that the endpoint's dnsName is or ends in, label by label: of the zones of the
+// endpoint's own namespace or, if none of these has such a name, of those of other namespaces where both sides consent. The
+// zone's annotation bindy.firestoned.io/allow-endpoint-namespaces has to list the endpoint's namespace, and the endpoint's
+// annotation bindy.firestoned.io/allow-zone-namespaces the zone's. Of several zones with that name it is the oldest. A zone
 // whose name cannot be read takes no endpoints. A dnsName that is no DNS name belongs to the zone that it ends in.
-func (c *Cache) ZoneOfEndpoint(namespace, dnsName string) *v1beta1.DNSZone {
+func (c *Cache) ZoneOfEndpoint(e metav1.Object, dnsName string) *v1beta1.DNSZone {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.zoneOfEndpoint(namespace, dnsName).zone()
+	return c.zoneOfEndpoint(e, dnsName).zone()
 }
 
 // OwnsEndpoints returns a function that reports whether an endpoint of a DNSEndpoint belongs to a zone.
-func (c *Cache) OwnsEndpoints(zone ZoneKey) func(namespace, dnsName string) bool {
-	return func(namespace, dnsName string) bool {
-		owner := c.ZoneOfEndpoint(namespace, dnsName)
+func (c *Cache) OwnsEndpoints(zone ZoneKey) func(e metav1.Object, dnsName string) bool {
+	return func(e metav1.Object, dnsName string) bool {
+		owner := c.ZoneOfEndpoint(e, dnsName)
 		return owner != nil && KeyOfZone(owner) == zone
 	}
 }
@@ -152,7 +165,7 @@ func (c *Cache) UnplacedEndpoints(o source.Object) []int {
 	defer c.mu.RUnlock()
 	var unplaced []int
 	for i, endpoint := range e.Spec.Endpoints {
-		if endpoint != nil && c.zoneOfEndpoint(e.Namespace, endpoint.DNSName) == nil {
+		if endpoint != nil && c.zoneOfEndpoint(e, endpoint.DNSName) == nil {
 			unplaced = append(unplaced, i)
 		}
 	}

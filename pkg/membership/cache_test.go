@@ -69,11 +69,11 @@ func (c *cluster) rolesOf(o source.Object, zones []*v1beta1.DNSZone) map[ZoneKey
 		}
 		if hasFinalizer(o) {
 			for name := range source.FormerNames(o) {
-				left = append(left, zoneOfEndpoint(zones, o.Namespace, name))
+				left = append(left, zoneOfEndpoint(zones, o, name))
 			}
 		}
 		for _, e := range o.Spec.Endpoints {
-			z := zoneOfEndpoint(zones, o.Namespace, e.DNSName)
+			z := zoneOfEndpoint(zones, o, e.DNSName)
 			switch {
 			case z != nil && !deleted:
 				roles[KeyOfZone(z)] = Selected
@@ -149,7 +149,8 @@ func (c *cluster) object(r *rand.Rand) source.Object {
 	}
 	if r.IntN(2) == 0 {
 		e := &v1alpha1.DNSEndpoint{ObjectMeta: meta}
-		e.Annotations = map[string]string{v1beta1.FormerNamesAnnotation: pick(r, []string{"", "", "old.sub.example.com/A,x.example.net/TXT"})}
+		e.Annotations = map[string]string{v1beta1.FormerNamesAnnotation: pick(r, []string{"", "", "old.sub.example.com/A,x.example.net/TXT"}),
+			v1beta1.AllowZoneNamespacesAnnotation: pick(r, []string{"", "*", "a", "b"})}
 		for range r.IntN(4) {
 			e.Spec.Endpoints = append(e.Spec.Endpoints, &v1alpha1.Endpoint{DNSName: pick(r, []string{
 				"www.example.com", "sub.example.com", "*.deep.sub.example.com", "example.net", "notexample.com", "www.example.org"})})
@@ -248,7 +249,8 @@ func checkEmpties(t *testing.T, c *cluster, m *Cache) {
 	for key := range c.zones {
 		m.RemoveZone(key)
 	}
-	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.unplaced) + len(m.perNamespace); n != 0 {
+	if n := len(m.zones) + len(m.objects) + len(m.byName) + len(m.selectors) + len(m.labels) + len(m.claims) + len(m.unplaced) + len(m.perNamespace) +
+		len(m.below) + len(m.delegations) + len(m.guests); n != 0 {
 		t.Errorf("%d entries are kept of nothing: %+v", n, m)
 	}
 }

@@ -1,8 +1,6 @@
 package membership
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,13 +39,4 @@ func InstanceNamespace(cluster metav1.Object, home string) string {
 		return home
 	}
 	return namespace
-}
-
-// BelongsTo reports whether an instance is one of a cluster's: by its clusterRef in the namespace of a Bind9Cluster, by
-// its owner reference for a cluster-scoped one.
-func BelongsTo(i *v1beta1.Bind9Instance, cluster metav1.Object) bool {
-	if c, namespaced := cluster.(*v1beta1.Bind9Cluster); namespaced {
-		return i.Namespace == c.Namespace && i.Spec.ClusterRef == c.Name
-	}
-	return slices.ContainsFunc(i.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.GetUID() })
 }

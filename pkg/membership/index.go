@@ -92,6 +92,9 @@ func (c *Cache) indexZone(z *zoneEntry) {
 	if z.name != "" {
 		c.byName.add(z.name, z)
 	}
+	for name := range namesUpFrom(z.name) {
+		c.below.add(name, z)
+	}
 	z.labels = nil
 	for i := range z.Spec.RecordsFrom {
 		z.labels = append(z.labels, c.rarestLabels(z.Namespace, &z.Spec.RecordsFrom[i].Selector)...)
@@ -104,6 +107,9 @@ func (c *Cache) indexZone(z *zoneEntry) {
 func (c *Cache) unindexZone(z *zoneEntry) {
 	if z.name != "" {
 		c.byName.remove(z.name, z)
+	}
+	for name := range namesUpFrom(z.name) {
+		c.below.remove(name, z)
 	}
 	for _, label := range z.labels {
 		c.selectors.remove(label, z)
@@ -148,24 +154,37 @@ func (c *Cache) zonesSelecting(record v1beta1.Record) iter.Seq[*zoneEntry] {
 	}
 }
 
-// zoneOfEndpoint walks up from a name to the first that is a zone's.
-func (c *Cache) zoneOfEndpoint(namespace, dnsName string) *zoneEntry {
-	for name, _ := source.EndpointName(dnsName); name != "." && name != ""; name = rrset.ParentName(name) {
-		var best *zoneEntry
-		for z := range c.byName[name] {
-			if AdmitsEndpoints(z.DNSZone, namespace) && (best == nil || prefersZone(z.DNSZone, best.DNSZone, namespace)) {
-				best = z
-			}
+// namesUpFrom yields a canonical name and those above it, without the root.
+func namesUpFrom(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for ; name != "." && name != "" && yield(name); name = rrset.ParentName(name) {
 		}
-		if best != nil {
-			return best
+	}
+}
+
+// zoneOfEndpoint walks up from a name, through the zones of the endpoint's own namespace and then through the others.
+func (c *Cache) zoneOfEndpoint(e metav1.Object, dnsName string) *zoneEntry {
+	name, _ := source.EndpointName(dnsName)
+	for _, own := range []bool{true, false} {
+		for above := range namesUpFrom(name) {
+			var oldest *zoneEntry
+			for z := range c.byName[above] {
+				if (z.Namespace == e.GetNamespace()) == own && consent(z.DNSZone, v1beta1.AllowEndpointNamespacesAnnotation, e) &&
+					(oldest == nil || compareZones(z.DNSZone, oldest.DNSZone) < 0) {
+					oldest = z
+				}
+			}
+			if oldest != nil {
+				return oldest
+			}
 		}
 	}
 	return nil
 }
 
 // candidates returns the objects that may have a role in a zone: those that have one now, those with a label that a
-// selector of it requires, those that say that it holds their data, and the DNSEndpoints that a zone above it has or none.
+// selector of it requires, those that say that it holds their data, and the DNSEndpoints that a zone above it has or none,
+// or, if they are of its namespace, a zone of another one.
 func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 	found := maps.Clone(z.objects)
 	add := func(objects map[*objectEntry]struct{}) {
@@ -182,7 +201,8 @@ func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 	add(c.claims[zoneClaim{z.Namespace, z.Name, ""}])
 	add(c.claims[zoneClaim{z.Namespace, "", z.Spec.ZoneName}])
 	add(c.unplaced)
-	for name := z.name; name != "." && name != ""; name = rrset.ParentName(name) {
+	add(c.guests[z.Namespace])
+	for name := range namesUpFrom(z.name) {
 		for above := range c.byName[name] {
 			for o := range above.objects {
 				if o.key.Kind == source.EndpointKind {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
@@ -19,13 +20,24 @@ func instance(namespace, name, cluster string) *v1beta1.Bind9Instance {
 }
 
 func owned(i *v1beta1.Bind9Instance, kind string) *v1beta1.Bind9Instance {
-	i.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Name: i.Spec.ClusterRef}}
+	i.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Name: i.Spec.ClusterRef, UID: types.UID(i.Spec.ClusterRef)}}
 	return i
 }
 
 func allowing(i *v1beta1.Bind9Instance, namespaces string) *v1beta1.Bind9Instance {
 	i.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: namespaces}
 	return i
+}
+
+// forged gives an owner reference the UID of no object.
+func forged(i *v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
+	i.OwnerReferences[0].UID = "00000000-0000-0000-0000-000000000000"
+	return i
+}
+
+// global returns a cluster whose UID is its name, with its instances in a namespace.
+func global(name, namespace string) *v1beta1.Bind9GlobalCluster {
+	return &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: v1beta1.GlobalClusterSpec{Namespace: namespace}}
 }
 
 func TestInstancesOf(t *testing.T) {
@@ -36,9 +48,19 @@ func TestInstancesOf(t *testing.T) {
 		owned(instance("infra", "global-primary-0", "global"), "Bind9GlobalCluster"),
 		owned(instance("infra", "edge-primary-0", "edge"), "ClusterBind9Provider"),
 		owned(instance("evil", "global-primary-0", "global"), "Bind9Cluster"),
+		// Forged: in another namespace than the cluster's instances, with another UID, of a cluster that does not exist.
+		owned(instance("evil", "global-primary-1", "global"), "Bind9GlobalCluster"),
+		forged(owned(instance("infra", "global-primary-1", "global"), "Bind9GlobalCluster")),
+		owned(instance("home", "gone-primary-0", "gone"), "Bind9GlobalCluster"),
 		allowing(instance("shared", "open", "x"), "*"), allowing(instance("shared", "ours", "x"), "web, dns"),
 		allowing(instance("shared", "theirs", "x"), "dns2"),
+		allowing(instance("lure", "open", "x"), "*"),
+		owned(instance("home", "athome-primary-0", "athome"), "Bind9GlobalCluster"),
 	}
+	fleet := NewFleet(FleetObjects{
+		Instances: all, Clusters: []*v1beta1.Bind9GlobalCluster{global("global", "infra"), global("athome", "")},
+		Providers: []*v1beta1.ClusterBind9Provider{{ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "edge"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "infra"}}},
+	}, "home")
 	byApp := func(app string) func(*v1beta1.DNSZoneSpec) {
 		return func(s *v1beta1.DNSZoneSpec) {
 			s.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
@@ -54,6 +76,8 @@ func TestInstancesOf(t *testing.T) {
 		"cluster provider":   {func(s *v1beta1.DNSZoneSpec) { s.ClusterProviderRef = "edge" }, []string{"infra/edge-primary-0"}},
 		"no cluster by that": {func(s *v1beta1.DNSZoneSpec) { s.ClusterProviderRef = "prod" }, nil},
 		"selected":           {byApp(""), []string{"dns/alone"}},
+		"home":               {func(s *v1beta1.DNSZoneSpec) { s.ClusterRef = "athome" }, []string{"home/athome-primary-0"}},
+		"cluster is gone":    {func(s *v1beta1.DNSZoneSpec) { s.ClusterRef, s.ClusterProviderRef = "gone", "gone" }, nil},
 		"allowed elsewhere":  {byApp("x"), []string{"shared/open", "shared/ours"}},
 		"union": {func(s *v1beta1.DNSZoneSpec) {
 			s.ClusterRef, s.ClusterProviderRef = "prod", "edge"
@@ -62,9 +86,10 @@ func TestInstancesOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			zone := exampleZone()
+			zone.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: "shared, other"}
 			test.spec(&zone.Spec)
 			var got []string
-			for _, i := range InstancesOf(zone, all) {
+			for _, i := range fleet.InstancesOf(zone) {
 				got = append(got, i.Namespace+"/"+i.Name)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -48,8 +48,9 @@ func compareLookups(t *testing.T, cache *Cache, stored map[ZoneKey]*v1beta1.DNSZ
 	if want, got := firstOf(zonesSelecting(all, record)), cache.ZoneOfRecord(record); want != got {
 		t.Fatalf("labels %v: found %v, want %v", record.GetLabels(), got, want)
 	}
+	endpoint := endpointOf("x", "y")
 	for _, name := range []string{"0.test", "A.1.TEST.", "a.b.2.test", "test", "10.test", `a\.0.test`, "", "."} {
-		if want, got := zoneOfEndpoint(all, "x", name), cache.ZoneOfEndpoint("x", name); want != got {
+		if want, got := zoneOfEndpoint(all, endpoint, name), cache.ZoneOfEndpoint(endpoint, name); want != got {
 			t.Fatalf("%s: found %v, want %v", name, got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 )
 
 // object returns metadata whose age in seconds orders the objects of a test: a greater age is older.
@@ -32,4 +33,11 @@ func exampleZone() *v1beta1.DNSZone {
 			},
 		},
 	}
+}
+
+// endpointOf returns a DNSEndpoint of a namespace that consents to zones of others.
+func endpointOf(namespace, zones string) *v1alpha1.DNSEndpoint {
+	return &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: "e", Annotations: map[string]string{v1beta1.AllowZoneNamespacesAnnotation: zones},
+	}}
 }

@@ -1,7 +1,10 @@
 package membership
 
 import (
+	"cmp"
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -34,18 +37,21 @@ func holderOf(zones []*v1beta1.DNSZone, record v1beta1.Record) *v1beta1.DNSZone 
 }
 
 // zoneOfEndpoint looks at all zones and returns the one that an endpoint belongs to.
-func zoneOfEndpoint(zones []*v1beta1.DNSZone, namespace, dnsName string) *v1beta1.DNSZone {
+func zoneOfEndpoint(zones []*v1beta1.DNSZone, e metav1.Object, dnsName string) *v1beta1.DNSZone {
 	name, _ := source.EndpointName(dnsName)
-	var best *v1beta1.DNSZone
-	longest := ""
-	for _, zone := range zones {
+	holding := slices.DeleteFunc(slices.Clone(zones), func(zone *v1beta1.DNSZone) bool {
 		zoneName, err := source.ZoneName(zone.Spec.ZoneName)
-		if err != nil || len(zoneName) < len(longest) || !rrset.IsSubdomain(name, zoneName) || !AdmitsEndpoints(zone, namespace) {
-			continue
-		}
-		if len(zoneName) > len(longest) || prefersZone(zone, best, namespace) {
-			best, longest = zone, zoneName
-		}
+		return err != nil || !rrset.IsSubdomain(name, zoneName)
+	})
+	own := slices.DeleteFunc(slices.Clone(holding), func(zone *v1beta1.DNSZone) bool { return zone.Namespace != e.GetNamespace() })
+	if len(own) == 0 {
+		own = slices.DeleteFunc(holding, func(zone *v1beta1.DNSZone) bool {
+			return !listsNamespace(zone.Annotations[v1beta1.AllowEndpointNamespacesAnnotation], e.GetNamespace()) ||
+				!listsNamespace(e.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation], zone.Namespace)
+		})
 	}
-	return best
+	slices.SortFunc(own, func(a, b *v1beta1.DNSZone) int {
+		return cmp.Or(cmp.Compare(len(source.DNSName(b)), len(source.DNSName(a))), compareZones(a, b))
+	})
+	return firstOf(own)
 }

@@ -114,7 +114,7 @@ func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) r
 	var all roleList
 	unplaced := false
 	place := func(dnsName string, role Role) {
-		switch z := c.zoneOfEndpoint(o.key.Namespace, dnsName); {
+		switch z := c.zoneOfEndpoint(endpoints, dnsName); {
 		case z == nil:
 			unplaced = true
 		case role != NoRole && all.in(z) != Selected:
@@ -146,4 +146,9 @@ func (c *Cache) endpointRoles(o *objectEntry, endpoints *v1alpha1.DNSEndpoint) r
 		c.unplaced[o] = struct{}{}
 	}
 	return all
+}
+
+// areForeign reports whether one is in a zone of another namespace.
+func (l roleList) areForeign(namespace string) bool {
+	return slices.ContainsFunc(l, func(r zoneRole) bool { return r.zone.Namespace != namespace })
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Affected is an object whose role in a zone is another one now, or that has changed itself and has a role there. Zone is
-// the zero value for an object that has no role anywhere: an orphan.
+// the zero value for an object that has no role anywhere: an orphan. Object is the zero value for a zone of which Fleet's
+// RefusalOf may be another one, because of a zone or an NSRecord.
 type Affected struct {
 	Zone   ZoneKey
 	Object source.ObjectKey
@@ -57,7 +58,10 @@ func (c *Cache) RemoveObject(last source.Object) []Affected {
 	}
 	c.unindexObject(o)
 	delete(c.unplaced, o)
+	c.guests.remove(key.Namespace, o)
 	delete(c.objects, key)
+	o.roles = nil
+	affected = append(affected, c.updateDelegation(o)...)
 	return affected
 }
 
@@ -73,21 +77,24 @@ func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
 	case known.UID != zone.UID:
 		affected = c.removeZone(known)
 	case selectsSame(known.DNSZone, zone):
-		known.DNSZone = zone
+		old := known.DNSZone
+		if known.DNSZone = zone; old.Generation != zone.Generation || !maps.Equal(old.Annotations, zone.Annotations) {
+			return c.youngerZones(known)
+		}
 		return nil
 	default:
-		candidates := c.candidates(known)
+		candidates, younger := c.candidates(known), c.youngerZones(known)
 		c.unindexZone(known)
 		known.DNSZone = zone
 		c.indexZone(known)
 		maps.Copy(candidates, c.candidates(known))
-		return c.updateAll(candidates)
+		return slices.Concat(younger, c.youngerZones(known), c.updateAll(candidates))
 	}
 	z := &zoneEntry{DNSZone: zone, key: key, objects: map[*objectEntry]Role{}}
 	c.zones[key] = z
 	c.perNamespace[key.Namespace]++
 	c.indexZone(z)
-	affected = append(affected, c.updateAll(c.candidates(z))...)
+	affected = slices.Concat(affected, c.youngerZones(z), c.updateAll(c.candidates(z)))
 	return slices.DeleteFunc(affected, func(a Affected) bool {
 		return a.Zone.Name == "" && len(c.objects[a.Object].roles) > 0 // It was an orphan for a moment only.
 	})
@@ -109,7 +116,8 @@ func (c *Cache) removeZone(z *zoneEntry) []Affected {
 		delete(c.perNamespace, z.key.Namespace)
 	}
 	c.unindexZone(z)
-	return slices.DeleteFunc(c.updateAll(maps.Clone(z.objects)), func(a Affected) bool { return a.Zone == z.key })
+	affected := append(c.youngerZones(z), c.updateAll(maps.Clone(z.objects))...)
+	return slices.DeleteFunc(affected, func(a Affected) bool { return a.Zone == z.key })
 }
 
 func (c *Cache) updateAll(objects map[*objectEntry]Role) []Affected {
@@ -143,7 +151,10 @@ func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
 	if len(o.roles) == 0 && (changed || len(before) > 0) {
 		affected = append(affected, Affected{Object: o.key})
 	}
-	return affected
+	if c.guests.remove(o.key.Namespace, o); o.roles.areForeign(o.key.Namespace) {
+		c.guests.add(o.key.Namespace, o)
+	}
+	return append(affected, c.updateDelegation(o)...)
 }
 
 // selectsSame reports whether a change of a zone leaves every object its role.

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,7 +48,7 @@ func TestZoneOfRecord(t *testing.T) {
 	}
 }
 
-func TestDuplicateOf(t *testing.T) {
+func TestDuplicates(t *testing.T) {
 	servers := []*v1beta1.Bind9Instance{instance("dns", "prod-primary-0", "prod"), instance("dns", "test-primary-0", "test")}
 	zone := zoneNamed("zone", 5)
 	older, oldest, younger := zoneNamed("older", 6), zoneNamed("oldest", 7), zoneNamed("younger", 4)
@@ -72,8 +73,9 @@ func TestDuplicateOf(t *testing.T) {
 		"without servers": {[]*v1beta1.DNSZone{older, zone}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, zoneNames(DuplicateOf(zone, test.zones, test.instances))); diff != "" {
-				t.Error(diff)
+			got := NewFleet(FleetObjects{Instances: test.instances}, "").RefusalOf(zone, NewCache(test.zones...))
+			if test.want == nil && got != (Refusal{}) || test.want != nil && (got.Reason != "DuplicateZone" || !strings.Contains(got.Message, "dns/"+test.want[0]+" ")) {
+				t.Errorf("%+v, want a duplicate of %s", got, test.want)
 			}
 		})
 	}
@@ -90,15 +92,17 @@ func TestZoneOfEndpoint(t *testing.T) {
 	}
 	zones := []*v1beta1.DNSZone{
 		zone("app", "own", "Example.com", 1, ""), zone("infra", "shared", "example.com", 9, "*"), zone("infra", "older", "shared.org", 9, "app, web"),
-		zone("web", "younger", "shared.org", 1, "*"), zone("infra", "deep", "prod.example.com", 1, "app"), zone("infra", "closed", "closed.example.com", 1, ""),
-		zone("app", "bad", "a..b", 1, ""), zone("app", "reverse", "2.0.192.in-addr.arpa", 1, ""),
+		zone("web", "younger", "shared.org", 1, "*"), zone("infra", "deep", "prod.example.com", 1, "app, admitted"), zone("infra", "closed", "closed.example.com", 1, ""),
+		zone("evil", "lure", "www.shared.org", 1, "*"), zone("app", "bad", "a..b", 1, ""), zone("app", "reverse", "2.0.192.in-addr.arpa", 1, ""),
 	}
 	cache := NewCache(zones...)
 	for name, test := range map[string]struct{ namespace, dnsName, want string }{
 		"own before shared":             {"app", "www.example.com", "own"},
 		"the apex, with dot, any case":  {"app", "EXAMPLE.com.", "own"},
 		"shared with everybody":         {"other", "www.example.com", "shared"},
-		"the longest":                   {"app", "www.prod.example.com", "deep"},
+		"own before a longer one":       {"app", "www.prod.example.com", "own"},
+		"the longest":                   {"admitted", "www.prod.example.com", "deep"},
+		"one that it does not admit":    {"other", "www.shared.org", "younger"},
 		"the longest does not admit":    {"other", "www.prod.example.com", "shared"},
 		"one that admits nobody else":   {"app", "www.closed.example.com", "own"},
 		"its own namespace":             {"infra", "www.closed.example.com", "closed"},
@@ -109,16 +113,17 @@ func TestZoneOfEndpoint(t *testing.T) {
 		"escaped dot is none":           {"app", `www\.example.com`, ""},
 		"none":                          {"app", "example.net", ""},
 		"above":                         {"app", "com", ""},
-		"a bad name":                    {"app", "a..b.prod.example.com", "deep"},
+		"a bad name":                    {"admitted", "a..b.prod.example.com", "deep"},
 		"a name in another script":      {"app", "bücher.example.com", "own"},
 		"reverse":                       {"app", "7.2.0.192.in-addr.arpa", "reverse"},
 		"empty":                         {"app", "", ""},
-		"a wildcard belongs as well":    {"app", "*.prod.example.com", "deep"},
+		"a wildcard belongs as well":    {"admitted", "*.prod.example.com", "deep"},
 		"the whole name is one's label": {"app", "xprod.example.com", "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			e := endpointOf(test.namespace, "infra, web")
 			for by, zone := range map[string]*v1beta1.DNSZone{
-				"cache": cache.ZoneOfEndpoint(test.namespace, test.dnsName), "all zones": zoneOfEndpoint(zones, test.namespace, test.dnsName),
+				"cache": cache.ZoneOfEndpoint(e, test.dnsName), "all zones": zoneOfEndpoint(zones, e, test.dnsName),
 			} {
 				got := ""
 				if zone != nil {

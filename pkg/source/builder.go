@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/snapshot"
@@ -16,9 +18,9 @@ type Options struct {
 	// ServerAddresses become the addresses of name servers in the zone that nobody declares an address for. BIND
 	// serves no zone with a name server inside it that has none.
 	ServerAddresses []netip.Addr
-	// Owns reports whether an endpoint with a dnsName inside the zone, of a DNSEndpoint in a namespace, is this zone's and
-	// not that of a zone below it (EndpointZone decides). Nil takes all.
-	Owns func(namespace, dnsName string) bool
+	// Owns reports whether an endpoint of a DNSEndpoint with a dnsName inside the zone is this zone's and not another one's
+	// (membership decides). Nil takes all.
+	Owns func(endpoint metav1.Object, dnsName string) bool
 }
 
 // Build returns the desired content of a zone that selects the given objects. The result does not depend on their order;

@@ -54,7 +54,7 @@ func (b *Builder) declaredIndexes(o Object) iter.Seq[int] {
 			return
 		}
 		for i, endpoint := range e.Spec.Endpoints {
-			if endpoint != nil && b.takesEndpoint(e.Namespace, endpoint.DNSName) && !yield(i) {
+			if endpoint != nil && b.takesEndpoint(e, endpoint.DNSName) && !yield(i) {
 				return
 			}
 		}
@@ -70,9 +70,9 @@ func countDeclarations(o Object) int {
 }
 
 // takesEndpoint reports whether an endpoint belongs to the zone.
-func (b *Builder) takesEndpoint(namespace, dnsName string) bool {
+func (b *Builder) takesEndpoint(e *v1alpha1.DNSEndpoint, dnsName string) bool {
 	name, _ := EndpointName(dnsName)
-	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(namespace, dnsName))
+	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(e, dnsName))
 }
 
 // readDeclaration reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.

@@ -39,7 +39,7 @@ func endpointsIn(generation int64, names ...string) *v1alpha1.DNSEndpoint {
 // passOver is a pass over a zone that holds what the object declares for it.
 func passOver(t *testing.T, zone *v1beta1.DNSZone, o *v1alpha1.DNSEndpoint) SyncCompleted {
 	t.Helper()
-	desired, err := source.Build(zone, []source.Object{o}, source.Options{Owns: func(_, name string) bool {
+	desired, err := source.Build(zone, []source.Object{o}, source.Options{Owns: func(_ metav1.Object, name string) bool {
 		return rrset.IsSubdomain(name+".", zone.Spec.ZoneName+".")
 	}})
 	if err != nil {
@@ -178,7 +178,7 @@ func TestFormerNamesAreLookedAtAgainWhenTheZoneIsDone(t *testing.T) {
 	for _, o := range []source.Object{endpoints, record} {
 		o.SetAnnotations(map[string]string{v1beta1.FormerNamesAnnotation: "old.a.com./A"})
 		zone := zoneNamed("a")
-		desired, err := source.Build(zone, []source.Object{o}, source.Options{Owns: func(string, string) bool { return true }})
+		desired, err := source.Build(zone, []source.Object{o}, source.Options{Owns: func(metav1.Object, string) bool { return true }})
 		if err != nil {
 			t.Fatal(err)
 		}

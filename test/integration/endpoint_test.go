@@ -213,6 +213,7 @@ func endpointMistakes(f *fixture) {
 func endpointOfAnotherNamespace(f *fixture) {
 	guest := &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f, "it-guest")}
 	e := guest.dnsEndpoint("www", endpointEntry("guest.endpoint.example", "A", 0, "192.0.2.1"))
+	e.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: f.namespace} // Both sides have to consent.
 	guest.create(e)
 	waitCondition(guest, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone")
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}

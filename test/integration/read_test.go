@@ -250,6 +250,7 @@ func TestReadEndpoints(t *testing.T) {
 	})
 	e := f.singleEndpoint("storefront", "www.endpoints.example", "A", "192.0.2.1")
 	e.Namespace = shop
+	e.Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: f.namespace} // Both sides have to consent.
 	f.create(e)
 	in := func(args ...string) string {
 		t.Helper()

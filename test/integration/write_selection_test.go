@@ -155,6 +155,7 @@ func writeInstanceElsewhere(f *fixture) {
 	guest := &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f, "it-guest"), zone: "guest.example", object: "guest"}
 	z := guest.dnsZone("guest", guest.zone)
 	z.Spec.ClusterRef = ""
+	z.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: f.namespace} // Both sides have to consent.
 	z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"guests": f.namespace}}}}
 	record := guest.aRecord("www", "www", "192.0.2.1")
 	guest.create(z, record)

@@ -104,7 +104,7 @@ func recordZone(kind v1beta1.RecordKind) func(*membership.Cache, *objectMetadata
 // endpointZone reports whether a zone takes at least one of the endpoints.
 func endpointZone(zones *membership.Cache, m *objectMetadata) (string, bool) {
 	return "", slices.ContainsFunc(m.declared, func(entry string) bool {
-		return zones.ZoneOfEndpoint(m.Namespace, entry[:strings.LastIndexByte(entry, '/')]) != nil
+		return zones.ZoneOfEndpoint(m, entry[:strings.LastIndexByte(entry, '/')]) != nil
 	})
 }
 

@@ -129,8 +129,8 @@ func TestMarksOfNewObjects(t *testing.T) {
 			`{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: elsewhere}, spec: {endpoints: [{dnsName: www.example.com, recordType: A}]}}`, memory{},
 		},
 		"endpoints of a namespace that is admitted": {
-			`{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: guests}, spec: {endpoints: [{dnsName: www.example.com, recordType: A}]}}`,
-			memory{nil, ours},
+			`{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: guests, annotations: {bindy.firestoned.io/allow-zone-namespaces: dns}}, spec: {endpoints: [{dnsName: www.example.com, recordType: A}]}}`,
+			memory{map[string]string{"allow-zone-namespaces": "dns"}, ours},
 		},
 		"endpoints that cannot be read": {
 			`{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: dns}, spec: {endpoints: 7}}`, memory{},

@@ -29,6 +29,10 @@ type Objects interface {
 	terminating(ctx context.Context, namespace string) (bool, error)
 	// instances are all instances.
 	instances(ctx context.Context) ([]*v1beta1.Bind9Instance, error)
+	// fleet decides on which servers zones are. It is made of all instances, clusters and grants.
+	fleet(ctx context.Context) (*membership.Fleet, error)
+	// liveFleet is fleet with the clusters and grants as they are stored at this moment; nil without an answer.
+	liveFleet(ctx context.Context) *membership.Fleet
 	// recordsUnder are the records of a kind and namespace that have the key (keys.go). Some may turn out to have another
 	// name or zone.
 	recordsUnder(ctx context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error)
@@ -39,6 +43,8 @@ type Objects interface {
 // CachedObjects reads objects from informer caches.
 type CachedObjects struct {
 	*liveClient
+	// home is the namespace that Lockstep runs in.
+	home    string
 	members *membership.Cache
 	reader  client.Reader
 	// records of each kind, and endpoints, are found by their keys (keys.go).
@@ -47,8 +53,9 @@ type CachedObjects struct {
 	zonesSynced toolscache.InformerSynced
 }
 
-// NewCachedObjects starts a cache of every kind that is looked at, with its indexes. direct reads past the cache.
-func NewCachedObjects(c cache.Cache, direct client.Reader) (*CachedObjects, error) {
+// NewCachedObjects starts a cache of every kind that is looked at, with its indexes. direct reads past the cache. home is the
+// namespace that Lockstep runs in.
+func NewCachedObjects(c cache.Cache, direct client.Reader, home string) (*CachedObjects, error) {
 	ctx := context.Background()
 	zones, err := c.GetInformer(ctx, &v1beta1.DNSZone{})
 	if err != nil {
@@ -59,7 +66,7 @@ func NewCachedObjects(c cache.Cache, direct client.Reader) (*CachedObjects, erro
 	if err != nil {
 		return nil, fmt.Errorf("indexing zones: %w", err)
 	}
-	o := &CachedObjects{members: members, liveClient: newLiveClient(direct), reader: c, records: map[string]toolscache.Indexer{}, zonesSynced: handle.HasSynced}
+	o := &CachedObjects{home: home, members: members, liveClient: newLiveClient(direct), reader: c, records: map[string]toolscache.Indexer{}, zonesSynced: handle.HasSynced}
 	for _, kind := range v1beta1.RecordKinds {
 		if o.records[kind.Kind], err = indexedInformer(ctx, c, kind.New()); err != nil {
 			return nil, fmt.Errorf("indexing %s: %w", kind.Resource, err)
@@ -139,6 +146,26 @@ func (o *CachedObjects) instances(ctx context.Context) ([]*v1beta1.Bind9Instance
 		return nil, fmt.Errorf("listing instances: %w", err)
 	}
 	return pointersTo(list.Items), nil
+}
+
+func (o *CachedObjects) fleet(ctx context.Context) (*membership.Fleet, error) {
+	instances, err := o.instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return readFleet(ctx, o.reader, o.home, instances, client.UnsafeDisableDeepCopy)
+}
+
+func (o *CachedObjects) liveFleet(ctx context.Context) (f *membership.Fleet) {
+	o.read(ctx, func(ctx context.Context) error {
+		instances, err := o.instances(ctx)
+		if err != nil {
+			return err
+		}
+		f, err = readFleet(ctx, o.liveClient, o.home, instances, client.Limit(pageLimit))
+		return err
+	})
+	return f
 }
 
 func (o *CachedObjects) recordsUnder(_ context.Context, kind v1beta1.RecordKind, namespace, key string) ([]v1beta1.Record, error) {

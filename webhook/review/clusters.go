@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // watchedKinds are the kinds that are looked up by their name alone.
 func watchedKinds() []client.Object {
-	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, namespaceMetadata("")}
+	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, &v1beta1.ZoneGrant{}, namespaceMetadata("")}
 }
 
 // namespaceMetadata is a namespace of which only the metadata is of interest.
@@ -65,4 +66,19 @@ func (o *CachedObjects) terminating(ctx context.Context, name string) (bool, err
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
 	return ns.DeletionTimestamp != nil, nil
+}
+
+// readFleet reads what decides on which servers zones are.
+func readFleet(ctx context.Context, reader client.Reader, home string, instances []*v1beta1.Bind9Instance, options ...client.ListOption) (*membership.Fleet, error) {
+	var clusters v1beta1.Bind9GlobalClusterList
+	var providers v1beta1.ClusterBind9ProviderList
+	var grants v1beta1.ZoneGrantList
+	for _, list := range []client.ObjectList{&clusters, &providers, &grants} {
+		if err := reader.List(ctx, list, options...); err != nil {
+			return nil, fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+	return membership.NewFleet(membership.FleetObjects{
+		Instances: instances, Clusters: pointersTo(clusters.Items), Providers: pointersTo(providers.Items), Grants: pointersTo(grants.Items),
+	}, home), nil
 }

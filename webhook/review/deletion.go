@@ -117,7 +117,7 @@ func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZo
 		}
 		for _, e := range endpoints {
 			for _, endpoint := range e.Spec.Endpoints {
-				if endpoint != nil && e.DeletionTimestamp == nil && sameZone(r.objects.zoneCache().ZoneOfEndpoint(e.Namespace, endpoint.DNSName), zone) {
+				if endpoint != nil && e.DeletionTimestamp == nil && sameZone(r.objects.zoneCache().ZoneOfEndpoint(e, endpoint.DNSName), zone) {
 					return e, fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
 				}
 			}
@@ -132,12 +132,16 @@ func (r deletionReviewer) clusterDependent(ctx context.Context, kind string, met
 	if err != nil {
 		return nil, "", err
 	}
+	all, err := r.objects.fleet(ctx)
+	if err != nil {
+		return nil, "", err
+	}
 	var cluster metav1.Object = &meta
 	if kind == "Bind9Cluster" {
 		cluster = &v1beta1.Bind9Cluster{ObjectMeta: meta}
 	}
-	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !membership.BelongsTo(i, cluster) })
-	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool { return servedByAny(zone, own) })
+	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !all.BelongsTo(i, cluster) })
+	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool { return servedByAny(all, zone, own) })
 	if zone == nil {
 		return nil, "", nil
 	}
@@ -153,11 +157,15 @@ func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1bet
 	if err != nil {
 		return nil, "", err
 	}
+	all, err := r.objects.fleet(ctx)
+	if err != nil {
+		return nil, "", err
+	}
 	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool {
 		return (i.Namespace == instance.Namespace && i.Name == instance.Name) || i.DeletionTimestamp != nil || i.Spec.Role.Normalize() != v1beta1.RolePrimary
 	})
 	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool {
-		return membership.Serves(instance, zone) && !servedByAny(zone, others)
+		return all.Serves(instance, zone) && !servedByAny(all, zone, others)
 	})
 	if zone == nil {
 		return nil, "", nil
@@ -175,6 +183,6 @@ func (r deletionReviewer) zoneWhere(is func(*v1beta1.DNSZone) bool) *v1beta1.DNS
 	return nil
 }
 
-func servedByAny(zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) bool {
-	return slices.ContainsFunc(instances, func(i *v1beta1.Bind9Instance) bool { return membership.Serves(i, zone) })
+func servedByAny(f *membership.Fleet, zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) bool {
+	return slices.ContainsFunc(instances, func(i *v1beta1.Bind9Instance) bool { return f.Serves(i, zone) })
 }

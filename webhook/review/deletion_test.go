@@ -34,10 +34,11 @@ func fleet(t *testing.T) Objects {
 	}
 	global := server("servers", "g-primary-0", "g", "primary")
 	global.OwnerReferences = []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "Bind9GlobalCluster", Name: "g", UID: "g1"}}
+	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "g", UID: "g1"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "servers"}}
 	leaving := server("dns", "e-primary-0", "e", "primary")
 	leaving.DeletionTimestamp = &metav1.Time{}
 	all := []client.Object{
-		server("dns", "c-primary-0", "c", "primary"), server("dns", "d-primary-0", "d", "Primary"), server("dns", "c-secondary-0", "c", "secondary"), global,
+		server("dns", "c-primary-0", "c", "primary"), server("dns", "d-primary-0", "d", "Primary"), server("dns", "c-secondary-0", "c", "secondary"), global, cluster,
 		leaving, server("dns", "e-primary-1", "e", "primary"),
 	}
 	for _, text := range []string{

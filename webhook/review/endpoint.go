@@ -26,10 +26,10 @@ type endpointReviewer struct {
 func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoint) (Result, error) {
 	zonesNow := sync.OnceValue(func() *membership.Cache { return membership.NewCache(r.objects.liveZones(ctx, "")...) })
 	zoneOf := func(dnsName string) *v1beta1.DNSZone {
-		if zone := r.objects.zoneCache().ZoneOfEndpoint(obj.Namespace, dnsName); zone != nil {
+		if zone := r.objects.zoneCache().ZoneOfEndpoint(obj, dnsName); zone != nil {
 			return zone
 		}
-		return zonesNow().ZoneOfEndpoint(obj.Namespace, dnsName)
+		return zonesNow().ZoneOfEndpoint(obj, dnsName)
 	}
 	var v Result
 	for i, endpoint := range obj.Spec.Endpoints {
@@ -65,7 +65,8 @@ func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace str
 		return endpointProblems(path, err), ""
 	case zone == nil:
 		return nil, fmt.Sprintf("%s: no DNSZone takes %q: it is stored, and published once a DNSZone of namespace %s has the name, "+
-			"or one elsewhere admits the namespace", path.Child("dnsName"), endpoint.DNSName, namespace)
+			"or one elsewhere admits the namespace and this DNSEndpoint lists that zone's in annotation %s",
+			path.Child("dnsName"), endpoint.DNSName, namespace, v1beta1.AllowZoneNamespacesAnnotation)
 	}
 	return nil, ""
 }

@@ -191,7 +191,7 @@ func TestReviewWarnsOfEndpoints(t *testing.T) {
 			[]string{"admits the namespace"},
 		},
 		"admitted": {
-			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: friends", 1), nil,
+			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: friends, annotations: {bindy.firestoned.io/allow-zone-namespaces: dns}", 1), nil,
 		},
 		"many": {endpoint(outside(7)), []string{"[0]", "[1]", "[2]", "[3]", "[4]", "2 more endpoints"}},
 	}

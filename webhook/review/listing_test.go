@@ -41,7 +41,7 @@ func filled(t testing.TB, objects map[string][]client.Object) *CachedObjects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := NewCachedObjects(c, direct)
+	o, err := NewCachedObjects(c, direct, "lockstep-system")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []string{"DNSZone", "Bind9Instance", "Bind9Cluster"} {
 		m.Add(v1beta1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	for _, kind := range []string{"Bind9GlobalCluster", "ClusterBind9Provider"} {
+	for _, kind := range []string{"Bind9GlobalCluster", "ClusterBind9Provider", "ZoneGrant"} {
 		m.Add(v1beta1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
 	m.Add(v1alpha1.GroupVersion.WithKind("DNSEndpoint"), meta.RESTScopeNamespace)

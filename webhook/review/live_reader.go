@@ -26,6 +26,8 @@ type liveReader interface {
 	liveZones(ctx context.Context, namespace string) []*v1beta1.DNSZone
 	// liveInstances are the instances of all namespaces that a selector matches.
 	liveInstances(ctx context.Context, selector *metav1.LabelSelector) []*v1beta1.Bind9Instance
+	// liveNSRecords are the NSRecords of a namespace.
+	liveNSRecords(ctx context.Context, namespace string) []v1beta1.Record
 	// hasLiveRecords reports whether a selector matches any record of a namespace.
 	hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) bool
 	// isLeaving reports whether an object that a cache holds is gone, or going.
@@ -42,6 +44,8 @@ func (noLiveReader) liveZones(context.Context, string) []*v1beta1.DNSZone { retu
 func (noLiveReader) liveInstances(context.Context, *metav1.LabelSelector) []*v1beta1.Bind9Instance {
 	return nil
 }
+
+func (noLiveReader) liveNSRecords(context.Context, string) []v1beta1.Record { return nil }
 
 func (noLiveReader) hasLiveRecords(context.Context, string, *metav1.LabelSelector) bool { return false }
 
@@ -100,6 +104,14 @@ func (s *liveClient) liveInstances(ctx context.Context, selector *metav1.LabelSe
 		return s.List(ctx, &list, client.MatchingLabelsSelector{Selector: labels}, client.Limit(pageLimit))
 	})
 	return pointersTo(list.Items)
+}
+
+func (s *liveClient) liveNSRecords(ctx context.Context, namespace string) (records []v1beta1.Record) {
+	s.read(ctx, func(ctx context.Context) (err error) {
+		records, err = listRecords(ctx, s, v1beta1.KindOf(&v1beta1.NSRecord{}), client.InNamespace(namespace), client.Limit(pageLimit))
+		return err
+	})
+	return records
 }
 
 func (s *liveClient) hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) (found bool) {

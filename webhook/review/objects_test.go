@@ -65,7 +65,7 @@ spec: {name: ns1.else, ipv4Addresses: [192.0.2.6]}
 		all = append(all, recordOf(t, text))
 	}
 	return newStaticObjects(append(all, &v1alpha1.DNSEndpoint{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "guests", UID: "e1", CreationTimestamp: metav1.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "guests", UID: "e1", Annotations: map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "dns"}, CreationTimestamp: metav1.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)},
 		Spec: v1alpha1.DNSEndpointSpec{Endpoints: []*v1alpha1.Endpoint{
 			nil,
 			{DNSName: "other.example.com", RecordType: "A", Targets: []string{"192.0.2.80"}},

@@ -26,17 +26,20 @@ func (r zoneReviewer) missingReferences(ctx context.Context, zone *v1beta1.DNSZo
 				spec.Child("clusterProviderRef"), name))
 		}
 	}
-	instances, err := r.objects.instances(ctx)
+	all, err := r.objects.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range zone.Spec.Bind9InstancesFrom {
 		only := &v1beta1.DNSZone{ObjectMeta: zone.ObjectMeta}
 		only.Spec.Bind9InstancesFrom = zone.Spec.Bind9InstancesFrom[i : i+1]
-		if len(membership.InstancesOf(only, instances)) == 0 &&
-			len(membership.InstancesOf(only, r.objects.liveInstances(ctx, &only.Spec.Bind9InstancesFrom[0].Selector))) == 0 {
-			warnings = append(warnings, fmt.Sprintf("%s: selects no Bind9Instance; one of another namespace needs annotation %s",
-				spec.Child("bind9InstancesFrom").Index(i).Child("selector"), v1beta1.AllowZoneNamespacesAnnotation))
+		if len(all.InstancesOf(only)) > 0 {
+			continue
+		}
+		live := membership.NewFleet(membership.FleetObjects{Instances: r.objects.liveInstances(ctx, &only.Spec.Bind9InstancesFrom[0].Selector)}, "")
+		if len(live.InstancesOf(only)) == 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: selects no Bind9Instance; for one of another namespace, the zone needs annotation %s with that namespace, and the instance annotation %s",
+				spec.Child("bind9InstancesFrom").Index(i).Child("selector"), v1beta1.AllowInstanceNamespacesAnnotation, v1beta1.AllowZoneNamespacesAnnotation))
 		}
 	}
 	return warnings, nil
@@ -60,12 +63,23 @@ func warnMissingCluster(ctx context.Context, o Objects, namespace, name, so stri
 		name, namespace, so)}, nil
 }
 
-// instanceReviewer judges instances: whether the cluster is there that they name.
+// instanceReviewer judges instances: whether the cluster is there that they name, and that they do not claim an owner.
 type instanceReviewer struct {
 	objects Objects
 }
 
 func (r instanceReviewer) review(ctx context.Context, instance, _ *v1beta1.Bind9Instance) (Result, error) {
+	all, err := r.objects.fleet(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	if n := all.ForgedOwner(instance); n >= 0 {
+		if live := r.objects.liveFleet(ctx); live == nil || live.ForgedOwner(instance) >= 0 {
+			owner := instance.OwnerReferences[n]
+			return Result{Problems: field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences").Index(n), fmt.Sprintf(
+				"%s %s does not own this instance: its instances are made by Lockstep, in a namespace of those who run it; remove the reference", owner.Kind, owner.Name))}}, nil
+		}
+	}
 	warnings, err := warnMissingCluster(ctx, r.objects, instance.Namespace, instance.Spec.ClusterRef, "the instance has no server")
 	return Result{Warnings: warnings}, err
 }

@@ -141,7 +141,7 @@ func (r *relatedObjects) collectUnder(ctx context.Context, key string, types ...
 func (r *relatedObjects) collectEndpoints(e *v1alpha1.DNSEndpoint, key string) {
 	id := source.KeyOf(e)
 	for i, endpoint := range e.Spec.Endpoints {
-		if endpoint == nil || !slices.Contains(keysOfEndpoint(endpoint), key) || !sameZone(r.objects.zoneCache().ZoneOfEndpoint(e.Namespace, endpoint.DNSName), r.zone) {
+		if endpoint == nil || !slices.Contains(keysOfEndpoint(endpoint), key) || !sameZone(r.objects.zoneCache().ZoneOfEndpoint(e, endpoint.DNSName), r.zone) {
 			continue
 		}
 		if r.found[id] = e; r.endpoints[id] == nil {

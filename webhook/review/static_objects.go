@@ -16,12 +16,12 @@ import (
 // is filled.
 type staticObjects struct {
 	noLiveReader
-	members      *membership.Cache
-	instanceList []*v1beta1.Bind9Instance
-	recordList   []v1beta1.Record
-	clusters     map[types.NamespacedName]bool
-	records      map[recordKey][]v1beta1.Record
-	endpoints    map[string][]*v1alpha1.DNSEndpoint
+	members    *membership.Cache
+	servers    membership.FleetObjects
+	recordList []v1beta1.Record
+	clusters   map[types.NamespacedName]bool
+	records    map[recordKey][]v1beta1.Record
+	endpoints  map[string][]*v1alpha1.DNSEndpoint
 }
 
 // recordKey is what records are found by.
@@ -35,9 +35,17 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 		case *v1beta1.DNSZone:
 			g.members.SetZone(o)
 		case *v1beta1.Bind9Instance:
-			g.instanceList = append(g.instanceList, o)
+			g.servers.Instances = append(g.servers.Instances, o)
+		case *v1beta1.ZoneGrant:
+			g.servers.Grants = append(g.servers.Grants, o)
 		case v1beta1.Record:
 			g.recordList = append(g.recordList, o)
+		case *v1beta1.Bind9GlobalCluster:
+			g.servers.Clusters = append(g.servers.Clusters, o)
+		case *v1beta1.ClusterBind9Provider:
+			g.servers.Providers = append(g.servers.Providers, o)
+		}
+		switch o.(type) {
 		case *v1beta1.Bind9Cluster, *v1beta1.Bind9GlobalCluster, *v1beta1.ClusterBind9Provider:
 			g.clusters[client.ObjectKeyFromObject(o)] = true
 		}
@@ -69,8 +77,17 @@ func (g *staticObjects) addKeys(o client.Object) {
 func (g *staticObjects) zoneCache() *membership.Cache { return g.members }
 
 func (g *staticObjects) instances(context.Context) ([]*v1beta1.Bind9Instance, error) {
-	return g.instanceList, nil
+	return g.servers.Instances, nil
 }
+
+// defaultHome is the namespace that Lockstep runs in unless it is installed differently.
+const defaultHome = "lockstep-system"
+
+func (g *staticObjects) fleet(context.Context) (*membership.Fleet, error) {
+	return membership.NewFleet(g.servers, defaultHome), nil
+}
+
+func (g *staticObjects) liveFleet(context.Context) *membership.Fleet { return nil }
 
 func (g *staticObjects) recordsOf(_ context.Context, namespace string) ([]v1beta1.Record, error) {
 	return slices.DeleteFunc(slices.Clone(g.recordList), func(r v1beta1.Record) bool { return r.GetNamespace() != namespace }), nil

@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// zoneReviewer judges zones: their selectors, their own data, whether an older zone has the name on the same servers, what
+// zoneReviewer judges zones: their selectors, their own data, whether they may be served (permission.go), what
 // their selectors match (selection.go), and whether the servers are there that they name (reference.go).
 type zoneReviewer struct {
 	objects Objects
@@ -26,7 +25,7 @@ func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (R
 	if _, err := source.Build(zone, nil, source.Options{}); err != nil {
 		return Result{Problems: problemsOfError("spec", err)}, nil
 	}
-	v, err := r.reviewDuplicate(ctx, zone)
+	v, err := r.reviewPermission(ctx, zone, old)
 	if err != nil {
 		return Result{}, err
 	}
@@ -75,23 +74,4 @@ func checkSelector(path *field.Path, s *metav1.LabelSelector) field.ErrorList {
 
 func requirementText(r metav1.LabelSelectorRequirement) string {
 	return fmt.Sprintf("%s %s %v", r.Key, r.Operator, r.Values)
-}
-
-// reviewDuplicate refuses a zone whose name an older zone has on one of the same servers.
-func (r zoneReviewer) reviewDuplicate(ctx context.Context, zone *v1beta1.DNSZone) (Result, error) {
-	instances, err := r.objects.instances(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	// What the cache still has under the zone's own name was deleted: there is no other way to this review.
-	others := slices.DeleteFunc(slices.Clone(r.objects.zoneCache().ZonesNamed(zone.Spec.ZoneName)), func(other *v1beta1.DNSZone) bool {
-		return other.Namespace == zone.Namespace && other.Name == zone.Name
-	})
-	older := membership.DuplicateOf(zone, others, instances)
-	if older == nil {
-		return Result{}, nil
-	}
-	return Result{Problems: field.ErrorList{field.Invalid(field.NewPath("spec", "zoneName"), zone.Spec.ZoneName, fmt.Sprintf(
-		"DNSZone %s/%s has this name on the same servers and is older: add the records to that zone, or choose other instances with clusterRef or bind9InstancesFrom",
-		older.Namespace, older.Name))}}, nil
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,22 @@ func ListInstances(ctx context.Context, c client.Reader, options ...client.ListO
 func ListLiveInstances(ctx context.Context, c client.Reader) ([]*v1beta1.Bind9Instance, error) {
 	all, err := ListInstances(ctx, c)
 	return membership.LiveInstances(all), err
+}
+
+// Read returns what decides on which servers zones are, with the instances that are not being deleted. The instances of
+// cluster-scoped clusters that name no namespace are in home.
+func Read(ctx context.Context, c client.Reader, home string) (*membership.Fleet, error) {
+	instances, err := ListLiveInstances(ctx, c)
+	var clusters v1beta1.Bind9GlobalClusterList
+	var providers v1beta1.ClusterBind9ProviderList
+	var grants v1beta1.ZoneGrantList
+	for _, list := range []client.ObjectList{&clusters, &providers, &grants} {
+		err = errors.Join(err, c.List(ctx, list, client.UnsafeDisableDeepCopy))
+	}
+	return membership.NewFleet(membership.FleetObjects{
+		Instances: instances, Clusters: pointersTo(clusters.Items), Providers: pointersTo(providers.Items),
+		Grants: pointersTo(grants.Items),
+	}, home), err
 }
 
 // ListPods returns pods of the cache, which must not be changed.

@@ -45,6 +45,7 @@ type DNS interface {
 // podChecker finds out how pods are, and opens the readiness gates of those that serve what they should.
 type podChecker struct {
 	client   client.Client
+	home     string
 	sidecar  Sidecar
 	dns      DNS
 	gates    readinessGates
@@ -52,8 +53,8 @@ type podChecker struct {
 	now      func() time.Time
 }
 
-func newPodChecker(c client.Client, sidecar Sidecar, dns DNS) *podChecker {
-	return &podChecker{client: c, sidecar: sidecar, dns: dns, gates: newReadinessGates(), now: time.Now}
+func newPodChecker(c client.Client, home string, sidecar Sidecar, dns DNS) *podChecker {
+	return &podChecker{client: c, home: home, sidecar: sidecar, dns: dns, gates: newReadinessGates(), now: time.Now}
 }
 
 // podsResult is what a status reports of an instance's pods and zones.
@@ -165,10 +166,14 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 
 // assignedZones returns the zones of an instance, ordered by name.
 func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9Instance) (zoneAssignment, error) {
-	all, err := fleet.ListZones(ctx, c.client)
 	zones := zoneAssignment{assigned: map[string]bool{}}
+	servers, err := fleet.Read(ctx, c.client, c.home)
+	if err != nil {
+		return zones, err
+	}
+	all, err := fleet.ListZones(ctx, c.client)
 	for _, zone := range all {
-		if !membership.Serves(instance, zone) {
+		if !servers.Serves(instance, zone) {
 			continue
 		}
 		zones.assigned[source.DNSName(zone)] = true

@@ -15,7 +15,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
-	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -26,13 +25,14 @@ const rolloutInterval = 2 * time.Second
 // rollout decides when the pods of an instance may be replaced.
 type rollout struct {
 	client client.Reader
+	home   string
 	mu     *sync.Mutex
 	// recent holds the instances that changed so lately that the cache may not show it.
 	recent *cache.Expiring
 }
 
-func newRollout(c client.Reader) rollout {
-	return rollout{client: c, mu: &sync.Mutex{}, recent: cache.NewExpiring()}
+func newRollout(c client.Reader, home string) rollout {
+	return rollout{client: c, home: home, mu: &sync.Mutex{}, recent: cache.NewExpiring()}
 }
 
 // rolloutState is what a roll-out has to know of an instance.
@@ -109,6 +109,10 @@ func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance
 	if err != nil {
 		return nil, err
 	}
+	all, err := fleet.Read(ctx, r.client, r.home)
+	if err != nil {
+		return nil, err
+	}
 	zones, err := fleet.ListZones(ctx, r.client)
 	if err != nil {
 		return nil, err
@@ -122,10 +126,10 @@ func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance
 		}
 	}
 	for _, zone := range zones {
-		if !membership.Serves(instance, zone) {
+		if !all.Serves(instance, zone) {
 			continue
 		}
-		for _, i := range membership.InstancesOf(zone, instances) {
+		for _, i := range all.InstancesOf(zone) {
 			found[client.ObjectKeyFromObject(i)] = struct{}{}
 		}
 	}

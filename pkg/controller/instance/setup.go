@@ -23,7 +23,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
-	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
@@ -55,7 +54,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	c, recorder := mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner)
 	r := &reconciler{
 		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, recorder, o),
-		pods: newPodChecker(c, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder},
+		pods: newPodChecker(c, o.Home, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder},
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("bind9instance").
@@ -88,8 +87,11 @@ func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {
 
 // instancesOfZone returns the instances that serve the zone.
 func (r *reconciler) instancesOfZone(ctx context.Context, o client.Object) []reconcile.Request {
-	all, _ := fleet.ListInstances(ctx, r.client)
-	return requestsFor(membership.InstancesOf(o.(*v1beta1.DNSZone), all))
+	all, err := fleet.Read(ctx, r.client, r.home)
+	if err != nil {
+		return nil
+	}
+	return requestsFor(all.InstancesOf(o.(*v1beta1.DNSZone)))
 }
 
 // zoneArrived enqueues the instances of which the status of a zone says now that they have it, or do not any more.

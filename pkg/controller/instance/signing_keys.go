@@ -7,7 +7,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
-	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
@@ -22,7 +21,7 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 	if err != nil {
 		return err
 	}
-	instances, err := fleet.ListLiveInstances(ctx, w.client)
+	all, err := fleet.Read(ctx, w.client, w.Home)
 	if err != nil {
 		return err
 	}
@@ -30,10 +29,10 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 	var errs []error
 	for _, zone := range zones {
 		maySign := byDefault || zone.Spec.DNSSECPolicy != "" || zone.Status.DNSSEC != nil
-		if !maySign || !zone.DeletionTimestamp.IsZero() || !membership.Serves(instance, zone) || isDuplicate(zone) {
+		if !maySign || !zone.DeletionTimestamp.IsZero() || !all.Serves(instance, zone) || isRefused(zone) {
 			continue
 		}
-		signing, err := dnssec.SigningOf(ctx, w.client, zone, membership.InstancesOf(zone, instances), w.Home)
+		signing, err := dnssec.SigningOf(ctx, w.client, zone, all.InstancesOf(zone), w.Home)
 		if err == nil && signing.Signer != nil && signing.Signer.UID == instance.UID {
 			err = signing.EnsureKeySecret(ctx, w.client, w.Children, zone)
 		}

@@ -21,11 +21,11 @@ func (c *podChecker) explainByUpstream(ctx context.Context, instance *v1beta1.Bi
 	if !lacking || instance.Spec.Role.Normalize() == v1beta1.RolePrimary {
 		return nil
 	}
-	instances, err := fleet.ListInstances(ctx, c.client)
+	all, err := fleet.Read(ctx, c.client, c.home)
 	if err != nil {
 		return err
 	}
-	zone := zoneWithoutPrimary(zones, instances)
+	zone := zoneWithoutPrimary(zones, all)
 	if zone == nil {
 		return nil
 	}
@@ -38,10 +38,10 @@ func (c *podChecker) explainByUpstream(ctx context.Context, instance *v1beta1.Bi
 }
 
 // zoneWithoutPrimary returns the first zone that has primaries of which none has a ready pod.
-func zoneWithoutPrimary(zones []*v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) *v1beta1.DNSZone {
+func zoneWithoutPrimary(zones []*v1beta1.DNSZone, f *membership.Fleet) *v1beta1.DNSZone {
 	for _, zone := range zones {
 		primaries, ready := 0, int32(0)
-		for _, i := range membership.InstancesOf(zone, instances) {
+		for _, i := range f.InstancesOf(zone) {
 			if i.Spec.Role.Normalize() == v1beta1.RolePrimary {
 				primaries, ready = primaries+1, ready+i.Status.ReadyReplicas
 			}

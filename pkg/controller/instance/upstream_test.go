@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // A secondary's missing zone is the primary's fault only when no primary is ready.
@@ -24,7 +25,7 @@ func TestZoneWithoutPrimary(t *testing.T) {
 		"one is ready":    {[]*v1beta1.Bind9Instance{server("a", "primary", 0), server("b", "primary", 1), secondary}, false},
 		"none is at hand": {[]*v1beta1.Bind9Instance{secondary}, false},
 	} {
-		if got := zoneWithoutPrimary([]*v1beta1.DNSZone{zone}, c.instances) != nil; got != c.want {
+		if got := zoneWithoutPrimary([]*v1beta1.DNSZone{zone}, membership.NewFleet(membership.FleetObjects{Instances: c.instances}, "")) != nil; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -42,7 +42,7 @@ type workloads struct {
 
 func newWorkloads(c client.Client, recorder events.EventRecorder, o Options) *workloads {
 	return &workloads{
-		Options: o, client: c, recorder: recorder, rollout: newRollout(c), configMaps: cache.NewExpiring(), certificates: cache.NewExpiring(),
+		Options: o, client: c, recorder: recorder, rollout: newRollout(c, o.Home), configMaps: cache.NewExpiring(), certificates: cache.NewExpiring(),
 	}
 }
 

@@ -94,8 +94,8 @@ func (c *podChecker) removeZones(ctx context.Context, instance client.ObjectKey,
 // assignments are where zones are to be served.
 type assignments struct {
 	// zones are those that are served under each name, without those that are being deleted.
-	zones     map[string][]*v1beta1.DNSZone
-	instances []*v1beta1.Bind9Instance
+	zones map[string][]*v1beta1.DNSZone
+	fleet *membership.Fleet
 }
 
 // listAssignments has to be called after a pod has listed its zones: then it knows every zone that the pod was given.
@@ -104,14 +104,14 @@ func (c *podChecker) listAssignments(ctx context.Context) (assignments, error) {
 	if err != nil {
 		return assignments{}, err
 	}
-	instances, err := fleet.ListLiveInstances(ctx, c.client)
-	return assignmentsOf(zones, instances), err
+	all, err := fleet.Read(ctx, c.client, c.home)
+	return assignmentsOf(zones, all), err
 }
 
-func assignmentsOf(zones []*v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) assignments {
-	all := assignments{zones: make(map[string][]*v1beta1.DNSZone, len(zones)), instances: instances}
+func assignmentsOf(zones []*v1beta1.DNSZone, f *membership.Fleet) assignments {
+	all := assignments{zones: make(map[string][]*v1beta1.DNSZone, len(zones)), fleet: f}
 	for _, zone := range zones {
-		if zone.DeletionTimestamp.IsZero() && !isDuplicate(zone) {
+		if zone.DeletionTimestamp.IsZero() && !isRefused(zone) {
 			name := source.DNSName(zone)
 			all.zones[name] = append(all.zones[name], zone)
 		}
@@ -126,7 +126,7 @@ func (a assignments) countServing(name string) (serving, of int) {
 		for _, i := range zone.Status.Bind9Instances {
 			configured[client.ObjectKey{Namespace: i.Namespace, Name: i.Name}] = i.Status == v1beta1.ZoneConfigured
 		}
-		for _, i := range membership.InstancesOf(zone, a.instances) {
+		for _, i := range a.fleet.InstancesOf(zone) {
 			of++
 			if configured[client.ObjectKeyFromObject(i)] {
 				serving++
@@ -136,8 +136,8 @@ func (a assignments) countServing(name string) (serving, of int) {
 	return serving, of
 }
 
-// isDuplicate reports whether another DNSZone of the same name is served in place of this one.
-func isDuplicate(zone *v1beta1.DNSZone) bool {
+// isRefused reports whether a zone is served nowhere because of others or for want of permission.
+func isRefused(zone *v1beta1.DNSZone) bool {
 	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
-	return ready != nil && ready.Reason == status.DuplicateZone
+	return ready != nil && (ready.Reason == status.DuplicateZone || ready.Reason == status.NotPermitted)
 }

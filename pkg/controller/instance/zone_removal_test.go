@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
@@ -50,7 +51,7 @@ func TestCountServing(t *testing.T) {
 		zone("twice.test", func(z *v1beta1.DNSZone) {
 			z.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, Reason: status.DuplicateZone}}
 		}),
-	}, []*v1beta1.Bind9Instance{instance("a"), instance("b")})
+	}, membership.NewFleet(membership.FleetObjects{Instances: []*v1beta1.Bind9Instance{instance("a"), instance("b")}}, ""))
 	for name, want := range map[string][2]int{"moves.test": {1, 2}, "goes.test": {0, 0}, "twice.test": {0, 0}, "unknown.test": {0, 0}} {
 		if serving, of := all.countServing(name); [2]int{serving, of} != want {
 			t.Errorf("%s: %d of %d, want %d of %d", name, serving, of, want[0], want[1])

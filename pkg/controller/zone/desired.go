@@ -27,7 +27,8 @@ func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (
 		}
 	}
 	changed := p.zones.Take(p.key(), all)
-	if p.duplicateOf == nil {
+	refused := p.refusal != (membership.Refusal{})
+	if !refused {
 		changed, err = p.addFinalizers(ctx, changed)
 	}
 	zone.Update(changed)
@@ -41,10 +42,10 @@ func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	event.OlderZones = p.zones.ZonesDeclaring(event.AlsoSelected)
-	if d := p.duplicateOf; d != nil {
-		event.Problem = problem(status.DuplicateZone, "zone %s is already declared by DNSZone %s/%s on the same servers; delete one of the two or give them different instances",
-			p.zone.Spec.ZoneName, d.Namespace, d.Name)
+	if refused {
+		event.Problem = status.False(p.refusal.Reason, p.refusal.Message)
 		event.Released = p.releaseAll()
+		event.Servers = p.withdraw(ctx)
 		zone.Discard() // When it becomes the one that is served, all its objects need their finalizer.
 		return false, err
 	}

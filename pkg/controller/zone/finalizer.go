@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
 const (
@@ -100,7 +103,7 @@ func (p zonePass) addMarks(o client.Object) {
 // finalize deletes a zone from its servers, releases what leaves it and then the zone itself. What it still selects is
 // released, or becomes another zone's, once the zone is gone.
 func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
-	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.duplicateOf == nil {
+	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.refusal == (membership.Refusal{}) {
 		if err := r.deleteFromServers(ctx, s.zone, s.servers); err != nil {
 			if time.Since(s.zone.DeletionTimestamp.Time) < deletionTimeout {
 				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
@@ -121,7 +124,7 @@ func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error)
 }
 
 // deleteFromServers deletes the zone on every server that has a pod.
-func (r *reconciler) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, servers []observe.Server) error {
+func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, servers []observe.Server) error {
 	var group errgroup.Group
 	name := source.DNSName(zone)
 	for _, server := range servers {
@@ -129,8 +132,8 @@ func (r *reconciler) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZon
 			continue
 		}
 		group.Go(func() error {
-			err := r.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name)
-			r.dns.ForgetZone(server.Addr, name+".")
+			err := e.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name)
+			e.dns.ForgetZone(server.Addr, name+".")
 			if bindcar.IsNotFound(err) {
 				return nil
 			}
@@ -138,4 +141,33 @@ func (r *reconciler) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZon
 		})
 	}
 	return group.Wait()
+}
+
+// withdraw deletes a zone that is not permitted any more from the servers that had it. A zone of another namespace that is
+// served under the name instead starts anew there: it keeps nothing that this one's owner wrote. The outcomes are those of
+// servers that may have the zone still.
+func (p zonePass) withdraw(ctx context.Context) []syncevent.ServerOutcome {
+	had := slices.DeleteFunc(slices.Clone(p.servers), func(s observe.Server) bool {
+		return !p.state.served && !slices.ContainsFunc(p.zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
+			return i.Namespace == s.Namespace && i.Name == s.Instance
+		})
+	})
+	if len(had) == 0 || p.refusal.Reason != status.NotPermitted {
+		return nil
+	}
+	log.FromContext(ctx).Info("zone is not permitted any more; removing it from its servers", "zone", p.zone.Spec.ZoneName, "reason", p.refusal.Message)
+	if err := p.deleteFromServers(ctx, p.zone, had); err != nil {
+		outcomes := newOutcomes(had)
+		for i := range outcomes {
+			outcomes[i].Err = err
+		}
+		return outcomes
+	}
+	p.state.served = false
+	for _, other := range p.zones.Members.ZonesNamed(p.zone.Spec.ZoneName) {
+		if other.UID != p.zone.UID {
+			p.zones.Enqueue(membership.KeyOfZone(other))
+		}
+	}
+	return nil
 }

@@ -111,7 +111,7 @@ func (r *rig) pass() passResult {
 func (r *rig) passOver(key membership.ZoneKey) passResult {
 	r.t.Helper()
 	s := r.scope
-	s.zone, _ = r.zones.Zone(key)
+	s.zone = r.zones.Members.Zone(key)
 	result, err := zonePass{edges: r.edges, scope: s, state: r.states.stateOf(s.zone)}.run(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)

@@ -115,6 +115,7 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	if !ready {
 		return result, err
 	}
+	p.state.served = true
 	primaries := p.findPrimaries(ctx)
 	if event.Problem = p.obstacle(primaries); !event.Problem.Holds() {
 		if len(p.instances) == 0 {

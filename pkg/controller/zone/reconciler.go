@@ -40,7 +40,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.writer.Release(membership.ZoneKey{}, r.zones.TakeOrphans(req.Namespace)...)
 		return ctrl.Result{}, nil
 	}
-	zone, sameName := r.zones.Zone(req.NamespacedName)
+	zone := r.zones.Members.Zone(req.NamespacedName)
 	if zone == nil {
 		r.states.Delete(req.NamespacedName)
 		r.serials.Forget(req.NamespacedName)
@@ -49,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.backoff.Forget(req)
 		return ctrl.Result{}, nil
 	}
-	scope, err := r.scopeOf(ctx, zone, sameName)
+	scope, err := r.scopeOf(ctx, zone)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -85,19 +85,19 @@ type scope struct {
 	instances []*v1beta1.Bind9Instance
 	// servers have the roles that they play for this zone: of a signed one, all primaries but the signer are secondaries.
 	servers []observe.Server
-	// duplicateOf is the older zone that has the same name on the same servers; nil if there is none.
-	duplicateOf *v1beta1.DNSZone
-	signing     dnssec.Signing
+	// refusal is why the zone is served nowhere; the zero value if it is served.
+	refusal membership.Refusal
+	signing dnssec.Signing
 }
 
-func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone, sameName []*v1beta1.DNSZone) (scope, error) {
+func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope, error) {
 	s := scope{zone: zone}
-	all, err := fleet.ListLiveInstances(ctx, r.kube)
+	all, err := fleet.Read(ctx, r.kube, r.home)
 	if err != nil {
 		return s, err
 	}
-	s.instances = membership.InstancesOf(zone, all)
-	s.duplicateOf = membership.DuplicateOf(zone, sameName, all)
+	s.instances = all.InstancesOf(zone)
+	s.refusal = all.RefusalOf(zone, r.zones.Members)
 	if s.signing, err = dnssec.SigningOf(ctx, r.kube, zone, s.instances, r.home); err != nil {
 		return s, err
 	}

@@ -74,16 +74,20 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 	}
-	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Keys: o.Keys, Zones: zones, Serials: serials}
+	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Keys: o.Keys, Zones: zones, Serials: serials, Home: o.Home}
 	if err := mgr.Add(listener); err != nil {
 		return err
 	}
+	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("zone").
 		WithOptions(controller.Options{MaxConcurrentReconciles: maxPasses}).
 		WatchesRawSource(zonecache.NewSource(zones, mgr.GetCache())).
 		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfPod), podChanged()).
+		Watches(&v1beta1.Bind9GlobalCluster{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
+		Watches(&v1beta1.ClusterBind9Provider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
+		Watches(&v1beta1.ZoneGrant{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfGrant), specChanged).
 		Complete(r)
 }
 
@@ -120,13 +124,39 @@ func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcil
 }
 
 // zonesOfInstance returns the zones that an instance serves, and those whose status says that it did.
-func (r *reconciler) zonesOfInstance(_ context.Context, o client.Object) []reconcile.Request {
+func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	instance := o.(*v1beta1.Bind9Instance)
+	all, err := fleet.Read(ctx, r.kube, r.home)
+	if err != nil {
+		return nil
+	}
 	for _, zone := range r.zones.Members.Zones() {
-		if membership.Serves(instance, zone) || slices.ContainsFunc(zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
+		if all.Serves(instance, zone) || slices.ContainsFunc(zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
 			return i.Namespace == instance.Namespace && i.Name == instance.Name
 		}) {
+			requests = append(requests, fleet.RequestFor(zone))
+		}
+	}
+	return requests
+}
+
+// zonesOfCluster returns the zones that name a cluster-scoped cluster.
+func (r *reconciler) zonesOfCluster(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, zone := range r.zones.Members.Zones() {
+		if zone.Spec.ClusterRef == o.GetName() || zone.Spec.ClusterProviderRef == o.GetName() {
+			requests = append(requests, fleet.RequestFor(zone))
+		}
+	}
+	return requests
+}
+
+// zonesOfGrant returns the zones whose names a grant covers.
+func (r *reconciler) zonesOfGrant(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, zone := range r.zones.Members.Zones() {
+		if membership.CoversName(o.(*v1beta1.ZoneGrant), zone.Spec.ZoneName) {
 			requests = append(requests, fleet.RequestFor(zone))
 		}
 	}

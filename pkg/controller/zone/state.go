@@ -30,6 +30,8 @@ type zoneState struct {
 	dnssecKnown bool
 
 	last lastOutcome
+	// served is true once a pass has put the zone on servers, or may have.
+	served bool
 }
 
 // lastOutcome is what the last event said that is neither in the desired zone nor of one object.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -29,7 +30,7 @@ type Zone struct {
 	addresses  []netip.Addr
 
 	builder *source.Builder
-	owns    func(namespace, dnsName string) bool
+	owns    func(endpoint metav1.Object, dnsName string) bool
 	desired *source.Zone
 	// leaving are the objects that have data in the zone, belong there no more and were not released since they changed;
 	// alsoSelected are those that the zone selects and an older zone has.
@@ -150,7 +151,7 @@ func (z *Zone) keysOf(o source.Object) []rrset.Key {
 // mayHold reports whether a name that a DNSEndpoint has is, or was, this zone's and not that of a zone below it.
 func (z *Zone) mayHold(e *v1alpha1.DNSEndpoint, key rrset.Key) bool {
 	published := key.Name + "/" + dns.TypeToString[key.Type]
-	return z.owns(e.Namespace, key.Name) || slices.ContainsFunc(e.Status.Zones, func(in v1alpha1.EndpointZone) bool {
+	return z.owns(e, key.Name) || slices.ContainsFunc(e.Status.Zones, func(in v1alpha1.EndpointZone) bool {
 		return slices.Contains(in.RRsets, published)
 	})
 }

@@ -58,6 +58,8 @@ type Listener struct {
 	Keys    Keys
 	Zones   *zonecache.Cache
 	Serials *Serials
+	// Home is the namespace that Lockstep itself runs in.
+	Home string
 
 	streams map[serverKey]context.CancelFunc
 }
@@ -194,12 +196,13 @@ func (s *stream) instance(ctx context.Context) *v1beta1.Bind9Instance {
 // servedZones returns those of some zones that the server's instance serves.
 func (s *stream) servedZones(ctx context.Context, zones []*v1beta1.DNSZone) []*v1beta1.DNSZone {
 	instance := s.instance(ctx)
-	if instance == nil {
+	all, err := fleet.Read(ctx, s.Client, s.Home)
+	if instance == nil || err != nil {
 		return nil
 	}
 	var served []*v1beta1.DNSZone
 	for _, zone := range zones {
-		if membership.Serves(instance, zone) {
+		if all.Serves(instance, zone) {
 			served = append(served, zone)
 		}
 	}

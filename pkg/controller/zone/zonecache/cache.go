@@ -51,7 +51,7 @@ func (c *Cache) Set(o any) []ctrl.Request {
 		if old != nil && isSameZone(old, o) {
 			return requests
 		}
-		return append(requests, c.zonesWithNameOf(o)...)
+		return append(requests, fleet.RequestFor(o))
 	case source.Object:
 		return c.markDirty(c.Members.SetObject(o))
 	}
@@ -66,7 +66,7 @@ func (c *Cache) Remove(last any) []ctrl.Request {
 	switch o := last.(type) {
 	case *v1beta1.DNSZone:
 		key := membership.KeyOfZone(o)
-		requests := append(c.zonesWithNameOf(o), c.markDirty(c.Members.RemoveZone(key))...)
+		requests := append(c.markDirty(c.Members.RemoveZone(key)), fleet.RequestFor(o))
 		delete(c.dirty, key)
 		return requests
 	case source.Object:
@@ -85,7 +85,9 @@ func (c *Cache) markDirty(affected []membership.Affected) []ctrl.Request {
 			requests[ctrl.Request{NamespacedName: membership.ZoneKey{Namespace: a.Object.Namespace}}] = struct{}{}
 			continue
 		}
-		addTo(c.dirty, a.Zone, a.Object)
+		if a.Object != (source.ObjectKey{}) {
+			addTo(c.dirty, a.Zone, a.Object)
+		}
 		requests[ctrl.Request{NamespacedName: a.Zone}] = struct{}{}
 	}
 	return slices.Collect(maps.Keys(requests))
@@ -96,18 +98,6 @@ func addTo[K, V comparable](sets map[K]map[V]struct{}, key K, value V) {
 		sets[key] = map[V]struct{}{}
 	}
 	sets[key][value] = struct{}{}
-}
-
-// zonesWithNameOf returns requests for all zones with the DNS name of a zone: one of them may be served once a duplicate is
-// gone.
-func (c *Cache) zonesWithNameOf(zone *v1beta1.DNSZone) []ctrl.Request {
-	requests := []ctrl.Request{fleet.RequestFor(zone)}
-	for _, other := range c.Members.ZonesNamed(zone.Spec.ZoneName) {
-		if other.UID != zone.UID {
-			requests = append(requests, fleet.RequestFor(other))
-		}
-	}
-	return requests
 }
 
 // isSameZone reports whether nothing that a user can change has changed: spec, labels, annotations, deletion.
@@ -130,14 +120,6 @@ func (c *Cache) SetQueue(queue workqueue.TypedInterface[ctrl.Request]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = queue
-}
-
-// Zone returns a zone with all zones that have its DNS name, itself included; nil when it does not exist.
-func (c *Cache) Zone(key membership.ZoneKey) (zone *v1beta1.DNSZone, sameName []*v1beta1.DNSZone) {
-	if zone = c.Members.Zone(key); zone != nil {
-		sameName = c.Members.ZonesNamed(zone.Spec.ZoneName)
-	}
-	return zone, sameName
 }
 
 // Take returns the objects of a zone that changed since the last call or, with all, every one that has a role in it.
