@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Zones",type=integer,JSONPath=`.status.zonesCount`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (size(self.metadata.name) <= 52 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",message="metadata.name must be at most 52 lower-case letters, digits and \"-\", begin with a letter and not end with \"-\": the names of the Service, the pods and their labels are made from it"
 type Bind9Instance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
