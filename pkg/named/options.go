@@ -23,7 +23,19 @@ const commonOptions = `	empty-zones-enable no;
 	serial-query-rate 1000;
 	tcp-clients 1000;
 	session-keyfile none;
+	hostname none;
+	server-id none;
 `
+
+// rateLimit answers what a network asks too often with truncated messages, so that a forged source address gets no more than it
+// sends, and an honest resolver its answer over TCP. Holders of keys and the pod itself are exempt.
+func (c Config) rateLimit() string {
+	exempt := "localhost; "
+	for _, role := range c.keyRoles() {
+		exempt += fmt.Sprintf("%q; ", KeyACL(role))
+	}
+	return fmt.Sprintf("\trate-limit { responses-per-second 200; slip 1; exempt-clients { %s}; };\n", exempt)
+}
 
 // A changed zone is announced at once: BIND's own pace is one NOTIFY after 5 s, 20 a second. The sidecar hears of every
 // zone that names no others to notify; clauses that do must name the sidecar, too.
@@ -55,6 +67,7 @@ func (c Config) renderOptions() (string, error) {
 	fmt.Fprintf(&b, "\tpid-file %q;\n", c.Layout.RunDir+"/named.pid")
 	listenErr := c.writeListen(&b)
 	b.WriteString(commonOptions)
+	b.WriteString(c.rateLimit())
 	b.WriteString(c.renderNotify())
 	if c.Role.Normalize() == v1beta1.RolePrimary {
 		b.WriteString(primaryOptions)
