@@ -23,6 +23,10 @@ type Options struct {
 	// CertFile and KeyFile hold the serving certificate; it is read again when they change. Without them one is minted in
 	// memory.
 	CertFile, KeyFile string
+	// ClientCAFile holds the authorities of the client certificate that kube-apiserver shows, and ClientNames are the common
+	// names that it may have; empty for any. Without a file, everybody who reaches the port is answered.
+	ClientCAFile string
+	ClientNames  []string
 	// Port of the webhook itself (HTTPS).
 	Port int
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics, both plain HTTP.
@@ -58,6 +62,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ControllerServiceAccount, "controller-service-account", o.ControllerServiceAccount, "name of the controller's ServiceAccount, which may change what is remembered on records")
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "file with the serving certificate; without one it is minted in memory, from the authority's Secret")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "file with the key of --tls-cert-file, in the same folder")
+	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "file with the authorities of kube-apiserver's client certificate, without which nobody is answered then; none by default")
+	fs.StringSliceVar(&o.ClientNames, "client-allowed-names", o.ClientNames, "common names that the certificate of --client-ca-file may have; any by default")
 	fs.IntVar(&o.Port, "port", o.Port, "port of the webhook (HTTPS)")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "address of /healthz and /readyz")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, "0" for none`)
@@ -78,6 +84,9 @@ func (o *Options) Validate() error {
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") || filepath.Dir(o.CertFile) != filepath.Dir(o.KeyFile) {
 		errs = append(errs, fmt.Errorf("--tls-cert-file=%q and --tls-private-key-file=%q: must be two files of one folder", o.CertFile, o.KeyFile))
+	}
+	if len(o.ClientNames) > 0 && o.ClientCAFile == "" {
+		errs = append(errs, fmt.Errorf("--client-allowed-names=%q: needs --client-ca-file", o.ClientNames))
 	}
 	if o.Port < 1 || o.Port > 65535 {
 		errs = append(errs, fmt.Errorf("--port=%d: must be between 1 and 65535", o.Port))

@@ -54,9 +54,13 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		serving = nil
 	}
 	caches := cachehealth.NewMonitor()
+	listen := o.serverOptions(serving)
+	if err := o.requireClientCertificates(&listen); err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
-		WebhookServer:          crwebhook.NewServer(o.serverOptions(serving)),
+		WebhookServer:          crwebhook.NewServer(listen),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
 		Cache:                  cache.Options{DefaultTransform: review.StripForCache, NewInformer: caches.NewInformer},

@@ -1,0 +1,35 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"slices"
+
+	certutil "k8s.io/client-go/util/cert"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// requireClientCertificates has the server answer only those who show a certificate of ClientCAFile, if there is one.
+func (o *Options) requireClientCertificates(options *crwebhook.Options) error {
+	if o.ClientCAFile == "" {
+		return nil
+	}
+	authorities, err := certutil.NewPool(o.ClientCAFile)
+	if err != nil {
+		return fmt.Errorf("reading --client-ca-file: %w", err)
+	}
+	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) {
+		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, authorities
+		c.VerifyConnection = func(state tls.ConnectionState) error { return o.checkClientName(state.PeerCertificates) }
+	})
+	return nil
+}
+
+// checkClientName checks the common name of a verified certificate.
+func (o *Options) checkClientName(chain []*x509.Certificate) error {
+	if len(o.ClientNames) == 0 || len(chain) > 0 && slices.Contains(o.ClientNames, chain[0].Subject.CommonName) {
+		return nil
+	}
+	return fmt.Errorf("the client's certificate has none of the names %q", o.ClientNames)
+}
