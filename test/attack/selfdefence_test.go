@@ -1,0 +1,175 @@
+package attack
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// bind9Instance is the manifest of an instance that stands alone.
+func bind9Instance(name, fields string) string {
+	return fmt.Sprintf(`---
+apiVersion: bindy.firestoned.io/v1beta1
+kind: Bind9Instance
+metadata: {name: %s}
+spec: {role: primary%s}
+`, name, fields)
+}
+
+// A name from which no pod, Service or label can be made is refused, and costs nobody else anything.
+func TestAttack06LongName(t *testing.T) {
+	kube.Isolated(t)
+	n := newTenant(t, "names")
+	n.expectRefused(bind9Instance(strings.Repeat("a", 250), ""), "metadata.name must be at most 52")
+	n.expectRefused(bind9Instance("dotted.name", ""), "metadata.name must be at most 52")
+	n.expectRefused(bind9Cluster(strings.Repeat("a", 40)), "metadata.name must be at most 39")
+}
+
+// Values that a decoder of ours cannot read are refused by kube-apiserver.
+func TestAttack07Poison(t *testing.T) {
+	kube.Isolated(t)
+	n := newTenant(t, "poison")
+	n.expectRefused(bind9Instance("fraction", `, storage: {emptyDir: {sizeLimit: "1e1.5"}}`), "sizeLimit")
+	n.expectRefused(bind9Instance("bomb", `, storage: {emptyDir: {sizeLimit: "1e999999999"}}`), "sizeLimit")
+	n.expectRefused(bind9Instance("port", `, bindcarConfig: {serviceSpec: {ports: [{port: 53, targetPort: 99999999999}]}}`), "targetPort")
+}
+
+// Half-sent reviews, by the hundreds, do not keep others from being judged.
+func TestAttack10HalfSentReviews(t *testing.T) {
+	kube.Isolated(t)
+	n := newTenant(t, "reviews")
+	var pods corev1.PodList
+	if err := n.client.List(t.Context(), &pods, client.InNamespace("lockstep-system"), client.MatchingLabels{"app.kubernetes.io/component": "webhook"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items) == 0 || pods.Items[0].Status.PodIP == "" {
+		t.Fatal("the webhook does not run")
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	for i := range 300 {
+		request := "POST /validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+		if i%3 != 0 { // The others never end their headers.
+			request += "Content-Length: 1000000\r\n\r\n{"
+		}
+		go keepSending(t.Context(), stop, net.JoinHostPort(pods.Items[0].Status.PodIP, "9443"), request)
+	}
+	for i := range 20 {
+		name := fmt.Sprintf("z%d", i)
+		n.apply(dnsZone(name, name+".test", "clusterRef: none"))
+	}
+}
+
+// keepSending sends the beginning of a request again whenever its connection has ended.
+func keepSending(ctx context.Context, stop <-chan struct{}, address, request string) {
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // An attacker does not care.
+	for ctx.Err() == nil {
+		if conn, err := dialer.DialContext(ctx, "tcp", address); err == nil {
+			_, _ = conn.Write([]byte(request))
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = conn.Read(make([]byte, 1))
+			}()
+			select {
+			case <-stop:
+			case <-ended:
+			}
+			_ = conn.Close()
+		}
+		select {
+		case <-stop:
+			return
+		default:
+		}
+	}
+}
+
+// newDNSUser creates a user who may do everything with our kinds in a namespace, and nothing with Kubernetes' own.
+func newDNSUser(t *testing.T) *tenant {
+	t.Helper()
+	n := &tenant{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "deputy")}
+	n.user = "dns-user-of-" + n.namespace
+	meta := metav1.ObjectMeta{Namespace: n.namespace, Name: "dns"}
+	for _, o := range []client.Object{
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.GroupName}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{rbacv1.VerbAll}}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "dns"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: n.user}},
+		},
+	} {
+		if err := n.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
+		if out, err := n.try("", "auth", "can-i", "create", "bind9instances.bindy.firestoned.io"); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	return n
+}
+
+// A right to our kinds is no right to pods, Secrets and Services.
+func TestAttack12ConfusedDeputy(t *testing.T) {
+	kube.Isolated(t)
+	n := newDNSUser(t)
+	for name, fields := range map[string]string{
+		"host":   `, volumes: [{name: host, hostPath: {path: /}}], volumeMounts: [{name: host, mountPath: /host}]`,
+		"secret": `, bindcarConfig: {volumes: [{name: s, secret: {secretName: theirs}}], volumeMounts: [{name: s, mountPath: /s}]}`,
+		"image":  `, image: {image: attacker/named}`,
+		"key":    `, rndcSecretRef: {name: theirs}`,
+	} {
+		n.expectRefused(bind9Instance(name, fields), "right to create pods in namespace "+n.namespace)
+	}
+	n.expectRefused(bind9Instance("service", `, bindcarConfig: {serviceSpec: {externalIPs: [192.0.2.1]}}`), "right to create services in namespace "+n.namespace)
+	n.apply(bind9Instance("plain", ""))
+
+	theirs := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "shop"},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "shop"}, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	if err := n.client.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	n.apply(bind9Instance("shop", ""))
+	instance := &v1beta1.Bind9Instance{ObjectMeta: theirs.ObjectMeta}
+	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+		if err := n.client.Get(ctx, client.ObjectKeyFromObject(theirs), instance); err != nil {
+			return err
+		}
+		if got := instance.Status.FailureMessage; !strings.Contains(got, "Service "+n.namespace+"/shop: it exists already and does not belong to it, Bind9Instance shop") {
+			return fmt.Errorf("the instance says %q", got)
+		}
+		return nil
+	})
+	n.kubectl("delete", "bind9instance", "shop", "--wait")
+	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+		var config corev1.ConfigMap
+		if err := n.client.Get(ctx, client.ObjectKey{Namespace: n.namespace, Name: "shop-config"}, &config); !apierrors.IsNotFound(err) {
+			return errors.Join(err, errors.New("the instance's own objects are still there"))
+		}
+		return nil
+	})
+	var after corev1.Service
+	if err := n.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), &after); err != nil {
+		t.Fatalf("the Service went with the instance: %v", err)
+	}
+	if after.UID != theirs.UID || len(after.OwnerReferences) > 0 || after.Spec.Selector["app"] != "shop" {
+		t.Errorf("the Service was changed: %+v", after)
+	}
+}
