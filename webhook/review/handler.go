@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // Result is what a review found. Problems refuse the object: each names the field, its value and what to write instead.
@@ -62,6 +63,9 @@ func reviewFuncOf[T metav1.Object](empty func() T, judge func(ctx context.Contex
 		obj := empty()
 		if err := utiljson.Unmarshal(req.Object.Raw, obj); err != nil {
 			return Result{}, fmt.Errorf("reading the object: %w", err)
+		}
+		if problem := lenient.SpecProblem(obj); problem != "" {
+			return Result{Problems: field.ErrorList{{Type: field.ErrorTypeInvalid, Field: "spec", BadValue: field.OmitValueType{}, Detail: problem}}}, nil
 		}
 		obj.SetNamespace(req.Namespace)
 		var old T

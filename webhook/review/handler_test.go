@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/lockstep-dns/lockstep/webhook/internal/requests"
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 )
 
@@ -248,4 +249,14 @@ func FuzzHandlers(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What the definition of somebody else accepts and our types cannot hold is refused, in words.
+func TestUnreadableObjectIsRefused(t *testing.T) {
+	req := requests.FromYAML(t, `{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: dns},
+  spec: {endpoints: [{dnsName: a.test, recordType: A, targets: [192.0.2.1], recordTTL: soon}]}}`, "")
+	answer := NewHandler(newStaticObjects()).Handle(quick(t), req)
+	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.endpoints cannot be read") {
+		t.Errorf("answered %+v", answer.Result)
+	}
 }
