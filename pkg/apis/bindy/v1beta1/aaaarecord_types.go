@@ -2,6 +2,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // AAAARecord publishes IPv6 addresses for a name.
@@ -28,6 +30,12 @@ type AAAARecord struct {
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *AAAARecord) UnmarshalJSON(data []byte) error {
+	type plain AAAARecord
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // AAAARecordSpec is the desired AAAA record.

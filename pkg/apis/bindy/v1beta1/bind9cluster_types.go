@@ -3,6 +3,8 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // Bind9Cluster is a set of primaries and secondaries in one namespace. They are created as Bind9Instances named
@@ -28,6 +30,12 @@ type Bind9Cluster struct {
 	//
 	// +optional
 	Status Bind9ClusterStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *Bind9Cluster) UnmarshalJSON(data []byte) error {
+	type plain Bind9Cluster
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // Bind9ClusterSpec is the desired cluster. Namespaced and cluster-scoped clusters share it.

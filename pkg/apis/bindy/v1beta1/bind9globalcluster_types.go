@@ -2,6 +2,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // GlobalClusterSpec is a Bind9ClusterSpec with the namespace of its instances.
@@ -40,6 +42,12 @@ type Bind9GlobalCluster struct {
 	Status Bind9ClusterStatus `json:"status,omitempty"`
 }
 
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *Bind9GlobalCluster) UnmarshalJSON(data []byte) error {
+	type plain Bind9GlobalCluster
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
+}
+
 // Bind9GlobalClusterList is a list of Bind9GlobalCluster objects.
 //
 // +kubebuilder:object:root=true
@@ -73,6 +81,12 @@ type ClusterBind9Provider struct {
 	//
 	// +optional
 	Status Bind9ClusterStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *ClusterBind9Provider) UnmarshalJSON(data []byte) error {
+	type plain ClusterBind9Provider
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // ClusterBind9ProviderList is a list of ClusterBind9Provider objects.

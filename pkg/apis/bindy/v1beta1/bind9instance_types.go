@@ -3,6 +3,8 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // Bind9Instance is a BIND server in Kubernetes: its pods, configuration, keys and Service.
@@ -31,6 +33,12 @@ type Bind9Instance struct {
 	//
 	// +optional
 	Status Bind9InstanceStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *Bind9Instance) UnmarshalJSON(data []byte) error {
+	type plain Bind9Instance
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // ServerRole is the role of an instance for its zones. Users may write it in any letter case: compare with Normalize.

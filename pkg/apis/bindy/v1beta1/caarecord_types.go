@@ -2,6 +2,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // CAARecord restricts which certificate authorities may issue certificates for a name (RFC 8659).
@@ -27,6 +29,12 @@ type CAARecord struct {
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *CAARecord) UnmarshalJSON(data []byte) error {
+	type plain CAARecord
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // CAARecordSpec is the desired CAA record.

@@ -2,6 +2,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // CNAMERecord makes a name an alias of another (RFC 1034, section 3.6.2).
@@ -28,6 +30,12 @@ type CNAMERecord struct {
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *CNAMERecord) UnmarshalJSON(data []byte) error {
+	type plain CNAMERecord
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // CNAMERecordSpec is the desired CNAME record.

@@ -2,6 +2,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // DNSZone is an authoritative DNS zone: its SOA, its name servers, the BIND instances that serve it and the records that
@@ -32,6 +34,12 @@ type DNSZone struct {
 	//
 	// +optional
 	Status DNSZoneStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *DNSZone) UnmarshalJSON(data []byte) error {
+	type plain DNSZone
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // DNSZoneSpec is the desired zone.

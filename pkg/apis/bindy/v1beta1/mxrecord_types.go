@@ -2,6 +2,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // MXRecord names a mail server for a name (RFC 5321, section 5).
@@ -27,6 +29,12 @@ type MXRecord struct {
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *MXRecord) UnmarshalJSON(data []byte) error {
+	type plain MXRecord
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // MXRecordSpec is the desired MX record.

@@ -2,6 +2,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // SRVRecord publishes the host and port of a service (RFC 2782). Its name has the form "_service._protocol".
@@ -27,6 +29,12 @@ type SRVRecord struct {
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *SRVRecord) UnmarshalJSON(data []byte) error {
+	type plain SRVRecord
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // SRVRecordSpec is the desired SRV record.

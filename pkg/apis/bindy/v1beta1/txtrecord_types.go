@@ -2,6 +2,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
 )
 
 // TXTRecord publishes text for a name (RFC 1035, section 3.3.14), such as an SPF, DKIM or DMARC policy.
@@ -25,6 +27,12 @@ type TXTRecord struct {
 	//
 	// +optional
 	Status RecordStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *TXTRecord) UnmarshalJSON(data []byte) error {
+	type plain TXTRecord
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
 }
 
 // TXTRecordSpec is the desired TXT record.
