@@ -1,0 +1,91 @@
+package review
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// sharedZone is a zone of a namespace on the cluster-scoped cluster shared, or elsewhere.
+func sharedZone(t *testing.T, namespace, zoneName, cluster, created string) *v1beta1.DNSZone {
+	t.Helper()
+	z := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: zoneName, UID: types.UID(namespace + zoneName)}}
+	if created != "" {
+		if err := z.CreationTimestamp.UnmarshalQueryParameter(created); err != nil {
+			t.Fatal(err)
+		}
+	}
+	z.Spec.ZoneName, z.Spec.ClusterRef = zoneName, cluster
+	z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": "main"}}}}
+	return z
+}
+
+func TestReviewPermission(t *testing.T) {
+	bank := sharedZone(t, "bank", "bank.example", "shared", "2026-01-02T00:00:00Z")
+	ns := recordOf(t, `{kind: NSRecord, metadata: {name: sub, namespace: bank, uid: r1, labels: {zone: main}}, spec: {name: sub, nameserver: ns1.sub}}`)
+	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "c1"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "platform"}}
+	server := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared-primary-0", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: v1beta1.GroupVersion.String(), Kind: "Bind9GlobalCluster", Name: "shared", UID: "c1"},
+	}}}
+	granted := &v1beta1.ZoneGrant{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Spec: v1beta1.ZoneGrantSpec{Suffixes: []string{"team.bank.example"}, Namespaces: []string{"team"}}}
+	objects := newStaticObjects([]client.Object{bank, ns, cluster, server, granted}...)
+	old := func(zoneName, cluster string) *v1beta1.DNSZone {
+		return sharedZone(t, "team", zoneName, cluster, "2026-01-01T00:00:00Z")
+	}
+	for name, tc := range map[string]struct {
+		zone, old *v1beta1.DNSZone
+		want      string
+	}{
+		"below":             {sharedZone(t, "team", "www.bank.example", "shared", ""), nil, "another namespace has a zone above www.bank.example."},
+		"delegated":         {sharedZone(t, "team", "a.sub.bank.example", "shared", ""), nil, ""},
+		"granted":           {sharedZone(t, "team", "a.team.bank.example", "shared", ""), nil, ""},
+		"granted to others": {sharedZone(t, "evil", "a.team.bank.example", "shared", ""), nil, "no ZoneGrant lets namespace evil have a.team.bank.example."},
+		"public suffix":     {sharedZone(t, "team", "com", "shared", ""), nil, "com. is a public suffix"},
+		"the same name":     {sharedZone(t, "team", "bank.example", "shared", ""), nil, "a DNSZone of another namespace has this name"},
+		"older, and stays":  {old("www.bank.example", "shared"), old("www.bank.example", "shared"), ""},
+		"older, moved in":   {old("www.bank.example", "shared"), old("www.bank.example", "own"), "another namespace has a zone above"},
+		"displaces":         {old("bank.example", "shared"), old("bank.example", "own"), "a DNSZone of another namespace has this name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := zoneReviewer{objects}.reviewPermission(quick(t), tc.zone, tc.old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if len(v.Problems) > 0 {
+				got = v.Problems[0].Error()
+			}
+			if !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") || strings.Contains(got, "bank/") {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestReviewForgedOwner(t *testing.T) {
+	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "c1"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "platform"}}
+	for name, tc := range map[string]struct {
+		namespace, kind string
+		uid             types.UID
+		refused         bool
+	}{
+		"a member":          {"platform", "Bind9GlobalCluster", "c1", false},
+		"another namespace": {"evil", "Bind9GlobalCluster", "c1", true},
+		"another UID":       {"platform", "Bind9GlobalCluster", "c2", true},
+		"another kind":      {"platform", "ClusterBind9Provider", "c1", true},
+		"a cluster's own":   {"evil", "Bind9Cluster", "c3", false},
+	} {
+		i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "i", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: v1beta1.GroupVersion.String(), Kind: tc.kind, Name: "shared", UID: tc.uid},
+		}}}
+		v, err := instanceReviewer{newStaticObjects(cluster)}.review(quick(t), i, nil)
+		if err != nil || (len(v.Problems) > 0) != tc.refused {
+			t.Errorf("%s: %v, %v", name, v.Problems, err)
+		}
+	}
+}
