@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"k8s.io/apimachinery/pkg/types"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
@@ -24,10 +25,10 @@ type Config struct {
 	Generic *server.RecommendedConfig
 	// Verdicts says how DNS servers are asked.
 	Verdicts registry.Options
-	// Authority is Lockstep's own; it verifies sidecars, and mints the serving certificate unless that comes from files.
-	Authority *certs.Serving
-	// Minted says that the serving certificate is the Authority's.
-	Minted bool
+	// Client is this server's certificate as a client of sidecars, and what verifies theirs.
+	Client *certs.Follower
+	// Serving is the serving certificate that the fleet manager issues; nil when it comes from files.
+	Serving *certs.Follower
 }
 
 // Config turns flags into a configuration. It opens the port.
@@ -43,15 +44,13 @@ func (o *Options) Config() (*Config, error) {
 	}
 	generic.ClientConfig.QPS, generic.ClientConfig.Burst = -1, -1 // kube-apiserver's own fairness is enough
 	rest.AddUserAgent(generic.ClientConfig, "lockstep-apiserver")
-	if err := o.chooseCertificate(c); err != nil {
+	if err := o.chooseCertificates(c); err != nil {
 		return nil, err
 	}
-	if o.BindcarTokenFile != "" {
-		sidecars := bindcar.NewClient(bindcar.ClientOptions{TokenFile: o.BindcarTokenFile, Roots: c.Authority.Roots})
-		c.Verdicts.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
-			at := netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort) // in the same pod
-			return sidecars.ReadNotifications(ctx, bindcar.Address{Addr: at, Namespace: server.Namespace, Instance: server.Instance}, fn)
-		}
+	sidecars := bindcar.NewClient(bindcar.ClientOptions{TLS: c.Client.ClientConfig})
+	c.Verdicts.Notifications = func(ctx context.Context, server refresh.Peer, fn func(bindcar.Notification)) error {
+		at := netip.AddrPortFrom(server.Addr.Addr(), named.SidecarPort) // in the same pod
+		return sidecars.ReadNotifications(ctx, bindcar.Address{Addr: at, Namespace: server.Namespace, Instance: server.Instance}, fn)
 	}
 	generic.OpenAPIConfig, generic.OpenAPIV3Config = openAPIConfigs()
 	if err := o.applyTo(generic); err != nil {
@@ -60,17 +59,21 @@ func (o *Options) Config() (*Config, error) {
 	return c, nil
 }
 
-// chooseCertificate chooses the certificate: the files that were named, else one that is minted in memory.
-func (o *Options) chooseCertificate(c *Config) error {
+// chooseCertificates chooses the client certificate, and the serving certificate: the files that were named, else the one that
+// the fleet manager issues.
+func (o *Options) chooseCertificates(c *Config) error {
 	client, err := kubernetes.NewForConfig(c.Generic.ClientConfig)
 	if err != nil {
-		return fmt.Errorf("making a client for the certificate authority: %w", err)
+		return fmt.Errorf("making a client for the certificates: %w", err)
 	}
-	c.Authority = certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
-	c.Verdicts.Roots = c.Authority.Roots
-	files := o.SecureServing.ServerCert.CertKey
-	if c.Minted = files.CertFile == "" && files.KeyFile == ""; c.Minted {
-		o.SecureServing.ServerCert.GeneratedCert = c.Authority
+	follow := func(secret string) *certs.Follower {
+		return certs.NewFollower(client, types.NamespacedName{Namespace: o.Namespace, Name: secret})
+	}
+	c.Client = follow(certs.APIServerClientSecret)
+	c.Verdicts.TLS = c.Client.ClientConfig
+	if files := o.SecureServing.ServerCert.CertKey; files.CertFile == "" && files.KeyFile == "" {
+		c.Serving = follow(certs.APIServerSecret)
+		o.SecureServing.ServerCert.GeneratedCert = c.Serving
 	}
 	return nil
 }

@@ -30,13 +30,10 @@ type Options struct {
 	CoreAPI        *genericoptions.CoreAPIOptions
 	Logging        *logs.Options
 
-	// BindcarTokenFile holds the token for the sidecars' notification streams; empty to do without. Their certificates are verified with the authority in the Secret, also when the serving certificate comes from files.
-	BindcarTokenFile string
 	// Verdicts says how DNS servers are asked.
 	Verdicts registry.Options
-	// Namespace and Service are where kube-apiserver reaches this server: the serving certificate is for that name,
-	// and the authority that signs it is a Secret in that namespace.
-	Namespace, Service string
+	// Namespace is the one that Lockstep runs in: it has the Secrets with the certificates.
+	Namespace string
 }
 
 // NewOptions gives the defaults.
@@ -54,11 +51,10 @@ func NewOptions() *Options {
 			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, Limits: observe.DefaultLimits(),
 		}},
 		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
-		Service:   "lockstep-apiserver",
 	}
 	o.SecureServing.BindPort = 8443
 	o.SecureServing.HTTP2MaxStreamsPerConnection = 1000
-	// Certificates live in memory; nothing is written to disk.
+	// Certificates come from Secrets or files of others; nothing is written to disk.
 	o.SecureServing.ServerCert.CertDirectory, o.SecureServing.ServerCert.PairName = "", ""
 	// kube-apiserver has sorted every request already: docs/decisions/2026-11-21-priority-and-fairness.md.
 	o.Features.EnablePriorityAndFairness = false
@@ -70,9 +66,7 @@ func NewOptions() *Options {
 
 // AddFlags registers the flags with their defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the certificate authority's Secret")
-	fs.StringVar(&o.Service, "service", o.Service, "name of the Service in front of this server")
-	fs.StringVar(&o.BindcarTokenFile, "bindcar-token-file", o.BindcarTokenFile, "file with a token for audience bindcar, sent to the sidecars of watched servers; without it these servers are polled")
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the Secrets of its certificates")
 	fs.DurationVar(&o.Verdicts.MaxAge, "max-age", o.Verdicts.MaxAge, "how old a DNS server's answer may be when a list uses it; a request for a single object always queries the servers")
 	fs.DurationVar(&o.Verdicts.Deadline, "deadline", o.Verdicts.Deadline, "how long to wait for DNS servers; the answer then names those that were too slow")
 	fs.DurationVar(&o.Verdicts.WatchInterval, "watch-interval", o.Verdicts.WatchInterval, "how often to query the serial of a watched zone from its DNS servers; a server that sends notifications is queried for few of its zones each time")
@@ -91,10 +85,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	errs := []error{o.Verdicts.Limits.Validate()}
-	for _, f := range []struct{ flag, value string }{{"--namespace", o.Namespace}, {"--service", o.Service}} {
-		for _, problem := range validation.IsDNS1123Label(f.value) {
-			errs = append(errs, fmt.Errorf("%s=%q: %s", f.flag, f.value, problem))
-		}
+	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
+		errs = append(errs, fmt.Errorf("--namespace=%q: %s", o.Namespace, problem))
 	}
 	for _, f := range []struct {
 		flag            string

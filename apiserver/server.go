@@ -23,11 +23,11 @@ type (
 
 // Server is the aggregated API server, ready to run.
 type Server struct {
-	Generic   *server.GenericAPIServer
-	Verdicts  *registry.Verdicts
-	authority *certs.Serving // nil to verify no sidecar
-	minted    bool
-	shutdown  *gracefulShutdown
+	Generic  *server.GenericAPIServer
+	Verdicts *registry.Verdicts
+	client   *certs.Follower // nil to ask no sidecar
+	serving  *certs.Follower // nil when files have the certificate
+	shutdown *gracefulShutdown
 }
 
 // New builds the server. It talks to nobody yet.
@@ -43,12 +43,12 @@ func (c Completed) New() (*Server, error) {
 	if err := installGroup(generic, verdicts); err != nil {
 		return nil, err
 	}
-	s := &Server{Generic: generic, Verdicts: verdicts, authority: c.config.Authority, minted: c.config.Minted, shutdown: c.shutdown}
+	s := &Server{Generic: generic, Verdicts: verdicts, client: c.config.Client, serving: c.config.Serving, shutdown: c.shutdown}
 	if err := generic.AddReadyzChecks(verdicts.Informers()); err != nil {
 		return nil, fmt.Errorf("adding a readiness check: %w", err)
 	}
-	if s.minted {
-		if err := generic.AddReadyzChecks(s.authority); err != nil {
+	if s.serving != nil {
+		if err := generic.AddReadyzChecks(s.serving); err != nil {
 			return nil, fmt.Errorf("adding a readiness check: %w", err)
 		}
 	}
@@ -75,10 +75,11 @@ func (s *Server) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go s.Verdicts.Run(running)
-	if s.authority != nil {
-		go s.authority.Run(running)
+	if s.client != nil {
+		go s.client.Run(running)
 	}
-	if s.minted {
+	if s.serving != nil {
+		go s.serving.Run(running)
 		s.awaitCertificate(ctx)
 	}
 	go s.shutdown.waitAndEnd(ctx, running, s.Verdicts.EndWatches)
@@ -99,10 +100,10 @@ func (s *Server) undocumentCommonPaths() {
 }
 
 // certificateTimeout is how long the port stays closed for want of a certificate. Then it opens, and handshakes fail until
-// the controller has made the authority's Secret.
+// the fleet manager has issued it.
 const certificateTimeout = 5 * time.Second
 
 func (s *Server) awaitCertificate(ctx context.Context) {
-	isReady := func(context.Context) (bool, error) { return s.authority.Ready() == nil, nil }
+	isReady := func(context.Context) (bool, error) { return s.serving.Ready() == nil, nil }
 	_ = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, certificateTimeout, true, isReady)
 }

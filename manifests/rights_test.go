@@ -31,10 +31,9 @@ func TestRights(t *testing.T) {
 		"ClusterRole lockstep-controller": {
 			records + ": patch", withSuffix(records, "/status") + ": patch", "dnsendpoints: patch", "dnsendpoints/status: patch", "events: create patch",
 		},
-		"Role lockstep-controller": {"leases: create update patch", "secrets lockstep-ca: get"},
+		"Role lockstep-controller": {"leases: create update patch", "secrets lockstep-controller-client: get list watch"},
 		"ClusterRole lockstep-fleet": {
 			withSuffix(servers, "/status") + ": patch", withSuffix(servers, "/finalizers") + ": update",
-			"clusterrolebindings lockstep-bindcar: patch", "clusterroles lockstep-bindcar: bind",
 			"clusterroles clusterrolebindings lockstep-uninstall: create patch",
 			records + " " + servers + ": patch", "dnsendpoints: patch",
 			"apiservices v1alpha1.sync.bindy.firestoned.io: patch",
@@ -46,12 +45,13 @@ func TestRights(t *testing.T) {
 			"poddisruptionbudgets: create patch", "configmaps secrets: get create patch", "pods/status: patch", "roles rolebindings: create patch",
 		},
 		"Role lockstep-fleet": {
-			"leases: create update patch", "secrets: create", "secrets lockstep-ca: get list watch update",
+			"leases: create update patch", "secrets: create",
+			"secrets lockstep-ca lockstep-apiserver-tls lockstep-webhook-tls lockstep-controller-client lockstep-apiserver-client " +
+				"lockstep-metrics-client: get list watch update",
 			"serviceaccounts lockstep-uninstall: create patch", "serviceaccounts/token lockstep-uninstall: create",
 		},
-		"Role lockstep-apiserver":      {"secrets lockstep-ca: get list watch"},
-		"Role lockstep-webhook":        {"secrets lockstep-ca: get list watch"},
-		"ClusterRole lockstep-bindcar": {"tokenreviews: create"},
+		"Role lockstep-apiserver": {"secrets lockstep-apiserver-tls lockstep-apiserver-client: get list watch"},
+		"Role lockstep-webhook":   {"secrets lockstep-webhook-tls: get list watch"},
 	}
 	got := map[string][]string{}
 	for _, object := range loadRBAC(t) {

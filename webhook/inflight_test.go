@@ -146,7 +146,7 @@ func TestOptions(t *testing.T) {
 		want   int // problems
 	}{
 		"defaults":                  {func(*Options) {}, 0},
-		"everything":                {func(o *Options) { *o = Options{Namespace: "A_B", Service: "", Port: 70000, ShutdownDelay: -1} }, 6},
+		"everything":                {func(o *Options) { *o = Options{Namespace: "A_B", Port: 70000, ShutdownDelay: -1} }, 5},
 		"a certificate and its key": {func(o *Options) { o.CertFile, o.KeyFile = "/tls/tls.crt", "/tls/tls.key" }, 0},
 		"a certificate alone":       {func(o *Options) { o.CertFile = "/tls/tls.crt" }, 1},
 		"in two folders":            {func(o *Options) { o.CertFile, o.KeyFile = "/a/tls.crt", "/b/tls.key" }, 1},

@@ -15,13 +15,13 @@ import (
 
 // Options are the flags of the admission webhook.
 type Options struct {
-	// Namespace and Service are where kube-apiserver calls the webhook: the serving certificate is for that name.
-	Namespace, Service string
+	// Namespace is the one that Lockstep runs in: it has the Secret with the serving certificate.
+	Namespace string
 	// ControllerServiceAccount is the name of the controller's ServiceAccount in Namespace. It alone, beside the one for
 	// uninstalling, may take finalizers, zone annotations and former names away.
 	ControllerServiceAccount string
-	// CertFile and KeyFile hold the serving certificate; it is read again when they change. Without them one is minted in
-	// memory.
+	// CertFile and KeyFile hold the serving certificate; it is read again when they change. Without them it is the one that the
+	// fleet manager issues.
 	CertFile, KeyFile string
 	// ClientCAFile holds the authorities of the client certificate that kube-apiserver shows, and ClientNames are the common
 	// names that it may have; empty for any. Without a file, everybody who reaches the port is answered.
@@ -45,7 +45,6 @@ func NewOptions() *Options {
 	}
 	return &Options{
 		Namespace:                namespace,
-		Service:                  "lockstep-webhook",
 		ControllerServiceAccount: "lockstep-controller",
 		Port:                     9443,
 		HealthAddress:            ":8081",
@@ -57,10 +56,9 @@ func NewOptions() *Options {
 
 // AddFlags registers the flags with their defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the certificate authority's Secret")
-	fs.StringVar(&o.Service, "service", o.Service, "name of the Service in front of the webhook")
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the serving certificate's Secret")
 	fs.StringVar(&o.ControllerServiceAccount, "controller-service-account", o.ControllerServiceAccount, "name of the controller's ServiceAccount, which may change what is remembered on records")
-	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "file with the serving certificate; without one it is minted in memory, from the authority's Secret")
+	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "file with the serving certificate; without one it is read from Secret lockstep-webhook-tls, which the fleet manager keeps")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "file with the key of --tls-cert-file, in the same folder")
 	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "file with the authorities of kube-apiserver's client certificate, without which nobody is answered then; none by default")
 	fs.StringSliceVar(&o.ClientNames, "client-allowed-names", o.ClientNames, "common names that the certificate of --client-ca-file may have; any by default")
@@ -74,10 +72,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
 	var errs []error
-	for flag, name := range map[string]string{"--namespace": o.Namespace, "--service": o.Service} {
-		for _, problem := range validation.IsDNS1123Label(name) {
-			errs = append(errs, fmt.Errorf("%s=%q: %s", flag, name, problem))
-		}
+	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
+		errs = append(errs, fmt.Errorf("--namespace=%q: %s", o.Namespace, problem))
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.ControllerServiceAccount) {
 		errs = append(errs, fmt.Errorf("--controller-service-account=%q: %s", o.ControllerServiceAccount, problem))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -49,9 +50,9 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	serving := certs.NewServing(client, certs.SecretKey(o.Namespace), certs.ServiceNames(o.Service, o.Namespace)...)
-	if o.CertFile != "" {
-		serving = nil
+	var serving *certs.Follower
+	if o.CertFile == "" {
+		serving = certs.NewFollower(client, types.NamespacedName{Namespace: o.Namespace, Name: certs.WebhookSecret})
 	}
 	caches := cachehealth.NewMonitor()
 	listen := o.serverOptions(serving)
@@ -81,23 +82,23 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	return mgr, addProbes(mgr, limiter, objects, serving)
 }
 
-// serverOptions is how the webhook listens: with the certificate that is minted in memory, or with that of the files.
-func (o *Options) serverOptions(minted *certs.Serving) crwebhook.Options {
+// serverOptions returns how the webhook listens: with the certificate that the fleet manager issues, or with that of the files.
+func (o *Options) serverOptions(issued *certs.Follower) crwebhook.Options {
 	options := crwebhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}}
-	if minted == nil {
+	if issued == nil {
 		options.CertDir, options.CertName, options.KeyName = filepath.Dir(o.CertFile), filepath.Base(o.CertFile), filepath.Base(o.KeyFile)
 		return options
 	}
-	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = minted.GetCertificate })
+	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = issued.GetCertificate })
 	return options
 }
 
 // addProbes makes readiness depend on the certificate, on full caches and on not being about to end.
-func addProbes(mgr manager.Manager, limiter *requestLimiter, objects *review.CachedObjects, minted *certs.Serving) error {
+func addProbes(mgr manager.Manager, limiter *requestLimiter, objects *review.CachedObjects, issued *certs.Follower) error {
 	checks := map[string]healthz.Checker{"caches": limiter.checkReady, "server": mgr.GetWebhookServer().StartedChecker()}
-	if minted != nil {
-		checks[minted.Name()] = minted.Check
-		if err := mgr.Add(minted); err != nil {
+	if issued != nil {
+		checks[issued.Name()] = issued.Check
+		if err := mgr.Add(issued); err != nil {
 			return fmt.Errorf("adding the serving certificate: %w", err)
 		}
 	}

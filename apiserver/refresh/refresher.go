@@ -9,7 +9,7 @@ package refresh
 
 import (
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"time"
 
@@ -39,8 +39,8 @@ type Options struct {
 	// Notifications opens notification streams, so that watchers see a change at once and idle servers are hardly asked.
 	// Without it every server of a watched zone is asked at the interval.
 	Notifications NotificationOpener
-	// Roots are the authorities by which sidecars' certificates are verified; nil to ask no sidecar.
-	Roots func(context.Context) (*x509.CertPool, error)
+	// TLS is what sidecars are connected to with; nil to ask no sidecar.
+	TLS func(context.Context) (*tls.Config, error)
 }
 
 // Publisher makes verdicts visible; see package store.
@@ -76,8 +76,8 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 		informers: inf, evaluator: evaluator, publisher: publisher,
 		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},
 	}
-	if options.Roots != nil {
-		r.sidecars = bindcar.NewClient(bindcar.ClientOptions{Roots: options.Roots, Timeout: options.Deadline})
+	if options.TLS != nil {
+		r.sidecars = bindcar.NewClient(bindcar.ClientOptions{TLS: options.TLS, Timeout: options.Deadline})
 	}
 	r.trackers = trackers{refresher: r, ctx: context.Background(), byNamespace: map[string]*tracker{}, interests: map[*Interest]struct{}{}}
 	return r, r.followEvents()

@@ -52,7 +52,7 @@ func parseHostname(host string) (netip.Addr, error) {
 // dialTimeout is how long a connection may take, and its handshake again.
 const dialTimeout = 3 * time.Second
 
-// dialTLS connects to a name that hostname made and verifies the certificate with the roots of this moment.
+// dialTLS connects to a name that hostname made and verifies the certificate with the authorities of this moment.
 func (o ClientOptions) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -62,9 +62,11 @@ func (o ClientOptions) dialTLS(ctx context.Context, network, address string) (ne
 	if err != nil {
 		return nil, err
 	}
-	roots, err := o.Roots(ctx)
+	waiting, stop := context.WithTimeout(ctx, dialTimeout)
+	defer stop()
+	config, err := o.TLS(waiting)
 	if err != nil {
-		return nil, fmt.Errorf("reading the authority of Bindcar API: %w", err)
+		return nil, fmt.Errorf("preparing a certificate for Bindcar API: %w", err)
 	}
 	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, net.JoinHostPort(addr.String(), port))
 	if err != nil {
@@ -72,7 +74,8 @@ func (o ClientOptions) dialTLS(ctx context.Context, network, address string) (ne
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	secured := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: roots, MinVersion: tls.VersionTLS13})
+	config.ServerName = host
+	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, err

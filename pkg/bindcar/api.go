@@ -6,8 +6,16 @@ const (
 	Secondary = "secondary"
 )
 
-// Audience is what a caller's token must be made for.
-const Audience = "bindcar"
+// Callers of the API, as their certificates name them, in the form of SPIFFE IDs. All others are refused.
+const (
+	// FleetIdentity and ControllerIdentity may do everything.
+	FleetIdentity      = "spiffe://lockstep.internal/fleet"
+	ControllerIdentity = "spiffe://lockstep.internal/controller"
+	// APIServerIdentity may read notifications and readiness.
+	APIServerIdentity = "spiffe://lockstep.internal/apiserver"
+	// MetricsIdentity may read metrics and readiness.
+	MetricsIdentity = "spiffe://lockstep.internal/metrics"
+)
 
 // PathPrefix is where the API is served; /metrics is at the root.
 const PathPrefix = "/api/v1"

@@ -3,7 +3,7 @@ package bindcar
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,20 +13,15 @@ import (
 	"net/url"
 	"strconv"
 	"time"
-
-	"k8s.io/client-go/transport"
 )
 
 // ClientOptions configure a Client.
 type ClientOptions struct {
-	// TokenFile holds the ServiceAccount token to send, made for the audience Audience. It is read again as the kubelet
-	// renews it. Without a file no token is sent.
-	TokenFile string
 	// Timeout of one request; 30 s when 0.
 	Timeout time.Duration
-	// Roots returns the authorities that verify sidecars' certificates, for each new connection. Without it the client speaks
-	// plain HTTP, which is for loopback only.
-	Roots func(context.Context) (*x509.CertPool, error)
+	// TLS returns the client's certificate and the authorities that verify those of sidecars, for each new connection. Without it
+	// the client speaks plain HTTP, which is for tests.
+	TLS func(context.Context) (*tls.Config, error)
 }
 
 // Client speaks to the sidecars of any number of pods. It is safe for concurrent use. Its errors are *Error.
@@ -36,8 +31,8 @@ type Client struct {
 	streams *http.Client
 	// maxSilence is how long a stream may send nothing.
 	maxSilence time.Duration
-	// secure says that HTTPS is spoken; hasToken that requests carry a token.
-	secure, hasToken bool
+	// secure says that HTTPS is spoken.
+	secure bool
 }
 
 // idleConnections is how many connections to each sidecar are kept open: as many as a controller that works on many zones
@@ -56,17 +51,15 @@ func NewClient(options ClientOptions) *Client {
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: timeout,
 	}
-	if options.Roots != nil {
+	if options.TLS != nil {
 		connections.DialTLSContext = options.dialTLS
 	}
-	c := &Client{maxSilence: 3 * HeartbeatInterval, secure: options.Roots != nil, hasToken: options.TokenFile != ""}
-	var authenticated http.RoundTripper = connections
-	if c.hasToken {
-		authenticated = transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(options.TokenFile))(connections)
+	return &Client{
+		http:       &http.Client{Transport: connections, Timeout: timeout},
+		streams:    &http.Client{Transport: connections},
+		maxSilence: 3 * HeartbeatInterval,
+		secure:     options.TLS != nil,
 	}
-	c.http = &http.Client{Transport: authenticated, Timeout: timeout}
-	c.streams = &http.Client{Transport: authenticated}
-	return c
 }
 
 // endpointURL returns the URL of a path of the API.
@@ -148,22 +141,12 @@ func (c *Client) sendRequest(ctx context.Context, method string, server Address,
 			return fmt.Errorf("encoding the request: %w", err)
 		}
 	}
-	response, err := c.doWithToken(ctx, c.http, method, c.endpointURL(server, path), body)
+	response, err := doRequest(ctx, c.http, method, c.endpointURL(server, path), body)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
 	return decodeResponse(response, out)
-}
-
-// doWithToken sends a request. When the token is refused, it sends it once more with the token that the file has now.
-func (c *Client) doWithToken(ctx context.Context, client *http.Client, method, target string, body []byte) (*http.Response, error) {
-	response, err := doRequest(ctx, client, method, target, body)
-	if err == nil && response.StatusCode == http.StatusUnauthorized && c.hasToken {
-		_ = response.Body.Close()
-		response, err = doRequest(ctx, client, method, target, body)
-	}
-	return response, err
 }
 
 func doRequest(ctx context.Context, client *http.Client, method, target string, body []byte) (*http.Response, error) {
@@ -180,7 +163,7 @@ func doRequest(ctx context.Context, client *http.Client, method, target string, 
 		if errors.As(err, &urlErr) {
 			err = urlErr.Err
 		}
-		return nil, unreachable(err)
+		return nil, connectionError(err)
 	}
 	return response, nil
 }

@@ -3,6 +3,7 @@ package bindcar
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -87,6 +88,16 @@ func newError(code int, failure Failure) *Error {
 		e.Reason, e.Message = status.RNDCAuthenticationFailed, "cannot authenticate to its named"
 	}
 	return e
+}
+
+// connectionError returns the error of a request without a response. A sidecar refuses our certificate with an alert (RFC 8446
+// section 6.2), which passes: one of the two has yet to be issued a new certificate.
+func connectionError(err error) *Error {
+	var alert *net.OpError
+	if errors.As(err, &alert) && alert.Op == "remote error" { // as crypto/tls reports alerts
+		return &Error{Reason: status.BindcarAuthFailed, Message: "does not accept our certificate", Details: err.Error(), Err: err}
+	}
+	return unreachable(err)
 }
 
 func unreachable(err error) *Error {

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -126,17 +124,6 @@ func TestPublicSidecar(t *testing.T) {
 	}
 }
 
-const goodToken = "token-of-the-controller"
-
-func tokenFile(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(goodToken+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // serverAt is the sidecar of an instance that listens at a URL without a path.
 func serverAt(url string) Address {
 	_, address, _ := strings.Cut(url, "://")
@@ -148,36 +135,4 @@ func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// TestToken: a token that the kubelet has renewed is read again when the sidecar refuses the old one.
-func TestToken(t *testing.T) {
-	file := tokenFile(t)
-	var asked []string
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Header.Get("Authorization"))
-		if r.Header.Get("Authorization") != "Bearer renewed" {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		_, _ = w.Write([]byte("{}"))
-	}))
-	defer web.Close()
-	client := NewClient(ClientOptions{TokenFile: file})
-	if _, err := client.Zones(testContext(t), serverAt(web.URL)); !hasCode(err, http.StatusUnauthorized) || len(asked) != 2 {
-		t.Errorf("got %v after %q", err, asked)
-	}
-	if err := os.WriteFile(file, []byte("renewed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if _, err := client.Zones(testContext(t), serverAt(web.URL)); err != nil {
-			t.Errorf("got %v after %q", err, asked)
-		}
-	}
-	missing := NewClient(ClientOptions{TokenFile: file + ".missing"})
-	var e *Error
-	if _, err := missing.Zones(testContext(t), serverAt(web.URL)); !errors.As(err, &e) || e.Reason != status.BindcarUnreachable {
-		t.Errorf("without its token: %v", err)
-	}
 }

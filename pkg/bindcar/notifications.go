@@ -39,7 +39,7 @@ func (c *Client) ReadNotifications(ctx context.Context, server Address, fn func(
 }
 
 func (c *Client) openStream(ctx context.Context, target string) (io.ReadCloser, error) {
-	response, err := c.doWithToken(ctx, c.streams, http.MethodGet, target, nil)
+	response, err := doRequest(ctx, c.streams, http.MethodGet, target, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,72 +1,72 @@
-package bindcar
+package bindcar_test
 
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/test/mtls"
 )
 
-func newAuthority(t *testing.T) certs.State {
-	t.Helper()
-	state, _, err := certs.DefaultPolicy.Advance(certs.State{}, time.Now(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state
-}
-
-func trusting(t *testing.T, state certs.State) *Client {
-	t.Helper()
-	client := NewClient(ClientOptions{
-		TokenFile: tokenFile(t), Roots: func(context.Context) (*x509.CertPool, error) { return state.Pool(), nil },
-	})
-	t.Cleanup(client.http.CloseIdleConnections)
-	return client
-}
-
-// secured is a server with a certificate, and how often it was asked something.
+// secured is a server with the certificate of an instance, and how often it was asked something, over how many connections.
 type secured struct {
-	Address
-	asked chan string
+	bindcar.Address
+	asked, connections atomic.Int32
 }
 
-func serveTLS(t *testing.T, authority certs.State, namespace, instance string) *secured {
+// serveTLS serves with an instance's certificate, and takes callers whom the authority clients has issued a certificate.
+func serveTLS(t *testing.T, authority, clients certs.State, namespace, instance string) *secured {
 	t.Helper()
-	leaf, err := authority.Issue(time.Now(), CertificateName(namespace, instance))
+	data := mtls.Instance(t, authority, namespace, instance)
+	certificate, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate, err := tls.X509KeyPair(leaf.CertPEM, leaf.KeyPEM)
+	verifier, err := mtls.Caller(t, clients, bindcar.ControllerIdentity)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &secured{asked: make(chan string, 100)}
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked <- r.Header.Get("Authorization")
+	s := &secured{}
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.asked.Add(1)
 		_, _ = w.Write([]byte("{}"))
 	}))
-	web.TLS, web.Config.ErrorLog = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}, log.New(io.Discard, "", 0)
+	web.TLS = &tls.Config{
+		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: verifier.RootCAs,
+	}
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.connections.Add(1)
+		}
+	}
 	web.StartTLS()
 	t.Cleanup(web.Close)
-	s.Address = serverAt(web.URL)
+	s.Address = addressOf(web.Listener.Addr())
 	return s
 }
 
-// TestVerification: no token is sent to anybody but the instance that is meant.
+func addressOf(addr net.Addr) bindcar.Address {
+	return bindcar.Address{Addr: netip.MustParseAddrPort(addr.String()), Namespace: "dns", Instance: "dns-primary-0"}
+}
+
+// TestVerification: nobody is asked anything but the instance that is meant.
 func TestVerification(t *testing.T) {
-	ours, others := newAuthority(t), newAuthority(t)
+	ours, others := mtls.NewAuthority(t), mtls.NewAuthority(t)
 	cases := map[string]struct {
 		trusted             certs.State
 		namespace, instance string
@@ -81,26 +81,48 @@ func TestVerification(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := serveTLS(t, ours, c.namespace, c.instance)
-			client := trusting(t, c.trusted)
-			_, err := client.Zones(testContext(t), s.Address)
+			s := serveTLS(t, ours, c.trusted, c.namespace, c.instance)
+			_, err := mtls.Client(t, c.trusted, bindcar.ControllerIdentity).Zones(shortly(t), s.Address)
 			if c.ok != (err == nil) {
 				t.Fatalf("got %v", err)
 			}
 			if c.ok {
-				if token := <-s.asked; token != "Bearer "+goodToken {
-					t.Errorf("asked with %q", token)
-				}
 				return
 			}
-			var e *Error
+			var e *bindcar.Error
 			if !errors.As(err, &e) || e.Reason != status.BindcarUnreachable || !strings.Contains(e.Details, "certificate") {
 				t.Errorf("got %#v", err)
 			}
-			if len(s.asked) != 0 {
-				t.Error("the token was sent")
+			if s.asked.Load() != 0 {
+				t.Error("the server was asked")
 			}
 		})
+	}
+}
+
+// TestRefusedCertificate: a sidecar that does not know our authority says so. It may learn of it without anybody's help.
+func TestRefusedCertificate(t *testing.T) {
+	ours, others := mtls.NewAuthority(t), mtls.NewAuthority(t)
+	s := serveTLS(t, ours, others, "dns", "dns-primary-0")
+	var e *bindcar.Error
+	_, err := mtls.Client(t, ours, bindcar.ControllerIdentity).Zones(shortly(t), s.Address)
+	if !errors.As(err, &e) || e.Reason != status.BindcarAuthFailed || e.Message != "does not accept our certificate" || !e.Transient() {
+		t.Errorf("got %#v", err)
+	}
+}
+
+// TestConnectionsAreKept: requests one after another take one handshake.
+func TestConnectionsAreKept(t *testing.T) {
+	ours := mtls.NewAuthority(t)
+	s := serveTLS(t, ours, ours, "dns", "dns-primary-0")
+	client := mtls.Client(t, ours, bindcar.ControllerIdentity)
+	for range 20 {
+		if _, err := client.Zones(shortly(t), s.Address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.connections.Load(); got != 1 {
+		t.Errorf("20 requests over %d connections", got)
 	}
 }
 
@@ -114,7 +136,26 @@ func TestNoPlainText(t *testing.T) {
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked <- struct{}{} })}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	if _, err := trusting(t, newAuthority(t)).Zones(testContext(t), serverAt("http://"+listener.Addr().String())); err == nil || len(asked) > 0 {
+	client := mtls.Client(t, mtls.NewAuthority(t), bindcar.ControllerIdentity)
+	if _, err := client.Zones(shortly(t), addressOf(listener.Addr())); err == nil || len(asked) > 0 {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestNoCertificate: without a certificate of its own a client connects to nobody.
+func TestNoCertificate(t *testing.T) {
+	ours := mtls.NewAuthority(t)
+	s := serveTLS(t, ours, ours, "dns", "dns-primary-0")
+	none := bindcar.NewClient(bindcar.ClientOptions{TLS: func(context.Context) (*tls.Config, error) { return nil, errors.New("no certificate yet") }})
+	var e *bindcar.Error
+	if _, err := none.Zones(shortly(t), s.Address); !errors.As(err, &e) || e.Reason != status.BindcarUnreachable || s.connections.Load() != 0 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func shortly(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net/url"
 	"slices"
 	"time"
 )
@@ -24,7 +25,35 @@ type Authority struct {
 	Key  *ecdsa.PrivateKey
 }
 
-// Leaf is a serving certificate with its key, both PEM.
+// Subject is whom a leaf is for: a server or a client, never both, so that no server can pass for a client.
+type Subject struct {
+	// DNSNames are those of a server.
+	DNSNames []string
+	// Identity is the URI of a client, in the form of a SPIFFE ID.
+	Identity string
+}
+
+// uris returns the Identity as a certificate holds it (RFC 5280 section 4.2.1.6), nothing for a server.
+func (s Subject) uris() ([]*url.URL, error) {
+	if s.Identity == "" {
+		return nil, nil
+	}
+	uri, err := url.Parse(s.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("the identity of a client: %w", err)
+	}
+	return []*url.URL{uri}, nil
+}
+
+// usage returns what a leaf may be used for (RFC 5280 section 4.2.1.12).
+func (s Subject) usage() x509.ExtKeyUsage {
+	if s.Identity == "" {
+		return x509.ExtKeyUsageServerAuth
+	}
+	return x509.ExtKeyUsageClientAuth
+}
+
+// Leaf is the certificate of a server or client with its key, both PEM.
 type Leaf struct {
 	// CertPEM and KeyPEM are what tls.X509KeyPair takes.
 	CertPEM, KeyPEM []byte
@@ -67,14 +96,18 @@ func newAuthority(now time.Time, life time.Duration) (*Authority, error) {
 // createdAt returns when the authority was made.
 func (a *Authority) createdAt() time.Time { return a.Cert.NotBefore.Add(backdate) }
 
-// Mint signs a new serving certificate for the DNS names, valid for life from now on but never longer than the authority.
-func (a *Authority) Mint(now time.Time, life time.Duration, dnsNames []string) (*Leaf, error) {
-	if len(dnsNames) == 0 {
-		return nil, errors.New("a serving certificate needs at least one DNS name")
+// Mint signs a new certificate for the subject, valid for life from now on but never longer than the authority.
+func (a *Authority) Mint(now time.Time, life time.Duration, subject Subject) (*Leaf, error) {
+	if (len(subject.DNSNames) == 0) == (subject.Identity == "") {
+		return nil, errors.New("a certificate needs either DNS names or the identity of a client")
+	}
+	uris, err := subject.uris()
+	if err != nil {
+		return nil, err
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("generating the serving key: %w", err)
+		return nil, fmt.Errorf("generating the key of a certificate: %w", err)
 	}
 	serial, err := randomSerial()
 	if err != nil {
@@ -82,20 +115,21 @@ func (a *Authority) Mint(now time.Time, life time.Duration, dnsNames []string) (
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "lockstep-serving"},
-		DNSNames:     dnsNames,
+		Subject:      pkix.Name{CommonName: "lockstep-leaf"},
+		DNSNames:     subject.DNSNames,
+		URIs:         uris,
 		NotBefore:    slices.MaxFunc([]time.Time{now.Add(-backdate), a.Cert.NotBefore}, time.Time.Compare),
 		NotAfter:     slices.MinFunc([]time.Time{now.Add(life), a.Cert.NotAfter}, time.Time.Compare),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage:  []x509.ExtKeyUsage{subject.usage()},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, key.Public(), a.Key)
 	if err != nil {
-		return nil, fmt.Errorf("signing the serving certificate: %w", err)
+		return nil, fmt.Errorf("signing a certificate: %w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("reading the serving certificate: %w", err)
+		return nil, fmt.Errorf("reading a certificate: %w", err)
 	}
 	keyPEM, err := encodeKey(key)
 	if err != nil {

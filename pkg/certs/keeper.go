@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,10 +21,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Keeper makes the authority, rolls it over, and publishes its bundle. One runs in the whole cluster: the controller's
-// leader. It is a controller-runtime Runnable.
+// clockTick is how often the Keeper checks the wall clock. Timers follow the monotonic clock and would sleep through a jump
+// of the wall clock, which is what verifiers go by.
+const clockTick = time.Minute
+
+// Keeper makes the authority, rolls it over, publishes its bundle, and issues certificates. One runs in the whole cluster:
+// the fleet manager's leader, and nobody else reads the authority's key. It is a controller-runtime Runnable.
 //
-// It needs get, list, watch, create and update on the Secret, and get, list, watch and patch on the targets.
+// It needs get, list, watch, create and update on the Secrets, and get, list, watch and patch on the targets.
 type Keeper struct {
 	// Client and Dynamic reach the cluster.
 	Client  kubernetes.Interface
@@ -32,10 +37,21 @@ type Keeper struct {
 	Secret types.NamespacedName
 	// Targets get the bundle. Those that do not exist are skipped until they do.
 	Targets []Target
+	// Recipients get certificates, in Secrets of the same namespace.
+	Recipients []Recipient
+	// Self is this process as a client of sidecars.
+	Self Subject
+	// Changed is called when the Bundle is another one than before.
+	Changed func()
 	Policy  Policy
 	Log     logr.Logger
 
-	last State // as last stored or read by this process
+	now   func() time.Time
+	known chan struct{} // closed when last is known
+
+	mu     sync.Mutex
+	last   State             // as last stored or read by this process
+	client map[string][]byte // the certificate of Self, as Issue returned it
 }
 
 // NewKeeper prepares a Keeper with the default policy.
@@ -48,7 +64,13 @@ func NewKeeper(config *rest.Config, log logr.Logger, secret types.NamespacedName
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the authority's bundle: %w", err)
 	}
-	return &Keeper{Client: client, Dynamic: dyn, Secret: secret, Targets: targets, Policy: DefaultPolicy, Log: log}, nil
+	return newKeeper(client, dyn, log, secret, targets...), nil
+}
+
+func newKeeper(client kubernetes.Interface, dyn dynamic.Interface, log logr.Logger, secret types.NamespacedName, targets ...Target) *Keeper {
+	return &Keeper{
+		Client: client, Dynamic: dyn, Secret: secret, Targets: targets, Policy: DefaultPolicy, Log: log, now: time.Now, known: make(chan struct{}),
+	}
 }
 
 // NeedLeaderElection says that only the leader keeps the authority.
@@ -83,29 +105,43 @@ func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
 }
 
-// Sync brings the Secret and every target to where they should be now. It ends when there is nothing left to do before
-// the clock moves on.
+// Sync brings the authority, every target and every recipient's certificate to where they should be now.
 func (k *Keeper) Sync(ctx context.Context) error {
+	state, err := k.syncAuthority(ctx)
+	if state.Signer == nil {
+		return err
+	}
+	// A target that fails keeps nobody from a new certificate: the signer was published before it began to sign.
+	errs := []error{err}
+	for _, r := range k.Recipients {
+		errs = append(errs, k.issueTo(ctx, state, r))
+	}
+	return errors.Join(errs...)
+}
+
+// syncAuthority ends when there is nothing left to do before the clock moves on. It returns the stored state, also with an
+// error.
+func (k *Keeper) syncAuthority(ctx context.Context) (State, error) {
 	secret, state, err := k.loadState(ctx)
 	if err != nil {
-		return err
+		return state, err
 	}
 	published := false
 	for {
-		next, changed, err := k.Policy.Advance(state, time.Now(), published)
+		next, changed, err := k.Policy.Advance(state, k.now(), published)
 		if err != nil {
-			return err
+			return state, err
 		}
 		if changed {
 			if secret, err = k.storeState(ctx, secret, next); err != nil {
-				return err
+				return state, err
 			}
 		} else if published {
-			return nil
+			return next, nil
 		}
 		state = next
 		if err := k.publishBundle(ctx, state); err != nil {
-			return err
+			return state, err
 		}
 		published = true
 	}
@@ -125,7 +161,7 @@ func (k *Keeper) loadState(ctx context.Context) (*corev1.Secret, State, error) {
 		k.Log.Error(err, "The authority's Secret is unusable", "secret", k.Secret)
 		return k.restoreSecret(ctx, secret)
 	}
-	k.last = state
+	k.remember(state)
 	return secret, state, nil
 }
 
@@ -135,7 +171,7 @@ func (k *Keeper) restoreSecret(ctx context.Context, secret *corev1.Secret) (*cor
 		return secret, State{}, nil
 	}
 	k.Log.Info("The authority's Secret is gone or unusable; it is made again, with a successor", "secret", k.Secret)
-	state, err := k.Policy.Replace(k.last, time.Now())
+	state, err := k.Policy.Replace(k.last, k.now())
 	if err != nil {
 		return nil, State{}, err
 	}
@@ -149,20 +185,28 @@ func (k *Keeper) storeState(ctx context.Context, secret *corev1.Secret, state St
 	if err := writeSecret(state, secret); err != nil {
 		return nil, err
 	}
-	secrets := k.Client.CoreV1().Secrets(k.Secret.Namespace)
-	var err error
-	if secret.ResourceVersion == "" {
-		secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: FieldOwner})
-	} else {
-		secret, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: FieldOwner})
-	}
+	secret, err := k.write(ctx, secret)
 	if err != nil {
-		return nil, fmt.Errorf("writing Secret %s: %w", k.Secret, err)
+		return nil, err
 	}
-	k.last = state
+	k.remember(state)
 	k.Log.Info("Stored the certificate authority", "secret", k.Secret, "notAfter", state.Signer.Cert.NotAfter,
 		"rollingOver", state.Next != nil, "retired", len(state.Retired))
 	return secret, nil
+}
+
+// write creates or updates a Secret, with optimistic locking.
+func (k *Keeper) write(ctx context.Context, secret *corev1.Secret) (written *corev1.Secret, err error) {
+	secrets := k.Client.CoreV1().Secrets(secret.Namespace)
+	if secret.ResourceVersion == "" {
+		written, err = secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: FieldOwner})
+	} else {
+		written, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: FieldOwner})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return written, nil
 }
 
 // publishBundle puts the bundle into every target; it tries them all.
@@ -174,9 +218,12 @@ func (k *Keeper) publishBundle(ctx context.Context, state State) error {
 	return errors.Join(errs...)
 }
 
-// watchTargets wakes the loop on any change of the Secret or a target.
+// watchTargets wakes the loop on any change of a Secret or a target.
 func (k *Keeper) watchTargets(ctx context.Context, wake chan<- struct{}) error {
 	informers := []cache.SharedIndexInformer{watchSecret(k.Client, k.Secret)}
+	for _, r := range k.Recipients {
+		informers = append(informers, watchSecret(k.Client, types.NamespacedName{Namespace: k.Secret.Namespace, Name: r.Secret}))
+	}
 	for _, target := range k.Targets {
 		informers = append(informers, dynamicinformer.NewFilteredDynamicInformer(k.Dynamic, target.Resource, metav1.NamespaceAll, 0, cache.Indexers{},
 			func(o *metav1.ListOptions) {

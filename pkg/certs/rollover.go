@@ -10,18 +10,19 @@ import (
 type Policy struct {
 	// CALife is an authority's life; its successor is made when two thirds of it are over.
 	CALife time.Duration
-	// LeafLife is a serving certificate's life, and how long a retired authority stays trusted.
+	// LeafLife is the life of a certificate that an authority issues, and how long a retired authority stays trusted. The last
+	// third of it is how long everything works without a controller.
 	LeafLife time.Duration
 	// Overlap is how long a new authority is trusted before the first certificate is signed with it.
 	Overlap time.Duration
 }
 
 // DefaultPolicy is what the program uses.
-var DefaultPolicy = Policy{CALife: 365 * 24 * time.Hour, LeafLife: 7 * 24 * time.Hour, Overlap: time.Hour}
+var DefaultPolicy = Policy{CALife: 365 * 24 * time.Hour, LeafLife: 30 * 24 * time.Hour, Overlap: time.Hour}
 
 // State is the authority at a moment, as the Secret holds it.
 type State struct {
-	// Signer signs the serving certificates; nil before there is any authority.
+	// Signer signs certificates; nil before there is any authority.
 	Signer *Authority
 	// Since is when Signer began to sign.
 	Since time.Time
@@ -84,7 +85,7 @@ func (s State) promoteNext(now time.Time) State {
 	}
 }
 
-// dropExpired drops retired authorities of which no serving certificate can be left.
+// dropExpired drops retired authorities of which no certificate can be left.
 func (p Policy) dropExpired(s State, now time.Time) (State, bool, error) {
 	var kept []*x509.Certificate
 	for _, cert := range s.Retired {

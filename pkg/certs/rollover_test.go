@@ -41,7 +41,7 @@ func verify(t *testing.T, bundle []byte, leaf *Leaf, now time.Time) error {
 
 func mint(t *testing.T, s State, now time.Time) *Leaf {
 	t.Helper()
-	leaf, err := s.Signer.Mint(now, policy.LeafLife, []string{"a.b.svc"})
+	leaf, err := s.Signer.Mint(now, policy.LeafLife, Subject{DNSNames: []string{"a.b.svc"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SecretName is the name of the authority's Secret.
-const SecretName = "lockstep-ca"
+// Names of Secrets in the namespace that Lockstep is installed in. The fleet manager alone may read the authority's; of the
+// others, each is for the component in its name.
+const (
+	SecretName             = "lockstep-ca"
+	APIServerSecret        = "lockstep-apiserver-tls"
+	WebhookSecret          = "lockstep-webhook-tls"
+	ControllerClientSecret = "lockstep-controller-client"
+	APIServerClientSecret  = "lockstep-apiserver-client"
+	MetricsClientSecret    = "lockstep-metrics-client"
+)
 
 // Keys of the Secret's data, all PEM.
 const (

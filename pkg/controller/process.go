@@ -24,34 +24,28 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
-	"github.com/lockstep-dns/lockstep/pkg/certs"
-	"github.com/lockstep-dns/lockstep/pkg/controller/instance"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
 // Process is what both processes have: a place in the cluster, a lease, and clients.
 type Process struct {
 	// name is that of the process's lease.
-	name             string
-	Namespace        string
-	BindcarTokenFile string
-	MetricsAddress   string
-	ProbeAddress     string
-	LeaderElect      bool
+	name           string
+	Namespace      string
+	MetricsAddress string
+	ProbeAddress   string
+	LeaderElect    bool
 }
 
 func newProcess(name string) Process {
 	return Process{
-		name: name, Namespace: os.Getenv("POD_NAMESPACE"), BindcarTokenFile: "/var/run/secrets/bindcar/token",
-		MetricsAddress: ":8080", ProbeAddress: ":8081", LeaderElect: true,
+		name: name, Namespace: os.Getenv("POD_NAMESPACE"), MetricsAddress: ":8080", ProbeAddress: ":8081", LeaderElect: true,
 	}
 }
 
 func (p *Process) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.Namespace, "namespace", p.Namespace, "namespace that Lockstep runs in; default from the environment variable POD_NAMESPACE")
-	fs.StringVar(&p.BindcarTokenFile, "bindcar-token-file", p.BindcarTokenFile, "file with the token, of audience bindcar, that is shown to sidecars")
 	fs.StringVar(&p.MetricsAddress, "metrics-bind-address", p.MetricsAddress, "address of /metrics; 0 turns it off")
 	fs.StringVar(&p.ProbeAddress, "health-probe-bind-address", p.ProbeAddress, "address of /healthz and /readyz")
 	fs.BoolVar(&p.LeaderElect, "leader-elect", p.LeaderElect, "work only while holding the lease "+p.name+", so that several replicas are safe")
@@ -102,12 +96,6 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(v1beta1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	return scheme
-}
-
-// newSidecarClient returns a client of the sidecars, and the authority by which it verifies them.
-func (p *Process) newSidecarClient(mgr ctrl.Manager) (*bindcar.Client, *instance.Authority) {
-	authority := instance.NewAuthority(mgr.GetAPIReader(), certs.SecretKey(p.Namespace))
-	return bindcar.NewClient(bindcar.ClientOptions{TokenFile: p.BindcarTokenFile, Roots: authority.Roots}), authority
 }
 
 // requireFlags returns an error for each flag that is empty.

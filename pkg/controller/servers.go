@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/cluster"
@@ -33,7 +34,8 @@ type FleetOptions struct {
 	APIServerAccount  string
 	Bind9Image        string
 	BindcarImage      string
-	// InjectCABundle publishes the certificate authority to kube-apiserver; somebody else does it when it is false.
+	// InjectCABundle publishes the certificate authority to kube-apiserver and issues the certificates of the API server and of the
+	// webhook; somebody else does both when it is false.
 	InjectCABundle bool
 	Timeouts       fleet.Timeouts
 }
@@ -55,12 +57,12 @@ func NewFleetOptions() *FleetOptions {
 // AddFlags registers the flags.
 func (o *FleetOptions) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
-	fs.StringVar(&o.Account, "service-account", o.Account, "the fleet manager's own ServiceAccount in that namespace: sidecars let it in")
-	fs.StringVar(&o.ControllerAccount, "controller-service-account", o.ControllerAccount, "the controller's ServiceAccount in that namespace: sidecars let it in, and it is granted the update and transfer keys")
+	fs.StringVar(&o.Account, "service-account", o.Account, "the fleet manager's own ServiceAccount in that namespace: instances say so where it has no rights")
+	fs.StringVar(&o.ControllerAccount, "controller-service-account", o.ControllerAccount, "the controller's ServiceAccount in that namespace: it is granted the update and transfer keys")
 	fs.StringVar(&o.APIServerAccount, "apiserver-service-account", o.APIServerAccount, "the aggregated API server's ServiceAccount in that namespace: it is granted the transfer keys")
 	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none")
 	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none")
-	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIService and of the webhook configurations; false when these servers have certificates of another authority")
+	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIService and of the webhook configurations, and issue the certificates of these servers; false when they have certificates of another authority")
 	fs.DurationVar(&o.Timeouts.Instance, "instance-timeout", o.Timeouts.Instance, "how long an instance or cluster may go without progress before it is Failed with ProgressDeadlineExceeded")
 	fs.DurationVar(&o.Timeouts.Key, "key-timeout", o.Timeouts.Key, "how long an instance or cluster may wait for a Secret before it is Failed with ProgressDeadlineExceeded")
 }
@@ -71,7 +73,6 @@ func (o *FleetOptions) Validate() error {
 		requireFlags(map[string]string{
 			"--namespace": o.Namespace, "--service-account": o.Account, "--controller-service-account": o.ControllerAccount,
 			"--apiserver-service-account": o.APIServerAccount, "--bind9-image": o.Bind9Image, "--bindcar-image": o.BindcarImage,
-			"--bindcar-token-file": o.BindcarTokenFile,
 		}),
 		requireTimeouts(map[string]time.Duration{"--instance-timeout": o.Timeouts.Instance, "--key-timeout": o.Timeouts.Key}),
 	)
@@ -89,8 +90,32 @@ func (o *FleetOptions) Run(ctx context.Context) error {
 	return uninstall.New(config, o.Namespace, mgr.GetLogger().WithName("uninstall")).Guard(ctx, mgr.Start)
 }
 
+// setupIssuing has the keeper issue the certificates of the components. It returns what reports each new bundle.
+func (o *FleetOptions) setupIssuing(keeper *certs.Keeper) instance.BundleChanges {
+	keeper.Self = certs.Subject{Identity: bindcar.FleetIdentity}
+	keeper.Recipients = []certs.Recipient{
+		{Secret: certs.ControllerClientSecret, Subject: certs.Subject{Identity: bindcar.ControllerIdentity}},
+		{Secret: certs.APIServerClientSecret, Subject: certs.Subject{Identity: bindcar.APIServerIdentity}},
+		{Secret: certs.MetricsClientSecret, Subject: certs.Subject{Identity: bindcar.MetricsIdentity}},
+	}
+	if o.InjectCABundle { // kube-apiserver trusts this authority
+		for service, secret := range map[string]string{"lockstep-apiserver": certs.APIServerSecret, "lockstep-webhook": certs.WebhookSecret} {
+			subject := certs.Subject{DNSNames: certs.ServiceNames(service, o.Namespace)}
+			keeper.Recipients = append(keeper.Recipients, certs.Recipient{Secret: secret, Subject: subject})
+		}
+	}
+	bundles := make(instance.BundleChanges, 1)
+	keeper.Changed = bundles.Report
+	return bundles
+}
+
 func (o *FleetOptions) setup(mgr ctrl.Manager) error {
-	sidecar, authority := o.newSidecarClient(mgr)
+	keeper, err := certs.NewKeeper(mgr.GetConfig(), mgr.GetLogger(), certs.SecretKey(o.Namespace), o.caBundleTargets()...)
+	if err != nil {
+		return err
+	}
+	bundles := o.setupIssuing(keeper)
+	sidecar := bindcar.NewClient(bindcar.ClientOptions{TLS: keeper.ClientConfig})
 	children := apply.NewChildren(mgr.GetClient())
 	rights := fleet.NamespaceRights{Client: mgr.GetClient(), Account: client.ObjectKey{Namespace: o.Namespace, Name: o.Account}}
 	wakeups := make(fleet.InstanceWakeups, 1024)
@@ -99,17 +124,12 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 		Controller: client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
 		APIServer:  client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
 	}
-	keeper, err := certs.NewKeeper(mgr.GetConfig(), mgr.GetLogger(), certs.SecretKey(o.Namespace), o.caBundleTargets()...)
-	if err != nil {
-		return err
-	}
 	return errors.Join(
 		mgr.Add(keeper),
 		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups}),
 		instance.Setup(mgr, instance.Options{
-			Home: o.Namespace, Accounts: []string{o.Account, o.ControllerAccount}, APIServerAccount: o.APIServerAccount,
-			Images: named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}, Timeouts: o.Timeouts, Rights: rights,
-			Children: children, Keys: keys, Authority: authority, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups,
+			Home: o.Namespace, Images: named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}, Timeouts: o.Timeouts, Rights: rights,
+			Children: children, Keys: keys, Authority: keeper, Bundles: bundles, Sidecar: sidecar, DNS: observe.New(observe.Options{}), Wakeups: wakeups,
 		}),
 	)
 }

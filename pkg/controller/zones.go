@@ -3,10 +3,17 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -37,23 +44,36 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 func (o *Options) Validate() error {
 	return errors.Join(
 		o.Limits.Validate(),
-		requireFlags(map[string]string{"--namespace": o.Namespace, "--bindcar-token-file": o.BindcarTokenFile}),
+		requireFlags(map[string]string{"--namespace": o.Namespace}),
 		requireTimeouts(map[string]time.Duration{"--zone-timeout": o.ZoneTimeout}),
 	)
 }
 
 // Run programs zones until the context ends.
 func (o *Options) Run(ctx context.Context) error {
-	mgr, _, err := o.newManager(nil)
+	mgr, config, err := o.newManager(nil)
 	if err != nil {
 		return err
 	}
-	sidecar, _ := o.newSidecarClient(mgr)
+	certificate, err := o.followCertificate(mgr, config)
+	if err != nil {
+		return err
+	}
 	if err := zone.Setup(mgr, zone.Options{
 		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: tsigkeys.NewCache(mgr.GetAPIReader()),
-		Observer: observe.New(observe.Options{Limits: o.Limits}), Sidecar: sidecar,
+		Observer: observe.New(observe.Options{Limits: o.Limits}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
 	}); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// followCertificate returns the certificate with which the controller connects to sidecars. It is not ready without one.
+func (o *Options) followCertificate(mgr ctrl.Manager, config *rest.Config) (*certs.Follower, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the certificate: %w", err)
+	}
+	follower := certs.NewFollower(client, types.NamespacedName{Namespace: o.Namespace, Name: certs.ControllerClientSecret})
+	return follower, errors.Join(mgr.Add(follower), mgr.AddReadyzCheck(follower.Name(), follower.Check))
 }

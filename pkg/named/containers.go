@@ -71,13 +71,18 @@ func (w Workload) bindcarContainer() (*corev1ac.ContainerApplyConfiguration, err
 		WithImagePullPolicy(pullPolicy(config.ImagePullPolicy)).
 		WithCommand(lockstepBinary, "bindcar").
 		WithArgs(w.bindcarArgs()...).
-		WithPorts(corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(SidecarPort).WithProtocol(corev1.ProtocolTCP)).
+		WithPorts(
+			corev1ac.ContainerPort().WithName(portBindcar).WithContainerPort(SidecarPort).WithProtocol(corev1.ProtocolTCP),
+			corev1ac.ContainerPort().WithName(portHealth).WithContainerPort(HealthPort).WithProtocol(corev1.ProtocolTCP)).
 		WithSecurityContext(restrictedContext()).
 		WithResources(resourceRequests("10m", "32Mi", "512Mi")).
-		WithReadinessProbe(httpsProbe("/api/v1/ready", 1, 2)).
-		WithLivenessProbe(httpsProbe("/api/v1/health", 10, 3)).
-		WithVolumeMounts(volumeMount(volumeCache, CacheDir, false), volumeMount(volumeRun, RunDir, true), volumeMount(volumeAPIAccess, apiAccessDir, true),
+		WithReadinessProbe(healthProbe("/api/v1/ready", 1, 2)).
+		WithLivenessProbe(healthProbe("/api/v1/health", 10, 3)).
+		WithVolumeMounts(volumeMount(volumeCache, CacheDir, false), volumeMount(volumeRun, RunDir, true),
 			volumeMount(volumeTLS, CertificateDir, true), volumeMount(volumeKeyNames, KeyNamesDir, true))
+	if w.needsAPIAccess() {
+		container.WithVolumeMounts(volumeMount(volumeAPIAccess, apiAccessDir, true))
+	}
 	if config.Resources != nil {
 		resources, err := toApply[corev1ac.ResourceRequirementsApplyConfiguration](config.Resources)
 		if err != nil {
@@ -108,6 +113,8 @@ func (w Workload) bindcarArgs() []string {
 		"--listen=:" + strconv.Itoa(SidecarPort),
 		"--tls-cert-file=" + CertificateDir + "/" + corev1.TLSCertKey,
 		"--tls-private-key-file=" + CertificateDir + "/" + corev1.TLSPrivateKeyKey,
+		"--client-ca-file=" + CertificateDir + "/" + "ca.crt",
+		"--health-address=:" + strconv.Itoa(HealthPort),
 		"--rndc-address=127.0.0.1:" + strconv.Itoa(ControlPort),
 		"--rndc-key-file=" + ControlKeyFile,
 		"--statistics-url=http://127.0.0.1:" + strconv.Itoa(StatisticsPort),
@@ -119,12 +126,6 @@ func (w Workload) bindcarArgs() []string {
 	}
 	if level := w.bindcarConfig().LogLevel; level != "" {
 		args = append(args, "--log-level="+level)
-	}
-	for _, account := range w.AllowedServiceAccounts {
-		args = append(args, "--allowed-service-account="+account)
-	}
-	for _, account := range w.NoticeReaders {
-		args = append(args, "--notice-reader="+account)
 	}
 	return args
 }
@@ -154,7 +155,7 @@ func tcpProbe(period, failures int32) *corev1ac.ProbeApplyConfiguration {
 		WithPeriodSeconds(period).WithFailureThreshold(failures).WithTimeoutSeconds(2)
 }
 
-func httpsProbe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
-	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithScheme(corev1.URISchemeHTTPS).WithPath(path).WithPort(intstr.FromString(portBindcar))).
+func healthProbe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(portHealth))).
 		WithPeriodSeconds(period).WithFailureThreshold(failures).WithTimeoutSeconds(2)
 }

@@ -1,6 +1,6 @@
 package named
 
-// Ports inside a pod. DNS and the sidecar are reachable from outside, the others only on loopback.
+// Ports inside a pod. DNS, the sidecar and its health are reachable from outside, the others only on loopback.
 const (
 	// Port is the one that named serves DNS on, UDP and TCP.
 	Port = 5353
@@ -10,6 +10,8 @@ const (
 	StatisticsPort = 8053
 	// NoticePort is where the sidecar awaits named's NOTIFY, UDP and TCP.
 	NoticePort = 9954
+	// HealthPort is where the kubelet probes the sidecar (HTTP); nothing else is served there.
+	HealthPort = 9955
 	// SidecarPort is the one that the sidecar serves its API on (HTTPS).
 	SidecarPort = 8080
 	// ServicePort is the DNS port of an instance's Service.
@@ -36,7 +38,7 @@ const (
 	RunDir = "/run/named"
 	// ControlKeyFile is the key of the control channel. It is made in the pod and never leaves it.
 	ControlKeyFile = RunDir + "/rndc.key"
-	// CertificateDir holds the sidecar's serving certificate, for the sidecar alone.
+	// CertificateDir holds the sidecar's serving certificate and the authorities that verify its callers, for the sidecar alone.
 	CertificateDir = "/etc/bindcar/tls"
 )
 

@@ -16,6 +16,7 @@ const (
 	portDNS     = "dns"
 	portDNSTCP  = "dns-tcp"
 	portBindcar = "bindcar"
+	portHealth  = "health"
 )
 
 // Service returns the stable address of an instance. The cluster's service.spec and, before it, the sidecar's serviceSpec can

@@ -72,8 +72,8 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if port := w.bindcarConfig().Port; slices.Contains([]int32{Port, ControlPort, StatisticsPort, NoticePort}, port) {
-		return nil, fmt.Errorf("bindcarConfig.port: %d is one of named's own; 5353, 8053, 9953 and 9954 are taken", port)
+	if port := w.bindcarConfig().Port; slices.Contains([]int32{Port, ControlPort, StatisticsPort, NoticePort, HealthPort}, port) {
+		return nil, fmt.Errorf("bindcarConfig.port: %d is one of the pod's own; 5353, 8053, 9953, 9954 and 9955 are taken", port)
 	}
 	if err := checkDistinctMounts(volumes, w.hasVolumeClaim(), server, sidecar); err != nil {
 		return nil, err

@@ -38,10 +38,12 @@ func (w Workload) podVolumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
 	out := []*corev1ac.VolumeApplyConfiguration{
 		w.configVolume(),
 		corev1ac.Volume().WithName(volumeRun).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)),
-		apiAccessVolume(),
 		w.keyNamesVolume(),
 		corev1ac.Volume().WithName(volumeTLS).WithSecret(
 			corev1ac.SecretVolumeSource().WithSecretName(CertificateSecretName(w.Instance.Name)).WithDefaultMode(0o440)),
+	}
+	if w.needsAPIAccess() {
+		out = append(out, apiAccessVolume())
 	}
 	cache, err := w.cacheVolume()
 	if err != nil {
@@ -102,6 +104,9 @@ func CertificateSecretName(instance string) string { return instance + "-bindcar
 func keyToPath(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 	return corev1ac.KeyToPath().WithKey(key).WithPath(path)
 }
+
+// needsAPIAccess reports whether the sidecar may have to keep the keys that sign a zone: those of secondaries never do.
+func (w Workload) needsAPIAccess() bool { return w.role() == v1beta1.RolePrimary }
 
 // apiAccessVolume returns what Kubernetes mounts into every container by itself, here for the sidecar alone.
 func apiAccessVolume() *corev1ac.VolumeApplyConfiguration {

@@ -52,10 +52,6 @@ type Workload struct {
 	// Cluster is the specification of the instance's cluster, the zero value for a standalone instance.
 	Cluster v1beta1.Bind9ClusterSpec
 	Images  Images
-	// AllowedServiceAccounts, as "namespace/name", may use the sidecar's API.
-	AllowedServiceAccounts []string
-	// NoticeReaders, as "namespace/name", may read the sidecar's notices of new serials and nothing else.
-	NoticeReaders []string
 	// Replacements have the content of the files of ReplacedFiles. Pods are replaced when it changes.
 	Replacements map[string]string
 }

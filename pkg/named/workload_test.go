@@ -26,8 +26,7 @@ func workload(t *testing.T) named.Workload {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "prod-primary-0", UID: "1"},
 			Spec:       v1beta1.Bind9InstanceSpec{ClusterRef: "prod", Role: v1beta1.RolePrimary},
 		},
-		Images:                 named.Images{Bind9: "registry.example:5000/lockstep-bind9:9.18", Bindcar: "lockstep:dev"},
-		AllowedServiceAccounts: []string{"lockstep-system/lockstep-controller"},
+		Images: named.Images{Bind9: "registry.example:5000/lockstep-bind9:9.18", Bindcar: "lockstep:dev"},
 	}
 }
 
@@ -76,6 +75,30 @@ func TestPodsAreRestricted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSecondariesHaveNoCredentials: only the sidecar of a primary may have keys to keep in Secrets.
+func TestSecondariesHaveNoCredentials(t *testing.T) {
+	w := workload(t)
+	w.Instance.Spec.Role = v1beta1.RoleSecondary
+	for _, v := range statefulSet(t, w).Spec.Template.Spec.Volumes {
+		if v.Name == "kube-api-access" || v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }) {
+			t.Errorf("volume %s has a token", v.Name)
+		}
+	}
+}
+
+// TestProbesNeedNoCertificate: the kubelet has none.
+func TestProbesNeedNoCertificate(t *testing.T) {
+	sidecar := statefulSet(t, workload(t)).Spec.Template.Spec.Containers[1]
+	for _, probe := range []*corev1.Probe{sidecar.ReadinessProbe, sidecar.LivenessProbe} {
+		if probe.HTTPGet.Scheme == corev1.URISchemeHTTPS || probe.HTTPGet.Port.String() != "health" {
+			t.Errorf("probe %+v", probe.HTTPGet)
+		}
+	}
+	if !slices.Contains(sidecar.Args, "--client-ca-file=/etc/bindcar/tls/ca.crt") {
+		t.Errorf("nothing verifies callers: %q", sidecar.Args)
 	}
 }
 

@@ -23,10 +23,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/mtls"
 )
 
 // startTimeout is how long pods may take to be made and to become ready.
-const startTimeout = 120 * time.Second
+const startTimeout = 4 * time.Minute
 
 // newFleet is a fixture without a zone.
 func newFleet(t *testing.T) *fixture {
@@ -189,7 +190,7 @@ func TestFleetRollout(t *testing.T) {
 		}
 		return nil
 	})
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=120s")
+	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=300s")
 	after, err := f.servers(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -329,25 +330,29 @@ func TestFleetSidecarsAreClosed(t *testing.T) {
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)
 	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
-	stranger := strings.TrimSpace(kube.Kubectl(t, "", "-n", f.namespace, "create", "token", "default", "--audience=bindcar"))
-	elsewhere := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller"))
-	reader := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-apiserver", "--audience=bindcar"))
-	ours := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-controller", "--audience=bindcar"))
-	fleets := strings.TrimSpace(kube.Kubectl(t, "", "-n", "lockstep-system", "create", "token", "lockstep-fleet", "--audience=bindcar"))
 	at := f.sidecarAt(instance.Status.ServiceAddress, named.ServiceBindcarPort, "alone")
+	authority, err := f.authority(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &corev1.Secret{ObjectMeta: f.meta(named.CertificateSecretName("alone"), nil)}
+	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
+		t.Fatal(err)
+	}
+	const refused = 0 // during the handshake
 	for name, c := range map[string]struct {
-		token string
-		want  int
+		data map[string][]byte
+		want int
 	}{
-		"no token":            {"", http.StatusUnauthorized},
-		"another audience":    {elsewhere, http.StatusUnauthorized},
-		"another account":     {stranger, http.StatusForbidden},
-		"another of ours":     {reader, http.StatusForbidden},
-		"the controller's":    {ours, http.StatusOK},
-		"the fleet manager's": {fleets, http.StatusOK},
-		"not a token at all ": {"guess", http.StatusUnauthorized},
+		"no certificate":       {nil, refused},
+		"another authority's":  {issueTo(t, mtls.NewAuthority(t), bindcar.ControllerIdentity), refused},
+		"the sidecar's own":    {own.Data, refused},
+		"nobody that is known": {issueTo(t, authority, "spiffe://lockstep.internal/stranger"), http.StatusForbidden},
+		"another of ours":      {issueTo(t, authority, bindcar.APIServerIdentity), http.StatusForbidden},
+		"the controller's":     {issueTo(t, authority, bindcar.ControllerIdentity), http.StatusOK},
+		"the fleet manager's":  {issueTo(t, authority, bindcar.FleetIdentity), http.StatusOK},
 	} {
-		if got := f.askSidecar(at, c.token); got != c.want {
+		if got := f.askSidecar(at, c.data); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

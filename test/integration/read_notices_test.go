@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -29,7 +28,7 @@ func (f *fixture) countStreams(ctx context.Context, pod, server string) (int, er
 	if err != nil {
 		return 0, err
 	}
-	roots, err := f.roots(ctx)
+	config, err := f.connectAs(ctx, bindcar.MetricsIdentity)
 	if err != nil {
 		return 0, err
 	}
@@ -37,8 +36,8 @@ func (f *fixture) countStreams(ctx context.Context, pod, server string) (int, er
 	if err != nil {
 		return 0, err
 	}
-	name := strings.Replace(bindcar.CertificateName(f.namespace, strings.TrimSuffix(pod, "-0")), "*", "metrics", 1)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: name}}
+	config.ServerName = strings.Replace(bindcar.CertificateName(f.namespace, strings.TrimSuffix(pod, "-0")), "*", "metrics", 1)
+	transport := &http.Transport{TLSClientConfig: config}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {

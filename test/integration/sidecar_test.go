@@ -2,13 +2,12 @@ package integration
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -31,9 +31,27 @@ func (f *fixture) authority(ctx context.Context) (certs.State, error) {
 	return certs.ReadSecret(&secret)
 }
 
-func (f *fixture) roots(ctx context.Context) (*x509.CertPool, error) {
-	state, err := f.authority(ctx)
-	return state.Pool(), err
+// connectAs returns what a client of sidecars with an identity connects with.
+func (f *fixture) connectAs(ctx context.Context, identity string) (*tls.Config, error) {
+	authority, err := f.authority(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := authority.Issue(time.Now(), certs.Subject{Identity: identity})
+	if err != nil {
+		return nil, err
+	}
+	return certs.ClientConfig(data)
+}
+
+// issueTo returns the certificate of a client, as the data of a Secret.
+func issueTo(t *testing.T, authority certs.State, identity string) map[string][]byte {
+	t.Helper()
+	data, err := authority.Issue(time.Now(), certs.Subject{Identity: identity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // sidecarAt is an instance's sidecar at an address.
@@ -46,22 +64,30 @@ func (f *fixture) sidecarAt(ip string, port uint16, instance string) bindcar.Add
 	return bindcar.Address{Addr: netip.AddrPortFrom(addr, port), Namespace: f.namespace, Instance: instance}
 }
 
-// askSidecar returns the code that a sidecar answers to a token; its certificate is verified.
-func (f *fixture) askSidecar(at bindcar.Address, token string) int {
+// askSidecar returns the code that a sidecar answers to the certificate of a Secret's data, or to none; 0 if it ends the
+// handshake because of it. The sidecar's certificate is verified.
+func (f *fixture) askSidecar(at bindcar.Address, data map[string][]byte) int {
 	f.Helper()
-	options := bindcar.ClientOptions{Roots: f.roots}
-	if token != "" {
-		options.TokenFile = filepath.Join(f.TempDir(), "token")
-		if err := os.WriteFile(options.TokenFile, []byte(token), 0o600); err != nil {
-			f.Fatal(err)
+	_, err := bindcar.NewClient(bindcar.ClientOptions{TLS: func(ctx context.Context) (*tls.Config, error) {
+		trust, err := f.connectAs(ctx, bindcar.ControllerIdentity)
+		if err != nil {
+			return nil, err
 		}
-	}
-	_, err := bindcar.NewClient(options).Zones(f.Context(), at)
+		config := &tls.Config{RootCAs: trust.RootCAs, MinVersion: tls.VersionTLS13}
+		if data != nil {
+			own, err := certs.ClientConfig(data)
+			if err != nil {
+				return nil, err
+			}
+			config.GetClientCertificate = own.GetClientCertificate
+		}
+		return config, nil
+	}}).Zones(f.Context(), at)
 	var answer *bindcar.Error
 	switch {
 	case err == nil:
 		return http.StatusOK
-	case !errors.As(err, &answer) || answer.Code == 0:
+	case !errors.As(err, &answer) || answer.Code == 0 && answer.Reason != status.BindcarAuthFailed:
 		f.Fatal(err)
 	}
 	return answer.Code
@@ -90,14 +116,18 @@ func TestSidecarCertificateIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !issued.IsUsable(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], time.Now(), bindcar.CertificateName(f.namespace, "alone")) {
+	if !issued.IsCurrent(secret.Data, time.Now(), certs.Subject{DNSNames: []string{bindcar.CertificateName(f.namespace, "alone")}}) {
 		t.Error("the new certificate does not stand")
 	}
 	// Only the new certificate is trusted here, so an answer is one by it.
-	only := func(context.Context) (*x509.CertPool, error) {
-		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey])
-		return pool, nil
+	only := func(ctx context.Context) (*tls.Config, error) {
+		config, err := f.connectAs(ctx, bindcar.ControllerIdentity)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey])
+		return config, nil
 	}
 	var pod corev1.Pod
 	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "alone-0"}, &pod); err != nil {
@@ -105,7 +135,7 @@ func TestSidecarCertificateIsReplaced(t *testing.T) {
 	}
 	at := f.sidecarAt(pod.Status.PodIP, named.SidecarPort, "alone")
 	kube.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
-		return bindcar.NewClient(bindcar.ClientOptions{Roots: only}).Ready(ctx, at)
+		return bindcar.NewClient(bindcar.ClientOptions{TLS: only}).Ready(ctx, at)
 	})
 	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil {
 		t.Fatal(err)

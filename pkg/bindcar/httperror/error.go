@@ -78,9 +78,6 @@ func WriteJSON(w http.ResponseWriter, code int, body any) {
 // WriteError sends and logs the response for an error.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	e := FromError(err)
-	if e.Code == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
 	if e.Code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}

@@ -2,15 +2,11 @@ package notify
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
 )
 
 func TestNoticeLog(t *testing.T) {
@@ -54,32 +50,4 @@ func text(n bindcar.Notification) string {
 		return "lost"
 	}
 	return fmt.Sprint(n.Zone, " ", n.Serial)
-}
-
-// TestMayContinue: nobody is cut off because the Kubernetes API is away for a moment, and nobody reads for long without being
-// reviewed.
-func TestMayContinue(t *testing.T) {
-	unavailable := httperror.New(http.StatusServiceUnavailable, "cannot check the token", "connection refused")
-	cases := map[string]struct {
-		err      error
-		reviewed time.Duration
-		want     bool
-	}{
-		"good":                       {nil, time.Hour, true},
-		"withdrawn":                  {httperror.New(http.StatusUnauthorized, "invalid token", ""), 0, false},
-		"another's":                  {httperror.New(http.StatusForbidden, "forbidden", ""), 0, false},
-		"nobody to ask":              {unavailable, time.Minute, true},
-		"nobody to ask for too long": {unavailable, maxUnreviewed + time.Second, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := &Streamer{Review: func(*http.Request) error { return c.err }}
-			before := time.Now().Add(-c.reviewed)
-			reviewed := before
-			got := s.mayContinue(httptest.NewRequest(http.MethodGet, "/", nil), &reviewed)
-			if got != c.want || c.err == nil && reviewed.Equal(before) {
-				t.Errorf("got %v, last reviewed %v ago", got, time.Since(reviewed))
-			}
-		})
-	}
 }

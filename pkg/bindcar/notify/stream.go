@@ -12,19 +12,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
 )
 
-const (
-	// writeTimeout is how long a reader may leave a full connection as it is.
-	writeTimeout = 10 * time.Second
-	// maxUnreviewed is how long a stream continues while nobody can say whether its reader may still read it.
-	maxUnreviewed = 5 * time.Minute
-)
+// writeTimeout is how long a reader may leave a full connection as it is.
+const writeTimeout = 10 * time.Second
 
-// Streamer serves GET /notices: a log as JSON lines, until the reader leaves, Shutdown ends or Review refuses the reader.
+// Streamer serves GET /notices: a log as JSON lines, until the request's context or Shutdown ends.
 type Streamer struct {
 	Log *Log
-	// Review reports whether the request's token still permits the stream; it is called every ReviewInterval.
-	Review         func(*http.Request) error
-	ReviewInterval time.Duration
 	// HeartbeatInterval is how often a line is sent without news.
 	HeartbeatInterval time.Duration
 	// Shutdown ends when all streams have to.
@@ -68,9 +61,6 @@ func (s *Streamer) stream(r *http.Request, send func(...bindcar.Notification) er
 	}
 	heartbeat := time.NewTicker(s.HeartbeatInterval)
 	defer heartbeat.Stop()
-	review := time.NewTicker(s.ReviewInterval)
-	defer review.Stop()
-	reviewed := time.Now()
 	for {
 		notices, next, added := s.Log.readAfter(position)
 		if position = next; len(notices) > 0 && send(notices...) != nil {
@@ -82,26 +72,10 @@ func (s *Streamer) stream(r *http.Request, send func(...bindcar.Notification) er
 			if send(bindcar.Notification{At: time.Now()}) != nil {
 				return
 			}
-		case <-review.C:
-			if !s.mayContinue(r, &reviewed) {
-				return
-			}
 		case <-r.Context().Done():
 			return
 		case <-s.Shutdown.Done():
 			return
 		}
 	}
-}
-
-// mayContinue checks the reader's token again, so that an account that lost its rights loses its open streams, too.
-func (s *Streamer) mayContinue(r *http.Request, reviewed *time.Time) bool {
-	err := s.Review(r)
-	if err == nil {
-		*reviewed = time.Now()
-		return true
-	}
-	code := httperror.FromError(err).Code
-	refused := code == http.StatusUnauthorized || code == http.StatusForbidden
-	return !refused && time.Since(*reviewed) < maxUnreviewed
 }

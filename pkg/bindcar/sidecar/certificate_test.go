@@ -2,49 +2,35 @@ package sidecar
 
 import (
 	"context"
-	"crypto/x509"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/test/mtls"
 )
 
-// TestRenewal: a certificate that is replaced is served from then on, without a restart; files that do not fit together, or
-// are gone for a moment, change nothing.
+// TestRenewal: a certificate that is replaced is served from then on, and callers are verified with the authorities that come
+// with it, without a restart; files that do not fit together, or are gone for a moment, change nothing.
 func TestRenewal(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{TLSCertFile: filepath.Join(dir, "tls.crt"), TLSKeyFile: filepath.Join(dir, "tls.key")}
 	issue := func() certs.State {
 		t.Helper()
-		authority, _, err := certs.DefaultPolicy.Advance(certs.State{}, time.Now(), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaf, err := authority.Issue(time.Now(), bindcar.CertificateName("dns", "dns-primary-0"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for file, content := range map[string][]byte{o.TLSKeyFile: leaf.KeyPEM, o.TLSCertFile: leaf.CertPEM} {
-			if err := os.WriteFile(file, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		authority := mtls.NewAuthority(t)
+		mtls.WriteFiles(t, dir, mtls.Instance(t, authority, "dns", "dns-primary-0"))
 		return authority
 	}
-	first := issue()
+	first, o := issue(), optionsIn(dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	var group errgroup.Group
-	config, err := o.watchCertificate(ctx, &group)
+	config, err := o.watchCertificates(ctx, &group)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +47,7 @@ func TestRenewal(t *testing.T) {
 		}
 	})
 	ask := func(authority certs.State) error {
-		client := bindcar.NewClient(bindcar.ClientOptions{Roots: func(context.Context) (*x509.CertPool, error) { return authority.Pool(), nil }})
-		_, err := client.Zones(testContext(t), serverAt(web.URL))
+		_, err := mtls.Client(t, authority, bindcar.ControllerIdentity).Zones(testContext(t), serverAt(web.URL))
 		return err
 	}
 	if err := ask(first); err != nil {
@@ -70,14 +55,21 @@ func TestRenewal(t *testing.T) {
 	}
 	next := issue()
 	eventually(t, func() bool { return ask(next) == nil })
-	if err := os.WriteFile(o.TLSCertFile, []byte("half of"), 0o600); err != nil {
-		t.Fatal(err)
+	if err := ask(first); err == nil {
+		t.Error("an authority that was replaced is still trusted")
+	}
+	for _, file := range []string{o.TLSCertFile, o.ClientCAFile} {
+		if err := os.WriteFile(file, []byte("half of"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := ask(next); err != nil {
 		t.Errorf("a broken file: %v", err)
 	}
-	if err := os.Remove(o.TLSCertFile); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{o.TLSCertFile, o.ClientCAFile} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := ask(next); err != nil {
 		t.Errorf("a file that is gone: %v", err)
@@ -86,26 +78,33 @@ func TestRenewal(t *testing.T) {
 	eventually(t, func() bool { return ask(last) == nil })
 }
 
-// TestListenNeedsTLS: nobody is served in clear text over a network.
-func TestListenNeedsTLS(t *testing.T) {
+// TestCertificatesAreNeeded: nobody is served in clear text, or without being asked for a certificate.
+func TestCertificatesAreNeeded(t *testing.T) {
 	cases := map[string]struct {
-		listen, cert, key string
-		ok                bool
+		change func(*Options)
+		ok     bool
 	}{
-		"with a certificate":     {":8080", "tls.crt", "tls.key", true},
-		"without":                {":8080", "", "", false},
-		"without, on loopback":   {"127.0.0.1:8080", "", "", true},
-		"without, by a name":     {"localhost:8080", "", "", false},
-		"a certificate, no key":  {":8080", "tls.crt", "", false},
-		"a key, no certificate":  {"127.0.0.1:8080", "", "tls.key", false},
-		"without, on an address": {"192.0.2.1:8080", "", "", false},
+		"all files":         {func(*Options) {}, true},
+		"no certificate":    {func(o *Options) { o.TLSCertFile = "" }, false},
+		"no key":            {func(o *Options) { o.TLSKeyFile = "" }, false},
+		"nobody to verify":  {func(o *Options) { o.ClientCAFile = "" }, false},
+		"only on loopback":  {func(o *Options) { o.Listen, o.TLSCertFile, o.TLSKeyFile = []string{"127.0.0.1:8080"}, "", "" }, false},
+		"no health address": {func(o *Options) { o.HealthAddress = "" }, false},
 	}
 	for name, c := range cases {
 		o := NewOptions()
-		o.AllowedServiceAccounts = []string{"a/b"}
-		o.Listen, o.TLSCertFile, o.TLSKeyFile = []string{c.listen}, c.cert, c.key
+		c.change(o)
 		if err := o.Validate(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	dir := t.TempDir()
+	mtls.WriteFiles(t, dir, mtls.Instance(t, mtls.NewAuthority(t), "dns", "dns-primary-0"))
+	for _, file := range []string{"ca.crt", "tls.crt"} {
+		mtls.WriteFiles(t, dir, map[string][]byte{file: nil})
+		if _, err := optionsIn(dir).watchCertificates(t.Context(), &errgroup.Group{}); err == nil {
+			t.Errorf("starts with an empty %s", file)
+		}
+		mtls.WriteFiles(t, dir, mtls.Instance(t, mtls.NewAuthority(t), "dns", "dns-primary-0"))
 	}
 }

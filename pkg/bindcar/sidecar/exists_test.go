@@ -66,7 +66,7 @@ func TestStrayFiles(t *testing.T) {
 func TestRecordsAreNotImplemented(t *testing.T) {
 	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
-		if code := s.request(t, goodToken, method, "/zones/some.example/records"); code != http.StatusNotImplemented {
+		if code := s.request(t, bindcar.ControllerIdentity, method, "/zones/some.example/records"); code != http.StatusNotImplemented {
 			t.Errorf("%s: %d", method, code)
 		}
 	}

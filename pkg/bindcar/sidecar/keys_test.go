@@ -239,12 +239,9 @@ func TestPoliciesThatNamedTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			signing.Enabled = true
-			s := &sidecar{client: clientWith(t, goodToken)}
-			s.Pod = namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, func(c *named.Config) {
+			s := startBeside(t, namedtest.StartPod(t, v1beta1.RolePrimary, [2]*wire.Key{}, func(c *named.Config) {
 				c.Options.DNSSEC = &v1beta1.DNSSECConfig{Signing: &signing}
-			})
-			s.run(t, nil)
-			t.Cleanup(func() { s.stop() })
+			}))
 			z := primaryZone("policy.example", s.UpdateKey.Name)
 			z.ZoneConfig.DNSSECPolicy = "signing"
 			if err := s.client.CreateZone(testContext(t), s.addr, z); err != nil {

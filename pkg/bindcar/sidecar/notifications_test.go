@@ -3,12 +3,12 @@ package sidecar
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -20,8 +20,10 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/notify"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/mtls"
 )
 
 // subscriber is a stream of notices, opened.
@@ -314,7 +316,7 @@ func TestNoticesSlowReader(t *testing.T) {
 func TestNoticesRefused(t *testing.T) {
 	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{})
 	answering := func(code int) bindcar.Address {
-		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+		web := serve(t, s.authority, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
 		t.Cleanup(web.Close)
 		return serverAt(web.URL)
 	}
@@ -325,9 +327,9 @@ func TestNoticesRefused(t *testing.T) {
 		reason       string
 		notSupported bool
 	}{
-		"no token":          {bindcar.NewClient(bindcar.ClientOptions{}), s.addr, 401, status.BindcarAuthFailed, false},
-		"unknown token":     {clientWith(t, "guess"), s.addr, 401, status.BindcarAuthFailed, false},
-		"another's":         {clientWith(t, strangerToken), s.addr, 403, status.BindcarAuthFailed, false},
+		"no certificate":    {withCertificate(t, s.authority, nil), s.addr, 0, status.BindcarAuthFailed, false},
+		"an instance's":     {withCertificate(t, s.authority, mtls.Instance(t, s.authority, "a", "b")), s.addr, 0, status.BindcarAuthFailed, false},
+		"a stranger's":      {s.callAs(t, strangerIdentity), s.addr, 403, status.BindcarAuthFailed, false},
 		"an older sidecar":  {s.client, answering(404), 404, status.BindcarNotImplemented, true},
 		"another's sidecar": {s.client, answering(501), 501, status.BindcarNotImplemented, true},
 		"too many":          {s.client, answering(429), 429, status.BindcarUnreachable, false},
@@ -344,31 +346,46 @@ func TestNoticesRefused(t *testing.T) {
 	}
 }
 
-// TestNoticesWithdrawn: a stream ends soon after its reader has lost the right to it.
-func TestNoticesWithdrawn(t *testing.T) {
+// TestNoticesEndWithTheCertificate: a stream ends when the certificate of its reader does, whose next one needs another
+// certificate.
+func TestNoticesEndWithTheCertificate(t *testing.T) {
 	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{})
-	s.stop()
-	var withdrawn atomic.Bool
-	s.run(t, func(srv *server) {
-		srv.notifications.ReviewInterval = 50 * time.Millisecond
-		srv.auth.review = func(ctx context.Context, token string) (string, error) {
-			if withdrawn.Load() {
-				return "", nil
-			}
-			return testReview(ctx, token)
-		}
-	})
-	sub := s.subscribe(t)
-	time.Sleep(200 * time.Millisecond)
-	s.server.notifications.Log.Add(bindcar.Notification{Zone: "a.example", Serial: 1})
-	sub.await(t, "a.example", 1)
-	withdrawn.Store(true)
-	s.server.auth.reviewed.RemoveAll(func(any) bool { return true })
-	if err := sub.end(t); !errors.Is(err, io.EOF) {
-		t.Errorf("got %v", err)
+	leaf, err := s.authority.Signer.Mint(time.Now(), 3*time.Second, certs.Subject{Identity: bindcar.APIServerIdentity})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := s.client.ReadNotifications(testContext(t), s.addr, func(bindcar.Notification) {}); !hasCode(err, http.StatusUnauthorized) {
+	brief := withCertificate(t, s.authority, map[string][]byte{"tls.crt": leaf.CertPEM, "tls.key": leaf.KeyPEM})
+	began := false
+	err = brief.ReadNotifications(testContext(t), s.addr, func(bindcar.Notification) { began = true })
+	if !began || !errors.Is(err, io.EOF) {
+		t.Errorf("began: %v, then %v", began, err)
+	}
+	var e *bindcar.Error
+	err = brief.ReadNotifications(testContext(t), s.addr, func(bindcar.Notification) {})
+	if !errors.As(err, &e) || e.Reason != status.BindcarAuthFailed || !strings.Contains(e.Details, "expired certificate") {
 		t.Errorf("once more: %v", err)
+	}
+}
+
+// TestConnectionsEndBeforeTheCertificate: a caller whose certificate ends soon is asked to connect again, with a newer one.
+func TestConnectionsEndBeforeTheCertificate(t *testing.T) {
+	authority := mtls.NewAuthority(t)
+	web := serve(t, authority, requireCaller(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), bindcar.ControllerIdentity))
+	defer web.Close()
+	for life, want := range map[time.Duration]bool{reconnectMargin / 2: true, 2 * reconnectMargin: false} {
+		leaf, err := authority.Signer.Mint(time.Now(), life, certs.Subject{Identity: bindcar.ControllerIdentity})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := map[string][]byte{"tls.crt": leaf.CertPEM, "tls.key": leaf.KeyPEM, "ca.crt": authority.Bundle()}
+		config, err := certs.ClientConfig(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response := get(t, config, serverAt(web.URL), http.MethodGet, "/")
+		if _ = response.Body.Close(); response.StatusCode != http.StatusOK || response.Close != want {
+			t.Errorf("%s before its end: %s, closed: %v", life, response.Status, response.Close)
+		}
 	}
 }
 
@@ -386,6 +403,7 @@ func TestNoticesOutliveTimeouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	listener = newHandshakeListener(listener, tlsConfig(t, s.authority))
 	served := make(chan error, 1)
 	go func() { served <- serveHTTP(ctx, listener, web) }()
 	s.addr.Addr = netip.MustParseAddrPort(listener.Addr().String())
@@ -412,17 +430,7 @@ func TestNoticesOutliveTimeouts(t *testing.T) {
 // readHeartbeats reads so many lines of one stream.
 func (s *sidecar) readHeartbeats(t *testing.T, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr.Addr.String()+bindcar.PathPrefix+"/notices", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+goodToken)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := s.respond(t, bindcar.ControllerIdentity, http.MethodGet, bindcar.PathPrefix+"/notices")
 	defer func() { _ = response.Body.Close() }()
 	lines := bufio.NewScanner(response.Body)
 	for i := range n {
@@ -480,7 +488,7 @@ func TestNoticeAddress(t *testing.T) {
 		NewOptions().NoticeAddress: true, "[::1]:9954": true, "0.0.0.0:9954": false, ":9954": false, "192.0.2.1:9954": false, "127.0.0.1": false, "127.0.0.1:0": false,
 	} {
 		o := NewOptions()
-		o.AllowedServiceAccounts, o.NoticeAddress = []string{"a/b"}, address
+		o.NoticeAddress = address
 		if err := o.Validate(); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -496,7 +504,7 @@ func TestNoticesForListeners(t *testing.T) {
 		t.Fatal(err)
 	}
 	controller := s.client
-	s.client = clientWith(t, listenerToken)
+	s.client = s.callAs(t, bindcar.APIServerIdentity)
 	sub := s.subscribe(t)
 	s.update(t, zone, 1)
 	sub.await(t, zone, firstSerial+1)
@@ -505,7 +513,7 @@ func TestNoticesForListeners(t *testing.T) {
 		"POST /zones/" + zone + "/retransfer", "POST /zones/" + zone + "/freeze", "GET /server/status", "POST /notices",
 	} {
 		method, path, _ := strings.Cut(request, " ")
-		if code := s.request(t, listenerToken, method, path); code != http.StatusForbidden {
+		if code := s.request(t, bindcar.APIServerIdentity, method, path); code != http.StatusForbidden {
 			t.Errorf("%s: %d, want that it is forbidden", request, code)
 		}
 	}
@@ -515,19 +523,37 @@ func TestNoticesForListeners(t *testing.T) {
 }
 
 // request sends a request without a body and returns the status of the response.
-func (s *sidecar) request(t *testing.T, token, method, path string) int {
+func (s *sidecar) request(t *testing.T, identity, method, path string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(testContext(t), method, "http://"+s.addr.Addr.String()+bindcar.PathPrefix+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := s.respond(t, identity, method, bindcar.PathPrefix+path)
 	_ = response.Body.Close()
 	return response.StatusCode
+}
+
+// respond sends a request without a body and returns the response.
+func (s *sidecar) respond(t *testing.T, identity, method, path string) *http.Response {
+	t.Helper()
+	config, err := mtls.Caller(t, s.authority, identity)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return get(t, config, s.addr, method, path)
+}
+
+func get(t *testing.T, config *tls.Config, at bindcar.Address, method, path string) *http.Response {
+	t.Helper()
+	config.ServerName = "test" + strings.TrimPrefix(bindcar.CertificateName(at.Namespace, at.Instance), "*")
+	request, err := http.NewRequestWithContext(testContext(t), method, "https://"+at.Addr.String()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections := &http.Transport{TLSClientConfig: config}
+	t.Cleanup(connections.CloseIdleConnections)
+	response, err := (&http.Client{Transport: connections}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
 }
 
 // hasCode reports whether an error of the client is for a response with the status.

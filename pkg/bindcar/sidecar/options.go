@@ -2,21 +2,16 @@ package sidecar
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
@@ -25,9 +20,11 @@ import (
 type Options struct {
 	// Listen are the addresses to serve on.
 	Listen []string
-	// TLSCertFile and TLSKeyFile are the serving certificate and its key, PEM, reloaded when they change. Without them
-	// the server speaks plain HTTP, on loopback only.
-	TLSCertFile, TLSKeyFile string
+	// TLSCertFile and TLSKeyFile are the serving certificate and its key, ClientCAFile has the authorities that verify the
+	// certificates of callers, all PEM, reloaded when they change.
+	TLSCertFile, TLSKeyFile, ClientCAFile string
+	// HealthAddress serves the kubelet's probes and nothing else, as plain HTTP.
+	HealthAddress string
 	// RNDCAddress and RNDCKeyFile lead to named's control channel, StatisticsURL to its statistics channel.
 	RNDCAddress, RNDCKeyFile, StatisticsURL string
 	// NoticeAddress, on loopback, is where named sends NOTIFY, over UDP and TCP.
@@ -36,17 +33,10 @@ type Options struct {
 	ZonesDir string
 	// KeyNamesDir has the names of the TSIG keys: named.KeyNames in a directory for each role.
 	KeyNamesDir string
-	// AllowedServiceAccounts, as "namespace/name", may use the API.
-	AllowedServiceAccounts []string
-	// NoticeReaders, as "namespace/name", may read notifications and nothing else.
-	NoticeReaders []string
 	// RequestRate is how many requests per second are served.
 	RequestRate int
 	// LogLevel is error, warn, info, debug or trace.
 	LogLevel string
-
-	// review checks tokens; the Kubernetes API does when it is nil.
-	review tokenReviewer
 }
 
 // NewOptions returns the defaults inside a pod.
@@ -55,6 +45,8 @@ func NewOptions() *Options {
 		Listen:        []string{fmt.Sprintf(":%d", named.SidecarPort)},
 		TLSCertFile:   named.CertificateDir + "/tls.crt",
 		TLSKeyFile:    named.CertificateDir + "/tls.key",
+		ClientCAFile:  named.CertificateDir + "/ca.crt",
+		HealthAddress: fmt.Sprintf(":%d", named.HealthPort),
 		RNDCAddress:   fmt.Sprintf("127.0.0.1:%d", named.ControlPort),
 		RNDCKeyFile:   named.ControlKeyFile,
 		StatisticsURL: fmt.Sprintf("http://127.0.0.1:%d", named.StatisticsPort),
@@ -69,16 +61,16 @@ func NewOptions() *Options {
 // AddFlags registers the options' flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Listen, "listen", o.Listen, "Addresses to serve on.")
-	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "Serving certificate, PEM; if empty, HTTP is served, which is possible on loopback alone.")
+	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "Serving certificate, PEM.")
 	fs.StringVar(&o.TLSKeyFile, "tls-private-key-file", o.TLSKeyFile, "Key of the serving certificate, PEM.")
+	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "Authorities that verify the certificates of callers, PEM.")
+	fs.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "Address of the kubelet's probes, plain HTTP.")
 	fs.StringVar(&o.RNDCAddress, "rndc-address", o.RNDCAddress, "Address of named's control channel.")
 	fs.StringVar(&o.RNDCKeyFile, "rndc-key-file", o.RNDCKeyFile, "File with the key of named's control channel.")
 	fs.StringVar(&o.StatisticsURL, "statistics-url", o.StatisticsURL, "Base URL of named's statistics channel.")
 	fs.StringVar(&o.NoticeAddress, "notice-address", o.NoticeAddress, "Address on loopback where named's NOTIFY is awaited.")
 	fs.StringVar(&o.ZonesDir, "zones-dir", o.ZonesDir, "Directory of zone files, shared with named.")
 	fs.StringVar(&o.KeyNamesDir, "key-names-dir", o.KeyNamesDir, "Directory with the names of the TSIG keys.")
-	fs.StringSliceVar(&o.AllowedServiceAccounts, "allowed-service-account", o.AllowedServiceAccounts, "ServiceAccounts, as namespace/name, that may use the API.")
-	fs.StringSliceVar(&o.NoticeReaders, "notice-reader", o.NoticeReaders, "ServiceAccounts, as namespace/name, that may read which zones have a new serial, and nothing else.")
 	fs.IntVar(&o.RequestRate, "request-rate", o.RequestRate, "Requests per second that are served; more are answered 429.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "One of error, warn, info, debug, trace.")
 }
@@ -95,14 +87,13 @@ func (o *Options) Validate() error {
 		}
 	}
 	check(len(o.Listen) > 0, "--listen: at least one address is needed")
-	for _, address := range append([]string{o.RNDCAddress}, o.Listen...) {
+	for _, address := range append([]string{o.RNDCAddress, o.HealthAddress}, o.Listen...) {
 		_, _, err := net.SplitHostPort(address)
-		check(err == nil, "--listen, --rndc-address: %q is not host:port", address)
+		check(err == nil, "--listen, --rndc-address, --health-address: %q is not host:port", address)
 	}
-	check((o.TLSCertFile == "") == (o.TLSKeyFile == ""), "--tls-cert-file, --tls-private-key-file: both are needed, or neither")
-	for _, address := range o.Listen {
-		check(o.TLSCertFile != "" || isLoopbackAddress(address), "--listen: %q is not on loopback, and tokens must not travel in clear text: set --tls-cert-file", address)
-	}
+	check(o.TLSCertFile != "", "--tls-cert-file: must be set")
+	check(o.TLSKeyFile != "", "--tls-private-key-file: must be set")
+	check(o.ClientCAFile != "", "--client-ca-file: must be set")
 	base, err := url.Parse(o.StatisticsURL)
 	check(err == nil && base.Scheme == "http", "--statistics-url: %q is not an http URL", o.StatisticsURL)
 	notices, err := netip.ParseAddrPort(o.NoticeAddress)
@@ -113,13 +104,6 @@ func (o *Options) Validate() error {
 	check(o.RequestRate > 0, "--request-rate: must be positive")
 	_, known := verbosity[strings.ToLower(o.LogLevel)]
 	check(known, "--log-level: %q is not one of error, warn, info, debug, trace", o.LogLevel)
-	check(len(o.AllowedServiceAccounts) > 0, "--allowed-service-account: without one nobody could use the API")
-	for flag, accounts := range map[string][]string{"--allowed-service-account": o.AllowedServiceAccounts, "--notice-reader": o.NoticeReaders} {
-		for _, account := range accounts {
-			namespace, name, ok := strings.Cut(account, "/")
-			check(ok && namespace != "" && name != "", "%s: %q is not namespace/name", flag, account)
-		}
-	}
 	return errors.Join(problems...)
 }
 
@@ -137,7 +121,7 @@ func (o *Options) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	// A server that shuts down waits for its streams.
 	defer context.AfterFunc(ctx, s.closeStreams)()
-	tlsConfig, err := o.watchCertificate(ctx, group)
+	tlsConfig, err := o.watchCertificates(ctx, group)
 	if err != nil {
 		return err
 	}
@@ -148,62 +132,19 @@ func (o *Options) Run(ctx context.Context) error {
 	group.Go(func() error { return listener.Serve(ctx) })
 	group.Go(func() error { s.runReconciler(ctx); return nil })
 	group.Go(func() error { s.signingKeys.Run(ctx); return nil })
+	health, err := new(net.ListenConfig).Listen(ctx, "tcp", o.HealthAddress)
+	if err != nil {
+		return fmt.Errorf("--health-address: %w", err)
+	}
+	group.Go(func() error { return serveHTTP(ctx, health, newHealthServer(ctx, s.healthHandler())) })
 	for _, address := range o.Listen {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		if tlsConfig != nil {
-			listener = tls.NewListener(listener, tlsConfig)
-		}
-		group.Go(func() error { return serveHTTP(ctx, listener, newHTTPServer(ctx, s.rootHandler())) })
+		secured := newHandshakeListener(listener, tlsConfig)
+		group.Go(func() error { return serveHTTP(ctx, secured, newHTTPServer(ctx, s.rootHandler())) })
 	}
 	klog.FromContext(ctx).Info("serving", "addresses", o.Listen, "zonesDir", o.ZonesDir)
 	return group.Wait()
-}
-
-// watchCertificate returns a configuration with the certificate that the files have at any time; nil without files. Files
-// that cannot be read, or do not fit together because they are just being replaced, change nothing.
-func (o *Options) watchCertificate(ctx context.Context, group *errgroup.Group) (*tls.Config, error) {
-	if o.TLSCertFile == "" {
-		return nil, nil
-	}
-	log.SetLogger(klog.Background())
-	watcher, err := certwatcher.New(o.TLSCertFile, o.TLSKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-cert-file: %w", err)
-	}
-	group.Go(func() error { return watcher.Start(ctx) })
-	return &tls.Config{GetCertificate: watcher.GetCertificate, MinVersion: tls.VersionTLS13}, nil
-}
-
-func isLoopbackAddress(address string) bool {
-	at, err := netip.ParseAddrPort(address)
-	return err == nil && at.Addr().IsLoopback()
-}
-
-func newHTTPServer(ctx context.Context, handler http.Handler) *http.Server {
-	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       time.Minute,
-		WriteTimeout:      time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
-}
-
-func serveHTTP(ctx context.Context, listener net.Listener, server *http.Server) error {
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		stopped <- server.Shutdown(grace)
-	})
-	err := server.Serve(listener)
-	if !stop() && errors.Is(err, http.ErrServerClosed) {
-		return <-stopped
-	}
-	return err
 }

@@ -6,12 +6,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
@@ -25,7 +23,7 @@ import (
 // server handles the requests of the API.
 type server struct {
 	control       *rndc.Client
-	auth          *authenticator
+	readiness     readiness
 	limiter       *rate.Limiter
 	metrics       *metrics
 	zones         *zonefile.Dir
@@ -39,14 +37,6 @@ type server struct {
 }
 
 func newServer(options Options) (*server, error) {
-	review, clients := options.review, sync.OnceValues(inClusterClients)
-	if review == nil {
-		client, err := clients()
-		if err != nil {
-			return nil, err
-		}
-		review = newTokenReviewer(client)
-	}
 	key, err := rndc.ReadKey(options.RNDCKeyFile)
 	if err != nil {
 		return nil, err
@@ -54,7 +44,6 @@ func newServer(options Options) (*server, error) {
 	control := rndc.NewClient(options.RNDCAddress, key)
 	s := &server{
 		control:       control,
-		auth:          newAuthenticator(review, options.AllowedServiceAccounts, options.NoticeReaders),
 		limiter:       newLimiter(options.RequestRate),
 		metrics:       newMetrics(),
 		zones:         &zonefile.Dir{Path: options.ZonesDir},
@@ -62,8 +51,12 @@ func newServer(options Options) (*server, error) {
 		tsigKeys:      &tsigKeys{options.KeyNamesDir, control},
 		noticeAddress: options.NoticeAddress,
 	}
+	s.readiness.ask = func(ctx context.Context) error {
+		_, err := control.Command(ctx, "status")
+		return err
+	}
 	s.signingKeys = signingkeys.NewKeeper(s.zones, sync.OnceValues(func() (signingkeys.Store, error) {
-		client, err := clients()
+		client, err := inClusterClients()
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +66,6 @@ func newServer(options Options) (*server, error) {
 	s.closeStreams = closeStreams
 	s.notifications = &notify.Streamer{
 		Log: notify.NewLog(notify.MaxZones), HeartbeatInterval: bindcar.HeartbeatInterval, Open: s.metrics.streams, Shutdown: shutdown,
-		Review: func(r *http.Request) error { return s.auth.authorize(r, readNotifications) }, ReviewInterval: acceptedTTL,
 	}
 	s.metrics.registry.MustRegister(&statistics.Collector{Read: s.statistics.Read})
 	return s, nil
@@ -106,17 +98,17 @@ func (s *server) listenForNotify(ctx context.Context) (*notify.Listener, error) 
 // handlerFunc is a handler that leaves errors to its caller.
 type handlerFunc func(http.ResponseWriter, *http.Request) error
 
-// rootHandler serves health, readiness and metrics to anybody, and everything else to allowed accounts.
+// rootHandler serves each caller what it may use: controller and fleet manager everything, the others what their names say.
 func (s *server) rootHandler() http.Handler {
 	root := http.NewServeMux()
-	root.HandleFunc("GET "+bindcar.PathPrefix+"/health", func(w http.ResponseWriter, _ *http.Request) {
-		respondSuccess(w, http.StatusOK, "healthy", "")
-	})
-	root.HandleFunc("GET "+bindcar.PathPrefix+"/ready", s.getReadiness)
-	root.Handle("GET /metrics", s.metrics.handler())
+	handle := func(pattern string, handler http.Handler, readers ...string) {
+		root.Handle(pattern, requireCaller(s.limitRate(handler), append(readers, bindcar.FleetIdentity, bindcar.ControllerIdentity)...))
+	}
+	handle("GET "+bindcar.PathPrefix+"/ready", http.HandlerFunc(s.getReadiness), bindcar.APIServerIdentity, bindcar.MetricsIdentity)
+	handle("GET /metrics", s.metrics.handler(), bindcar.MetricsIdentity)
 	// Apart from the routes whose duration is measured: that of a stream means nothing.
-	root.Handle("GET "+bindcar.PathPrefix+"/notices", s.limitRate(s.requireAccess(readNotifications, s.notifications)))
-	root.Handle("/", s.limitRate(s.requireAccess(fullAccess, s.metrics.instrument(s.apiRoutes()))))
+	handle("GET "+bindcar.PathPrefix+"/notices", s.notifications, bindcar.APIServerIdentity)
+	handle("/", s.metrics.instrument(s.apiRoutes()))
 	return root
 }
 
@@ -158,30 +150,8 @@ func (s *server) limitRate(next http.Handler) http.Handler {
 	})
 }
 
-func (s *server) requireAccess(needed accessLevel, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.auth.authorize(r, needed); err != nil {
-			httperror.WriteError(w, r, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 func respondSuccess(w http.ResponseWriter, code int, message, details string) {
 	httperror.WriteJSON(w, code, bindcar.Answer{Success: true, Message: message, Details: details})
-}
-
-// getReadiness reports whether named answers on its control channel.
-func (s *server) getReadiness(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
-	if _, err := s.control.Command(ctx, "status"); err != nil {
-		klog.FromContext(ctx).V(2).Info("not ready", "reason", err.Error())
-		httperror.WriteJSON(w, http.StatusServiceUnavailable, bindcar.Failure{Error: "named does not answer", Details: err.Error()})
-		return
-	}
-	respondSuccess(w, http.StatusOK, "named answers", "")
 }
 
 func (s *server) getServerStatus(w http.ResponseWriter, r *http.Request) error {

@@ -2,8 +2,8 @@ package sidecar
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -12,35 +12,53 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/mtls"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
-const goodToken, listenerToken, strangerToken = "token-of-the-controller", "token-of-the-apiserver", "token-of-a-stranger"
+// strangerIdentity is one that no sidecar knows.
+const strangerIdentity = "spiffe://lockstep.internal/stranger"
 
 // sidecar is a server beside a real named, and a client of it.
 type sidecar struct {
 	*namedtest.Pod
-	addr   bindcar.Address
-	client *bindcar.Client
-	server *server
+	addr      bindcar.Address
+	authority certs.State
+	client    *bindcar.Client
+	server    *server
 	// stop ends the server, in the order in which it ends in a pod.
 	stop func()
 }
 
 func start(t testing.TB, role v1beta1.ServerRole, keys [2]*wire.Key) *sidecar {
 	t.Helper()
-	s := &sidecar{Pod: namedtest.StartPod(t, role, keys, nil), client: clientWith(t, goodToken)}
+	return startBeside(t, namedtest.StartPod(t, role, keys, nil))
+}
+
+func startBeside(t testing.TB, pod *namedtest.Pod) *sidecar {
+	t.Helper()
+	s := &sidecar{Pod: pod, authority: mtls.NewAuthority(t)}
+	s.client = s.callAs(t, bindcar.ControllerIdentity)
 	s.run(t, nil)
 	t.Cleanup(func() { s.stop() })
 	return s
+}
+
+// callAs returns a client with an identity of our authority.
+func (s *sidecar) callAs(t testing.TB, identity string) *bindcar.Client {
+	t.Helper()
+	return mtls.Client(t, s.authority, identity)
 }
 
 // run starts the server; adjust may change it before it serves.
@@ -50,7 +68,7 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 	s.server, err = newServer(Options{
 		RNDCAddress: s.ControlAddr(), RNDCKeyFile: s.Layout.ControlKeyFile, StatisticsURL: s.StatisticsURL(), NoticeAddress: s.NoticeAddr().String(),
 		ZonesDir: s.Layout.ZonesDir, KeyNamesDir: s.Layout.KeyDir,
-		AllowedServiceAccounts: []string{"lockstep-system/lockstep-controller"}, NoticeReaders: []string{"lockstep-system/lockstep-apiserver"}, RequestRate: 1000, review: testReview,
+		RequestRate: 1000,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +83,7 @@ func (s *sidecar) run(t testing.TB, adjust func(*server)) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- listener.Serve(ctx) }()
-	web := httptest.NewServer(s.server.rootHandler())
+	web := serve(t, s.authority, s.server.rootHandler())
 	s.addr = serverAt(web.URL)
 	s.stop = sync.OnceFunc(func() {
 		s.server.close()
@@ -83,25 +101,35 @@ func serverAt(url string) bindcar.Address {
 	return bindcar.Address{Addr: netip.MustParseAddrPort(address), Namespace: "dns", Instance: "dns-primary-0"}
 }
 
-func testReview(_ context.Context, token string) (string, error) {
-	switch token {
-	case goodToken:
-		return "system:serviceaccount:lockstep-system:lockstep-controller", nil
-	case listenerToken:
-		return "system:serviceaccount:lockstep-system:lockstep-apiserver", nil
-	case strangerToken:
-		return "system:serviceaccount:default:default", nil
-	}
-	return "", nil
+// serve serves a handler as a sidecar does, to callers whom the authority has issued a certificate.
+func serve(t testing.TB, authority certs.State, handler http.Handler) *httptest.Server {
+	t.Helper()
+	web := httptest.NewUnstartedServer(handler)
+	web.Listener = newHandshakeListener(web.Listener, tlsConfig(t, authority))
+	web.Start()
+	return web
 }
 
-func clientWith(t testing.TB, token string) *bindcar.Client {
+// tlsConfig returns what a sidecar serves with.
+func tlsConfig(t testing.TB, authority certs.State) *tls.Config {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+	dir := t.TempDir()
+	mtls.WriteFiles(t, dir, mtls.Instance(t, authority, "dns", "dns-primary-0"))
+	ctx, cancel := context.WithCancel(context.Background())
+	var group errgroup.Group
+	config, err := optionsIn(dir).watchCertificates(ctx, &group)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return bindcar.NewClient(bindcar.ClientOptions{TokenFile: file})
+	t.Cleanup(func() { cancel(); _ = group.Wait() })
+	return config
+}
+
+// optionsIn returns options with the certificate files of a directory.
+func optionsIn(dir string) *Options {
+	o := NewOptions()
+	o.TLSCertFile, o.TLSKeyFile, o.ClientCAFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")
+	return o
 }
 
 func testContext(t testing.TB) context.Context {
@@ -271,43 +299,118 @@ func TestCreateRefusals(t *testing.T) {
 
 func ptrTo[T any](v T) *T { return &v }
 
+// TestAuthentication: nobody gets past the handshake without a certificate for clients of our authority, and then each caller
+// may do what its name says.
 func TestAuthentication(t *testing.T) {
 	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	const refused, served = 0, http.StatusOK
 	cases := map[string]struct {
 		client *bindcar.Client
 		code   int
 	}{
-		"no token":       {bindcar.NewClient(bindcar.ClientOptions{}), http.StatusUnauthorized},
-		"unknown token":  {clientWith(t, "guess"), http.StatusUnauthorized},
-		"another's":      {clientWith(t, strangerToken), http.StatusForbidden},
-		"a listener's":   {clientWith(t, listenerToken), http.StatusForbidden},
-		"the controller": {s.client, 0},
+		"no certificate":          {withCertificate(t, s.authority, nil), refused},
+		"another authority's":     {withCertificate(t, s.authority, credentialsOf(t, mtls.NewAuthority(t), certs.Subject{Identity: bindcar.ControllerIdentity})), refused},
+		"an instance's":           {withCertificate(t, s.authority, mtls.Instance(t, s.authority, "evil", "evil-primary-0")), refused},
+		"this very instance's":    {withCertificate(t, s.authority, mtls.Instance(t, s.authority, "dns", "dns-primary-0")), refused},
+		"a stranger's":            {s.callAs(t, strangerIdentity), http.StatusForbidden},
+		"one that reads notices":  {s.callAs(t, bindcar.APIServerIdentity), http.StatusForbidden},
+		"one that reads counters": {s.callAs(t, bindcar.MetricsIdentity), http.StatusForbidden},
+		"the controller":          {s.client, served},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.client.Zones(testContext(t), s.addr)
 			var e *bindcar.Error
 			switch {
-			case c.code == 0 && err != nil:
+			case c.code == served && err != nil:
 				t.Error(err)
-			case c.code != 0 && (!errors.As(err, &e) || e.Code != c.code || e.Reason != status.BindcarAuthFailed):
+			case c.code != served && (!errors.As(err, &e) || e.Code != c.code || e.Reason != status.BindcarAuthFailed):
 				t.Errorf("got %v, want %d", err, c.code)
 			}
 		})
 	}
-	if err := bindcar.NewClient(bindcar.ClientOptions{}).Ready(testContext(t), s.addr); err != nil {
-		t.Errorf("ready needs no token: %v", err)
+	for identity, ok := range map[string]bool{
+		bindcar.ControllerIdentity: true, bindcar.APIServerIdentity: true, bindcar.MetricsIdentity: true, strangerIdentity: false,
+	} {
+		if err := s.callAs(t, identity).Ready(testContext(t), s.addr); (err == nil) != ok {
+			t.Errorf("readiness for %s: %v", identity, err)
+		}
 	}
-	limited := false
-	for i := range 100 {
-		limited = limited || s.request(t, fmt.Sprint("guess", i), http.MethodGet, "/zones") == http.StatusTooManyRequests
+}
+
+// withCertificate returns a client that has the certificate of a Secret's data, or none, and trusts an authority.
+func withCertificate(t *testing.T, trusted certs.State, data map[string][]byte) *bindcar.Client {
+	t.Helper()
+	trust, err := mtls.Caller(t, trusted, bindcar.ControllerIdentity)(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !limited {
-		t.Error("a hundred guesses were all checked")
+	return bindcar.NewClient(bindcar.ClientOptions{TLS: func(context.Context) (*tls.Config, error) {
+		config := &tls.Config{RootCAs: trust.RootCAs, MinVersion: tls.VersionTLS13}
+		if data != nil {
+			own, err := certs.ClientConfig(data)
+			if err != nil {
+				return nil, err
+			}
+			config.GetClientCertificate = own.GetClientCertificate
+		}
+		return config, nil
+	}})
+}
+
+func credentialsOf(t *testing.T, authority certs.State, subject certs.Subject) map[string][]byte {
+	t.Helper()
+	data, err := authority.Issue(time.Now(), subject)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := s.client.Zones(testContext(t), s.addr); err != nil {
-		t.Errorf("guesses lock the controller out: %v", err)
+	return data
+}
+
+// TestHealth: the kubelet, which has no certificate, reads health and readiness, and nothing else is there.
+func TestHealth(t *testing.T) {
+	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	web := httptest.NewServer(s.server.healthHandler())
+	defer web.Close()
+	get := func(path string) int {
+		response, err := http.Get(web.URL + path) //nolint:noctx // a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
 	}
+	for path, want := range map[string]int{
+		bindcar.PathPrefix + "/health": http.StatusOK, bindcar.PathPrefix + "/ready": http.StatusOK,
+		bindcar.PathPrefix + "/zones": http.StatusNotFound, bindcar.PathPrefix + "/notices": http.StatusNotFound,
+		bindcar.PathPrefix + "/statistics": http.StatusNotFound, "/metrics": http.StatusNotFound,
+	} {
+		if got := get(path); got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+	s.Stop()
+	eventually(t, func() bool { return get(bindcar.PathPrefix+"/ready") == http.StatusServiceUnavailable })
+}
+
+// TestReadinessIsShared: asking often costs named little.
+func TestReadinessIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		r := &readiness{ask: func(context.Context) error { asked++; return nil }}
+		for range 1000 {
+			if err := r.check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked != 1 {
+			t.Errorf("named was asked %d times", asked)
+		}
+		time.Sleep(readinessAge)
+		if _ = r.check(); asked != 2 {
+			t.Errorf("named was asked %d times", asked)
+		}
+	})
 }
 
 func TestSecondaryFollows(t *testing.T) {

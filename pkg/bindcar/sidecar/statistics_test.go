@@ -46,7 +46,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// TestMetrics: anybody may read the metrics, which follow named and say so when it is away.
+// TestMetrics: the metrics follow named and say so when it is away. Readers of metrics read them and nothing else.
 func TestMetrics(t *testing.T) {
 	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
 	if err := s.client.CreateZone(testContext(t), s.addr, primaryZone("metrics.example", s.UpdateKey.Name)); err != nil {
@@ -54,6 +54,15 @@ func TestMetrics(t *testing.T) {
 	}
 	ask(t, s.DNS(), "www.metrics.example", dns.TypeA)
 	text := s.metrics(t)
+	for path, want := range map[string]int{"/metrics": http.StatusForbidden, bindcar.PathPrefix + "/notices": http.StatusOK} {
+		response := s.respond(t, bindcar.APIServerIdentity, http.MethodGet, path)
+		if _ = response.Body.Close(); response.StatusCode != want {
+			t.Errorf("%s for the API server: %d, want %d", path, response.StatusCode, want)
+		}
+	}
+	if code := s.request(t, bindcar.MetricsIdentity, http.MethodGet, "/notices"); code != http.StatusForbidden {
+		t.Errorf("notices for a reader of metrics: %d", code)
+	}
 	for _, want := range []string{"bind_up 1", `bind_zones{type="primary"} 1`, "bind_zones_loaded 1", `bind_incoming_queries_total{type="A"} `,
 		`bind_response_rcodes_total{rcode="NOERROR"} `, "bind_boot_time_seconds ", `bind_info{version="9.`} {
 		if !strings.Contains(text, want) {
@@ -73,10 +82,7 @@ func TestMetrics(t *testing.T) {
 
 func (s *sidecar) metrics(t *testing.T) string {
 	t.Helper()
-	response, err := http.Get("http://" + s.addr.Addr.String() + "/metrics") //nolint:noctx // a test
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := s.respond(t, bindcar.MetricsIdentity, http.MethodGet, "/metrics")
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {

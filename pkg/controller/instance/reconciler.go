@@ -42,7 +42,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	} else if err != nil || !instance.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, errors.Join(r.workloads.bindTokenReviewers(ctx), r.status.writeDeleting(ctx, instance, r.now()))
+		return ctrl.Result{}, r.status.writeDeleting(ctx, instance, r.now())
 	}
 	facts, requeue, err := r.reconcileLive(ctx, instance)
 	if apply.IsNamespaceTerminating(err) {

@@ -30,9 +30,6 @@ import (
 type Options struct {
 	// Home is the namespace that Lockstep itself runs in.
 	Home string
-	// Accounts and APIServerAccount are ServiceAccounts there, which sidecars let in: the latter only reads notifications.
-	Accounts         []string
-	APIServerAccount string
 	// Images run in the pods of an instance that names no image of its own.
 	Images   named.Images
 	Timeouts fleet.Timeouts
@@ -41,9 +38,11 @@ type Options struct {
 	Children *apply.Children
 	Keys     *tsigkeys.Rotator
 	// Authority issues the sidecars' certificates.
-	Authority *Authority
-	Sidecar   Sidecar
-	DNS       DNS
+	Authority Authority
+	// Bundles report that what the sidecars verify their callers with has changed.
+	Bundles BundleChanges
+	Sidecar Sidecar
+	DNS     DNS
 	// Wakeups start the reconciliation of instances after a step of the rotation of their keys.
 	Wakeups fleet.InstanceWakeups
 }
@@ -70,7 +69,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(sources.Channel[client.Object](o.Wakeups, fleet.Debounced(
 			func(_ context.Context, o client.Object) []reconcile.Request {
 				return []reconcile.Request{fleet.RequestFor(o)}
-			})))
+			}))).
+		WatchesRawSource(sources.Channel[client.Object](o.Bundles, handler.EnqueueRequestsFromMapFunc(r.allInstances)))
 	for _, empty := range fleet.NewClusters {
 		b = b.Watches(empty(), handler.EnqueueRequestsFromMapFunc(r.instancesOfCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
@@ -113,6 +113,11 @@ func zoneStates(zone client.Object) map[client.ObjectKey]v1beta1.ZoneInstanceSta
 		states[client.ObjectKey{Namespace: i.Namespace, Name: i.Name}] = i.Status
 	}
 	return states
+}
+
+func (r *reconciler) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
+	all, _ := fleet.ListInstances(ctx, r.client)
+	return requestsFor(all)
 }
 
 // instancesOfCluster returns the instances that name the cluster, whoever made them.

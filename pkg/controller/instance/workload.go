@@ -1,9 +1,7 @@
 package instance
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
-	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,9 +19,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
-// tokenReviewBinding lets the sidecars of all namespaces check tokens.
-const tokenReviewBinding = "lockstep-bindcar"
-
 // workloads applies everything that instances consist of.
 type workloads struct {
 	Options
@@ -34,8 +28,6 @@ type workloads struct {
 	// configMaps has the ConfigMaps of users that were read lately, certificates the Secrets whose certificate was found valid.
 	configMaps, certificates *cache.Expiring
 
-	// binding is held from listing the accounts until they are bound, so that an older list never comes last.
-	binding sync.Mutex
 	// warned maps instances to the generation whose ignored fields were reported.
 	warned sync.Map
 }
@@ -57,12 +49,8 @@ type workloadResult struct {
 // ensure applies everything that an instance consists of. The result is filled in as far as it came.
 func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance, cluster fleet.Cluster) (result workloadResult, err error) {
 	workload := &named.Workload{
-		Instance:      instance,
-		Images:        w.Images,
-		NoticeReaders: []string{w.Home + "/" + w.APIServerAccount},
-	}
-	for _, account := range w.Accounts {
-		workload.AllowedServiceAccounts = append(workload.AllowedServiceAccounts, w.Home+"/"+account)
+		Instance: instance,
+		Images:   w.Images,
 	}
 	if cluster.Object != nil {
 		workload.Cluster = *cluster.Spec
@@ -75,9 +63,6 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 	}
 	w.warnOfIgnoredFields(workload)
 	if err := w.Children.Apply(ctx, workload.ServiceAccount()); err != nil {
-		return result, err
-	}
-	if err := w.bindTokenReviewers(ctx); err != nil {
 		return result, err
 	}
 	configMap, err := workload.ConfigMap()
@@ -186,29 +171,4 @@ func (w *workloads) applyStatefulSet(ctx context.Context, workload *named.Worklo
 		}
 	}
 	return true, w.Children.ApplyCached(ctx, set, digest, &cached)
-}
-
-// bindTokenReviewers lets the sidecars of all instances check tokens, and those of no other.
-func (w *workloads) bindTokenReviewers(ctx context.Context) error {
-	w.binding.Lock()
-	defer w.binding.Unlock()
-	instances, err := fleet.ListLiveInstances(ctx, w.client)
-	if err != nil {
-		return err
-	}
-	return w.Children.Apply(ctx, tokenReviewers(instances))
-}
-
-// tokenReviewers returns the binding for the accounts of the instances, in a stable order.
-func tokenReviewers(instances []*v1beta1.Bind9Instance) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
-	instances = slices.SortedFunc(slices.Values(instances), func(a, b *v1beta1.Bind9Instance) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
-	binding := rbacv1ac.ClusterRoleBinding(tokenReviewBinding).
-		WithLabels(map[string]string{named.LabelManagedBy: named.Manager}).
-		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(tokenReviewBinding))
-	for _, i := range instances {
-		binding.WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithNamespace(i.Namespace).WithName(named.ServiceAccountName(i.Name)))
-	}
-	return binding
 }
