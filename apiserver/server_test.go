@@ -320,8 +320,8 @@ func TestOptions(t *testing.T) {
 	}{
 		"defaults": {nil, nil},
 		"all at once": {
-			[]string{"--namespace=UPPER", "--service=", "--max-age=-1s", "--deadline=1ms", "--watch-interval=0s", "--verify-interval=1ms", "--secure-port=-1"},
-			[]string{"--namespace", "--service", "--max-age", "--deadline", "--watch-interval", "--verify-interval", "--secure-port"},
+			[]string{"--namespace=UPPER", "--max-age=-1s", "--deadline=1ms", "--watch-interval=0s", "--verify-interval=1ms", "--secure-port=-1"},
+			[]string{"--namespace", "--max-age", "--deadline", "--watch-interval", "--verify-interval", "--secure-port"},
 		},
 		"too much": {
 			[]string{"--max-age=61s", "--deadline=31s", "--watch-interval=2m", "--verify-interval=25h"},
