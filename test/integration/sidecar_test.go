@@ -68,7 +68,7 @@ func (f *fixture) sidecarAt(ip string, port uint16, instance string) bindcar.Add
 // handshake because of it. The sidecar's certificate is verified.
 func (f *fixture) askSidecar(at bindcar.Address, data map[string][]byte) int {
 	f.Helper()
-	_, err := bindcar.NewClient(bindcar.ClientOptions{TLS: func(ctx context.Context) (*tls.Config, error) {
+	client := bindcar.NewClient(bindcar.ClientOptions{TLS: func(ctx context.Context) (*tls.Config, error) {
 		trust, err := f.connectAs(ctx, bindcar.ControllerIdentity)
 		if err != nil {
 			return nil, err
@@ -82,15 +82,22 @@ func (f *fixture) askSidecar(at bindcar.Address, data map[string][]byte) int {
 			config.GetClientCertificate = own.GetClientCertificate
 		}
 		return config, nil
-	}}).Zones(f.Context(), at)
-	var answer *bindcar.Error
-	switch {
-	case err == nil:
-		return http.StatusOK
-	case !errors.As(err, &answer) || answer.Code == 0 && answer.Reason != status.BindcarAuthFailed:
-		f.Fatal(err)
-	}
-	return answer.Code
+	}})
+	code := 0
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // a Service leads to new pods after a moment
+		_, err := client.Zones(ctx, at)
+		var answer *bindcar.Error
+		switch {
+		case err == nil:
+			code = http.StatusOK
+		case !errors.As(err, &answer) || answer.Code == 0 && answer.Reason != status.BindcarAuthFailed:
+			return err
+		default:
+			code = answer.Code
+		}
+		return nil
+	})
+	return code
 }
 
 // The certificate of an instance is made again when somebody deletes it, and the sidecar serves the new one without a

@@ -17,9 +17,8 @@ import (
 const (
 	// handshakeTimeout is how long a caller has to authenticate.
 	handshakeTimeout = 5 * time.Second
-	// maxStrangers bounds the connections of callers that have not authenticated, maxStrangersPerAddress those of one address.
-	maxStrangers           = 256
-	maxStrangersPerAddress = 64
+	// maxStrangers bounds the connections of callers that have not authenticated.
+	maxStrangers = 256
 )
 
 // handshakeListener accepts connections whose callers have authenticated. Those that have not are few and short-lived, and
@@ -114,7 +113,7 @@ func (l *handshakeListener) Close() error {
 }
 
 // strangers are the connections of callers that have not authenticated, oldest first. A new one is never refused: if there are
-// too many, the oldest goes, of the same address if that has too many. An honest caller authenticates within milliseconds.
+// too many, the oldest of the address that has the most goes. So whoever opens many pays for them, and not the few of others.
 type strangers struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -123,25 +122,25 @@ type strangers struct {
 func (s *strangers) add(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := func(other net.Conn) bool { return addressOf(other) == addressOf(conn) }
-	count := 0
-	for _, other := range s.conns {
-		if same(other) {
-			count++
-		}
-	}
-	switch {
-	case count >= maxStrangersPerAddress:
-		s.closeAt(slices.IndexFunc(s.conns, same))
-	case len(s.conns) >= maxStrangers:
-		s.closeAt(0)
+	if len(s.conns) >= maxStrangers {
+		i := s.oldestOfMost()
+		_ = s.conns[i].Close()
+		s.conns = slices.Delete(s.conns, i, i+1)
 	}
 	s.conns = append(s.conns, conn)
 }
 
-func (s *strangers) closeAt(i int) {
-	_ = s.conns[i].Close()
-	s.conns = slices.Delete(s.conns, i, i+1)
+// oldestOfMost returns the index of the oldest connection of the address that has the most.
+func (s *strangers) oldestOfMost() int {
+	counts := map[netip.Addr]int{}
+	var most netip.Addr
+	for _, conn := range s.conns {
+		address := addressOf(conn)
+		if counts[address]++; counts[address] > counts[most] {
+			most = address
+		}
+	}
+	return slices.IndexFunc(s.conns, func(conn net.Conn) bool { return addressOf(conn) == most })
 }
 
 func (s *strangers) remove(conn net.Conn) {

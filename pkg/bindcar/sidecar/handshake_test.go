@@ -48,7 +48,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 	at := serverAt(web.URL)
 	// The first byte of a handshake, whose rest never comes, keeps the server waiting.
 	var conns []net.Conn
-	for range maxStrangersPerAddress + 20 {
+	for range maxStrangers + 20 {
 		conns = append(conns, connect(t, at.Addr, "\x16"))
 	}
 	for i, conn := range conns[:20] {
@@ -89,29 +89,29 @@ func (c *fakeConn) RemoteAddr() net.Addr {
 }
 func (c *fakeConn) Close() error { c.closed = true; return nil }
 
-// TestStrangersOfManyAddresses: an address with too many connections costs itself places, and nobody else before all are taken.
+// TestStrangersOfManyAddresses: addresses with many connections pay for new ones, and those with few do not.
 func TestStrangersOfManyAddresses(t *testing.T) {
 	var s strangers
 	honest := &fakeConn{from: "192.0.2.1:1"}
 	s.add(honest)
-	greedy := make([]*fakeConn, 3*maxStrangersPerAddress)
+	greedy := make([]*fakeConn, 4*maxStrangers)
 	for i := range greedy {
-		greedy[i] = &fakeConn{from: "[::ffff:198.51.100.1]:2"}
+		greedy[i] = &fakeConn{from: netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(i % 50)}), 3).String()}
 		s.add(greedy[i])
 	}
+	if honest.closed {
+		t.Error("an address with one connection pays for those with many")
+	}
+	if len(s.conns) != maxStrangers {
+		t.Errorf("%d connections", len(s.conns))
+	}
 	for i, conn := range greedy {
-		if want := i < 2*maxStrangersPerAddress; conn.closed != want {
-			t.Fatalf("connection %d of one address is closed: %v", i, conn.closed)
+		if newest := i >= len(greedy)-maxStrangers/2; newest && conn.closed {
+			t.Errorf("connection %d went before older ones", i)
 		}
 	}
-	if honest.closed {
-		t.Error("another address paid for it")
-	}
 	s.remove(honest)
-	for i := range maxStrangers {
-		s.add(&fakeConn{from: netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}), 3).String()})
-	}
-	if len(s.conns) != maxStrangers || !greedy[len(greedy)-1].closed {
-		t.Errorf("%d connections, and the oldest is open: %v", len(s.conns), !greedy[len(greedy)-1].closed)
+	if len(s.conns) != maxStrangers-1 || honest.closed {
+		t.Error("a connection that has authenticated is not let go")
 	}
 }
