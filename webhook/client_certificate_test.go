@@ -30,7 +30,7 @@ func TestClientCertificates(t *testing.T) {
 	if err := os.WriteFile(o.ClientCAFile, authority.pem, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listen := o.serverOptions(certs.NewServing(nil, certs.SecretKey("x"), "x"))
+	listen := o.serverOptions(certs.NewFollower(nil, certs.SecretKey("x")))
 	if err := o.requireClientCertificates(&listen); err != nil {
 		t.Fatal(err)
 	}
