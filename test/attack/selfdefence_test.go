@@ -152,7 +152,7 @@ func TestAttack12ConfusedDeputy(t *testing.T) {
 		if err := n.client.Get(ctx, client.ObjectKeyFromObject(theirs), instance); err != nil {
 			return err
 		}
-		if got := instance.Status.FailureMessage; !strings.Contains(got, "Service "+n.namespace+"/shop: it exists already and does not belong to it, Bind9Instance shop") {
+		if got := instance.Status.FailureMessage; !strings.Contains(got, "Service "+n.namespace+"/shop: the object exists already and is somebody else's: delete or rename it, or give Bind9Instance shop another name") {
 			return fmt.Errorf("the instance says %q", got)
 		}
 		return nil

@@ -18,7 +18,7 @@ import (
 
 // ErrForeign says that an object has the name of a child and belongs to somebody else. It is not changed, and with the
 // child's owner not deleted.
-var ErrForeign = errors.New("exists already and does not belong to it")
+var ErrForeign = errors.New("the object exists already and is somebody else's")
 
 // writeOwned creates a child, or applies it to the object of that name if its controller is the child's. The object cannot
 // be replaced by another one in between: creation fails if there is one, and the apply names the UID. A child without a
@@ -37,7 +37,7 @@ func writeOwned(ctx context.Context, c client.Client, child runtime.ApplyConfigu
 		return err
 	}
 	if holder := metav1.GetControllerOf(live); holder == nil || holder.UID != owner.UID {
-		return fmt.Errorf("it %w, %s %s: delete or rename it, or give the %s another name", ErrForeign, owner.Kind, owner.Name, owner.Kind)
+		return fmt.Errorf("%w: delete or rename it, or give %s %s another name", ErrForeign, owner.Kind, owner.Name)
 	}
 	if err := adoptCreatedFields(ctx, c, live); err != nil {
 		return err

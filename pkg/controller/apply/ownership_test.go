@@ -51,7 +51,7 @@ func TestForeignObjectIsLeftAlone(t *testing.T) {
 			if errors.Is(err, ErrForeign) != c.foreign || (after.Data["ours"] == "1") == c.foreign || c.foreign && len(after.OwnerReferences) != len(c.owners) {
 				t.Errorf("applied: %v, data %v, owners %v", err, after.Data, after.OwnerReferences)
 			}
-			if c.foreign && !strings.Contains(err.Error(), "ConfigMap dns/web-config: it exists already and does not belong to it, Bind9Instance web: delete or rename it") {
+			if c.foreign && !strings.Contains(err.Error(), "ConfigMap dns/web-config: the object exists already and is somebody else's: delete or rename it, or give Bind9Instance web another name") {
 				t.Errorf("the error does not say what to do: %v", err)
 			}
 		})
