@@ -3,6 +3,7 @@ package attack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,28 +83,39 @@ func TestAttack11Rights(t *testing.T) {
 		"list secrets kube-system", "list secrets " + here, "delete namespaces/" + here + " -",
 		"patch mutatingwebhookconfigurations.admissionregistration.k8s.io/other -", "create nodes:proxy -",
 	}
-	programs := append(outside[:len(outside):len(outside)],
-		"get secrets/password "+here, "get secrets/other "+system, "create secrets "+here, "create configmaps "+here,
-		"create pods "+here, "create pods "+system, "create statefulsets.apps "+here, "create services "+here,
-		"create serviceaccounts "+here, "create roles.rbac.authorization.k8s.io "+here,
-		"create rolebindings.rbac.authorization.k8s.io "+here, "patch pods:status "+here,
-		"create bind9instances.bindy.firestoned.io "+here, "delete dnszones.bindy.firestoned.io "+here,
+	programs := slices.Concat(outside, []right{
+		"get secrets/password " + here, "get secrets/other " + system, "get secrets/lockstep-ca " + system,
+		"create secrets " + here, "create configmaps " + here,
+		"create pods " + here, "create pods " + system, "create statefulsets.apps " + here, "create services " + here,
+		"create serviceaccounts " + here, "create roles.rbac.authorization.k8s.io " + here,
+		"create rolebindings.rbac.authorization.k8s.io " + here, "patch pods:status " + here,
+		"create bind9instances.bindy.firestoned.io " + here, "delete dnszones.bindy.firestoned.io " + here,
 		"patch apiservices.apiregistration.k8s.io/v1alpha1.sync.bindy.firestoned.io -",
-		"patch validatingwebhookconfigurations.admissionregistration.k8s.io/lockstep-webhook -", "create serviceaccounts/lockstep-uninstall:token "+system,
-	)
-	readers := append(programs[:len(programs):len(programs)],
-		"get secrets/dns-update-keyring "+here, "patch dnszones.bindy.firestoned.io "+here, "patch arecords.bindy.firestoned.io:status "+here)
+		"patch validatingwebhookconfigurations.admissionregistration.k8s.io/lockstep-webhook -", "create serviceaccounts/lockstep-uninstall:token " + system,
+	})
+	readers := slices.Concat(programs, []right{
+		"get secrets/dns-update-keyring " + here, "patch dnszones.bindy.firestoned.io " + here, "patch arecords.bindy.firestoned.io:status " + here,
+	})
+	const apiServerKey, webhookKey right = "get secrets/lockstep-apiserver-tls " + system, "get secrets/lockstep-webhook-tls " + system
+	transferKey := "get secrets/dns-transfer-keyring " + here
 	for name, c := range map[string]struct {
 		namespace, account string
 		may, mayNot        []right
 	}{
-		"controller": {system, "lockstep-controller", []right{
-			"get secrets/dns-update-keyring " + here, "get secrets/dns-transfer-keyring " + here, "patch dnszones.bindy.firestoned.io " + here,
-		}, programs},
-		"API server":    {system, "lockstep-apiserver", []right{"get secrets/dns-transfer-keyring " + here}, readers},
-		"webhook":       {system, "lockstep-webhook", []right{"list dnszones.bindy.firestoned.io " + here}, append(readers, "get secrets/dns-transfer-keyring "+here)},
-		"sidecar":       {n.namespace, named.ServiceAccountName("dns-primary-0"), nil, append(readers, "get secrets/dns-transfer-keyring "+here, "get dnszones.bindy.firestoned.io "+here)},
-		"fleet manager": {system, "lockstep-fleet", []right{"create statefulsets.apps " + here, "get secrets/dns-update-keyring " + here}, append(outside, "create pods "+here, "delete secrets "+here, "create clusterroles.rbac.authorization.k8s.io/mine -")},
+		"controller": {
+			system, "lockstep-controller", []right{"get secrets/dns-update-keyring " + here, transferKey, "patch dnszones.bindy.firestoned.io " + here},
+			slices.Concat(programs, []right{apiServerKey, webhookKey}),
+		},
+		"API server": {system, "lockstep-apiserver", []right{transferKey, apiServerKey}, slices.Concat(readers, []right{webhookKey})},
+		"webhook":    {system, "lockstep-webhook", []right{webhookKey}, slices.Concat(readers, []right{transferKey, apiServerKey})},
+		"sidecar": {
+			n.namespace, named.ServiceAccountName("dns-primary-0"), nil,
+			slices.Concat(readers, []right{transferKey, apiServerKey, webhookKey, "get dnszones.bindy.firestoned.io " + here}),
+		},
+		"fleet manager": {
+			system, "lockstep-fleet", []right{"create statefulsets.apps " + here, "get secrets/dns-update-keyring " + here, "get secrets/lockstep-ca " + system},
+			slices.Concat(outside, []right{"create pods " + here, "delete secrets " + here, "create clusterroles.rbac.authorization.k8s.io/mine -"}),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			as := accountClient(t, c.namespace, c.account)
