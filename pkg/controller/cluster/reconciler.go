@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -62,11 +63,14 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now}
 		o := empty()
 		kind := fleet.AsCluster(o, "").Kind
+		turns := &fleet.Turns{Reconciler: r, PerNamespace: 1}
 		problems = append(problems, ctrl.NewControllerManagedBy(mgr).
 			Named(strings.ToLower(kind.Kind)).
+			WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
+			WatchesRawSource(turns).
 			For(o, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
 			Watches(&v1beta1.Bind9Instance{}, fleet.Debounced(controllerOf(kind)), builder.WithPredicates(instanceStatusChanged())).
-			Complete(r))
+			Complete(turns))
 	}
 	return errors.Join(problems...)
 }

@@ -26,6 +26,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
+// maxReconciliations is how many instances of a namespace are worked on at once.
+const maxReconciliations = 4
+
 // Options are what the reconciler of instances works with.
 type Options struct {
 	// Home is the namespace that Lockstep itself runs in.
@@ -55,9 +58,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, recorder, o),
 		pods: newPodChecker(c, o.Home, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder},
 	}
+	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxReconciliations}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("bind9instance").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
+		WatchesRawSource(turns).
 		For(&v1beta1.Bind9Instance{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, fleet.DeletionStarted()))).
 		Owns(&corev1.Service{}).
@@ -74,7 +79,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	for _, empty := range fleet.NewClusters {
 		b = b.Watches(empty(), handler.EnqueueRequestsFromMapFunc(r.instancesOfCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
-	return b.Complete(r)
+	return b.Complete(turns)
 }
 
 func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {

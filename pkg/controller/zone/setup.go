@@ -2,6 +2,7 @@ package zone
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -36,8 +37,12 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// maxPasses is how many zones are worked on at once: mostly they wait for servers.
-const maxPasses = 16
+// maxPasses is how many zones of a namespace on the same servers are worked on at once: mostly they wait for servers.
+// maxNamespacePasses is how many zones of a namespace are.
+const (
+	maxPasses          = 16
+	maxNamespacePasses = 2 * maxPasses
+)
 
 // Options are what the reconciler of zones works with.
 type Options struct {
@@ -79,16 +84,36 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	turns := &fleet.Turns{
+		Reconciler: r, PerNamespace: maxNamespacePasses, PerServers: maxPasses, ServersOf: r.serversOf, IsUrgent: r.isKnown,
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("zone").
-		WithOptions(controller.Options{MaxConcurrentReconciles: maxPasses}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
+		WatchesRawSource(turns).
 		WatchesRawSource(zonecache.NewSource(zones, mgr.GetCache())).
 		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfPod), podChanged()).
 		Watches(&v1beta1.Bind9GlobalCluster{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
 		Watches(&v1beta1.ClusterBind9Provider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
 		Watches(&v1beta1.ZoneGrant{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfGrant), specChanged).
-		Complete(r)
+		Complete(turns)
+}
+
+// serversOf names what a zone says about its servers: zones that say the same are on the same ones.
+func (r *reconciler) serversOf(req ctrl.Request) string {
+	zone := r.zones.Members.Zone(req.NamespacedName)
+	if zone == nil {
+		return ""
+	}
+	return fmt.Sprint(zone.Spec.ClusterRef, "/", zone.Spec.ClusterProviderRef, "/", zone.Spec.Bind9InstancesFrom)
+}
+
+// isKnown reports whether there was a pass over a zone: then it has changed, and comes before those that are looked at
+// because the controller has started.
+func (r *reconciler) isKnown(req ctrl.Request) bool {
+	_, known := r.states.Load(req.NamespacedName)
+	return known
 }
 
 // instanceChanged passes what decides which zones an instance serves and where.
