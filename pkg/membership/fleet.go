@@ -88,6 +88,27 @@ func (f *Fleet) Serves(i *v1beta1.Bind9Instance, zone *v1beta1.DNSZone) bool {
 		consent(zone, v1beta1.AllowInstanceNamespacesAnnotation, i) && selectsInstance(zone, i)
 }
 
+// Strangers returns, of the instances that serve a zone, those on which data that no object declares is not part of the zone:
+// they are neither of the zone's namespace nor of a cluster that it names, and others write there. If all primaries are
+// strangers of one namespace, there is nobody to protect from them.
+func (f *Fleet) Strangers(zone *v1beta1.DNSZone, serving []*v1beta1.Bind9Instance) []*v1beta1.Bind9Instance {
+	var strangers []*v1beta1.Bind9Instance
+	namespaces, known := map[string]bool{}, false
+	for _, i := range serving {
+		stranger := i.Namespace != zone.Namespace && f.globalOf(i, zone.Spec.ClusterRef) == "" && f.globalOf(i, zone.Spec.ClusterProviderRef) == ""
+		if stranger {
+			strangers = append(strangers, i)
+		}
+		if i.Spec.Role.Normalize() == v1beta1.RolePrimary {
+			namespaces[i.Namespace], known = true, known || !stranger
+		}
+	}
+	if !known && len(namespaces) == 1 {
+		return nil
+	}
+	return strangers
+}
+
 // BelongsTo reports whether an instance is one of a cluster's: by its clusterRef in the namespace of a Bind9Cluster, as a
 // member of a cluster-scoped one.
 func (f *Fleet) BelongsTo(i *v1beta1.Bind9Instance, cluster metav1.Object) bool {

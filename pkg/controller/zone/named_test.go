@@ -320,6 +320,39 @@ func TestPassUndoesWhatOthersChangeAndKeepsWhatTheyAdd(t *testing.T) {
 }
 
 // Somebody else updates both primaries all the time while passes publish records: nothing of either is lost.
+// Data that nobody declares is followed from the zone's own servers, and never from one that is selected from elsewhere,
+// whichever is ahead.
+func TestPassFollowsNoDataOfStrangers(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{Serial: 7})
+	r.scope.strangers = r.scope.instances[1:2]
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.pass()
+	for range 3 {
+		r.byHand(1, "forged", "192.0.2.66")
+		r.byHand(1, "www", "")
+	}
+	r.byHand(0, "friend", "192.0.2.20")
+	r.pass()
+	r.pass()
+	r.holds("forged")
+	r.holds("friend", "192.0.2.20")
+	r.holds("www", "192.0.2.10")
+	if result := r.pass(); !result.rested {
+		t.Error("the zone does not come to rest")
+	}
+
+	// Nobody but strangers has a copy, and they are of several namespaces: what is declared is kept.
+	r.scope.strangers = r.scope.instances[:2]
+	r.byHand(0, "forged", "192.0.2.66")
+	r.pass()
+	r.pass()
+	r.holds("forged")
+	r.holds("www", "192.0.2.10")
+	if result := r.pass(); !result.rested {
+		t.Error("the zone does not come to rest without servers of its own")
+	}
+}
+
 func TestPassLosesNothingThatOthersAddMeanwhile(t *testing.T) {
 	const count = 60
 	r := newRig(t, 2, bind.Zone{})

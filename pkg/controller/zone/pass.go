@@ -165,11 +165,20 @@ func (s scope) key() membership.ZoneKey { return membership.KeyOfZone(s.zone) }
 
 func (s scope) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
 	for _, i := range s.instances {
-		if i.Namespace == server.Namespace && i.Name == server.Instance {
+		if isServerOf(i, server) {
 			return i
 		}
 	}
 	return nil
+}
+
+// isStranger reports whether data that nobody declares is not followed from a server.
+func (s scope) isStranger(server observe.Server) bool {
+	return slices.ContainsFunc(s.strangers, func(i *v1beta1.Bind9Instance) bool { return isServerOf(i, server) })
+}
+
+func isServerOf(i *v1beta1.Bind9Instance, server observe.Server) bool {
+	return i.Namespace == server.Namespace && i.Name == server.Instance
 }
 
 // services returns where the Services of the zone's instances with a role serve DNS, as "IP:port".

@@ -185,9 +185,9 @@ func (s *primarySync) areApart() bool {
 	return false
 }
 
-// noteForeign keeps what somebody else has put on a primary.
+// noteForeign keeps what somebody else has put on a primary, unless it is a stranger.
 func (s *primarySync) noteForeign(q *primary) {
-	if q.err == nil && q.seen.Mirror != nil && len(s.primaries) > 1 {
+	if q.err == nil && q.seen.Mirror != nil && len(s.primaries) > 1 && !s.isStranger(q.server) {
 		s.state.content.NoteForeign(q.known, q.seen.Mirror)
 	}
 }

@@ -83,6 +83,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 type scope struct {
 	zone      *v1beta1.DNSZone
 	instances []*v1beta1.Bind9Instance
+	// strangers are those of them whose undeclared data is not the zone's.
+	strangers []*v1beta1.Bind9Instance
 	// servers have the roles that they play for this zone: of a signed one, all primaries but the signer are secondaries.
 	servers []observe.Server
 	// refusal is why the zone is served nowhere; the zero value if it is served.
@@ -97,6 +99,7 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 		return s, err
 	}
 	s.instances = all.InstancesOf(zone)
+	s.strangers = all.Strangers(zone, s.instances)
 	s.refusal = all.RefusalOf(zone, r.zones.Members)
 	if s.signing, err = dnssec.SigningOf(ctx, r.kube, zone, s.instances, r.home); err != nil {
 		return s, err

@@ -19,10 +19,12 @@ type target struct {
 }
 
 // findReference takes the primary with the latest serial; when all primaries are empty, the secondary with the latest, so
-// that a restored zone comes back on the serial that its secondaries know.
+// that a restored zone comes back on the serial that its secondaries know. Strangers are never the reference, nor are
+// secondaries that may transfer from them: when nobody else has the zone, it is an empty copy on their serial, so that they
+// keep nothing but what is declared.
 func (s *primarySync) findReference(ctx context.Context) (t target) {
 	for _, q := range s.primaries {
-		if q.err == nil && isLater(t.reference, q.seen.Mirror) {
+		if q.err == nil && !s.isStranger(q.server) && isLater(t.reference, q.seen.Mirror) {
 			t.reference, t.of = q.seen.Mirror, q
 		}
 	}
@@ -30,7 +32,7 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		return t
 	}
 	for _, server := range s.servers {
-		if server.Role != observe.Secondary || !server.Addr.IsValid() {
+		if server.Role != observe.Secondary || !server.Addr.IsValid() || len(s.strangers) > 0 {
 			continue
 		}
 		key, err := s.keys.TransferKey(ctx, s.instanceOf(server))
@@ -39,6 +41,14 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		}
 		if seen := s.observe(ctx, server, key); isLater(t.reference, seen.Mirror) {
 			t.reference = seen.Mirror
+		}
+	}
+	if t.reference != nil {
+		return t
+	}
+	for _, q := range s.primaries {
+		if q.err == nil && isLater(t.reference, q.seen.Mirror) {
+			t.reference = observe.NewMirror(s.dnsName(), q.seen.SOA)
 		}
 	}
 	return t
@@ -75,6 +85,9 @@ func (s *primarySync) needsNewSerial() bool {
 		return s.state.content.DiffersFrom(s.target.reference)
 	}
 	for _, q := range s.primaries {
+		if q.seen.Mirror != nil && rrset.SerialLess(s.target.reference.SOA.Serial, q.seen.Serial) {
+			return true // A stranger is ahead.
+		}
 		if q.sendable.HasChanges() && (q == s.target.of || rrset.SerialLess(s.target.reference.SOA.Serial, q.leastSerial())) {
 			return true
 		}
