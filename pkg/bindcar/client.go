@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -166,29 +165,4 @@ func doRequest(ctx context.Context, client *http.Client, method, target string, 
 		return nil, connectionError(err)
 	}
 	return response, nil
-}
-
-// maxResponse is more than the list of 100,000 zones takes, in bytes.
-const maxResponse = 64 << 20
-
-func decodeResponse(response *http.Response, out any) error {
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	if err != nil {
-		return unreachable(err)
-	}
-	if response.StatusCode >= 300 {
-		var failure Failure
-		if json.Unmarshal(text, &failure) != nil {
-			failure.Error = http.StatusText(response.StatusCode)
-		}
-		return newError(response.StatusCode, failure)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(text, out); err != nil {
-		return &Error{Code: response.StatusCode, Reason: newError(http.StatusInternalServerError, Failure{}).Reason,
-			Message: "sent a response that is not JSON", Details: err.Error(), Err: err}
-	}
-	return nil
 }

@@ -1,0 +1,200 @@
+package bindcar
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Limits of a response, in bytes. A sidecar may be anybody's program: what it sends is decoded piece by piece, and in memory
+// may take a hundred times what it takes as JSON.
+const (
+	// maxResponse is for a response that is not a list.
+	maxResponse = 1 << 20
+	// maxListResponse is more than the list of 100,000 zones takes.
+	maxListResponse = 64 << 20
+	// maxItem is for one zone of a list.
+	maxItem = 16 << 10
+	// maxListMemory is for a decoded list, maxListsMemory for all lists that are decoded at the same time.
+	maxListMemory  = 128 << 20
+	maxListsMemory = 256 << 20
+)
+
+var (
+	// errTooLarge means that a response exceeds a limit.
+	errTooLarge = errors.New("the response is too large")
+	// errNotList means that a list of zones has another form.
+	errNotList = errors.New("the response is not a list of zones")
+)
+
+// listsMemory is what lists that are being decoded may take. Whoever gets nothing fails, and does not wait for others.
+var listsMemory = semaphore.NewWeighted(maxListsMemory)
+
+func decodeResponse(response *http.Response, out any) error {
+	if response.StatusCode >= 300 {
+		var failure Failure
+		if decodeValue(response.Body, &failure) != nil {
+			failure.Error = http.StatusText(response.StatusCode)
+		}
+		return newError(response.StatusCode, failure)
+	}
+	var err error
+	switch out := out.(type) {
+	case nil:
+	case *ZoneList:
+		err = decodeZoneList(response.Body, out)
+	default:
+		err = decodeValue(response.Body, out)
+	}
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	message := "sent a response that is not JSON"
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errTooLarge):
+		message = "sent a response that is too large"
+	case errors.As(err, &syntax), errors.As(err, &kind), errors.Is(err, errNotList), errors.Is(err, io.EOF):
+	default:
+		return unreachable(err)
+	}
+	return &Error{Code: response.StatusCode, Reason: newError(http.StatusInternalServerError, Failure{}).Reason,
+		Message: message, Details: err.Error(), Err: err}
+}
+
+// decodeValue decodes a response that is not a list.
+func decodeValue(body io.Reader, out any) error {
+	text, err := io.ReadAll(io.LimitReader(body, maxResponse+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxResponse {
+		return fmt.Errorf("%w: it has more than %d bytes", errTooLarge, maxResponse)
+	}
+	return json.Unmarshal(text, out)
+}
+
+// listDecoder decodes a list of zones.
+type listDecoder struct {
+	*json.Decoder
+	body io.Reader
+	// read is how many bytes were read. memory is what was decoded so far takes; reserved is what was taken of listsMemory for it.
+	read, memory, reserved int64
+}
+
+// decodeZoneList decodes a list of zones, one at a time.
+func decodeZoneList(body io.Reader, list *ZoneList) error {
+	d := &listDecoder{body: body}
+	d.Decoder = json.NewDecoder(d)
+	defer func() { listsMemory.Release(d.reserved) }()
+	if err := d.expect(json.Delim('{')); err != nil {
+		return err
+	}
+	for d.More() {
+		field, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch field {
+		case "zones":
+			err = decodeArray(d, &list.Zones, sizeOfName)
+		case "items":
+			err = decodeArray(d, &list.Items, sizeOfZone)
+		case "count":
+			err = d.Decode(&list.Count)
+		default:
+			var ignored json.RawMessage
+			err = d.Decode(&ignored)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return d.expect(json.Delim('}'))
+}
+
+// decodeArray appends the elements of an array, or nothing for null.
+func decodeArray[E any](d *listDecoder, all *[]E, sizeOf func(E) int) error {
+	opening, err := d.Token()
+	switch {
+	case err != nil || opening == nil:
+		return err
+	case opening != json.Delim('['):
+		return fmt.Errorf("%w: %v instead of an array", errNotList, opening)
+	}
+	for d.More() {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return err
+		}
+		if len(raw) > maxItem {
+			return fmt.Errorf("%w: a zone takes more than %d bytes", errTooLarge, maxItem)
+		}
+		var element E
+		if err := json.Unmarshal(raw, &element); err != nil {
+			return err
+		}
+		if err := d.reserve(sizeOf(element)); err != nil {
+			return err
+		}
+		*all = append(*all, element)
+	}
+	return d.expect(json.Delim(']'))
+}
+
+// reserve takes memory for an element.
+func (d *listDecoder) reserve(size int) error {
+	const step = 1 << 20
+	d.memory += int64(size)
+	for d.memory > d.reserved {
+		if d.reserved >= maxListMemory || !listsMemory.TryAcquire(step) {
+			return fmt.Errorf("%w: its zones take too much memory (%d bytes of at most %d, and %d for all servers)", errTooLarge, d.memory, maxListMemory, maxListsMemory)
+		}
+		d.reserved += step
+	}
+	return nil
+}
+
+func (d *listDecoder) expect(want json.Delim) error {
+	got, err := d.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("%w: %v instead of %s", errNotList, got, want)
+	}
+	return err
+}
+
+// Sizes of strings and zones in memory, in bytes, beside their text; slices have room to grow.
+const (
+	nameOverhead = 2 * 16
+	zoneOverhead = 2 * 256
+)
+
+func sizeOfName(name string) int { return nameOverhead + len(name) }
+
+func sizeOfZone(z Zone) int {
+	size := zoneOverhead + len(z.Name) + len(z.FilePath) + len(z.Type) + len(z.DNSSECPolicy) + len(z.KeySecret)
+	for _, names := range [][]string{z.AlsoNotify, z.AllowTransfer, z.Primaries} {
+		for _, name := range names {
+			size += sizeOfName(name)
+		}
+	}
+	return size
+}
+
+// Read reads the response for the decoder. It fails when the response, or one value in it, is too large; the decoder would
+// keep a value as a whole.
+func (d *listDecoder) Read(p []byte) (int, error) {
+	switch {
+	case d.read >= maxListResponse:
+		return 0, fmt.Errorf("%w: it has more than %d bytes", errTooLarge, maxListResponse)
+	case d.read-d.InputOffset() > maxResponse:
+		return 0, fmt.Errorf("%w: a zone takes more than %d bytes", errTooLarge, maxItem)
+	}
+	n, err := d.body.Read(p[:min(len(p), maxResponse)])
+	d.read += int64(n)
+	return n, err
+}

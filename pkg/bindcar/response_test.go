@@ -1,0 +1,136 @@
+package bindcar
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// endless is begin, and then repeat until size bytes were read.
+type endless struct {
+	begin, repeat string
+	size, at      int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := 0
+	for ; n < len(p); n++ {
+		switch {
+		case e.at >= e.size:
+			return n, io.EOF
+		case e.at < len(e.begin):
+			p[n] = e.begin[e.at]
+		default:
+			p[n] = e.repeat[(e.at-len(e.begin))%len(e.repeat)]
+		}
+		e.at++
+	}
+	return n, nil
+}
+
+func respond(code int, body io.Reader) *http.Response {
+	return &http.Response{StatusCode: code, Body: io.NopCloser(body)}
+}
+
+// peakHeap returns by how much the heap grew at most while do ran.
+func peakHeap(do func()) uint64 {
+	read := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	runtime.GC()
+	before, peak := read(), uint64(0)
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			peak = max(peak, read())
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	do()
+	close(done)
+	<-stopped
+	return peak - min(before, peak)
+}
+
+// TestHostileResponses: what a sidecar sends takes a bounded amount of memory, and the error says that it was too much. Empty
+// objects take a hundred times the memory of their text.
+func TestHostileResponses(t *testing.T) {
+	const size = 100 << 20
+	for name, tc := range map[string]struct {
+		code int
+		body *endless
+		out  any
+	}{
+		"empty items":    {http.StatusOK, &endless{`{"items":[{}`, `,{}`, size, 0}, &ZoneList{}},
+		"empty names":    {http.StatusOK, &endless{`{"zones":[""`, `,""`, size, 0}, &ZoneList{}},
+		"one large item": {http.StatusOK, &endless{`{"items":[{"primaries":[""`, `,""`, size, 0}, &ZoneList{}},
+		"unknown field":  {http.StatusOK, &endless{`{"other":[1`, `,1`, size, 0}, &ZoneList{}},
+		"many fields":    {http.StatusOK, &endless{`{"count":1`, `,"count":1`, size, 0}, &ZoneList{}},
+		"zone":           {http.StatusOK, &endless{`{"primaries":[""`, `,""`, size, 0}, &Zone{}},
+		"statistics":     {http.StatusOK, &endless{`{"queries":{"a":1`, `,"b":1`, size, 0}, &Statistics{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			peak := peakHeap(func() { err = decodeResponse(respond(tc.code, tc.body), tc.out) })
+			t.Logf("%d MiB read, at most %d MiB taken: %v", tc.body.at>>20, peak>>20, err)
+			var failure *Error
+			if !errors.As(err, &failure) || failure.Message != "sent a response that is too large" {
+				t.Errorf("error %v", err)
+			}
+			if limit := uint64(3 * maxListMemory); peak > limit {
+				t.Errorf("%d MiB taken", peak>>20)
+			}
+		})
+	}
+	if !listsMemory.TryAcquire(maxListsMemory) {
+		t.Fatal("memory is still reserved for lists that were given up")
+	}
+	listsMemory.Release(maxListsMemory)
+}
+
+// TestZoneList: a list is decoded as encoding/json decodes it, whatever the order of its fields.
+func TestZoneList(t *testing.T) {
+	serial := uint32(7)
+	want := ZoneList{Zones: []string{"a.test", "b.test"}, Count: 2, Items: []Zone{
+		{Name: "a.test", Type: Primary, Serial: &serial, Added: true, AlsoNotify: []string{}},
+		{Name: "b.test", Type: Secondary, Primaries: []string{"192.0.2.1:53"}},
+	}}
+	for name, text := range map[string]string{
+		"in order": `{"zones":["a.test","b.test"],"count":2,"items":[{"name":"a.test","zoneType":"primary","serial":7,"added":true,"alsoNotify":[]},
+			{"name":"b.test","zoneType":"secondary","primaries":["192.0.2.1:53"]}]}`,
+		"another order, with a new field": `{"new":{"x":[1]},"items":[{"name":"a.test","zoneType":"primary","serial":7,"added":true,"alsoNotify":[]},
+			{"name":"b.test","zoneType":"secondary","primaries":["192.0.2.1:53"]}],"count":2,"zones":["a.test","b.test"]}`,
+	} {
+		var got ZoneList
+		if err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &got); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	for _, text := range []string{``, `[]`, `{"zones":{}}`, `{"zones":[1]}`, `{"zones":["a"`, `{"items":[[]]}`} {
+		if err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &ZoneList{}); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+	var none ZoneList
+	if err := decodeResponse(respond(http.StatusOK, strings.NewReader(`{"zones":null,"count":0}`)), &none); err != nil || len(none.Zones) > 0 {
+		t.Errorf("null: %v, %v", none, err)
+	}
+}
