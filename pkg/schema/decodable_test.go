@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -216,7 +215,7 @@ func FuzzValidIsDecodable(f *testing.F) {
 		l := leaves()[index%uint(len(leaves()))]
 		var value any
 		if json.Unmarshal([]byte(text), &value) != nil {
-			t.Skip(fmt.Sprintf("%q is no JSON", text))
+			t.Skipf("%q is no JSON", text)
 		}
 		l.check(t, value)
 	})
