@@ -54,13 +54,16 @@ func TestParseTargets(t *testing.T) {
 	}
 }
 
-// A kind is known by every name that kubectl knows it by.
+// A kind with a SyncStatus is known by every name that kubectl knows it by.
 func TestParseKind(t *testing.T) {
 	kinds, err := schema.Load(manifests.Definitions())
 	if err != nil || len(kinds) == 0 {
 		t.Fatalf("no definitions: %v", err)
 	}
 	for gvk, k := range kinds {
+		if gvk.Kind == "ZoneGrant" {
+			continue // Nothing is observed of it.
+		}
 		names := k.Definition.Spec.Names
 		for _, name := range append(names.ShortNames, names.Plural, names.Singular, names.Kind, names.Plural+"."+gvk.Group) {
 			if got, err := parseKind(name); err != nil || got.Kind != gvk.Kind {

@@ -18,10 +18,13 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/notify"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/zonecache"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -37,6 +40,9 @@ type fakePrimary struct {
 	ignores bool
 	// interfere runs before an update, as somebody else does.
 	interfere func()
+	// deleted counts deletions of the zone, which fail with deleteErr.
+	deleted   int
+	deleteErr error
 }
 
 func (f *fakePrimary) Serial(_ context.Context, at netip.AddrPort, _ unreachable.Zone, _ *wire.Key) observe.Observation {
@@ -84,6 +90,11 @@ func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bind
 	f.created++
 	f.soa = rrset.SOA{Serial: zone.ZoneConfig.SOA.Serial}
 	return nil
+}
+
+func (f *fakePrimary) DeleteZone(context.Context, bindcar.Address, string) error {
+	f.deleted++
+	return f.deleteErr
 }
 
 func (f *fakePrimary) UpdateKey(context.Context, *v1beta1.Bind9Instance) (*wire.Key, error) {
@@ -216,5 +227,48 @@ func TestPassAsksForNoKeyBeforeItsServerHasAnAddress(t *testing.T) {
 	p.servers[0].Addr = netip.AddrPort{}
 	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
 		t.Errorf("keys were asked for %d times: %v", keys.asked, q[0].err)
+	}
+}
+
+// A zone that loses its permission is deleted from the servers that had it, until that has succeeded; one that never had it is
+// sent nothing, and a duplicate leaves the name to the zone that is served.
+func TestPassWithdrawsWhatIsNotPermitted(t *testing.T) {
+	f := &fakePrimary{}
+	p := passOverFake(f)
+	run := func(refusal membership.Refusal) syncevent.SyncCompleted {
+		t.Helper()
+		p.refusal = refusal
+		result, err := p.run(t.Context())
+		if err != nil || result.event.Problem.Reason != refusal.Reason {
+			t.Fatalf("problem %+v, %v", result.event.Problem, err)
+		}
+		return result.event
+	}
+	notPermitted, duplicate := membership.Refusal{Reason: status.NotPermitted, Message: "no"}, membership.Refusal{Reason: status.DuplicateZone, Message: "no"}
+	if run(notPermitted); f.created != 0 || f.deleted != 0 {
+		t.Fatalf("created %d times, deleted %d times, want neither", f.created, f.deleted)
+	}
+	p.refusal = membership.Refusal{}
+	if _, err := p.run(t.Context()); err != nil || f.created != 1 {
+		t.Fatalf("created %d times: %v", f.created, err)
+	}
+	if run(duplicate); f.deleted != 0 {
+		t.Fatal("a duplicate was deleted")
+	}
+	f.deleteErr = errors.New("no answer")
+	if event := run(notPermitted); f.deleted != 1 || len(event.Servers) != 1 || event.Servers[0].Err == nil {
+		t.Fatalf("deleted %d times, outcomes %+v", f.deleted, event.Servers)
+	}
+	f.deleteErr = nil
+	if event := run(notPermitted); f.deleted != 2 || len(event.Servers) != 0 {
+		t.Fatalf("deleted %d times, outcomes %+v", f.deleted, event.Servers)
+	}
+	if run(notPermitted); f.deleted != 2 {
+		t.Errorf("deleted %d times, want 2", f.deleted)
+	}
+	// After a restart the status remembers.
+	p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{{Namespace: "dns", Name: "primary"}}
+	if run(notPermitted); f.deleted != 3 {
+		t.Errorf("deleted %d times, want 3", f.deleted)
 	}
 }
