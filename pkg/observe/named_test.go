@@ -376,13 +376,17 @@ func TestIdle(t *testing.T) {
 func BenchmarkSerial(b *testing.B) {
 	s := named.Start(b, named.Options{Zones: []named.Zone{{Name: zone}}})
 	o := observe.New(observe.Options{})
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if obs := o.Serial(b.Context(), s.Addr, zone, nil); obs.Err != nil {
-				b.Fatal(obs.Err)
-			}
-		}
-	})
+	for name, key := range map[string]*wire.Key{"unsigned": nil, "signed": &s.Transfer} {
+		b.Run(name, func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if obs := o.Serial(b.Context(), s.Addr, zone, key); obs.Err != nil {
+						b.Fatal(obs.Err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // BenchmarkThousandZones: a thousand unchanged zones, all asked for at once.

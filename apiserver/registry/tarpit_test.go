@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/fakekube"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// TestTarpitDelaysNobodyElse: forty zones on a server that takes every question and answers none are waited for until the
+// deadline, and meanwhile another zone is read as ever.
+func TestTarpitDelaysNobodyElse(t *testing.T) {
+	const zones = 40
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	w := newWorld(t, func(o *testOptions) { o.Deadline = 10 * time.Minute })
+	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test.", Records: "www A 192.0.2.7"}}, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	w.Server("tarpit", v1beta1.RolePrimary, silent.LocalAddr().(*net.UDPAddr).AddrPort())
+	tarpit := &v1beta1.Bind9Instance{}
+	tarpit.Namespace, tarpit.Name = fakekube.Namespace, "tarpit"
+	tarpit.Spec = v1beta1.Bind9InstanceSpec{ClusterRef: "tar", Role: v1beta1.RolePrimary, Replicas: new(int32(1))}
+	w.Apply(tarpit)
+	honest := fakekube.Zone("example.test", "primary")
+	r := w.Record(honest, "www", "192.0.2.7")
+	w.Apply(honest)
+	w.Apply(r)
+	for i := range zones {
+		z := fakekube.Zone(fmt.Sprintf("z%d.test", i), "tarpit")
+		z.Spec.ClusterRef = "tar"
+		w.Apply(z)
+	}
+	answered := make(chan string, zones)
+	for i := range zones {
+		go func() {
+			name := fmt.Sprintf("dnszone.z%d.test", i)
+			_, _ = w.verdicts.getVerdict(w.ctx, keyOf(name)) // It waits until its zone is in the caches, too.
+			answered <- name
+		}()
+	}
+	if _, _, err := silent.ReadFrom(make([]byte, 512)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if s := w.get("arecord.www"); !s.Status.InSync {
+			t.Errorf("%s: %s", s.Status.Phase, states(s))
+		}
+	}
+	select {
+	case name := <-answered:
+		t.Errorf("%s was answered before its deadline: nobody was waiting", name)
+	default:
+	}
+}
