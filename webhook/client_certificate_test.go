@@ -35,7 +35,7 @@ func TestClientCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	config := &tls.Config{} //nolint:gosec // TLSOpts set the version
+	config := &tls.Config{}
 	for _, change := range listen.TLSOpts {
 		change(config)
 	}

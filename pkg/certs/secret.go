@@ -11,7 +11,7 @@ import (
 
 // Names of Secrets in the namespace that Lockstep is installed in. The fleet manager alone may read the authority's; of the
 // others, each is for the component in its name.
-const (
+const ( //nolint:gosec // names of Secrets, no secrets
 	SecretName             = "lockstep-ca"
 	APIServerSecret        = "lockstep-apiserver-tls"
 	WebhookSecret          = "lockstep-webhook-tls"

@@ -157,7 +157,8 @@ func (c *Cache) zonesSelecting(record v1beta1.Record) iter.Seq[*zoneEntry] {
 // namesUpFrom yields a canonical name and those above it, without the root.
 func namesUpFrom(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for ; name != "." && name != "" && yield(name); name = rrset.ParentName(name) {
+		for name != "." && name != "" && yield(name) {
+			name = rrset.ParentName(name)
 		}
 	}
 }

@@ -60,6 +60,9 @@ func queryServer(ctx context.Context, address, name string) (string, error) {
 		m := new(dns.Msg)
 		m.SetQuestion(name, dns.TypeA)
 		reply, _, err := c.ExchangeContext(ctx, m, address)
+		if err == nil && reply.Truncated { // The rate of answers is limited: RFC 1123 section 6.1.3.2.
+			reply, _, err = (&dns.Client{Net: "tcp", Timeout: time.Second}).ExchangeContext(ctx, m, address)
+		}
 		if err != nil {
 			time.Sleep(100 * time.Millisecond) // A closed port answers at once.
 			continue

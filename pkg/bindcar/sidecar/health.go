@@ -48,7 +48,7 @@ func (s *server) healthHandler() http.Handler {
 
 // getReadiness reports whether named answers on its control channel.
 func (s *server) getReadiness(w http.ResponseWriter, _ *http.Request) {
-	if err := s.readiness.check(); err != nil {
+	if err := s.readiness.check(); err != nil { //nolint:contextcheck // Several requests share an answer.
 		klog.V(2).InfoS("not ready", "reason", err.Error())
 		httperror.WriteJSON(w, http.StatusServiceUnavailable, bindcar.Failure{Error: "named does not answer"})
 		return

@@ -142,7 +142,7 @@ func (o *Options) Run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		secured := newHandshakeListener(listener, tlsConfig)
+		secured := newHandshakeListener(listener, tlsConfig) //nolint:contextcheck // It lives until it is closed.
 		group.Go(func() error { return serveHTTP(ctx, secured, newHTTPServer(ctx, s.rootHandler())) })
 	}
 	klog.FromContext(ctx).Info("serving", "addresses", o.Listen, "zonesDir", o.ZonesDir)
