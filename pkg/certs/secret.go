@@ -11,12 +11,12 @@ import (
 
 // Names of Secrets in the namespace that Lockstep is installed in. The fleet manager alone may read the authority's; of the
 // others, each is for the component in its name.
-const ( //nolint:gosec // names of Secrets, no secrets
+const (
 	SecretName             = "lockstep-ca"
-	APIServerSecret        = "lockstep-apiserver-tls"
+	APIServerSecret        = "lockstep-apiserver-tls" //nolint:gosec // a name, no secret
 	WebhookSecret          = "lockstep-webhook-tls"
 	ControllerClientSecret = "lockstep-controller-client"
-	APIServerClientSecret  = "lockstep-apiserver-client"
+	APIServerClientSecret  = "lockstep-apiserver-client" //nolint:gosec // a name, no secret
 	MetricsClientSecret    = "lockstep-metrics-client"
 )
 
