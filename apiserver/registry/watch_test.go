@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -165,6 +166,27 @@ func TestWatchTellsWhatServersDo(t *testing.T) {
 		t.Errorf("the end of a record of zone %q on %d servers is told, want it as it was last", s.Zone, s.Summary.Servers)
 	}
 	events.until("arecord.www", "gone")
+}
+
+// A zone that is paused, and goes on, changes what all of its objects say while they are watched.
+func TestWatchSeesPause(t *testing.T) {
+	w := newWorld(t)
+	w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
+	z := fakekube.Zone("example.test", "primary", "secondary")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Eventually("it is in sync", func() bool { return w.get("dnszone.example.test").Status.InSync })
+	events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: w.list(query{namespace: ns}).ResourceVersion})
+	for _, paused := range []string{"true", ""} {
+		z = z.DeepCopy()
+		z.Annotations = map[string]string{v1beta1.PausedAnnotation: paused}
+		w.Apply(z)
+		w.Apply(w.Record(z, "turn"+paused, "192.0.2.8"))
+		for seen := false; !seen; {
+			_, s := events.next()
+			seen = s.Name == "arecord.turn"+paused
+		}
+	}
 }
 
 func TestWatchBegins(t *testing.T) {

@@ -152,7 +152,7 @@ func yieldOwners(s source.RRset, yield func(source.ObjectKey) bool) bool {
 func (d *DesiredState) AffectedObjects(old *DesiredState) (objects iter.Seq[source.ObjectKey], all bool) {
 	if old == nil || d.desired == nil || old.desired == nil || d.problem != old.problem || d.pausedRemark() != old.pausedRemark() ||
 		d.isUnobserved() != old.isUnobserved() {
-		return nil, true
+		return func(func(source.ObjectKey) bool) {}, true // A nil function cannot be ranged over.
 	}
 	return func(yield func(source.ObjectKey) bool) {
 		for o := range d.desired.ChangedObjects(old.desired) {
