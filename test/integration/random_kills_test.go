@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,8 +70,14 @@ func (w *randomWorld) stepKillController() bool {
 	return true
 }
 
+// controllerMemory is held for reading by tests of what the controller promises only while it runs: which of two primaries
+// somebody else changed. It is not killed meanwhile.
+var controllerMemory sync.RWMutex
+
 // killController deletes the pods of the controller and of the fleet manager.
 func killController(ctx context.Context, c client.Client, grace int64) error {
+	controllerMemory.Lock()
+	defer controllerMemory.Unlock()
 	var errs []error
 	for _, component := range []string{"controller", "fleet"} {
 		var pods corev1.PodList

@@ -110,6 +110,11 @@ func writeRefusedAlone(f *fixture) {
 // Somebody else updates both primaries all the time while records come and go: nothing of either is lost, and the
 // secondary, which takes changes from one and the other, ends on what both have.
 func writeForeignMeanwhile(f *fixture) {
+	controllerMemory.RLock()
+	defer controllerMemory.RUnlock()
+	seen := f.aRecord(f.object+"-seen", "seen", "192.0.2.1")
+	f.create(seen)
+	f.waitReady(seen) // by the controller that goes on to run
 	pods := []string{"dns-primary-0-0", "dns-primary-1-0"}
 	const count = 40
 	key := f.key(named.KeyUpdate)
