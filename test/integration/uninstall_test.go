@@ -88,7 +88,8 @@ func (f *fixture) requireAlone() {
 func (f *fixture) waitNothingLeft() {
 	f.Helper()
 	kube.Eventually(f, settleTimeout, func(context.Context) error {
-		out, err := kube.TryKubectl(f, "", "get", "namespaces,crd,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations,apiservices,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
+		out, err := kube.TryKubectl(f, "", "get", "namespaces,crd,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations,apiservices,mutatingwebhookconfigurations,validatingwebhookconfigurations,"+
+			"validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
