@@ -86,7 +86,7 @@ test-bare: ## Set up in a bare Debian root, and prove there that test/setup/prog
 PARALLEL := 8
 CLUSTER_TESTS := -count=1 -timeout 40m -v $(if $(RUN),-run '$(RUN)')
 test-cluster: setup-test cluster-ready ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 3 -parallel $(PARALLEL) ./test/e2e ./test/integration ./test/attack
+	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 2 -parallel $(PARALLEL) ./test/e2e ./test/integration ./test/attack
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 1 ./test/integration ./test/attack -disruptive
 
 attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a real cluster; part of test-cluster
