@@ -4,12 +4,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dns/lockstep/test/heap"
 )
 
 // endless is begin, and then repeat until size bytes were read.
@@ -38,35 +38,6 @@ func respond(code int, body io.Reader) *http.Response {
 	return &http.Response{StatusCode: code, Body: io.NopCloser(body)}
 }
 
-// peakHeap returns by how much the heap grew at most while do ran.
-func peakHeap(do func()) uint64 {
-	read := func() uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	runtime.GC()
-	before, peak := read(), uint64(0)
-	done, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			peak = max(peak, read())
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	do()
-	close(done)
-	<-stopped
-	return peak - min(before, peak)
-}
-
 // TestHostileResponses: what a sidecar sends takes a bounded amount of memory, and the error says that it was too much. Empty
 // objects take a hundred times the memory of their text.
 func TestHostileResponses(t *testing.T) {
@@ -86,7 +57,7 @@ func TestHostileResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			peak := peakHeap(func() { err = decodeResponse(respond(tc.code, tc.body), tc.out) })
+			peak := heap.Peak(func() { err = decodeResponse(respond(tc.code, tc.body), tc.out) })
 			t.Logf("%d MiB read, at most %d MiB taken: %v", tc.body.at>>20, peak>>20, err)
 			var failure *Error
 			if !errors.As(err, &failure) || failure.Message != "sent a response that is too large" {

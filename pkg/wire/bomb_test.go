@@ -7,16 +7,15 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/heap"
 )
 
 // hostileServer answers every request over TCP with messages that a test makes up, until write fails.
@@ -186,35 +185,6 @@ var bombs = map[string]func(request *dns.Msg, n int) *message{
 	},
 }
 
-// peakHeap returns by how much the heap grew at most while do ran.
-func peakHeap(do func()) uint64 {
-	read := func() uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	runtime.GC()
-	before, peak := read(), uint64(0)
-	done, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			peak = max(peak, read())
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	do()
-	close(done)
-	<-stopped
-	return peak - min(before, peak)
-}
-
 // TestBombs: whatever a server sends, a transfer ends with an error that names the limit, and takes a few times the memory
 // that it allows. Without the limits each of these takes gigabytes, or does not end.
 func TestBombs(t *testing.T) {
@@ -233,7 +203,7 @@ func TestBombs(t *testing.T) {
 				}
 			})
 			var err error
-			peak := peakHeap(func() {
+			peak := heap.Peak(func() {
 				var from *rrset.SOA
 				if name == "incremental" {
 					from = &rrset.SOA{MName: "ns.", RName: "hm.", Serial: 1}

@@ -98,15 +98,9 @@ spec: {clusterRef: %s, role: primary}
 // waitNotAuthoritative waits until no server of a namespace has a zone.
 func waitNotAuthoritative(t *testing.T, c client.Client, namespace, zone string) {
 	t.Helper()
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
-		all, err := servers(ctx, c, namespace)
-		if err != nil {
-			return err
-		}
-		for pod, server := range all {
-			if reply, err := query(ctx, server, zone, dns.TypeSOA); err != nil || reply.Authoritative {
-				return fmt.Errorf("%s: %v, %w", pod, reply, err)
-			}
+	waitAnswers(t, c, namespace, zone, dns.TypeSOA, func(reply *dns.Msg) error {
+		if reply.Authoritative {
+			return fmt.Errorf("answers with authority: %v", reply)
 		}
 		return nil
 	})

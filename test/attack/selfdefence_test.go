@@ -101,26 +101,15 @@ func keepSending(ctx context.Context, stop <-chan struct{}, address, request str
 // newDNSUser creates a user who may do everything with our kinds in a namespace, and nothing with Kubernetes' own.
 func newDNSUser(t *testing.T) *tenant {
 	t.Helper()
-	n := &tenant{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "deputy")}
-	n.user = "dns-user-of-" + n.namespace
-	meta := metav1.ObjectMeta{Namespace: n.namespace, Name: "dns"}
-	for _, o := range []client.Object{
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.GroupName}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{rbacv1.VerbAll}}}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "dns"},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: n.user}},
-		},
-	} {
-		if err := n.client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+	n := newUser(t, "deputy")
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "dns"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.GroupName}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{rbacv1.VerbAll}}},
 	}
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
-		if out, err := n.try("", "auth", "can-i", "create", "bind9instances.bindy.firestoned.io"); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
+	if err := n.client.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	n.bindRole("Role", role.Name, "bind9instances.bindy.firestoned.io")
 	return n
 }
 

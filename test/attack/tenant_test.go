@@ -5,21 +5,17 @@ package attack
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -38,24 +34,36 @@ type tenant struct {
 // newTenant creates a tenant with a namespace of its own, whose name begins with a prefix.
 func newTenant(t *testing.T, prefix string) *tenant {
 	t.Helper()
+	n := newUser(t, prefix)
+	n.bindRole("ClusterRole", "edit", "dnszones.bindy.firestoned.io")
+	return n
+}
+
+// newUser creates a user without any right, with a namespace whose name begins with a prefix.
+func newUser(t *testing.T, prefix string) *tenant {
+	t.Helper()
 	n := &tenant{T: t, client: kube.Client(t), namespace: kube.Namespace(t, prefix)}
 	n.user = "user-of-" + n.namespace
+	return n
+}
+
+// bindRole gives the user a role in its namespace, and returns when that has taken effect: then the user may create resource.
+func (n *tenant) bindRole(kind, role, resource string) {
+	n.Helper()
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "edit"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: n.user}},
 	}
-	if err := n.client.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
+	if err := n.client.Create(n.Context(), binding); err != nil {
+		n.Fatal(err)
 	}
-	// The binding takes effect a moment after it was written.
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
-		if out, err := n.try("", "auth", "can-i", "create", "dnszones.bindy.firestoned.io"); err != nil {
+	kube.Eventually(n, settleTimeout, func(context.Context) error {
+		if out, err := n.try("", "auth", "can-i", "create", resource); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	})
-	return n
 }
 
 // try runs kubectl as the tenant in its namespace, with input on standard input, and returns what it printed.
@@ -98,42 +106,35 @@ func (n *tenant) expectRefused(manifest string, want ...string) {
 	n.Logf("refused: %s", out)
 }
 
-// servers returns the addresses of named in the running pods of a namespace, by pod name.
-func servers(ctx context.Context, c client.Client, namespace string) (map[string]string, error) {
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
-		return nil, err
-	}
-	addresses := map[string]string{}
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
-			addresses[pod.Name] = net.JoinHostPort(pod.Status.PodIP, fmt.Sprint(named.Port))
+// waitAnswers waits until check accepts the answer of every server of a namespace to a question.
+func waitAnswers(t testing.TB, c client.Client, namespace, name string, rrtype uint16, check func(reply *dns.Msg) error) {
+	t.Helper()
+	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+		all, err := kube.Servers(ctx, c, namespace)
+		if err != nil {
+			return err
 		}
-	}
-	if len(addresses) == 0 {
-		return nil, errors.New("no pod has an address")
-	}
-	return addresses, nil
+		for pod, server := range all {
+			reply, err := query(ctx, server, name, rrtype)
+			if err == nil {
+				err = check(reply)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", pod, err)
+			}
+		}
+		return nil
+	})
 }
 
 // waitServed waits until every server of a namespace answers authoritatively with exactly these rdata; none means that the
 // name or the type does not exist there.
 func waitServed(t testing.TB, c client.Client, namespace, name string, rrtype uint16, rdata ...string) {
 	t.Helper()
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
-		all, err := servers(ctx, c, namespace)
-		if err != nil {
-			return err
-		}
-		for pod, server := range all {
-			reply, err := query(ctx, server, name, rrtype)
-			if err != nil {
-				return fmt.Errorf("%s: %w", pod, err)
-			}
-			if got := answersOf(reply, rrtype); !reply.Authoritative || !slices.Equal(got, rdata) {
-				return fmt.Errorf("%s answers %s, authoritative %t, with %q for %s, want %q",
-					pod, dns.RcodeToString[reply.Rcode], reply.Authoritative, got, name, rdata)
-			}
+	waitAnswers(t, c, namespace, name, rrtype, func(reply *dns.Msg) error {
+		if got := answersOf(reply, rrtype); !reply.Authoritative || !slices.Equal(got, rdata) {
+			return fmt.Errorf("answers %s, authoritative %t, with %q for %s, want %q",
+				dns.RcodeToString[reply.Rcode], reply.Authoritative, got, name, rdata)
 		}
 		return nil
 	})

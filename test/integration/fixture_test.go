@@ -4,9 +4,7 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -145,20 +143,7 @@ func change[T client.Object](f *fixture, o T, edit func(T)) {
 
 // servers are the addresses of named in the running pods, by pod name.
 func (f *fixture) servers(ctx context.Context) (map[string]string, error) {
-	var pods corev1.PodList
-	if err := f.client.List(ctx, &pods, client.InNamespace(f.namespace), client.MatchingLabels{named.LabelName: named.AppName}); err != nil {
-		return nil, err
-	}
-	servers := map[string]string{}
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
-			servers[pod.Name] = net.JoinHostPort(pod.Status.PodIP, fmt.Sprint(named.Port))
-		}
-	}
-	if len(servers) == 0 {
-		return nil, errors.New("no pod has an address")
-	}
-	return servers, nil
+	return kube.Servers(ctx, f.client, f.namespace)
 }
 
 // waitServed waits until every server answers the question with exactly these rdata; none means that the name or the type

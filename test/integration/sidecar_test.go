@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/mtls"
 )
 
 // authority is the project's certificate authority as the cluster has it.
@@ -68,21 +69,8 @@ func (f *fixture) sidecarAt(ip string, port uint16, instance string) bindcar.Add
 // handshake because of it. The sidecar's certificate is verified.
 func (f *fixture) askSidecar(at bindcar.Address, data map[string][]byte) int {
 	f.Helper()
-	client := bindcar.NewClient(bindcar.ClientOptions{TLS: func(ctx context.Context) (*tls.Config, error) {
-		trust, err := f.connectAs(ctx, bindcar.ControllerIdentity)
-		if err != nil {
-			return nil, err
-		}
-		config := &tls.Config{RootCAs: trust.RootCAs, MinVersion: tls.VersionTLS13}
-		if data != nil {
-			own, err := certs.ClientConfig(data)
-			if err != nil {
-				return nil, err
-			}
-			config.GetClientCertificate = own.GetClientCertificate
-		}
-		return config, nil
-	}})
+	trusted := func(ctx context.Context) (*tls.Config, error) { return f.connectAs(ctx, bindcar.ControllerIdentity) }
+	client := bindcar.NewClient(bindcar.ClientOptions{TLS: mtls.WithCertificate(trusted, data)})
 	code := 0
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // a Service leads to new pods after a moment
 		_, err := client.Zones(ctx, at)

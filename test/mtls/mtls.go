@@ -36,6 +36,26 @@ func Caller(t testing.TB, authority certs.State, identity string) func(context.C
 	return func(context.Context) (*tls.Config, error) { return certs.ClientConfig(data) }
 }
 
+// WithCertificate returns what a client connects with that trusts what another one trusts, and has the certificate of a
+// Secret's data, or none.
+func WithCertificate(other func(context.Context) (*tls.Config, error), data map[string][]byte) func(context.Context) (*tls.Config, error) {
+	return func(ctx context.Context) (*tls.Config, error) {
+		trust, err := other(ctx)
+		if err != nil {
+			return nil, err
+		}
+		config := &tls.Config{RootCAs: trust.RootCAs, MinVersion: tls.VersionTLS13}
+		if data != nil {
+			own, err := certs.ClientConfig(data)
+			if err != nil {
+				return nil, err
+			}
+			config.GetClientCertificate = own.GetClientCertificate
+		}
+		return config, nil
+	}
+}
+
 // Client returns a client of sidecars with an identity.
 func Client(t testing.TB, authority certs.State, identity string) *bindcar.Client {
 	t.Helper()

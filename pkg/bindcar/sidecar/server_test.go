@@ -341,21 +341,7 @@ func TestAuthentication(t *testing.T) {
 // withCertificate returns a client that has the certificate of a Secret's data, or none, and trusts an authority.
 func withCertificate(t *testing.T, trusted certs.State, data map[string][]byte) *bindcar.Client {
 	t.Helper()
-	trust, err := mtls.Caller(t, trusted, bindcar.ControllerIdentity)(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bindcar.NewClient(bindcar.ClientOptions{TLS: func(context.Context) (*tls.Config, error) {
-		config := &tls.Config{RootCAs: trust.RootCAs, MinVersion: tls.VersionTLS13}
-		if data != nil {
-			own, err := certs.ClientConfig(data)
-			if err != nil {
-				return nil, err
-			}
-			config.GetClientCertificate = own.GetClientCertificate
-		}
-		return config, nil
-	}})
+	return bindcar.NewClient(bindcar.ClientOptions{TLS: mtls.WithCertificate(mtls.Caller(t, trusted, bindcar.ControllerIdentity), data)})
 }
 
 func credentialsOf(t *testing.T, authority certs.State, subject certs.Subject) map[string][]byte {
