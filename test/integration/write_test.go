@@ -20,42 +20,51 @@ import (
 )
 
 // What reaches the servers, and what status and Events report. All tests share two primaries and a secondary; each has a zone of
-// its own there. Those that do harm to the servers come last.
+// its own there. Those that do harm to the servers, or look at them when nothing changes, come last and one by one.
 func TestWrite(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "write.example", 2, 1)
-	for _, test := range []struct {
-		zone string
-		run  func(*fixture)
-	}{
-		{"life.example", writeRecordLife},
-		{"kinds.example", writeEveryKind},
-		{"names.example", writeNames},
-		{"text.example", writeText},
-		{"servers.example", writeNameServers},
-		{"united.example", writeUnited},
-		{"zonelife.example", writeZoneLife},
-
-		{"expressions.example", writeExpressions},
-		{"older.example", writeTwoZonesSelect},
-		{"twice.example", writeDuplicateZone},
-		{"elsewhere.example", writeInstanceElsewhere},
-
-		{"losers.example", writeConflicts},
-		{"blocked.example", writeForeignAlias},
-		{"alone.example", writeRefusedAlone},
-		{"meanwhile.example", writeForeignMeanwhile},
-
-		{"quiet.example", writeStatusIsQuiet},
-		{"events.example", writeEvents},
-		{"wrap.example", writeSerialWraps},
-		{"lost.example", writeSecondaryLosesZone},
-		{"burst.example", writeBurst},
-		{"down.example", writePrimaryDown},
-		{"last.example", writeServersGoFirst},
-	} {
-		t.Run(test.zone, func(t *testing.T) { test.run(f.newZone(t, test.zone)) })
+	run := func(t *testing.T, zone string, test func(*fixture)) {
+		t.Run(zone, func(t *testing.T) { test(f.newZone(t, zone)) })
 	}
+	t.Run("together", func(t *testing.T) {
+		for _, test := range []struct {
+			zone string
+			run  func(*fixture)
+		}{
+			{"burst.example", writeBurst},
+
+			{"life.example", writeRecordLife},
+			{"kinds.example", writeEveryKind},
+			{"names.example", writeNames},
+			{"text.example", writeText},
+			{"servers.example", writeNameServers},
+			{"united.example", writeUnited},
+			{"zonelife.example", writeZoneLife},
+
+			{"expressions.example", writeExpressions},
+			{"older.example", writeTwoZonesSelect},
+			{"twice.example", writeDuplicateZone},
+			{"elsewhere.example", writeInstanceElsewhere},
+
+			{"losers.example", writeConflicts},
+			{"blocked.example", writeForeignAlias},
+			{"alone.example", writeRefusedAlone},
+			{"meanwhile.example", writeForeignMeanwhile},
+
+			{"events.example", writeEvents},
+			{"wrap.example", writeSerialWraps},
+		} {
+			t.Run(test.zone, func(t *testing.T) {
+				t.Parallel()
+				test.run(f.newZone(t, test.zone))
+			})
+		}
+	})
+	run(t, "quiet.example", writeStatusIsQuiet)
+	run(t, "lost.example", writeSecondaryLosesZone)
+	run(t, "down.example", writePrimaryDown)
+	run(t, "last.example", writeServersGoFirst)
 }
 
 // What happens to one record in its life, each step seen in the answers of every server.
