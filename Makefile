@@ -50,7 +50,7 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 ##@ Test
 
 # Packages with tests that need neither a cluster nor root.
-UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model
+UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fault
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -92,6 +92,15 @@ test-cluster: setup-test cluster-ready ## Tests on a real cluster; RUN=regex sel
 attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a real cluster; part of test-cluster
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -parallel $(PARALLEL) ./test/attack
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/attack -disruptive
+
+.PHONY: fault
+FAULTS := 1000
+SEED   := 1
+fault: setup-test cluster-ready ## Random faults on a real cluster, judged from outside: FAULTS=1000 SEED=1, LIMIT=10m for a part, RESUME=directory goes on
+	@directory=$(abspath $(or $(RESUME),$(OUTPUT)/fault-$(SEED)-$(FAULTS))); status=0; \
+	$(ON_CLUSTER) go test -count=1 -timeout 24h -v -run TestFaults ./test/fault -disruptive -seed $(SEED) -faults $(FAULTS) \
+	  -directory "$$directory" $(if $(LIMIT),-limit $(LIMIT)) || status=$$?; \
+	echo "the run's files: $$directory"; tail -n 1 "$$directory/report.txt"; exit $$status
 
 ##@ Quality
 

@@ -1,0 +1,460 @@
+"""Judges histories: python3 judge.py DIRECTORY prints violations, the table of faults, and the result in one line.
+
+The claim of a row is that at some moment of the request (of a list: up to MAX_AGE before it), the server answered what is declared.
+A row is judged only where it must be one or the other: the last answer before that span, all answers in it, and the first one after it
+agree, all right or all wrong, with what was declared during all that time. A row that is judged wrong cannot be explained by any
+order in which things happened, unless a server changed its answer and changed it back between two of our questions.
+"""
+
+import bisect
+import collections
+import functools
+import glob
+import os
+import sys
+
+import history
+import model
+
+MAX_AGE = 1.05  # of the answers behind a list: --max-age of the API server, and a margin for the clock
+UNREACHABLE_BOUND = 3.0  # for how long a server may be called unreachable after a fault between it and the API server
+INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
+HAND_WINDOW = 1.0  # after a change by hand, other servers follow
+
+
+class World:
+    """One history, indexed."""
+
+    def __init__(self, path):
+        self.zones, self.fleets = {}, {}
+        self.objects, self.zone_of = model.Objects(), {}
+        self.series = collections.defaultdict(lambda: collections.defaultdict(model.Series))
+        self.pods, self.sweeps = {}, collections.defaultdict(list)
+        self.faults, self.hands, self.statuses, self.stored, self.watch = [], [], [], [], []
+        self.rests, self.transfers, self.foreign, self.broken, self.remade = [], [], [], [], []
+        for entry in history.read(path):
+            getattr(self, "take_" + entry["op"])(entry)
+        self.faults.sort(key=lambda f: f["begin"])
+        self.blind = [f for f in self.faults if f["kind"] in ("stop-kubernetes", "kill-kubernetes", "cut-kubernetes", "stop-component")]
+        self.hands.sort(key=lambda h: h["begin"])
+        self.longest_hand = max((h["end"] - h["begin"] for h in self.hands), default=0)
+        self.zone_of_key = functools.cache(self.zone_of_key)
+
+    def take_world(self, entry):
+        self.zones, self.fleets = entry["zones"], entry["fleets"]
+
+    def take_write(self, entry):
+        zone = entry["zone"]
+        self.objects.write(entry, zone, self.zones[zone]["ttl"] if zone else 0)
+        name = f'{entry["kind"].lower()}.{entry["name"]}'
+        self.zone_of[name] = zone
+
+    def take_sweep(self, entry):
+        self.sweeps[entry["address"]].append({"begin": entry["begin"], "end": entry["end"], "address": entry["address"]})
+        for key, answer in entry["answers"].items():
+            self.series[entry["address"]][key].add(*answer)
+
+    def take_pods(self, entry):
+        self.pods.update(entry["addresses"])
+
+    def take_fault(self, entry):
+        self.faults.append(entry)
+
+    def take_hand(self, entry):
+        self.hands.append(entry)
+
+    def take_status(self, entry):
+        self.statuses.append(entry)
+
+    def take_stored(self, entry):
+        self.stored.append(entry)
+
+    def take_watch(self, entry):
+        self.watch.append(entry)
+
+    def take_rested(self, entry):
+        self.rests.append(entry)
+
+    def take_transfer(self, entry):
+        self.transfers.append(entry)
+
+    def take_foreign(self, entry):
+        self.foreign.append(entry)
+
+    def take_broken(self, entry):
+        self.broken.append(entry)
+
+    def take_remade(self, entry):
+        self.remade.append(entry)
+
+    def take_error(self, entry):
+        pass
+
+    def zone_of_key(self, key):
+        name = key.split(" ")[0]
+        return next(z for z in self.zones if name.endswith("." + z + ".") or name == z + ".")
+
+    def is_foreign(self, key):
+        return key in self.zones[self.zone_of_key(key)]["foreign"]
+
+    def hand_near(self, key, begin, end, fault=None):
+        """Reports whether a change by hand, other than that of a fault, may show or be mended between begin and end at a key."""
+        first = bisect.bisect_left(self.hands, begin - HAND_WINDOW - self.longest_hand, key=lambda h: h["begin"])
+        last = bisect.bisect_right(self.hands, end, key=lambda h: h["begin"])
+        return any(h["key"] in (key, "*") and h["zone"] == self.zone_of_key(key) and h["fault"] != fault
+                   and h["end"] + HAND_WINDOW >= begin for h in self.hands[first:last])
+
+    def lag(self, begin, end):
+        """Returns how old the API server's knowledge of objects may be between two times: without Kubernetes it learns nothing."""
+        start = begin - INFORMER_LAG
+        for fault in reversed(self.blind):
+            if fault["begin"] <= end and fault["end"] >= start:
+                start = min(start, fault["begin"] - INFORMER_LAG)
+        return begin - start
+
+    def faults_between(self, begin, end, pod):
+        """Returns the faults that concern a pod, active at a moment between begin and end."""
+        return [f for f in self.faults if f["begin"] <= end and f["end"] >= begin and ("*" in f["scope"] or pod in f["scope"])]
+
+
+class Judge:
+    def __init__(self, world):
+        self.world = world
+        self.rows, self.undecided = 0, 0
+        self.violations = collections.defaultdict(list)
+
+    def violate(self, kind, at, text):
+        active = ", ".join(f'{f["kind"]}({f["target"]})' for f in self.world.faults if f["begin"] - 3 <= at <= f["end"] + 3)
+        self.violations[kind].append(f"{at:.3f} {text} [faults near: {active or 'none'}]")
+
+    def run(self):
+        for entry in self.world.statuses:
+            for item in entry["items"]:
+                kind = item["name"].split(".")[0]
+                if kind == "dnszone":
+                    self.judge_zone(entry, item)
+                elif kind not in ("bind9instance", "bind9cluster"):
+                    self.judge_item(entry, item)
+        for entry in self.world.rests:
+            self.judge_rest(entry)
+        self.judge_watch()
+        for entry in self.world.remade:
+            if not entry["there"]:
+                self.violate("remade", entry["end"], f'{entry["object"]} was deleted and is not made again')
+        for entry in self.world.broken:
+            self.violate("broken", entry["at"], f'{entry["of"]}: {entry["text"]}')
+
+    # Rows
+
+    def span(self, entry):
+        return entry["begin"] - (MAX_AGE if entry["verb"] == "list" else 0), entry["end"]
+
+    def decide_key(self, address, key, entry, own, version):
+        """Returns True where the server answered right all the time, False where it never did, None where that is open."""
+        covered = self.world.series[address][key].around(*self.span(entry)) if address in self.world.series else None
+        if covered is None:
+            return None
+        begin, end, texts = covered
+        right = self.world.objects.expected(key, begin, end, own, version, self.world.lag(begin, end))
+        if len(right) == 1 and set(texts) == right:
+            return True
+        if "silent" in texts or right & set(texts):
+            return None
+        return None if self.world.hand_near(key, begin, end) else False
+
+    def judge_item(self, entry, item):
+        world, name = self.world, item["name"]
+        version, after = world.objects.evaluated(name, item["uid"], item["generation"])
+        if version is None:
+            self.undecided += len(item["rows"])
+            return
+        self.judge_age(entry, item, version)
+        zone = world.zone_of.get(name)
+        decisions = []
+        for address, state, row_zone, pod, message in item["rows"]:
+            mine = [k for k in world.objects.keys[name] if world.zone_of_key(k) == (row_zone or zone)]
+            verdicts = {k: self.decide_key(address, k, entry, name, version) for k in mine}
+            wrong = [k for k, v in verdicts.items() if v is False]
+            # The next version may have come to the server and gone again from sight between two questions.
+            if wrong and after is not None and after.begin <= self.end_of(address, wrong, entry):
+                wrong, verdicts = [], {None: None}
+            decisions.append(self.judge_row(entry, item, (address, state, pod, message), verdicts, wrong))
+        if decisions and all(decisions) and item["phase"] != "InSync" and all(row[1] == "InSync" for row in item["rows"]):
+            self.violate("falseOutOfSync", entry["begin"],
+                         f'{entry["verb"]} {name} generation {item["generation"]}: {item["phase"]} {item["reason"]} {item["message"]}'
+                         f", and every server answers what is declared")
+
+    def end_of(self, address, keys, entry):
+        return max(self.world.series[address][k].around(*self.span(entry))[1] for k in keys)
+
+    def judge_row(self, entry, item, row, verdicts, wrong):
+        """Judges one row and returns whether the server is known to be right."""
+        address, state, pod, message = row
+        where = f'{entry["verb"]} {item["name"]} generation {item["generation"]} on {pod} ({address}): {state} {message}'
+        if self.is_stopped(entry, pod):
+            self.rows += 1
+            if state == "InSync":
+                self.violate("falseInSync", entry["begin"], where + ", and the server was stopped all the time")
+            return None
+        if wrong:
+            self.rows += 1
+            if state == "InSync":
+                _, _, texts = self.world.series[address][wrong[0]].around(*self.span(entry))
+                self.violate("falseInSync", entry["begin"], f"{where}, and the answers for {wrong[0]} were {texts}")
+            return False
+        if not verdicts or not all(v is True for v in verdicts.values()):
+            self.undecided += 1
+            return None
+        if state == "Unreachable" and self.is_excused(entry, pod):
+            self.undecided += 1
+            return None
+        self.rows += 1
+        if state != "InSync":
+            self.violate("falseOutOfSync", entry["begin"], f"{where}, and all answers were as declared")
+        return True
+
+    def is_stopped(self, entry, pod):
+        """Reports whether a server was stopped during the whole of a GET: it cannot have answered."""
+        begin, end = self.span(entry)
+        return any(f["kind"] == "stop-named" and pod in f["scope"] and f["started"] <= begin and f["ending"] >= end for f in self.world.faults)
+
+    def is_excused(self, entry, pod):
+        """Reports whether a fault may have kept the API server from reaching a pod."""
+        begin, end = self.span(entry)
+        return bool(self.world.faults_between(begin - UNREACHABLE_BOUND, end, pod))
+
+    def judge_age(self, entry, item, version):
+        """A GET is about the last version that was written before it, or a later one."""
+        if entry["verb"] != "get":
+            return
+        versions = self.world.objects.versions[item["name"]]
+        newer = [v for v in versions[versions.index(version) + 1:] if v.end < entry["begin"]]
+        if newer:
+            kind = "falseInSync" if item["phase"] == "InSync" else "stale"
+            self.violate(kind, entry["begin"], f'get {item["name"]}: {item["phase"]} about generation {item["generation"]}, '
+                         f"and generation {newer[-1].generation} was written {entry['begin'] - newer[0].end:.3f} s before")
+
+    def judge_zone(self, entry, item):
+        world = self.world
+        zone = next((z for z in world.zones if world.zones[z]["object"] == item["name"].removeprefix("dnszone.")), None)
+        if zone is None:
+            return
+        if item["phase"] == "InSync" and len(item["rows"]) < world.fleets[world.zones[zone]["fleet"]]:
+            self.violate("falseInSync", entry["begin"], f'{item["name"]} is InSync with {len(item["rows"])} rows')
+        begin, end = self.span(entry)
+        begin -= world.lag(begin, end)
+        for address, state, _, pod, _ in item["rows"]:
+            if state != "InSync" or address not in world.series:
+                continue
+            self.rows += 1
+            for key in world.zones[zone]["keys"]:
+                if world.is_foreign(key) or world.objects.changed(key, begin, end + 1):
+                    continue
+                if self.decide_key(address, key, entry, None, None) is False:
+                    _, _, texts = world.series[address][key].around(*self.span(entry))
+                    self.violate("falseInSync", entry["begin"], f'{entry["verb"]} {item["name"]} on {pod} ({address}): InSync, and the '
+                                 f"answers for {key} were {texts}")
+                    break
+
+    # Rest
+
+    def judge_rest(self, entry):
+        world = self.world
+        if entry["differ"]:
+            self.violate("watch", entry["end"], f'the replay of the watch differs from the list: {entry["differ"][:5]}')
+        for address, answers in world.series.items():
+            for key, series in answers.items():
+                if world.is_foreign(key):
+                    continue
+                near = [t for b, t in zip(series.begins, series.texts) if entry["begin"] <= b <= entry["end"]]
+                right = world.objects.expected(key, entry["begin"], entry["end"])
+                if near and near[-1] not in right and not world.hand_near(key, entry["begin"], entry["end"]):
+                    self.violate("lost", entry["end"], f'{key} on {world.pods[address]} ({address}): {near[-1]}, declared is {sorted(right)}')
+        near = [s for s in world.stored if entry["begin"] <= s["begin"] <= entry["end"]]
+        for item in near[-1]["items"]:
+            self.judge_stored(entry, item)
+        transfers = [t for t in world.transfers if entry["begin"] - 5 <= t["begin"] <= entry["end"] + 5]
+        for transfer in transfers:
+            self.judge_transfer(entry, transfer)
+        serials = collections.defaultdict(set)
+        for transfer in transfers:
+            serials[transfer["zone"]].add(transfer["serial"])
+        for zone, found in serials.items():
+            if len(found) > 1:
+                self.violate("lost", entry["end"], f"the servers of {zone} have different serials: {sorted(found)}")
+
+    def judge_stored(self, entry, item):
+        name, conditions = item["name"], item["conditions"]
+        want = {"dnszone": ["Ready"], "dnsendpoint": ["Accepted", "Programmed"]}.get(name.split(".")[0], ["Accepted", "Programmed", "Ready"])
+        if not name.startswith("dnszone."):
+            last = self.world.objects.versions.get(name, [None])[-1]
+            if last is None or not last.values:
+                self.violate("lost", entry["end"], f"{name} should be gone")
+                return
+        for kind in want:
+            status, reason, generation, message = conditions.get(kind, ["absent", "", 0, ""])
+            if status != "True" or generation != item["generation"]:
+                self.violate("stored", entry["end"], f'{name}: {kind} is {status} {reason} for generation {generation} of '
+                             f'{item["generation"]}: {message}')
+
+    def judge_transfer(self, entry, transfer):
+        """Compares a zone transfer, read by another library, with what is declared, and what others put there."""
+        world, zone = self.world, transfer["zone"]
+        for key in world.zones[zone]["keys"]:
+            right, found = world.objects.expected(key, entry["begin"], entry["end"]), transfer["rrsets"].get(key, model.NONE)
+            if key in world.zones[zone]["foreign"]:
+                right = self.foreign_at(zone, key)
+            if right is not None and found not in right:
+                self.violate("lost", entry["end"], f'transfer of {zone} from {transfer["pod"]}: {key} is {found}, not {sorted(right)}')
+
+    def foreign_at(self, zone, key):
+        """Returns what was seen last on all servers at a key that no object declares; None if that is open."""
+        seen = [f for f in self.world.foreign if f["key"] == key]
+        tried = [h for h in self.world.hands if h["key"] == key and h["zone"] == zone]
+        if not tried:
+            return {model.NONE}
+        if not seen or seen[-1]["end"] < tried[-1]["begin"]:
+            return None
+        return {seen[-1]["value"]}
+
+    # Watches
+
+    def judge_watch(self):
+        last = 0
+        for event in self.world.watch:
+            if event["type"] == "LIST":
+                last = int(event["version"])
+            elif event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+                if int(event["version"]) <= last:
+                    self.violate("watch", event["at"], f'{event["type"]} {event["name"]} has resourceVersion {event["version"]} after {last}')
+                if event["known"] == (event["type"] == "ADDED"):
+                    self.violate("watch", event["at"], f'{event["type"]} {event["name"]}, which the client ' + ("knows" if event["known"] else "does not know"))
+                last = int(event["version"])
+
+
+class Convergence:
+    """How long after the end of a fault everything that was declared before is served, and every status says so."""
+
+    def __init__(self, world):
+        self.world = world
+        self.lists = [s for s in world.statuses if s["verb"] == "list"]
+
+    def of(self, fault):
+        """Returns (seconds, what came last); seconds is None if the history ends before."""
+        moments = [(self.served(fault), "served"), (self.first(fault, self.lists, self.all_in_sync), "syncstatus"),
+                   (self.first(fault, self.world.stored, self.all_programmed), "stored")]
+        if any(m[0] is None for m in moments):
+            return None, next(w for m, w in moments if m is None)
+        moment, what = max(moments)
+        start = fault["end"]
+        for other in self.world.faults:  # in the order of their beginnings
+            if other is not fault and other["begin"] <= moment and start < other["end"] and self.meet(fault, other):
+                start = min(other["end"], moment)
+        return moment - start, what
+
+    @staticmethod
+    def meet(a, b):
+        return "*" in a["scope"] or "*" in b["scope"] or bool(set(a["scope"]) & set(b["scope"])) or a["fleet"] == b["fleet"]
+
+    def first(self, fault, looks, fits):
+        """Returns when the first look that fits, and began after the end of a fault, ended."""
+        start = bisect.bisect_left(looks, fault["end"], key=lambda look: look["begin"])
+        return next((look["end"] for look in looks[start:] if fits(fault, look)), None)
+
+    def due(self, key, fault, at):
+        """Reports whether what is declared at a key has been so since before the end of a fault."""
+        return not self.world.objects.changed(key, fault["end"] - 1, at) and not self.world.hand_near(key, fault["end"] - 1, at, fault["id"])
+
+    def served(self, fault):
+        """Returns when the last server of those that a fault concerns served all, None if one did not as long as it was there."""
+        moments = [fault["end"]]
+        last = max(sweeps[-1]["begin"] for sweeps in self.world.sweeps.values())
+        for address, sweeps in self.world.sweeps.items():
+            pod = self.world.pods[address]
+            if sweeps[-1]["begin"] < fault["end"] or not ("*" in fault["scope"] or pod.startswith(fault["fleet"] + "-")):
+                continue
+            moment = self.first(fault, sweeps, self.all_right)
+            if moment is None and sweeps[-1]["begin"] < last - 5:
+                continue  # replaced before
+            if moment is None:
+                return None
+            moments.append(moment)
+        return max(moments)
+
+    def all_right(self, fault, sweep):
+        begin, end = sweep["begin"], sweep["end"]
+        for key, series in self.world.series[sweep["address"]].items():
+            if self.world.is_foreign(key):
+                continue
+            i = bisect.bisect_left(series.begins, begin)
+            text = series.texts[i] if i < len(series.texts) else model.NONE
+            if text not in self.world.objects.expected(key, begin, end) and self.due(key, fault, end):
+                return False
+        return True
+
+    def all_in_sync(self, fault, entry):
+        return all(item["phase"] == "InSync" for item in entry["items"] if self.concerns(fault, item["name"], entry["end"]))
+
+    def concerns(self, fault, name, at):
+        versions = self.world.objects.versions.get(name)
+        if not versions:
+            return False
+        keys = self.world.objects.keys[name]
+        fleets = {self.world.zones[self.world.zone_of_key(k)]["fleet"] for k in keys}
+        if "*" not in fault["scope"] and fault["fleet"] not in fleets:
+            return False
+        return all(self.due(k, fault, at) for k in keys)
+
+    def all_programmed(self, fault, entry):
+        return all(item["conditions"].get("Programmed", [""])[0] == "True" for item in entry["items"]
+                   if self.concerns(fault, item["name"], entry["end"]) and not item["deleting"])
+
+
+def percentile(values, share):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(share * len(values)))] if values else 0.0
+
+
+def report(directory):
+    """Judges every history in a directory, prints the report, and returns the number of violations."""
+    violations, times, rows, undecided = collections.defaultdict(list), collections.defaultdict(list), 0, 0
+    open_faults = collections.Counter()
+    for path in sorted(glob.glob(os.path.join(directory, "history-*.jsonl"))):
+        world = World(path)
+        judge = Judge(world)
+        judge.run()
+        rows, undecided = rows + judge.rows, undecided + judge.undecided
+        for kind, found in judge.violations.items():
+            violations[kind] += found
+        convergence = Convergence(world)
+        for fault in world.faults:
+            seconds, what = convergence.of(fault)
+            if seconds is None:
+                open_faults[fault["kind"]] += 1
+            times[fault["kind"]].append((seconds, what, fault["target"]))
+    for kind, found in sorted(violations.items()):
+        print(f"{kind}: {len(found)}")
+        for text in found[:15]:
+            print("  " + text)
+    print_table(times)
+    measured = [s for found in times.values() for s, _, _ in found if s is not None]
+    count = sum(len(found) for found in times.values())
+    print(f"undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "watch", "broken"))
+          + f" unconverged={sum(open_faults.values())}")
+    print(f'RESULT fault faults={count} rows={rows} falseInSync={len(violations["falseInSync"])} '
+          f'falseOutOfSync={len(violations["falseOutOfSync"])} lost={len(violations["lost"])} p99={percentile(measured, 0.99):.1f}s')
+    return sum(len(found) for found in violations.values())
+
+
+def print_table(times):
+    print("| fault | times | p50 | p95 | p99 | max | slowest |\n|---|--:|--:|--:|--:|--:|---|")
+    every = [t for found in times.values() for t in found]
+    for kind, found in [*sorted(times.items()), ("all", every)]:
+        measured = [s for s, _, _ in found if s is not None]
+        worst = max((t for t in found if t[0] is not None), default=(0, "", ""), key=lambda t: t[0])
+        figures = " | ".join(f"{percentile(measured, p):.1f}" for p in (0.5, 0.95, 0.99, 1))
+        print(f"| {kind} | {len(found)} | {figures} | {worst[1]} {worst[2]} |")
+
+
+if __name__ == "__main__":
+    sys.exit(1 if report(sys.argv[1]) else 0)

@@ -1,0 +1,184 @@
+"""Tests the judge with histories of a few moments, each true or false in one way: python3 judge_test.py."""
+
+import json
+import os
+import tempfile
+import unittest
+
+import judge
+
+ADDRESS, POD = "10.0.0.1", "duo-primary-0-0"
+KEY = "www.one.example. A"
+RIGHT, OLD = "60 192.0.2.1", "60 192.0.2.9"
+ITEM = {"name": "arecord.www", "uid": "u", "generation": 2, "reason": "", "message": ""}
+
+
+def world():
+    return {"op": "world", "fleets": {"duo": 1},
+            "zones": {"one.example": {"object": "one", "fleet": "duo", "ttl": 600, "keys": [KEY, "f0.one.example. TXT"], "foreign": ["f0.one.example. TXT"]}}}
+
+
+def write(begin, generation, address, verb="apply"):
+    return {"op": "write", "begin": begin, "end": begin + 0.1, "verb": verb, "kind": "ARecord", "name": "www", "zone": "one.example",
+            "uid": "u", "generation": generation, "spec": {"name": "www", "ttl": 60, "ipv4Addresses": [address]}}
+
+
+def sweep(begin, text, key=KEY):
+    return {"op": "sweep", "begin": begin, "end": begin + 0.1, "address": ADDRESS, "answers": {key: [begin, begin + 0.1, text]}}
+
+
+def status(begin, state, phase=None, verb="get", generation=2):
+    return {"op": "status", "verb": verb, "begin": begin, "end": begin + 0.1,
+            "items": [ITEM | {"generation": generation, "phase": phase or ("InSync" if state == "InSync" else "OutOfSync"),
+                              "rows": [[ADDRESS, state, "one.example", POD, ""]]}]}
+
+
+def fault(kind, begin, end, scope=(POD,)):
+    return {"op": "fault", "id": 1, "kind": kind, "target": POD, "scope": list(scope), "fleet": "duo", "begin": begin, "started": begin,
+            "ending": end, "end": end}
+
+
+def hand(begin, key=KEY):
+    return {"op": "hand", "begin": begin, "end": begin + 0.1, "zone": "one.example", "pod": POD, "key": key, "fault": 1}
+
+
+BEFORE = [world(), {"op": "pods", "at": 0, "addresses": {ADDRESS: POD}}, write(1, 1, "192.0.2.9"), write(10, 2, "192.0.2.1")]
+
+
+def judged(*entries):
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "history-001.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(e) + "\n" for e in [*BEFORE, *entries])
+        judged_world = judge.World(path)
+    found = judge.Judge(judged_world)
+    found.run()
+    return found
+
+
+class JudgeTest(unittest.TestCase):
+    def check(self, entries, rows=None, **violations):
+        found = judged(*entries)
+        self.assertEqual(violations, {k: len(v) for k, v in found.violations.items()}, dict(found.violations))
+        if rows is not None:
+            self.assertEqual(rows, found.rows)
+
+    def test_true_rows(self):
+        self.check([sweep(20, RIGHT), status(21, "InSync"), sweep(22, RIGHT)], rows=1)
+        self.check([sweep(20, OLD), status(21, "Stale"), sweep(22, OLD)], rows=1)
+
+    def test_false_in_sync(self):
+        for text in (OLD, "none", "referral", "REFUSED", "300 192.0.2.1", "60 192.0.2.1 | 192.0.2.2"):
+            self.check([sweep(20, text), status(21, "InSync"), sweep(22, text)], rows=1, falseInSync=1)
+
+    def test_false_out_of_sync(self):
+        self.check([sweep(20, RIGHT), status(21, "Stale"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
+
+    def test_false_phase(self):
+        self.check([sweep(20, RIGHT), status(21, "InSync", phase="Failed"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
+
+    def test_open_rows(self):
+        """What may have been one or the other at a moment of the request is not judged."""
+        for entries in (
+            [sweep(20, OLD), status(21, "InSync"), sweep(22, RIGHT)],
+            [sweep(20, RIGHT), status(21, "Stale"), sweep(22, OLD)],
+            [sweep(20, "silent"), status(21, "InSync"), sweep(22, "silent")],
+            [status(21, "InSync"), sweep(22, OLD)],
+            [sweep(20, OLD), status(21, "InSync")],
+            [sweep(20, OLD), status(21, "InSync"), hand(21.5), sweep(22, OLD)],
+            [sweep(20, OLD), status(21, "InSync"), write(21.5, 3, "192.0.2.9"), sweep(22, OLD)],
+        ):
+            self.check(entries, rows=0)
+
+    def test_span_of_a_list(self):
+        """The answers behind a list may be one second old."""
+        self.check([sweep(20, RIGHT), sweep(20.5, OLD), status(21, "InSync", verb="list"), sweep(22, OLD)], rows=0)
+        self.check([sweep(19, OLD), sweep(20.5, OLD), status(21, "InSync", verb="list"), sweep(22, OLD)], rows=1, falseInSync=1)
+
+    def test_shared_name(self):
+        """While another object at the name changes, either value is right."""
+        other = write(5, 1, "192.0.2.7") | {"name": "other", "uid": "v"}
+        both = "60 192.0.2.1 | 192.0.2.7"
+        self.check([other, sweep(20, both), status(21, "InSync"), sweep(22, both)], rows=1)
+        lately = write(19, 2, "192.0.2.8") | {"name": "other", "uid": "v"}
+        self.check([other, lately, sweep(20, both), status(21, "InSync"), sweep(22, both)], rows=0)
+        gone = other | {"verb": "delete", "begin": 15, "end": 30}
+        self.check([other, gone, sweep(20, both), status(21, "InSync"), sweep(22, both)], rows=0)
+        self.check([other, gone, sweep(20, OLD), status(21, "InSync"), sweep(22, OLD)], rows=1, falseInSync=1)
+
+    def test_deleted_object(self):
+        deleted = write(15, 3, "", verb="delete")
+        self.check([deleted, sweep(20, RIGHT), status(21, "InSync", generation=3), sweep(22, RIGHT)], rows=1, falseInSync=1)
+        self.check([deleted, sweep(20, "none"), status(21, "InSync", generation=3), sweep(22, "none")], rows=1)
+
+    def test_former_name(self):
+        renamed = write(15, 3, "192.0.2.1")
+        renamed["spec"]["name"] = "web"
+        served = {"op": "sweep", "begin": 20, "end": 20.1, "address": ADDRESS,
+                  "answers": {KEY: [20, 20.1, RIGHT], "web.one.example. A": [20, 20.1, RIGHT]}}
+        later = {"op": "sweep", "begin": 22, "end": 22.1, "address": ADDRESS,
+                 "answers": {KEY: [22, 22.1, RIGHT], "web.one.example. A": [22, 22.1, RIGHT]}}
+        self.check([renamed, served, status(21, "InSync", generation=3), later], rows=1, falseInSync=1)
+
+    def test_own_write(self):
+        self.check([sweep(20, OLD), status(21, "InSync", generation=1), sweep(22, OLD)], rows=1, falseInSync=1)
+        self.check([sweep(20, OLD), status(21, "Stale", phase="Propagating", generation=1), sweep(22, OLD)], rows=1, stale=1, falseOutOfSync=1)
+        self.check([sweep(20, OLD), status(21, "InSync", generation=1, verb="list"), sweep(19, OLD)], rows=0)
+
+    def test_stopped_server(self):
+        entries = [fault("stop-named", 20, 24), sweep(19, RIGHT), sweep(25, RIGHT)]
+        self.check([*entries, status(21, "InSync")], rows=1, falseInSync=1)
+        self.check([*entries, status(21, "Unreachable")], rows=1)
+        self.check([*entries, status(24, "InSync")], rows=1)
+
+    def test_unreachable(self):
+        near = [sweep(20, RIGHT), status(21, "Unreachable"), sweep(22, RIGHT)]
+        self.check(near, rows=1, falseOutOfSync=1)
+        self.check([fault("cut-sidecar", 15, 19), *near], rows=0)
+
+    def test_rest(self):
+        rest = {"op": "rested", "begin": 30, "end": 31, "differ": []}
+        conditions = {k: ["True", "", 2, ""] for k in ("Accepted", "Programmed", "Ready")}
+        stored = {"op": "stored", "begin": 30.5, "end": 30.6,
+                  "items": [{"name": "arecord.www", "uid": "u", "generation": 2, "deleting": False, "conditions": conditions, "serial": None}]}
+
+        def transfer(**rrsets):
+            return {"op": "transfer", "begin": 30.2, "end": 30.3, "zone": "one.example", "pod": POD, "serial": 7,
+                    "rrsets": {KEY: RIGHT} | {f"{k}.one.example. TXT": v for k, v in rrsets.items()}}
+
+        foreign = [hand(20, "f0.one.example. TXT"), {"op": "foreign", "zone": "one.example", "key": "f0.one.example. TXT", "value": '60 "x"', "begin": 20, "end": 21}]
+        self.check([sweep(30.1, RIGHT), stored, transfer(), rest])
+        self.check([sweep(30.1, OLD), stored, transfer(), rest], lost=1)
+        self.check([sweep(30.1, RIGHT), stored, transfer(f0='60 "x"'), rest], lost=1)
+        self.check([*foreign, sweep(30.1, RIGHT), stored, transfer(f0='60 "x"'), rest])
+        self.check([*foreign, sweep(30.1, RIGHT), stored, transfer(), rest], lost=1)
+        self.check([sweep(30.1, RIGHT), stored, transfer(), transfer() | {"serial": 8}, rest], lost=1)
+        self.check([sweep(30.1, RIGHT), stored, transfer(), rest | {"differ": [["arecord.www", 1, 2]]}], watch=1)
+        self.check([sweep(30.1, RIGHT), write(25, 3, "", verb="delete"), stored, sweep(30.3, "none"), rest], lost=1)
+        for changed in (["False", "ReconcileFailed", 2, ""], ["True", "", 1, ""]):
+            conditions["Programmed"] = changed
+            self.check([sweep(30.1, RIGHT), stored, transfer(), rest], stored=1)
+
+    def test_watch(self):
+        def event(kind, version, known):
+            return {"op": "watch", "at": 20, "type": kind, "name": "arecord.www", "version": str(version), "known": known}
+
+        self.check([event("ADDED", 5, False), event("MODIFIED", 6, True), event("DELETED", 7, True)])
+        self.check([event("ADDED", 5, False), event("MODIFIED", 5, True)], watch=1)
+        self.check([event("MODIFIED", 5, False)], watch=1)
+        self.check([event("ADDED", 5, True)], watch=1)
+
+    def test_convergence(self):
+        lists = [status(t, "InSync" if t > 24 else "Stale", verb="list") for t in (20.5, 22.5, 24.5, 26.5)]
+        stored = [{"op": "stored", "begin": t, "end": t + 0.1, "items": []} for t in (20.2, 22.2, 27)]
+        entries = [fault("cut-dns-in", 15, 20), *[sweep(t, RIGHT if t > 21 else OLD) for t in (20.1, 21.1, 22.1, 23.1)], *lists, *stored]
+        found = judged(*entries).world
+        seconds, what = judge.Convergence(found).of(found.faults[0])
+        self.assertAlmostEqual(4.6, seconds)
+        self.assertEqual("syncstatus", what)
+        found = judged(*entries, fault("kill-named", 21, 23) | {"id": 2}).world
+        self.assertAlmostEqual(1.6, judge.Convergence(found).of(found.faults[0])[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,215 @@
+"""Observes a world from outside while the driver changes it, and writes down what it sees.
+
+Called with a configuration (JSON) as its argument. It asks every server every question again and again, reads SyncStatus by GET,
+LIST and WATCH, and reads the stored objects. On its standard input, "rest" asks for a look at a world in which nothing changes any
+more, answered by "rested", and the end of the input ends it.
+"""
+
+import json
+import random
+import sys
+import threading
+import time
+import traceback
+
+import history
+import kube
+import questions
+
+PLURALS = [r + "records" for r in ("a", "aaaa", "cname", "ns", "txt", "mx", "srv", "caa")]
+# The least time from one sweep to the next: the servers and Lockstep share the machine with the observer.
+SWEEP, READ, STORED = 0.12, 0.2, 0.5
+GETS = 4
+WATCH_TIMEOUT = 45  # a bookmark comes every 30 seconds
+
+
+def outline(item):
+    """Returns what matters of a SyncStatus."""
+    status, ref = item["status"], item["objectRef"]
+    rows = [[r.get("address", "").rpartition(":")[0], r["state"], r.get("zone", item.get("zone", "")), r["pod"], r.get("message", "")]
+            for r in item.get("servers", [])]
+    return {"name": item["metadata"]["name"], "uid": ref["uid"], "generation": ref.get("generation", 0), "phase": status["phase"],
+            "reason": status.get("failureReason", ""), "message": status.get("failureMessage", ""), "rows": rows}
+
+
+def stored_outline(item, kind):
+    """Returns what matters of a stored object."""
+    meta, status = item["metadata"], item.get("status", {})
+    conditions = {c["type"]: [c["status"], c["reason"], c.get("observedGeneration", 0), c.get("message", "")]
+                  for c in status.get("conditions", [])}
+    return {"name": f'{kind}.{meta["name"]}', "uid": meta["uid"], "generation": meta["generation"],
+            "deleting": "deletionTimestamp" in meta, "conditions": conditions, "serial": status.get("serial")}
+
+
+class Observer:
+    def __init__(self, config):
+        self.config, self.namespace = config, config["namespace"]
+        self.history = history.Writer(config["history"])
+        self.addresses, self.sweeps, self.stopped = {}, {}, threading.Event()
+        self.watched, self.watch_lock, self.version = {}, threading.Lock(), None
+
+    def client(self, timeout=10):
+        return kube.Client(self.config["api"], timeout)
+
+    def repeat(self, work, least):
+        """Calls work with a client of its own until the end, at most once in a time. What fails is tried again."""
+        client = self.client(WATCH_TIMEOUT if work == self.watch else 10)
+        while not self.stopped.is_set():
+            began = time.monotonic()
+            try:
+                work(client)
+            except kube.Failed as error:
+                self.history.write(op="error", at=time.time(), of=work.__name__, text=str(error))
+                self.stopped.wait(0.2)
+            except (OSError, ValueError, EOFError) as error:
+                self.history.write(op="error", at=time.time(), of=work.__name__, text=repr(error))
+                self.stopped.wait(0.2)
+            except Exception as error:
+                if error.__class__.__module__ != "http.client":
+                    self.history.write(op="broken", at=time.time(), of=work.__name__, text=traceback.format_exc())
+                self.stopped.wait(0.2)
+            self.stopped.wait(max(0, least - (time.monotonic() - began)))
+        client.close()
+
+    def find_pods(self, client):
+        """Notes the addresses of the servers, and has each one asked for as long as a pod has it."""
+        pods = client.get(f"/api/v1/namespaces/{self.namespace}/pods")
+        addresses = {}
+        for pod in pods["items"]:
+            address, name = pod.get("status", {}).get("podIP"), pod["metadata"]["name"]
+            if address and pod["status"].get("phase") not in ("Failed", "Succeeded"):
+                addresses[address] = name
+        if addresses == self.addresses:
+            return
+        new = addresses.items() - self.addresses.items()
+        self.history.write(op="pods", at=time.time(), addresses=addresses)
+        self.addresses = addresses
+        for address, pod in new:
+            threading.Thread(target=self.ask, args=(address, pod), daemon=True).start()
+
+    def ask(self, address, pod):
+        """Asks a server all questions about its zones, again and again."""
+        keys = [k for z in self.config["zones"].values() if pod.startswith(z["fleet"] + "-") for k in z["keys"]]
+        asker = questions.Asker()
+        while not self.stopped.is_set() and self.addresses.get(address) == pod:
+            begin = time.time()
+            answers = asker.ask(address, keys)
+            self.history.write(op="sweep", begin=begin, end=time.time(), address=address, answers=answers)
+            self.sweeps[address] = self.sweeps.get(address, 0) + 1
+            self.stopped.wait(max(0, SWEEP - (time.time() - begin)))
+
+    def wait_sweeps(self):
+        """Waits until every server has been asked all questions, all of them after now."""
+        for address, before in [(a, self.sweeps.get(a, 0)) for a in self.addresses]:
+            while address in self.addresses and self.sweeps.get(address, 0) < before + 2:
+                time.sleep(0.02)
+
+    def status_path(self, name=""):
+        return f"{kube.SYNC}/namespaces/{self.namespace}/syncstatuses" + ("/" + name if name else "")
+
+    def list_statuses(self, client):
+        begin = time.time()
+        got = client.get(self.status_path())
+        items = [outline(i) for i in got["items"]]
+        self.history.write(op="status", verb="list", begin=begin, end=time.time(), items=items)
+        return items
+
+    def read(self, client):
+        items = self.list_statuses(client)
+        for item in random.sample(items, min(GETS, len(items))):
+            begin = time.time()
+            try:
+                got = outline(client.get(self.status_path(item["name"])))
+            except kube.Failed as error:
+                if error.code == 404:  # deleted meanwhile
+                    continue
+                raise
+            self.history.write(op="status", verb="get", begin=begin, end=time.time(), items=[got])
+
+    def read_stored(self, client):
+        begin, found = time.time(), []
+        for plural in PLURALS + ["dnszones"]:
+            got = client.get(f"{kube.RECORDS}/namespaces/{self.namespace}/{plural}")
+            found += [stored_outline(i, plural.removesuffix("s")) for i in got["items"]]
+        got = client.get(f"{kube.ENDPOINTS}/namespaces/{self.namespace}/dnsendpoints")
+        found += [stored_outline(i, "dnsendpoint") for i in got["items"]]
+        self.history.write(op="stored", begin=begin, end=time.time(), items=found)
+
+    def watch(self, client):
+        """Watches from where it was, or from a list, until the watch ends."""
+        if self.version is None:
+            got = client.get(self.status_path())
+            listed = {i["metadata"]["name"]: self.state(i) for i in got["items"]}
+            with self.watch_lock:
+                self.watched, self.version = listed, got["metadata"]["resourceVersion"]
+            self.history.write(op="watch", at=time.time(), type="LIST", names=sorted(listed), version=self.version)
+        try:
+            for line in client.stream(f"{self.status_path()}?watch=1&allowWatchBookmarks=1&resourceVersion={self.version}"):
+                self.take(json.loads(line))
+                if self.stopped.is_set():
+                    break
+        except kube.Failed as error:
+            if error.code == 410:
+                self.version = None
+            raise
+        finally:
+            client.close()
+
+    @staticmethod
+    def state(item):
+        return [item["objectRef"]["uid"], item["objectRef"].get("generation", 0), item["status"]["phase"]]
+
+    def take(self, event):
+        """Applies an event of the watch to the replay."""
+        kind, item = event["type"], event["object"]
+        if kind == "ERROR":
+            self.history.write(op="watch", at=time.time(), type=kind, text=item.get("message", ""))
+            self.version = None
+            return
+        name = item["metadata"].get("name", "")
+        with self.watch_lock:
+            self.version, known = item["metadata"]["resourceVersion"], name in self.watched
+            if kind == "DELETED":
+                self.watched.pop(name, None)
+            elif kind != "BOOKMARK":
+                self.watched[name] = self.state(item)
+        self.history.write(op="watch", at=time.time(), type=kind, name=name, version=self.version, known=known)
+
+    def rest(self):
+        """Looks once at everything, and compares the replay of the watch with the list until they are equal or time is up."""
+        begin, differ = time.time(), None
+        client = self.client()
+        deadline = time.monotonic() + 10
+        while differ is None or (differ and time.monotonic() < deadline):
+            time.sleep(0.2 if differ else 0)
+            try:
+                listed = {i["metadata"]["name"]: self.state(i) for i in client.get(self.status_path())["items"]}
+            except Exception as error:
+                differ = [repr(error)]
+                continue
+            with self.watch_lock:
+                differ = [[n, listed.get(n), self.watched.get(n)] for n in sorted(listed.keys() | self.watched.keys())
+                          if listed.get(n) != self.watched.get(n)]
+        for look in (self.list_statuses, self.read_stored):
+            look(client)
+        client.close()
+        self.wait_sweeps()
+        self.history.write(op="rested", begin=begin, end=time.time(), differ=differ)
+
+    def run(self):
+        work = [(self.find_pods, 0.5), (self.read, READ), (self.read_stored, STORED), (self.watch, 0.5)]
+        threads = [threading.Thread(target=self.repeat, args=w, daemon=True) for w in work]
+        for thread in threads:
+            thread.start()
+        for line in sys.stdin:
+            if line.strip() == "rest":
+                self.rest()
+                print("rested", flush=True)
+        self.stopped.set()
+        for thread in threads[:-1]:
+            thread.join(15)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as file:
+        Observer(json.load(file)).run()

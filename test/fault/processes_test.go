@@ -1,0 +1,187 @@
+package fault
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// restartTimeout is how long a container or a component of Kubernetes may take to run again. The kubelet waits longer after each
+// restart of a container.
+const restartTimeout = 3 * time.Minute
+
+// mostRestarts is after how many restarts a container is not killed any more: the kubelet would wait for minutes.
+const mostRestarts = 3
+
+// containerID returns the ID of a running container of a pod.
+func containerID(pod *corev1.Pod, container string) (string, error) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == container && c.State.Running != nil {
+			_, id, _ := strings.Cut(c.ContainerID, "://")
+			return id, nil
+		}
+	}
+	return "", fmt.Errorf("container %s of pod %s does not run", container, pod.Name)
+}
+
+// processesOf returns the processes of a container, by its control group.
+func processesOf(id string) ([]int, error) {
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, file := range groups {
+		data, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(data, []byte(id)) {
+			continue // it has ended, or is another container's
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		return nil, errors.New("no process of the container runs here")
+	}
+	return pids, nil
+}
+
+func signal(pids []int, s syscall.Signal) error {
+	var errs []error
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// place is a container and its processes.
+type place struct {
+	pod       *corev1.Pod
+	container string
+	id        string
+	pids      []int
+}
+
+// find returns a container of a server's pod.
+func (w *world) find(namespace, pod, container string) (*place, error) {
+	p, err := w.pod(w.Context(), namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	return newPlace(p, container)
+}
+
+func newPlace(pod *corev1.Pod, container string) (*place, error) {
+	id, err := containerID(pod, container)
+	if err != nil {
+		return nil, err
+	}
+	pids, err := processesOf(id)
+	return &place{pod, container, id, pids}, err
+}
+
+// restarts returns how often the container was restarted.
+func (p *place) restarts() int32 {
+	for _, c := range p.pod.Status.ContainerStatuses {
+		if c.Name == p.container {
+			return c.RestartCount
+		}
+	}
+	return 0
+}
+
+// component returns the container of one of Lockstep's components.
+func (w *world) component(name string) (*place, error) {
+	var pods corev1.PodList
+	if err := w.client.List(w.Context(), &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": name}); err != nil {
+		return nil, err
+	}
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.DeletionTimestamp == nil && len(p.Spec.Containers) > 0 {
+			return newPlace(p, p.Spec.Containers[0].Name)
+		}
+	}
+	return nil, fmt.Errorf("no pod of %s", name)
+}
+
+// waitRestarted waits until another process runs in the place of one that was killed.
+func (w *world) waitRestarted(p *place) error {
+	return w.until(restartTimeout, func(ctx context.Context) error {
+		pod, err := w.pod(ctx, p.pod.Namespace, p.pod.Name)
+		if err != nil {
+			return err
+		}
+		id, err := containerID(pod, p.container)
+		if err != nil {
+			return err
+		}
+		if id == p.id {
+			return errors.New("the container has not ended yet")
+		}
+		_, err = processesOf(id)
+		return err
+	})
+}
+
+// nodeProcess returns the process of a component of Kubernetes that the dev cluster runs.
+func nodeProcess(name string) (int, error) {
+	data, err := os.ReadFile(filepath.Join("/var/lib/lockstep-cluster/pids", name+".pid"))
+	if err != nil {
+		return 0, err
+	}
+	var record struct{ Pid int }
+	if err := json.Unmarshal(data, &record); err != nil {
+		return 0, err
+	}
+	return record.Pid, nil
+}
+
+// repairCluster starts what has died of the dev cluster.
+func (w *world) repairCluster() error {
+	cmd := exec.Command("make", "-s", "cluster-up")
+	cmd.Dir = kube.Root(w)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("make cluster-up: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// inNetwork runs a program in the network of a pod, whose file it is.
+func inNetwork(network *os.File, name string, args ...string) error {
+	cmd := exec.Command("nsenter", append([]string{"--net=/proc/self/fd/3", name}, args...)...)
+	cmd.ExtraFiles = []*os.File{network}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// network opens the network of a pod. It stays the pod's when containers of it restart.
+func (p *place) network() (*os.File, error) {
+	return os.Open(fmt.Sprintf("/proc/%d/ns/net", p.pids[0]))
+}
+
+// rndc calls rndc inside a pod. It needs no API server.
+func rndc(sidecar *place, args ...string) error {
+	all := append([]string{"--target", strconv.Itoa(sidecar.pids[0]), "--mount", "--net", "/lockstep", "rndc"}, args...)
+	if out, err := exec.Command("nsenter", all...).CombinedOutput(); err != nil {
+		return fmt.Errorf("rndc %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
