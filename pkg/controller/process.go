@@ -25,13 +25,14 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
 // Process is what both processes have: a place in the cluster, a lease, and clients.
 type Process struct {
-	// name is that of the process's lease.
-	name           string
+	// name is that of the process's lease, podName that of its pod.
+	name, podName  string
 	Namespace      string
 	MetricsAddress string
 	ProbeAddress   string
@@ -40,7 +41,7 @@ type Process struct {
 
 func newProcess(name string) Process {
 	return Process{
-		name: name, Namespace: os.Getenv("POD_NAMESPACE"), MetricsAddress: ":8080", ProbeAddress: ":8081", LeaderElect: true,
+		name: name, podName: os.Getenv("POD_NAME"), Namespace: os.Getenv("POD_NAMESPACE"), MetricsAddress: ":8080", ProbeAddress: ":8081", LeaderElect: true,
 	}
 }
 
@@ -62,15 +63,24 @@ func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *
 	// kube-apiserver's priority and fairness decides how fast is too fast.
 	config.QPS = -1
 	config.UserAgent = p.name
+	lock, err := p.newLock(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("preparing the lease: %w", err)
+	}
 	caches := cachehealth.NewMonitor()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        newScheme(),
-		LeaderElection:                p.LeaderElect,
-		LeaderElectionID:              p.name,
-		LeaderElectionNamespace:       p.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		HealthProbeBindAddress:        p.ProbeAddress,
-		Metrics:                       server.Options{BindAddress: p.MetricsAddress},
+		Scheme:                              newScheme(),
+		NewClient:                           apply.NewClient,
+		LeaderElection:                      p.LeaderElect,
+		LeaderElectionID:                    p.name,
+		LeaderElectionNamespace:             p.Namespace,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       new(leaseDuration),
+		RenewDeadline:                       new(renewDeadline),
+		RetryPeriod:                         new(retryPeriod),
+		HealthProbeBindAddress:              p.ProbeAddress,
+		Metrics:                             server.Options{BindAddress: p.MetricsAddress},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			NewInformer:      caches.NewInformer,
