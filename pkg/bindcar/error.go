@@ -35,7 +35,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Transient reports whether the same request may succeed later without anybody changing anything.
 func (e *Error) Transient() bool {
 	switch e.Code {
-	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout:
+	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusFailedDependency:
 		return true
 	case http.StatusNotImplemented:
 		return false
@@ -73,6 +73,8 @@ func newError(code int, failure Failure) *Error {
 		e.Reason, e.Message = status.BindcarAuthFailed, "reports that Bindcar authentication failed"
 	case http.StatusNotFound:
 		e.Reason, e.Message = status.ZoneNotFound, "reports zone or resource not found in BIND9 (404)"
+	case http.StatusFailedDependency:
+		e.Reason, e.Message = status.UpstreamUnreachable, "cannot connect to a primary of the zone (424)"
 	case http.StatusInternalServerError:
 		e.Reason, e.Message = status.BindcarInternalError, "reports a Bindcar API internal error (500)"
 	case http.StatusNotImplemented:

@@ -24,6 +24,7 @@ type Proxy struct {
 
 	server netip.AddrPort
 	filter atomic.Pointer[Filter]
+	tcp    *net.TCPListener
 }
 
 // StartProxy starts a proxy that passes everything on.
@@ -31,22 +32,32 @@ func StartProxy(t testing.TB, server netip.AddrPort) *Proxy {
 	t.Helper()
 	p := &Proxy{Addr: Reserve(t), server: server}
 	release(t, p.Addr)
-	tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(p.Addr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
+	p.AcceptTCP(t)
 	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(p.Addr))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = tcp.Close()
+		_ = p.tcp.Close()
 		_ = udp.Close()
 	})
-	p.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
-	go p.streams(tcp)
 	go p.datagrams(udp)
 	return p
+}
+
+// RefuseTCP makes the proxy refuse new connections.
+func (p *Proxy) RefuseTCP() { _ = p.tcp.Close() }
+
+// AcceptTCP makes the proxy accept connections again.
+func (p *Proxy) AcceptTCP(t testing.TB) {
+	t.Helper()
+	tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(p.Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.tcp = tcp
+	go p.streams(tcp)
 }
 
 // Filter replaces the filter; replies on their way may still meet the old one.

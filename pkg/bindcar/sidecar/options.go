@@ -131,6 +131,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return listener.Serve(ctx) })
 	group.Go(func() error { s.runReconciler(ctx); return nil })
+	group.Go(func() error { s.watchZones(ctx); return nil })
 	group.Go(func() error { s.signingKeys.Run(ctx); return nil })
 	health, err := new(net.ListenConfig).Listen(ctx, "tcp", o.HealthAddress)
 	if err != nil {

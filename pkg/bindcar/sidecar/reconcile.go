@@ -90,15 +90,16 @@ func (s *server) reconcileZone(ctx context.Context, zone zonefile.Description) (
 		if s.isUpToDate(zone, key) {
 			return false, nil
 		}
+		if !isOwnAddress(zone.TransferSource) {
+			zone.TransferSource = ""
+		}
 		err = s.replaceClause(ctx, zone)
 	}
-	if httperror.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return err == nil, ignoreNotFound(err)
 }
 
 // isUpToDate reports whether a zone's clause is what it would be with the key.
 func (s *server) isUpToDate(zone zonefile.Description, key string) bool {
-	return zone.NoticeAddress == s.noticeAddress && zone.TransferKey == key
+	return zone.NoticeAddress == s.noticeAddress && zone.TransferKey == key &&
+		(zone.TransferSource == "" || isOwnAddress(zone.TransferSource))
 }

@@ -128,9 +128,10 @@ func (s *server) apiRoutes() *http.ServeMux {
 	route("PATCH /zones/{name}", s.patchZone)
 	route("DELETE /zones/{name}", s.deleteZone)
 	route("GET /zones/{name}/status", s.getZoneStatus)
-	for _, command := range []string{"reload", "freeze", "thaw", "notify", "retransfer"} {
+	for _, command := range []string{"reload", "freeze", "thaw", "notify"} {
 		route("POST /zones/{name}/"+command, s.runZoneCommand(command))
 	}
+	route("POST /zones/{name}/retransfer", s.retransferZone)
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
 		route(method+" /zones/{name}/records", refuseRecords)
 	}

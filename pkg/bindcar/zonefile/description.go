@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -33,6 +34,8 @@ type Description struct {
 	// NoticeAddress is the sidecar's listener, which the zone's clause notifies of new serials beside AlsoNotify. Zones that
 	// an older sidecar added have none until they are reconciled.
 	NoticeAddress string `json:"noticeAddress,omitempty"`
+	// TransferSource is the address from which a secondary transfers; empty leaves it to the system.
+	TransferSource string `json:"transferSource,omitempty"`
 }
 
 // Describe returns the description that a request asks for, unchecked but for the name. NoticeAddress, UpdateKeyName and
@@ -113,6 +116,7 @@ func (d Description) Clause(file string) string {
 	if d.Type == bindcar.Secondary {
 		list, _ := serverList(d.Primaries, d.TransferKey)
 		fmt.Fprintf(&b, "primaries { %s}; allow-notify { %q; }; ", list, named.KeyACL(named.KeyTransfer))
+		b.WriteString(d.sourceClause())
 	}
 	if list := d.notifyList(); list != "" {
 		fmt.Fprintf(&b, "notify explicit; also-notify { %s}; ", list)
@@ -127,6 +131,17 @@ func (d Description) Clause(file string) string {
 	}
 	b.WriteString("};")
 	return b.String()
+}
+
+func (d Description) sourceClause() string {
+	source, err := netip.ParseAddr(d.TransferSource)
+	switch {
+	case err != nil:
+		return ""
+	case source.Is4():
+		return fmt.Sprintf("transfer-source %s; ", source)
+	}
+	return fmt.Sprintf("transfer-source-v6 %s; ", source)
 }
 
 // notifyList returns whom named notifies of a new serial, the other servers first: a zone's own list replaces the one among

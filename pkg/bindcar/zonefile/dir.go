@@ -102,6 +102,23 @@ func (d *Dir) LoadDescriptions() (all map[string]Description, damaged []error, e
 	return all, damaged, nil
 }
 
+// CountDescriptions returns how many descriptions there are.
+func (d *Dir) CountDescriptions() (int, error) {
+	dir, err := os.Open(d.Path)
+	if err != nil {
+		return 0, fmt.Errorf("counting zone files: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Readdirnames(-1)
+	count := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, descriptionSuffix) {
+			count++
+		}
+	}
+	return count, err
+}
+
 // loadCached reads a file unless it is the one that was read before: replacing makes another file of it.
 func (d *Dir) loadCached(entry fs.DirEntry) (cachedDescription, error) {
 	info, err := entry.Info()

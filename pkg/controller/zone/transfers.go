@@ -36,6 +36,8 @@ type secondaryState struct {
 	retryAt time.Time
 	pause   time.Duration
 	answer  string
+	// had is the serial with which it was in sync last.
+	had uint32
 }
 
 // transferError is a secondary that does not follow its primaries, although it was ordered to transfer the zone.
@@ -80,7 +82,7 @@ const (
 // (RFC 1982 section 3.2).
 func (s *secondaryState) nextStep(serial uint32, diverges bool, now time.Time) transferStep {
 	if s.since.IsZero() || s.serial != serial {
-		*s = secondaryState{serial: serial, since: now}
+		*s = secondaryState{serial: serial, since: now, had: s.had}
 	}
 	stuck := s.notifies >= notifiesBeforeTransfer && now.Sub(s.since) >= transferGrace
 	switch {
@@ -93,6 +95,18 @@ func (s *secondaryState) nextStep(serial uint32, diverges bool, now time.Time) t
 	}
 	s.notifies++
 	return sendNotify
+}
+
+// noteCurrent takes over that the secondary has the zone's serial, and reports whether it has got it since it was seen last.
+func (s *secondaryState) noteCurrent(serial uint32) (transferred bool) {
+	transferred = !s.since.IsZero() || s.had != 0 && s.had != serial
+	*s = secondaryState{had: serial}
+	return transferred
+}
+
+// orderAgain has the order repeated soon: the server did not follow it.
+func (s *secondaryState) orderAgain(now time.Time) {
+	s.pause, s.retryAt = transferGrace, now.Add(transferGrace)
 }
 
 // isFailing reports whether the secondary has not moved although it was ordered to transfer the zone.
@@ -110,6 +124,7 @@ func (s secondarySync) hastenTransfer(ctx context.Context, server observe.Server
 		known.answer, err = s.sidecar.Command(ctx, fleet.SidecarOf(server), source.DNSName(s.zone), "retransfer")
 		if err != nil {
 			known.answer = err.Error()
+			known.orderAgain(s.now())
 		}
 		log.FromContext(ctx).Info("zone retransfer", "zone", s.zone.Spec.ZoneName, "server", server.Pod,
 			"serial", seen.Serial, "want", s.serial, "answer", known.answer)

@@ -1,0 +1,102 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/zonefile"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// primaryTimeout is how long a primary may take to accept a connection.
+const primaryTimeout = time.Second
+
+// retransferZone orders named to transfer a whole zone. named 9.18 remembers a primary that refused two connections as
+// unreachable for ten minutes, whatever it is asked to do, but by the pair of addresses: so a zone that was added here asks
+// from another source than before, the pod's address or none in particular. It is not asked to while no primary accepts
+// connections, which would spoil that source as well.
+func (s *server) retransferZone(w http.ResponseWriter, r *http.Request) error {
+	name, err := zonefile.ParseName("name", r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	unlock, err := s.zones.Lock(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	zone, err := s.zones.LoadDescription(name)
+	if err == nil && zone.Type == bindcar.Secondary {
+		err = s.changeSource(context.WithoutCancel(r.Context()), zone)
+	}
+	if ignoreNotFound(err) != nil {
+		return err
+	}
+	text, err := s.control.Command(r.Context(), "retransfer "+name)
+	if err != nil {
+		return err
+	}
+	klog.FromContext(r.Context()).Info("zone command", "zone", name, "command", "retransfer", "source", zone.TransferSource)
+	respondSuccess(w, http.StatusOK, "retransfer "+name, text)
+	return nil
+}
+
+// changeSource has a secondary transfer from its other source.
+func (s *server) changeSource(ctx context.Context, zone zonefile.Description) error {
+	source, err := dialAny(ctx, zone.Primaries)
+	if err != nil {
+		return httperror.New(http.StatusFailedDependency, "no primary accepts connections", err.Error())
+	}
+	if zone.TransferSource != "" {
+		source = ""
+	}
+	zone.TransferSource = source
+	return s.replaceClause(ctx, zone)
+}
+
+// dialAny returns the own address of a connection to the first primary that accepts one.
+func dialAny(ctx context.Context, primaries []string) (source string, err error) {
+	var errs []error
+	for _, entry := range primaries {
+		server, err := named.ParseServer(entry)
+		if err != nil {
+			return "", err
+		}
+		if server.Port() == 0 {
+			server = netip.AddrPortFrom(server.Addr(), named.ServicePort)
+		}
+		dialer := net.Dialer{Timeout: primaryTimeout}
+		conn, err := dialer.DialContext(ctx, "tcp", server.String())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		defer func() { _ = conn.Close() }()
+		local, err := netip.ParseAddrPort(conn.LocalAddr().String())
+		return local.Addr().Unmap().String(), err
+	}
+	return "", errors.Join(errs...)
+}
+
+// isOwnAddress reports whether an address is one of this pod's, which may have had another in a former life.
+func isOwnAddress(source string) bool {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	for _, a := range addrs {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && fmt.Sprint(prefix.Addr().Unmap()) == source {
+			return true
+		}
+	}
+	return false
+}
