@@ -36,7 +36,6 @@ const (
 // Reasons of records.
 const (
 	NotSelected        = "NotSelected"
-	ZoneNotFound       = "ZoneNotFound"
 	ZoneNotConfigured  = "ZoneNotConfigured"
 	NoPrimaryInstances = "NoPrimaryInstances"
 	ReconcileFailed    = "ReconcileFailed"
@@ -70,6 +69,7 @@ const (
 	ZoneTransferComplete     = "ZoneTransferComplete"
 	ZoneTransferFailed       = "ZoneTransferFailed"
 	UpstreamUnreachable      = "UpstreamUnreachable"
+	ZoneNotFound             = "ZoneNotFound"
 	BindcarBadRequest        = "BindcarBadRequest"
 	BindcarAuthFailed        = "BindcarAuthFailed"
 	BindcarInternalError     = "BindcarInternalError"

@@ -88,6 +88,15 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 	return next
 }
 
+// Held returns the status of a record that waits to move to another zone: what it has in DNS stays for now.
+func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
+	next := *prev.DeepCopy()
+	next.ObservedGeneration = generation
+	Set(&next.Conditions, Ready, False(Pending, message), generation, now)
+	Set(&next.Conditions, Programmed, False(Pending, message), generation, now)
+	return next
+}
+
 // Unselected returns the status of a record that no zone selects: nothing of it is in DNS.
 func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
 	next := v1beta1.RecordStatus{

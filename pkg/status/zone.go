@@ -27,6 +27,8 @@ type ZoneFacts struct {
 	Instances []v1beta1.ZoneInstance
 	// Problem is why nothing of the zone is programmed; True if there is no such problem.
 	Problem Verdict
+	// Failure is the problem if only a person can end it; the zero value if there is none.
+	Failure Verdict
 	// Servers and Current count the zone's servers and those that hold the zone's serial.
 	Servers, Current int
 	// Untransferred is about a secondary that does not transfer the zone although it was notified; empty if there is none.
@@ -50,6 +52,7 @@ type ZoneFacts struct {
 func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZoneStatus {
 	next := *prev.DeepCopy()
 	next.ObservedGeneration = f.Generation
+	next.FailureReason, next.FailureMessage = f.Failure.Reason, truncateMessage(f.Failure.Message)
 	if f.Serial != 0 {
 		serial := int64(f.Serial)
 		next.Serial = &serial
@@ -69,6 +72,9 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	v := ZoneVerdictsOf(f)
 	if late := overdueInstance(next.Bind9Instances, cmp.Or(f.Timeout, ZoneTimeout), now); late != "" && !f.Paused {
 		v.markOverdue(late)
+		if f.Failure.Reason == "" {
+			next.FailureReason, next.FailureMessage = ProgressDeadlineExceeded, late
+		}
 	}
 	Set(&next.Conditions, Ready, v.Ready, f.Generation, now)
 	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)

@@ -99,6 +99,23 @@ func TestZoneDeadline(t *testing.T) {
 	says(has, Degraded, "False ReconcileSucceeded")
 }
 
+// What only a person can end is a failure of the zone while it lasts.
+func TestZoneFailure(t *testing.T) {
+	refused := False(PrimaryFailed, "1 of 1 primaries cannot be programmed; dns-primary-0-0: update: answered REFUSED")
+	failed := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: refused, Failure: False("Refused", refused.Message)}, early)
+	if failed.FailureReason != "Refused" || failed.FailureMessage != refused.Message {
+		t.Errorf("failure %q: %q", failed.FailureReason, failed.FailureMessage)
+	}
+	if away := Zone(failed, ZoneFacts{Problem: refused}, late); away.FailureReason != "" || away.FailureMessage != "" {
+		t.Errorf("the failure stays: %q: %q", away.FailureReason, away.FailureMessage)
+	}
+	overdue := ZoneFacts{Problem: True(ReconcileSucceeded, ""), Instances: []v1beta1.ZoneInstance{{Name: "a", Status: v1beta1.ZoneFailed, Message: "a-0: no"}}}
+	was := Zone(v1beta1.DNSZoneStatus{}, overdue, early)
+	if is := Zone(was, overdue, early.Add(ZoneTimeout)); was.FailureReason != "" || is.FailureReason != ProgressDeadlineExceeded || is.FailureMessage == "" {
+		t.Errorf("failure %q, after the deadline %q: %q", was.FailureReason, is.FailureReason, is.FailureMessage)
+	}
+}
+
 func TestZoneIsUnchangedByTheSameFacts(t *testing.T) {
 	facts := func() ZoneFacts {
 		return ZoneFacts{Generation: 1, Serial: 7, Problem: True(ReconcileSucceeded, ""), Servers: 1, Current: 1,

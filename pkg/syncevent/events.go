@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
@@ -45,6 +47,13 @@ func (a *eventRecorder) recordTransition(o client.Object, prev, next []metav1.Co
 	}
 	if limit.TryAccept() {
 		a.recorder.Eventf(o, nil, kind, reason, programAction, "%s", note)
+	}
+}
+
+// recordFailure makes the Event of a zone that only a person can help, once.
+func (a *eventRecorder) recordFailure(zone *v1beta1.DNSZone, prev, next v1beta1.DNSZoneStatus) {
+	if next.FailureReason != prev.FailureReason && a.warnings.TryAccept() {
+		apply.RecordFailure(a.recorder, zone, prev.FailureReason, next.FailureReason, next.FailureMessage)
 	}
 }
 

@@ -68,3 +68,21 @@ func TestNotesFitIntoAnEvent(t *testing.T) {
 		t.Errorf("a note of %d bytes", len(note))
 	}
 }
+
+// A zone that only a person can help gets one Event for it.
+func TestZoneFailureEvent(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	a := newEventRecorder(recorder)
+	failed := v1beta1.DNSZoneStatus{FailureReason: "Refused", FailureMessage: strings.Repeat("é", 1000)}
+	reworded := failed
+	reworded.FailureMessage = "again"
+	for _, step := range [][2]v1beta1.DNSZoneStatus{{{}, failed}, {failed, reworded}, {reworded, {}}} {
+		a.recordFailure(&v1beta1.DNSZone{}, step[0], step[1])
+	}
+	if len(recorder.Events) != 1 {
+		t.Fatalf("%d Events, want 1", len(recorder.Events))
+	}
+	if got := <-recorder.Events; !strings.HasPrefix(got, "Warning Refused é") || len(got) > len("Warning Refused ")+1024 {
+		t.Errorf("the Event is %d bytes long: %.40s", len(got), got)
+	}
+}

@@ -41,7 +41,20 @@ func (w *Writer) writeRecord(ctx context.Context, key source.ObjectKey, n status
 			return w.writeRecordStatus(ctx, record, e, d)
 		}
 	}
+	if reason, held := e.Held[key]; held {
+		return w.writeHeld(ctx, record, reason)
+	}
 	return nil
+}
+
+// writeHeld writes why a record that moves to another zone is not served there yet.
+func (w *Writer) writeHeld(ctx context.Context, record v1beta1.Record, reason string) error {
+	prev := *record.GetRecordStatus()
+	next := status.Held(prev, record.GetGeneration(), reason, w.Now())
+	if equality.Semantic.DeepEqual(next, prev) {
+		return nil
+	}
+	return w.applyStatus(ctx, v1beta1.KindOf(record).Kind, record, &next)
 }
 
 // writeRecordStatus writes the status of a record that a zone selects, if it differs.

@@ -47,6 +47,8 @@ type SyncCompleted struct {
 	Unprogrammed map[rrset.Key]status.Verdict
 	// Released are the objects whose data has left the zone: deleted ones, and ones the zone no longer selects.
 	Released []source.Object
+	// Held are objects that another zone takes and that cannot be released yet, each with the reason.
+	Held map[source.ObjectKey]string
 	// Foreign counts the RRsets of the zone that nobody declares, ForeignSample holds at most 100 of them, sorted.
 	Foreign       int
 	ForeignSample []rrset.Key
@@ -68,6 +70,8 @@ type SyncCompleted struct {
 	Servers []ServerOutcome
 	// Problem is why the whole zone is not programmed; its Status is True when there is none.
 	Problem status.Verdict
+	// Failure is the problem if only a person can end it; the zero value if there is none.
+	Failure status.Verdict
 	// At is when the pass ended, Took how long it was.
 	At   time.Time
 	Took time.Duration

@@ -104,8 +104,10 @@ func (w *Writer) NeedLeaderElection() bool { return true }
 // OnSyncCompleted implements Listener. It costs what the pass touched.
 func (w *Writer) OnSyncCompleted(e SyncCompleted) {
 	zone := client.ObjectKeyFromObject(e.Zone)
+	held := w.newlyHeld(zone, e)
 	all, waiting := w.storeOutcome(zone, e)
 	w.Release(zone, e.Released...)
+	w.queue.add(statusTask{zone: zone}, 0, held...)
 	if e.Desired != nil {
 		own, rest := e.ownObjects(append(e.Touched, waiting...))
 		w.unmarkReleased(zone, slices.Values(own))
@@ -117,6 +119,17 @@ func (w *Writer) OnSyncCompleted(e SyncCompleted) {
 		}
 	}
 	w.queue.add(statusTask{zone: zone}, 0, source.ObjectKey{Kind: zoneKind, Namespace: zone.Namespace, Name: zone.Name})
+}
+
+// newlyHeld returns the records that have to wait for something else than after the outcome before.
+func (w *Writer) newlyHeld(zone types.NamespacedName, e SyncCompleted) (keys []source.ObjectKey) {
+	before, _ := w.latestOutcome(zone)
+	for key, reason := range e.Held {
+		if key.Kind != source.EndpointKind && before.Held[key] != reason {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // ownObjects splits objects into those that declare something in the zone, and the DNSEndpoints among the others. A pass

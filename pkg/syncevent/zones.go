@@ -72,6 +72,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 		if err := w.applyStatus(ctx, zoneKind, zone, &next); err != nil {
 			return 0, err
 		}
+		w.recordFailure(zone, zone.Status, next)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +83,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 // zoneFacts counts; it costs what is not programmed, not what the zone holds.
 func zoneFacts(e SyncCompleted) status.ZoneFacts {
 	f := status.ZoneFacts{
-		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Servers: len(e.Servers),
+		Generation: e.Zone.Generation, Serial: e.Serial, Problem: e.Problem, Failure: e.Failure, Servers: len(e.Servers),
 		Paused: e.Paused, Pending: e.Pending, Foreign: e.Foreign, Remark: remarkOn(e), DNSSEC: e.DNSSEC, DNSSECKnown: e.DNSSECKnown,
 	}
 	for _, s := range e.Servers {

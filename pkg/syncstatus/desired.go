@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -151,7 +152,7 @@ func yieldOwners(s source.RRset, yield func(source.ObjectKey) bool) bool {
 // it is every object of the zone.
 func (d *DesiredState) AffectedObjects(old *DesiredState) (objects iter.Seq[source.ObjectKey], all bool) {
 	if old == nil || d.desired == nil || old.desired == nil || d.problem != old.problem || d.pausedRemark() != old.pausedRemark() ||
-		d.isUnobserved() != old.isUnobserved() {
+		d.isUnobserved() != old.isUnobserved() || !equality.Semantic.DeepEqual(d.zoneFailure(d.zone.Namespace), old.zoneFailure(old.zone.Namespace)) {
 		return func(func(source.ObjectKey) bool) {}, true // A nil function cannot be ranged over.
 	}
 	return func(yield func(source.ObjectKey) bool) {

@@ -29,6 +29,7 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 	var expires time.Time
 	for _, j := range in {
 		p := j.partOf(e)
+		v.stalled = cmp.Or(v.stalled, j.zoneFailure(e.Namespace))
 		out.RRsets = mergeRRsets(out.RRsets, p.desiredRRsets())
 		rows, waiting := p.serverRows()
 		for i := range rows {
@@ -153,5 +154,8 @@ func (j *Evaluation) problemFor(namespace string) string {
 	if j.zone.Namespace == namespace {
 		return j.problem.Message
 	}
-	return "it is not served as declared; its owner can see why"
+	return hiddenProblem
 }
+
+// hiddenProblem stands for what is wrong with a zone of another namespace.
+const hiddenProblem = "it is not served as declared; its owner can see why"

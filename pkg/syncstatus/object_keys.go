@@ -147,6 +147,21 @@ func stalledCondition(o source.Object) *metav1.Condition {
 	return c
 }
 
+// zoneFailure returns why nothing of the zone can be programmed until a person acts, as a condition that readers of a
+// namespace may see; nil if that is not so. That one instance is without the zone for too long is in its rows.
+func (d *DesiredState) zoneFailure(namespace string) *metav1.Condition {
+	s := d.zone.Status
+	if s.FailureReason == "" || s.FailureReason == status.ProgressDeadlineExceeded ||
+		s.ObservedGeneration != d.zone.Generation || d.zone.DeletionTimestamp != nil {
+		return nil
+	}
+	message := s.FailureMessage
+	if namespace != d.zone.Namespace {
+		message = hiddenProblem
+	}
+	return &metav1.Condition{Type: status.Programmed, Status: metav1.ConditionFalse, Reason: s.FailureReason, Message: message}
+}
+
 // conditionsOf returns the conditions that the controller wrote into an object.
 func conditionsOf(o source.Object) []metav1.Condition {
 	switch o := o.(type) {

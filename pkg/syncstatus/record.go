@@ -1,6 +1,7 @@
 package syncstatus
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
 	out := newSyncStatus(r, objectVersion, v1beta1.KindOf(r).Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
-		accepted: j.accepted(r), stalled: stalledCondition(r), stored: conditionsOf(r),
+		accepted: j.accepted(r), stalled: cmp.Or(stalledCondition(r), j.zoneFailure(j.zone.Namespace)), stored: conditionsOf(r),
 		generation: r.GetGeneration(), at: j.at, remark: j.pausedRemark(),
 	}
 	p := j.partOf(r)

@@ -19,7 +19,7 @@ func (j *Evaluation) ZoneStatus() *sync.SyncStatus {
 	out := newSyncStatus(j.zone, objectVersion, ZoneKind.Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
-		accepted: status.True("Accepted", "the zone is valid"), stored: j.zone.Status.Conditions,
+		accepted: status.True("Accepted", "the zone is valid"), stalled: j.zoneFailure(j.zone.Namespace), stored: j.zone.Status.Conditions,
 		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(),
 	}
 	switch {

@@ -128,6 +128,28 @@ func TestZoneStatus(t *testing.T) {
 			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
 				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
 		},
+		"the servers refuse the zone's updates": {
+			zone: refused, record: unprogrammed,
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
+			},
+			want: zoneOutcome{sync.PhaseFailed, states("Stale", "Stale"), []sync.RecordCounts{one, one},
+				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, "Refused"},
+		},
+		"the servers refuse updates that are not needed": {
+			zone:    refused,
+			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), holds(d, 7)} },
+			want: zoneOutcome{sync.PhaseInSync, states("InSync", "InSync"), []sync.RecordCounts{all, all},
+				sync.Summary{Servers: 2, InSync: 2, Records: 2}, ""},
+		},
+		"they refused those of a former specification": {
+			zone: func(z *v1beta1.DNSZone) { refused(z); z.Generation++ }, record: unprogrammed,
+			answers: func(d *source.Zone) []observe.Observation {
+				return []observe.Observation{holds(d, 7, other), holds(d, 7, other)}
+			},
+			want: zoneOutcome{sync.PhasePropagating, states("Stale", "Stale"), []sync.RecordCounts{one, one},
+				sync.Summary{Servers: 2, Records: 2, RecordsOutOfSync: 1}, ""},
+		},
 		"a duplicate": {
 			problem: &Problem{"DuplicateZone", "declared twice"},
 			answers: func(d *source.Zone) []observe.Observation { return []observe.Observation{holds(d, 7), silent()} },
@@ -186,6 +208,30 @@ func TestZoneStatus(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// refused is a zone whose updates a primary refuses.
+func refused(z *v1beta1.DNSZone) {
+	z.Status.ObservedGeneration = z.Generation
+	z.Status.FailureReason, z.Status.FailureMessage = "Refused", "1 of 1 primaries cannot be programmed; primary-0: update: answered REFUSED"
+}
+
+// An object says why its change does not get through, in the server's words; one of another namespace only that it does not.
+func TestObjectsFailWithTheirZone(t *testing.T) {
+	z := testZone()
+	refused(z)
+	r := testRecord(z)
+	unprogrammed(r)
+	desired := build(t, z, r)
+	answers := []observe.Observation{holds(desired, 7, rrset.RRset{Key: wwwA}), holds(desired, 7, rrset.RRset{Key: wwwA})}
+	s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), answers, asked.Add(time.Second), History{})
+	got := s.RecordStatus(r).Status
+	if got.Phase != sync.PhaseFailed || got.FailureReason != "Refused" || got.FailureMessage != z.Status.FailureMessage {
+		t.Errorf("the record is %s: %s: %s", got.Phase, got.FailureReason, got.FailureMessage)
+	}
+	if c := s.zoneFailure("elsewhere"); c.Reason != "Refused" || c.Message != hiddenProblem {
+		t.Errorf("readers of another namespace see %q", c.Message)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,17 +47,20 @@ func TestMainJobFirstZone(t *testing.T) {
 		requireAddress(t, server, "www.test.example.com.", "192.0.2.2")
 	}
 	kube.Eventually(t, time.Minute, func(context.Context) error {
-		if now := kube.Kubectl(t, "", "-n", "dns-system", "get", "dnszone", "test-zone", "-o", "jsonpath={.status.serial}"); now == serial {
+		now := kube.Kubectl(t, "", "-n", "dns-system", "get", "dnszone", "test-zone", "-o", "jsonpath={.status.serial}")
+		if now == serial {
 			return errors.New("the zone's serial did not change with the record")
+		}
+		logs := kube.Kubectl(t, "", "-n", "lockstep-system", "logs", "deployment/lockstep-controller", "--since=5m")
+		for _, words := range []string{"nsupdate", "zone transfer"} {
+			if !slices.ContainsFunc(strings.Split(logs, "\n"), func(line string) bool {
+				return strings.Contains(line, words) && strings.Contains(line, `zone="test.example.com"`) && strings.Contains(line, "serial="+now)
+			}) {
+				return fmt.Errorf("the controller's log does not mention the %s of serial %s", words, now)
+			}
 		}
 		return nil
 	})
-	logs := kube.Kubectl(t, "", "-n", "lockstep-system", "logs", "deployment/lockstep-controller")
-	for _, words := range []string{"nsupdate", "zone transfer"} {
-		if !strings.Contains(logs, words) {
-			t.Errorf("the controller's log does not mention the %s", words)
-		}
-	}
 
 	kube.Kubectl(t, "", "-n", "dns-system", "delete", "arecord", "www-test", "--timeout=120s")
 	kube.Eventually(t, time.Minute, func(ctx context.Context) error {

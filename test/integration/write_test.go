@@ -178,6 +178,7 @@ func TestWritePrimaryComesBackEmpty(t *testing.T) {
 	if after != before {
 		t.Errorf("the zone came back with serial %d, its secondaries know %d", after, before)
 	}
+	f.waitForeignCount(1)
 }
 
 // waitRecordStatus waits until a record is ready and its status says what is expected.

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,8 @@ type reconciler struct {
 	empty   func() client.Object
 	now     func() time.Time
 	limiter apply.StatusLimiter
+	// recorder takes Events; nil makes none.
+	recorder events.EventRecorder
 }
 
 // Setup adds a reconciler for each kind of cluster. It runs when a cluster's specification changes, and when one of its
@@ -60,7 +63,7 @@ type reconciler struct {
 func Setup(mgr ctrl.Manager, options Options) error {
 	var problems []error
 	for _, empty := range fleet.NewClusters {
-		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now}
+		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now, recorder: mgr.GetEventRecorder(apply.FieldOwner)}
 		o := empty()
 		kind := fleet.AsCluster(o, "").Kind
 		turns := &fleet.Turns{Reconciler: r, PerNamespace: 1}
@@ -205,6 +208,7 @@ func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts st
 		if err := apply.Status(ctx, r.client, c.Kind, c, &next); err != nil {
 			return ctrl.Result{}, err
 		}
+		apply.RecordFailure(r.recorder, c.Object, c.Status.FailureReason, next.FailureReason, next.FailureMessage)
 	}
 	if !facts.Problem.Holds() {
 		return ctrl.Result{RequeueAfter: problemInterval}, nil

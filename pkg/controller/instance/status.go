@@ -40,6 +40,9 @@ func (w *statusWriter) update(ctx context.Context, instance *v1beta1.Bind9Instan
 		return ctrl.Result{}, err
 	}
 	w.recordConfiguration(instance, next)
+	if next.FailureReason != status.ConfigurationInvalid {
+		apply.RecordFailure(w.recorder, instance, instance.Status.FailureReason, next.FailureReason, next.FailureMessage)
+	}
 	return ctrl.Result{RequeueAfter: requeue}, nil
 }
 

@@ -23,6 +23,7 @@ func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (
 		opts := source.Options{ServerAddresses: addresses, Owns: p.zones.Members.OwnsEndpoints(p.key())}
 		if err := zone.Rebuild(p.zone, opts); err != nil {
 			event.Problem = problem(status.ReconcileFailed, "%v", err)
+			event.Failure = event.Problem
 			return false, nil
 		}
 	}
@@ -44,6 +45,7 @@ func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (
 	event.OlderZones = p.zones.ZonesDeclaring(event.AlsoSelected)
 	if refused {
 		event.Problem = status.False(p.refusal.Reason, p.refusal.Message)
+		event.Failure = event.Problem
 		event.Released = p.releaseAll()
 		event.Servers = p.withdraw(ctx)
 		zone.Discard() // When it becomes the one that is served, all its objects need their finalizer.

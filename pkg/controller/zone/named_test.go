@@ -1,8 +1,10 @@
 package zone
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,6 +22,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar/zonefile"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/notify"
@@ -28,6 +32,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
@@ -473,4 +478,135 @@ func TestPassSaysWhatToDoAboutAKeyThatTheServerDoesNotKnow(t *testing.T) {
 	if !isTerminal(p.event.Servers[0].Err) {
 		t.Error("the error is taken for one that passes")
 	}
+}
+
+// meddler is an update client after whose updates somebody else changes the zone as well.
+type meddler struct {
+	updateClient
+	meddle func()
+}
+
+func (m meddler) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	result, err := m.updateClient.Apply(ctx, to, changes, have, want)
+	m.meddle()
+	return result, err
+}
+
+// What somebody else undoes between an update and the look at it is drift, and is corrected at once; a pass does not fight
+// for ever.
+func TestPassCorrectsWhatOthersUndoAfterItsUpdate(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	times := 1
+	r.updates = meddler{r.updates, func() {
+		if times--; times >= 0 {
+			r.byHand(0, "www", "")
+		}
+	}}
+	if p := r.pass(); len(p.event.Unprogrammed) > 0 || p.event.Drift != 1 {
+		t.Errorf("unprogrammed %v, drift %d", p.event.Unprogrammed, p.event.Drift)
+	}
+	r.holds("www", "192.0.2.10")
+
+	times = 1000
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
+	p := r.pass()
+	verdict := p.event.Unprogrammed[rrset.Key{Name: "www." + rigZone, Type: dns.TypeA}]
+	if !strings.Contains(verdict.Message, "somebody else") || times != 1000-maxTries {
+		t.Errorf("%d updates, verdict %q", 1000-times, verdict.Message)
+	}
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
+	if after := requeueAfter(p, backoff, fleet.RequestFor(r.zone)); after > time.Second {
+		t.Errorf("the next pass comes after %s", after)
+	}
+	times = 0
+	r.pass()
+	r.holds("www", "192.0.2.11")
+}
+
+// A server that refuses everything is a failure of the zone, in its words. It is asked less and less often, and the failure
+// ends with the refusal.
+func TestPassReportsThatAServerRefusesTheZone(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy, reason, words string
+		key                   bool
+	}{
+		"policy":      {policy: "deny * zonesub ANY;", reason: "Refused", words: "answered REFUSED"},
+		"unknown key": {key: true, reason: "BadKey", words: "BADKEY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1, bind.Zone{Policy: c.policy})
+			key := &r.primary[0].Update
+			if c.key {
+				stranger := bind.NewKey("stranger.")
+				key = &stranger
+			}
+			readKeys := func(update *wire.Key) { // A pass forgets keys that a server refused.
+				r.keys.Set(tsigkeys.UpdateKeySecret(r.scope.instances[0]), update)
+				r.keys.Set(tsigkeys.TransferKeySecret(r.scope.instances[0]), &r.primary[0].Transfer)
+			}
+			r.zones.Set(r.a("www", 1, "192.0.2.10"))
+			backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
+			now := time.Now()
+			r.now = func() time.Time { return now }
+			var pauses []time.Duration
+			for range 8 {
+				readKeys(key)
+				p := r.pass()
+				if p.event.Failure.Reason != c.reason || !strings.Contains(p.event.Failure.Message, c.words) {
+					t.Fatalf("failure %+v, problem %v", p.event.Failure, p.event.Problem)
+				}
+				pauses = append(pauses, requeueAfter(p, backoff, fleet.RequestFor(r.zone)))
+				now = now.Add(time.Hour)
+			}
+			if pauses[0] > 2*time.Second || !about(pauses[len(pauses)-1], content.RefusalPause) {
+				t.Errorf("pauses: %v", pauses)
+			}
+			if !c.key {
+				return
+			}
+			readKeys(&r.primary[0].Update)
+			if p := r.pass(); p.event.Failure.Reason != "" || !p.event.Problem.Holds() {
+				t.Errorf("with the right key: %v", p.event.Problem)
+			}
+		})
+	}
+}
+
+// addzone stands for the sidecar of a server: it adds zones to the real one.
+type addzone struct {
+	sidecarClient
+	server *bind.Server
+	file   string
+}
+
+func (a addzone) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
+	if err := zonefile.Write(a.file, zone.ZoneName, zone.ZoneConfig); err != nil {
+		return err
+	}
+	_, err := a.server.Rndc("addzone", zone.ZoneName, fmt.Sprintf("{ type primary; file %q; update-policy { grant %q zonesub ANY; }; };", a.file, a.server.Update.Name))
+	return err
+}
+
+// Data that nobody declares is counted again after the only primary has lost the zone and got it back from a secondary.
+func TestForeignDataIsCountedAfterTheOnlyPrimaryLostTheZone(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.sidecar = addzone{r.sidecar, r.primary[0], filepath.Join(t.TempDir(), "zone")}
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.byHand(0, "legacy", "192.0.2.99")
+	for began := time.Now(); !r.pass().event.Servers[1].Current; {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the secondary does not follow")
+		}
+	}
+	if out, err := r.primary[0].Rndc("delzone", "example.test"); err != nil {
+		t.Fatal(out, err)
+	}
+	for range 2 {
+		if p := r.pass(); p.event.Foreign != 1 || !p.event.Problem.Holds() {
+			t.Errorf("%d foreign RRsets, problem %v", p.event.Foreign, p.event.Problem)
+		}
+	}
+	r.holds("legacy", "192.0.2.99")
+	r.holds("www", "192.0.2.10")
 }

@@ -38,18 +38,14 @@ func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) 
 	}
 	p.serials.Expect(p.key(), event.Serial)
 	p.addSigning(synced.primaries, event)
-	for key := range synced.drifted {
-		if !isStuck(key) {
-			event.Drift++
-		}
-	}
+	event.Drift = synced.countDrift(isStuck)
 	if !event.Paused {
 		event.Pending = 0
 	}
+	p.state.noteFailing(failed, p.now())
 	if len(failed) > 0 {
-		q := failed[0]
-		event.Problem = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
-			len(failed), len(synced.primaries), q.server.Pod, q.err, remedyFor(q.err, p.instanceOf(q.server)))
+		p.addFailure(failed, len(synced.primaries), event)
+		p.holdMoves(failed, len(synced.primaries), isStuck, event)
 		return
 	}
 	event.Released = p.state.content.TakeReleased(isStuck)
@@ -58,6 +54,35 @@ func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) 
 	if p.state.content.SettleForeign(mirrors) {
 		p.zones.Enqueue(p.key())
 	}
+}
+
+// addFailure adds why some of all primaries could not be brought along, the error first that asks for a person.
+func (p zonePass) addFailure(failed []*primary, all int, event *syncevent.SyncCompleted) {
+	worst := failed[0]
+	for _, q := range failed {
+		if isTerminal(q.err) {
+			q.known.RefuseZone(q.err, p.now())
+			if !isTerminal(worst.err) {
+				worst = q
+			}
+		}
+	}
+	event.Problem = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
+		len(failed), all, worst.server.Pod, worst.err, remedyFor(worst.err, p.instanceOf(worst.server)))
+	event.Failure = failureOf(worst.err, event.Problem.Message)
+}
+
+// countDrift counts the RRsets that somebody else changed and that are as desired now.
+func (s *primarySync) countDrift(isStuck func(rrset.Key) bool) int {
+	corrected := map[rrset.Key]struct{}{}
+	for _, q := range s.primaries {
+		for key := range q.drifted {
+			if !isStuck(key) {
+				corrected[key] = struct{}{}
+			}
+		}
+	}
+	return len(corrected)
 }
 
 // addPrimary adds what one primary serves, and lacks.

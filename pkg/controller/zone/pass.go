@@ -129,6 +129,7 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	result.primaries, result.target, result.rested = synced.primaries, synced.target, synced.rested
 	p.conclude(synced, event)
 	event.Servers = p.syncSecondaries(ctx, primaries, event)
+	p.serials.Await(p.key(), behind(event.Servers))
 	if !event.Paused {
 		remark := p.updateConfigs(ctx, event.Servers, result.rested)
 		event.Remark, result.unsigned = cmp.Or(remark, event.Remark), remark != ""
@@ -216,6 +217,16 @@ func newOutcomes(servers []observe.Server) []syncevent.ServerOutcome {
 		}
 	}
 	return outcomes
+}
+
+// behind returns the pods of the servers that do not have the zone as it is now.
+func behind(servers []syncevent.ServerOutcome) (pods []types.NamespacedName) {
+	for _, out := range servers {
+		if !out.Current {
+			pods = append(pods, podOf(out.Server))
+		}
+	}
+	return pods
 }
 
 func podOf(s observe.Server) types.NamespacedName {

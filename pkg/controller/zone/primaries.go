@@ -32,8 +32,12 @@ type primary struct {
 	seen observe.Observation
 	// lacking is what the server still lacks, sendable that without what it has refused before.
 	lacking, sendable plan.Changes
-	// applied is what the server took in this pass.
+	// applied is what the server took in this pass, and written the SOA with which that left it.
 	applied plan.Changes
+	written rrset.SOA
+	// drifted are RRsets that somebody else changed on the server. overtaken is true if that happened after the last update.
+	drifted   map[rrset.Key]struct{}
+	overtaken bool
 	// err is why the server could not be brought along.
 	err error
 }
@@ -44,7 +48,7 @@ func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
 		if server.Role != observe.Primary {
 			continue
 		}
-		q := &primary{server: server, known: p.state.content.Primary(podOf(server))}
+		q := &primary{server: server, known: p.state.content.Primary(podOf(server)), drifted: map[rrset.Key]struct{}{}}
 		if server.Addr.IsValid() {
 			var errs [2]error
 			q.updateKey, errs[0] = p.keys.UpdateKey(ctx, p.instanceOf(server))
@@ -65,14 +69,12 @@ type primarySync struct {
 	target    target
 	// rested is true when nothing was to be done and no server had changed.
 	rested bool
-	// drifted are RRsets that somebody else changed on a primary.
-	drifted map[rrset.Key]struct{}
 }
 
 // syncPrimaries brings all primaries to the same content and the same serial, and reads back what they then serve. When
 // nothing is to be done and every server has what it had, that costs a question to each.
 func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, paused bool) *primarySync {
-	s := &primarySync{zonePass: p, primaries: primaries, drifted: map[rrset.Key]struct{}{}}
+	s := &primarySync{zonePass: p, primaries: primaries}
 	p.state.content.KeepPrimaries(podsOf(primaries))
 	if s.rested = s.isAtRest() && s.isUnchanged(ctx); s.rested {
 		return s
@@ -82,6 +84,7 @@ func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, pause
 	if !paused {
 		p.serials.Expect(p.key(), s.target.soa.Serial)
 		s.forEachPrimary(func(q *primary) { s.settle(ctx, q) })
+		s.countForeign()
 	}
 	return s
 }
@@ -168,7 +171,7 @@ func (s *primarySync) compareAll(ctx context.Context) {
 		s.compare(q)
 		for _, key := range s.state.content.Drift(before, q.lacking, q.seen.Serial) {
 			if _, stuck := s.state.last.unprogrammed[key]; !stuck {
-				s.drifted[key] = struct{}{}
+				q.drifted[key] = struct{}{}
 			}
 		}
 	}
@@ -230,9 +233,37 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 		if q.err == nil && q.seen.Mirror != nil {
 			s.noteForeign(q)
 			s.compare(q)
+			q.noteOvertaking()
 		}
-		again = again || created && s.signing.CanRestore(s.target.reference)
+		again = again || q.overtaken || created && s.signing.CanRestore(s.target.reference)
 		if !again || q.err != nil || try == maxTries-1 {
+			return
+		}
+	}
+}
+
+// noteOvertaking finds out whether somebody else changed the zone between the update and the look at it: then what the server
+// lacks is not what it ignored.
+func (q *primary) noteOvertaking() {
+	q.overtaken = q.seen.SOA != q.written && q.sendable.HasChanges()
+	if !q.overtaken {
+		return
+	}
+	for key := range q.sendable.Keys() {
+		q.drifted[key] = struct{}{}
+	}
+}
+
+// countForeign compares a primary with what is declared alone when all were filled from a copy of a secondary: what nobody
+// declares counts as desired on them.
+func (s *primarySync) countForeign() {
+	if s.target.of != nil || s.target.reference == nil {
+		return
+	}
+	for _, q := range s.primaries {
+		if q.err == nil && q.seen.Mirror != nil {
+			s.target.of = q
+			s.compare(q)
 			return
 		}
 	}

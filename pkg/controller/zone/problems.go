@@ -21,6 +21,15 @@ func isTerminal(err error) bool {
 	return errors.As(err, &e) && !e.Transient()
 }
 
+// failureOf returns the failure that a server's error is to the zone; the zero value if it may pass by itself.
+func failureOf(err error, message string) status.Verdict {
+	var e *wire.Error
+	if !isTerminal(err) || !errors.As(err, &e) {
+		return status.Verdict{}
+	}
+	return status.False(e.Reason(), message)
+}
+
 // remedyFor says what to do about a server's error that does not pass by itself, as the end of a sentence that says what it
 // is.
 func remedyFor(err error, instance *v1beta1.Bind9Instance) string {
@@ -56,6 +65,10 @@ func unprogrammed(q *primary, key rrset.Key, paused bool) status.Verdict {
 	}
 	if err := q.known.Refusal(key); err != nil {
 		return problem(status.ReconcileFailed, "%s: %v", q.server.Pod, err)
+	}
+	if q.overtaken {
+		return problem(status.ReconcileFailed, "%s does not serve %s %s as declared: somebody else changes it after each update",
+			q.server.Pod, key.Name, dns.TypeToString[key.Type])
 	}
 	return problem(status.ReconcileFailed, "%s took the update without an error and does not serve %s %s as declared",
 		q.server.Pod, key.Name, dns.TypeToString[key.Type])

@@ -24,12 +24,13 @@ type reconciler struct {
 	edges
 	home string
 	// setOwner records in which namespace a server is.
-	setOwner  func(server netip.AddrPort, namespace string)
-	states    zoneStates
-	writer    *syncevent.Writer
-	metrics   *syncevent.Metrics
-	listeners []syncevent.Listener
-	backoff   workqueue.TypedRateLimiter[ctrl.Request]
+	setOwner   func(server netip.AddrPort, namespace string)
+	states     zoneStates
+	writer     *syncevent.Writer
+	metrics    *syncevent.Metrics
+	listeners  []syncevent.Listener
+	backoff    workqueue.TypedRateLimiter[ctrl.Request]
+	recoveries *recoveries
 }
 
 // Reconcile implements reconcile.Reconciler. A request without a name is for the objects of a namespace that are in no
@@ -47,6 +48,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.writer.Forget(req.NamespacedName)
 		r.metrics.Forget(req.NamespacedName)
 		r.backoff.Forget(req)
+		r.recoveries.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	scope, err := r.scopeOf(ctx, zone)
@@ -76,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if finalizerErr != nil {
 		return ctrl.Result{}, finalizerErr
 	}
-	return ctrl.Result{RequeueAfter: requeueAfter(result, r.backoff, req)}, nil
+	return ctrl.Result{RequeueAfter: min(requeueAfter(result, r.backoff, req), r.recoveries.leadPause(req.NamespacedName, event))}, nil
 }
 
 // scope is what a pass is about, beside the objects that declare the zone's data. A pass changes nothing of it.

@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -8,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
@@ -23,7 +25,7 @@ const (
 
 // requeueAfter returns how long the zone may rest after the pass if nothing happens.
 func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
-	if result.unsigned {
+	if result.unsigned || slices.ContainsFunc(result.primaries, func(q *primary) bool { return q.overtaken }) {
 		return jitter(backoff.When(req))
 	}
 	after := pauseAfter(result.event, backoff, req)
@@ -31,7 +33,7 @@ func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Req
 		return after
 	}
 	for _, q := range result.primaries {
-		if retry, ok := q.known.NextRetry(result.event.At); ok && q.err == nil {
+		if retry, ok := q.known.NextRetry(result.event.At); ok && (q.err == nil || isTerminal(q.err)) {
 			after = min(after, retry)
 		}
 	}
@@ -45,6 +47,8 @@ func pauseAfter(event syncevent.SyncCompleted, backoff workqueue.TypedRateLimite
 		switch {
 		case !s.Addr.IsValid() || s.Current:
 			// A pod without an address cannot be asked; an event reports when it gets one.
+		case s.Role == observe.Secondary && event.Serial == 0:
+			// No primary says what it should have.
 		case isTerminal(s.Err):
 			stuck = true
 		default:

@@ -80,8 +80,8 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 		}
 	case seen.Authoritative && seen.Serial == s.serial:
 		out.Current, out.Err = s.verify(ctx, out.Server, known)
-		if out.Current && !known.since.IsZero() {
-			*known = secondaryState{}
+		if out.Current && known.noteCurrent(s.serial) {
+			log.FromContext(ctx).Info("zone transfer completed", "zone", s.zone.Spec.ZoneName, "server", out.Pod, "serial", s.serial)
 		}
 	case s.paused:
 	case !seen.Authoritative:

@@ -77,7 +77,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			updates: rfc2136.New(rfc2136.Options{}), keys: o.Keys, serials: serials, now: time.Now,
 		},
 		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
-		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
+		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
+		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
 	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Keys: o.Keys, Zones: zones, Serials: serials, Home: o.Home}
 	if err := mgr.Add(listener); err != nil {
@@ -131,9 +132,16 @@ func podChanged() builder.Predicates {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 		return before.Status.PodIP != after.Status.PodIP || before.Status.Phase != after.Status.Phase ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			status.PodReady(before) != status.PodReady(after) ||
+			status.PodReady(before) != status.PodReady(after) || areContainersReady(before) != areContainersReady(after) ||
 			!maps.Equal(fleet.RunningContainers(before), fleet.RunningContainers(after))
 	}})
+}
+
+// areContainersReady reports whether named and the sidecar answer; whether the pod's zones are loaded is another question.
+func areContainersReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.ContainersReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcile.Request {

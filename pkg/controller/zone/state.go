@@ -2,6 +2,7 @@ package zone
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +29,9 @@ type zoneState struct {
 	// dnssec is how the zone was signed when its signer was last looked at.
 	dnssec      *v1beta1.DNSSECStatus
 	dnssecKnown bool
+
+	// failingSince has, by pod, since when primaries could not be brought along.
+	failingSince map[types.NamespacedName]time.Time
 
 	last lastOutcome
 	// served is true once a pass has put the zone on servers, or may have.

@@ -30,11 +30,18 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 	to := rfc2136.Target{Server: q.server.Addr, Zone: s.dnsName(), Key: q.updateKey}
 	result, err := s.updates.Apply(ctx, to, changes, q.seen.SOA, want)
 	q.known.Refused(result.Refused, changes, s.now())
+	refused, problem := len(result.Refused), ""
+	if err != nil {
+		problem = err.Error()
+	}
+	if isTerminal(err) {
+		refused = changes.Len()
+	}
 	log.FromContext(ctx).Info("nsupdate sent", "zone", s.zone.Spec.ZoneName, "server", q.server.Pod, "messages", result.Sent,
 		"create", len(changes.Create), "update", len(changes.UpdateNew), "delete", len(changes.Delete),
-		"serial", result.SOA.Serial, "refused", len(result.Refused))
+		"serial", result.SOA.Serial, "refused", refused, "problem", problem)
 	if err == nil {
-		q.applied = changes
+		q.applied, q.written = changes, result.SOA
 	}
 	return err
 }
@@ -66,6 +73,7 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 	log.FromContext(ctx).Info("zone created on a primary", "zone", s.zone.Spec.ZoneName, "server", q.server.Pod,
 		"records", len(request.ZoneConfig.Records), "serial", soa.Serial, "failed", err != nil)
 	if err == nil {
+		q.written = soa
 		s.recordCreated(q.server, config)
 	}
 	return err

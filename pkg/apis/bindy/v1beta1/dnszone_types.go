@@ -233,6 +233,16 @@ type DNSZoneStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// FailureReason is set while a person has to act: a server refuses the zone's updates or does not know the key, the zone
+	// may not be served, or an instance has been without it for too long. Transient failures never set it.
+	//
+	// +optional
+	FailureReason string `json:"failureReason,omitempty"`
+	// FailureMessage describes the failure, in the server's own words if it is a server's.
+	//
+	// +optional
+	FailureMessage string `json:"failureMessage,omitempty"`
+
 	// Records are the records that the zone selects and that are Ready, and the endpoints of DNSEndpoints that every
 	// primary serves. A large zone lists 1000 of them, and the selection changes as little as possible.
 	//
@@ -304,7 +314,7 @@ type RecordReference struct {
 
 // ZoneInstanceStatus is the state of a zone on an instance.
 //
-// +kubebuilder:validation:Enum=Claimed;Configured;Failed;Unclaimed
+// +kubebuilder:validation:Enum=Claimed;Configured;Failed
 type ZoneInstanceStatus string
 
 // The states of a zone on an instance.
@@ -315,8 +325,6 @@ const (
 	ZoneConfigured ZoneInstanceStatus = "Configured"
 	// ZoneFailed: configuring the zone on the instance failed; see the message.
 	ZoneFailed ZoneInstanceStatus = "Failed"
-	// ZoneUnclaimed: the zone no longer selects the instance and has to be removed from it.
-	ZoneUnclaimed ZoneInstanceStatus = "Unclaimed"
 )
 
 // ZoneInstance refers from a zone to one of its instances.
@@ -329,8 +337,7 @@ type ZoneInstance struct {
 	Name string `json:"name"`
 	// Namespace of the instance.
 	Namespace string `json:"namespace"`
-	// Status is Claimed (selected, not configured yet), Configured, Failed (see message), or Unclaimed (no longer
-	// selected, to be removed).
+	// Status is Claimed (selected, not configured yet), Configured or Failed (see message).
 	Status ZoneInstanceStatus `json:"status"`
 	// LastReconciledAt is when the instance got the zone, or since when it lacks it (RFC 3339).
 	//
@@ -364,15 +371,6 @@ type DNSSECStatus struct {
 	//
 	// +optional
 	Algorithm string `json:"algorithm,omitempty"`
-	// LastKeyRollover is when keys were last rolled. It is always empty: BIND rolls keys by itself, and
-	// "rndc dnssec -status" shows when.
-	//
-	// +optional
-	LastKeyRollover *metav1.Time `json:"lastKeyRollover,omitempty"`
-	// NextKeyRollover is when keys are next due to be rolled. It is always empty, as above.
-	//
-	// +optional
-	NextKeyRollover *metav1.Time `json:"nextKeyRollover,omitempty"`
 }
 
 // DNSZoneList is a list of DNSZone objects.

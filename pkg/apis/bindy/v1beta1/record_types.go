@@ -29,7 +29,7 @@ type RecordCommon struct {
 type RecordStatus struct {
 	// Conditions of the record. Accepted: it is part of its zone's data. Programmed: every primary was queried and
 	// answered with it. Ready: both, for the current generation; the reason is ReconcileSucceeded, NotSelected,
-	// ZoneNotFound, ZoneNotConfigured, NoPrimaryInstances or ReconcileFailed.
+	// ZoneNotConfigured, NoPrimaryInstances or ReconcileFailed.
 	//
 	// +optional
 	// +listType=map

@@ -16,7 +16,7 @@ const (
 	minRetry = 250 * time.Millisecond
 )
 
-// refusal is an RRset that a server refused while it took others.
+// refusal is an RRset that a server refused while it took others. That of the zero key is about the whole zone.
 type refusal struct {
 	err error
 	// wanted is what was refused; it has no values where a deletion was.
@@ -49,6 +49,11 @@ func (p *Primary) Refused(refused map[rrset.Key]error, changes plan.Changes, now
 		}
 		p.refused[key] = refusal{err, wanted[key], now, pause}
 	}
+}
+
+// RefuseZone remembers that a server refused to have anything changed in the zone.
+func (p *Primary) RefuseZone(err error, now time.Time) {
+	p.Refused(map[rrset.Key]error{{}: err}, plan.Changes{}, now)
 }
 
 // Refusal returns the error with which the server refused an RRset; nil when it did not.

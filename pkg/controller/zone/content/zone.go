@@ -126,11 +126,19 @@ func (z *Zone) setMember(m membership.Member) {
 // AlsoSelected yields the objects that the zone selects and an older zone has.
 func (z *Zone) AlsoSelected() iter.Seq[source.ObjectKey] { return maps.Keys(z.alsoSelected) }
 
+// Leaving yields the objects that have data in the zone, belong there no more, and were not released.
+func (z *Zone) Leaving() iter.Seq2[source.ObjectKey, source.Object] { return maps.All(z.leaving) }
+
 // TakeReleased returns the objects that leave and have no data in the zone any more, each once. One that changes and is
 // still leaving then comes back through Update. stuck reports whether an RRset could not be brought to what is desired.
 func (z *Zone) TakeReleased(stuck func(rrset.Key) bool) (released []source.Object) {
+	return z.TakeReleasedIf(func(source.Object) bool { return true }, stuck)
+}
+
+// TakeReleasedIf is TakeReleased for some objects.
+func (z *Zone) TakeReleasedIf(included func(source.Object) bool, stuck func(rrset.Key) bool) (released []source.Object) {
 	for key, o := range z.leaving {
-		if !slices.ContainsFunc(z.keysOf(o), stuck) {
+		if included(o) && !slices.ContainsFunc(z.keysOf(o), stuck) {
 			released = append(released, o)
 			delete(z.leaving, key)
 		}

@@ -133,7 +133,7 @@ func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notification)
 		s.pollSerials(ctx)
 	case n.Zone != "":
 		for _, zone := range s.servedZones(ctx, s.Zones.Members.ZonesNamed(n.Zone)) {
-			s.enqueueUnlessExpected(membership.KeyOfZone(zone), n.Serial)
+			s.enqueueIfNews(membership.KeyOfZone(zone), n.Serial)
 		}
 	}
 }
@@ -149,8 +149,8 @@ func (s *stream) HandleStreamClosed(ctx context.Context, err error) {
 	log.FromContext(ctx).V(1).Info("notification stream closed; reconnecting", "server", s.server.pod.Name, "reason", err.Error())
 }
 
-func (s *stream) enqueueUnlessExpected(zone membership.ZoneKey, serial uint32) {
-	if !s.Serials.IsExpected(zone, serial) {
+func (s *stream) enqueueIfNews(zone membership.ZoneKey, serial uint32) {
+	if s.Serials.IsNews(zone, s.server.pod, serial) {
 		s.Zones.Enqueue(zone)
 	}
 }
@@ -176,7 +176,7 @@ func (s *stream) pollSerials(ctx context.Context) {
 		group.Go(func() error {
 			seen := s.DNS.Serial(ctx, s.server.addr, unreachable.Zone{Key: zoneKey, Name: name}, key)
 			if seen.Rcode != observe.NoReply {
-				s.enqueueUnlessExpected(zoneKey, seen.Serial)
+				s.enqueueIfNews(zoneKey, seen.Serial)
 			}
 			return nil
 		})

@@ -3,26 +3,67 @@ package notify
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // Serials remembers the serial that every zone should have on its servers: the one that it was seen with, or is being
 // given. The zero value is empty; it is safe for concurrent use.
-type Serials struct{ byZone sync.Map }
+type Serials struct {
+	mu     sync.Mutex
+	byZone map[membership.ZoneKey]expectation
+}
+
+type expectation struct {
+	serial uint32
+	// awaited are the servers that do not have it yet.
+	awaited sets.Set[types.NamespacedName]
+}
 
 // Expect sets the serial that a zone should have; 0 changes nothing.
 func (s *Serials) Expect(zone membership.ZoneKey, serial uint32) {
-	if serial != 0 {
-		s.byZone.Store(zone, serial)
+	if serial == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byZone == nil {
+		s.byZone = map[membership.ZoneKey]expectation{}
+	}
+	if s.byZone[zone].serial != serial {
+		s.byZone[zone] = expectation{serial: serial}
 	}
 }
 
-// IsExpected reports whether a zone should have the serial. A zone without a pass so far expects any: its first pass is to
-// come.
-func (s *Serials) IsExpected(zone membership.ZoneKey, serial uint32) bool {
-	want, known := s.byZone.Load(zone)
-	return !known || want == serial
+// Await sets which servers, by their pods, do not have a zone's expected serial yet.
+func (s *Serials) Await(zone membership.ZoneKey, servers []types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, known := s.byZone[zone]; known {
+		e.awaited = sets.New(servers...)
+		s.byZone[zone] = e
+	}
+}
+
+// IsNews reports whether it is a reason for a pass that a server has a zone's serial: another one was expected, or this is
+// the last server that was awaited. A zone without a pass so far expects any: its first pass is to come.
+func (s *Serials) IsNews(zone membership.ZoneKey, server types.NamespacedName, serial uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, known := s.byZone[zone]
+	if !known || e.serial != serial {
+		return known
+	}
+	awaited := e.awaited.Has(server)
+	e.awaited.Delete(server)
+	return awaited && e.awaited.Len() == 0
 }
 
 // Forget drops a zone.
-func (s *Serials) Forget(zone membership.ZoneKey) { s.byZone.Delete(zone) }
+func (s *Serials) Forget(zone membership.ZoneKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byZone, zone)
+}

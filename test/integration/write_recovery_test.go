@@ -1,0 +1,95 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// stalledCache is a cache that stays as it was.
+type stalledCache struct {
+	client.Reader
+	object client.Object
+}
+
+func (c stalledCache) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(c.object.DeepCopyObject()).Elem())
+	return nil
+}
+
+// A status that changes from A to B and back is written both times, although the cache has A all the while.
+func TestWriteStatusBesideAStalledCache(t *testing.T) {
+	kube.Isolated(t)
+	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it")}
+	record := f.aRecord("www", "www", "192.0.2.1")
+	f.create(record)
+	// The controller says that no zone selects the record; then nobody else writes.
+	waitCondition(f, v1beta1.Record(record), recordConditions, "Ready", metav1.ConditionFalse, "NotSelected")
+	current, err := apply.NewClient(kube.Config(t), client.Options{
+		Scheme: f.client.Scheme(), Cache: &client.CacheOptions{Reader: stalledCache{object: record.DeepCopy()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := v1beta1.GroupVersion.WithKind("ARecord")
+	was := record.Status
+	failed := *was.DeepCopy()
+	status.Set(&failed.Conditions, "Ready", status.False(status.ReconcileFailed, "dns-primary-0-0: SERVFAIL"), record.Generation, time.Now())
+	for _, next := range []v1beta1.RecordStatus{failed, was} {
+		read := &v1beta1.ARecord{}
+		if err := current.Get(t.Context(), client.ObjectKeyFromObject(record), read); err != nil {
+			t.Fatal(err)
+		}
+		if reflect.DeepEqual(read.Status, next) {
+			continue // As a writer of statuses does.
+		}
+		if _, err := apply.StatusAt(t.Context(), current, kind, read, read.ResourceVersion, &next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitCondition(f, v1beta1.Record(record), recordConditions, "Ready", metav1.ConditionFalse, "NotSelected")
+}
+
+// The only server of a zone loses it to an "rndc delzone", and has it again with all that was in it.
+func TestWriteZoneDeletedByHand(t *testing.T) {
+	kube.Isolated(t)
+	f := newFixture(t, "delzone.example", 1, 0)
+	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	f.waitServed("www.delzone.example", "A", "192.0.2.1")
+	f.updateByHand("dns-primary-0-0", addRecords("legacy.delzone.example. 300 A 192.0.2.99"))
+	f.waitServed("legacy.delzone.example", "A", "192.0.2.99")
+	f.kubectl("exec", "dns-primary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "delzone", "delzone.example")
+	began := time.Now()
+	f.waitServed("www.delzone.example", "A", "192.0.2.1")
+	f.waitServed("legacy.delzone.example", "A", "192.0.2.99")
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("the zone was back after %s", took)
+	} else {
+		t.Logf("the zone was back after %s", took.Round(10*time.Millisecond))
+	}
+}
+
+// waitForeignCount waits until the zone's status counts so many RRsets that nobody declares.
+func (f *fixture) waitForeignCount(want int32) {
+	f.Helper()
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		zone := &v1beta1.DNSZone{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err != nil {
+			return err
+		}
+		if zone.Status.ForeignRRsetsCount != want {
+			return fmt.Errorf("foreignRRsetsCount is %d, want %d", zone.Status.ForeignRRsetsCount, want)
+		}
+		return nil
+	})
+}
