@@ -104,6 +104,7 @@ func (x *Index) zonesOf(key Key) []ZoneKey {
 func (x *Index) markDirty(zone ZoneKey, key Key) {
 	if s := x.zones[zone]; s != nil && s.built {
 		s.dirty[key] = struct{}{}
+		s.changes++
 	}
 }
 
@@ -122,7 +123,7 @@ func (x *Index) applyZone(key Key) []Key {
 		affected = x.members.RemoveZone(zone)
 	}
 	if s := x.zones[zone]; s != nil {
-		s.stale = true
+		s.markStale()
 		if !exists || known != nil && known.UID != now.UID {
 			delete(x.zones, zone)
 		}
@@ -149,7 +150,7 @@ func (x *Index) markStale(affected []membership.Affected) []Key {
 			continue
 		}
 		if s := x.zones[a.Zone]; s != nil {
-			s.stale = true
+			s.markStale()
 		}
 		zones = append(zones, KeyOf(a.Zone))
 	}

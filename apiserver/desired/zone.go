@@ -27,6 +27,8 @@ type Zone struct {
 	Since time.Time
 
 	object *v1beta1.DNSZone
+	// changes is the zoneState's when the snapshot was begun.
+	changes uint64
 	// content is nil when the zone cannot be read.
 	content *source.Zone
 }
@@ -50,8 +52,10 @@ func (z *Zone) Instance(s observe.Server) *v1beta1.Bind9Instance { return z.inst
 type zoneState struct {
 	key ZoneKey
 
-	// Under the index's lock: what the next snapshot has to look at.
-	dirty map[Key]struct{}
+	// Under the index's lock: what the next snapshot has to look at. It takes that when it is begun; changes counts all that
+	// there ever was, so that the last snapshot is outdated from the change on until the next one is there.
+	dirty   map[Key]struct{}
+	changes uint64
 	// stale is true when the zone itself changed, or another one of its name.
 	stale bool
 	// built is true once the objects of the zone are in the builder: from then on dirty is kept.
@@ -67,6 +71,12 @@ type zoneState struct {
 	builtWith []netip.Addr
 	err       error
 	book      *syncstatus.DesiredCache
+}
+
+// markStale makes the next snapshot look at the zone itself. The index's lock is held.
+func (s *zoneState) markStale() {
+	s.stale = true
+	s.changes++
 }
 
 // Zone returns the present snapshot of a zone; nil when there is no such zone.
@@ -95,7 +105,7 @@ func (x *Index) Zone(key ZoneKey) *Zone {
 
 // currentZone returns the last snapshot when nothing has changed since it was made. x.mu is held.
 func (x *Index) currentZone(s *zoneState) *Zone {
-	if s.stale || len(s.dirty) > 0 || s.last == nil || s.last.generation != x.generation.Load() {
+	if s.last == nil || s.last.changes != s.changes || s.last.generation != x.generation.Load() {
 		return nil
 	}
 	return s.last
@@ -124,10 +134,10 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 		return last
 	}
 	last, stale := s.last, s.stale
+	z := &Zone{Key: s.key, object: zone, changes: s.changes}
 	s.stale = false
 	x.mu.Unlock()
 
-	z := &Zone{Key: s.key, object: zone}
 	if generation := x.generation.Load(); last != nil && !stale && last.generation == generation {
 		z.zoneServers = last.zoneServers
 	} else {

@@ -2,8 +2,6 @@ package refresh
 
 import (
 	"iter"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
@@ -180,7 +178,9 @@ func (t *tracker) publishVerdict(o *trackedObject, v *syncv1.SyncStatus) {
 		t.touchObject(o.key)
 		return
 	}
-	o.published = true
+	if o.published = true; !t.refresher.publisher.IsPublished(o.key, o.confirmed) {
+		o.confirmed = 0
+	}
 	for _, zone := range o.zones {
 		if w := t.zones[zone]; w == nil {
 			continue
@@ -206,23 +206,26 @@ func (t *tracker) needsConfirmation(w *trackedZone, o *trackedObject, s *desired
 	if len(found) == 0 || len(found[0].disputed) == 0 { // It has been published, or data is not wrong.
 		return false
 	}
-	digest := t.refresher.publisher.Digest(v)
-	if digest == o.confirmed || len(w.unconfirmed) >= maxLiveReads {
+	if found[0].digest == o.confirmed {
 		return false
 	}
-	found[0].digest = digest
 	w.unconfirmed[o.key] = found[0]
 	return true
 }
 
-// confirmFindings takes another look at wrong data; handleConfirmed follows.
+// confirmFindings takes another look at wrong data, of so many objects at a time; handleConfirmed follows.
 func (t *tracker) confirmFindings(w *trackedZone) {
 	if w.confirming || len(w.unconfirmed) == 0 {
 		return
 	}
 	w.confirming = true
-	found := slices.Collect(maps.Values(w.unconfirmed))
-	clear(w.unconfirmed)
+	var found []finding
+	for key, f := range w.unconfirmed {
+		if len(found) < concurrentReads {
+			found = append(found, f)
+			delete(w.unconfirmed, key)
+		}
+	}
 	t.inBackground(func() func() {
 		t.refresher.confirm(t.ctx, found)
 		return func() { t.handleConfirmed(w, found) }
@@ -238,12 +241,9 @@ func (t *tracker) handleConfirmed(w *trackedZone, confirmed []finding) {
 		}
 		w.suspect(f.key)
 	}
-	for key := range w.unconfirmed {
-		w.suspect(key)
-	}
-	clear(w.unconfirmed)
 	if t.zones[w.key] == w {
 		t.takeAnswers()
 		t.evaluateLater(w)
+		t.confirmFindings(w)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -255,6 +256,42 @@ func TestConfirmationEndsTheWaiting(t *testing.T) {
 		return s.recorder.IsPublished(desired.Key{Kind: "ARecord", Namespace: ns, Name: "www"}, s.objects[desired.Key{Kind: "ARecord", Namespace: ns, Name: "www"}].confirmed)
 	})
 	s.expect("after another look", "arecord.www", "OutOfSync primary-0=Divergent secondary-0=InSync")
+}
+
+// A server that seems to be ahead of the primaries may only have been asked later than these. They are asked again before
+// anybody learns of it.
+func TestAheadOfThePrimariesIsConfirmed(t *testing.T) {
+	w := newWorld(t)
+	primary, secondary := w.Lagging(bind.Zone{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"})
+	z := fakekube.Zone("example.test", "primary", "secondary")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	key := desired.Key{Kind: "ARecord", Namespace: ns, Name: "www"}
+	w.Eventually("the objects are known", func() bool {
+		s, ok := w.index.Resolve(key)
+		return ok && len(s.Zones) == 1 && len(s.Zones[0].Servers) == 2
+	})
+	s := stepper{w, newTracker(w.ctx, w.Refresher, ns)}
+	s.interest()
+	s.step()
+	s.expect("at first", "arecord.www", "InSync primary-0=InSync secondary-0=InSync")
+
+	fakekube.Update(t, primary, "example.test.", "www.example.test.", "192.0.2.9")
+	if _, err := secondary.Rndc("refresh", "example.test"); err != nil {
+		t.Fatal(err)
+	}
+	w.Eventually("the secondary has caught up", func() bool {
+		reply, err := wire.Query(t.Context(), secondary.Addr, "example.test.", dns.TypeSOA)
+		return err == nil && len(reply.Msg.Answer) == 1 && reply.Msg.Answer[0].(*dns.SOA).Serial == 11
+	})
+	for _, tz := range s.zones {
+		s.askServer(tz, 1)
+		(<-s.done)()
+	}
+	s.evaluateDirty(time.Now())
+	s.expect("by an answer of the secondary alone", "arecord.www")
+	s.step()
+	s.expect("when the primary was asked again", "arecord.www", "OutOfSync primary-0=Divergent secondary-0=Divergent")
 }
 
 // Many who ask about instances and clusters at the same time cost a server one question for each zone.

@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,12 +14,17 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
-// maxLiveReads is how many objects are read past the caches for one evaluation. More that seem to be out of sync are judged
-// as the caches have them.
-const maxLiveReads = 32
+// Bounds of looking twice at what seems to be wrong. What they leave out is judged as the caches have it.
+const (
+	// maxLiveReads is how many objects are read past the caches for one evaluation, concurrentReads how many at a time.
+	maxLiveReads, concurrentReads = 256, 32
+	// maxConfirmations is how often a reader has verdicts looked at that are different ones each time.
+	maxConfirmations = 5
+)
 
 // Verdicts evaluates objects by answers from since or later, or by the last answers when since is zero, and publishes them.
 // Servers that do not answer within the deadline count as silent. The result is in the order of keys; it has nil for an
@@ -53,7 +59,8 @@ func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Ti
 // evaluate returns verdicts that are fit to be published, and the revision at which their evaluation began. What looks wrong
 // is looked at twice.
 func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
-	for confirmed := false; ; confirmed = true {
+	confirmed := map[desired.Key]uint64{}
+	for round := 0; ; round++ {
 		evaluatedFrom = r.publisher.Revision()
 		subjects := make([]*desired.Subject, len(keys)) // nil for what does not exist
 		for i, k := range keys {
@@ -78,8 +85,12 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 				found = r.appendFinding(found, subjects[i], v)
 			}
 		}
-		if confirmed || len(found) == 0 || ctx.Err() != nil {
+		found = slices.DeleteFunc(found, func(f finding) bool { return confirmed[f.key] == f.digest })
+		if round == maxConfirmations || len(found) == 0 || ctx.Err() != nil {
 			return verdicts, evaluatedFrom
+		}
+		for _, f := range found {
+			confirmed[f.key] = f.digest
 		}
 		r.confirm(ctx, found)
 	}
@@ -114,14 +125,13 @@ func zonesOf(subjects ...*desired.Subject) map[*desired.Zone]bool {
 	return zones
 }
 
-// finding is a verdict by which servers hold wrong data on the right serial.
+// finding is a verdict by which servers hold wrong data on the right serial, or on one ahead of it.
 type finding struct {
 	key    desired.Key
 	digest uint64
-	// retransfer are the servers of which the content is to be transferred anew, disputed the objects that are to be read past
-	// the caches.
-	retransfer []placeOfZone
-	disputed   []desired.Key
+	// doubted are the servers that are to be asked again, disputed the objects that are to be read past the caches.
+	doubted  []placeOfZone
+	disputed []desired.Key
 }
 
 type placeOfZone struct {
@@ -130,26 +140,23 @@ type placeOfZone struct {
 }
 
 // appendFinding adds a finding if a verdict needs another look before it is believed: at content that was not transferred
-// lately, and, if the verdict is news, at the objects.
+// lately, and, if the verdict is news, at the objects, and at the primaries that a server seems to be ahead of.
 func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1.SyncStatus) []finding {
-	f := finding{key: s.Key}
+	f := finding{key: s.Key, digest: r.publisher.Digest(v)}
+	isNews := !r.publisher.IsPublished(s.Key, f.digest)
 	for _, z := range s.Zones {
-		wrong := evaluate.ServersWithWrongData(v, z)
-		if len(wrong) == 0 {
-			continue
-		}
+		current, ahead := evaluate.ServersWithWrongData(v, z)
 		for i, server := range z.Servers {
-			for _, addr := range wrong {
-				if server.Addr == addr && r.schedule.doubtContent(evaluate.Place{Server: addr, Zone: z.Declared.ZoneName()}) {
-					f.retransfer = append(f.retransfer, placeOfZone{z, i})
-				}
+			place := evaluate.Place{Server: server.Addr, Zone: z.Declared.ZoneName()}
+			if slices.Contains(current, server.Addr) && r.schedule.doubtContent(place) || isNews && len(ahead) > 0 && server.Role == observe.Primary && server.Addr.IsValid() {
+				f.doubted = append(f.doubted, placeOfZone{z, i})
 			}
 		}
-		if !r.publisher.IsPublished(s.Key, r.publisher.Digest(v)) {
+		if isNews && len(current)+len(ahead) > 0 {
 			f.disputed = append(f.disputed, evaluate.DisputedObjects(s.Key, v, z)...)
 		}
 	}
-	if len(f.retransfer)+len(f.disputed) == 0 {
+	if len(f.doubted)+len(f.disputed) == 0 {
 		return found
 	}
 	return append(found, f)
@@ -161,7 +168,7 @@ func (r *Refresher) confirm(ctx context.Context, found []finding) {
 	defer cancel()
 	places, disputed := map[placeOfZone]bool{}, map[desired.Key]bool{}
 	for _, f := range found {
-		for _, p := range f.retransfer {
+		for _, p := range f.doubted {
 			places[p] = true
 		}
 		for _, key := range f.disputed {
@@ -171,13 +178,18 @@ func (r *Refresher) confirm(ctx context.Context, found []finding) {
 		}
 	}
 	began := time.Now()
-	var transfers, reads sync.WaitGroup
+	var questions, reads sync.WaitGroup
 	for p := range places {
-		transfers.Go(func() { r.askServer(ctx, p.zone, p.zone.Servers[p.server], began) })
+		questions.Go(func() { r.askServer(ctx, p.zone, p.zone.Servers[p.server], began) })
 	}
-	transfers.Wait()
+	questions.Wait()
+	turns := make(chan struct{}, concurrentReads)
 	for key := range disputed {
-		reads.Go(func() { _ = r.WaitForObject(ctx, key) })
+		turns <- struct{}{}
+		reads.Go(func() {
+			_ = r.WaitForObject(ctx, key)
+			<-turns
+		})
 	}
 	reads.Wait()
 }
