@@ -14,10 +14,12 @@ import (
 // entry is what the store holds of an object: some 200 bytes, and not the verdict itself, which can be evaluated again.
 type entry struct {
 	outline
-	digest uint64
+	// previous is what was published before, for watches that go on from there; nil if nothing was.
+	previous *outline
+	digest   uint64
 	// confirmed is the revision at which the last verdict was published, changed or not.
 	confirmed  uint64
-	conditions [3]conditionStatus // by position: a SyncStatus has at most three, always in the same order
+	conditions [4]conditionStatus // by position: a SyncStatus has at most four, always in the same order
 	// cachesExpire is CachesExpireAt in Unix time, 0 when caches hold nothing older.
 	cachesExpire int64
 	// cacheTTL is for how long caches keep what a server had when it was last seen out of sync; 0 when none is.
@@ -103,10 +105,23 @@ func (e *entry) completeCaches(s *syncv1.SyncStatus, now time.Time) {
 	}
 }
 
+// knownAt returns what was published last at a revision. It is not ok if that is not remembered, or nothing was.
+func (e *entry) knownAt(rev uint64) (o *outline, ok bool) {
+	switch {
+	case e.revision <= rev:
+		return &e.outline, true
+	case e.previous != nil && e.previous.revision <= rev:
+		return e.previous, true
+	}
+	return nil, false
+}
+
 // tombstone is the end of an object.
 type tombstone struct {
 	Key
 	outline
+	// last is the object's entry at its end.
+	last entry
 	// published is false when nobody can know of the object.
 	published bool
 }

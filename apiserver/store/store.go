@@ -118,6 +118,9 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 	}
 	e.confirmed = s.clock.nextRevision()
 	if changed {
+		if e.revision > 0 {
+			e.previous = new(e.outline)
+		}
 		e.digest, e.revision = digest, e.confirmed
 	}
 	e.complete(v, s.clock.now())
@@ -143,7 +146,7 @@ func (s *Store) Delete(key Key, o metav1.Object) {
 	t := &tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: o.GetLabels()}}
 	e := s.namespaces[key.Namespace][key]
 	if e != nil {
-		t.outline, t.published = e.outline, true
+		t.outline, t.last, t.published = e.outline, *e, true
 		if delete(s.namespaces[key.Namespace], key); len(s.namespaces[key.Namespace]) == 0 {
 			delete(s.namespaces, key.Namespace)
 		}

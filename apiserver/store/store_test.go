@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,6 +255,88 @@ func TestQueueHoldsOneEventForEachObject(t *testing.T) {
 	}
 	if len(events) != objects {
 		t.Errorf("%d events of %d objects", len(events), objects)
+	}
+}
+
+// A watch with a selector gets what begins to match as added, what ends to match as deleted, and nothing of what it never
+// knew; also when it goes on from a revision, and when its client is slow.
+func TestEventsAreNewsToTheClient(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after []syncv1.Phase // before the revision, and after
+		deleted       bool
+		want          string
+	}{
+		"begins to match":           {[]syncv1.Phase{"Failed"}, []syncv1.Phase{"InSync"}, false, "ADDED a InSync"},
+		"goes on to match":          {[]syncv1.Phase{"Failed", "InSync"}, []syncv1.Phase{"InSync"}, false, ""},
+		"ends to match":             {[]syncv1.Phase{"InSync"}, []syncv1.Phase{"Failed"}, false, "DELETED a Failed"},
+		"never matches":             {[]syncv1.Phase{"Failed"}, []syncv1.Phase{"OutOfSync"}, false, ""},
+		"deleted":                   {[]syncv1.Phase{"InSync"}, nil, true, "DELETED a InSync"},
+		"deleted when it changed":   {[]syncv1.Phase{"InSync"}, []syncv1.Phase{"Failed"}, true, "DELETED a Failed"},
+		"deleted without a match":   {[]syncv1.Phase{"Failed"}, nil, true, ""},
+		"deleted after it appeared": {[]syncv1.Phase{"Failed"}, []syncv1.Phase{"InSync"}, true, ""},
+	} {
+		for when, early := range map[string]bool{"before the watch": false, "while it begins": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				s := newStore()
+				for _, phase := range tc.before {
+					s.mustPublish(t, verdict("a", phase))
+				}
+				o := WatchOptions{ResourceVersion: formatRevision(s.Revision())}
+				var w *Watcher
+				if early {
+					w = mustWatch(t, s, inPhase(syncv1.PhaseInSync), o)
+				}
+				var backlog []*syncv1.SyncStatus
+				for _, phase := range tc.after {
+					backlog = []*syncv1.SyncStatus{verdict("a", phase)}
+					s.mustPublish(t, backlog...)
+				}
+				if v := verdict("a", ""); tc.deleted {
+					s.Delete(KeyOf(v), &v.ObjectMeta)
+				}
+				if !early {
+					w = mustWatch(t, s, inPhase(syncv1.PhaseInSync), o)
+				}
+				if len(w.Backlog()) == 0 {
+					backlog = nil
+				}
+				w.Begin(backlog)
+				s.mustPublish(t, verdict("z", syncv1.PhaseInSync)) // ends what is expected
+				var got []string
+				for len(got) == 0 || got[len(got)-1] != "ADDED z InSync" {
+					got = append(got, next(t, w, 1)...)
+				}
+				if got = got[:len(got)-1]; strings.Join(got, ", ") != tc.want {
+					t.Errorf("%q, want %q", got, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// Events that wait for a slow client become one, which is what they are to the client together.
+func TestWaitingEventsBecomeOne(t *testing.T) {
+	for _, tc := range []struct{ events, want []watch.EventType }{
+		{[]watch.EventType{watch.Added, watch.Modified}, []watch.EventType{watch.Added}},
+		{[]watch.EventType{watch.Added, watch.Deleted}, nil},
+		{[]watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Added}, []watch.EventType{watch.Added}},
+		{[]watch.EventType{watch.Modified, watch.Deleted}, []watch.EventType{watch.Deleted}},
+		{[]watch.EventType{watch.Deleted, watch.Added}, []watch.EventType{watch.Modified}},
+		{[]watch.EventType{watch.Deleted, watch.Added, watch.Deleted}, []watch.EventType{watch.Deleted}},
+	} {
+		w := mustWatch(t, newStore(), everything{}, WatchOptions{})
+		for _, kind := range tc.events {
+			w.pushEvent(kind, newObject(verdict("a", syncv1.PhaseInSync)))
+		}
+		w.mu.Lock()
+		var got []watch.EventType
+		for _, e := range w.takeQueue() {
+			got = append(got, e.Type)
+		}
+		w.mu.Unlock()
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%v become %v, want %v", tc.events, got, tc.want)
+		}
 	}
 }
 

@@ -178,14 +178,19 @@ func (w *Watcher) queueInitial(backlog []*syncv1.SyncStatus, queued []*watch.Eve
 	}
 }
 
-// queueSince queues what has happened since a revision. w.mu and store.mu are held.
+// queueSince queues what has happened since a revision, as far as it is news to a client that knows what there was at that
+// revision. The store remembers the last verdict and the one before; of objects that have changed more often since, when they
+// were created and what their selector can say about them decides. w.mu and store.mu are held.
 func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event) {
 	newer := map[Key]bool{}
 	for _, e := range queued {
-		newer[KeyOf(e.Object.(*Object).SyncStatus)] = true
+		key := KeyOf(e.Object.(*Object).SyncStatus)
+		newer[key] = true
+		e.Type = w.eventSince(key, e.Type)
 	}
+	queued = slices.DeleteFunc(queued, func(e *watch.Event) bool { return e.Type == "" })
 	add := func(kind watch.EventType, s *syncv1.SyncStatus) {
-		if !newer[KeyOf(s)] {
+		if kind = w.eventSince(KeyOf(s), kind); kind != "" && !newer[KeyOf(s)] {
 			queued = append(queued, &watch.Event{Type: kind, Object: newObject(s)})
 		}
 	}
@@ -221,6 +226,31 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 	for _, e := range queued {
 		w.enqueue(e.Type, e.Object.(*Object))
 	}
+}
+
+// eventSince returns an event as what it is to a client that knows what there was at the revision to go on from; "" if it is
+// none. It returns the event itself if that is not remembered. store.mu is held.
+func (w *Watcher) eventSince(key Key, kind watch.EventType) watch.EventType {
+	e := w.store.namespaces[key.Namespace][key]
+	if t := w.store.buried[key]; e == nil && t != nil {
+		e = &t.last
+	}
+	if e == nil {
+		return kind
+	}
+	o, remembered := e.knownAt(w.from)
+	if !remembered {
+		return kind
+	}
+	switch known := w.selector.Matches(o.status(key)); {
+	case kind == watch.Deleted && !known:
+		return ""
+	case kind == watch.Deleted:
+		return kind
+	case known:
+		return watch.Modified
+	}
+	return watch.Added
 }
 
 func (s Scope) coversObject(key Key) bool {
@@ -316,17 +346,24 @@ func (w *Watcher) pushEvent(kind watch.EventType, o *Object) {
 	w.wakeUp()
 }
 
-// enqueue replaces an event of the same object that still waits. w.mu is held.
+// enqueue replaces an event of the same object that still waits, and is what both together are to the client. w.mu is held.
 func (w *Watcher) enqueue(kind watch.EventType, o *Object) {
 	if w.ending {
 		return
 	}
 	key := KeyOf(o.SyncStatus)
 	if i, waiting := w.pending[key]; waiting && kind != watch.Bookmark {
-		if w.queue[i].Type == watch.Added && kind == watch.Modified {
-			kind = watch.Added
-		}
+		was := w.queue[i].Type
 		w.queue[i] = nil
+		switch {
+		case was == watch.Added && kind == watch.Deleted: // The client never knew of it.
+			delete(w.pending, key)
+			return
+		case was == watch.Added:
+			kind = watch.Added
+		case kind == watch.Added: // It still knows what ended, or matched no more.
+			kind = watch.Modified
+		}
 	}
 	if len(w.queue) > 2*len(w.pending)+maxQueueGaps {
 		w.closeGaps()

@@ -1,0 +1,225 @@
+package syncstatus
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// undeclaredCut returns the undeclared delegation or DNAME at a name on a server, if there is one. The server has the data
+// below it, of a delegation also that at the name, but answers with a referral (RFC 1034 section 4.3.2) or with other names
+// (RFC 6672 section 3.2). Package source keeps declarations from hiding each other.
+func undeclaredCut(desired *source.Zone, m *observe.Mirror, name string) (cut rrset.RRset, found bool) {
+	for _, rrtype := range []uint16{dns.TypeNS, dns.TypeDNAME} {
+		if rrtype == dns.TypeNS && name == m.Zone {
+			continue
+		}
+		if cut, found = m.Get(rrset.Key{Name: name, Type: rrtype}); !found {
+			continue
+		}
+		if _, declared := desired.Get(cut.Key); !declared {
+			return cut, true
+		}
+	}
+	return rrset.RRset{}, false
+}
+
+// hidingDelegation returns the undeclared delegation or DNAME that keeps a server from answering with its data at a key, if
+// there is one. The addresses of a delegation's own name servers are part of its referrals.
+func hidingDelegation(desired *source.Zone, m *observe.Mirror, k rrset.Key) (cut rrset.RRset, found bool) {
+	for name := range namesUpTo(m.Zone, k.Name) {
+		cut, found = undeclaredCut(desired, m, name)
+		glue := (k.Type == dns.TypeA || k.Type == dns.TypeAAAA) && slices.Contains(cut.Rdata, k.Name)
+		beside := cut.Type == dns.TypeDNAME && name == k.Name
+		if found && !glue && !beside {
+			return cut, true
+		}
+	}
+	return rrset.RRset{}, false
+}
+
+// namesUpTo yields a name and those above it, up to that of the zone.
+func namesUpTo(zone, name string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for rrset.IsSubdomain(name, zone) && yield(name) && name != zone {
+			name = rrset.ParentName(name)
+		}
+	}
+}
+
+// HidesOthers reports whether a change of a server's content at a name can affect what is declared below it.
+func (d *DesiredState) HidesOthers(name string, was, is *observe.Mirror) bool {
+	if d.desired == nil || was == nil || is == nil {
+		return false
+	}
+	return delegationChanged(name, d.desired, was, d.desired, is)
+}
+
+// delegationChanged reports whether the undeclared delegation or DNAME at a name has changed.
+func delegationChanged(name string, wasDesired *source.Zone, was *observe.Mirror, isDesired *source.Zone, is *observe.Mirror) bool {
+	before, _ := undeclaredCut(wasDesired, was, name)
+	now, _ := undeclaredCut(isDesired, is, name)
+	return before.Type != now.Type || !slices.Equal(before.Rdata, now.Rdata)
+}
+
+// askedAnswers are what a server answers to whoever asks, beside or in place of its zone's content: to questions for names of
+// the zone, and for the start of authority of zones below it.
+type askedAnswers = map[rrset.Key]observe.Answer
+
+// IsBelowOtherZone reports whether, by answers for starts of authority, a server has a zone at or above a name that is not
+// the one it was asked about.
+func IsBelowOtherZone(answers map[rrset.Key]observe.Answer, name string) bool {
+	_, found := zoneAbove(answers, name)
+	return found
+}
+
+// zoneAbove returns the zone with the longest name among those.
+func zoneAbove(answers askedAnswers, name string) (zone string, found bool) {
+	for above := range namesUpTo(".", name) {
+		if a, asked := answers[rrset.Key{Name: above, Type: dns.TypeSOA}]; asked && a.Differs() {
+			return above, true
+		}
+	}
+	return "", false
+}
+
+// shadowing returns why a server does not answer with its data at a key although nothing in its zone hides that: by what it
+// answered when it was asked, or because it has another zone with a longer name. What it answered about other content of its
+// zone proves nothing.
+func shadowing(desired *source.Zone, m *observe.Mirror, answers askedAnswers, k rrset.Key) (by observe.Answer, found bool) {
+	if len(answers) == 0 {
+		return by, false
+	}
+	zone, below := zoneAbove(answers, k.Name)
+	if a, asked := answers[k]; asked {
+		if have, _ := m.Get(k); sameData(have, a.Held) {
+			a.Zone = cmp.Or(zone, a.Zone)
+			return a, a.Differs()
+		}
+	}
+	return observe.Answer{Zone: zone}, below && !isDelegated(desired, k.Name)
+}
+
+// isDelegated reports whether a name is at or below a declared delegation: what the zone has there is part of its referrals.
+func isDelegated(desired *source.Zone, name string) bool {
+	for above := range namesUpTo(desired.Name, name) {
+		if _, declared := desired.Get(rrset.Key{Name: above, Type: dns.TypeNS}); declared && above != desired.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// ResolvableKeys returns, at most n, the names and types that a resolver gets from the zone's own servers because an object
+// declares them.
+func (d *DesiredState) ResolvableKeys(object source.ObjectKey, n int) []rrset.Key {
+	var keys []rrset.Key
+	switch o := d.Object(object); {
+	case d.desired == nil:
+	case o != nil:
+		keys, _ = d.keysOf(o, false)
+	default:
+		keys = []rrset.Key{{Name: d.ZoneName(), Type: dns.TypeNS}}
+	}
+	keys = slices.DeleteFunc(keys, func(k rrset.Key) bool { return isDelegated(d.desired, k.Name) })
+	return keys[:min(len(keys), n)]
+}
+
+// Covering returns those of some names, of zones below this one, at or below which the zone has declared data of its own.
+func (d *DesiredState) Covering(names []string) []string {
+	if d.desired == nil || len(names) == 0 {
+		return nil
+	}
+	var covering []string
+	for want := range d.desired.All() {
+		for name := range namesUpTo(d.ZoneName(), want.Name) {
+			if slices.Contains(names, name) && !slices.Contains(covering, name) && !isDelegated(d.desired, want.Name) {
+				covering = append(covering, name)
+			}
+		}
+	}
+	return covering
+}
+
+// obstacles are why a server does not answer with declared data that it holds.
+type obstacles struct {
+	cuts []rrset.RRset
+	// shadows are the answers in place of what is declared, with the names and types of what they stand for.
+	shadows []observe.Answer
+	keys    []rrset.Key
+}
+
+// add reports whether something keeps a server from answering with declared data that it holds, and remembers what.
+func (h *obstacles) add(desired *source.Zone, e *serverAnswer, want rrset.RRset) bool {
+	if desired == nil || len(want.Rdata) == 0 {
+		return false
+	}
+	if cut, found := hidingDelegation(desired, e.mirror, want.Key); found {
+		if !slices.ContainsFunc(h.cuts, func(o rrset.RRset) bool { return o.Key == cut.Key }) {
+			h.cuts = append(h.cuts, cut)
+		}
+		return true
+	}
+	by, found := shadowing(desired, e.mirror, e.answers, want.Key)
+	if found {
+		h.shadows, h.keys = append(h.shadows, by), append(h.keys, want.Key)
+	}
+	return found
+}
+
+// describeIn adds the obstacles to the row of a server; nothing is true if nothing else is wrong.
+func (h *obstacles) describeIn(row *sync.ServerStatus, nothing bool) {
+	for _, cut := range h.cuts[:min(len(h.cuts), maxObserved-min(len(row.Observed), maxObserved))] {
+		row.Observed = append(row.Observed, renderRRset(cut.Key, cut))
+	}
+	if len(h.cuts) > 0 {
+		what := "delegation of"
+		if h.cuts[0].Type == dns.TypeDNAME {
+			what = "DNAME at"
+		}
+		row.Message += fmt.Sprintf("; an undeclared %s %s hides declared data", what, h.cuts[0].Name)
+	}
+	if len(h.shadows) == 0 {
+		return
+	}
+	for i, by := range h.shadows {
+		if len(row.Observed) < maxObserved && by.Served.Name != "" {
+			row.Observed = append(row.Observed, renderRRset(h.keys[i], by.Served))
+		}
+	}
+	by := h.shadows[0]
+	row.ShadowedBy = strings.TrimSuffix(by.Zone, ".")
+	if message := shadowText(h.keys[0], by); nothing {
+		if row.State, row.Message = sync.StateShadowed, message; by.Rcode == observe.NoReply {
+			row.State = sync.StateUnreachable
+		}
+	} else {
+		row.Message += "; " + message
+	}
+}
+
+// shadowText says what a server answers in place of what its zone holds.
+func shadowText(k rrset.Key, by observe.Answer) string {
+	var e *wire.Error
+	switch {
+	case by.Rcode == observe.NoReply && errors.As(by.Err, &e):
+		return fmt.Sprintf("answers for the zone, but not for %s: %s", k, e.Detail())
+	case by.Rcode == observe.NoReply:
+		return fmt.Sprintf("answers for the zone, but not for %s", k)
+	case by.Zone != "":
+		return fmt.Sprintf("holds the data, but answers for %s from its zone %s, which hides it: declare the data there", k, by.Zone)
+	case len(by.Served.Rdata) == 0:
+		return fmt.Sprintf("holds the data, but answers %s without it for %s: look for another zone, a view or a response policy", wire.RcodeName(by.Rcode), k)
+	}
+	return fmt.Sprintf("holds the data, but answers otherwise for %s: look for another zone, a view or a response policy", k)
+}

@@ -1,0 +1,133 @@
+package syncstatus
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+)
+
+func delegation(name string, hosts ...string) rrset.RRset {
+	return rrset.New(rrset.Key{Name: name, Type: dns.TypeNS}, 300, hosts...)
+}
+
+// A server that holds what is declared does not serve it when a delegation stands over it.
+func TestForeignDelegation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		record, cut string
+		host        string
+		hidden      bool
+	}{
+		"at the name":            {"www", "www.example.com.", "ns.example.org.", true},
+		"above the name":         {"www.sub", "sub.example.com.", "ns.example.org.", true},
+		"far above the name":     {"a.b.c.sub", "sub.example.com.", "ns.example.org.", true},
+		"below the name":         {"sub", "www.sub.example.com.", "ns.example.org.", false},
+		"beside the name":        {"www.subs", "sub.example.com.", "ns.example.org.", false},
+		"the address is glue":    {"ns.sub", "sub.example.com.", "ns.sub.example.com.", false},
+		"glue of something else": {"www.sub", "sub.example.com.", "ns.sub.example.com.", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			z := testZone()
+			r := testRecord(z, func(r *v1beta1.ARecord) { r.Spec.Name = tc.record })
+			desired := build(t, z, r)
+			d, _ := desired.Declarations.Get(source.ID{ObjectKey: source.KeyOf(r)})
+			r.Status.RecordHash, r.Status.PublishedName = source.Hash(d), tc.record+".example.com"
+			cut := delegation(tc.cut, tc.host)
+			j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, cut)}, asked, History{})
+			for _, s := range []*sync.SyncStatus{j.RecordStatus(r), j.ZoneStatus()} {
+				row := s.Servers[1]
+				if !tc.hidden {
+					if row.State != sync.StateInSync || row.Message != "" || len(row.Observed) > 0 {
+						t.Errorf("%s: %+v, want it in sync", s.Name, row)
+					}
+					continue
+				}
+				says := "an undeclared delegation of " + tc.cut + " hides declared data"
+				if row.State != sync.StateDivergent || !strings.HasSuffix(row.Message, says) || s.Status.Phase != sync.PhaseOutOfSync {
+					t.Errorf("%s is %s: %s, %q", s.Name, s.Status.Phase, row.State, row.Message)
+				}
+				if diff := cmp.Diff([]sync.RRset{renderRRset(cut.Key, cut)}, row.Observed); diff != "" {
+					t.Errorf("%s shows (-want +got):\n%s", s.Name, diff)
+				}
+				if s.Servers[0].State != sync.StateInSync {
+					t.Errorf("%s: the other server is %s", s.Name, s.Servers[0].State)
+				}
+			}
+			if row := j.ZoneStatus().Servers[1]; tc.hidden && *row.Records != (sync.RecordCounts{InSync: 1, OutOfSync: 1, Undeclared: 1}) {
+				t.Errorf("counted %+v", *row.Records)
+			}
+		})
+	}
+}
+
+// A comparison that follows a server's changes is what one from scratch would be, whatever hides or shows itself on the way.
+func TestDelegationsComeAndGo(t *testing.T) {
+	z := testZone()
+	r := testRecord(z, func(r *v1beta1.ARecord) { r.Spec.Name = "www.sub" })
+	desired := build(t, z, r)
+	d := NewDesiredState(z, desired, []source.Object{r}, nil)
+	other := rrset.RRset{Key: rrset.Key{Name: "other.example.com.", Type: dns.TypeTXT}, TTL: 60, Rdata: []string{`"x"`}}
+	steps := [][]rrset.RRset{
+		{}, {delegation("sub.example.com.", "ns.example.org.")}, {delegation("sub.example.com.", "ns.example.org."), other},
+		{delegation("sub.example.com.", "www.sub.example.com."), other}, {delegation("example.com.", "ns9.example.net.")}, {other}, {},
+	}
+	var last *serverComparison
+	hidden := 0
+	for i, step := range steps {
+		m := holds(desired, 7, step...).Mirror
+		want := compareFully(d, m, nil)
+		if last == nil {
+			last = want
+			continue
+		}
+		got := last.updated(d, m)
+		if got.rrsetCounts != want.rrsetCounts || got.cuts != want.cuts || got.off.Len() != want.off.Len() || !cmp.Equal(got.shown, want.shown) {
+			t.Errorf("step %d: %+v, %d cuts, %v; from scratch %+v, %d cuts, %v", i, got.rrsetCounts, got.cuts, got.shown, want.rrsetCounts, want.cuts, want.shown)
+		}
+		www := rrset.Key{Name: "www.sub.example.com.", Type: dns.TypeA}
+		if _, off := got.off.Get(www); off {
+			hidden++
+		}
+		if moved, is := d.HidesOthers("sub.example.com.", last.mirror, m), got.cuts != last.cuts || i == 3; moved != is {
+			t.Errorf("step %d: hides others otherwise than before: %t", i, moved)
+		}
+		last = got
+	}
+	if hidden != 2 {
+		t.Errorf("the record was hidden in %d steps, want 2", hidden)
+	}
+}
+
+// Whether a delegation that is declared is as it should be is told of it alone: the addresses below are glue by declaration.
+func TestDeclaredDelegation(t *testing.T) {
+	z := testZone()
+	r := testRecord(z, func(r *v1beta1.ARecord) { r.Spec.Name = "ns.sub" })
+	n := &v1beta1.NSRecord{Spec: v1beta1.NSRecordSpec{RecordCommon: v1beta1.RecordCommon{Name: "sub"}, Nameserver: "ns.sub.example.com."}}
+	n.Namespace, n.Name, n.UID = "dns", "sub", "sub"
+	objects := []source.Object{r, n}
+	desired, err := source.Build(z, objects, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := delegation("sub.example.com.", "ns.example.org.")
+	glued := holds(desired, 7, delegation("deep.sub.example.com.", "ns.deep.sub.example.com.")).Mirror
+	for rrtype, hidden := range map[uint16]bool{dns.TypeA: false, dns.TypeAAAA: false, dns.TypeTXT: true} {
+		if _, found := hidingDelegation(desired, glued, rrset.Key{Name: "ns.deep.sub.example.com.", Type: rrtype}); found != hidden {
+			t.Errorf("%s of a name server: hidden %t", dns.Type(rrtype), found)
+		}
+	}
+	j := Evaluate(NewDesiredState(z, desired, objects, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, other)}, asked, History{})
+	if row := j.RecordStatus(r).Servers[1]; row.State != sync.StateInSync {
+		t.Errorf("the address: %+v", row)
+	}
+	if row := j.RecordStatus(n).Servers[1]; row.State == sync.StateInSync || strings.Contains(row.Message, "hides") {
+		t.Errorf("the delegation: %+v", row)
+	}
+}
