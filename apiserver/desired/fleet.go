@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
@@ -100,7 +102,58 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone) zoneServers {
 	}
 	out.addresses = membership.ServiceAddresses(instances, v1beta1.RolePrimary)
 	out.refusal = all.RefusalOf(zone, x.members)
+	out.below = x.zonesBelow(zone, all, instances)
+	out.parent = x.parentOf(zone, all)
 	return out
+}
+
+// parentOf returns the served zone with the longest name above a zone's: preferably one of its own namespace, else the oldest.
+func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey {
+	name, err := source.ZoneName(zone.Spec.ZoneName)
+	if err != nil {
+		return nil
+	}
+	for name != "." {
+		name = rrset.ParentName(name)
+		parents := slices.DeleteFunc(x.members.ZonesNamed(name), func(z *v1beta1.DNSZone) bool {
+			return z.DeletionTimestamp != nil || len(all.InstancesOf(z)) == 0 || all.RefusalOf(z, x.members) != (membership.Refusal{})
+		})
+		if len(parents) == 0 {
+			continue
+		}
+		foreign := func(z *v1beta1.DNSZone) int {
+			if z.Namespace == zone.Namespace {
+				return 0
+			}
+			return 1
+		}
+		key := membership.KeyOfZone(slices.MinFunc(parents, func(a, b *v1beta1.DNSZone) int {
+			return cmp.Or(cmp.Compare(foreign(a), foreign(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+		}))
+		return &key
+	}
+	return nil
+}
+
+// zonesBelow returns the names of the zones below one on each of its instances.
+func (x *Index) zonesBelow(zone *v1beta1.DNSZone, all *membership.Fleet, instances []*v1beta1.Bind9Instance) map[Key][]string {
+	name, err := source.ZoneName(zone.Spec.ZoneName)
+	if err != nil {
+		return nil
+	}
+	below := map[Key][]string{}
+	for _, other := range x.members.ZonesBelow(name) {
+		otherName, _ := source.ZoneName(other.Spec.ZoneName)
+		for _, i := range instances {
+			if k := (Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}); all.Serves(i, other) && !slices.Contains(below[k], otherName) {
+				below[k] = append(below[k], otherName)
+			}
+		}
+	}
+	for _, names := range below {
+		slices.Sort(names)
+	}
+	return below
 }
 
 // fleet returns what decides on which servers zones are, with the instances that are not being deleted.

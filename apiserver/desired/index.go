@@ -5,6 +5,7 @@
 package desired
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
@@ -129,6 +131,10 @@ func (x *Index) applyZone(key Key) []Key {
 		}
 	}
 	concerned := x.markStale(affected)
+	if !exists || known == nil || known.Generation != now.Generation || !maps.Equal(known.Annotations, now.Annotations) {
+		concerned = append(concerned, x.markRelated(known)...)
+		concerned = append(concerned, x.markRelated(now)...)
+	}
 	for _, a := range affected {
 		if a.Object == (Key{}) {
 			continue
@@ -139,6 +145,32 @@ func (x *Index) applyZone(key Key) []Key {
 		concerned = append(concerned, a.Object)
 	}
 	return concerned
+}
+
+// markRelated returns the zones above one, of which it may hide data, and those below, of which it may be the parent, and
+// marks them as stale. x.mu is held.
+func (x *Index) markRelated(zone *v1beta1.DNSZone) []Key {
+	if zone == nil {
+		return nil
+	}
+	name, err := source.ZoneName(zone.Spec.ZoneName)
+	if err != nil {
+		return nil
+	}
+	related := x.members.ZonesBelow(name)
+	for name != "." {
+		name = rrset.ParentName(name)
+		related = append(related, x.members.ZonesNamed(name)...)
+	}
+	var keys []Key
+	for _, z := range related {
+		key := membership.KeyOfZone(z)
+		if s := x.zones[key]; s != nil {
+			s.markStale()
+		}
+		keys = append(keys, KeyOf(key))
+	}
+	return keys
 }
 
 // markStale returns the zones that may be refused now, or be served, because of others, and marks them as stale. x.mu is
@@ -195,11 +227,20 @@ type Subject struct {
 	Key Key
 	// Object is nil for one that is to be taken from Zones[0]: a zone, or a record that belongs to one.
 	Object metav1.Object
-	// ZoneKeys name the zones that decide the SyncStatus; Zones are their snapshots.
+	// ZoneKeys name the zones that decide the SyncStatus; Zones are their snapshots. Of a zone the first is itself and the
+	// second, if there is one, its parent.
 	ZoneKeys []ZoneKey
 	Zones    []*Zone
 	// Unplaced are the indexes of a DNSEndpoint's endpoints that no zone takes.
 	Unplaced []int
+}
+
+// Declaring returns the zones that have data of the object itself.
+func (s *Subject) Declaring() []*Zone {
+	if s.Key.Kind == syncstatus.ZoneKind.Kind {
+		return s.Zones[:1]
+	}
+	return s.Zones
 }
 
 // resolveAttempts bounds how often an object is looked up again because it moved.
@@ -213,6 +254,12 @@ func (x *Index) Resolve(key Key) (s Subject, ok bool) {
 		s.ZoneKeys = []ZoneKey{{Namespace: key.Namespace, Name: key.Name}}
 		if z := x.Zone(s.ZoneKeys[0]); z != nil {
 			s.Zones, ok = []*Zone{z}, true
+			if z.parent == nil {
+				break
+			}
+			if parent := x.Zone(*z.parent); parent != nil {
+				s.ZoneKeys, s.Zones = append(s.ZoneKeys, parent.Key), append(s.Zones, parent)
+			}
 		}
 	case informers.DeclaresRecords(key.Kind):
 		for range resolveAttempts {

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ type Zone struct {
 	changes uint64
 	// content is nil when the zone cannot be read.
 	content *source.Zone
+	// covering are the names in below that matter to what the zone declares.
+	covering func() []string
 }
 
 // zoneServers is what a zone takes from instances, pods and other zones.
@@ -40,6 +43,10 @@ type zoneServers struct {
 	instances  map[Key]*v1beta1.Bind9Instance
 	addresses  []netip.Addr
 	refusal    membership.Refusal
+	// parent is the zone above that is served, if there is one.
+	parent *ZoneKey
+	// below are the canonical names of the zones below this one that are declared on the same instances, sorted.
+	below map[Key][]string
 }
 
 // Name returns the zone's DNS name without the final dot.
@@ -47,6 +54,30 @@ func (z *Zone) Name() string { return strings.TrimSuffix(z.Declared.ZoneName(), 
 
 // Instance returns the instance that one of the zone's servers belongs to; nil when there is none.
 func (z *Zone) Instance(s observe.Server) *v1beta1.Bind9Instance { return z.instances[instanceKey(s)] }
+
+// Below returns the canonical names of zones below this one that may hide, on a server, what it declares: the server answers
+// from the zone with the longest name (RFC 1034 section 4.3.2). Whether it has them, it has to be asked.
+func (z *Zone) Below(s observe.Server) []string {
+	below := z.below[instanceKey(s)]
+	if len(below) == 0 {
+		return nil
+	}
+	covering := z.covering()
+	return slices.DeleteFunc(slices.Clone(below), func(name string) bool { return !slices.Contains(covering, name) })
+}
+
+// HasBelow reports whether the zone has the same zones below it as another one.
+func (z *Zone) HasBelow(o *Zone) bool { return maps.EqualFunc(z.below, o.below, slices.Equal) }
+
+// allBelow returns the names of all zones below it on any of its instances.
+func (z *Zone) allBelow() []string {
+	var all []string
+	for _, names := range z.below {
+		all = append(all, names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // zoneState is the desired state of one zone that somebody has asked about.
 type zoneState struct {
@@ -155,6 +186,7 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	} else {
 		x.declare(s, z, last, changed)
 	}
+	z.covering = sync.OnceValue(func() []string { return z.Declared.Covering(z.allBelow()) })
 	x.mu.Lock()
 	s.last = z
 	x.mu.Unlock()

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -12,11 +13,18 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// answerTimeout is how long an answer is kept that nobody holds.
-const answerTimeout = time.Minute
+const (
+	// answerTimeout is how long an answer is kept that nobody holds.
+	answerTimeout = time.Minute
+	// askedTimeout is how long it is kept that a server answers something else than it holds: only a question for that name
+	// would show it anew.
+	askedTimeout = time.Hour
+)
 
 // Place is a zone, by its canonical name, on a server.
 type Place struct {
@@ -80,6 +88,9 @@ func (a *Answers) Keep(place Place, o observe.Observation) {
 		a.mu.Unlock()
 		return
 	}
+	if was != nil {
+		o.Answers = was.Answers
+	}
 	z.full = &o
 	if z.serial != nil && !o.At.Before(z.serial.At) {
 		z.serial = nil
@@ -95,9 +106,68 @@ func (a *Answers) Keep(place Place, o observe.Observation) {
 	}
 }
 
+// maxAsked bounds the names and types of a place of which it is kept that the server answers something else than it holds.
+const maxAsked = 256
+
+// KeepAsked takes over what a server answers to whoever asks for names and types. Only what differs from the zone's content
+// is kept, and beside the answers of a zone below it all that was asked there.
+func (a *Answers) KeepAsked(place Place, asked map[rrset.Key]observe.Answer) {
+	a.mu.Lock()
+	z := a.zones[place]
+	if z == nil || z.full == nil || len(asked) == 0 {
+		a.mu.Unlock()
+		return
+	}
+	full := *z.full
+	full.Answers = mergeAnswers(full.Answers, asked)
+	var holders []Holder
+	if !maps.EqualFunc(full.Answers, z.full.Answers, observe.Answer.Says) {
+		holders = slices.Clone(z.holders)
+	}
+	z.full = &full
+	a.mu.Unlock()
+	for _, h := range holders {
+		h.AnswerChanged(place)
+	}
+}
+
+func mergeAnswers(known, asked map[rrset.Key]observe.Answer) map[rrset.Key]observe.Answer {
+	all := maps.Clone(known)
+	if all == nil {
+		all = map[rrset.Key]observe.Answer{}
+	}
+	for k, now := range asked {
+		if was, ok := all[k]; !ok || !now.At.Before(was.At) {
+			all[k] = now
+		}
+	}
+	maps.DeleteFunc(all, func(k rrset.Key, a observe.Answer) bool {
+		return !a.Differs() && !syncstatus.IsBelowOtherZone(all, k.Name)
+	})
+	for len(all) > maxAsked {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(all)), func(a, b rrset.Key) int { return all[a].At.Compare(all[b].At) })
+		delete(all, oldest)
+	}
+	return all
+}
+
 // IsSameAnswer reports whether two answers lead to the same verdicts.
 func IsSameAnswer(a, b *observe.Observation) bool {
-	return IsSameState(a, b) && a.Serial == b.Serial && a.Mirror == b.Mirror
+	return IsSameState(a, b) && a.Serial == b.Serial && a.Mirror == b.Mirror && maps.EqualFunc(a.Answers, b.Answers, observe.Answer.Says)
+}
+
+// ChangedAnswers yields the names and types for which two answers do not prove the same of what a server answers to whoever
+// asks; some may be repeated.
+func ChangedAnswers(a, b *observe.Observation) iter.Seq[rrset.Key] {
+	return func(yield func(rrset.Key) bool) {
+		for _, pair := range [][2]*observe.Observation{{a, b}, {b, a}} {
+			for k, is := range pair[0].Answers {
+				if other, known := pair[1].Answers[k]; (!known || !is.Says(other)) && !yield(k) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // IsSameState reports whether two answers differ in no more than the content and serial of the zone.
@@ -206,7 +276,8 @@ func (a *Answers) sweepOldAnswers() {
 		return
 	}
 	a.swept = time.Now()
-	old := a.swept.Add(-answerTimeout)
-	isOld := func(o *observe.Observation) bool { return o == nil || o.At.Before(old) }
+	isOld := func(o *observe.Observation) bool {
+		return o == nil || a.swept.Sub(o.At) > answerTimeout && (len(o.Answers) == 0 || a.swept.Sub(o.At) > askedTimeout)
+	}
 	maps.DeleteFunc(a.zones, func(_ Place, z *zoneAnswer) bool { return len(z.holders) == 0 && isOld(z.full) && isOld(z.serial) })
 }

@@ -66,7 +66,11 @@ func (e *Evaluator) Status(s *desired.Subject, judgement func(zone int) *syncsta
 	}
 	j := judgement(0)
 	if s.Key.Kind == syncstatus.ZoneKind.Kind {
-		return j.ZoneStatus()
+		var parent *syncstatus.Evaluation
+		if len(s.ZoneKeys) > 1 {
+			parent = judgement(1)
+		}
+		return j.ZoneStatus(parent)
 	}
 	if r, ok := j.Object(s.Key).(v1beta1.Record); ok {
 		return j.RecordStatus(r)

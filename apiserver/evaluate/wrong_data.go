@@ -11,26 +11,27 @@ import (
 )
 
 // ServersWithWrongData returns the servers that, by a verdict, hold other data of a zone than is declared, on the right
-// serial or on one ahead of it. Such a verdict needs another look before it is believed: content that was put together from
-// increments may be out of date, the primaries may have been asked too early to know the serial, and servers may show a
-// change before our caches show the object that asked for it.
-func ServersWithWrongData(s *syncv1.SyncStatus, z *desired.Zone) (current, ahead []netip.AddrPort) {
+// serial or on one ahead of it, or answer something else. Such a verdict needs another look before it is believed: content
+// that was put together from increments may be out of date, the primaries may have been asked too early to know the serial,
+// and servers may show a change before our caches show the object that asked for it.
+func ServersWithWrongData(s *syncv1.SyncStatus, z *desired.Zone) (current, ahead, shadowed []netip.AddrPort) {
 	for i := range s.Servers {
 		r := &s.Servers[i]
-		wrong := r.State == syncv1.StateDivergent || r.State == syncv1.StateMissing
-		if !wrong || r.SerialLag == nil || *r.SerialLag > 0 || r.Zone != "" && dns.Fqdn(r.Zone) != z.Declared.ZoneName() {
+		addr, err := netip.ParseAddrPort(r.Address)
+		if err != nil || r.SerialLag == nil || r.Zone != "" && dns.Fqdn(r.Zone) != z.Declared.ZoneName() {
 			continue
 		}
-		addr, err := netip.ParseAddrPort(r.Address)
+		wrong := r.State == syncv1.StateDivergent || r.State == syncv1.StateMissing
 		switch {
-		case err != nil:
-		case *r.SerialLag < 0:
+		case r.State == syncv1.StateShadowed:
+			shadowed = append(shadowed, addr)
+		case wrong && *r.SerialLag < 0:
 			ahead = append(ahead, addr)
-		default:
+		case wrong && *r.SerialLag == 0:
 			current = append(current, addr)
 		}
 	}
-	return current, ahead
+	return current, ahead, shadowed
 }
 
 // DisputedObjects returns the objects that decide what a verdict compares with: the object itself, the zone, and all that

@@ -61,6 +61,7 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 	switch {
 	case ok && (ctx.Err() == nil || o.Rcode != observe.NoReply):
 		a.answers.Keep(place, o)
+		a.askNames(ctx, z, s, nil, since)
 	case !errors.Is(ctx.Err(), context.Canceled): // Else nobody waits any more.
 		a.answers.Keep(place, evaluate.NoAnswer(s.Addr, place.Zone, since))
 	}
@@ -80,7 +81,20 @@ func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, 
 	a.observer.SetOwner(s.Addr, s.Namespace)
 	o = a.observer.Observe(ctx, place.Server, place.Zone, key, since)
 	a.dropRefusedKey(instance, key, o)
-	return o, true
+	return withoutProof(o, place, key), true
+}
+
+var errNoKey = errors.New("the server's transfer key cannot be read, and answers without a signature prove nothing")
+
+// withoutProof returns an answer to a question without a key as what it is: anybody may have sent it.
+func withoutProof(o observe.Observation, place evaluate.Place, key *wire.Key) observe.Observation {
+	if key != nil || !o.Authoritative {
+		return o
+	}
+	if o.Unverified, o.Mirror = true, nil; o.Err == nil {
+		o.Err = &wire.Error{Op: "query", Server: place.Server.String(), Zone: place.Zone, Err: errNoKey}
+	}
+	return o
 }
 
 // transferKey returns the key that questions to an instance's servers are signed with; nil if it has none that can be read.

@@ -97,7 +97,7 @@ func (a *asker) askSerial(ctx context.Context, place evaluate.Place, s fleetServ
 	}
 	o := a.observer.Serial(ctx, place.Server, place.Zone, key)
 	a.dropRefusedKey(s.instance, key, o)
-	a.answers.KeepSerial(place, o)
+	a.answers.KeepSerial(place, withoutProof(o, place, key))
 }
 
 // askPod asks one server for its version, unless it is known, and its sidecar whether it and named answer.

@@ -75,9 +75,12 @@ func (t *tracker) followObject(key desired.Key) {
 		}
 	}
 	o.zones = s.ZoneKeys
-	for _, z := range s.Zones {
+	for i, z := range s.Zones {
 		w := t.followZone(z.Key)
 		w.members[key] = struct{}{}
+		if i > 0 && key.Kind == syncstatus.ZoneKind.Kind {
+			w.children[s.Zones[0].Declared.ZoneName()] = key
+		}
 		w.suspect(key)
 		t.adoptZone(w, z)
 	}

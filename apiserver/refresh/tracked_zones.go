@@ -5,9 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/miekg/dns"
+
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -21,6 +24,8 @@ type trackedZone struct {
 	again   []bool // whether to ask once more after the answer that is awaited
 	// members are the objects that are followed for this zone, outOfSync those of them that were so at last.
 	members, outOfSync map[desired.Key]struct{}
+	// children are the members that are zones below it, by canonical name.
+	children map[string]desired.Key
 	// judged is the judgement of a round of evaluation.
 	judged *syncstatus.Evaluation
 	round  int
@@ -41,7 +46,7 @@ func (t *tracker) followZone(key desired.ZoneKey) *trackedZone {
 	w := t.zones[key]
 	if w == nil {
 		w = &trackedZone{
-			key: key, members: map[desired.Key]struct{}{}, outOfSync: map[desired.Key]struct{}{},
+			key: key, children: map[string]desired.Key{}, members: map[desired.Key]struct{}{}, outOfSync: map[desired.Key]struct{}{},
 			suspects: map[desired.Key]struct{}{}, unconfirmed: map[desired.Key]finding{},
 		}
 		t.zones[key] = w
@@ -61,6 +66,7 @@ func (t *tracker) leaveZone(zone desired.ZoneKey, key desired.Key) {
 		return
 	}
 	delete(w.members, key)
+	maps.DeleteFunc(w.children, func(_ string, child desired.Key) bool { return child == key })
 	delete(w.outOfSync, key)
 	delete(w.suspects, key)
 	delete(w.unconfirmed, key)
@@ -103,6 +109,7 @@ func (t *tracker) adoptZone(w *trackedZone, z *desired.Zone) {
 		w.zone = z
 		t.holdAnswers(w, was)
 	}
+	again = again || was != nil && !z.HasBelow(was)
 	w.zone = z
 	w.asking, w.again = make([]bool, len(z.Servers)), make([]bool, len(z.Servers))
 	t.dirty[w] = struct{}{}
@@ -217,6 +224,12 @@ func (w *trackedZone) compareAnswers(was, now *observe.Observation) {
 	case evaluate.IsSameAnswer(was, now):
 	default:
 		w.suspectUnstable()
+		for k := range evaluate.ChangedAnswers(was, now) {
+			w.all = w.all || k.Type == dns.TypeSOA // Of a zone below: it may hide anything.
+			for o := range w.zone.Declared.ObjectsAt(k.Name) {
+				w.suspect(o)
+			}
+		}
 		if now.Mirror == nil {
 			return
 		}
@@ -228,7 +241,19 @@ func (w *trackedZone) compareAnswers(was, now *observe.Observation) {
 			for k := range w.zone.Declared.ObjectsAt(name) {
 				w.suspect(k)
 			}
+			w.suspectChild(name)
 		}
+	}
+}
+
+// suspectChild marks the zone that a name of its parent is about: that of the delegation, or of its glue.
+func (w *trackedZone) suspectChild(name string) {
+	for len(w.children) > 0 && name != w.zone.Declared.ZoneName() && name != "." {
+		if child, below := w.children[name]; below {
+			w.suspect(child)
+			return
+		}
+		name = rrset.ParentName(name)
 	}
 }
 

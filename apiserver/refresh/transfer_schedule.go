@@ -61,3 +61,11 @@ func (v *transferSchedule) doubtContent(place evaluate.Place) bool {
 	v.keep(place, scheduledTransfer{at: at, doubted: true})
 	return time.Since(at) >= doubtInterval
 }
+
+// isTransferredSince reports whether a complete transfer was due after a time.
+func (v *transferSchedule) isTransferredSince(place evaluate.Place, t time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	entry, known := v.places.Get(place)
+	return known && entry.(scheduledTransfer).at.After(t)
+}

@@ -30,7 +30,16 @@ const (
 // Servers that do not answer within the deadline count as silent. The result is in the order of keys; it has nil for an
 // object that does not exist, and for all that are left when ctx ends.
 func (r *Refresher) Verdicts(ctx context.Context, keys []desired.Key, since time.Time) []*syncv1.SyncStatus {
-	verdicts, evaluatedFrom := r.evaluate(ctx, keys, since)
+	return r.verdicts(ctx, keys, since, false)
+}
+
+// ResolvedVerdicts is Verdicts for a few objects, of which the servers are also asked for what they declare, as resolvers ask.
+func (r *Refresher) ResolvedVerdicts(ctx context.Context, keys []desired.Key, since time.Time) []*syncv1.SyncStatus {
+	return r.verdicts(ctx, keys, since, true)
+}
+
+func (r *Refresher) verdicts(ctx context.Context, keys []desired.Key, since time.Time, resolve bool) []*syncv1.SyncStatus {
+	verdicts, evaluatedFrom := r.evaluate(ctx, keys, since, resolve)
 	if ctx.Err() != nil {
 		return make([]*syncv1.SyncStatus, len(keys))
 	}
@@ -42,7 +51,7 @@ func (r *Refresher) Verdicts(ctx context.Context, keys []desired.Key, since time
 	for n, i := range outdated {
 		again[n] = keys[i]
 	}
-	for n, v := range r.Verdicts(ctx, again, since) {
+	for n, v := range r.verdicts(ctx, again, since, resolve) {
 		verdicts[outdated[n]] = v
 	}
 	return verdicts
@@ -58,7 +67,7 @@ func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Ti
 
 // evaluate returns verdicts that are fit to be published, and the revision at which their evaluation began. What looks wrong
 // is looked at twice.
-func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
+func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time, resolve bool) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
 	confirmed := map[desired.Key]uint64{}
 	for round := 0; ; round++ {
 		evaluatedFrom = r.publisher.Revision()
@@ -69,6 +78,9 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 			}
 		}
 		r.askSubjects(ctx, subjects, since)
+		if resolve {
+			r.askResolvable(ctx, subjects, since)
+		}
 		judgements := map[*desired.Zone]*syncstatus.Evaluation{}
 		for z := range zonesOf(subjects...) {
 			judgements[z] = r.evaluator.Judge(z)
@@ -144,15 +156,15 @@ type placeOfZone struct {
 func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1.SyncStatus) []finding {
 	f := finding{key: s.Key, digest: r.publisher.Digest(v)}
 	isNews := !r.publisher.IsPublished(s.Key, f.digest)
-	for _, z := range s.Zones {
-		current, ahead := evaluate.ServersWithWrongData(v, z)
+	for _, z := range s.Declaring() {
+		current, ahead, shadowed := evaluate.ServersWithWrongData(v, z)
 		for i, server := range z.Servers {
 			place := evaluate.Place{Server: server.Addr, Zone: z.Declared.ZoneName()}
 			if slices.Contains(current, server.Addr) && r.schedule.doubtContent(place) || isNews && len(ahead) > 0 && server.Role == observe.Primary && server.Addr.IsValid() {
 				f.doubted = append(f.doubted, placeOfZone{z, i})
 			}
 		}
-		if isNews && len(current)+len(ahead) > 0 {
+		if isNews && len(current)+len(ahead)+len(shadowed) > 0 {
 			f.disputed = append(f.disputed, evaluate.DisputedObjects(s.Key, v, z)...)
 		}
 	}

@@ -23,6 +23,23 @@ func delegate(t *testing.T, s *bind.Server, zone, name, host string) {
 	} else {
 		m.Insert([]dns.RR{ns})
 	}
+	sendUpdate(t, s, m)
+}
+
+// update adds a record to a zone on a server.
+func update(t *testing.T, s *bind.Server, zone, record string) {
+	t.Helper()
+	rr, err := dns.NewRR(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := new(dns.Msg).SetUpdate(zone)
+	m.Insert([]dns.RR{rr})
+	sendUpdate(t, s, m)
+}
+
+func sendUpdate(t *testing.T, s *bind.Server, m *dns.Msg) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := wire.Dial(ctx, s.Addr, &s.Update)

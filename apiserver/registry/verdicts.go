@@ -106,7 +106,7 @@ func (v *Verdicts) getVerdict(ctx context.Context, key desired.Key) (*syncv1.Syn
 	if err := v.refresher.WaitForObject(ctx, key); err != nil {
 		return nil, err
 	}
-	if s := v.refresher.Verdicts(ctx, []desired.Key{key}, began)[0]; s != nil {
+	if s := v.refresher.ResolvedVerdicts(ctx, []desired.Key{key}, began)[0]; s != nil {
 		return s, nil
 	}
 	return nil, errorFor(ctx, key)
@@ -126,8 +126,9 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 	if err := v.checkReady(); err != nil {
 		return nil, err
 	}
-	since := time.Now()
+	since, verdictsOf := time.Now(), v.refresher.Verdicts
 	if key, ok := q.singleObject(); ok {
+		verdictsOf = v.refresher.ResolvedVerdicts
 		if err := v.refresher.WaitForObject(ctx, key); err != nil {
 			return nil, err
 		}
@@ -143,7 +144,7 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 	rest, limit := keys, cmp.Or(int(q.limit), len(keys))
 	for len(rest) > 0 && len(out.Items) < limit {
 		n := min(len(rest), limit-len(out.Items))
-		page := slices.DeleteFunc(v.refresher.Verdicts(ctx, rest[:n], since), func(s *syncv1.SyncStatus) bool { return s == nil })
+		page := slices.DeleteFunc(verdictsOf(ctx, rest[:n], since), func(s *syncv1.SyncStatus) bool { return s == nil })
 		if ctx.Err() != nil {
 			return nil, errorFor(ctx, rest[0])
 		}

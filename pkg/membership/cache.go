@@ -120,6 +120,19 @@ func (c *Cache) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
 	return all
 }
 
+// ZonesBelow returns the zones of all namespaces with a DNS name below a canonical one.
+func (c *Cache) ZonesBelow(name string) []*v1beta1.DNSZone {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var all []*v1beta1.DNSZone
+	for z := range c.below[name] {
+		if z.name != name {
+			all = append(all, z.DNSZone)
+		}
+	}
+	return all
+}
+
 // ZoneOfRecord returns the zone that a record belongs to, nil when no zone selects it. It is the oldest of those that do,
 // by creationTimestamp, then UID. A zone with a selector that cannot be read selects with its others. The record need not
 // be in the cache.

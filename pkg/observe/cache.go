@@ -19,6 +19,8 @@ type zoneEntry struct {
 	last *Observation
 	// mirror is the newest known content, also while the server is unreachable.
 	mirror *Mirror
+	// unsigned is true if mirror was transferred without a key: a signed SOA proves nothing about it.
+	unsigned bool
 	// lastSeen is the content that the server was last seen to have; unlike mirror it survives Invalidate.
 	lastSeen *Mirror
 	// running is closed when the observation under way has ended; nil if there is none.

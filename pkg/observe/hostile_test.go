@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
@@ -110,6 +111,25 @@ func TestUnsignedSOA(t *testing.T) {
 	p.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
 	if obs := o.Observe(t.Context(), p.Addr, zone, &s.Transfer, time.Now()); obs.Mirror == nil || obs.Unverified {
 		t.Errorf("as it is: %+v", obs)
+	}
+}
+
+// TestUnsignedContent: what was transferred without a key is not the content that a signed SOA stands for.
+func TestUnsignedContent(t *testing.T) {
+	t.Parallel()
+	spoofer := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7, Records: "www A 203.0.113.66", Extra: "allow-transfer { any; };"}}})
+	o := observe.New(observe.Options{})
+	if obs := o.Observe(t.Context(), spoofer.Addr, zone, nil, time.Now()); obs.Mirror == nil {
+		t.Fatal(obs.Err)
+	}
+	spoofer.Stop()
+	honest := named.Start(t, named.Options{Addr: spoofer.Addr, Zones: []named.Zone{{Name: zone, Serial: 7, Records: "www A 192.0.2.7"}}})
+	obs := o.Observe(t.Context(), honest.Addr, zone, &honest.Transfer, time.Now())
+	if obs.Mirror == nil {
+		t.Fatal(obs.Err)
+	}
+	if www, _ := obs.Mirror.Get(rrset.Key{Name: "www." + zone, Type: dns.TypeA}); len(www.Rdata) != 1 || www.Rdata[0] != "192.0.2.7" {
+		t.Errorf("the content has %v", www)
 	}
 }
 

@@ -39,6 +39,9 @@ type Observation struct {
 	// Mirror is the zone's content at Serial; nil if the zone is not served, could not be transferred (Err), or was not
 	// asked for (Serial).
 	Mirror *Mirror
+	// Answers are what the server is known to answer in place of what its zone holds, as far as somebody has asked it; see
+	// Ask. An Observer leaves them to its callers.
+	Answers map[rrset.Key]Answer
 	// Err is a *wire.Error or a context's error: the server did not answer, its answer is Unverified, or the transfer failed.
 	// It is nil if the server answered, whatever its answer: see Reason. Its text may be shown to users.
 	Err error

@@ -160,6 +160,9 @@ func (o *Observer) lastOrStart(ctx context.Context, t entryKey, key *wire.Key, s
 func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry, key *wire.Key, done chan struct{}) {
 	o.mu.Lock()
 	generation, mirror, lastSeen := z.generation, z.mirror, z.lastSeen
+	if z.unsigned && key != nil {
+		mirror = nil
+	}
 	o.mu.Unlock()
 
 	result := z.server.askSOA(ctx, t.server, t.zone, key, time.Now(), o.options.Timeout)
@@ -185,6 +188,7 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 	if z.generation == generation {
 		z.last = &result
 		if result.Mirror != nil {
+			z.unsigned = key == nil && (z.unsigned || result.Mirror != z.mirror)
 			z.mirror, z.lastSeen = result.Mirror, result.Mirror
 			o.charge(z, t, owner, result.Mirror.bytes)
 		}

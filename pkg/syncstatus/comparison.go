@@ -2,6 +2,7 @@ package syncstatus
 
 import (
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	gosync "sync"
@@ -20,33 +21,36 @@ type serverComparison struct {
 	desired *source.Zone
 	pending pending
 	mirror  *observe.Mirror
+	answers askedAnswers
 
 	// off are the RRsets that are out of sync, including those that the server should no longer hold.
 	off snapshot.Map[rrset.Key, struct{}]
 	rrsetCounts
 	// shown are the first of off.
 	shown []rrset.Key
-	// cuts counts the undeclared delegations on the server.
+	// cuts counts the undeclared delegations and DNAMEs on the server.
 	cuts int
 }
 
 // rrsetCounts counts RRsets of a server: declared, missing and waiting those in off that are declared, missing on the server
-// and pending; foreign those on the server that no object declares.
-type rrsetCounts struct{ declared, missing, waiting, foreign int }
+// and pending; shadowed those in off that the server holds and nothing in the zone hides; foreign those on the server that
+// no object declares.
+type rrsetCounts struct{ declared, missing, waiting, shadowed, foreign int }
 
 func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 	c.declared += sign * o.declared
 	c.missing += sign * o.missing
 	c.waiting += sign * o.waiting
+	c.shadowed += sign * o.shadowed
 	c.foreign += sign * o.foreign
 }
 
 // compareFully returns a comparison made from scratch.
-func compareFully(d *DesiredState, m *observe.Mirror) *serverComparison {
-	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m}
+func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers) *serverComparison {
+	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers}
 	for have := range m.All() {
-		if have.Type == dns.TypeNS {
-			if _, found := undeclaredDelegation(d.desired, m, have.Name); found {
+		if have.Type == dns.TypeNS || have.Type == dns.TypeDNAME {
+			if cut, found := undeclaredCut(d.desired, m, have.Name); found && cut.Key == have.Key {
 				c.cuts++
 			}
 		}
@@ -76,7 +80,7 @@ func compareFully(d *DesiredState, m *observe.Mirror) *serverComparison {
 
 // updated returns the comparison for a newer declaration and newer content.
 func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverComparison {
-	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
+	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
 	e := c.off.Edit()
 	done := map[string]bool{}
 	for name := range n.changedNames(c) {
@@ -85,7 +89,7 @@ func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverCo
 		}
 		done[name] = true
 		if delegationChanged(name, c.desired, c.mirror, d.desired, m) {
-			return compareFully(d, m) // It matters to everything below.
+			return compareFully(d, m, c.answers) // It matters to everything below.
 		}
 		was, _ := c.compareName(name)
 		n.addSigned(was, -1)
@@ -123,7 +127,7 @@ func (c *serverComparison) changedNames(old *serverComparison) iter.Seq[string] 
 
 // compareName compares one owner name.
 func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
-	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, cuts: c.cuts}
+	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, cuts: c.cuts}
 	var off []rrset.Key
 	add := func(k rrset.Key) {
 		switch {
@@ -150,7 +154,7 @@ func (c *serverComparison) isForeign(k rrset.Key) bool {
 	return !wanted && !waits && !rrset.IsServerMaintained(k.Type)
 }
 
-// isOutOfSync reports whether the server's RRset differs from the declared one, or is hidden by a delegation.
+// isOutOfSync reports whether the server's RRset differs from the declared one, or is not what the server answers.
 func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 	want, wanted := c.desired.Get(k)
 	if !wanted && rrset.IsServerMaintained(k.Type) {
@@ -159,11 +163,20 @@ func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 	if have, _ := c.mirror.Get(k); !sameData(want, have) {
 		return true
 	}
-	if !wanted || c.cuts == 0 {
+	return wanted && (c.isHidden(k) || c.isShadowed(k))
+}
+
+func (c *serverComparison) isHidden(k rrset.Key) bool {
+	if c.cuts == 0 {
 		return false
 	}
 	_, hidden := hidingDelegation(c.desired, c.mirror, k)
 	return hidden
+}
+
+func (c *serverComparison) isShadowed(k rrset.Key) bool {
+	_, shadowed := shadowing(c.desired, c.mirror, c.answers, k)
+	return shadowed
 }
 
 // countKey adds an RRset in off to the counts.
@@ -176,6 +189,10 @@ func (c *serverComparison) countKey(k rrset.Key, by int) {
 	}
 	if _, waits := c.pending.Get(k); waits {
 		c.waiting += by
+	}
+	have, _ := c.mirror.Get(k)
+	if want, wanted := c.desired.Get(k); wanted && sameData(want, have) && !c.isHidden(k) {
+		c.shadowed += by
 	}
 }
 
@@ -216,8 +233,8 @@ func (c *comparisonCache) compareServers(d *DesiredState, servers []serverAnswer
 				next[s.id] = was
 			}
 			continue
-		case was == nil:
-			all[i] = compareFully(d, s.mirror)
+		case was == nil || !maps.EqualFunc(was.answers, s.answers, observe.Answer.Says):
+			all[i] = compareFully(d, s.mirror, s.answers)
 		case was.desired != d.desired || was.mirror != s.mirror || !samePending(was.pending, d.pending):
 			all[i] = was.updated(d, s.mirror)
 		default:

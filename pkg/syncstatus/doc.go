@@ -16,7 +16,8 @@
 //	no data at the newest serial                                      Missing
 //	other data at the newest serial, or a serial ahead of it          Divergent
 //
-// Data below an undeclared delegation counts as other data: the server holds it, but answers with a referral.
+// Data below an undeclared delegation or DNAME counts as other data: the server holds it, but answers with a referral or with
+// other names. Data that a server holds and, by what it was asked, does not answer with is Shadowed.
 //
 // The primaries' newest serial is the reference (RFC 1982 arithmetic), or the newest serial of any server if no primary
 // answers. A server ahead of the primaries never transfers, and stays wrong until somebody acts, while one that is behind

@@ -41,6 +41,7 @@ type serverAnswer struct {
 	service   netip.Addr        // of the instance
 	row       sync.ServerStatus // State is set if mirror is nil
 	mirror    *observe.Mirror   // nil unless the state follows from the data
+	answers   askedAnswers
 	// lag is the serial distance to the newest: positive when behind, negative when ahead.
 	lag int64
 	// waiting is true while the controller has not configured the zone on this server's instance.
@@ -156,7 +157,7 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 	e.row.State, e.row.Message = stateWithoutData(o)
 	switch {
 	case e.row.State == "":
-		e.mirror = o.Mirror
+		e.mirror, e.answers = o.Mirror, o.Answers
 	case e.row.State == sync.StateUnreachable && s.Message != "":
 		e.row.Message += "; " + s.Message
 	case e.waiting:
@@ -235,12 +236,12 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 		return row
 	}
 	var differing, missing int
-	var hidden hidingDelegations
+	var hidden obstacles
 	waiting := true
 	for _, k := range keys {
 		want := j.desiredAt(k)
 		have, _ := e.mirror.Get(k)
-		if sameData(want, have) && !hidden.addHiding(j.desired, e.mirror, want) {
+		if sameData(want, have) && !hidden.add(j.desired, &e, want) {
 			continue
 		}
 		differing++
@@ -253,7 +254,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 		}
 	}
 	row.State, row.Message = j.stateByData(e, differing, missing, waiting)
-	hidden.describeIn(&row)
+	hidden.describeIn(&row, differing == len(hidden.shadows))
 	return row
 }
 

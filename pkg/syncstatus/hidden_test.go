@@ -41,7 +41,7 @@ func TestForeignDelegation(t *testing.T) {
 			r.Status.RecordHash, r.Status.PublishedName = source.Hash(d), tc.record+".example.com"
 			cut := delegation(tc.cut, tc.host)
 			j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 7, cut)}, asked, History{})
-			for _, s := range []*sync.SyncStatus{j.RecordStatus(r), j.ZoneStatus()} {
+			for _, s := range []*sync.SyncStatus{j.RecordStatus(r), j.ZoneStatus(nil)} {
 				row := s.Servers[1]
 				if !tc.hidden {
 					if row.State != sync.StateInSync || row.Message != "" || len(row.Observed) > 0 {
@@ -60,7 +60,7 @@ func TestForeignDelegation(t *testing.T) {
 					t.Errorf("%s: the other server is %s", s.Name, s.Servers[0].State)
 				}
 			}
-			if row := j.ZoneStatus().Servers[1]; tc.hidden && *row.Records != (sync.RecordCounts{InSync: 1, OutOfSync: 1, Undeclared: 1}) {
+			if row := j.ZoneStatus(nil).Servers[1]; tc.hidden && *row.Records != (sync.RecordCounts{InSync: 1, OutOfSync: 1, Undeclared: 1}) {
 				t.Errorf("counted %+v", *row.Records)
 			}
 		})

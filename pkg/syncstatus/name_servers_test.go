@@ -110,7 +110,7 @@ func TestNameServers(t *testing.T) {
 					answers[i] = observe.Observation{At: asked, Authoritative: true, Serial: 7, SOA: soa, Mirror: m}
 				}
 			}
-			got := Evaluate(NewDesiredState(z, nil, nil, nil), servers, answers, asked, History{}).ZoneStatus().NameServers
+			got := Evaluate(NewDesiredState(z, nil, nil, nil), servers, answers, asked, History{}).ZoneStatus(nil).NameServers
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

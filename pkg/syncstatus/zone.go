@@ -14,8 +14,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// ZoneStatus returns the SyncStatus of the zone itself: the counts of its RRsets on every server.
-func (j *Evaluation) ZoneStatus() *sync.SyncStatus {
+// ZoneStatus returns the SyncStatus of the zone itself: the counts of its RRsets on every server, and whether its parent
+// delegates to it. parent is nil if no zone above is known.
+func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	out := newSyncStatus(j.zone, objectVersion, ZoneKind.Kind)
 	out.Zone = j.shortName()
 	v := statusFacts{
@@ -39,6 +40,9 @@ func (j *Evaluation) ZoneStatus() *sync.SyncStatus {
 	}
 	out.Summary.RecordsOutOfSync = int32(j.compared.countOutOfSync(all)) //nolint:gosec // bounded by memory
 	out.Status = v.buildStatus()
+	if parent != nil && j.zone.DeletionTimestamp == nil {
+		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionDelegated, j.delegatedBy(parent)))
+	}
 	out.ObservedAt = observationTime(j.at, v.rows)
 	return out
 }
@@ -66,10 +70,10 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		OutOfSync:  int32(c.off.Len()),                  //nolint:gosec // bounded by memory
 		Undeclared: int32(c.foreign),                    //nolint:gosec // bounded by memory
 	}
-	var hidden hidingDelegations
+	var hidden obstacles
 	for _, k := range c.shown {
 		want := j.desiredAt(k)
-		if have, _ := e.mirror.Get(k); !sameData(want, have) || !hidden.addHiding(j.desired, e.mirror, want) {
+		if have, _ := e.mirror.Get(k); !sameData(want, have) || !hidden.add(j.desired, &e, want) {
 			row.Observed = append(row.Observed, renderRRset(k, have))
 		}
 	}
@@ -84,7 +88,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 	if row.State != sync.StateInSync {
 		row.Message = fmt.Sprintf("%s (%s)", row.Message, countsText(row.Records, soaOff))
 	}
-	hidden.describeIn(&row)
+	hidden.describeIn(&row, differing == c.shadowed)
 	return row
 }
 

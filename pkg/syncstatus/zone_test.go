@@ -196,7 +196,7 @@ func TestZoneStatus(t *testing.T) {
 				tc.record(r)
 			}
 			desired := build(t, z, r)
-			s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), History{}).ZoneStatus()
+			s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, tc.problem), servers(), tc.answers(desired), asked.Add(time.Second), History{}).ZoneStatus(nil)
 			got := zoneOutcome{Phase: s.Status.Phase, Summary: s.Summary, Failure: s.Status.FailureReason}
 			for _, row := range s.Servers {
 				got.States = append(got.States, row.State)
@@ -246,7 +246,7 @@ func TestZoneTellsWhatIsDeclared(t *testing.T) {
 	soa.Minimum++
 	other.Mirror = observe.NewMirror(desired.Name, soa, apexNS(desired),
 		rrset.RRset{Key: wwwA, TTL: 60, Rdata: []string{"192.0.2.9"}})
-	s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{lost, other}, asked, History{}).ZoneStatus()
+	s := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{lost, other}, asked, History{}).ZoneStatus(nil)
 	a, _ := desired.Get(wwwA)
 	declared := desired.SOA
 	declared.Serial = 7
@@ -258,7 +258,7 @@ func TestZoneTellsWhatIsDeclared(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	steady := holds(desired, 7)
-	s = Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{steady, steady}, asked, History{}).ZoneStatus()
+	s = Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{steady, steady}, asked, History{}).ZoneStatus(nil)
 	if len(s.RRsets) != 0 {
 		t.Errorf("in sync, and shows %v", s.RRsets)
 	}

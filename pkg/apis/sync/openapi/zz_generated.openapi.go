@@ -403,11 +403,11 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not been programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. NotLoaded: the zone is configured but has no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority. Refused: the server refuses the query. Unreachable: no answer.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Description: "What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not been programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server answers something else, for example from a zone below; see shadowedBy. NotLoaded: the zone is configured but has no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority. Refused: the server refuses the query. Unreachable: no answer.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Divergent", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Stale", "Unreachable"},
+							Enum:        []interface{}{"Divergent", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unreachable"},
 						},
 					},
 					"serial": {
@@ -467,6 +467,13 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 									},
 								},
 							},
+						},
+					},
+					"shadowedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For Shadowed: DNS name of the zone that the server answers from instead, without the final dot. Empty if unknown.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"records": {
@@ -547,11 +554,11 @@ func schema_pkg_apis_sync_v1alpha1_ServerZone(ref common.ReferenceCallback) comm
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the server's answer shows; see servers.state. Content is not compared here; see the SyncStatus of the zone.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Description: "What the server's answer shows; see servers.state. Content is not compared here; see the SyncStatus of the zone.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Divergent", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Stale", "Unreachable"},
+							Enum:        []interface{}{"Divergent", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unreachable"},
 						},
 					},
 					"serial": {
@@ -913,7 +920,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
+							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served here: what the parent has agrees with the zone; the phase does not depend on it. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

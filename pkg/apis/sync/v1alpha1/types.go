@@ -102,7 +102,8 @@ type SyncStatusStatus struct {
 	// +optional
 	FailureMessage string `json:"failureMessage,omitempty"`
 	// Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it.
-	// Propagated: every authoritative server was queried and serves it. For instances and clusters there are Ready (every
+	// Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served
+	// here: what the parent has agrees with the zone; the phase does not depend on it. For instances and clusters there are Ready (every
 	// expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).
 	// +optional
 	// +listType=map
@@ -135,6 +136,8 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionPropagated: every authoritative server was queried and serves the declaration.
 	ConditionPropagated = "Propagated"
+	// ConditionDelegated, for a zone of which a parent is known: its NS, glue and DS records agree with the zone.
+	ConditionDelegated = "Delegated"
 	// ConditionReady, for instances and clusters: every expected pod is ready.
 	ConditionReady = "Ready"
 )
@@ -180,7 +183,8 @@ type ServerStatus struct {
 	PodReady bool `json:"podReady"`
 	// What the answers show. InSync: the server serves what is declared. Stale: an older serial, or a change that has not
 	// been programmed yet; wait. Missing: the current serial without the RRset. Divergent: the current serial with other
-	// data, or a serial ahead of the primaries', which no transfer will repair. NotLoaded: the zone is configured but has
+	// data, or a serial ahead of the primaries', which no transfer will repair. Shadowed: the data is there, but the server
+	// answers something else, for example from a zone below; see shadowedBy. NotLoaded: the zone is configured but has
 	// no data (SERVFAIL) because it was never transferred, has expired or is broken. Lame: an answer without authority.
 	// Refused: the server refuses the query. Unreachable: no answer.
 	State ServerState `json:"state"`
@@ -207,6 +211,9 @@ type ServerStatus struct {
 	// +optional
 	// +listType=atomic
 	Observed []RRset `json:"observed,omitempty"`
+	// For Shadowed: DNS name of the zone that the server answers from instead, without the final dot. Empty if unknown.
+	// +optional
+	ShadowedBy string `json:"shadowedBy,omitempty"`
 	// For a zone: how many RRsets this server serves as declared, and how many it does not.
 	// +optional
 	Records *RecordCounts `json:"records,omitempty"`
@@ -276,6 +283,8 @@ const (
 	StateMissing ServerState = "Missing"
 	// StateDivergent means other data at the current serial, or a serial ahead of the primaries'.
 	StateDivergent ServerState = "Divergent"
+	// StateShadowed means that the server holds the RRset and answers something else.
+	StateShadowed ServerState = "Shadowed"
 	// StateNotLoaded means that the zone is configured on the server but has no data (SERVFAIL).
 	StateNotLoaded ServerState = "NotLoaded"
 	// StateLame means an answer without authority for the zone.

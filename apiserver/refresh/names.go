@@ -1,0 +1,142 @@
+package refresh
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+const (
+	// maxNames bounds the names and types of one object that servers are asked about.
+	maxNames = 64
+	// askAgain is how often servers are asked about those for which they have answered something else than they hold.
+	askAgain = 2 * time.Second
+	// maxLooks is how often a server is asked whether it answers with its content while that changes.
+	maxLooks = 3
+)
+
+// askResolvable asks the servers of some objects for what these declare, as resolvers do. A transfer shows what a server
+// holds; what it answers may be from another zone, or as a view or a response policy has it.
+func (a *asker) askResolvable(ctx context.Context, subjects []*desired.Subject, since time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, s := range subjects {
+		if s == nil {
+			continue
+		}
+		for _, z := range s.Declaring() {
+			keys := z.Declared.ResolvableKeys(s.Key, maxNames)
+			for _, server := range z.Servers {
+				if len(keys) > 0 && server.Addr.IsValid() {
+					wg.Go(func() { a.askNames(ctx, z, server, keys, since) })
+				}
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// askNames asks a server for names and types unless it was asked at since or later, and again for all for which it is known
+// to answer something else, or may do so because of a zone below. It keeps what differs from the zone's content. That content
+// is looked at again before: it may have changed, also under the same serial.
+func (a *asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key, since time.Time) {
+	place := evaluate.Place{Server: s.Addr, Zone: z.Declared.ZoneName()}
+	last := a.answers.Full(place)
+	if last == nil || last.Mirror == nil {
+		return
+	}
+	due := dueNames(last.Answers, keys, z.Below(s), since)
+	if len(due) == 0 {
+		return
+	}
+	answers := a.askEach(ctx, z, s, due)
+	doubted := a.doubtedAnswers(place, answers, last, last.Answers)
+	for look := 0; len(doubted) > 0 && ctx.Err() == nil; look++ {
+		a.schedule.doubtContent(place)
+		if o, ok := a.observe(ctx, z, s, place, time.Now()); ok && o.Mirror != nil {
+			a.answers.Keep(place, o)
+		}
+		now := a.answers.Full(place)
+		if now == nil || now.Mirror == nil {
+			return
+		}
+		if now.Mirror == last.Mirror {
+			break
+		}
+		if last = now; look == maxLooks {
+			maps.DeleteFunc(answers, func(k rrset.Key, _ observe.Answer) bool { return slices.Contains(doubted, k) })
+			break
+		}
+		before := maps.Clone(answers)
+		maps.Copy(answers, a.askEach(ctx, z, s, doubted))
+		doubted = a.doubtedAnswers(place, answers, last, before)
+	}
+	if ctx.Err() == nil {
+		a.answers.KeepAsked(place, answers)
+	}
+}
+
+// dueNames returns what a server is to be asked about.
+func dueNames(known map[rrset.Key]observe.Answer, keys []rrset.Key, below []string, since time.Time) []rrset.Key {
+	due := slices.DeleteFunc(slices.Clone(keys), func(k rrset.Key) bool { a, asked := known[k]; return asked && !a.At.Before(since) })
+	again := time.Now().Add(-askAgain)
+	for k, a := range known {
+		if a.At.Before(again) && !slices.Contains(due, k) {
+			due = append(due, k)
+		}
+	}
+	for _, name := range below {
+		k := rrset.Key{Name: name, Type: dns.TypeSOA}
+		if _, asked := known[k]; !asked {
+			due = append(due, k)
+		}
+	}
+	return due
+}
+
+func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key) map[rrset.Key]observe.Answer {
+	signed, _ := a.transferKey(ctx, z.Instance(s))
+	answers := make([]observe.Answer, len(keys))
+	var wg sync.WaitGroup
+	for i, k := range keys {
+		wg.Go(func() { answers[i] = a.observer.Ask(ctx, s.Addr, k, signed) })
+	}
+	wg.Wait()
+	all := map[rrset.Key]observe.Answer{}
+	for i, k := range keys {
+		all[k] = answers[i]
+	}
+	return all
+}
+
+// doubtedAnswers compares answers with what the server holds. It returns the names and types for which the server answers
+// something else, unless it did so before the last complete transfer, too. That a zone below has a start of authority is
+// beyond doubt.
+func (a *asker) doubtedAnswers(place evaluate.Place, answers map[rrset.Key]observe.Answer, holds *observe.Observation, before map[rrset.Key]observe.Answer) []rrset.Key {
+	var doubted []rrset.Key
+	for k, is := range answers {
+		if set, found := holds.Mirror.Get(k); found {
+			is.Held = set
+		} else {
+			is.Held = rrset.RRset{Key: k}
+		}
+		if is.Since = is.At; is.Says(before[k]) {
+			is.Since = before[k].Since
+		}
+		answers[k] = is
+		if is.Differs() && k.Type != dns.TypeSOA && !a.schedule.isTransferredSince(place, is.Since) {
+			doubted = append(doubted, k)
+		}
+	}
+	return doubted
+}
