@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/miekg/dns"
+
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -14,6 +16,9 @@ import (
 type Difference struct {
 	changes map[string]Changes     // by owner name; only where there are any
 	foreign map[string][]rrset.Key // by owner name; only where there are any; sorted
+
+	// cuts are the foreign delegations and DNAMEs, below which a server does not answer with what it holds.
+	cuts map[rrset.Key]struct{}
 
 	count  int         // of foreign RRsets
 	sample []rrset.Key // the first of them; nil if not computed yet
@@ -82,6 +87,7 @@ func (d *Difference) setForeign(name string, keys []rrset.Key) {
 		return
 	}
 	d.count, d.sample = d.count+len(keys)-len(before), nil
+	d.setCuts(before, keys)
 	if len(keys) == 0 {
 		delete(d.foreign, name)
 		return
@@ -90,6 +96,25 @@ func (d *Difference) setForeign(name string, keys []rrset.Key) {
 		d.foreign = map[string][]rrset.Key{}
 	}
 	d.foreign[name] = keys
+}
+
+func (d *Difference) setCuts(before, keys []rrset.Key) {
+	for _, key := range before {
+		delete(d.cuts, key)
+	}
+	for _, key := range keys {
+		if key.Type == dns.TypeNS || key.Type == dns.TypeDNAME {
+			if d.cuts == nil {
+				d.cuts = map[rrset.Key]struct{}{}
+			}
+			d.cuts[key] = struct{}{}
+		}
+	}
+}
+
+// ForeignCuts returns the foreign delegations and DNAMEs, in order.
+func (d *Difference) ForeignCuts() []rrset.Key {
+	return slices.SortedFunc(maps.Keys(d.cuts), rrset.Key.Compare)
 }
 
 // foreignKeys returns the keys of have that are neither desired nor owned, sorted.

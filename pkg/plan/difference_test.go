@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -81,6 +82,10 @@ func (w *world) check(t *testing.T, d *Difference) {
 	count, some := d.Foreign()
 	if diff := cmp.Diff(want, some); diff != "" || count != len(want) {
 		t.Fatalf("%d foreign RRsets, want %d: %s", count, len(want), diff)
+	}
+	cuts := slices.DeleteFunc(slices.Clone(want), func(k rrset.Key) bool { return k.Type != dns.TypeNS && k.Type != dns.TypeDNAME })
+	if diff := cmp.Diff(cuts, d.ForeignCuts(), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("foreign delegations and DNAMEs (-want +got):\n%s", diff)
 	}
 }
 

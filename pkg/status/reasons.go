@@ -43,6 +43,7 @@ const (
 	Conflict           = "Conflict"
 	NoMatchingZone     = "NoMatchingZone"
 	Pending            = "Pending"
+	Shadowed           = "Shadowed"
 )
 
 // Reasons of instances and clusters, from the whole to its parts.

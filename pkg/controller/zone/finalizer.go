@@ -112,6 +112,7 @@ func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error)
 			log.FromContext(ctx).Info("zone is released although a server may still have it", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
 		}
 	}
+	r.zones.EnqueueAbove(s.zone)
 	var leaving []source.Object
 	for _, m := range r.zones.Take(s.key(), true) {
 		if m.Role == membership.Leaving {

@@ -165,17 +165,33 @@ func (r *rig) holds(name string, addresses ...string) {
 // byHand adds or, with an empty address, removes what is at a name on one primary.
 func (r *rig) byHand(primary int, name, address string) {
 	r.t.Helper()
+	if address != "" {
+		r.insert(primary, fmt.Sprintf("%s.%s 60 A %s", name, rigZone, address))
+		return
+	}
 	m := new(dns.Msg)
 	m.SetUpdate(rigZone)
-	if address == "" {
-		m.RemoveRRset([]dns.RR{&dns.A{Hdr: dns.RR_Header{Name: name + "." + rigZone, Rrtype: dns.TypeA, Class: dns.ClassINET}}})
-	} else {
-		rr, err := dns.NewRR(fmt.Sprintf("%s.%s 60 A %s", name, rigZone, address))
+	m.RemoveRRset([]dns.RR{&dns.A{Hdr: dns.RR_Header{Name: name + "." + rigZone, Rrtype: dns.TypeA, Class: dns.ClassINET}}})
+	r.update(primary, m)
+}
+
+// insert adds records to one primary.
+func (r *rig) insert(primary int, records ...string) {
+	r.t.Helper()
+	m := new(dns.Msg)
+	m.SetUpdate(rigZone)
+	for _, record := range records {
+		rr, err := dns.NewRR(record)
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		m.Insert([]dns.RR{rr})
 	}
+	r.update(primary, m)
+}
+
+func (r *rig) update(primary int, m *dns.Msg) {
+	r.t.Helper()
 	conn, err := wire.Dial(r.t.Context(), r.primary[primary].Addr, &r.primary[primary].Update)
 	if err != nil {
 		r.t.Fatal(err)

@@ -91,6 +91,8 @@ type passResult struct {
 	target    target
 	// rested is true when nothing was to be done and no server had changed.
 	rested bool
+	// appeared is true when the zone is on other servers than after the pass before.
+	appeared bool
 	// unsigned is true when the zone's policy could not be set on a server: the Secret for its keys may be about to appear.
 	unsigned bool
 }
@@ -100,6 +102,7 @@ type passResult struct {
 func (p zonePass) run(ctx context.Context) (passResult, error) {
 	began := p.now()
 	result, err := p.runSteps(ctx)
+	result.appeared = p.state.noteServing(result.event.Servers)
 	p.state.last = addTouched(&result.event, p.state.last)
 	result.event.At = p.now()
 	result.event.Took = result.event.At.Sub(began)
@@ -128,6 +131,7 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	synced := p.syncPrimaries(ctx, primaries, event.Paused)
 	result.primaries, result.target, result.rested = synced.primaries, synced.target, synced.rested
 	p.conclude(synced, event)
+	p.addHidden(ctx, synced.primaries, event)
 	event.Servers = p.syncSecondaries(ctx, primaries, event)
 	p.serials.Await(p.key(), behind(event.Servers))
 	if !event.Paused {

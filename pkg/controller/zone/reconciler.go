@@ -75,6 +75,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, l := range r.listeners {
 		l.OnSyncCompleted(event)
 	}
+	if result.appeared {
+		r.zones.EnqueueAbove(zone)
+	}
 	if finalizerErr != nil {
 		return ctrl.Result{}, finalizerErr
 	}

@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
 // zoneState is what is kept of a zone between passes, which never run at the same time. All of it can be made anew from
@@ -30,6 +32,8 @@ type zoneState struct {
 	dnssec      *v1beta1.DNSSECStatus
 	dnssecKnown bool
 
+	// serving are the pods that had the zone after the last pass.
+	serving []types.NamespacedName
 	// failingSince has, by pod, since when primaries could not be brought along.
 	failingSince map[types.NamespacedName]time.Time
 
@@ -52,6 +56,19 @@ func (s *zoneState) secondary(pod types.NamespacedName) *secondaryState {
 		s.secondaries[pod] = &secondaryState{}
 	}
 	return s.secondaries[pod]
+}
+
+// noteServing remembers which servers have the zone, and reports whether they are others than before.
+func (s *zoneState) noteServing(servers []syncevent.ServerOutcome) (changed bool) {
+	var serving []types.NamespacedName
+	for _, out := range servers {
+		if out.Serial != 0 {
+			serving = append(serving, podOf(out.Server))
+		}
+	}
+	changed = !slices.Equal(serving, s.serving)
+	s.serving = serving
+	return changed
 }
 
 // zoneStates keeps the state of every zone, by key. The zero value is empty.

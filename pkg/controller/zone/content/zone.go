@@ -36,6 +36,8 @@ type Zone struct {
 	// alsoSelected are those that the zone selects and an older zone has.
 	leaving, alsoSelected map[source.ObjectKey]source.Object
 
+	covering covering
+
 	// mu guards what follows.
 	mu sync.Mutex
 	// retired are the RRsets that we published or may have, and that are not desired: only these may be deleted. They

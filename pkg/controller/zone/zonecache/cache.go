@@ -5,6 +5,7 @@ package zonecache
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/util/workqueue"
@@ -73,6 +74,16 @@ func (c *Cache) Remove(last any) []ctrl.Request {
 		return c.markDirty(c.Members.RemoveObject(o))
 	}
 	return nil
+}
+
+// EnqueueAbove asks for passes over the zones above one that has appeared on servers or gone from them: while it is there,
+// it hides what they declare at or below its name.
+func (c *Cache) EnqueueAbove(zone *v1beta1.DNSZone) {
+	for _, name, _ := strings.Cut(zone.Spec.ZoneName, "."); name != ""; _, name, _ = strings.Cut(name, ".") {
+		for _, above := range c.Members.ZonesNamed(name) {
+			c.Enqueue(membership.KeyOfZone(above))
+		}
+	}
 }
 
 // markDirty keeps what changed for the next pass over each zone concerned. c.mu is held.
