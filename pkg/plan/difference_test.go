@@ -25,7 +25,7 @@ type world struct {
 }
 
 var worldTypes = []uint16{
-	dns.TypeA, dns.TypeTXT, dns.TypeCNAME, dns.TypeMX, dns.TypeKEY,
+	dns.TypeA, dns.TypeTXT, dns.TypeCNAME, dns.TypeMX, dns.TypeKEY, dns.TypeNS, dns.TypeDNAME,
 	dns.TypeRRSIG, dns.TypeNSEC, dns.TypeDNSKEY, dns.TypeCDS, 65534,
 }
 
