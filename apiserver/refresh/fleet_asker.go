@@ -100,35 +100,34 @@ func (a *asker) askSerial(ctx context.Context, place evaluate.Place, s fleetServ
 	a.answers.KeepSerial(place, withoutProof(o, place, key))
 }
 
-// askPod asks one server for its version, unless it is known, and its sidecar whether it and named answer.
+// askPod asks the sidecar of a server whether it and named answer, and for named's version. A server whose sidecar does not say
+// is asked itself, unless its version is known.
 func (a *asker) askPod(ctx context.Context, s observe.Server) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
 	p := evaluate.PodAnswer{At: time.Now(), Restarts: s.Restarts}
-	var wg sync.WaitGroup
-	if last := a.answers.Pod(s.Addr); last.Version != "" && last.Restarts == s.Restarts && time.Since(last.VersionAt) < versionTimeout {
-		p.Version, p.VersionAt = last.Version, last.VersionAt
-	} else {
-		p.VersionAt = p.At
-		wg.Go(func() { p.Version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(a.options.Deadline)) })
-	}
 	if a.sidecars != nil {
-		wg.Go(func() { p.Sidecar = a.askSidecar(ctx, s) })
+		p.Version, p.Sidecar = a.askSidecar(ctx, s)
 	}
-	wg.Wait()
+	p.VersionAt = p.At
+	if last := a.answers.Pod(s.Addr); p.Version == "" && last.Version != "" && last.Restarts == s.Restarts && time.Since(last.VersionAt) < versionTimeout {
+		p.Version, p.VersionAt = last.Version, last.VersionAt
+	} else if p.Version == "" {
+		p.Version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(a.options.Deadline))
+	}
 	a.answers.KeepPod(s.Addr, p)
 }
 
-func (a *asker) askSidecar(ctx context.Context, s observe.Server) string {
-	err := a.sidecars.Ready(ctx, bindcar.Address{
+func (a *asker) askSidecar(ctx context.Context, s observe.Server) (version, state string) {
+	readiness, err := a.sidecars.Readiness(ctx, bindcar.Address{
 		Addr: netip.AddrPortFrom(s.Addr.Addr(), named.SidecarPort), Namespace: s.Namespace, Instance: s.Instance,
 	})
 	var answer *bindcar.Error
 	switch {
 	case err == nil:
-		return status.ReasonReady
+		return readiness.Version, status.ReasonReady
 	case errors.As(err, &answer):
-		return answer.Reason
+		return "", answer.Reason
 	}
-	return status.BindcarUnreachable
+	return "", status.BindcarUnreachable
 }

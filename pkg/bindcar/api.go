@@ -137,6 +137,13 @@ type Answer struct {
 	Details string `json:"details,omitempty"`
 }
 
+// Readiness is the response to GET /ready when named answers on its control channel.
+type Readiness struct {
+	Answer
+	// Version of named.
+	Version string `json:"version,omitempty"`
+}
+
 // Failure is the body of every response with a status of 400 and above.
 type Failure struct {
 	Error   string `json:"error"`

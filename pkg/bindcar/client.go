@@ -128,7 +128,15 @@ func (c *Client) Keys(ctx context.Context, server Address) (ServerKeys, error) {
 
 // Ready returns nil when the sidecar and its named answer.
 func (c *Client) Ready(ctx context.Context, server Address) error {
-	return c.sendRequest(ctx, http.MethodGet, server, "/ready", nil, nil)
+	_, err := c.Readiness(ctx, server)
+	return err
+}
+
+// Readiness returns what named says of itself. It is an error when the sidecar or named does not answer.
+func (c *Client) Readiness(ctx context.Context, server Address) (Readiness, error) {
+	var readiness Readiness
+	err := c.sendRequest(ctx, http.MethodGet, server, "/ready", nil, &readiness)
+	return readiness, err
 }
 
 // sendRequest sends a request with in as its body and decodes the response into out; either may be nil.

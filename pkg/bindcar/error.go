@@ -1,10 +1,12 @@
 package bindcar
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -24,13 +26,18 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	if e.Details == "" {
-		return "bindcar: " + e.Message
-	}
-	return fmt.Sprintf("bindcar: %s: %s", e.Message, e.Details)
+	return "bindcar: " + e.Sentence()
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// Sentence returns what happened, with details, as a sentence without its subject.
+func (e *Error) Sentence() string {
+	if e.Details == "" {
+		return e.Message
+	}
+	return e.Message + ": " + e.Details
+}
 
 // Transient reports whether the same request may succeed later without anybody changing anything.
 func (e *Error) Transient() bool {
@@ -62,10 +69,7 @@ func hasCode(err error, code int) bool {
 
 // newError returns the condition reason and message for an HTTP status.
 func newError(code int, failure Failure) *Error {
-	e := &Error{Code: code, Details: failure.Details}
-	if e.Details == "" {
-		e.Details = failure.Error
-	}
+	e := &Error{Code: code, Details: shorten(cmp.Or(failure.Details, failure.Error))}
 	switch code {
 	case http.StatusBadRequest:
 		e.Reason, e.Message = status.BindcarBadRequest, "was sent an invalid request to Bindcar API (400)"
@@ -92,6 +96,18 @@ func newError(code int, failure Failure) *Error {
 	return e
 }
 
+// maxDetails bounds, in bytes, what of a sidecar's words gets into statuses.
+const maxDetails = 512
+
+// shorten makes one line of a text, and not too long a one.
+func shorten(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxDetails {
+		text = strings.ToValidUTF8(text[:maxDetails], "") + "…"
+	}
+	return text
+}
+
 // connectionError returns the error of a request without a response. A sidecar refuses our certificate with an alert (RFC 8446
 // section 6.2), which passes: one of the two has yet to be issued a new certificate.
 func connectionError(err error) *Error {
@@ -103,5 +119,9 @@ func connectionError(err error) *Error {
 }
 
 func unreachable(err error) *Error {
-	return &Error{Reason: status.BindcarUnreachable, Message: "cannot connect to Bindcar API", Details: err.Error(), Err: err}
+	details := err.Error()
+	if network := (*net.OpError)(nil); errors.As(err, &network) {
+		details = network.Err.Error() // without addresses, of which our own is another one each time
+	}
+	return &Error{Reason: status.BindcarUnreachable, Message: "cannot connect to Bindcar API", Details: details, Err: err}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -68,6 +70,7 @@ func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *
 		return nil, nil, fmt.Errorf("preparing the lease: %w", err)
 	}
 	caches := cachehealth.NewMonitor()
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              newScheme(),
 		NewClient:                           apply.NewClient,
@@ -85,10 +88,14 @@ func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *
 			DefaultTransform: cache.TransformStripManagedFields(),
 			NewInformer:      caches.NewInformer,
 			ByObject: map[client.Object]cache.ByObject{
-				&v1beta1.DNSZone{}:    {Transform: trimZone},
-				&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
-				&corev1.Service{}:     {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},
-				&appsv1.StatefulSet{}: {Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})},
+				&v1beta1.DNSZone{}:              {Transform: trimZone},
+				&corev1.Pod{}:                   {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
+				&corev1.Service{}:               managed,
+				&appsv1.StatefulSet{}:           managed,
+				&corev1.ServiceAccount{}:        managed,
+				&policyv1.PodDisruptionBudget{}: managed,
+				&rbacv1.Role{}:                  managed,
+				&rbacv1.RoleBinding{}:           managed,
 			},
 		},
 		// Secrets and users' ConfigMaps are read one at a time and by name, never listed.

@@ -23,6 +23,7 @@ const commonOptions = `	empty-zones-enable no;
 	serial-query-rate 1000;
 	tcp-clients 1000;
 	session-keyfile none;
+	version none;
 	hostname none;
 	server-id none;
 `

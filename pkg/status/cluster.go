@@ -3,10 +3,13 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
@@ -14,8 +17,11 @@ import (
 // ClusterFacts is what one pass found about a cluster.
 type ClusterFacts struct {
 	Generation int64
-	// Instances are the declared ones, primaries first and each role by its index.
+	// Instances are the declared ones, primaries first and each role by its index, and then those that others made for the
+	// cluster.
 	Instances []ClusterInstance
+	// Leaving are the names of instances that are not the cluster's any more and of which there is still something.
+	Leaving []string
 	// Problem is why the cluster cannot have instances at all; True if there is none. Terminal is true if only a change of
 	// the specification or of a Secret can help.
 	Problem  Verdict
@@ -24,7 +30,7 @@ type ClusterFacts struct {
 	Timeout time.Duration
 }
 
-// ClusterInstance is one declared instance of a cluster.
+// ClusterInstance is one instance of a cluster.
 type ClusterInstance struct {
 	Name string
 	// Instance is nil while it does not exist.
@@ -40,7 +46,7 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 	failed := terminalFailure{f.Terminal, f.Problem}
 	for i, instance := range f.Instances {
 		verdict := instance.verdict()
-		children[i] = childCondition{instanceCondition(i), verdict}
+		children[i] = childCondition{instanceCondition(i), verdict, instance.cause()}
 		if instance.Instance == nil {
 			continue
 		}
@@ -53,14 +59,9 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 			failed = terminalFailure{true, False(s.FailureReason, "Instance "+instance.Name+": "+s.FailureMessage)}
 		}
 	}
-	ready := summarizeChildren("instances", children)
-	switch missing := len(f.Instances) - int(next.InstanceCount); {
-	case !f.Problem.Holds():
-		ready = f.Problem
-	case missing > 0 && prev.InstanceCount == 0:
-		ready.Reason = InstancesCreated
-	case missing > 0:
-		ready.Reason = InstancesScaling
+	ready := f.Problem
+	if ready.Holds() {
+		ready = scalingVerdict(prev, summarizeChildren("instances", children), len(f.Instances)-int(next.InstanceCount), f.Leaving)
 	}
 	next.Conditions = setChildren(next.Conditions, "Bind9Instance-", children, f.Generation, now)
 	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
@@ -68,6 +69,35 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 		timeout: cmp.Or(f.Timeout, InstanceTimeout),
 	}, now)
 	return next
+}
+
+// scalingVerdict adds to the summary of a cluster's instances that some are on their way: up, from the moment at which one is
+// missing until all are ready, or down, as long as there is something left of those that are leaving.
+func scalingVerdict(prev v1beta1.Bind9ClusterStatus, ready Verdict, missing int, leaving []string) Verdict {
+	was := ptr.Deref(meta.FindStatusCondition(prev.Conditions, Ready), metav1.Condition{Status: metav1.ConditionTrue})
+	goesOn := func(reason string) bool {
+		return was.Status == metav1.ConditionFalse && was.Reason == reason &&
+			slices.Contains([]string{PartiallyReady, NotReady, PodsPending, InstancesPending}, ready.Reason)
+	}
+	switch {
+	case missing > 0 && prev.InstanceCount == 0, goesOn(InstancesCreated):
+		ready.Reason = InstancesCreated
+	case missing > 0, goesOn(InstancesScaling), ready.Holds() && len(leaving) > 0:
+		ready.Reason = InstancesScaling
+	}
+	if len(leaving) > 0 {
+		ready.Message += "; still being removed: " + firstOf(leaving, ", ")
+	}
+	return ready
+}
+
+// firstOf joins the first few parts of a message, and says how many more there are.
+func firstOf(parts []string, separator string) string {
+	const few = 3
+	if len(parts) <= few {
+		return strings.Join(parts, separator)
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(parts[:few], separator), len(parts)-few)
 }
 
 func (i ClusterInstance) verdict() Verdict {
@@ -88,6 +118,16 @@ func (i ClusterInstance) verdict() Verdict {
 	return False(ready.Reason, "Instance "+i.Name+" is not ready "+pods+": "+ready.Message)
 }
 
+// cause returns what keeps the instance's pods from running, if its summary says that.
+func (i ClusterInstance) cause() string {
+	if i.Instance == nil {
+		return ""
+	}
+	ready := ptr.Deref(meta.FindStatusCondition(i.Instance.Status.Conditions, Ready), metav1.Condition{})
+	_, cause, _ := strings.Cut(ready.Message, causeSeparator("pods"))
+	return cause
+}
+
 // podConditions returns the number of expected pods of an instance.
 func podConditions(conditions []metav1.Condition) int {
 	n := 0
@@ -97,19 +137,34 @@ func podConditions(conditions []metav1.Condition) int {
 	return n
 }
 
-// GlobalCluster returns the status of a cluster-scoped cluster: one Ready condition sums up its instances.
+// GlobalCluster returns the status of a cluster-scoped cluster: one Ready condition sums up its instances, and names those
+// that are not ready.
 func GlobalCluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1beta1.Bind9ClusterStatus {
 	next := Cluster(prev, f, now)
 	ready := meta.FindStatusCondition(next.Conditions, Ready)
 	verdict := Verdict{ready.Status, ready.Reason, ready.Message}
 	switch ready.Reason {
-	case AllReady:
-		verdict.Reason = ClustersReady
 	case PartiallyReady, NotReady, PodsPending, InstancesCreated, InstancesScaling, InstancesPending:
 		verdict.Reason = ClustersProgressing
+		if unready := unreadyChildren(next.Conditions); len(unready) > 0 {
+			verdict.Message += ": " + firstOf(unready, "; ")
+		}
+	}
+	if verdict.Holds() {
+		verdict.Reason = ClustersReady
 	}
 	next.Conditions = next.DeepCopy().Conditions
 	next.Conditions = setChildren(next.Conditions, "Bind9Instance-", nil, f.Generation, now)
 	Set(&next.Conditions, Ready, verdict, f.Generation, now)
 	return next
+}
+
+// unreadyChildren returns what the conditions of instances say that are not ready.
+func unreadyChildren(conditions []metav1.Condition) (messages []string) {
+	for _, c := range conditions {
+		if c.Type != Ready && c.Status != metav1.ConditionTrue {
+			messages = append(messages, c.Message)
+		}
+	}
+	return messages
 }

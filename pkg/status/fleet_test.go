@@ -35,7 +35,17 @@ func pod(ready bool) *corev1.Pod {
 	return p
 }
 
-func holding(name string, p *corev1.Pod) PodFacts { return PodFacts{name, p, True("", "")} }
+func holding(name string, p *corev1.Pod) PodFacts {
+	return PodFacts{Name: name, Pod: p, Problem: True("", "")}
+}
+
+// waiting is a pod in a phase whose named waits.
+func waiting(phase corev1.PodPhase, reason, message string) *corev1.Pod {
+	p := pod(false)
+	p.Status.Phase = phase
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "named", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+	return p
+}
 
 func TestInstanceConditions(t *testing.T) {
 	unschedulable := &corev1.Pod{}
@@ -47,6 +57,10 @@ func TestInstanceConditions(t *testing.T) {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1,
 			Message: "12:00 general: notice: starting\n12:00 config: error: named.conf:1: unknown option 'x'\n12:00 general: critical: exiting\n"}},
 	}}
+	deleting, unready := pod(true), pod(false)
+	deleting.DeletionTimestamp = &metav1.Time{Time: early}
+	unready.Status.Conditions = append(unready.Status.Conditions, corev1.PodCondition{
+		Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Message: "containers with unready status: [named]"})
 	withoutSidecar := pod(false)
 	withoutSidecar.Status.ContainerStatuses = []corev1.ContainerStatus{
 		{Name: "named", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
@@ -63,18 +77,18 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
 		"some ready": {
-			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {"dns-1", pod(false), False(BindcarUnreachable, "cannot connect to Bindcar API")}}},
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {Name: "dns-1", Pod: pod(false), Problem: False(BindcarUnreachable, "cannot connect to Bindcar API")}}},
 			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 False BindcarUnreachable: Pod dns-1 cannot connect to Bindcar API",
 				"Ready False PartiallyReady: 1 of 2 pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"none ready": {
-			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(false), False(ReasonProgressing, "serves 1 of 2 zones")}, holding("dns-1", pod(false))}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(false), Problem: False(ReasonProgressing, "serves 1 of 2 zones")}, holding("dns-1", pod(false))}},
 			[]string{"Pod-0 False Progressing: Pod dns-0 serves 1 of 2 zones", "Pod-1 False Progressing: Pod dns-1 is starting", "Ready False NotReady: No pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"loading more zones in service": {
-			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(true), False(ReasonProgressing, "serves 1 of 2 zones")}}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(true), Problem: False(ReasonProgressing, "serves 1 of 2 zones")}}},
 			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Ready True AllReady: All 1 pods are ready"},
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
@@ -82,6 +96,33 @@ func TestInstanceConditions(t *testing.T) {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", unschedulable), holding("dns-1", nil)}},
 			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: 0/3 nodes are available", "Pod-1 False PodsPending: Pod dns-1 does not exist yet",
 				"Ready False PodsPending: No pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"no image": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", waiting(corev1.PodPending, "ImagePullBackOff", "back-off")), holding("dns-1", pod(true))}},
+			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: container named: ImagePullBackOff back-off", "Pod-1 True Ready: Pod dns-1 is ready",
+				"Ready False PartiallyReady: 1 of 2 pods are ready: container named: ImagePullBackOff back-off"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"no image of a sidecar": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", waiting(corev1.PodRunning, "ErrImagePull", "not found"))}},
+			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: container named: ErrImagePull not found",
+				"Ready False PodsPending: No pods are ready: container named: ErrImagePull not found"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"a missing Secret": {
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "PodInitializing", ""), Problem: True("", ""), Missing: "Secret a does not exist"}}},
+			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: Secret a does not exist", "Ready False PodsPending: No pods are ready: Secret a does not exist"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"being deleted": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", deleting)}},
+			[]string{"Pod-0 False PodsPending: Pod dns-0 is being deleted", "Ready False PodsPending: No pods are ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"a container is not ready": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", unready)}},
+			[]string{"Pod-0 False Progressing: Pod dns-0 is starting: containers with unready status: [named]", "Ready False NotReady: No pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"crashing": {
@@ -97,7 +138,7 @@ func TestInstanceConditions(t *testing.T) {
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"no primary": {
-			InstanceFacts{Pods: []PodFacts{{"dns-0", pod(false), False(UpstreamUnreachable, "serves 0 of 1 zones: no primary of example.com is ready")}}},
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(false), Problem: False(UpstreamUnreachable, "serves 0 of 1 zones: no primary of example.com is ready")}}},
 			[]string{"Pod-0 False UpstreamUnreachable: Pod dns-0 serves 0 of 1 zones: no primary of example.com is ready",
 				"Ready False UpstreamUnreachable: No pods are ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
@@ -241,7 +282,7 @@ func TestKeyDeadline(t *testing.T) {
 // What only a person can change is a failure although the pods run.
 func TestInstanceFailure(t *testing.T) {
 	wrong := False(RNDCAuthenticationFailed, "cannot authenticate to its named")
-	facts := InstanceFacts{Problem: True("", ""), Pods: []PodFacts{{"a-0", pod(true), wrong}}, Failure: False(wrong.Reason, "Pod a-0 "+wrong.Message)}
+	facts := InstanceFacts{Problem: True("", ""), Pods: []PodFacts{{Name: "a-0", Pod: pod(true), Problem: wrong}}, Failure: False(wrong.Reason, "Pod a-0 "+wrong.Message)}
 	s := Instance(v1beta1.Bind9InstanceStatus{}, facts, early)
 	if s.Phase != v1beta1.PhaseFailed || s.FailureReason != RNDCAuthenticationFailed || s.FailureMessage != "Pod a-0 cannot authenticate to its named" {
 		t.Errorf("%+v", s.LifecycleStatus)
@@ -292,12 +333,13 @@ func TestClusterConditions(t *testing.T) {
 				"Bind9Instance-1 False PartiallyReady: Instance production-dns-secondary-0 is progressing (1/2 pods)",
 				"Bind9Instance-2 False NotReady: Instance x is not ready (0/1 pods): No pods are ready",
 				"Ready False PartiallyReady: 1 of 3 instances are ready"},
-			"Ready False ClustersProgressing: 1 of 3 instances are ready", "",
+			"Ready False ClustersProgressing: 1 of 3 instances are ready: Instance production-dns-secondary-0 is progressing (1/2 pods); " +
+				"Instance x is not ready (0/1 pods): No pods are ready", "",
 		},
 		"just made": {
 			[]ClusterInstance{{"dns-primary-0", nil}},
 			[]string{"Bind9Instance-0 False InstancesPending: Instance dns-primary-0 does not exist yet", "Ready False InstancesCreated: No instances are ready"},
-			"Ready False ClustersProgressing: No instances are ready", "",
+			"Ready False ClustersProgressing: No instances are ready: Instance dns-primary-0 does not exist yet", "",
 		},
 		"none": {
 			nil, []string{"Ready False NoChildren: No instances are declared"}, "Ready False NoChildren: No instances are declared", "",
@@ -305,7 +347,7 @@ func TestClusterConditions(t *testing.T) {
 		"failed": {
 			[]ClusterInstance{broken},
 			[]string{"Bind9Instance-0 False ConfigurationInvalid: Instance dns-primary-0 is not ready (0/0 pods): bad", "Ready False NotReady: No instances are ready"},
-			"Ready False ClustersProgressing: No instances are ready", "ConfigurationInvalid Instance dns-primary-0: bad",
+			"Ready False ClustersProgressing: No instances are ready: Instance dns-primary-0 is not ready (0/0 pods): bad", "ConfigurationInvalid Instance dns-primary-0: bad",
 		},
 	}
 	for name, c := range cases {
@@ -332,4 +374,48 @@ func TestClusterConditions(t *testing.T) {
 	if got := lines(grown.Conditions)[2]; got != "Ready False InstancesScaling: 1 of 2 instances are ready" {
 		t.Error(got)
 	}
+}
+
+// A cluster repeats what keeps the pods of its instances from running.
+func TestClusterRepeatsTheCause(t *testing.T) {
+	broken := instance("dns-primary-0", false)
+	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: True("", ""),
+		Pods: []PodFacts{holding("dns-primary-0-0", waiting(corev1.PodPending, "ImagePullBackOff", "back-off"))}}, early)
+	got := Cluster(v1beta1.Bind9ClusterStatus{}, ClusterFacts{Problem: True("", ""), Instances: []ClusterInstance{broken, instance("b", true)}}, early)
+	want := []string{
+		"Bind9Instance-0 False PodsPending: Instance dns-primary-0 is not ready (0/1 pods): No pods are ready: container named: ImagePullBackOff back-off",
+		"Bind9Instance-1 True Ready: Instance b is ready (1/1 pods)",
+		"Ready False PartiallyReady: 1 of 2 instances are ready: container named: ImagePullBackOff back-off",
+	}
+	if diff := cmp.Diff(want, lines(got.Conditions)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A cluster says that it is being made or scaled from the first missing instance until all are ready and nothing is left of those
+// that go.
+func TestClusterScaling(t *testing.T) {
+	var s v1beta1.Bind9ClusterStatus
+	step := func(want string, leaving []string, instances ...ClusterInstance) {
+		t.Helper()
+		s = Cluster(s, ClusterFacts{Problem: True("", ""), Instances: instances, Leaving: leaving}, early)
+		for _, c := range s.Conditions {
+			if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); c.Type == Ready && got != want {
+				t.Errorf("Ready %s\nwant  %s", got, want)
+			}
+		}
+	}
+	step("False InstancesCreated: No instances are ready", nil, ClusterInstance{Name: "a"})
+	step("False InstancesCreated: No instances are ready", nil, instance("a", false))
+	step("True AllReady: All 1 instances are ready", nil, instance("a", true))
+	step("False NotReady: No instances are ready", nil, instance("a", false))
+	step("True AllReady: All 1 instances are ready", nil, instance("a", true))
+	step("False InstancesScaling: 1 of 2 instances are ready", nil, instance("a", true), ClusterInstance{Name: "b"})
+	step("False InstancesScaling: 1 of 2 instances are ready", nil, instance("a", true), instance("b", false))
+	step("True AllReady: All 2 instances are ready", nil, instance("a", true), instance("b", true))
+	step("True InstancesScaling: All 1 instances are ready; still being removed: b", []string{"b"}, instance("a", true))
+	step("False NotReady: No instances are ready; still being removed: b", []string{"b"}, instance("a", false))
+	step("True AllReady: All 1 instances are ready", nil, instance("a", true))
+	step("False NoChildren: No instances are declared; still being removed: a, b, c and 1 more", []string{"a", "b", "c", "d"})
+	step("False NoChildren: No instances are declared", nil)
 }

@@ -56,7 +56,7 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	children := make([]childCondition, len(f.Pods))
 	for i, pod := range f.Pods {
 		verdict := pod.verdict()
-		children[i] = childCondition{PodCondition(i), verdict}
+		children[i] = childCondition{PodCondition(i), verdict, pod.cause()}
 		if pod.Pod != nil {
 			next.Replicas++
 		}
@@ -102,10 +102,29 @@ func keepZoneTimes(next, prev []v1beta1.ZoneReference, now time.Time) {
 type childCondition struct {
 	condition string
 	verdict   Verdict
+	// cause is what keeps it from running, in the words of the scheduler or of the kubelet; empty if it runs or they say nothing.
+	cause string
+}
+
+// causeSeparator is what is between a summary of children that are not ready and their cause.
+func causeSeparator(children string) string { return " " + children + " are ready: " }
+
+// commonCause returns the cause that all children have that are not ready; empty if there is no such cause.
+func commonCause(all []childCondition) (cause string) {
+	for _, c := range all {
+		switch {
+		case c.verdict.Holds():
+		case c.cause == "" || cause != "" && cause != c.cause:
+			return ""
+		default:
+			cause = c.cause
+		}
+	}
+	return cause
 }
 
 // summarizeChildren returns the Ready condition over all children: "All 3 pods are ready", "2 of 3 pods are ready", "No
-// pods are ready".
+// pods are ready", the latter two with the cause, if there is one.
 func summarizeChildren(children string, all []childCondition) Verdict {
 	ready := 0
 	reasons := map[string]int{}
@@ -121,8 +140,13 @@ func summarizeChildren(children string, all []childCondition) Verdict {
 		return False(NoChildren, "No "+children+" are declared")
 	case ready == len(all):
 		return True(AllReady, fmt.Sprintf("All %d %s are ready", len(all), children))
-	case ready > 0:
-		return False(PartiallyReady, fmt.Sprintf("%d of %d %s are ready", ready, len(all), children))
+	}
+	are := fmt.Sprintf(" %s are ready", children)
+	if cause := commonCause(all); cause != "" {
+		are = causeSeparator(children) + cause
+	}
+	if ready > 0 {
+		return False(PartiallyReady, fmt.Sprintf("%d of %d%s", ready, len(all), are))
 	}
 	reason := NotReady
 	for _, common := range []string{PodsPending, PodsCrashing, BindcarUnreachable, UpstreamUnreachable, InstancesPending} {
@@ -130,7 +154,7 @@ func summarizeChildren(children string, all []childCondition) Verdict {
 			reason = common
 		}
 	}
-	return False(reason, "No "+children+" are ready")
+	return False(reason, "No"+are)
 }
 
 // setChildren writes the children's conditions and drops those of children that are gone: those with the given prefix and a

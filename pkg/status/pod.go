@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,8 @@ type PodFacts struct {
 	// Problem is what the pod's sidecar answered, or what its zones lack; True if there is no such problem. Its message
 	// follows the pod's name.
 	Problem Verdict
+	// Missing says which Secret or ConfigMap the pod waits for, which the kubelet says in Events only; empty if there is none.
+	Missing string
 }
 
 func (f PodFacts) verdict() Verdict {
@@ -29,6 +32,9 @@ func (f PodFacts) verdict() Verdict {
 	}
 	if f.Pod == nil {
 		return verdict(False, PodsPending, "does not exist yet")
+	}
+	if !f.Pod.DeletionTimestamp.IsZero() {
+		return verdict(False, PodsPending, "is being deleted")
 	}
 	if crash := crashMessage(f.Pod); crash != "" {
 		return verdict(False, PodsCrashing, "is crashing: "+crash)
@@ -39,12 +45,30 @@ func (f PodFacts) verdict() Verdict {
 		return verdict(False, f.Problem.Reason, f.Problem.Message)
 	case sidecarEnded(f.Pod):
 		return verdict(False, BindcarUnreachable, "cannot connect to Bindcar API")
-	case f.Pod.Status.Phase != corev1.PodRunning:
-		return verdict(False, PodsPending, "is pending"+withReason(pendingReason(f.Pod)))
+	case f.Pod.Status.Phase != corev1.PodRunning || pendingReason(f.Pod) != "":
+		return verdict(False, PodsPending, "is pending"+withReason(cmp.Or(f.Missing, pendingReason(f.Pod))))
 	case !ready:
-		return verdict(False, ReasonProgressing, "is starting")
+		return verdict(False, ReasonProgressing, "is starting"+withReason(unreadyReason(f.Pod)))
 	}
 	return verdict(True, ReasonReady, "is ready")
+}
+
+// cause returns what keeps the pod from running, in the words of the scheduler or of the kubelet.
+func (f PodFacts) cause() string {
+	if f.verdict().Reason != PodsPending || f.Pod == nil || !f.Pod.DeletionTimestamp.IsZero() {
+		return ""
+	}
+	return cmp.Or(f.Missing, pendingReason(f.Pod))
+}
+
+// unreadyReason returns what the kubelet says of containers that run and are not ready; empty before it has said so.
+func unreadyReason(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.ContainersReady && c.Status == corev1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // PodReady reports whether the pod's Ready condition holds, which includes its readiness gates, and it is not being deleted.

@@ -57,8 +57,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		serial := int64(f.Serial)
 		next.Serial = &serial
 	}
-	// While a primary is unreachable, what it holds is unknown: the last known values remain.
-	if f.Problem.Reason != PrimaryFailed {
+	if !f.isUnknown() {
 		next.RecordsCount = int32(f.Programmed) //nolint:gosec // far below 2^31
 		next.Records = f.Records[:min(len(f.Records), MaxZoneRecords)]
 		next.ForeignRRsetsCount, next.ForeignRRsets = int32(f.Foreign), f.ForeignSample //nolint:gosec // far below 2^31
@@ -66,8 +65,10 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 			next.DNSSEC = f.DNSSEC
 		}
 	}
-	next.Bind9InstancesCount = int32(len(f.Instances)) //nolint:gosec // far below 2^31
-	next.Bind9Instances = f.Instances
+	if len(f.Instances) > 0 || !f.isUnknown() {
+		next.Bind9InstancesCount = int32(len(f.Instances)) //nolint:gosec // far below 2^31
+		next.Bind9Instances = f.Instances
+	}
 	keepInstanceTimes(next.Bind9Instances, prev, f.Generation, now)
 	v := ZoneVerdictsOf(f)
 	if late := overdueInstance(next.Bind9Instances, cmp.Or(f.Timeout, ZoneTimeout), now); late != "" && !f.Paused {
@@ -80,6 +81,18 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)
 	Set(&next.Conditions, Degraded, v.Degraded, f.Generation, now)
 	return next
+}
+
+// isUnknown reports whether what the zone's primaries hold is unknown, because they were not asked, or not all answered. Then the
+// last known values remain.
+func (f ZoneFacts) isUnknown() bool {
+	switch f.Problem.Reason {
+	case PrimaryFailed, ReconcileFailed:
+		return !f.Problem.Holds()
+	case NoPrimaryInstances:
+		return len(f.Instances) > 0
+	}
+	return false
 }
 
 // ZoneVerdicts are the conditions of a zone.

@@ -172,3 +172,25 @@ func TestDNSSECStatusStays(t *testing.T) {
 		}
 	}
 }
+
+// What is known of a zone stays while its primaries cannot be asked, and goes when nobody serves it.
+func TestZoneKeepsWhatIsKnown(t *testing.T) {
+	instances := []v1beta1.ZoneInstance{{Namespace: "dns", Name: "b", Status: v1beta1.ZoneConfigured}}
+	known := Zone(v1beta1.DNSZoneStatus{}, ZoneFacts{Problem: True("", ""), Programmed: 1, Records: make([]v1beta1.RecordReference, 1), Instances: instances}, early)
+	for name, c := range map[string]struct {
+		facts     ZoneFacts
+		instances int
+		records   int32
+	}{
+		"a primary is silent":       {ZoneFacts{Problem: False(PrimaryFailed, ""), Instances: instances}, 1, 1},
+		"secondaries alone":         {ZoneFacts{Problem: False(NoPrimaryInstances, ""), Instances: instances}, 1, 1},
+		"the zone cannot be built":  {ZoneFacts{Problem: False(ReconcileFailed, "")}, 1, 1},
+		"no servers":                {ZoneFacts{Problem: False(NoPrimaryInstances, "")}, 0, 0},
+		"served nowhere, by choice": {ZoneFacts{Problem: False(NotPermitted, "")}, 0, 0},
+	} {
+		got := Zone(known, c.facts, late)
+		if got.RecordsCount != c.records || len(got.Records) != int(c.records) || int(got.Bind9InstancesCount) != c.instances || len(got.Bind9Instances) != c.instances {
+			t.Errorf("%s: %d records, %d instances", name, got.RecordsCount, got.Bind9InstancesCount)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -153,6 +154,15 @@ func alsoSelectedRemark(e SyncCompleted) string {
 	return fmt.Sprintf("%s also selected (%s) by %s", objects, strings.Join(some, ", "), older)
 }
 
+// sidecarReason returns the reason of a sidecar's error, empty for any other one.
+func sidecarReason(err error) string {
+	var failure *bindcar.Error
+	if errors.As(err, &failure) {
+		return failure.Reason
+	}
+	return ""
+}
+
 // summarizeInstances returns the state of each instance from its servers: it is configured when all its pods are.
 func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 	byName := map[types.NamespacedName]*v1beta1.ZoneInstance{}
@@ -168,7 +178,7 @@ func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 		}
 		switch {
 		case s.Err != nil:
-			i.Status, i.Message = v1beta1.ZoneFailed, s.Pod+": "+s.Err.Error()
+			i.Status, i.Reason, i.Message = v1beta1.ZoneFailed, sidecarReason(s.Err), s.Pod+": "+s.Err.Error()
 		case s.Serial == 0 && i.Status == v1beta1.ZoneConfigured:
 			i.Status, i.Message = v1beta1.ZoneClaimed, s.Pod+" does not serve the zone yet"
 		}

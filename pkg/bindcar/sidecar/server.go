@@ -51,10 +51,7 @@ func newServer(options Options) (*server, error) {
 		tsigKeys:      &tsigKeys{options.KeyNamesDir, control},
 		noticeAddress: options.NoticeAddress,
 	}
-	s.readiness.ask = func(ctx context.Context) error {
-		_, err := control.Command(ctx, "status")
-		return err
-	}
+	s.readiness.ask = s.askVersion
 	s.signingKeys = signingkeys.NewKeeper(s.zones, sync.OnceValues(func() (signingkeys.Store, error) {
 		client, err := inClusterClients()
 		if err != nil {

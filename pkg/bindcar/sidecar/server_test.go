@@ -383,9 +383,9 @@ func TestHealth(t *testing.T) {
 func TestReadinessIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		r := &readiness{ask: func(context.Context) error { asked++; return nil }}
+		r := &readiness{ask: func(context.Context) (string, error) { asked++; return "", nil }}
 		for range 1000 {
-			if err := r.check(); err != nil {
+			if _, err := r.check(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -393,7 +393,7 @@ func TestReadinessIsShared(t *testing.T) {
 			t.Errorf("named was asked %d times", asked)
 		}
 		time.Sleep(readinessAge)
-		if _ = r.check(); asked != 2 {
+		if _, _ = r.check(); asked != 2 {
 			t.Errorf("named was asked %d times", asked)
 		}
 	})

@@ -9,13 +9,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,12 +51,15 @@ func NewChildren(c client.Client) *Children {
 	return &Children{client: c, applied: cache.NewExpiring()}
 }
 
-// appliedChild is what was applied last under one name.
+// appliedChild is what was applied last under one name, and the object that came of it.
 type appliedChild struct {
 	digest string
 	at     time.Time
-	// version is that of the cached object in which the digest first showed; another one means that somebody changed it.
+	// uid and version are those of the object at that time: one with others was made or changed by somebody else.
+	uid     types.UID
 	version string
+	// seen is when the object was looked at last, if it is of a kind that is read by name.
+	seen time.Time
 }
 
 // Configuration is the apply configuration of one object.
@@ -60,6 +67,7 @@ type Configuration interface {
 	runtime.ApplyConfiguration
 	GetName() *string
 	GetNamespace() *string
+	GetAPIVersion() *string
 	GetKind() *string
 }
 
@@ -98,18 +106,49 @@ func (c *Children) ApplyCached(ctx context.Context, child Configuration, digest 
 	return c.apply(ctx, child, nameOfChild(child), digest, cached)
 }
 
-// Apply brings objects about of kinds that the controller does not watch.
+// Apply brings objects about. Of those that the controller does not watch as a whole the cache has the metadata; Secrets and
+// ConfigMaps are read one at a time and by name.
 func (c *Children) Apply(ctx context.Context, children ...Configuration) error {
 	for _, child := range children {
 		digest, err := digestOf(child)
 		if err != nil {
 			return err
 		}
-		if err := c.apply(ctx, child, nameOfChild(child), digest, nil); err != nil {
+		name := nameOfChild(child)
+		if c.wasJustSeen(name, digest, time.Now()) {
+			continue
+		}
+		found, err := c.readMetadata(ctx, child)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if err := c.apply(ctx, child, name, digest, found); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isReadByName reports whether a child is of a kind that is not watched: that would need the right to read all that there are.
+func isReadByName(kind string) bool { return kind == "Secret" || kind == "ConfigMap" }
+
+// wasJustSeen reports whether a child that is read by name was so a moment ago.
+func (c *Children) wasJustSeen(name, digest string, now time.Time) bool {
+	known := c.lastApplied(name)
+	return known.digest == digest && now.Sub(known.seen) < CacheLag
+}
+
+// readMetadata returns the metadata of the object with a child's name, empty if there is none.
+func (c *Children) readMetadata(ctx context.Context, child Configuration) (*metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(schema.FromAPIVersionAndKind(*child.GetAPIVersion(), *child.GetKind()))
+	var options []client.GetOption
+	if isReadByName(*child.GetKind()) {
+		// From the memory of kube-apiserver (resourceVersion 0), which costs it next to nothing.
+		options = append(options, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}})
+	}
+	key := client.ObjectKey{Namespace: ptr.Deref(child.GetNamespace(), ""), Name: *child.GetName()}
+	return found, client.IgnoreNotFound(c.client.Get(ctx, key, found, options...))
 }
 
 // IsKnown reports whether an object was applied lately.
@@ -124,36 +163,38 @@ func nameOfChild(c Configuration) string {
 
 func nameOf(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-func (c *Children) apply(ctx context.Context, child runtime.ApplyConfiguration, name, digest string, cached client.Object) error {
+func (c *Children) apply(ctx context.Context, child runtime.ApplyConfiguration, name, digest string, found client.Object) error {
 	now := time.Now()
-	if c.isUnchanged(name, digest, cached, now) {
-		return nil
+	known := c.lastApplied(name)
+	if !known.isUnchanged(digest, found, now) {
+		written, err := writeOwned(ctx, c.client, child)
+		if err != nil {
+			return fmt.Errorf("applying %s: %w", name, err)
+		}
+		known = appliedChild{digest: digest, at: now, uid: written.GetUID(), version: versionOf(written)}
 	}
-	if err := writeOwned(ctx, c.client, child); err != nil {
-		return fmt.Errorf("applying %s: %w", name, err)
+	known.seen = time.Time{}
+	if kind, _, _ := strings.Cut(name, " "); isReadByName(kind) {
+		known.seen = now
 	}
-	c.applied.Set(name, appliedChild{digest: digest, at: now}, reapplyAfter)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applied.Set(name, known, known.at.Add(reapplyAfter).Sub(now))
 	return nil
 }
 
-func (c *Children) isUnchanged(name, digest string, cached client.Object, now time.Time) bool {
+// lastApplied returns what was applied under a name, the zero value if that was long ago.
+func (c *Children) lastApplied(name string) appliedChild {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	entry, ok := c.applied.Get(name)
+	entry, _ := c.applied.Get(name)
 	known, _ := entry.(appliedChild)
-	switch {
-	case !ok || known.digest != digest:
-		return false
-	case cached == nil:
-		return true
-	case !IsApplied(cached, digest):
-		return now.Sub(known.at) < CacheLag
-	case known.version == "":
-		known.version = versionOf(cached)
-		c.applied.Set(name, known, known.at.Add(reapplyAfter).Sub(now))
-		return true
-	}
-	return known.version == versionOf(cached)
+	return known
+}
+
+// isUnchanged reports whether the object that was found is what was applied, or may be so once the cache is up to date.
+func (a appliedChild) isUnchanged(digest string, found client.Object, now time.Time) bool {
+	return a.digest == digest && (found.GetUID() == a.uid && versionOf(found) == a.version || now.Sub(a.at) < CacheLag)
 }
 
 // versionOf returns what changes with the specification: the generation where the kind has one, else the resource version.

@@ -48,7 +48,9 @@ func (c *currentClient) Get(ctx context.Context, key client.ObjectKey, o client.
 	if err := c.Client.Get(ctx, key, o, options...); err != nil || !c.writes.isOutdated(o) {
 		return err
 	}
-	reflect.ValueOf(o).Elem().SetZero() // Decoding leaves alone what the response does not have.
+	kind := o.GetObjectKind().GroupVersionKind()
+	reflect.ValueOf(o).Elem().SetZero()         // Decoding leaves alone what the response does not have.
+	o.GetObjectKind().SetGroupVersionKind(kind) // Without it, nobody knows of what kind metadata alone is.
 	return c.live.Get(ctx, key, o, options...)
 }
 

@@ -20,30 +20,56 @@ import (
 // child's owner not deleted.
 var ErrForeign = errors.New("the object exists already and is somebody else's")
 
-// writeOwned creates a child, or applies it to the object of that name if its controller is the child's. The object cannot
-// be replaced by another one in between: creation fails if there is one, and the apply names the UID. A child without a
-// controller is applied as it is.
-func writeOwned(ctx context.Context, c client.Client, child runtime.ApplyConfiguration) error {
+// IsPredecessors reports whether an error says that an object still belongs to a deleted object of the same kind and name as its
+// owner. Kubernetes deletes it in a moment.
+func IsPredecessors(err error) bool {
+	var foreign *foreignError
+	return errors.As(err, &foreign) && isPredecessor(foreign.holder, foreign.owner)
+}
+
+// CheckPredecessor returns an error for which IsPredecessors is true if a predecessor of the owner controls the object.
+func CheckPredecessor(o metav1.Object, owner metav1.OwnerReference) error {
+	if holder := metav1.GetControllerOf(o); isPredecessor(holder, &owner) {
+		return &foreignError{owner: &owner, holder: holder}
+	}
+	return nil
+}
+
+func isPredecessor(holder, owner *metav1.OwnerReference) bool {
+	return holder != nil && holder.Kind == owner.Kind && holder.Name == owner.Name && holder.UID != owner.UID
+}
+
+// foreignError is an ErrForeign: an object has the name of a child of owner and is controlled by holder, or by nobody.
+type foreignError struct{ owner, holder *metav1.OwnerReference }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("%v: delete or rename it, or give %s %s another name", ErrForeign, e.owner.Kind, e.owner.Name)
+}
+
+func (e *foreignError) Unwrap() error { return ErrForeign }
+
+// writeOwned creates a child, or applies it to the object of that name if its controller is the child's, and returns the
+// object. It cannot be replaced by another one in between: creation fails if there is one, and the apply names the UID. A
+// child without a controller is applied as it is.
+func writeOwned(ctx context.Context, c client.Client, child runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
 	wanted, err := asUnstructured(child)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	owner := metav1.GetControllerOf(wanted)
-	if owner == nil {
-		return c.Apply(ctx, child, client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if owner := metav1.GetControllerOf(wanted); owner != nil {
+		live, created, err := readOrCreate(ctx, c, wanted)
+		if created || err != nil {
+			return live, err
+		}
+		if holder := metav1.GetControllerOf(live); holder == nil || holder.UID != owner.UID {
+			return nil, &foreignError{owner: owner, holder: holder}
+		}
+		if err := adoptCreatedFields(ctx, c, live); err != nil {
+			return nil, err
+		}
+		wanted.SetUID(live.GetUID())
 	}
-	live, err := readOrCreate(ctx, c, wanted)
-	if live == nil || err != nil {
-		return err
-	}
-	if holder := metav1.GetControllerOf(live); holder == nil || holder.UID != owner.UID {
-		return fmt.Errorf("%w: delete or rename it, or give %s %s another name", ErrForeign, owner.Kind, owner.Name)
-	}
-	if err := adoptCreatedFields(ctx, c, live); err != nil {
-		return err
-	}
-	wanted.SetUID(live.GetUID())
-	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	return wanted, c.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), client.FieldOwner(FieldOwner), client.ForceOwnership)
 }
 
 func asUnstructured(child runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
@@ -55,18 +81,19 @@ func asUnstructured(child runtime.ApplyConfiguration) (*unstructured.Unstructure
 	return u, u.UnmarshalJSON(text)
 }
 
-// readOrCreate returns the object that has the child's name, past the cache, or nil after it has created the child.
-func readOrCreate(ctx context.Context, c client.Client, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// readOrCreate returns the object that has the child's name, past the cache, after it has created it if there was none.
+func readOrCreate(ctx context.Context, c client.Client, wanted *unstructured.Unstructured) (live *unstructured.Unstructured, created bool, err error) {
 	const attempts = 2 // Siblings may create a child that they share at the same time.
 	for attempt := 1; ; attempt++ {
-		live := &unstructured.Unstructured{}
+		live = &unstructured.Unstructured{}
 		live.SetGroupVersionKind(wanted.GroupVersionKind())
 		if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), live); !apierrors.IsNotFound(err) {
-			return live, err
+			return live, false, err
 		}
-		err := c.Create(ctx, wanted.DeepCopy(), client.FieldOwner(FieldOwner))
+		live = wanted.DeepCopy()
+		err := c.Create(ctx, live, client.FieldOwner(FieldOwner))
 		if !apierrors.IsAlreadyExists(err) || attempt == attempts {
-			return nil, err
+			return live, err == nil, err
 		}
 	}
 }

@@ -1,16 +1,23 @@
 package cluster
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 // declaredInstance is one instance that a cluster declares.
@@ -64,4 +71,54 @@ func (d declaredInstance) configuration(c fleet.Cluster) *unstructured.Unstructu
 	u.SetLabels(labels)
 	u.SetAnnotations(map[string]string{v1beta1.InstanceIndexAnnotation: strconv.Itoa(int(d.index))})
 	return u
+}
+
+// readInstances returns the instances that the cluster controls, by name, and what there is of the cluster, whatever is wrong
+// with it: the declared instances, those that others made for it, and what is left of former ones.
+func (r *reconciler) readInstances(ctx context.Context, c fleet.Cluster) (owned map[string]*v1beta1.Bind9Instance, facts status.ClusterFacts, err error) {
+	facts = status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
+	all, err := fleet.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
+	if err != nil {
+		return nil, facts, err
+	}
+	members := &membership.Fleet{} // all that a Bind9Cluster needs
+	if c.IsGlobal() {
+		if members, err = fleet.Read(ctx, r.client, r.Home); err != nil {
+			return nil, facts, err
+		}
+	}
+	owned, others, stays := map[string]*v1beta1.Bind9Instance{}, map[string]*v1beta1.Bind9Instance{}, map[string]bool{}
+	for _, i := range all {
+		stays[i.Name] = true
+		switch {
+		case slices.ContainsFunc(i.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == c.GetUID() }):
+			owned[i.Name], stays[i.Name] = i, false
+		case members.BelongsTo(i, c.Object):
+			others[i.Name] = i
+		}
+	}
+	declared := map[string]bool{}
+	for _, d := range declaredInstances(c) {
+		declared[d.name], stays[d.name] = true, true
+		facts.Instances = append(facts.Instances, status.ClusterInstance{Name: d.name, Instance: cmp.Or(owned[d.name], others[d.name])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		if !declared[name] {
+			facts.Instances = append(facts.Instances, status.ClusterInstance{Name: name, Instance: others[name]})
+		}
+	}
+	facts.Leaving, err = r.leavingInstances(ctx, c, stays)
+	return owned, facts, err
+}
+
+// leavingInstances returns the names of instances that have gone, or are about to go, and whose pods are still there.
+func (r *reconciler) leavingInstances(ctx context.Context, c fleet.Cluster, stays map[string]bool) ([]string, error) {
+	pods, err := fleet.ListPods(ctx, r.client, client.InNamespace(c.Namespace), client.MatchingLabels{v1beta1.ClusterLabel: c.GetName()})
+	leaving := map[string]bool{}
+	for _, pod := range pods {
+		if name := pod.Labels[named.LabelInstance]; !stays[name] && metav1.GetControllerOf(pod) != nil {
+			leaving[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(leaving)), err
 }

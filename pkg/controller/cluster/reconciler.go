@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,6 +36,9 @@ import (
 
 // problemInterval is how soon a cluster is reconciled again that lacks something no event reports: a namespace, its enrollment, a Secret.
 const problemInterval = 10 * time.Second
+
+// movingInterval is how soon a cluster is reconciled again while something of former instances, or of a former cluster, is going.
+const movingInterval = time.Second
 
 // Options are what the reconcilers of clusters work with.
 type Options struct {
@@ -66,19 +72,35 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now, recorder: mgr.GetEventRecorder(apply.FieldOwner)}
 		o := empty()
 		kind := fleet.AsCluster(o, "").Kind
+		keyReaders := handler.EnqueueRequestsFromMapFunc(controllerOf(kind))
 		turns := &fleet.Turns{Reconciler: r, PerNamespace: 1}
 		problems = append(problems, ctrl.NewControllerManagedBy(mgr).
 			Named(strings.ToLower(kind.Kind)).
 			WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
 			WatchesRawSource(turns).
 			For(o, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
-			Watches(&v1beta1.Bind9Instance{}, fleet.Debounced(controllerOf(kind)), builder.WithPredicates(instanceStatusChanged())).
+			Watches(&v1beta1.Bind9Instance{}, fleet.Debounced(clustersOf(kind)), builder.WithPredicates(instanceStatusChanged())).
+			WatchesMetadata(&rbacv1.Role{}, keyReaders, builder.WithPredicates(fleet.ChangedByOthers())).
+			WatchesMetadata(&rbacv1.RoleBinding{}, keyReaders, builder.WithPredicates(fleet.ChangedByOthers())).
 			Complete(turns))
 	}
 	return errors.Join(problems...)
 }
 
-// controllerOf returns a function that finds the cluster of a kind that controls an instance.
+// clustersOf returns a function that finds the clusters of a kind that an instance is one of: the one that controls it, and that
+// which it names.
+func clustersOf(kind schema.GroupVersionKind) func(context.Context, client.Object) []reconcile.Request {
+	controller := controllerOf(kind)
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		requests := controller(ctx, o)
+		if named := o.(*v1beta1.Bind9Instance).Spec.ClusterRef; named != "" && kind.Kind == "Bind9Cluster" && len(requests) == 0 {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: named}})
+		}
+		return requests
+	}
+}
+
+// controllerOf returns a function that finds the cluster of a kind that controls an object.
 func controllerOf(kind schema.GroupVersionKind) func(context.Context, client.Object) []reconcile.Request {
 	return func(_ context.Context, o client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(o)
@@ -119,12 +141,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(apply.Status(ctx, r.client, c.Kind, c, &next))
 	}
-	facts := status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
-	requeue, err := r.ensureKeysAndInstances(ctx, c, &facts)
+	owned, facts, err := r.readInstances(ctx, c)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	requeue, err := r.ensureKeysAndInstances(ctx, c, owned)
 	err = r.Rights.Explain(ctx, c.Namespace, err)
 	switch {
 	case apply.IsNamespaceTerminating(err):
 		return ctrl.Result{}, nil
+	case apply.IsPredecessors(err):
+		facts.Problem = status.False(status.NotReady, fmt.Sprintf("waiting for the deletion of what a former %s %s left: %v", c.Kind.Kind, c.GetName(), err))
+		requeue = movingInterval
 	case errors.Is(err, fleet.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 	case errors.Is(err, named.ErrKey), errors.Is(err, named.ErrConfig), errors.Is(err, apply.ErrForeign):
@@ -139,9 +167,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// ensureKeysAndInstances makes keys and instances, deletes surplus instances, and collects the facts of the declared ones.
-// It returns when to look at the keys again.
-func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster, facts *status.ClusterFacts) (requeue time.Duration, err error) {
+// ensureKeysAndInstances makes keys and instances, and deletes surplus instances. owned are those that there are. It returns
+// when to look again.
+func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster, owned map[string]*v1beta1.Bind9Instance) (requeue time.Duration, err error) {
 	if err := fleet.CheckReadable(c.Object); err != nil {
 		return 0, err
 	}
@@ -149,51 +177,32 @@ func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster
 	if err != nil {
 		return 0, err
 	}
-	existing, err := r.ownedInstances(ctx, c)
-	if err != nil {
-		return 0, err
-	}
 	if changed {
-		for _, i := range existing {
+		for _, i := range owned {
 			r.Instances.Wake(i.Namespace, i.Name)
 		}
 	}
+	surplus := maps.Clone(owned)
 	for _, declared := range declaredInstances(c) {
-		instance := existing[declared.name]
-		delete(existing, declared.name)
-		cached := instance
+		delete(surplus, declared.name)
+		cached := owned[declared.name]
 		if cached == nil {
 			cached = &v1beta1.Bind9Instance{}
 		}
 		if err := r.Children.ApplyUnstructured(ctx, declared.configuration(c), cached); err != nil {
 			return 0, err
 		}
-		facts.Instances = append(facts.Instances, status.ClusterInstance{Name: declared.name, Instance: instance})
 	}
-	for _, surplus := range existing {
-		if !surplus.DeletionTimestamp.IsZero() {
+	for _, i := range surplus {
+		if !i.DeletionTimestamp.IsZero() {
 			continue
 		}
-		log.FromContext(ctx).Info("deleting a surplus instance", "instance", surplus.Name)
-		if err := r.client.Delete(ctx, surplus, client.Preconditions{UID: &surplus.UID}); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("deleting instance %s: %w", surplus.Name, err)
+		log.FromContext(ctx).Info("deleting a surplus instance", "instance", i.Name)
+		if err := r.client.Delete(ctx, i, client.Preconditions{UID: &i.UID}); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("deleting instance %s: %w", i.Name, err)
 		}
 	}
 	return requeue, nil
-}
-
-// ownedInstances returns the instances that the cluster controls, by name.
-func (r *reconciler) ownedInstances(ctx context.Context, c fleet.Cluster) (map[string]*v1beta1.Bind9Instance, error) {
-	all, err := fleet.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
-	owned := map[string]*v1beta1.Bind9Instance{}
-	for _, i := range all {
-		for _, owner := range i.OwnerReferences {
-			if owner.UID == c.GetUID() {
-				owned[i.Name] = i
-			}
-		}
-	}
-	return owned, err
 }
 
 func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts status.ClusterFacts) (ctrl.Result, error) {
@@ -212,6 +221,9 @@ func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts st
 	}
 	if !facts.Problem.Holds() {
 		return ctrl.Result{RequeueAfter: problemInterval}, nil
+	}
+	if len(facts.Leaving) > 0 {
+		return ctrl.Result{RequeueAfter: movingInterval}, nil
 	}
 	return ctrl.Result{RequeueAfter: status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, r.now())}, nil
 }

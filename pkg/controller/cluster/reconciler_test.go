@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -71,7 +72,7 @@ func (h *hundredTest) reconcile() {
 // setReady writes the status of all instances, one by one, and reconciles the cluster after every tenth.
 func (h *hundredTest) setReady(ready metav1.ConditionStatus) {
 	h.Helper()
-	instances, err := h.ownedInstances(h.Context(), h.cluster())
+	instances, _, err := h.readInstances(h.Context(), h.cluster())
 	if err != nil || len(instances) != 100 {
 		h.Fatalf("%d instances: %v", len(instances), err)
 	}
@@ -153,4 +154,43 @@ func TestClusterOfAHundred(t *testing.T) {
 		}
 	})
 	h.requireStatus(100)
+}
+
+// A cluster counts what runs, whoever made it, whatever keeps it from making keys and instances.
+func TestClusterKeepsFacts(t *testing.T) {
+	h := newHundredTest(t)
+	change := func(edit func(*v1beta1.Bind9ClusterSpec)) {
+		t.Helper()
+		c := h.cluster()
+		edit(c.Spec)
+		if err := h.client.Update(t.Context(), c.Object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(s *v1beta1.Bind9ClusterSpec) { s.Secondary.Replicas = new(int32(0)) })
+	byHand := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "by-hand"}}
+	byHand.Spec.ClusterRef = "dns"
+	other := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "another-cluster"}}
+	other.Spec.ClusterRef = "other"
+	for _, i := range []*v1beta1.Bind9Instance{byHand, other} {
+		if err := h.client.Create(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	require := func(reason string) {
+		t.Helper()
+		h.clock = h.clock.Add(time.Minute)
+		h.reconcile()
+		s := h.cluster().Status
+		ready := meta.FindStatusCondition(s.Conditions, "Ready")
+		if diff := cmp.Diff([]string{"dns-primary-0", "by-hand"}, s.Instances); diff != "" || s.InstanceCount != 2 || ready.Reason != reason {
+			t.Errorf("%d instances, Ready %s: %s\n%s", s.InstanceCount, ready.Reason, ready.Message, diff)
+		}
+	}
+	h.reconcile()
+	require("InstancesCreated")
+	change(func(s *v1beta1.Bind9ClusterSpec) {
+		s.Primary.RNDCKey = &v1beta1.RNDCKeyConfig{SecretRef: &v1beta1.RNDCSecretRef{Name: "nowhere"}}
+	})
+	require("NotReady")
 }

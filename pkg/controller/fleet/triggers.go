@@ -49,6 +49,17 @@ func DeletionStarted() predicate.Predicate {
 	}}
 }
 
+// ChangedByOthers passes deletions, and updates of more than the status, of a reconciler's children. Their creation is the
+// reconciler's own doing.
+func ChangedByOthers() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectNew.GetGeneration() == 0 || e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration()
+		},
+	}
+}
+
 // InstanceWakeups starts the reconciliation of instances from outside their reconciler. Its events carry a Bind9Instance
 // with nothing but a namespace and a name.
 type InstanceWakeups chan event.GenericEvent

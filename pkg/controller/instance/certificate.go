@@ -18,13 +18,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
-const (
-	// certificateInterval is how often the certificate of an instance that nothing happens to is checked. It is renewed when a
-	// third of its life is left.
-	certificateInterval = time.Hour
-	// checkedLifetime is how long a certificate that was found valid is not read again.
-	checkedLifetime = 30 * time.Second
-)
+// checkedLifetime is how long a certificate that was found valid is not read again: less than lookInterval, so that each look
+// sees whether the Secret is there.
+const checkedLifetime = lookInterval / 2
 
 // Authority is the certificate authority, which a certs.Keeper in this process keeps.
 type Authority interface {
@@ -51,7 +47,7 @@ func (w *workloads) ensureCertificate(ctx context.Context, workload *named.Workl
 		return err
 	}
 	key, now := client.ObjectKey{Namespace: instance.Namespace, Name: named.CertificateSecretName(instance.Name)}, time.Now()
-	if checked, ok := w.certificates.Get(key); ok && checked == string(authority.Bundle()) {
+	if checked, ok := w.certificates.Get(instance.UID); ok && checked == string(authority.Bundle()) {
 		return nil
 	}
 	var secret corev1.Secret
@@ -73,6 +69,6 @@ func (w *workloads) ensureCertificate(ctx context.Context, workload *named.Workl
 		}
 		log.FromContext(ctx).Info("certificate issued to the sidecars", "secret", key)
 	}
-	w.certificates.Set(key, string(authority.Bundle()), checkedLifetime)
+	w.certificates.Set(instance.UID, string(authority.Bundle()), checkedLifetime)
 	return nil
 }

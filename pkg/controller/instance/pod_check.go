@@ -33,6 +33,7 @@ const maxQuestions = 16
 
 // Sidecar is what the reconciler needs of the sidecar beside a server.
 type Sidecar interface {
+	Ready(ctx context.Context, server bindcar.Address) error
 	Zones(ctx context.Context, server bindcar.Address) (bindcar.ZoneList, error)
 	DeleteZone(ctx context.Context, server bindcar.Address, zone string) error
 }
@@ -68,6 +69,9 @@ type podsResult struct {
 // podResult is what the check of one pod found.
 type podResult struct {
 	problem status.Verdict
+	// missing is what the pod waits for to mount, cause why it lacks zones; both empty if there is no such thing.
+	missing string
+	cause   status.Verdict
 	// requeue is when to check again, 0 for not before an event. terminal means that only a person can help.
 	requeue  time.Duration
 	terminal bool
@@ -83,17 +87,23 @@ type zoneAssignment struct {
 	assigned map[string]bool
 }
 
+// references returns the zones as a status lists them.
+func (z zoneAssignment) references() (all []v1beta1.ZoneReference) {
+	for _, zone := range z.live {
+		all = append(all, v1beta1.ZoneReference{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "DNSZone", Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.Spec.ZoneName,
+		})
+	}
+	return all
+}
+
 // check finds out how every expected pod of an instance is.
 func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance) (result podsResult, err error) {
 	zones, err := c.assignedZones(ctx, instance)
 	if err != nil {
 		return result, err
 	}
-	for _, zone := range zones.live {
-		result.zones = append(result.zones, v1beta1.ZoneReference{
-			APIVersion: v1beta1.GroupVersion.String(), Kind: "DNSZone", Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.Spec.ZoneName,
-		})
-	}
+	result.zones = zones.references()
 	key := client.ObjectKeyFromObject(instance)
 	c.removals.keepAssigned(key, zones.assigned)
 	pods, err := podsByName(ctx, c.client, instance.Namespace, instance.Name)
@@ -106,22 +116,50 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 		name := named.PodName(instance.Name, ordinal)
 		results[ordinal].problem = status.True(status.ReconcileSucceeded, "")
 		result.pods = append(result.pods, status.PodFacts{Name: name, Pod: pods[name]})
-		if pod := pods[name]; pod != nil && fleet.HasRunningSidecar(pod) {
+		switch pod := pods[name]; {
+		case pod == nil:
+		case fleet.HasRunningSidecar(pod):
 			wasReady := meta.IsStatusConditionTrue(instance.Status.Conditions, status.PodCondition(ordinal))
 			group.Go(func() error { results[ordinal] = c.checkPod(ctx, key, pod, zones, wasReady); return nil })
+		case isMounting(pod):
+			group.Go(func() error { results[ordinal] = c.checkMounts(ctx, pod); return nil })
 		}
 	}
 	_ = group.Wait()
 	var errs []error
 	for ordinal, pod := range results {
-		result.pods[ordinal].Problem = pod.problem
+		result.pods[ordinal].Problem, result.pods[ordinal].Missing = pod.problem, pod.missing
 		result.requeue = fleet.Sooner(result.requeue, pod.requeue)
 		if pod.terminal && result.failure.Status == "" {
 			result.failure = status.False(pod.problem.Reason, "Pod "+result.pods[ordinal].Name+" "+pod.problem.Message)
 		}
 		errs = append(errs, pod.err)
 	}
-	return result, errors.Join(append(errs, c.explainByUpstream(ctx, instance, zones.live, result.pods))...)
+	errs = append(errs, c.explainByUpstream(ctx, instance, zones.live, result.pods))
+	for ordinal, pod := range results {
+		if problem := &result.pods[ordinal].Problem; problem.Reason == status.ReasonProgressing && pod.cause.Status != "" {
+			*problem = status.False(pod.cause.Reason, problem.Message+": "+pod.cause.Message)
+		}
+	}
+	return result, errors.Join(errs...)
+}
+
+// addKnown adds to the facts of an instance that cannot be worked on what is known of its zones and pods without asking them.
+func (c *podChecker) addKnown(ctx context.Context, instance *v1beta1.Bind9Instance, facts *status.InstanceFacts) error {
+	zones, err := c.assignedZones(ctx, instance)
+	if err != nil {
+		return err
+	}
+	facts.Zones = zones.references()
+	pods, err := podsByName(ctx, c.client, instance.Namespace, instance.Name)
+	if len(pods) == 0 || err != nil {
+		return err
+	}
+	for ordinal := range int(named.Replicas(instance)) {
+		name := named.PodName(instance.Name, ordinal)
+		facts.Pods = append(facts.Pods, status.PodFacts{Name: name, Pod: pods[name], Problem: status.True(status.ReconcileSucceeded, "")})
+	}
+	return nil
 }
 
 // checkPod asks the pod for its zones, removes those that nobody assigns to it, and sets its readiness gate. The result's
@@ -132,7 +170,10 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 	if err != nil {
 		return podResult{err: err}
 	}
-	list, err := c.sidecar.Zones(ctx, sidecar)
+	var list bindcar.ZoneList
+	if err = c.sidecar.Ready(ctx, sidecar); err == nil {
+		list, err = c.sidecar.Zones(ctx, sidecar)
+	}
 	if err != nil {
 		return sidecarProblem(err, gate, pod, wasReady, c.now())
 	}
@@ -159,6 +200,9 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 	open, verdict := gate.update(len(zones.required), served, c.now())
 	if !verdict.Holds() {
 		result.requeue = fleet.Sooner(result.requeue, gate.loadingInterval(c.now()))
+	}
+	if !verdict.Holds() && !open {
+		result.cause = c.findCause(instance, pod, gate, list, zones)
 	}
 	result.problem, result.err = verdict, c.setGate(ctx, pod, open, verdict)
 	return result
@@ -230,6 +274,29 @@ func (c *podChecker) countServed(ctx context.Context, gate *readinessGate, serve
 	}
 	_ = group.Wait()
 	return int(count.Load())
+}
+
+// findCause returns why a pod that is not in service lacks zones, by the first of them: what its sidecar answered to the one who
+// adds zones, or that nobody has added it for a while. It is the zero value if the zone is just loading.
+func (c *podChecker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate *readinessGate, list bindcar.ZoneList, zones zoneAssignment) status.Verdict {
+	for _, zone := range zones.live {
+		name := source.DNSName(zone)
+		if _, served := gate.served.Load(name); served || !membership.Servable(zone) {
+			continue
+		}
+		for _, i := range zone.Status.Bind9Instances {
+			answer, isPods := strings.CutPrefix(i.Message, pod.Name+": ")
+			if i.Namespace == instance.Namespace && i.Name == instance.Name && i.Status == v1beta1.ZoneFailed && i.Reason != "" && isPods {
+				return status.False(i.Reason, name+": "+answer)
+			}
+		}
+		isListed := slices.ContainsFunc(list.Items, func(z bindcar.Zone) bool { return z.Name == name })
+		if !isListed && gate.isStuck(c.now()) {
+			return status.False(status.ZoneNotFound, "named does not have "+name)
+		}
+		break
+	}
+	return status.Verdict{}
 }
 
 // setGate writes the pod's condition when it changes.

@@ -95,6 +95,13 @@ func (g *readinessGate) update(required, served int, now time.Time) (open bool, 
 	return g.open, loading
 }
 
+// isStuck reports whether the pod has had time to get a zone and got none.
+func (g *readinessGate) isStuck(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return now.Sub(g.since) >= errorTolerance
+}
+
 // loadingInterval returns how soon to check a pod again that lacks zones.
 func (g *readinessGate) loadingInterval(now time.Time) time.Duration {
 	g.mu.Lock()

@@ -69,7 +69,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		}
 	case name != "":
 		facts.Problem = status.False(status.NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, instance.Namespace))
-		return facts, 0, nil
+		return facts, 0, r.pods.addKnown(ctx, instance, &facts)
 	default:
 		facts.Cluster = nil
 	}
@@ -83,7 +83,10 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	switch {
 	case errors.Is(err, fleet.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
-		return facts, problemInterval, nil
+		return facts, problemInterval, r.pods.addKnown(ctx, instance, &facts)
+	case apply.IsPredecessors(err):
+		facts.Problem = status.False(status.NotReady, fmt.Sprintf("waiting for the deletion of what a former Bind9Instance or cluster of the same name left: %v", err))
+		requeue = fleet.Sooner(requeue, time.Second)
 	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign), apierrors.IsInvalid(err):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 		if errors.Is(err, named.ErrKey) || errors.Is(err, apply.ErrForeign) {

@@ -7,7 +7,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -76,6 +79,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 				return []reconcile.Request{fleet.RequestFor(o)}
 			}))).
 		WatchesRawSource(sources.Channel[client.Object](o.Bundles, handler.EnqueueRequestsFromMapFunc(r.allInstances)))
+	for _, child := range []client.Object{&corev1.ServiceAccount{}, &policyv1.PodDisruptionBudget{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(r.instancesOfOwner), builder.WithPredicates(fleet.ChangedByOthers()))
+	}
 	for _, empty := range fleet.NewClusters {
 		b = b.Watches(empty(), handler.EnqueueRequestsFromMapFunc(r.instancesOfCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
@@ -128,8 +134,24 @@ func (r *reconciler) allInstances(ctx context.Context, _ client.Object) []reconc
 // instancesOfCluster returns the instances that name the cluster, whoever made them.
 func (r *reconciler) instancesOfCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	c := fleet.AsCluster(o, r.home)
-	all, _ := fleet.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
-	return requestsFor(slices.DeleteFunc(all, func(i *v1beta1.Bind9Instance) bool { return i.Spec.ClusterRef != c.GetName() }))
+	return r.instancesNaming(ctx, c.Namespace, c.GetName())
+}
+
+// instancesOfOwner returns the instance that a child belongs to, or those that share it because it is their cluster's.
+func (r *reconciler) instancesOfOwner(ctx context.Context, child client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(child)
+	switch {
+	case owner == nil:
+		return nil
+	case owner.Kind == fleet.InstanceKind.Kind:
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: child.GetNamespace(), Name: owner.Name}}}
+	}
+	return r.instancesNaming(ctx, child.GetNamespace(), owner.Name)
+}
+
+func (r *reconciler) instancesNaming(ctx context.Context, namespace, cluster string) []reconcile.Request {
+	all, _ := fleet.ListInstances(ctx, r.client, client.InNamespace(namespace))
+	return requestsFor(slices.DeleteFunc(all, func(i *v1beta1.Bind9Instance) bool { return i.Spec.ClusterRef != cluster }))
 }
 
 func requestsFor(instances []*v1beta1.Bind9Instance) []reconcile.Request {

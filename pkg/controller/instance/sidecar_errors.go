@@ -47,7 +47,7 @@ func sidecarProblem(err error, gate *readinessGate, pod *corev1.Pod, wasReady bo
 	answer := &bindcar.Error{Reason: status.BindcarUnreachable, Message: "cannot connect to Bindcar API"}
 	transient := !errors.As(err, &answer) || answer.Transient()
 	since, retry := gate.sidecarFailed(transient, now)
-	result := podResult{problem: status.False(answer.Reason, answer.Message), requeue: retry, terminal: !transient}
+	result := podResult{problem: status.False(answer.Reason, answer.Sentence()), requeue: retry, terminal: !transient}
 	if transient && since < errorTolerance && wasReady && status.PodReady(pod) {
 		result.problem = status.True(status.ReconcileSucceeded, "")
 	}

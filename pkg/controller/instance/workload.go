@@ -25,7 +25,8 @@ type workloads struct {
 	client   client.Client
 	recorder events.EventRecorder
 	rollout  rollout
-	// configMaps has the ConfigMaps of users that were read lately, certificates the Secrets whose certificate was found valid.
+	// configMaps has the ConfigMaps of users that were read lately, certificates the bundles with which the certificates of
+	// instances, by UID, were found valid.
 	configMaps, certificates *cache.Expiring
 
 	// warned maps instances to the generation whose ignored fields were reported.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
@@ -64,12 +65,21 @@ func (o Owner) ObjectMeta(name client.ObjectKey) metav1.ObjectMeta {
 	}
 }
 
+// checkPredecessor returns an error for which apply.IsPredecessors is true if a Secret is about to go with a deleted object that
+// had the owner's name.
+func (o Owner) checkPredecessor(secret *corev1.Secret) error {
+	return apply.CheckPredecessor(secret, o.ObjectMeta(client.ObjectKey{}).OwnerReferences[0])
+}
+
 // checkOwned refuses a ring of somebody else: otherwise a cluster and an instance of the same name would share their keys,
 // and the deletion of one would take them from the other.
 func (o Owner) checkOwned(ring *corev1.Secret) error {
 	holder := metav1.GetControllerOf(ring)
 	if holder != nil && holder.UID == o.GetUID() {
 		return nil
+	}
+	if err := o.checkPredecessor(ring); err != nil {
+		return err
 	}
 	name := "nobody"
 	if holder != nil {

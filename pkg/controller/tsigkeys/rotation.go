@@ -109,6 +109,9 @@ func (p *ensurePass) sourceKey(ctx context.Context, role named.KeyRole) (*wire.K
 			return nil, nil, err
 		}
 	}
+	if err == nil && ref == nil {
+		err = p.owner.checkPredecessor(secret)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the %s key: %w", role, err)
 	}

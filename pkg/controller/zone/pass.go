@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -123,8 +124,8 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	if event.Problem = p.obstacle(primaries); !event.Problem.Holds() {
 		if len(p.instances) == 0 {
 			event.Released = p.releaseAll()
-		} else if len(primaries) > 0 {
-			event.Servers = newOutcomes(p.servers)
+		} else {
+			event.Servers = p.lookAtServers(ctx)
 		}
 		return result, err
 	}
@@ -152,13 +153,29 @@ func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 		return problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
 			p.zone.Spec.ClusterRef)
 	case len(primaries) == 0:
-		return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(names, ", "))
+		return p.withoutPrimary(names)
 	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):
 		return problem(status.PrimaryFailed, "no pod of a primary runs yet: %v", primaries[0].err)
 	case p.signing.Obstacle(len(primaries)) != "":
 		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(len(primaries)))
 	}
 	return status.True(status.ReconcileSucceeded, "")
+}
+
+// withoutPrimary says why the zone has no primary server.
+func (p zonePass) withoutPrimary(names []string) status.Verdict {
+	for n, i := range p.instances {
+		if i.Spec.Role.Normalize() == v1beta1.RolePrimary && named.Replicas(i) == 0 {
+			return problem(status.NoPrimaryInstances, "primary %s has no pods: its spec.replicas is 0", names[n])
+		}
+	}
+	return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(names, ", "))
+}
+
+// lookAtServers returns which servers have the zone, with the serial that was known last, while no primary can be worked on. It
+// changes nothing.
+func (p zonePass) lookAtServers(ctx context.Context) []syncevent.ServerOutcome {
+	return p.syncSecondaries(ctx, nil, &syncevent.SyncCompleted{Serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), Paused: true}) //nolint:gosec // a serial has 32 bits
 }
 
 func problem(reason, format string, args ...any) status.Verdict {

@@ -343,6 +343,10 @@ type ZoneInstance struct {
 	//
 	// +optional
 	LastReconciledAt *metav1.Time `json:"lastReconciledAt,omitempty"`
+	// Reason of a failure that the sidecar of a server reported, such as BindcarBadRequest.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
 	// Message explains the status.
 	//
 	// +optional
