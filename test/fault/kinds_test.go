@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -389,7 +389,7 @@ func (w *world) deleteObject(f *fault, o client.Object) error {
 	if err := w.client.Delete(w.Context(), o); err != nil {
 		return err
 	}
-	f.target += " " + filepath.Base(fmt.Sprintf("%T", o)) + " " + o.GetName()
+	f.target += " " + strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1.") + " " + o.GetName()
 	f.started, f.ending = now(), now()
 	began := time.Now()
 	w.remade.Go(func() {

@@ -18,7 +18,9 @@ import model
 
 MAX_AGE = 1.05  # of the answers behind a list: --max-age of the API server, and a margin for the clock
 UNREACHABLE_BOUND = 3.0  # for how long a server may be called unreachable after a fault between it and the API server
+NEAR = 5.0  # how long after a fault a row counts as one under faults
 INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
+PROPAGATION = 2.0  # for how long a change may be on its way when the convergence after a fault is measured
 HAND_WINDOW = 1.0  # after a change by hand, other servers follow
 
 
@@ -29,7 +31,7 @@ class World:
         self.zones, self.fleets = {}, {}
         self.objects, self.zone_of = model.Objects(), {}
         self.series = collections.defaultdict(lambda: collections.defaultdict(model.Series))
-        self.pods, self.sweeps = {}, collections.defaultdict(list)
+        self.pods, self.sweeps, self.latest = {}, collections.defaultdict(list), collections.defaultdict(dict)
         self.faults, self.hands, self.statuses, self.stored, self.watch = [], [], [], [], []
         self.rests, self.transfers, self.foreign, self.broken, self.remade = [], [], [], [], []
         for entry in history.read(path):
@@ -51,8 +53,10 @@ class World:
 
     def take_sweep(self, entry):
         self.sweeps[entry["address"]].append({"begin": entry["begin"], "end": entry["end"], "address": entry["address"]})
-        for key, answer in entry["answers"].items():
-            self.series[entry["address"]][key].add(*answer)
+        answers = self.latest[entry["address"]]  # a sweep has what differs from the one before
+        answers.update(entry["answers"])
+        for key, text in answers.items():
+            self.series[entry["address"]][key].add(entry["begin"], entry["end"], text)
 
     def take_pods(self, entry):
         self.pods.update(entry["addresses"])
@@ -113,14 +117,15 @@ class World:
         return begin - start
 
     def faults_between(self, begin, end, pod):
-        """Returns the faults that concern a pod, active at a moment between begin and end."""
-        return [f for f in self.faults if f["begin"] <= end and f["end"] >= begin and ("*" in f["scope"] or pod in f["scope"])]
+        """Returns the faults that concern a pod (None: any), active at a moment between begin and end."""
+        return [f for f in self.faults if f["begin"] <= end and f["end"] >= begin and (pod is None or "*" in f["scope"] or pod in f["scope"])]
 
 
 class Judge:
     def __init__(self, world):
         self.world = world
-        self.rows, self.undecided = 0, 0
+        self.rows, self.quiet, self.undecided = 0, 0, 0
+        self.at_rest = False
         self.violations = collections.defaultdict(list)
 
     def violate(self, kind, at, text):
@@ -129,6 +134,7 @@ class Judge:
 
     def run(self):
         for entry in self.world.statuses:
+            self.at_rest = not self.world.faults_between(entry["begin"] - NEAR, entry["end"], None)
             for item in entry["items"]:
                 kind = item["name"].split(".")[0]
                 if kind == "dnszone":
@@ -145,6 +151,13 @@ class Judge:
             self.violate("broken", entry["at"], f'{entry["of"]}: {entry["text"]}')
 
     # Rows
+
+    def count(self):
+        """Counts a row that was judged. One at rest is not counted among those under faults."""
+        if self.at_rest:
+            self.quiet += 1
+        else:
+            self.rows += 1
 
     def span(self, entry):
         return entry["begin"] - (MAX_AGE if entry["verb"] == "list" else 0), entry["end"]
@@ -192,12 +205,12 @@ class Judge:
         address, state, pod, message = row
         where = f'{entry["verb"]} {item["name"]} generation {item["generation"]} on {pod} ({address}): {state} {message}'
         if self.is_stopped(entry, pod):
-            self.rows += 1
+            self.count()
             if state == "InSync":
                 self.violate("falseInSync", entry["begin"], where + ", and the server was stopped all the time")
             return None
         if wrong:
-            self.rows += 1
+            self.count()
             if state == "InSync":
                 _, _, texts = self.world.series[address][wrong[0]].around(*self.span(entry))
                 self.violate("falseInSync", entry["begin"], f"{where}, and the answers for {wrong[0]} were {texts}")
@@ -208,7 +221,7 @@ class Judge:
         if state == "Unreachable" and self.is_excused(entry, pod):
             self.undecided += 1
             return None
-        self.rows += 1
+        self.count()
         if state != "InSync":
             self.violate("falseOutOfSync", entry["begin"], f"{where}, and all answers were as declared")
         return True
@@ -246,7 +259,7 @@ class Judge:
         for address, state, _, pod, _ in item["rows"]:
             if state != "InSync" or address not in world.series:
                 continue
-            self.rows += 1
+            self.count()
             for key in world.zones[zone]["keys"]:
                 if world.is_foreign(key) or world.objects.changed(key, begin, end + 1):
                     continue
@@ -333,7 +346,7 @@ class Judge:
 
 
 class Convergence:
-    """How long after the end of a fault everything that was declared before is served, and every status says so."""
+    """How long after the end of a fault everything that is declared is served, every status says so, and what was deleted is back."""
 
     def __init__(self, world):
         self.world = world
@@ -343,6 +356,7 @@ class Convergence:
         """Returns (seconds, what came last); seconds is None if the history ends before."""
         moments = [(self.served(fault), "served"), (self.first(fault, self.lists, self.all_in_sync), "syncstatus"),
                    (self.first(fault, self.world.stored, self.all_programmed), "stored")]
+        moments += [(r["end"] if r["there"] else None, "remade") for r in self.world.remade if r["fault"] == fault["id"]]
         if any(m[0] is None for m in moments):
             return None, next(w for m, w in moments if m is None)
         moment, what = max(moments)
@@ -362,8 +376,8 @@ class Convergence:
         return next((look["end"] for look in looks[start:] if fits(fault, look)), None)
 
     def due(self, key, fault, at):
-        """Reports whether what is declared at a key has been so since before the end of a fault."""
-        return not self.world.objects.changed(key, fault["end"] - 1, at) and not self.world.hand_near(key, fault["end"] - 1, at, fault["id"])
+        """Reports whether what is declared at a key has been so for long enough, and no other hand disturbs it."""
+        return not (self.world.objects.changed(key, at - PROPAGATION, at) or self.world.hand_near(key, at - PROPAGATION, at, fault["id"]))
 
     def served(self, fault):
         """Returns when the last server of those that a fault concerns served all, None if one did not as long as it was there."""
@@ -417,13 +431,13 @@ def percentile(values, share):
 
 def report(directory):
     """Judges every history in a directory, prints the report, and returns the number of violations."""
-    violations, times, rows, undecided = collections.defaultdict(list), collections.defaultdict(list), 0, 0
+    violations, times, rows, quiet, undecided = collections.defaultdict(list), collections.defaultdict(list), 0, 0, 0
     open_faults = collections.Counter()
     for path in sorted(glob.glob(os.path.join(directory, "history-*.jsonl"))):
         world = World(path)
         judge = Judge(world)
         judge.run()
-        rows, undecided = rows + judge.rows, undecided + judge.undecided
+        rows, quiet, undecided = rows + judge.rows, quiet + judge.quiet, undecided + judge.undecided
         for kind, found in judge.violations.items():
             violations[kind] += found
         convergence = Convergence(world)
@@ -439,7 +453,7 @@ def report(directory):
     print_table(times)
     measured = [s for found in times.values() for s, _, _ in found if s is not None]
     count = sum(len(found) for found in times.values())
-    print(f"undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "watch", "broken"))
+    print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "watch", "remade", "broken"))
           + f" unconverged={sum(open_faults.values())}")
     print(f'RESULT fault faults={count} rows={rows} falseInSync={len(violations["falseInSync"])} '
           f'falseOutOfSync={len(violations["falseOutOfSync"])} lost={len(violations["lost"])} p99={percentile(measured, 0.99):.1f}s')

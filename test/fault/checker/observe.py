@@ -90,11 +90,13 @@ class Observer:
     def ask(self, address, pod):
         """Asks a server all questions about its zones, again and again."""
         keys = [k for z in self.config["zones"].values() if pod.startswith(z["fleet"] + "-") for k in z["keys"]]
-        asker = questions.Asker()
+        asker, last = questions.Asker(), {}
         while not self.stopped.is_set() and self.addresses.get(address) == pod:
             begin = time.time()
             answers = asker.ask(address, keys)
-            self.history.write(op="sweep", begin=begin, end=time.time(), address=address, answers=answers)
+            self.history.write(op="sweep", begin=begin, end=time.time(), address=address,
+                               answers={k: text for k, text in answers.items() if last.get(k) != text})
+            last = answers
             self.sweeps[address] = self.sweeps.get(address, 0) + 1
             self.stopped.wait(max(0, SWEEP - (time.time() - begin)))
 

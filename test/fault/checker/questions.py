@@ -73,14 +73,14 @@ class Asker:
         return self._texts[memory]
 
     def ask(self, address, keys):
-        """Asks a server about all keys ("name type") at once and returns {key: [begin, end, text]}."""
+        """Asks a server about all keys ("name type") at once and returns {key: text}."""
         waiting, found = {}, {}
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
             connection.setblocking(False)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
             for key in keys:
                 self._id = (self._id + 1) & 0xFFFF
-                waiting[self._id] = (key, time.time())
+                waiting[self._id] = key
                 try:
                     connection.sendto(struct.pack("!H", self._id) + self._wire(key), (address, self._port))
                 except OSError:
@@ -89,10 +89,7 @@ class Asker:
             while waiting and (left := deadline - time.monotonic()) > 0:
                 if select.select([connection], [], [], left)[0]:
                     self._receive(connection, address, waiting, found)
-        now = time.time()
-        for key, begin in waiting.values():
-            found[key] = [begin, now, "silent"]
-        return found
+        return found | dict.fromkeys(waiting.values(), "silent")
 
     def _receive(self, connection, address, waiting, found):
         while waiting:
@@ -100,12 +97,10 @@ class Asker:
                 wire, sender = connection.recvfrom(65535)
             except OSError:
                 return
-            now = time.time()
-            if len(wire) >= 12 and sender[0] == address and (question := waiting.pop(struct.unpack("!H", wire[:2])[0], None)):
-                key, begin = question
-                found[key] = [begin, now, self._text(key, wire)]
+            if len(wire) >= 12 and sender[0] == address and (key := waiting.pop(struct.unpack("!H", wire[:2])[0], None)):
+                found[key] = self._text(key, wire)
 
 
 if __name__ == "__main__":
     SERVER, AT, QUESTION = sys.argv[1:]
-    print(Asker(int(AT)).ask(SERVER, [QUESTION])[QUESTION][2], end="")
+    print(Asker(int(AT)).ask(SERVER, [QUESTION])[QUESTION], end="")
