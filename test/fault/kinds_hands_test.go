@@ -23,7 +23,10 @@ var handKinds = []kind{
 	{"overwrite", 4, fleetNames, false, (*world).overwrite},
 	{"remove-data", 3, fleetNames, false, (*world).removeData},
 	{"foreign-data", 4, fleetNames, false, (*world).changeForeign},
-	{"delegate", 2, fleetNames, false, (*world).delegate},
+	{"delegate", 2, fleetNames, false, func(w *world, f *fault) error {
+		return w.hideNames(f, pick(w, "a0", "deep", "a1"), "NS ns.elsewhere.example.")
+	}},
+	{"redirect", 2, fleetNames, false, func(w *world, f *fault) error { return w.hideNames(f, "deep", "DNAME elsewhere.example.") }},
 	{"serial-ahead", 2, fleetNames, false, (*world).jumpSerial},
 }
 
@@ -144,22 +147,23 @@ func (w *world) removeData(f *fault) error {
 	})
 }
 
-// delegate puts a delegation over what may be declared, and takes it away again from every primary.
-func (w *world) delegate(f *fault) error {
+// hideNames puts a record above what may be declared, so that servers hold it and answer something else, and takes it away again
+// from every primary.
+func (w *world) hideNames(f *fault, owner, text string) error {
 	zone := f.zone(w)
-	name := pick(w, "a0", "deep", "a1") + "." + zone + "."
-	ns := record(name + " 300 NS ns.elsewhere.example.")
-	if err := w.update(f, f.primary(w), zone, "*", func(m *dns.Msg) { m.Insert(ns) }); err != nil {
+	rrs := record(owner + "." + zone + ". 300 " + text)
+	name, rrtype := rrs[0].Header().Name, rrs[0].Header().Rrtype
+	if err := w.update(f, f.primary(w), zone, "*", func(m *dns.Msg) { m.Insert(rrs) }); err != nil {
 		return err
 	}
 	f.hold(w, 500, 4000)
 	return w.until(writeTimeout, func(ctx context.Context) error {
 		for _, pod := range fleetOf(f.fleet).pods()[:fleetOf(f.fleet).primaries] {
-			if err := w.update(f, pod, zone, "*", func(m *dns.Msg) { m.Remove(ns) }); err != nil {
+			if err := w.update(f, pod, zone, "*", func(m *dns.Msg) { m.Remove(rrs) }); err != nil {
 				return err
 			}
 		}
-		return w.onAll(ctx, f.fleet, name, dns.TypeNS, func(text string) bool { return text == "none" })
+		return w.onAll(ctx, f.fleet, name, rrtype, func(text string) bool { return text == "none" })
 	})
 }
 

@@ -1,0 +1,64 @@
+package fault
+
+import (
+	"fmt"
+
+	"github.com/lockstep-dns/lockstep/pkg/named"
+)
+
+// rule is one that the packet filter of a pod has during a fault.
+type rule []string
+
+// networkKinds cut, refuse and lose packets in the network of a pod, in one direction where that makes a difference.
+var networkKinds = []kind{
+	{"cut-dns-in", 4, allPods, false, filter(rule{"INPUT", "-p", "udp", "--dport", dnsPort, "-j", "DROP"}, rule{"INPUT", "-p", "tcp", "--dport", dnsPort, "-j", "DROP"})},
+	{"cut-dns-out", 3, allPods, false, filter(rule{"OUTPUT", "-p", "udp", "--sport", dnsPort, "-j", "DROP"}, rule{"OUTPUT", "-p", "tcp", "--sport", dnsPort, "-j", "DROP"})},
+	{"cut-transfers", 4, podsWithRole("secondary"), false, filter(rule{"OUTPUT", "-p", "tcp", "-m", "multiport", "--dports", "53," + dnsPort, "-j", "DROP"})},
+	{"refuse-tcp", 3, allPods, false, filter(rule{"INPUT", "-p", "tcp", "--dport", dnsPort, "-j", "REJECT", "--reject-with", "tcp-reset"})},
+	{"cut-notify", 3, podsWithRole("primary"), false, filter(rule{"OUTPUT", "-p", "udp", "-m", "multiport", "--dports", "53," + dnsPort, "-j", "DROP"})},
+	{"cut-sidecar", 3, allPods, false, filter(rule{"INPUT", "-p", "tcp", "--dport", fmt.Sprint(named.SidecarPort), "-j", "DROP"})},
+	{"lose-packets", 4, allPods, false, filter(lossy("INPUT"), lossy("OUTPUT"))},
+	{"cut-kubernetes", 3, components, false, (*world).cutKubernetes},
+}
+
+var dnsPort = fmt.Sprint(named.Port)
+
+// lossy loses three of ten packets.
+func lossy(chain string) rule {
+	return rule{chain, "!", "-i", "lo", "-m", "statistic", "--mode", "random", "--probability", "0.3", "-j", "DROP"}
+}
+
+// filter returns a fault that has rules in the packet filter of a server for a while.
+func filter(rules ...rule) func(*world, *fault) error {
+	return func(w *world, f *fault) error {
+		p, err := w.find(w.namespace, f.target, "bindcar")
+		if err != nil {
+			return err
+		}
+		return w.filterFor(f, p, rules...)
+	}
+}
+
+func (w *world) filterFor(f *fault, p *place, rules ...rule) error {
+	network, err := p.network()
+	if err != nil {
+		return err
+	}
+	defer network.Close()
+	for _, r := range rules {
+		if err := inNetwork(network, "iptables", append([]string{"--wait", "--append"}, r...)...); err != nil {
+			return err
+		}
+	}
+	f.hold(w, 500, 6000)
+	return inNetwork(network, "iptables", "--wait", "--flush")
+}
+
+// cutKubernetes cuts a component off from kube-apiserver.
+func (w *world) cutKubernetes(f *fault) error {
+	p, err := w.component(f.target)
+	if err != nil {
+		return err
+	}
+	return w.filterFor(f, p, rule{"OUTPUT", "-p", "tcp", "-m", "multiport", "--dports", "443,6443", "-j", "DROP"})
+}
