@@ -17,15 +17,15 @@ var networkKinds = []kind{
 	{"refuse-tcp", 3, allPods, false, filter(rule{"INPUT", "-p", "tcp", "--dport", dnsPort, "-j", "REJECT", "--reject-with", "tcp-reset"})},
 	{"cut-notify", 3, podsWithRole("primary"), false, filter(rule{"OUTPUT", "-p", "udp", "-m", "multiport", "--dports", "53," + dnsPort, "-j", "DROP"})},
 	{"cut-sidecar", 3, allPods, false, filter(rule{"INPUT", "-p", "tcp", "--dport", fmt.Sprint(named.SidecarPort), "-j", "DROP"})},
-	{"lose-packets", 4, allPods, false, filter(lossy("INPUT"), lossy("OUTPUT"))},
+	{"lose-packets", 4, allPods, false, filter(lossy("INPUT", "-i"), lossy("OUTPUT", "-o"))},
 	{"cut-kubernetes", 3, components, false, (*world).cutKubernetes},
 }
 
 var dnsPort = fmt.Sprint(named.Port)
 
 // lossy loses three of ten packets.
-func lossy(chain string) rule {
-	return rule{chain, "!", "-i", "lo", "-m", "statistic", "--mode", "random", "--probability", "0.3", "-j", "DROP"}
+func lossy(chain, direction string) rule {
+	return rule{chain, "!", direction, "lo", "-m", "statistic", "--mode", "random", "--probability", "0.3", "-j", "DROP"}
 }
 
 // filter returns a fault that has rules in the packet filter of a server for a while.

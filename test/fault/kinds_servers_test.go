@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -179,9 +180,17 @@ func (w *world) fillDisk(f *fault) error {
 	return limitFiles(p, "unlimited")
 }
 
+// limitFiles limits the size of the files that processes write. Who is the processes' user needs no capability for it.
 func limitFiles(p *place, size string) error {
 	for _, pid := range p.pids {
-		if out, err := exec.Command("prlimit", "--pid", strconv.Itoa(pid), "--fsize="+size+":unlimited").CombinedOutput(); err != nil {
+		info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+		if err != nil {
+			return err
+		}
+		owner := info.Sys().(*syscall.Stat_t)
+		out, err := exec.Command("setpriv", fmt.Sprint("--reuid=", owner.Uid), fmt.Sprint("--regid=", owner.Gid), "--clear-groups",
+			"prlimit", "--pid", strconv.Itoa(pid), "--fsize="+size+":").CombinedOutput()
+		if err != nil {
 			return fmt.Errorf("prlimit: %w: %s", err, out)
 		}
 	}

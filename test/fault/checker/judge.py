@@ -18,8 +18,10 @@ import model
 
 MAX_AGE = 1.05  # of the answers behind a list: --max-age of the API server, and a margin for the clock
 UNREACHABLE_BOUND = 3.0  # for how long a server may be called unreachable after a fault between it and the API server
+FOREIGN_WINDOW = 5.0  # from the beginning of a change of foreign data to its UPDATE, which may have to be signed anew
 NEAR = 5.0  # how long after a fault a row counts as one under faults
 INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
+SLOW = 5.0  # convergence that takes longer is explained
 PROPAGATION = 2.0  # for how long a change may be on its way when the convergence after a fault is measured
 HAND_WINDOW = 1.0  # after a change by hand, other servers follow
 
@@ -300,8 +302,8 @@ class Judge:
         name, conditions = item["name"], item["conditions"]
         want = {"dnszone": ["Ready"], "dnsendpoint": ["Accepted", "Programmed"]}.get(name.split(".")[0], ["Accepted", "Programmed", "Ready"])
         if not name.startswith("dnszone."):
-            last = self.world.objects.versions.get(name, [None])[-1]
-            if last is None or not last.values:
+            current = self.world.objects.possible(name, entry["begin"], entry["end"])
+            if not any(version and version.values for version in current):
                 self.violate("lost", entry["end"], f"{name} should be gone")
                 return
         for kind in want:
@@ -316,17 +318,17 @@ class Judge:
         for key in world.zones[zone]["keys"]:
             right, found = world.objects.expected(key, entry["begin"], entry["end"]), transfer["rrsets"].get(key, model.NONE)
             if key in world.zones[zone]["foreign"]:
-                right = self.foreign_at(zone, key)
+                right = self.foreign_at(zone, key, entry["begin"])
             if right is not None and found not in right:
                 self.violate("lost", entry["end"], f'transfer of {zone} from {transfer["pod"]}: {key} is {found}, not {sorted(right)}')
 
-    def foreign_at(self, zone, key):
+    def foreign_at(self, zone, key, at):
         """Returns what was seen last on all servers at a key that no object declares; None if that is open."""
-        seen = [f for f in self.world.foreign if f["key"] == key]
-        tried = [h for h in self.world.hands if h["key"] == key and h["zone"] == zone]
+        seen = [f for f in self.world.foreign if f["key"] == key and f["end"] <= at]
+        tried = [h for h in self.world.hands if h["key"] == key and h["zone"] == zone and h["begin"] <= at]
         if not tried:
             return {model.NONE}
-        if not seen or seen[-1]["end"] < tried[-1]["begin"]:
+        if not seen or seen[-1]["begin"] < tried[-1]["begin"] - FOREIGN_WINDOW:
             return None
         return {seen[-1]["value"]}
 
@@ -354,26 +356,37 @@ class Convergence:
 
     def of(self, fault):
         """Returns (seconds, what came last); seconds is None if the history ends before."""
-        moments = [(self.served(fault), "served"), (self.first(fault, self.lists, self.all_in_sync), "syncstatus"),
-                   (self.first(fault, self.world.stored, self.all_programmed), "stored")]
+        moments = [(*self.served(fault), "served"), (*self.first(fault, self.lists, self.statuses_wrong), "syncstatus"),
+                   (*self.first(fault, self.world.stored, self.stored_wrong), "stored")]
+        moments = [(moment, f"{what}: {problem}" if problem else what) for moment, problem, what in moments]
         moments += [(r["end"] if r["there"] else None, "remade") for r in self.world.remade if r["fault"] == fault["id"]]
         if any(m[0] is None for m in moments):
             return None, next(w for m, w in moments if m is None)
         moment, what = max(moments)
-        start = fault["end"]
+        return moment - fault["end"] - self.disturbed(fault, moment), what
+
+    def disturbed(self, fault, moment):
+        """Returns for how long other faults concerned the same servers between the end of a fault and a moment."""
+        reached, total = fault["end"], 0
         for other in self.world.faults:  # in the order of their beginnings
-            if other is not fault and other["begin"] <= moment and start < other["end"] and self.meet(fault, other):
-                start = min(other["end"], moment)
-        return moment - start, what
+            begin, end = max(other["begin"], reached), min(other["end"], moment)
+            if other is not fault and begin < end and self.meet(fault, other):
+                total, reached = total + end - begin, end
+        return total
 
     @staticmethod
     def meet(a, b):
         return "*" in a["scope"] or "*" in b["scope"] or bool(set(a["scope"]) & set(b["scope"])) or a["fleet"] == b["fleet"]
 
-    def first(self, fault, looks, fits):
-        """Returns when the first look that fits, and began after the end of a fault, ended."""
-        start = bisect.bisect_left(looks, fault["end"], key=lambda look: look["begin"])
-        return next((look["end"] for look in looks[start:] if fits(fault, look)), None)
+    def first(self, fault, looks, wrong):
+        """Returns when the first look after the end of a fault ended that shows nothing wrong, and what was wrong before."""
+        start, last = bisect.bisect_left(looks, fault["end"], key=lambda look: look["begin"]), ""
+        for look in looks[start:]:
+            problem = wrong(fault, look)
+            if not problem:
+                return (look["end"], last) if last else (fault["end"], "")
+            last = problem
+        return None, last
 
     def due(self, key, fault, at):
         """Reports whether what is declared at a key has been so for long enough, and no other hand disturbs it."""
@@ -381,21 +394,21 @@ class Convergence:
 
     def served(self, fault):
         """Returns when the last server of those that a fault concerns served all, None if one did not as long as it was there."""
-        moments = [fault["end"]]
+        moments = [(fault["end"], "")]
         last = max(sweeps[-1]["begin"] for sweeps in self.world.sweeps.values())
         for address, sweeps in self.world.sweeps.items():
             pod = self.world.pods[address]
             if sweeps[-1]["begin"] < fault["end"] or not ("*" in fault["scope"] or pod.startswith(fault["fleet"] + "-")):
                 continue
-            moment = self.first(fault, sweeps, self.all_right)
+            moment, problem = self.first(fault, sweeps, self.answers_wrong)
             if moment is None and sweeps[-1]["begin"] < last - 5:
                 continue  # replaced before
             if moment is None:
-                return None
-            moments.append(moment)
+                return None, problem
+            moments.append((moment, problem))
         return max(moments)
 
-    def all_right(self, fault, sweep):
+    def answers_wrong(self, fault, sweep):
         begin, end = sweep["begin"], sweep["end"]
         for key, series in self.world.series[sweep["address"]].items():
             if self.world.is_foreign(key):
@@ -403,11 +416,12 @@ class Convergence:
             i = bisect.bisect_left(series.begins, begin)
             text = series.texts[i] if i < len(series.texts) else model.NONE
             if text not in self.world.objects.expected(key, begin, end) and self.due(key, fault, end):
-                return False
-        return True
+                return f"{self.world.pods[sweep['address']]} answers {text} for {key}"
+        return None
 
-    def all_in_sync(self, fault, entry):
-        return all(item["phase"] == "InSync" for item in entry["items"] if self.concerns(fault, item["name"], entry["end"]))
+    def statuses_wrong(self, fault, entry):
+        return next((f'{item["name"]} is {item["phase"]} {item["message"]} {[row[1:] for row in item["rows"] if row[1] != "InSync"]}' for item in entry["items"]
+                     if item["phase"] != "InSync" and self.concerns(fault, item["name"], entry["end"])), None)
 
     def concerns(self, fault, name, at):
         versions = self.world.objects.versions.get(name)
@@ -419,9 +433,10 @@ class Convergence:
             return False
         return all(self.due(k, fault, at) for k in keys)
 
-    def all_programmed(self, fault, entry):
-        return all(item["conditions"].get("Programmed", [""])[0] == "True" for item in entry["items"]
-                   if self.concerns(fault, item["name"], entry["end"]) and not item["deleting"])
+    def stored_wrong(self, fault, entry):
+        return next((f'{item["name"]}: {item["conditions"].get("Programmed")}' for item in entry["items"]
+                     if item["conditions"].get("Programmed", [""])[0] != "True" and not item["deleting"]
+                     and self.concerns(fault, item["name"], entry["end"])), None)
 
 
 def percentile(values, share):
@@ -451,6 +466,10 @@ def report(directory):
         for text in found[:15]:
             print("  " + text)
     print_table(times)
+    slow = sorted(((s, kind, target, what) for kind, found in times.items() for s, what, target in found if s is None or s > SLOW),
+                  key=lambda t: -(t[0] or 1e9))
+    for seconds, kind, target, what in slow[:20]:
+        print(f"slow: {'never' if seconds is None else f'{seconds:.1f} s'} {kind} {target}: {what}")
     measured = [s for found in times.values() for s, _, _ in found if s is not None]
     count = sum(len(found) for found in times.values())
     print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "watch", "remade", "broken"))
@@ -467,7 +486,7 @@ def print_table(times):
         measured = [s for s, _, _ in found if s is not None]
         worst = max((t for t in found if t[0] is not None), default=(0, "", ""), key=lambda t: t[0])
         figures = " | ".join(f"{percentile(measured, p):.1f}" for p in (0.5, 0.95, 0.99, 1))
-        print(f"| {kind} | {len(found)} | {figures} | {worst[1]} {worst[2]} |")
+        print(f"| {kind} | {len(found)} | {figures} | {worst[1].partition(':')[0]} {worst[2]} |")
 
 
 if __name__ == "__main__":
