@@ -355,15 +355,15 @@ class Convergence:
         self.lists = [s for s in world.statuses if s["verb"] == "list"]
 
     def of(self, fault):
-        """Returns (seconds, what came last); seconds is None if the history ends before."""
+        """Returns (seconds, what came last, seconds by the clock); seconds are None if the history ends before."""
         moments = [(*self.served(fault), "served"), (*self.first(fault, self.lists, self.statuses_wrong), "syncstatus"),
                    (*self.first(fault, self.world.stored, self.stored_wrong), "stored")]
         moments = [(moment, f"{what}: {problem}" if problem else what) for moment, problem, what in moments]
         moments += [(r["end"] if r["there"] else None, "remade") for r in self.world.remade if r["fault"] == fault["id"]]
         if any(m[0] is None for m in moments):
-            return None, next(w for m, w in moments if m is None)
+            return None, next(w for m, w in moments if m is None), None
         moment, what = max(moments)
-        return moment - fault["end"] - self.disturbed(fault, moment), what
+        return moment - fault["end"] - self.disturbed(fault, moment), what, moment - fault["end"]
 
     def disturbed(self, fault, moment):
         """Returns for how long other faults concerned the same servers between the end of a fault and a moment."""
@@ -447,7 +447,7 @@ def percentile(values, share):
 def report(directory):
     """Judges every history in a directory, prints the report, and returns the number of violations."""
     violations, times, rows, quiet, undecided = collections.defaultdict(list), collections.defaultdict(list), 0, 0, 0
-    open_faults = collections.Counter()
+    open_faults, clocks = collections.Counter(), []
     for path in sorted(glob.glob(os.path.join(directory, "history-*.jsonl"))):
         world = World(path)
         judge = Judge(world)
@@ -457,9 +457,11 @@ def report(directory):
             violations[kind] += found
         convergence = Convergence(world)
         for fault in world.faults:
-            seconds, what = convergence.of(fault)
+            seconds, what, clock = convergence.of(fault)
             if seconds is None:
                 open_faults[fault["kind"]] += 1
+            else:
+                clocks.append(clock)
             times[fault["kind"]].append((seconds, what, fault["target"]))
     for kind, found in sorted(violations.items()):
         print(f"{kind}: {len(found)}")
@@ -473,7 +475,7 @@ def report(directory):
     measured = [s for found in times.values() for s, _, _ in found if s is not None]
     count = sum(len(found) for found in times.values())
     print(f"rowsAtRest={quiet} undecided={undecided} " + " ".join(f"{k}={len(violations[k])}" for k in ("stale", "stored", "watch", "remade", "broken"))
-          + f" unconverged={sum(open_faults.values())}")
+          + f" unconverged={sum(open_faults.values())} p99ByTheClock={percentile(clocks, 0.99):.1f}s")
     print(f'RESULT fault faults={count} rows={rows} falseInSync={len(violations["falseInSync"])} '
           f'falseOutOfSync={len(violations["falseOutOfSync"])} lost={len(violations["lost"])} p99={percentile(measured, 0.99):.1f}s')
     return sum(len(found) for found in violations.values())

@@ -173,8 +173,9 @@ class JudgeTest(unittest.TestCase):
         stored = [{"op": "stored", "begin": t, "end": t + 0.1, "items": []} for t in (20.2, 22.2, 27)]
         entries = [fault("cut-dns-in", 15, 20), *[sweep(t, RIGHT if t > 21 else OLD) for t in (20.1, 21.1, 22.1, 23.1)], *lists, *stored]
         found = judged(*entries).world
-        seconds, what = judge.Convergence(found).of(found.faults[0])
+        seconds, what, clock = judge.Convergence(found).of(found.faults[0])
         self.assertAlmostEqual(4.6, seconds)
+        self.assertAlmostEqual(4.6, clock)
         self.assertTrue(what.startswith("syncstatus: arecord.www is OutOfSync"), what)
         found = judged(*entries, fault("kill-named", 21, 23) | {"id": 2}).world
         self.assertAlmostEqual(2.6, judge.Convergence(found).of(found.faults[0])[0])
