@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -568,4 +570,29 @@ func text(n bindcar.Notification) string {
 		return "lost"
 	}
 	return fmt.Sprint(n.Zone, " ", n.Serial)
+}
+
+// A zone whose file was edited is announced once more when it is loaded, on the same serial.
+func TestReloadedZoneIsAnnouncedAgain(t *testing.T) {
+	const zone = "reload.example"
+	p, _ := pair(t, zone)
+	notices := p.subscribe(t)
+	p.update(t, zone, 1)
+	notices.await(t, zone, firstSerial+1)
+	file := p.server.zones.Files(zone).Content()
+	command := func(name string) {
+		if _, err := p.client.Command(testContext(t), p.addr, zone, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command("freeze")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte("192.0.2.9"), []byte("192.0.2.66")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command("thaw")
+	notices.await(t, zone, firstSerial+1)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -625,4 +627,44 @@ func TestForeignDataIsCountedAfterTheOnlyPrimaryLostTheZone(t *testing.T) {
 	}
 	r.holds("legacy", "192.0.2.99")
 	r.holds("www", "192.0.2.10")
+}
+
+// Other data under the serial that the zone had is found when the server has loaded the zone again, and repaired.
+func TestPassReadsAZoneThatWasLoadedAgain(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.pass()
+	file := filepath.Join(r.primary[0].Dir, "example.test.zone")
+	r.rndc("freeze", "example.test")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "192.0.2.10", "192.0.2.66")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.rndc("thaw", "example.test")
+	for began := time.Now(); !slices.Equal(served(t, r.primary[0], "www"), []string{"192.0.2.66"}); {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the edited zone is not loaded")
+		}
+	}
+	if p := r.pass(); !p.rested {
+		t.Fatal("the serial has changed: the test needs another fault")
+	}
+	r.serials.NoteReloaded(membership.KeyOfZone(r.zone), podOf(r.scope.servers[0]))
+	if p := r.pass(); p.event.Changes.Len() != 1 || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("%d changes, unprogrammed %v", p.event.Changes.Len(), p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.10")
+	if !r.pass().rested {
+		t.Error("the zone does not come to rest")
+	}
+}
+
+func (r *rig) rndc(args ...string) {
+	r.t.Helper()
+	if out, err := r.primary[0].Rndc(args...); err != nil {
+		r.t.Fatal(out, err)
+	}
 }

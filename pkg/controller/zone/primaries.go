@@ -76,7 +76,8 @@ type primarySync struct {
 func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, paused bool) *primarySync {
 	s := &primarySync{zonePass: p, primaries: primaries}
 	p.state.content.KeepPrimaries(podsOf(primaries))
-	if s.rested = s.isAtRest() && s.isUnchanged(ctx); s.rested {
+	if reloaded := s.forgetReloaded(); !reloaded && s.isAtRest() && s.isUnchanged(ctx) {
+		s.rested = true
 		return s
 	}
 	s.forEachPrimary(func(q *primary) { s.observePrimary(ctx, q) })
@@ -87,6 +88,19 @@ func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, pause
 		s.countForeign()
 	}
 	return s
+}
+
+// forgetReloaded has the zone read in whole from the primaries that have loaded it again: the serial says nothing about it
+// then. It reports whether there are any.
+func (s *primarySync) forgetReloaded() (some bool) {
+	reloaded := s.serials.TakeReloaded(s.key())
+	for _, q := range s.primaries {
+		if reloaded.Has(podOf(q.server)) && q.err == nil {
+			s.dns.ForgetZone(q.server.Addr, s.dnsName())
+			some = true
+		}
+	}
+	return some
 }
 
 // forEachPrimary works on the primaries that nothing is wrong with, at the same time.

@@ -108,7 +108,7 @@ func (l *Listener) updateStreams(ctx context.Context) error {
 		if l.streams[key] == nil {
 			own, closeStream := context.WithCancel(ctx)
 			l.streams[key] = closeStream
-			s := &stream{Listener: l, server: key}
+			s := &stream{Listener: l, server: key, last: map[string]uint32{}}
 			go bindcar.FollowNotifications(own, s.open, s)
 		}
 	}
@@ -119,6 +119,8 @@ func (l *Listener) updateStreams(ctx context.Context) error {
 type stream struct {
 	*Listener
 	server serverKey
+	// last has the serial of the last notification of each zone.
+	last map[string]uint32
 }
 
 func (s *stream) open(ctx context.Context, fn func(bindcar.Notification)) error {
@@ -132,10 +134,23 @@ func (s *stream) HandleNotification(ctx context.Context, n bindcar.Notification)
 	case n.Lost:
 		s.pollSerials(ctx)
 	case n.Zone != "":
+		reloaded := s.isRepeated(n)
 		for _, zone := range s.servedZones(ctx, s.Zones.Members.ZonesNamed(n.Zone)) {
-			s.enqueueIfNews(membership.KeyOfZone(zone), n.Serial)
+			key := membership.KeyOfZone(zone)
+			if s.enqueueIfNews(key, n.Serial); reloaded {
+				s.Serials.NoteReloaded(key, s.server.pod)
+				s.Zones.Enqueue(key)
+			}
 		}
 	}
+}
+
+// isRepeated reports whether a zone was notified with the same serial the last time: named says so of a zone that it has
+// loaded again, and somebody may have edited its file in between.
+func (s *stream) isRepeated(n bindcar.Notification) bool {
+	last, known := s.last[n.Zone]
+	s.last[n.Zone] = n.Serial
+	return known && last == n.Serial && n.Serial != 0
 }
 
 // HandleStreamClosed implements bindcar.NotificationHandler. A server that has no streams is polled for a while.

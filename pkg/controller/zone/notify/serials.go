@@ -14,6 +14,8 @@ import (
 type Serials struct {
 	mu     sync.Mutex
 	byZone map[membership.ZoneKey]expectation
+	// reloaded are, by zone, the servers that have loaded it again on the serial that it had.
+	reloaded map[membership.ZoneKey]sets.Set[types.NamespacedName]
 }
 
 type expectation struct {
@@ -61,9 +63,32 @@ func (s *Serials) IsNews(zone membership.ZoneKey, server types.NamespacedName, s
 	return awaited && e.awaited.Len() == 0
 }
 
+// NoteReloaded remembers that a server has loaded a zone again on the serial that it had: it may hold anything now.
+func (s *Serials) NoteReloaded(zone membership.ZoneKey, server types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reloaded == nil {
+		s.reloaded = map[membership.ZoneKey]sets.Set[types.NamespacedName]{}
+	}
+	if s.reloaded[zone] == nil {
+		s.reloaded[zone] = sets.New[types.NamespacedName]()
+	}
+	s.reloaded[zone].Insert(server)
+}
+
+// TakeReloaded returns the servers that have loaded a zone again since the last call.
+func (s *Serials) TakeReloaded(zone membership.ZoneKey) sets.Set[types.NamespacedName] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	servers := s.reloaded[zone]
+	delete(s.reloaded, zone)
+	return servers
+}
+
 // Forget drops a zone.
 func (s *Serials) Forget(zone membership.ZoneKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byZone, zone)
+	delete(s.reloaded, zone)
 }

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
@@ -31,5 +32,23 @@ func TestNewsIsWhatNobodyExpectedAndTheLastServerThatWasAwaited(t *testing.T) {
 	s.Expect(zone, 8)
 	if s.IsNews(zone, server("a"), 8) {
 		t.Error("a server is awaited with a former serial")
+	}
+}
+
+func TestZoneIsReloadedWhenItIsNotifiedWithTheSameSerial(t *testing.T) {
+	s := &stream{last: map[string]uint32{}}
+	for i, step := range []struct {
+		zone     string
+		serial   uint32
+		reloaded bool
+	}{{"a", 7, false}, {"b", 7, false}, {"a", 8, false}, {"a", 8, true}, {"b", 0, false}, {"b", 0, false}} {
+		if got := s.isRepeated(bindcar.Notification{Zone: step.zone, Serial: step.serial}); got != step.reloaded {
+			t.Errorf("notification %d: reloaded is %v", i, got)
+		}
+	}
+	zone, serials := membership.ZoneKey{Name: "zone"}, &Serials{}
+	serials.NoteReloaded(zone, types.NamespacedName{Name: "a"})
+	if got := serials.TakeReloaded(zone); !got.Has(types.NamespacedName{Name: "a"}) || serials.TakeReloaded(zone).Len() != 0 {
+		t.Errorf("reloaded: %v", got)
 	}
 }
