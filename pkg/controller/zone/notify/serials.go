@@ -49,8 +49,8 @@ func (s *Serials) Await(zone membership.ZoneKey, servers []types.NamespacedName)
 	}
 }
 
-// IsNews reports whether it is a reason for a pass that a server has a zone's serial: another one was expected, or this is
-// the last server that was awaited. A zone without a pass so far expects any: its first pass is to come.
+// IsNews reports whether it is a reason for a pass that a server has a zone's serial: another one was expected, or the
+// server was awaited. A zone without a pass so far expects any: its first pass is to come.
 func (s *Serials) IsNews(zone membership.ZoneKey, server types.NamespacedName, serial uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *Serials) IsNews(zone membership.ZoneKey, server types.NamespacedName, s
 	}
 	awaited := e.awaited.Has(server)
 	e.awaited.Delete(server)
-	return awaited && e.awaited.Len() == 0
+	return awaited
 }
 
 // NoteReloaded remembers that a server has loaded a zone again on the serial that it had: it may hold anything now.

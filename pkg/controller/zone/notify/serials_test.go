@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
-func TestNewsIsWhatNobodyExpectedAndTheLastServerThatWasAwaited(t *testing.T) {
+func TestNewsIsWhatNobodyExpectedAndWhatWasAwaited(t *testing.T) {
 	zone := membership.ZoneKey{Name: "zone"}
 	server := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 	s := &Serials{}
@@ -23,7 +23,7 @@ func TestNewsIsWhatNobodyExpectedAndTheLastServerThatWasAwaited(t *testing.T) {
 		server string
 		serial uint32
 		news   bool
-	}{{"primary", 7, false}, {"a", 6, true}, {"a", 7, false}, {"a", 7, false}, {"b", 7, true}, {"b", 7, false}, {"b", 0, true}} {
+	}{{"primary", 7, false}, {"a", 6, true}, {"a", 7, true}, {"a", 7, false}, {"b", 7, true}, {"b", 7, false}, {"b", 0, true}} {
 		if got := s.IsNews(zone, server(step.server), step.serial); got != step.news {
 			t.Errorf("serial %d on %s is news: %v", step.serial, step.server, got)
 		}
