@@ -131,3 +131,66 @@ func TestDeclaredDelegation(t *testing.T) {
 		t.Errorf("the delegation: %+v", row)
 	}
 }
+
+// What a server answers counts for more than what it holds, as long as that is what it was asked about.
+func TestShadowed(t *testing.T) {
+	z := testZone()
+	r := testRecord(z)
+	desired := build(t, z, r)
+	held, _ := desired.Get(wwwA)
+	other := rrset.New(wwwA, held.TTL, "203.0.113.66")
+	none := rrset.RRset{Key: wwwA}
+	soa := func(zone string) observe.Answer {
+		k := rrset.Key{Name: zone, Type: dns.TypeSOA}
+		return observe.Answer{Held: rrset.RRset{Key: k}, Served: rrset.New(k, 300, "ns1."+zone+" x."+zone+" 1 2 3 4 5")}
+	}
+	below := soa("www.example.com.")
+	for name, tc := range map[string]struct {
+		answers []observe.Answer
+		state   sync.ServerState
+		by      string
+		says    string
+	}{
+		"nobody asked":                {nil, sync.StateInSync, "", ""},
+		"as it is held":               {[]observe.Answer{{Held: held, Served: held}}, sync.StateInSync, "", ""},
+		"other data":                  {[]observe.Answer{{Held: held, Served: other}}, sync.StateShadowed, "", "holds the data, but answers otherwise for www.example.com. A: look for another zone, a view or a response policy"},
+		"no data":                     {[]observe.Answer{{Held: held, Served: none, Rcode: dns.RcodeNameError}}, sync.StateShadowed, "", "holds the data, but answers NXDOMAIN without it for www.example.com. A: look for another zone, a view or a response policy"},
+		"no data, of another zone":    {[]observe.Answer{{Held: held, Served: none, Zone: "www.example.com."}}, sync.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
+		"about other content":         {[]observe.Answer{{Held: other, Served: other}, {Held: other, Served: held}}, sync.StateInSync, "", ""},
+		"a zone below":                {[]observe.Answer{below}, sync.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
+		"a zone below has it, too":    {[]observe.Answer{below, {Held: held, Served: held}}, sync.StateInSync, "", ""},
+		"a zone beside":               {[]observe.Answer{soa("w.example.com.")}, sync.StateInSync, "", ""},
+		"a zone below is not loaded":  {[]observe.Answer{{Held: below.Held, Served: below.Held, Rcode: dns.RcodeServerFailure}}, sync.StateShadowed, "www.example.com", "holds the data, but answers for www.example.com. A from its zone www.example.com., which hides it: declare the data there"},
+		"a zone below is gone":        {[]observe.Answer{{Held: below.Held, Served: below.Held, Rcode: dns.RcodeNameError}}, sync.StateInSync, "", ""},
+		"no answer":                   {[]observe.Answer{{Held: held, Served: none, Rcode: observe.NoReply}}, sync.StateUnreachable, "", "answers for the zone, but not for www.example.com. A"},
+		"other data at another TTL":   {[]observe.Answer{{Held: held, Served: rrset.New(wwwA, 5, held.Rdata...)}}, sync.StateShadowed, "", "holds the data, but answers otherwise for www.example.com. A: look for another zone, a view or a response policy"},
+		"the answer is about another": {[]observe.Answer{{Held: rrset.RRset{Key: rrset.Key{Name: "x.example.com.", Type: dns.TypeA}}, Served: other}}, sync.StateInSync, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := holds(desired, 7)
+			o.Answers = map[rrset.Key]observe.Answer{}
+			for _, a := range tc.answers {
+				o.Answers[a.Held.Key] = a
+			}
+			d := NewDesiredState(z, desired, []source.Object{r}, nil)
+			before := Evaluate(d, servers(), []observe.Observation{holds(desired, 7), holds(desired, 7)}, asked, History{}).ZoneStatus(nil)
+			j := Evaluate(d, servers(), []observe.Observation{holds(desired, 7), o}, asked, History{})
+			for _, s := range []*sync.SyncStatus{j.RecordStatus(r), j.ZoneStatus(nil)} {
+				row := s.Servers[1]
+				if row.State != tc.state || row.ShadowedBy != tc.by || row.Message != tc.says || s.Status.InSync != (tc.state == sync.StateInSync) {
+					t.Errorf("%s: %s %q %q, %s", s.Name, row.State, row.ShadowedBy, row.Message, s.Status.Phase)
+				}
+				if s.Servers[0].State != sync.StateInSync {
+					t.Errorf("%s: the other server is %s", s.Name, s.Servers[0].State)
+				}
+			}
+			out := int32(0)
+			if tc.state != sync.StateInSync {
+				out = 1
+			}
+			if got := j.ZoneStatus(nil).Summary.RecordsOutOfSync; got != out || before.Summary.RecordsOutOfSync != 0 {
+				t.Errorf("%d records are out of sync, want %d", got, out)
+			}
+		})
+	}
+}
