@@ -66,11 +66,7 @@ func newTypedClient(config *rest.Config, group schema.GroupVersion, addTo func(*
 	return client, nil
 }
 
-func newLiveReader(config *rest.Config) (LiveReader, error) {
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for metadata: %w", err)
-	}
+func newLiveReader(client metadata.Interface) LiveReader {
 	return func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error) {
 		resource := kind.GroupVersion().WithResource(kind.Resource)
 		if name == "" || len(content.IsPathSegmentName(name)) > 0 {
@@ -80,5 +76,23 @@ func newLiveReader(config *rest.Config) (LiveReader, error) {
 			namespace = ""
 		}
 		return client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-	}, nil
+	}
+}
+
+// maxListed bounds a list past the caches.
+const maxListed = 500
+
+func newLiveLister(client metadata.Interface) LiveLister {
+	return func(ctx context.Context, kind syncstatus.Kind, namespace string) ([]metav1.Object, string, error) {
+		resource := kind.GroupVersion().WithResource(kind.Resource)
+		list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: maxListed})
+		if err != nil || list.Continue != "" {
+			return nil, "", err
+		}
+		all := make([]metav1.Object, len(list.Items))
+		for i := range list.Items {
+			all[i] = &list.Items[i]
+		}
+		return all, list.ResourceVersion, nil
+	}
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -42,11 +43,17 @@ type Informers struct {
 	// handled report whether all that was in a cache when it was first filled has been handled.
 	handled []cache.InformerSynced
 	live    LiveReader
-	caches  *cachehealth.Monitor
+	// list is nil where nothing is listed past the caches.
+	list   LiveLister
+	caches *cachehealth.Monitor
 }
 
 // LiveReader reads the metadata of one object past the caches.
 type LiveReader func(ctx context.Context, kind syncstatus.Kind, namespace, name string) (metav1.Object, error)
+
+// LiveLister reads the metadata of all objects of a kind in a namespace past the caches, and the resourceVersion of the list. It
+// reads nothing if there are too many.
+type LiveLister func(ctx context.Context, kind syncstatus.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error)
 
 // New returns the caches of the Kubernetes cluster at config; Run fills them. home is the namespace of the instances of
 // cluster-scoped clusters that name none.
@@ -55,12 +62,17 @@ func New(config *rest.Config, home string) (*Informers, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, err := newLiveReader(config)
+	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("making a client for metadata: %w", err)
 	}
-	return NewFrom(from, live, home), nil
+	i := NewFrom(from, newLiveReader(client), home)
+	i.ListLive(newLiveLister(client))
+	return i, nil
 }
+
+// ListLive says how objects are listed past the caches.
+func (i *Informers) ListLive(list LiveLister) { i.list = list }
 
 // NewFrom returns caches that are filled from wherever each resource comes from.
 func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, home string) *Informers {

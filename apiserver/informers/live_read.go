@@ -3,6 +3,8 @@ package informers
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -76,4 +78,35 @@ func isOlder(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
 	return errX != nil || errY != nil || x < y
+}
+
+// WaitForKind waits until the cache is at least as new as all objects of a kind in a namespace are in the Kubernetes cluster now,
+// and returns these and those that the cache had beside them. It returns none, and does not wait, if there are too many.
+func (i *Informers) WaitForKind(ctx context.Context, kind syncstatus.Kind, namespace string) ([]source.ObjectKey, error) {
+	if i.list == nil || len(List[metav1.Object](i, kind.Kind, namespace)) > maxListed {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	all, version, err := i.list(ctx, kind, namespace)
+	if err != nil || version == "" {
+		return nil, err
+	}
+	live := map[source.ObjectKey]metav1.Object{}
+	for _, o := range all {
+		live[source.ObjectKey{Kind: kind.Kind, Namespace: namespace, Name: o.GetName()}] = o
+	}
+	for _, o := range List[metav1.Object](i, kind.Kind, namespace) {
+		key := source.ObjectKey{Kind: kind.Kind, Namespace: namespace, Name: o.GetName()}
+		if _, exists := live[key]; !exists && isOlder(o.GetResourceVersion(), version) {
+			live[key] = nil
+		}
+	}
+	for key, o := range live {
+		caughtUp := func(context.Context) (bool, error) { return i.isCaughtUp(key, o, o == nil), nil }
+		if err := wait.PollUntilContextCancel(ctx, cachePoll, true, caughtUp); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Collect(maps.Keys(live)), nil
 }

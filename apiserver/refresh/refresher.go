@@ -123,8 +123,23 @@ func (r *Refresher) WaitForObject(ctx context.Context, key desired.Key) error {
 	if err := r.informers.WaitForObject(ctx, key); err != nil {
 		return err
 	}
-	if concerned := r.index.Apply(key); len(concerned) > 0 {
-		r.trackers.touchObjects(append(concerned, key)...) //nolint:contextcheck // servers are asked in the name of all readers, under a context of the API server
-	}
+	r.applyNow(key) //nolint:contextcheck // servers are asked in the name of all readers, under a context of the API server
 	return nil
+}
+
+// applyNow takes over what the caches hold of an object, before its event does.
+func (r *Refresher) applyNow(key desired.Key) {
+	if concerned := r.index.Apply(key); len(concerned) > 0 {
+		r.trackers.touchObjects(append(concerned, key)...)
+	}
+}
+
+// waitForKind is WaitForObject for all objects of a kind in a namespace, unless there are too many.
+func (r *Refresher) waitForKind(ctx context.Context, of kindIn) {
+	keys, err := r.informers.WaitForKind(ctx, of.kind, of.namespace)
+	for _, key := range keys {
+		if err == nil {
+			r.applyNow(key) //nolint:contextcheck // as above
+		}
+	}
 }

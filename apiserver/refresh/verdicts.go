@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -141,9 +142,28 @@ func zonesOf(subjects ...*desired.Subject) map[*desired.Zone]bool {
 type finding struct {
 	key    desired.Key
 	digest uint64
-	// doubted are the servers that are to be asked again, disputed the objects that are to be read past the caches.
+	// doubted are the servers that are to be asked again, disputed the objects that are to be read past the caches. Of kinds
+	// others may exist that decide, too.
 	doubted  []placeOfZone
 	disputed []desired.Key
+	kinds    []kindIn
+}
+
+// kindIn is the objects of a kind in a namespace.
+type kindIn struct {
+	kind      syncstatus.Kind
+	namespace string
+}
+
+// kindsDeclaring returns the kinds of objects that may declare what a verdict compares with, in the namespace of the zone.
+func kindsDeclaring(v *syncv1.SyncStatus, namespace string) []kindIn {
+	kinds := []kindIn{{syncstatus.EndpointKind, namespace}}
+	for _, k := range v1beta1.RecordKinds {
+		if slices.ContainsFunc(v.RRsets, func(s syncv1.RRset) bool { return s.Type == k.Type }) {
+			kinds = append(kinds, kindIn{syncstatus.Kind{Kind: k.Kind, Resource: k.Resource, Singular: k.Singular}, namespace})
+		}
+	}
+	return kinds
 }
 
 type placeOfZone struct {
@@ -166,6 +186,7 @@ func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1
 		}
 		if isNews && len(current)+len(ahead)+len(shadowed) > 0 {
 			f.disputed = append(f.disputed, evaluate.DisputedObjects(s.Key, v, z)...)
+			f.kinds = append(f.kinds, kindsDeclaring(v, z.Key.Namespace)...)
 		}
 	}
 	if len(f.doubted)+len(f.disputed) == 0 {
@@ -178,10 +199,13 @@ func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1
 func (r *Refresher) confirm(ctx context.Context, found []finding) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Deadline)
 	defer cancel()
-	places, disputed := map[placeOfZone]bool{}, map[desired.Key]bool{}
+	places, disputed, kinds := map[placeOfZone]bool{}, map[desired.Key]bool{}, map[kindIn]bool{}
 	for _, f := range found {
 		for _, p := range f.doubted {
 			places[p] = true
+		}
+		for _, of := range f.kinds {
+			kinds[of] = true
 		}
 		for _, key := range f.disputed {
 			if len(disputed) < maxLiveReads {
@@ -195,6 +219,9 @@ func (r *Refresher) confirm(ctx context.Context, found []finding) {
 		questions.Go(func() { r.askServer(ctx, p.zone, p.zone.Servers[p.server], began) })
 	}
 	questions.Wait()
+	for of := range kinds {
+		reads.Go(func() { r.waitForKind(ctx, of) })
+	}
 	turns := make(chan struct{}, concurrentReads)
 	for key := range disputed {
 		turns <- struct{}{}

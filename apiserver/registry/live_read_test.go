@@ -66,3 +66,45 @@ func TestServersKnowBeforeOurCaches(t *testing.T) {
 		}
 	}
 }
+
+// The same holds for another object at the same name that is new: the caches do not even know of it.
+func TestServersKnowANewObjectBeforeOurCaches(t *testing.T) {
+	w := newWorld(t, func(o *testOptions) { o.Deadline = time.Minute })
+	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"}}, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	z := fakekube.Zone("example.test", "primary")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Eventually("the record is in sync", func() bool { return w.get("arecord.www").Status.InSync })
+	events := w.watch(query{namespace: ns, fields: fields.OneTermEqualSelector("metadata.name", "arecord.www")}, store.WatchOptions{})
+	if _, s := events.next(); !s.Status.InSync {
+		t.Fatalf("the watch begins with %+v", s.Status)
+	}
+
+	var once sync.Once
+	asked, applied := make(chan struct{}), make(chan struct{})
+	w.SetLiveLister(func(ctx context.Context, kind syncstatus.Kind, namespace string) ([]metav1.Object, string, error) {
+		once.Do(func() { close(asked) })
+		<-applied
+		return w.ReadList(ctx, kind, namespace)
+	})
+	fakekube.Update(t, primary, "example.test.", "www.example.test.", "192.0.2.7", "192.0.2.9")
+	select {
+	case <-asked:
+	case <-time.After(time.Minute):
+		t.Fatal("other objects are not looked for")
+	}
+	second := w.Record(z, "www", "192.0.2.9")
+	second.Name, second.UID = "www2", "www2"
+	w.Apply(second)
+	close(applied)
+	for {
+		_, s := events.next()
+		if s.Status.Phase == syncv1.PhaseOutOfSync {
+			t.Fatalf("out of step: %+v", s.Servers)
+		}
+		if len(s.RRsets[0].Rdata) == 2 && s.Status.InSync {
+			break
+		}
+	}
+}

@@ -5,6 +5,7 @@ package fakekube
 import (
 	"context"
 	"net/netip"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	live    informers.LiveReader
+	list    informers.LiveLister
 	sources map[string]*framework.FakeControllerSource
 	objects map[source.ObjectKey]metav1.Object
 	addrs   map[string]netip.AddrPort // by pod
@@ -52,7 +54,7 @@ func New(t testing.TB) *Cluster {
 		TB: t, sources: map[string]*framework.FakeControllerSource{}, objects: map[source.ObjectKey]metav1.Object{},
 		addrs: map[string]netip.AddrPort{}, Key: bind.NewKey("transfer."),
 	}
-	c.live = c.ReadLive
+	c.live, c.list = c.ReadLive, c.ReadList
 	return c
 }
 
@@ -65,12 +67,39 @@ func (c *Cluster) NewInformers() *informers.Informers {
 		c.mu.Unlock()
 		return live(ctx, kind, namespace, name)
 	}
-	return informers.NewFrom(func(resource string) cache.ListerWatcher {
+	inf := informers.NewFrom(func(resource string) cache.ListerWatcher {
 		if c.sources[resource] == nil {
 			c.sources[resource] = framework.NewFakeControllerSource()
 		}
 		return c.sources[resource]
 	}, live, "home")
+	inf.ListLive(func(ctx context.Context, kind syncstatus.Kind, namespace string) ([]metav1.Object, string, error) {
+		c.mu.Lock()
+		list := c.list
+		c.mu.Unlock()
+		return list(ctx, kind, namespace)
+	})
+	return inf
+}
+
+// ReadList returns the objects of a kind in a namespace as they were declared last.
+func (c *Cluster) ReadList(_ context.Context, kind syncstatus.Kind, namespace string) (all []metav1.Object, resourceVersion string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	newest := 0
+	for key, o := range c.objects {
+		if version, _ := strconv.Atoi(o.GetResourceVersion()); key.Kind == kind.Kind && key.Namespace == namespace {
+			all, newest = append(all, o), max(newest, version)
+		}
+	}
+	return all, strconv.Itoa(newest), nil
+}
+
+// SetLiveLister replaces ReadList.
+func (c *Cluster) SetLiveLister(list informers.LiveLister) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = list
 }
 
 // ReadLive returns an object as it was declared last.
