@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
@@ -33,6 +34,9 @@ type asker struct {
 
 	podQuestions  inflight[netip.AddrPort]
 	zoneQuestions inflight[evaluate.Place]
+	nameQuestions inflight[nameQuestion]
+	// names are the last answers to these, as observe.Answers.
+	names *cache.Expiring
 }
 
 // askZones asks all servers of some zones at once, and waits for answers from since or later, up to the deadline. With a zero

@@ -2,7 +2,9 @@ package refresh
 
 import (
 	"context"
+	"iter"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -34,16 +36,24 @@ func (a *asker) askResolvable(ctx context.Context, subjects []*desired.Subject, 
 		if s == nil {
 			continue
 		}
-		for _, z := range s.Declaring() {
-			keys := z.Declared.ResolvableKeys(s.Key, maxNames)
+		for z, keys := range resolvable(s) {
 			for _, server := range z.Servers {
-				if len(keys) > 0 && server.Addr.IsValid() {
-					wg.Go(func() { a.askNames(ctx, z, server, keys, since) })
-				}
+				wg.Go(func() { a.askNames(ctx, z, server, keys, since) })
 			}
 		}
 	}
 	wg.Wait()
+}
+
+// resolvable yields the zones with data of an object, each with the names and types that resolvers get because of it.
+func resolvable(s *desired.Subject) iter.Seq2[*desired.Zone, []rrset.Key] {
+	return func(yield func(*desired.Zone, []rrset.Key) bool) {
+		for _, z := range s.Declaring() {
+			if keys := z.Declared.ResolvableKeys(s.Key, maxNames); len(keys) > 0 && !yield(z, keys) {
+				return
+			}
+		}
+	}
 }
 
 // askNames asks a server for names and types unless it was asked at since or later, and again for all for which it is known
@@ -59,8 +69,12 @@ func (a *asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server,
 	if len(due) == 0 {
 		return
 	}
-	answers := a.askEach(ctx, z, s, due)
+	answers := a.askEach(ctx, z, s, due, since)
 	doubted := a.doubtedAnswers(place, answers, last, last.Answers)
+	if len(doubted) > 0 { // Others may have asked before the content was as it is.
+		maps.Copy(answers, a.askEach(ctx, z, s, doubted, time.Now()))
+		doubted = a.doubtedAnswers(place, answers, last, last.Answers)
+	}
 	for look := 0; len(doubted) > 0 && ctx.Err() == nil; look++ {
 		a.schedule.doubtContent(place)
 		if o, ok := a.observe(ctx, z, s, place, time.Now()); ok && o.Mirror != nil {
@@ -78,7 +92,7 @@ func (a *asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server,
 			break
 		}
 		before := maps.Clone(answers)
-		maps.Copy(answers, a.askEach(ctx, z, s, doubted))
+		maps.Copy(answers, a.askEach(ctx, z, s, doubted, time.Now()))
 		doubted = a.doubtedAnswers(place, answers, last, before)
 	}
 	if ctx.Err() == nil {
@@ -104,19 +118,45 @@ func dueNames(known map[rrset.Key]observe.Answer, keys []rrset.Key, below []stri
 	return due
 }
 
-func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key) map[rrset.Key]observe.Answer {
+// nameQuestion is a question for a name and type to a server.
+type nameQuestion struct {
+	server netip.AddrPort
+	rrset.Key
+}
+
+// askEach returns a server's answers for names and types, from since or later. Who asks for the same at the same time shares
+// them.
+func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key, since time.Time) map[rrset.Key]observe.Answer {
+	if !s.Addr.IsValid() {
+		return nil
+	}
 	signed, _ := a.transferKey(ctx, z.Instance(s))
-	answers := make([]observe.Answer, len(keys))
 	var wg sync.WaitGroup
-	for i, k := range keys {
-		wg.Go(func() { answers[i] = a.observer.Ask(ctx, s.Addr, k, signed) })
+	for _, k := range keys {
+		q := nameQuestion{s.Addr, k}
+		isAsked := func() bool { _, ok := a.answerSince(q, since); return ok }
+		wg.Go(func() {
+			a.nameQuestions.await(ctx, q, isAsked, func(ctx context.Context) {
+				a.names.Set(q, a.observer.Ask(ctx, s.Addr, k, signed), a.options.Deadline)
+			})
+		})
 	}
 	wg.Wait()
-	all := map[rrset.Key]observe.Answer{}
-	for i, k := range keys {
-		all[k] = answers[i]
+	answers := map[rrset.Key]observe.Answer{}
+	for _, k := range keys {
+		if answer, ok := a.answerSince(nameQuestion{s.Addr, k}, since); ok {
+			answers[k] = answer
+		}
 	}
-	return all
+	return answers
+}
+
+func (a *asker) answerSince(q nameQuestion, since time.Time) (answer observe.Answer, ok bool) {
+	last, known := a.names.Get(q)
+	if known {
+		answer, _ = last.(observe.Answer)
+	}
+	return answer, known && !answer.At.Before(since)
 }
 
 // doubtedAnswers compares answers with what the server holds. It returns the names and types for which the server answers

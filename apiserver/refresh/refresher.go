@@ -70,7 +70,7 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 	r := &Refresher{
 		asker: asker{
 			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge), meter: meter,
-			schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
+			names: cache.NewExpiring(), schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
 			observer: observe.New(observe.Options{Timeout: options.Deadline, Limits: options.Limits, Meter: meter, Replaced: evaluator.ContentReplaced}),
 		},
 		informers: inf, evaluator: evaluator, publisher: publisher,

@@ -63,6 +63,11 @@ func (r *Refresher) verdicts(ctx context.Context, keys []desired.Key, since time
 func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Time) {
 	if s, _ := r.index.Resolve(key); len(s.Zones) > 0 {
 		go r.askZones(context.WithoutCancel(ctx), zonesOf(&s), since)
+		for z, keys := range resolvable(&s) {
+			for _, server := range z.Servers {
+				go r.askEach(context.WithoutCancel(ctx), z, server, keys, since)
+			}
+		}
 	}
 }
 
