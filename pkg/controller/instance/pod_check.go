@@ -135,6 +135,9 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 		}
 		errs = append(errs, pod.err)
 	}
+	if result.failure.Status == "" {
+		result.failure = keyFailure(instance, zones.live)
+	}
 	errs = append(errs, c.explainByUpstream(ctx, instance, zones.live, result.pods))
 	for ordinal, pod := range results {
 		if problem := &result.pods[ordinal].Problem; problem.Reason == status.ReasonProgressing && pod.cause.Status != "" {
