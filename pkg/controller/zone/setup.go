@@ -44,6 +44,10 @@ const (
 	maxNamespacePasses = 2 * maxPasses
 )
 
+// updateTimeout bounds the exchange of one update. After a cut of the network TCP is slow to notice that it is over; another
+// look at the zone and a new connection are faster.
+const updateTimeout = 4 * time.Second
+
 // Options are what the reconciler of zones works with.
 type Options struct {
 	// Home is the namespace that Lockstep itself runs in.
@@ -74,7 +78,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{
 		edges: edges{
 			kube: mgr.GetClient(), zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
-			updates: rfc2136.New(rfc2136.Options{}), keys: o.Keys, serials: serials, now: time.Now,
+			updates: rfc2136.New(rfc2136.Options{Timeout: updateTimeout}), keys: o.Keys, serials: serials, now: time.Now,
 		},
 		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
