@@ -61,7 +61,7 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 	}
 	ready := f.Problem
 	if ready.Holds() {
-		ready = scalingVerdict(prev, summarizeChildren("instances", children), len(f.Instances)-int(next.InstanceCount), f.Leaving)
+		ready = scalingVerdict(prev, summarizeChildren("instances", children), f)
 	}
 	next.Conditions = setChildren(next.Conditions, "Bind9Instance-", children, f.Generation, now)
 	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
@@ -73,20 +73,22 @@ func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1b
 
 // scalingVerdict adds to the summary of a cluster's instances that some are on their way: up, from the moment at which one is
 // missing until all are ready, or down, as long as there is something left of those that are leaving.
-func scalingVerdict(prev v1beta1.Bind9ClusterStatus, ready Verdict, missing int, leaving []string) Verdict {
-	was := ptr.Deref(meta.FindStatusCondition(prev.Conditions, Ready), metav1.Condition{Status: metav1.ConditionTrue})
-	goesOn := func(reason string) bool {
-		return was.Status == metav1.ConditionFalse && was.Reason == reason &&
-			slices.Contains([]string{PartiallyReady, NotReady, PodsPending, InstancesPending}, ready.Reason)
-	}
+func scalingVerdict(prev v1beta1.Bind9ClusterStatus, ready Verdict, f ClusterFacts) Verdict {
+	was := ptr.Deref(meta.FindStatusCondition(prev.Conditions, Ready), metav1.Condition{})
+	// One that was made since the last status counts as missing, too: nobody may have been in time to see that it was.
+	grows := slices.ContainsFunc(f.Instances, func(i ClusterInstance) bool {
+		return i.Instance == nil || was.Type != "" && !slices.Contains(prev.Instances, i.Name)
+	})
+	isUnderWay := slices.Contains([]string{PartiallyReady, NotReady, PodsPending, InstancesPending}, ready.Reason)
+	goesOn := func(reason string) bool { return was.Status == metav1.ConditionFalse && was.Reason == reason }
 	switch {
-	case missing > 0 && prev.InstanceCount == 0, goesOn(InstancesCreated):
+	case isUnderWay && (grows && prev.InstanceCount == 0 || goesOn(InstancesCreated)):
 		ready.Reason = InstancesCreated
-	case missing > 0, goesOn(InstancesScaling), ready.Holds() && len(leaving) > 0:
+	case isUnderWay && (grows || goesOn(InstancesScaling)), ready.Holds() && len(f.Leaving) > 0:
 		ready.Reason = InstancesScaling
 	}
-	if len(leaving) > 0 {
-		ready.Message += "; still being removed: " + firstOf(leaving, ", ")
+	if len(f.Leaving) > 0 {
+		ready.Message += "; still being removed: " + firstOf(f.Leaving, ", ")
 	}
 	return ready
 }

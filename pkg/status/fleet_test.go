@@ -413,6 +413,9 @@ func TestClusterScaling(t *testing.T) {
 	step("False InstancesScaling: 1 of 2 instances are ready", nil, instance("a", true), ClusterInstance{Name: "b"})
 	step("False InstancesScaling: 1 of 2 instances are ready", nil, instance("a", true), instance("b", false))
 	step("True AllReady: All 2 instances are ready", nil, instance("a", true), instance("b", true))
+	step("True AllReady: All 1 instances are ready", nil, instance("a", true))
+	step("False InstancesScaling: 1 of 2 instances are ready", nil, instance("a", true), instance("b", false)) // nobody saw it missing
+	step("True AllReady: All 2 instances are ready", nil, instance("a", true), instance("b", true))
 	step("True InstancesScaling: All 1 instances are ready; still being removed: b", []string{"b"}, instance("a", true))
 	step("False NotReady: No instances are ready; still being removed: b", []string{"b"}, instance("a", false))
 	step("True AllReady: All 1 instances are ready", nil, instance("a", true))

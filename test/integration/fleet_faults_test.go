@@ -167,6 +167,7 @@ func TestFleetMissingMount(t *testing.T) {
 	f := newFleet(t)
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	instance.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "theirs"}}}}
+	instance.Spec.VolumeMounts = []corev1.VolumeMount{{Name: "mine", MountPath: "/mine"}}
 	f.create(instance)
 	const cause = "Secret theirs, which its volume mine needs, does not exist"
 	waitConditions(f, startTimeout, instance, instanceConditions,

@@ -38,7 +38,11 @@ func (c *podChecker) checkMounts(ctx context.Context, pod *corev1.Pod) podResult
 // missingMount says which Secret or ConfigMap does not exist that a pod mounts; empty if all do. The kubelet waits for it, and
 // says so in Events only.
 func (c *podChecker) missingMount(ctx context.Context, pod *corev1.Pod) (string, error) {
+	mounted := mountedVolumes(pod)
 	for _, volume := range pod.Spec.Volumes {
+		if !mounted[volume.Name] {
+			continue // The kubelet leaves it alone.
+		}
 		for _, source := range mountedObjects(volume) {
 			err := c.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: source.Name}, source)
 			if apierrors.IsNotFound(err) {
@@ -50,6 +54,17 @@ func (c *podChecker) missingMount(ctx context.Context, pod *corev1.Pod) (string,
 		}
 	}
 	return "", nil
+}
+
+// mountedVolumes returns the names of the volumes that containers mount.
+func mountedVolumes(pod *corev1.Pod) map[string]bool {
+	names := map[string]bool{}
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, mount := range container.VolumeMounts {
+			names[mount.Name] = true
+		}
+	}
+	return names
 }
 
 // mountedObjects returns the Secrets and ConfigMaps without which a volume cannot be mounted, by kind and name.
