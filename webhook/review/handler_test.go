@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/webhook/internal/requests"
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 )
@@ -170,6 +171,49 @@ func TestReviewWarns(t *testing.T) {
 			answer := NewHandler(example(t)).Handle(quick(t), request(t, object, ""))
 			if !answer.Allowed || len(answer.Warnings) != tc.want {
 				t.Errorf("allowed = %v, warnings = %q", answer.Allowed, answer.Warnings)
+			}
+		})
+	}
+}
+
+// A record is of no use where the servers answer from a zone below.
+func TestReviewWarnsOfHiddenRecords(t *testing.T) {
+	below := func(cluster string) *v1beta1.DNSZone {
+		return zoneOf(t, `
+metadata: {name: kiosk, namespace: dns, uid: z2, creationTimestamp: "2026-01-03T00:00:00Z"}
+spec:
+  zoneName: KIOSK.example.com
+  clusterRef: `+cluster+`
+  soaRecord: {primaryNs: ns1.kiosk.example.com., adminEmail: a@example.com}
+`)
+	}
+	record := func(kind, name, spec string) string {
+		return `{kind: ` + kind + `, metadata: {name: x, namespace: dns, labels: {zone: example}}, spec: {name: ` + name + `, ` + spec + `}}`
+	}
+	const address = "ipv4Addresses: [192.0.2.1]"
+	for name, tc := range map[string]struct {
+		zone   *v1beta1.DNSZone
+		object string
+		warns  bool
+	}{
+		"at the name of the zone below": {below("c"), record("ARecord", "kiosk", address), true},
+		"below that":                    {below("c"), record("ARecord", "a.kiosk", address), true},
+		"beside it":                     {below("c"), record("ARecord", "workkiosk", address), false},
+		"a zone on other servers":       {below("d"), record("ARecord", "a.kiosk", address), false},
+		"its delegation":                {below("c"), record("NSRecord", "kiosk", "nameserver: ns1.kiosk"), false},
+		"without another zone":          {nil, record("ARecord", "a.kiosk", address), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := example(t)
+			if tc.zone != nil {
+				objects.members.SetZone(tc.zone)
+			}
+			answer := NewHandler(objects).Handle(quick(t), request(t, tc.object, ""))
+			if !answer.Allowed || (len(answer.Warnings) == 1) != tc.warns {
+				t.Fatalf("allowed = %v (%v), warnings = %q", answer.Allowed, answer.Result, answer.Warnings)
+			}
+			if tc.warns && !strings.Contains(answer.Warnings[0], "from DNSZone kiosk, whose zone KIOSK.example.com is longer than example.com") {
+				t.Errorf("%q", answer.Warnings)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -45,7 +46,52 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Problems: conflictsWith(zone, neighbors, record, old)}, nil
+	return Result{Problems: conflictsWith(zone, neighbors, record, old), Warnings: r.warnHidden(ctx, zone, neighbors, record)}, nil
+}
+
+// warnHidden warns of a record that servers hide: they answer from the zone with the longest name, and another zone of the
+// namespace on the same servers has a longer one (RFC 1034 section 4.3.2). What is delegated is meant to be there.
+func (r recordReviewer) warnHidden(ctx context.Context, zone *v1beta1.DNSZone, neighbors []source.Object, record v1beta1.Record) []string {
+	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+	hiding := zoneHiding(r.objects.zoneCache(), zone, owner)
+	if err != nil || hiding == nil || isDelegated(zone, append(slices.Clone(neighbors), record), owner) {
+		return nil
+	}
+	if now := r.objects.liveZones(ctx, zone.Namespace); len(now) > 0 {
+		if hiding = zoneHiding(membership.NewCache(now...), zone, owner); hiding == nil {
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("servers answer for %s from DNSZone %s, whose zone %s is longer than %s: declare this in that zone",
+		owner, hiding.Name, hiding.Spec.ZoneName, zone.Spec.ZoneName)}
+}
+
+// zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;
+// nil if there is none.
+func zoneHiding(zones *membership.Cache, zone *v1beta1.DNSZone, owner string) *v1beta1.DNSZone {
+	apex, err := source.ZoneName(zone.Spec.ZoneName)
+	for name := owner; err == nil && name != apex && rrset.IsSubdomain(name, apex); name = rrset.ParentName(name) {
+		for _, below := range zones.ZonesNamed(name) {
+			sameCluster := below.Spec.ClusterRef != "" && below.Spec.ClusterRef == zone.Spec.ClusterRef ||
+				below.Spec.ClusterProviderRef != "" && below.Spec.ClusterProviderRef == zone.Spec.ClusterProviderRef
+			if below.Namespace == zone.Namespace && sameCluster {
+				return below
+			}
+		}
+	}
+	return nil
+}
+
+// isDelegated reports whether one of some objects delegates a name or one above it, below the zone's own.
+func isDelegated(zone *v1beta1.DNSZone, objects []source.Object, owner string) bool {
+	return slices.ContainsFunc(objects, func(o source.Object) bool {
+		ns, ok := o.(*v1beta1.NSRecord)
+		if !ok {
+			return false
+		}
+		cut, err := source.OwnerName(ns.RecordName(), zone.Spec.ZoneName)
+		return err == nil && ns.RecordName() != "@" && rrset.IsSubdomain(owner, cut)
+	})
 }
 
 // noZone stands for the zone that a record may come to be in (RFC 2606 section 2). The root would not do: "@" may be a
