@@ -131,13 +131,18 @@ func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, 
 		return nil
 	}
 	signed, _ := a.transferKey(ctx, z.Instance(s))
+	last := a.answers.Full(evaluate.Place{Server: s.Addr, Zone: z.Declared.ZoneName()})
 	var wg sync.WaitGroup
 	for _, k := range keys {
+		var held rrset.RRset
+		if last != nil && last.Mirror != nil {
+			held, _ = last.Mirror.Get(k)
+		}
 		q := nameQuestion{s.Addr, k}
 		isAsked := func() bool { _, ok := a.answerSince(q, since); return ok }
 		wg.Go(func() {
 			a.nameQuestions.await(ctx, q, isAsked, func(ctx context.Context) {
-				a.names.Set(q, a.observer.Ask(ctx, s.Addr, k, signed), a.options.Deadline)
+				a.names.Set(q, a.observer.Ask(ctx, s.Addr, k, held, signed), a.options.Deadline)
 			})
 		})
 	}

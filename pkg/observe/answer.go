@@ -37,8 +37,9 @@ func (a Answer) Says(o Answer) bool {
 }
 
 // Ask asks a server for a name and type without a key, as views may be chosen by key. A server that refuses to answer strangers
-// is asked with the key, unless it is nil: who may query a server says nothing about what it serves.
-func (o *Observer) Ask(ctx context.Context, server netip.AddrPort, k rrset.Key, key *wire.Key) Answer {
+// is asked with the key, unless it is nil: who may query a server says nothing about what it serves. held is what its zone is
+// known to have there, as far as it is known: an answer that is much larger is an error.
+func (o *Observer) Ask(ctx context.Context, server netip.AddrPort, k rrset.Key, held rrset.RRset, key *wire.Key) Answer {
 	o.mu.Lock()
 	s := o.acquireServer(server)
 	o.mu.Unlock()
@@ -53,13 +54,23 @@ func (o *Observer) Ask(ctx context.Context, server netip.AddrPort, k rrset.Key, 
 	}
 	defer release()
 	at := time.Now()
-	reply, err := wire.Query(ctx, server, k.Name, k.Type, wire.WithTimeout(o.options.Timeout))
+	options := []wire.Option{wire.WithTimeout(o.options.Timeout), wire.WithReplySize(answerSize(held))}
+	reply, err := wire.Query(ctx, server, k.Name, k.Type, options...)
 	if err == nil && reply.Msg.Rcode == dns.RcodeRefused && key != nil {
-		reply, err = wire.Query(ctx, server, k.Name, k.Type, wire.WithTimeout(o.options.Timeout), wire.WithKey(key))
+		reply, err = wire.Query(ctx, server, k.Name, k.Type, append(options, wire.WithKey(key))...)
 	}
 	a := answerFromReply(k, reply, err)
 	a.At = at
 	return a
+}
+
+// answerSize returns about how many bytes an answer with an RRset takes, and no fewer.
+func answerSize(s rrset.RRset) int {
+	size := 2048
+	for _, rdata := range s.Rdata {
+		size += len(rdata) + 64
+	}
+	return size
 }
 
 func answerFromReply(k rrset.Key, reply wire.Reply, err error) Answer {

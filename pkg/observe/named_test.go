@@ -452,3 +452,49 @@ func BenchmarkObserveAfterChange(b *testing.B) {
 		}
 	}
 }
+
+// TestAsk: a server's answer to whoever asks, as its zone has it or not; however large, and also if strangers may not ask.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	var texts strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&texts, "large TXT \"%03d%s\"\n", i, strings.Repeat("x", 250))
+	}
+	s := named.Start(t, named.Options{Zones: []named.Zone{
+		{Name: zone, Records: "www A 192.0.2.7\nalias CNAME www\n" + texts.String()},
+		{Name: "private.test.", Records: "www A 192.0.2.7", Extra: `allow-query { key "transfer."; };`},
+		{Name: "below." + zone},
+	}, NoWait: true}) // It does not answer strangers that it is ready.
+	o := observe.New(observe.Options{})
+	for name, differs := range map[string]bool{
+		"www." + zone + " A": false, "alias." + zone + " CNAME": false, "large." + zone + " TXT": false, "none." + zone + " A": false,
+		"www.private.test. A": false, "below." + zone + " SOA": true,
+	} {
+		owner, rrtype, _ := strings.Cut(name, " ")
+		k := rrset.Key{Name: owner, Type: dns.StringToType[rrtype]}
+		in := zone
+		if strings.HasSuffix(owner, "private.test.") {
+			in = "private.test."
+		}
+		var obs observe.Observation
+		for until := time.Now().Add(time.Minute); obs.Mirror == nil; {
+			if obs = o.Observe(t.Context(), s.Addr, in, &s.Transfer, time.Now()); time.Now().After(until) {
+				t.Fatal(obs.Err)
+			}
+		}
+		held, found := obs.Mirror.Get(k)
+		if !found {
+			held = rrset.RRset{Key: k}
+		}
+		a := o.Ask(t.Context(), s.Addr, k, held, &s.Transfer)
+		if a.Held = held; a.Differs() != differs {
+			t.Errorf("%s: %d values of %d, %v, %v", name, len(a.Served.Rdata), len(held.Rdata), a.Rcode, a.Err)
+		}
+	}
+	if a := o.Ask(t.Context(), s.Addr, rrset.Key{Name: "www.private.test.", Type: dns.TypeA}, rrset.RRset{}, nil); a.Rcode != dns.RcodeRefused {
+		t.Errorf("without a key: %+v", a)
+	}
+	if a := o.Ask(t.Context(), s.Addr, rrset.Key{Name: "large." + zone, Type: dns.TypeTXT}, rrset.RRset{}, nil); a.Rcode != observe.NoReply {
+		t.Errorf("much larger than expected: %d values", len(a.Served.Rdata))
+	}
+}

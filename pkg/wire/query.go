@@ -31,6 +31,8 @@ type queryOptions struct {
 	timeout time.Duration
 	tcp     bool
 	expire  bool
+	// maxReply bounds a reply over TCP.
+	maxReply int
 }
 
 // WithKey signs the query; the reply must then be signed, too. A nil key is no key.
@@ -41,6 +43,12 @@ func WithTimeout(d time.Duration) Option { return func(a *queryOptions) { a.time
 
 // WithTCP sends the query over TCP.
 func WithTCP() Option { return func(a *queryOptions) { a.tcp = true } }
+
+// WithReplySize permits a reply of about so many bytes, up to the largest that there is. Others are bounded by less, as decoded
+// they may take a hundred times as much: it is for who knows what there is to come.
+func WithReplySize(bytes int) Option {
+	return func(a *queryOptions) { a.maxReply = min(max(a.maxReply, bytes), dns.MaxMsgSize) }
+}
 
 // WithExpire adds the EDNS EXPIRE option to a query for an SOA; see Expire.
 func WithExpire() Option { return func(a *queryOptions) { a.expire = true } }
@@ -74,7 +82,7 @@ func Query(ctx context.Context, server netip.AddrPort, name string, qtype uint16
 
 // sendRepeatable sends a message whose repetition is harmless.
 func sendRepeatable(ctx context.Context, op string, server netip.AddrPort, m *dns.Msg, opts []Option) (Reply, error) {
-	a := queryOptions{timeout: DefaultTimeout}
+	a := queryOptions{timeout: DefaultTimeout, maxReply: maxReply}
 	for _, o := range opts {
 		o(&a)
 	}
@@ -93,16 +101,16 @@ func sendRepeatable(ctx context.Context, op string, server netip.AddrPort, m *dn
 
 func (a queryOptions) exchange(ctx context.Context, server netip.AddrPort, m *dns.Msg) (Reply, error) {
 	if a.tcp {
-		return roundTrip(ctx, "tcp", server, m, a.key)
+		return a.roundTrip(ctx, "tcp", server, m)
 	}
 	half, cancel := context.WithTimeout(ctx, timeRemaining(ctx)/2)
-	reply, err := roundTrip(half, "udp", server, m, a.key)
+	reply, err := a.roundTrip(half, "udp", server, m)
 	cancel()
 	if err != nil && isTimeout(err) && ctx.Err() == nil {
-		reply, err = roundTrip(ctx, "udp", server, m, a.key)
+		reply, err = a.roundTrip(ctx, "udp", server, m)
 	}
 	if reply.Msg != nil && reply.Msg.Truncated { // Whoever truncated it: the reply over TCP is verified.
-		return roundTrip(ctx, "tcp", server, m, a.key)
+		return a.roundTrip(ctx, "tcp", server, m)
 	}
 	return reply, err
 }
@@ -113,8 +121,8 @@ func timeRemaining(ctx context.Context) time.Duration {
 }
 
 // roundTrip sends one copy of m on its own connection and returns the reply.
-func roundTrip(ctx context.Context, network string, server netip.AddrPort, m *dns.Msg, key *Key) (Reply, error) {
-	req, err := newRequest(m, key)
+func (a queryOptions) roundTrip(ctx context.Context, network string, server netip.AddrPort, m *dns.Msg) (Reply, error) {
+	req, err := newRequest(m, a.key)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -131,7 +139,7 @@ func roundTrip(ctx context.Context, network string, server netip.AddrPort, m *dn
 	if network == "udp" {
 		msg, err = exchangeUDP(nc, req)
 	} else {
-		msg, err = exchangeTCP(nc, req)
+		msg, err = exchangeTCP(nc, req, a.maxReply)
 	}
 	if err != nil {
 		return Reply{Msg: msg}, contextCause(ctx, err)
@@ -157,11 +165,11 @@ func exchangeUDP(nc net.Conn, req *request) (*dns.Msg, error) {
 	}
 }
 
-func exchangeTCP(nc net.Conn, req *request) (*dns.Msg, error) {
+func exchangeTCP(nc net.Conn, req *request, maxSize int) (*dns.Msg, error) {
 	if err := writeMessage(nc, req.raw); err != nil {
 		return nil, err
 	}
-	raw, err := readMessage(nc, maxReply)
+	raw, err := readMessage(nc, maxSize)
 	if err != nil {
 		return nil, err
 	}
