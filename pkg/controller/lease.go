@@ -1,28 +1,67 @@
 package controller
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Timing of the leases. Two leaders at a time would do no harm: updates are compare-and-swap on the zone's SOA, writes to
-// Kubernetes on the resource version or by server-side apply. So a lease only has to be long enough that a slow
-// kube-apiserver does not cost the leader a restart.
+// Timing of the leases. A leader that cannot renew its lease in time ends, and is started anew by a kubelet that makes it
+// wait longer each time: so a kube-apiserver that is away for some seconds must not cost it. Who takes over need not wait for
+// the lease to expire (podLock).
 const (
-	leaseDuration = 6 * time.Second
-	renewDeadline = 5 * time.Second
+	leaseDuration = 15 * time.Second
+	renewDeadline = 12 * time.Second
 	retryPeriod   = time.Second
 )
 
-// newLock returns the lock on the process's lease. Its holder is the pod: a container that starts anew in the same pod
-// goes on with the lease of the one before, which has ended (the kubelet runs one at a time). It is nil outside of a pod,
-// where the manager makes a lock of its own.
+// newLock returns the lock on the process's lease. It is nil outside of a pod, where the manager makes a lock of its own.
 func (p *Process) newLock(config *rest.Config) (resourcelock.Interface, error) {
 	if !p.LeaderElect || p.podName == "" {
 		return nil, nil
 	}
 	holder := resourcelock.ResourceLockConfig{Identity: p.podName}
-	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, p.Namespace, p.name, holder, config, renewDeadline)
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, p.Namespace, p.name, holder, config, renewDeadline)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the lease's holder: %w", err)
+	}
+	return &podLock{Interface: lock, pods: client.CoreV1().Pods(p.Namespace)}, nil
+}
+
+// podLock is a lease that a pod holds. A container that starts anew in the same pod goes on with the lease of the one before,
+// which has ended: the kubelet runs one at a time. When the pod is gone or has ended, nobody holds it.
+type podLock struct {
+	resourcelock.Interface
+	pods corev1client.PodInterface
+}
+
+// Get implements resourcelock.Interface.
+func (l *podLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() && l.hasEnded(ctx, record.HolderIdentity) {
+		record.HolderIdentity = ""
+	}
+	return record, raw, err
+}
+
+// hasEnded reports whether a holder is a pod that is not there any more. What it cannot find out it takes for alive.
+func (l *podLock) hasEnded(ctx context.Context, holder string) bool {
+	if holder == "" || strings.Contains(holder, "_") { // as those outside of a pod are called
+		return false
+	}
+	pod, err := l.pods.Get(ctx, holder, metav1.GetOptions{})
+	return apierrors.IsNotFound(err) || err == nil && (pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded)
 }

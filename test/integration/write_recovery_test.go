@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,4 +95,65 @@ func (f *fixture) waitForeignCount(want int32) {
 		}
 		return nil
 	})
+}
+
+// A controller whose pod was deleted by force is replaced without waiting for its lease to expire.
+func TestWriteControllerReplaced(t *testing.T) {
+	kube.Isolated(t)
+	c := kube.Client(t)
+	if err := killController(t.Context(), c, 0); err != nil {
+		t.Fatal(err)
+	}
+	kube.Eventually(t, time.Minute, func(ctx context.Context) error {
+		lease, pod := &coordinationv1.Lease{}, &corev1.Pod{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: system, Name: "lockstep-controller"}, lease); err != nil {
+			return err
+		}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: system, Name: *lease.Spec.HolderIdentity}, pod); err != nil {
+			return fmt.Errorf("the lease is that of a pod that is gone: %w", err)
+		}
+		if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
+			return fmt.Errorf("pod %s does not run", pod.Name)
+		}
+		waited := lease.Spec.AcquireTime.Sub(pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time)
+		if waited > 8*time.Second {
+			t.Errorf("pod %s leads %s after its start", pod.Name, waited)
+		}
+		t.Logf("pod %s leads %s after its start", pod.Name, waited.Round(100*time.Millisecond))
+		return nil
+	})
+}
+
+// A zone that a primary refuses to change fails in the server's words, and so does what waits for it; both end with the
+// refusal.
+func TestWriteFrozenZone(t *testing.T) {
+	kube.Isolated(t)
+	f := newFixture(t, "frozen.example", 1, 0)
+	record := f.aRecord("www", "www", "192.0.2.1")
+	f.create(record)
+	f.waitReady(record)
+	rndc := func(command string) {
+		f.kubectl("exec", "dns-primary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", command, "frozen.example")
+	}
+	rndc("freeze")
+	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.2"} })
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
+	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "PrimaryFailed", "REFUSED")
+	if zone.Status.FailureReason != "Refused" || !strings.Contains(zone.Status.FailureMessage, "answered REFUSED") {
+		t.Errorf("the zone's failure is %q: %q", zone.Status.FailureReason, zone.Status.FailureMessage)
+	}
+	f.kubectl("wait", "--for=jsonpath={.status.phase}=Failed", "syncstatus/arecord.www", "--timeout=30s")
+	if got := f.kubectl("get", "syncstatus/arecord.www", "-o", "jsonpath={.status.failureReason}: {.status.failureMessage}"); !strings.HasPrefix(got, "Refused: ") || !strings.Contains(got, "answered REFUSED") {
+		t.Errorf("the record's SyncStatus says %q", got)
+	}
+	if got := f.kubectl("get", "events", "--field-selector", "involvedObject.name=main,reason=Refused", "-o", "name"); got == "" {
+		t.Error("the zone has no Event")
+	}
+	rndc("thaw")
+	f.waitServed("www.frozen.example", "A", "192.0.2.2")
+	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
+	if zone.Status.FailureReason != "" {
+		t.Errorf("the failure stays: %s", zone.Status.FailureReason)
+	}
+	f.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=30s")
 }
