@@ -46,6 +46,9 @@ func TestParentDelegates(t *testing.T) {
 	become("Delegated")
 	delegate(t, primary, "example.test.", "sub.example.test.", "")
 	become("NotDelegated")
+	if c := decidingCondition(w.get(name)); c.Type != syncv1.ConditionPropagated {
+		t.Errorf("tables show %s", c.Type)
+	}
 	if s := w.get("dnszone.example.test"); delegatedReason(s) != "" {
 		t.Errorf("a zone without a parent: %s", delegatedReason(s))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -92,8 +93,8 @@ func serialAndLag(s *v1alpha1.SyncStatus) (serial, lag string) {
 
 // decidingCondition returns the condition that the phase follows from.
 func decidingCondition(s *v1alpha1.SyncStatus) metav1.Condition {
-	if n := len(s.Status.Conditions); n > 0 {
-		return s.Status.Conditions[n-1]
+	if c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionPropagated); c != nil {
+		return *c
 	}
 	return metav1.Condition{}
 }

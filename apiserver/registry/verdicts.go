@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics"
@@ -120,17 +121,31 @@ func errorFor(ctx context.Context, key desired.Key) error {
 	return apierrors.NewNotFound(syncv1.Resource("syncstatuses"), nameOf(key))
 }
 
+// maxListings bounds how often a list is made again because objects came or went meanwhile.
+const maxListings = 3
+
 // listVerdicts returns all SyncStatus objects that a query selects, sorted by namespace and name, by answers no older than
 // Options.MaxAge; for a single object as get does. Errors are API errors.
 func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStatusList, error) {
+	for listing := 1; ; listing++ {
+		list, agrees, err := v.tryList(ctx, q)
+		if err != nil || agrees || listing == maxListings {
+			return list, err
+		}
+	}
+}
+
+// tryList returns a list, and whether a watch that goes on from it takes the client to know what is in the list and nothing
+// else. A page is part of a list.
+func (v *Verdicts) tryList(ctx context.Context, q *query) (list *syncv1.SyncStatusList, agrees bool, err error) {
 	if err := v.checkReady(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	since, verdictsOf := time.Now(), v.refresher.Verdicts
 	if key, ok := q.singleObject(); ok {
 		verdictsOf = v.refresher.ResolvedVerdicts
 		if err := v.refresher.WaitForObject(ctx, key); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	} else {
 		since = since.Add(-v.options.MaxAge)
@@ -138,7 +153,7 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 	evaluatedFrom := v.store.Revision()
 	token, keys, err := skipPages(q.continueAt, v.candidates(q))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	out, published := &syncv1.SyncStatusList{Items: []syncv1.SyncStatus{}}, []*syncv1.SyncStatus(nil)
 	rest, limit := keys, cmp.Or(int(q.limit), len(keys))
@@ -146,7 +161,7 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 		n := min(len(rest), limit-len(out.Items))
 		page := slices.DeleteFunc(verdictsOf(ctx, rest[:n], since), func(s *syncv1.SyncStatus) bool { return s == nil })
 		if ctx.Err() != nil {
-			return nil, errorFor(ctx, rest[0])
+			return nil, false, errorFor(ctx, rest[0])
 		}
 		out.Items = slices.Grow(out.Items, len(page))
 		for _, s := range page {
@@ -167,7 +182,17 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 			out.RemainingItemCount = new(int64(len(rest)))
 		}
 	}
-	return out, nil
+	agrees = q.continueAt != "" || out.Continue != "" ||
+		!v.store.EndUnlisted(evaluatedFrom, q.scope(), q, published, v.uidOf)
+	return out, agrees, nil
+}
+
+// uidOf returns the UID of an object in the caches; "" if there is none.
+func (v *Verdicts) uidOf(key desired.Key) types.UID {
+	if o, exists := informers.Get[metav1.Object](v.informers, key.Kind, key.Namespace, key.Name); exists {
+		return o.GetUID()
+	}
+	return ""
 }
 
 // candidates returns the objects that a query may select, judged by what needs no server, in the order of lists.

@@ -141,3 +141,33 @@ func TestNewNamespaceIsToldAtNewRevisions(t *testing.T) {
 		})
 	}
 }
+
+// A list that does not have an object any more is never one from which a watch takes the client to know it, although the event of
+// its deletion is still to come: who has made another one of that name since is new.
+func TestListEndsWhatItLacks(t *testing.T) {
+	w := newWorld(t)
+	z := fakekube.Zone("example.test")
+	old := w.Record(z, "www", "192.0.2.7")
+	w.Apply(old)
+	w.Eventually("the record is there", func() bool { return len(w.list(query{namespace: ns}).Items) == 1 })
+	before := w.list(query{namespace: ns}).Items[0]
+	w.afterDeletion(keyOf("arecord.www"), func() { w.Remove(old) })
+	// As if the deletion had not been handled.
+	ghost := before.DeepCopy()
+	ghost.UID, ghost.ObjectRef.UID = "ghost", "ghost"
+	if outdated := w.verdicts.store.Publish(w.verdicts.store.Revision(), ghost); len(outdated) > 0 {
+		t.Fatal("the ghost is not published")
+	}
+	list := w.list(query{namespace: ns})
+	if len(list.Items) > 0 {
+		t.Fatalf("listed: %v", names(list))
+	}
+	events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: list.ResourceVersion, Bookmarks: true})
+	events.begun()
+	again := w.Record(z, "www", "192.0.2.7")
+	again.UID = "another"
+	w.Apply(again)
+	if kind, s := events.next(); kind != watch.Added || s.UID != "another" {
+		t.Errorf("%s of %s, want it added", kind, s.UID)
+	}
+}

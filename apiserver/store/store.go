@@ -24,6 +24,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
@@ -139,26 +140,61 @@ func (s *Store) IsPublished(key Key, digest uint64) bool {
 	return e != nil && e.digest == digest
 }
 
-// Delete publishes the end of an object, and remembers it for a while.
+// Delete publishes the end of an object, and remembers it for a while. Another object that has its name already goes on.
 func (s *Store) Delete(key Key, o metav1.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: o.GetLabels()}}
-	e := s.namespaces[key.Namespace][key]
-	if e != nil {
-		t.outline, t.last, t.published = e.outline, *e, true
-		if delete(s.namespaces[key.Namespace], key); len(s.namespaces[key.Namespace]) == 0 {
-			delete(s.namespaces, key.Namespace)
-		}
+	if e := s.namespaces[key.Namespace][key]; e != nil && e.uid == o.GetUID() {
+		s.end(key, e)
+		return
 	}
+	s.bury(&tombstone{Key: key, outline: outline{uid: o.GetUID(), labels: o.GetLabels()}})
+}
+
+// end publishes the end of an object that has an entry. s.mu is held.
+func (s *Store) end(key Key, e *entry) {
+	if delete(s.namespaces[key.Namespace], key); len(s.namespaces[key.Namespace]) == 0 {
+		delete(s.namespaces, key.Namespace)
+	}
+	t := &tombstone{Key: key, outline: e.outline, last: *e, published: true}
+	s.bury(t)
+	last := t.status(key)
+	s.notifyWatchers(key, last, nil, last)
+}
+
+// bury remembers the end of an object. s.mu is held.
+func (s *Store) bury(t *tombstone) {
 	t.revision = s.clock.nextRevision()
 	s.tombstones = append(s.tombstones, t)
-	s.buried[key] = t
+	s.buried[t.Key] = t
 	s.expireTombstones()
-	if e != nil {
-		last := t.status(key)
-		s.notifyWatchers(key, last, nil, last)
+}
+
+// EndUnlisted publishes the end of what a list lacks because it does not exist any more: of objects in its scope that match a
+// selector, were published at a revision or before, and are not among its verdicts. The list knows of their end before their
+// event has come. uidOf returns the UID of an object that exists, else "". EndUnlisted reports whether there was any: a watch that
+// goes on from the revision would take the client to know it.
+func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus, uidOf func(Key) types.UID) (ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entries := 0
+	for range s.entriesIn(scope) {
+		entries++
 	}
+	if entries == len(verdicts) {
+		return false
+	}
+	unlisted := maps.Collect(s.entriesIn(scope))
+	for _, v := range verdicts {
+		delete(unlisted, KeyOf(v))
+	}
+	for key, e := range unlisted {
+		if e.revision <= rev && selector.Matches(e.status(key)) && uidOf(key) != e.uid {
+			s.end(key, e)
+			ended = true
+		}
+	}
+	return ended
 }
 
 // expireTombstones forgets objects that were deleted long ago. s.mu is held.

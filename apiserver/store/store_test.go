@@ -117,6 +117,23 @@ func TestDeletedWhileEvaluated(t *testing.T) {
 	}
 }
 
+// The end of an object does not end another one that has its name already.
+func TestLateDeletion(t *testing.T) {
+	s := newStore()
+	old, again := verdict("www", syncv1.PhaseInSync), verdict("www", syncv1.PhaseInSync)
+	again.UID = "another"
+	s.mustPublish(t, old)
+	s.mustPublish(t, again)
+	s.Delete(KeyOf(old), &old.ObjectMeta)
+	if !s.IsPublished(KeyOf(again), s.Digest(again)) {
+		t.Error("the other object has ended, too")
+	}
+	s.Delete(KeyOf(again), &again.ObjectMeta)
+	if s.IsPublished(KeyOf(again), s.Digest(again)) {
+		t.Error("it has not ended")
+	}
+}
+
 func TestWatchGoesOn(t *testing.T) {
 	s := newStore()
 	s.mustPublish(t, verdict("a", syncv1.PhaseInSync), verdict("b", syncv1.PhaseInSync), verdict("c", syncv1.PhaseInSync))

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
@@ -71,8 +73,8 @@ func statusMessage(s *v1alpha1.SyncStatus, now time.Time) string {
 	if s.Status.FailureReason != "" {
 		return s.Status.FailureReason + ": " + s.Status.FailureMessage
 	}
-	if n := len(s.Status.Conditions); n > 0 && !s.Status.InSync {
-		return s.Status.Conditions[n-1].Message // the phase follows from the last
+	if c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionPropagated); c != nil && !s.Status.InSync {
+		return c.Message // The phase follows from it.
 	}
 	return cacheNote(s, now)
 }
