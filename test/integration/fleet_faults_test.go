@@ -152,12 +152,13 @@ func TestFleetAgain(t *testing.T) {
 	setSecondaries(1)
 	ready()
 
+	saw := f.watchReasons(cluster)
 	f.deleteAnyway(cluster)
 	cluster = f.cluster("dns", 1, 1)
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { return f.client.Create(ctx, cluster) })
 	ready()
-	if s := cluster.Status; s.FailureReason != "" {
-		t.Errorf("status %+v", s.LifecycleStatus)
+	if reasons := saw(""); slices.Contains(reasons, "False ConfigurationInvalid") {
+		t.Errorf("what a former cluster left was somebody else's: %q", reasons)
 	}
 }
 

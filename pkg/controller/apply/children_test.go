@@ -68,17 +68,17 @@ func TestChildComesBack(t *testing.T) {
 func TestPredecessors(t *testing.T) {
 	for name, c := range map[string]struct {
 		owners []metav1.OwnerReference
-		want   bool
+		want   string
 	}{
-		"a former owner's":     {owned("former", true), true},
-		"nobody's":             {nil, false},
-		"another instance's":   {[]metav1.OwnerReference{{Kind: "Bind9Instance", Name: "other", UID: "2", Controller: new(true)}}, false},
-		"of another kind":      {[]metav1.OwnerReference{{Kind: "Deployment", Name: "web", UID: "2", Controller: new(true)}}, false},
-		"the owner's own":      {owned("1", true), false},
-		"not a child's, of it": {owned("former", false), false},
+		"a former owner's":     {owned("former", true), "the deletion of ConfigMap dns/web-config, which a former Bind9Instance web left"},
+		"nobody's":             {nil, ""},
+		"another instance's":   {[]metav1.OwnerReference{{Kind: "Bind9Instance", Name: "other", UID: "2", Controller: new(true)}}, ""},
+		"of another kind":      {[]metav1.OwnerReference{{Kind: "Deployment", Name: "web", UID: "2", Controller: new(true)}}, ""},
+		"the owner's own":      {owned("1", true), ""},
+		"not a child's, of it": {owned("former", false), ""},
 	} {
 		kube := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "web-config", OwnerReferences: c.owners}}).Build()
-		if err := NewChildren(kube).Apply(t.Context(), configMap("1", nil)); IsPredecessors(err) != c.want {
+		if err := NewChildren(kube).Apply(t.Context(), configMap("1", nil)); Predecessors(err) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -20,17 +20,20 @@ import (
 // child's owner not deleted.
 var ErrForeign = errors.New("the object exists already and is somebody else's")
 
-// IsPredecessors reports whether an error says that an object still belongs to a deleted object of the same kind and name as its
-// owner. Kubernetes deletes it in a moment.
-func IsPredecessors(err error) bool {
+// Predecessors returns which object an error is about that still belongs to a deleted object of the same kind and name as its
+// owner, as the end of a sentence; empty for any other error. Kubernetes deletes the object in a moment.
+func Predecessors(err error) string {
 	var foreign *foreignError
-	return errors.As(err, &foreign) && isPredecessor(foreign.holder, foreign.owner)
+	if !errors.As(err, &foreign) || !isPredecessor(foreign.holder, foreign.owner) {
+		return ""
+	}
+	return fmt.Sprintf("the deletion of %s, which a former %s %s left", foreign.object, foreign.owner.Kind, foreign.owner.Name)
 }
 
-// CheckPredecessor returns an error for which IsPredecessors is true if a predecessor of the owner controls the object.
-func CheckPredecessor(o metav1.Object, owner metav1.OwnerReference) error {
+// CheckPredecessor returns an error of Predecessors if a predecessor of the owner controls the object.
+func CheckPredecessor(o client.Object, kind string, owner metav1.OwnerReference) error {
 	if holder := metav1.GetControllerOf(o); isPredecessor(holder, &owner) {
-		return &foreignError{owner: &owner, holder: holder}
+		return &foreignError{object: nameOf(kind, o.GetNamespace(), o.GetName()), owner: &owner, holder: holder}
 	}
 	return nil
 }
@@ -40,7 +43,10 @@ func isPredecessor(holder, owner *metav1.OwnerReference) bool {
 }
 
 // foreignError is an ErrForeign: an object has the name of a child of owner and is controlled by holder, or by nobody.
-type foreignError struct{ owner, holder *metav1.OwnerReference }
+type foreignError struct {
+	object        string
+	owner, holder *metav1.OwnerReference
+}
 
 func (e *foreignError) Error() string {
 	return fmt.Sprintf("%v: delete or rename it, or give %s %s another name", ErrForeign, e.owner.Kind, e.owner.Name)
@@ -62,7 +68,7 @@ func writeOwned(ctx context.Context, c client.Client, child runtime.ApplyConfigu
 			return live, err
 		}
 		if holder := metav1.GetControllerOf(live); holder == nil || holder.UID != owner.UID {
-			return nil, &foreignError{owner: owner, holder: holder}
+			return nil, &foreignError{nameOf(live.GetKind(), live.GetNamespace(), live.GetName()), owner, holder}
 		}
 		if err := adoptCreatedFields(ctx, c, live); err != nil {
 			return nil, err

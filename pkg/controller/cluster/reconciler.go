@@ -150,8 +150,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch {
 	case apply.IsNamespaceTerminating(err):
 		return ctrl.Result{}, nil
-	case apply.IsPredecessors(err):
-		facts.Problem = status.False(status.NotReady, fmt.Sprintf("waiting for the deletion of what a former %s %s left: %v", c.Kind.Kind, c.GetName(), err))
+	case apply.Predecessors(err) != "":
+		facts.Problem = status.False(status.NotReady, "waiting for "+apply.Predecessors(err))
 		requeue = movingInterval
 	case errors.Is(err, fleet.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true

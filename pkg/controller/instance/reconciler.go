@@ -84,8 +84,8 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	case errors.Is(err, fleet.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 		return facts, problemInterval, r.pods.addKnown(ctx, instance, &facts)
-	case apply.IsPredecessors(err):
-		facts.Problem = status.False(status.NotReady, fmt.Sprintf("waiting for the deletion of what a former Bind9Instance or cluster of the same name left: %v", err))
+	case apply.Predecessors(err) != "":
+		facts.Problem = status.False(status.NotReady, "waiting for "+apply.Predecessors(err))
 		requeue = fleet.Sooner(requeue, time.Second)
 	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign), apierrors.IsInvalid(err):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true

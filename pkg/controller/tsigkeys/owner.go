@@ -65,10 +65,10 @@ func (o Owner) ObjectMeta(name client.ObjectKey) metav1.ObjectMeta {
 	}
 }
 
-// checkPredecessor returns an error for which apply.IsPredecessors is true if a Secret is about to go with a deleted object that
-// had the owner's name.
+// checkPredecessor returns an error of apply.Predecessors if a Secret is about to go with a deleted object that had the owner's
+// name.
 func (o Owner) checkPredecessor(secret *corev1.Secret) error {
-	return apply.CheckPredecessor(secret, o.ObjectMeta(client.ObjectKey{}).OwnerReferences[0])
+	return apply.CheckPredecessor(secret, "Secret", o.ObjectMeta(client.ObjectKey{}).OwnerReferences[0])
 }
 
 // checkOwned refuses a ring of somebody else: otherwise a cluster and an instance of the same name would share their keys,
