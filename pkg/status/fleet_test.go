@@ -57,7 +57,8 @@ func TestInstanceConditions(t *testing.T) {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1,
 			Message: "12:00 general: notice: starting\n12:00 config: error: named.conf:1: unknown option 'x'\n12:00 general: critical: exiting\n"}},
 	}}
-	deleting, unready := pod(true), pod(false)
+	deleting, unready, unscheduledReady := pod(true), pod(false), pod(true)
+	unscheduledReady.Status.Conditions = append(unscheduledReady.Status.Conditions, unschedulable.Status.Conditions...)
 	deleting.DeletionTimestamp = &metav1.Time{Time: early}
 	unready.Status.Conditions = append(unready.Status.Conditions, corev1.PodCondition{
 		Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Message: "containers with unready status: [named]"})
@@ -109,6 +110,11 @@ func TestInstanceConditions(t *testing.T) {
 			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: container named: ErrImagePull not found",
 				"Ready False PodsPending: No pods are ready: container named: ErrImagePull not found"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"ready, whatever else is said": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", unscheduledReady)}},
+			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Ready True AllReady: All 1 pods are ready"},
+			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
 		"a missing Secret": {
 			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "PodInitializing", ""), Problem: True("", ""), Missing: "Secret a does not exist"}}},

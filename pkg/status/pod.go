@@ -45,7 +45,7 @@ func (f PodFacts) verdict() Verdict {
 		return verdict(False, f.Problem.Reason, f.Problem.Message)
 	case sidecarEnded(f.Pod):
 		return verdict(False, BindcarUnreachable, "cannot connect to Bindcar API")
-	case f.Pod.Status.Phase != corev1.PodRunning || pendingReason(f.Pod) != "":
+	case f.Pod.Status.Phase != corev1.PodRunning || !ready && pendingReason(f.Pod) != "":
 		return verdict(False, PodsPending, "is pending"+withReason(cmp.Or(f.Missing, pendingReason(f.Pod))))
 	case !ready:
 		return verdict(False, ReasonProgressing, "is starting"+withReason(unreadyReason(f.Pod)))
