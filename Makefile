@@ -87,7 +87,7 @@ PARALLEL := 8
 CLUSTER_TESTS := -count=1 -timeout 40m -v $(if $(RUN),-run '$(RUN)')
 test-cluster: setup-test cluster-ready ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 2 -parallel $(PARALLEL) ./test/e2e ./test/integration ./test/attack
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 1 ./test/integration ./test/attack -disruptive
+	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 1 ./test/integration ./test/attack ./test/fault -disruptive
 
 attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a real cluster; part of test-cluster
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -parallel $(PARALLEL) ./test/attack

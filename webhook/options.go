@@ -29,7 +29,7 @@ type Options struct {
 	ClientNames  []string
 	// Port of the webhook itself (HTTPS).
 	Port int
-	// HealthAddress serves /healthz and /readyz, plain HTTP. MetricsAddress serves /metrics, HTTPS.
+	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics, both plain HTTP.
 	HealthAddress, MetricsAddress string
 	// InFlight is how many reviews may run at once; further ones get 503.
 	InFlight int
@@ -64,7 +64,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.ClientNames, "client-allowed-names", o.ClientNames, "common names that the certificate of --client-ca-file may have; any by default")
 	fs.IntVar(&o.Port, "port", o.Port, "port of the webhook (HTTPS)")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "address of /healthz and /readyz")
-	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, HTTPS for callers who may get that path; "0" for none`)
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, "0" for none`)
 	fs.IntVar(&o.InFlight, "max-in-flight", o.InFlight, "reviews that may run at once")
 	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long to go on serving after the signal to end")
 }

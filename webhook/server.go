@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
-	"github.com/lockstep-dns/lockstep/pkg/metricsserver"
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )
@@ -63,7 +63,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		Scheme:                 scheme,
 		WebhookServer:          crwebhook.NewServer(listen),
 		HealthProbeBindAddress: o.HealthAddress,
-		Metrics:                metricsserver.Options(o.MetricsAddress),
+		Metrics:                server.Options{BindAddress: o.MetricsAddress},
 		Cache:                  cache.Options{DefaultTransform: review.StripForCache, NewInformer: caches.NewInformer},
 	})
 	if err != nil {

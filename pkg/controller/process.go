@@ -22,12 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
-	"github.com/lockstep-dns/lockstep/pkg/metricsserver"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
@@ -49,7 +49,7 @@ func newProcess(name string) Process {
 
 func (p *Process) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.Namespace, "namespace", p.Namespace, "namespace that Lockstep runs in; default from the environment variable POD_NAMESPACE")
-	fs.StringVar(&p.MetricsAddress, "metrics-bind-address", p.MetricsAddress, "address of /metrics, HTTPS for callers who may get that path; 0 turns it off")
+	fs.StringVar(&p.MetricsAddress, "metrics-bind-address", p.MetricsAddress, "address of /metrics; 0 turns it off")
 	fs.StringVar(&p.ProbeAddress, "health-probe-bind-address", p.ProbeAddress, "address of /healthz and /readyz")
 	fs.BoolVar(&p.LeaderElect, "leader-elect", p.LeaderElect, "work only while holding the lease "+p.name+", so that several replicas are safe")
 }
@@ -83,7 +83,7 @@ func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *
 		RenewDeadline:                       new(renewDeadline),
 		RetryPeriod:                         new(retryPeriod),
 		HealthProbeBindAddress:              p.ProbeAddress,
-		Metrics:                             metricsserver.Options(p.MetricsAddress),
+		Metrics:                             server.Options{BindAddress: p.MetricsAddress},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			NewInformer:      caches.NewInformer,

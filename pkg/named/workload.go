@@ -105,7 +105,7 @@ func (w Workload) imageConfig() v1beta1.ImageConfig {
 	return ptr.Deref(firstNonNil(w.Instance.Spec.Image, w.Cluster.Image), v1beta1.ImageConfig{})
 }
 
-// bind9Image returns the image asked for, else the default one with the tag of the version asked for. A digest stays as it is.
+// bind9Image returns the image asked for, else the default one with the tag of the version asked for.
 func (w Workload) bind9Image() string {
 	if image := w.imageConfig().Image; image != "" {
 		return image
@@ -114,8 +114,8 @@ func (w Workload) bind9Image() string {
 	if version == "" || version == v1beta1.DefaultVersion && w.Cluster.Version != "" {
 		version = w.Cluster.Version
 	}
-	repository, _, tagged := strings.Cut(path.Base(w.Images.Bind9), ":")
-	if version == "" || version == v1beta1.DefaultVersion || !tagged || strings.Contains(w.Images.Bind9, "@") {
+	repository, tag, tagged := strings.Cut(path.Base(w.Images.Bind9), ":")
+	if version == "" || version == v1beta1.DefaultVersion || !tagged || strings.Contains(tag, "@") {
 		return w.Images.Bind9
 	}
 	return path.Join(path.Dir(w.Images.Bind9), repository) + ":" + version

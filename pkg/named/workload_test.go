@@ -225,16 +225,6 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestImageByDigest: a version does not choose a tag beside a digest.
-func TestImageByDigest(t *testing.T) {
-	const digest = "registry.example:5000/lockstep-bind9@sha256:0123"
-	w := workload(t)
-	w.Images.Bind9, w.Instance.Spec.Version = digest, "9.20"
-	if got := statefulSet(t, w).Spec.Template.Spec.Containers[0].Image; got != digest {
-		t.Errorf("image %s", got)
-	}
-}
-
 // TestPullSecrets: what pulls the image of named is the instance's, else the cluster's.
 func TestPullSecrets(t *testing.T) {
 	w := workload(t)

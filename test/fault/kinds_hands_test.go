@@ -157,14 +157,27 @@ func (w *world) hideNames(f *fault, owner, text string) error {
 		return err
 	}
 	f.hold(w, 500, 4000)
+	if err := w.until(writeTimeout, func(context.Context) error { return w.removeFrom(f, zone, rrs) }); err != nil {
+		return err
+	}
+	f.end = now()
 	return w.until(writeTimeout, func(ctx context.Context) error {
-		for _, pod := range fleetOf(f.fleet).pods()[:fleetOf(f.fleet).primaries] {
-			if err := w.update(f, pod, zone, "*", func(m *dns.Msg) { m.Remove(rrs) }); err != nil {
-				return err
-			}
+		err := w.onAll(ctx, f.fleet, name, rrtype, func(text string) bool { return text == "none" })
+		if err != nil && w.onPrimaries(ctx, f.fleet, name, rrtype, func(text string) bool { return text == "none" }) != nil {
+			return errors.Join(err, w.removeFrom(f, zone, rrs)) // another primary has brought it back
 		}
-		return w.onAll(ctx, f.fleet, name, rrtype, func(text string) bool { return text == "none" })
+		return err
 	})
+}
+
+// removeFrom removes records from every primary of a fleet.
+func (w *world) removeFrom(f *fault, zone string, rrs []dns.RR) error {
+	for _, pod := range fleetOf(f.fleet).pods()[:fleetOf(f.fleet).primaries] {
+		if err := w.update(f, pod, zone, "*", func(m *dns.Msg) { m.Remove(rrs) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // changeForeign adds what no object declares, or removes it, and waits until all servers have it so.
@@ -237,7 +250,15 @@ func (w *world) waitAnswers(address string) error {
 
 // onAll returns an error unless the answers of all servers of a fleet fit.
 func (w *world) onAll(ctx context.Context, fleet, name string, rrtype uint16, fits func(string) bool) error {
-	for _, pod := range fleetOf(fleet).pods() {
+	return w.onPods(ctx, fleetOf(fleet).pods(), name, rrtype, fits)
+}
+
+func (w *world) onPrimaries(ctx context.Context, fleet, name string, rrtype uint16, fits func(string) bool) error {
+	return w.onPods(ctx, fleetOf(fleet).pods()[:fleetOf(fleet).primaries], name, rrtype, fits)
+}
+
+func (w *world) onPods(ctx context.Context, pods []string, name string, rrtype uint16, fits func(string) bool) error {
+	for _, pod := range pods {
 		p, err := w.pod(ctx, w.namespace, pod)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ type appliedChild struct {
 	// uid and version are those of the object at that time: one with others was made or changed by somebody else.
 	uid     types.UID
 	version string
-	// seen is when the object was looked at last.
+	// seen is when the object was looked at last, if it is of a kind that is read by name.
 	seen time.Time
 }
 
@@ -114,7 +115,7 @@ func (c *Children) Apply(ctx context.Context, children ...Configuration) error {
 			return err
 		}
 		name := nameOfChild(child)
-		if c.wasJustSeen(child, digest, time.Now()) {
+		if c.wasJustSeen(name, digest, time.Now()) {
 			continue
 		}
 		found, err := c.readMetadata(ctx, child)
@@ -128,14 +129,13 @@ func (c *Children) Apply(ctx context.Context, children ...Configuration) error {
 	return nil
 }
 
-// readByName has the kinds that are not watched, because that needs the right to read all that there are, and how long an object
-// that was read counts as unchanged. There is a Secret for each signed zone, of which there may be thousands.
-var readByName = map[string]time.Duration{"ConfigMap": CacheLag, "Secret": time.Minute}
+// isReadByName reports whether a child is of a kind that is not watched: that would need the right to read all that there are.
+func isReadByName(kind string) bool { return kind == "Secret" || kind == "ConfigMap" }
 
 // wasJustSeen reports whether a child that is read by name was so a moment ago.
-func (c *Children) wasJustSeen(child Configuration, digest string, now time.Time) bool {
-	known := c.lastApplied(nameOfChild(child))
-	return known.digest == digest && now.Sub(known.seen) < readByName[*child.GetKind()]
+func (c *Children) wasJustSeen(name, digest string, now time.Time) bool {
+	known := c.lastApplied(name)
+	return known.digest == digest && now.Sub(known.seen) < CacheLag
 }
 
 // readMetadata returns the metadata of the object with a child's name, empty if there is none.
@@ -143,7 +143,7 @@ func (c *Children) readMetadata(ctx context.Context, child Configuration) (*meta
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(schema.FromAPIVersionAndKind(*child.GetAPIVersion(), *child.GetKind()))
 	var options []client.GetOption
-	if readByName[*child.GetKind()] > 0 {
+	if isReadByName(*child.GetKind()) {
 		// From the memory of kube-apiserver (resourceVersion 0), which costs it next to nothing.
 		options = append(options, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}})
 	}
@@ -173,7 +173,10 @@ func (c *Children) apply(ctx context.Context, child runtime.ApplyConfiguration, 
 		}
 		known = appliedChild{digest: digest, at: now, uid: written.GetUID(), version: versionOf(written)}
 	}
-	known.seen = now
+	known.seen = time.Time{}
+	if kind, _, _ := strings.Cut(name, " "); isReadByName(kind) {
+		known.seen = now
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applied.Set(name, known, known.at.Add(reapplyAfter).Sub(now))

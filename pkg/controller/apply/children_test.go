@@ -35,7 +35,7 @@ func TestChildComesBack(t *testing.T) {
 				children := NewChildren(kube)
 				look := func() {
 					t.Helper()
-					time.Sleep(time.Minute) // of the bubble's clock
+					time.Sleep(CacheLag) // of the bubble's clock
 					if err := children.Apply(t.Context(), c.child); err != nil {
 						t.Fatal(err)
 					}

@@ -14,11 +14,7 @@ import (
 	"sync"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,16 +86,12 @@ func (r *Rig) ControllerState(ctx context.Context) (Controller, error) {
 	if err := r.Client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
 		return Controller{}, err
 	}
-	reader, err := r.metricsReader(ctx)
-	if err != nil {
-		return Controller{}, err
-	}
 	var found *Controller
 	for _, pod := range pods.Items {
 		if pod.Status.PodIP == "" || !pod.DeletionTimestamp.IsZero() {
 			continue
 		}
-		page, err := fetchPageWith(ctx, reader, fmt.Sprintf("https://%s:%d/metrics", pod.Status.PodIP, metricsPort))
+		page, err := fetchPage(ctx, fmt.Sprintf("http://%s:%d/metrics", pod.Status.PodIP, metricsPort))
 		if err != nil {
 			continue
 		}
@@ -111,31 +103,6 @@ func (r *Rig) ControllerState(ctx context.Context) (Controller, error) {
 		return Controller{}, fmt.Errorf("none of %d pods of the controller shows its metrics", len(pods.Items))
 	}
 	return *found, nil
-}
-
-// metricsReader returns a client with the token of an account that may read metrics. The controller's certificate is its own.
-func (r *Rig) metricsReader(ctx context.Context) (*http.Client, error) {
-	r.readerOnce.Do(func() { r.reader, r.readerErr = r.newMetricsReader(ctx) })
-	return r.reader, r.readerErr
-}
-
-func (r *Rig) newMetricsReader(ctx context.Context) (*http.Client, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "lockstep-bench"}}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: account.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "lockstep-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
-	}
-	for _, o := range []client.Object{account, binding} {
-		if err := r.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, err
-		}
-	}
-	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
-	if err := r.Client.SubResource("token").Create(ctx, account, token); err != nil {
-		return nil, err
-	}
-	return rest.HTTPClientFor(&rest.Config{BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 }
 
 func parseController(all []metricSample) Controller {

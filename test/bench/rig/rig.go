@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,10 +44,6 @@ type Rig struct {
 	results []string
 	// controllerStarted is when the controller that a run goes by was started.
 	controllerStarted time.Time
-	// reader reads the controller's metrics.
-	reader     *http.Client
-	readerErr  error
-	readerOnce sync.Once
 }
 
 func connectRig(name string) (*Rig, error) {

@@ -125,6 +125,10 @@ class JudgeTest(unittest.TestCase):
         self.check([sweep(20, OLD), status(21, "Stale", phase="Propagating", generation=1), sweep(22, OLD)], rows=1, stale=1, falseOutOfSync=1)
         self.check([sweep(20, OLD), status(21, "InSync", generation=1, verb="list"), sweep(19, OLD)], rows=0)
 
+    def test_write_without_change(self):
+        again = write(15, 2, "192.0.2.1")
+        self.check([again, sweep(20, RIGHT), status(21, "InSync"), sweep(22, RIGHT)], rows=1)
+
     def test_stopped_server(self):
         entries = [fault("stop-named", 20, 24), sweep(19, RIGHT), sweep(25, RIGHT)]
         self.check([*entries, status(21, "InSync")], rows=1, falseInSync=1)
@@ -165,8 +169,8 @@ class JudgeTest(unittest.TestCase):
 
         self.check([event("ADDED", 5, False), event("MODIFIED", 6, True), event("DELETED", 7, True)])
         self.check([event("ADDED", 5, False), event("MODIFIED", 5, True)], watch=1)
-        self.check([event("MODIFIED", 5, False)], watch=1)
-        self.check([event("ADDED", 5, True)], watch=1)
+        self.check([event("MODIFIED", 5, False)], misnamed=1)
+        self.check([event("ADDED", 5, True)], misnamed=1)
 
     def test_convergence(self):
         lists = [status(t, "InSync" if t > 24 else "Stale", verb="list") for t in (20.5, 22.5, 24.5, 26.5)]

@@ -70,8 +70,10 @@ class Objects:
         """Takes a write of the history, which is in the order of each object's writes."""
         name = f'{entry["kind"].lower()}.{entry["name"]}'
         values = {} if entry["verb"] == "delete" else declared(entry["kind"], entry["spec"], zone, ttl)
-        self.versions.setdefault(name, []).append(
-            Version(entry["begin"], entry["end"], entry.get("uid"), entry.get("generation"), values))
+        versions = self.versions.setdefault(name, [])
+        if values and versions and (versions[-1].uid, versions[-1].generation) == (entry["uid"], entry["generation"]):
+            return  # nothing changed
+        versions.append(Version(entry["begin"], entry["end"], entry.get("uid"), entry.get("generation"), values))
         self.keys.setdefault(name, set()).update(values)
         for key in values:
             self.by_key.setdefault(key, set()).add(name)
