@@ -29,17 +29,16 @@ func TestRights(t *testing.T) {
 	const servers = "bind9instances bind9clusters bind9globalclusters clusterbind9providers"
 	want := map[string][]string{
 		"ClusterRole lockstep-controller": {
-			records + ": patch", withSuffix(records, "/status") + ": patch", "dnsendpoints: patch", "dnsendpoints/status: patch", "events: create patch", "tokenreviews: create", "subjectaccessreviews: create",
+			records + ": patch", withSuffix(records, "/status") + ": patch", "dnsendpoints: patch", "dnsendpoints/status: patch", "events: create patch",
 		},
-		"ClusterRole lockstep-webhook": {"tokenreviews: create", "subjectaccessreviews: create"},
-		"Role lockstep-controller":     {"leases: create update patch", "secrets lockstep-controller-client: get list watch"},
+		"Role lockstep-controller": {"leases: create update patch", "secrets lockstep-controller-client: get list watch"},
 		"ClusterRole lockstep-fleet": {
 			withSuffix(servers, "/status") + ": patch", withSuffix(servers, "/finalizers") + ": update",
 			"clusterroles clusterrolebindings lockstep-uninstall: create patch",
 			records + " " + servers + ": patch", "dnsendpoints: patch",
 			"apiservices v1alpha1.sync.bindy.firestoned.io: patch",
 			"mutatingwebhookconfigurations validatingwebhookconfigurations lockstep-webhook: patch",
-			"tokenreviews: create", "subjectaccessreviews: create", "events: create patch",
+			"events: create patch",
 		},
 		"ClusterRole lockstep-fleet-namespace": {
 			"bind9instances: create patch delete", "statefulsets: create patch", "services serviceaccounts: create patch",

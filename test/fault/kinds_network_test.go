@@ -40,6 +40,11 @@ func filter(rules ...rule) func(*world, *fault) error {
 }
 
 func (w *world) filterFor(f *fault, p *place, rules ...rule) error {
+	return w.filtered(p, func() { f.hold(w, 500, 6000) }, rules...)
+}
+
+// filtered has rules in the packet filter of a pod while it calls a function.
+func (w *world) filtered(p *place, call func(), rules ...rule) error {
 	network, err := p.network()
 	if err != nil {
 		return err
@@ -50,9 +55,12 @@ func (w *world) filterFor(f *fault, p *place, rules ...rule) error {
 			return err
 		}
 	}
-	f.hold(w, 500, 6000)
+	call()
 	return inNetwork(network, "iptables", "--wait", "--flush")
 }
+
+// cutFromKubernetes cuts a component off from kube-apiserver.
+var cutFromKubernetes = rule{"OUTPUT", "-p", "tcp", "-m", "multiport", "--dports", "443,6443", "-j", "DROP"}
 
 // cutKubernetes cuts a component off from kube-apiserver.
 func (w *world) cutKubernetes(f *fault) error {
@@ -60,5 +68,5 @@ func (w *world) cutKubernetes(f *fault) error {
 	if err != nil {
 		return err
 	}
-	return w.filterFor(f, p, rule{"OUTPUT", "-p", "tcp", "-m", "multiport", "--dports", "443,6443", "-j", "DROP"})
+	return w.filterFor(f, p, cutFromKubernetes)
 }
