@@ -30,7 +30,7 @@ const (
 	// restTimeout is how long the world may take to say that it is in sync after the last fault of a batch.
 	restTimeout = 2 * time.Minute
 	// remakeTimeout is how long an object that was deleted may take to be made again.
-	remakeTimeout = time.Minute
+	remakeTimeout = 2 * time.Minute
 	// atOnce is how many faults there are at the same time.
 	atOnce = 4
 	// zoneTTL is the TTL of what declares none.
