@@ -174,6 +174,8 @@ class Judge:
             return None
         begin, end, texts = covered
         right = self.world.objects.expected(key, begin, end, own, version, self.world.lag(begin, end))
+        if right == {model.NONE} and {"alias", "referral"} & set(texts):
+            return None  # foreign data hides a former name: whether its own data has gone cannot be seen
         if len(right) == 1 and set(texts) == right:
             return True
         if "silent" in texts or right & set(texts):

@@ -110,6 +110,8 @@ class JudgeTest(unittest.TestCase):
         deleted = write(15, 3, "", verb="delete")
         self.check([deleted, sweep(20, RIGHT), status(21, "InSync", generation=3), sweep(22, RIGHT)], rows=1, falseInSync=1)
         self.check([deleted, sweep(20, "none"), status(21, "InSync", generation=3), sweep(22, "none")], rows=1)
+        for state in ("InSync", "Divergent"):
+            self.check([deleted, sweep(20, "alias"), status(21, state, generation=3), sweep(22, "alias")], rows=0)
 
     def test_former_name(self):
         renamed = write(15, 3, "192.0.2.1")
