@@ -92,6 +92,9 @@ func newWorld(t *testing.T, dir string, r *run) *world {
 		w.createFleet(f)
 	}
 	kube.Kubectl(t, "", "-n", w.namespace, "wait", "--for=condition=Ready", "bind9clusters.bindy.firestoned.io,dnszones.bindy.firestoned.io", "--all", "--timeout=120s")
+	if _, err := w.find(w.namespace, allPods()[0], "named"); err != nil {
+		t.Skipf("faults need the processes of servers on this machine: %v", err)
+	}
 	zones, sizes := map[string]any{}, map[string]any{}
 	for _, f := range fleets {
 		sizes[f.name] = f.primaries + f.secondaries
