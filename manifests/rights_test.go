@@ -36,7 +36,7 @@ func TestRights(t *testing.T) {
 			withSuffix(servers, "/status") + ": patch", withSuffix(servers, "/finalizers") + ": update",
 			"clusterroles clusterrolebindings lockstep-uninstall: create patch",
 			records + " " + servers + ": patch", "dnsendpoints: patch",
-			"apiservices v1alpha1.sync.bindy.firestoned.io: patch",
+			"apiservices v1alpha1.sync.bindy.firestoned.io v1.admission.bindy.firestoned.io: patch",
 			"mutatingwebhookconfigurations validatingwebhookconfigurations lockstep-webhook: patch",
 			"events: create patch",
 		},

@@ -21,15 +21,15 @@ func (o *Options) requireClientCertificates(options *crwebhook.Options) error {
 	}
 	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) {
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, authorities
-		c.VerifyConnection = func(state tls.ConnectionState) error { return o.checkClientName(state.PeerCertificates) }
+		c.VerifyConnection = func(state tls.ConnectionState) error { return checkCommonName(state.PeerCertificates, o.ClientNames) }
 	})
 	return nil
 }
 
-// checkClientName checks the common name of a verified certificate.
-func (o *Options) checkClientName(chain []*x509.Certificate) error {
-	if len(o.ClientNames) == 0 || len(chain) > 0 && slices.Contains(o.ClientNames, chain[0].Subject.CommonName) {
+// checkCommonName checks that the common name of a verified certificate is one of those; none means any.
+func checkCommonName(chain []*x509.Certificate, names []string) error {
+	if len(names) == 0 || len(chain) > 0 && slices.Contains(names, chain[0].Subject.CommonName) {
 		return nil
 	}
-	return fmt.Errorf("the client's certificate has none of the names %q", o.ClientNames)
+	return fmt.Errorf("the client's certificate has none of the names %q", names)
 }

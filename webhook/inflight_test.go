@@ -84,7 +84,7 @@ func TestGateEndsWaitingForBodies(t *testing.T) {
 	defer server.Close()
 	body, never := io.Pipe()
 	defer never.Close()
-	answer, err := http.Post(server.URL, "application/json", body)
+	answer, err := (&http.Client{Timeout: 30 * time.Second}).Post(server.URL, "application/json", body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +103,9 @@ func TestMemoryOfBodiesIsShared(t *testing.T) {
 	}
 	if !b.take("kube-apiserver", maxBodySize) {
 		t.Error("another address has no share")
+	}
+	if b.take("another", maxBytesPerHost) {
+		t.Error("all together are not limited")
 	}
 	b.take("attacker", -maxBytesPerHost)
 	if !b.take("attacker", maxBytesPerHost) {

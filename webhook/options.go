@@ -24,9 +24,11 @@ type Options struct {
 	// fleet manager issues.
 	CertFile, KeyFile string
 	// ClientCAFile holds the authorities of the client certificate that kube-apiserver shows, and ClientNames are the common
-	// names that it may have; empty for any. Without a file, everybody who reaches the port is answered.
+	// names that it may have; empty for any. Without a file and without Aggregated, everybody who reaches the port is answered.
 	ClientCAFile string
 	ClientNames  []string
+	// Aggregated has the webhook answer kube-apiserver alone, which calls through its aggregation layer.
+	Aggregated bool
 	// Port of the webhook itself (HTTPS).
 	Port int
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics, both plain HTTP.
@@ -62,6 +64,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "file with the key of --tls-cert-file, in the same folder")
 	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "file with the authorities of kube-apiserver's client certificate, without which nobody is answered then; none by default")
 	fs.StringSliceVar(&o.ClientNames, "client-allowed-names", o.ClientNames, "common names that the certificate of --client-ca-file may have; any by default")
+	fs.BoolVar(&o.Aggregated, "aggregated", o.Aggregated, "answer kube-apiserver alone, which calls through its aggregation layer: as manifests/components/authenticated-webhook configures it")
 	fs.IntVar(&o.Port, "port", o.Port, "port of the webhook (HTTPS)")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "address of /healthz and /readyz")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, "0" for none`)
@@ -83,6 +86,9 @@ func (o *Options) Validate() error {
 	}
 	if len(o.ClientNames) > 0 && o.ClientCAFile == "" {
 		errs = append(errs, fmt.Errorf("--client-allowed-names=%q: needs --client-ca-file", o.ClientNames))
+	}
+	if o.Aggregated && o.ClientCAFile != "" {
+		errs = append(errs, errors.New("--aggregated and --client-ca-file exclude each other"))
 	}
 	if o.Port < 1 || o.Port > 65535 {
 		errs = append(errs, fmt.Errorf("--port=%d: must be between 1 and 65535", o.Port))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/http"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -59,6 +60,13 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err := o.requireClientCertificates(&listen); err != nil {
 		return nil, err
 	}
+	var proxy *frontProxy
+	if o.Aggregated {
+		if proxy, err = newFrontProxy(client); err != nil {
+			return nil, err
+		}
+		listen.TLSOpts = append(listen.TLSOpts, proxy.requireCertificate)
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
 		WebhookServer:          crwebhook.NewServer(listen),
@@ -73,13 +81,34 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	if err != nil {
 		return nil, err
 	}
-	hooks := mgr.GetWebhookServer()
-	hooks.Register(mark.Path, limiter.limit(&admission.Webhook{Handler: mark.NewHandler(objects.Zones(), o.trustedUsers())}))
-	hooks.Register(review.Path, limiter.limit(&admission.Webhook{Handler: review.NewHandler(objects)}))
-	if err := mgr.AddReadyzCheck("informers", caches.Check); err != nil {
-		return nil, fmt.Errorf("adding a readiness probe: %w", err)
+	registerReviews(mgr.GetWebhookServer(), proxy, map[string]http.Handler{
+		mark.Path:   limiter.limit(&admission.Webhook{Handler: mark.NewHandler(objects.Zones(), o.trustedUsers())}),
+		review.Path: limiter.limit(&admission.Webhook{Handler: review.NewHandler(objects)}),
+	})
+	checks := map[string]healthz.Checker{"informers": caches.Check}
+	if proxy == nil && o.ClientCAFile == "" { // It has no certificate to show: every check would be logged as an attempt.
+		checks["server"] = mgr.GetWebhookServer().StartedChecker()
 	}
-	return mgr, addProbes(mgr, limiter, objects, serving)
+	if proxy != nil {
+		checks["front-proxy"] = proxy.checkReady
+		if err := mgr.Add(manager.RunnableFunc(proxy.run)); err != nil {
+			return nil, fmt.Errorf("adding the aggregation layer's certificate: %w", err)
+		}
+	}
+	return mgr, addProbes(mgr, limiter, objects, serving, checks)
+}
+
+// registerReviews has a server serve reviews at their paths, or below the path of the aggregated API.
+func registerReviews(server crwebhook.Server, proxy *frontProxy, handlers map[string]http.Handler) {
+	for path, handler := range handlers {
+		if proxy != nil {
+			path, handler = aggregatedPath+path, proxy.requireAPIServer(handler)
+		}
+		server.Register(path, handler)
+	}
+	if proxy != nil {
+		server.Register(aggregatedPath, http.HandlerFunc(serveDiscovery))
+	}
 }
 
 // serverOptions returns how the webhook listens: with the certificate that the fleet manager issues, or with that of the files.
@@ -93,9 +122,9 @@ func (o *Options) serverOptions(issued *certs.Follower) crwebhook.Options {
 	return options
 }
 
-// addProbes makes readiness depend on the certificate, on full caches and on not being about to end.
-func addProbes(mgr manager.Manager, limiter *requestLimiter, objects *review.CachedObjects, issued *certs.Follower) error {
-	checks := map[string]healthz.Checker{"caches": limiter.checkReady, "server": mgr.GetWebhookServer().StartedChecker()}
+// addProbes makes readiness depend on checks, on the certificate, on full caches and on not being about to end.
+func addProbes(mgr manager.Manager, limiter *requestLimiter, objects *review.CachedObjects, issued *certs.Follower, checks map[string]healthz.Checker) error {
+	checks["caches"] = limiter.checkReady
 	if issued != nil {
 		checks[issued.Name()] = issued.Check
 		if err := mgr.Add(issued); err != nil {

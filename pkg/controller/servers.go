@@ -62,7 +62,7 @@ func (o *FleetOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.APIServerAccount, "apiserver-service-account", o.APIServerAccount, "the aggregated API server's ServiceAccount in that namespace: it is granted the transfer keys")
 	fs.StringVar(&o.Bind9Image, "bind9-image", o.Bind9Image, "image of named for instances that set none")
 	fs.StringVar(&o.BindcarImage, "bindcar-image", o.BindcarImage, "image of the sidecar for instances that set none")
-	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIService and of the webhook configurations, and issue the certificates of these servers; false when they have certificates of another authority")
+	fs.BoolVar(&o.InjectCABundle, "inject-ca-bundle", o.InjectCABundle, "keep the certificate authority in the caBundle of the APIServices and of the webhook configurations, and issue the certificates of these servers; false when they have certificates of another authority")
 	fs.DurationVar(&o.Timeouts.Instance, "instance-timeout", o.Timeouts.Instance, "how long an instance or cluster may go without progress before it is Failed with ProgressDeadlineExceeded")
 	fs.DurationVar(&o.Timeouts.Key, "key-timeout", o.Timeouts.Key, "how long an instance or cluster may wait for a Secret before it is Failed with ProgressDeadlineExceeded")
 }
@@ -148,6 +148,7 @@ func (o *FleetOptions) caBundleTargets() []certs.Target {
 		return nil
 	}
 	return []certs.Target{
-		certs.APIService("v1alpha1.sync.bindy.firestoned.io"), certs.MutatingWebhook("lockstep-webhook"), certs.ValidatingWebhook("lockstep-webhook"),
+		certs.APIService("v1alpha1.sync.bindy.firestoned.io"), certs.APIService("v1.admission.bindy.firestoned.io"),
+		certs.MutatingWebhook("lockstep-webhook"), certs.ValidatingWebhook("lockstep-webhook"),
 	}
 }

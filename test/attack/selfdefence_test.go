@@ -5,9 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -51,13 +57,7 @@ func TestAttack07Poison(t *testing.T) {
 func TestAttack10HalfSentReviews(t *testing.T) {
 	kube.Isolated(t)
 	n := newTenant(t, "reviews")
-	var pods corev1.PodList
-	if err := n.client.List(t.Context(), &pods, client.InNamespace("lockstep-system"), client.MatchingLabels{"app.kubernetes.io/component": "webhook"}); err != nil {
-		t.Fatal(err)
-	}
-	if len(pods.Items) == 0 || pods.Items[0].Status.PodIP == "" {
-		t.Fatal("the webhook does not run")
-	}
+	address := webhookAddress(t)
 	stop := make(chan struct{})
 	defer close(stop)
 	for i := range 300 {
@@ -65,7 +65,7 @@ func TestAttack10HalfSentReviews(t *testing.T) {
 		if i%3 != 0 { // The others never end their headers.
 			request += "Content-Length: 1000000\r\n\r\n{"
 		}
-		go keepSending(t.Context(), stop, net.JoinHostPort(pods.Items[0].Status.PodIP, "9443"), request)
+		go keepSending(t.Context(), stop, address, request)
 	}
 	for i := range 20 {
 		name := fmt.Sprintf("z%d", i)
@@ -96,6 +96,100 @@ func keepSending(ctx context.Context, stop <-chan struct{}, address, request str
 		default:
 		}
 	}
+}
+
+// A review that a pod forges learns nothing once the webhook answers kube-apiserver alone; admission works as before. Nobody gets
+// there through kube-apiserver either.
+func TestAttack10ForgedReview(t *testing.T) {
+	kube.Disruptive(t, nil)
+	victim, attacker := newTenant(t, "victim"), newTenant(t, "attacker")
+	victim.apply(dnsZone("main", "bank.example", "clusterRef: none") + aRecord("secret-name", "main", "www", "192.0.2.1"))
+	review := forgedReview(victim.namespace)
+	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+		if answer, err := askWebhook(ctx, t, review); err != nil || !strings.Contains(answer, "secret-name") {
+			return fmt.Errorf("without the component the forged review is answered with %q, %w: the refusals would prove nothing", answer, err)
+		}
+		return nil
+	})
+	defer func() {
+		kube.Reinstall(t)
+		kube.Kubectl(t, "", "delete", "apiservice", "v1.admission.bindy.firestoned.io")
+		kube.Kubectl(t, "", "delete", "rolebinding", "--namespace=kube-system", "lockstep-webhook-authentication-reader")
+	}()
+	kube.InstallOverlay(t, "test/attack/testdata/authenticated", system)
+	for _, path := range []string{"/validate", "/apis/admission.bindy.firestoned.io/v1/validate"} {
+		if answer, err := askWebhookAt(t.Context(), t, path, review); err == nil || !strings.Contains(err.Error(), "certificate required") {
+			t.Errorf("%s: the forged review is answered with %q, %v", path, answer, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "review.json")
+	if err := os.WriteFile(file, []byte(review), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	raw := []string{"create", "--raw", "/apis/admission.bindy.firestoned.io/v1/validate", "-f", file}
+	if out, err := attacker.try("", raw...); err == nil || !strings.Contains(out, "orbidden") {
+		t.Errorf("the tenant's review is answered through kube-apiserver: %v: %s", err, out)
+	}
+	if out, err := kube.TryKubectl(t, "", raw...); err == nil || !strings.Contains(out, "only kube-apiserver may ask") {
+		t.Errorf("an administrator's review is answered: %v: %s", err, out)
+	}
+	// Admission works: it refuses, it marks, it allows.
+	victim.expectRefused(strings.Replace(aRecord("bad", "main", "bad", "192.0.2.1"), "192.0.2.1", "192.0.2.300", 1), "192.0.2.300")
+	victim.apply(aRecord("good", "main", "good", "192.0.2.2"))
+	if out := victim.kubectl("get", "arecord", "good", "-o=jsonpath={.metadata.annotations}"); !strings.Contains(out, "bank.example") {
+		t.Errorf("the record is not marked: %s", out)
+	}
+}
+
+// forgedReview is a review of a CNAME record that claims to be in another tenant's namespace, at a name that is taken there.
+func forgedReview(namespace string) string {
+	return fmt.Sprintf(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+  "uid": "forged", "operation": "CREATE", "namespace": %q, "name": "probe", "userInfo": {"username": "system:admin"},
+  "kind": {"group": "bindy.firestoned.io", "version": "v1beta1", "kind": "CNAMERecord"},
+  "resource": {"group": "bindy.firestoned.io", "version": "v1beta1", "resource": "cnamerecords"},
+  "object": {"apiVersion": "bindy.firestoned.io/v1beta1", "kind": "CNAMERecord",
+    "metadata": {"namespace": %[1]q, "name": "probe", "labels": {"zone": "main"}}, "spec": {"name": "www", "target": "a.example."}}}}`, namespace)
+}
+
+func askWebhook(ctx context.Context, t *testing.T, review string) (string, error) {
+	t.Helper()
+	return askWebhookAt(ctx, t, "/validate", review)
+}
+
+// askWebhookAt sends a review to a pod of the webhook, as a program in any pod can, and returns the answer.
+func askWebhookAt(ctx context.Context, t *testing.T, path, review string) (string, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+webhookAddress(t)+path, strings.NewReader(review))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Remote-User", "system:apiserver")
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
+
+// webhookAddress returns where a ready pod of the webhook listens.
+func webhookAddress(t *testing.T) string {
+	t.Helper()
+	var pods corev1.PodList
+	if err := kube.Client(t).List(t.Context(), &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "webhook"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.DeletionTimestamp == nil && status.PodReady(pod) {
+			return net.JoinHostPort(pod.Status.PodIP, "9443")
+		}
+	}
+	t.Fatal("the webhook does not run")
+	return ""
 }
 
 // newDNSUser creates a user who may do everything with our kinds in a namespace, and nothing with Kubernetes' own.

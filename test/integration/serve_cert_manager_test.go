@@ -31,9 +31,10 @@ func TestServeCertManager(t *testing.T) {
 		namespace, extra string
 		components       []string
 	}{
-		"alone":       {system, "", []string{"cert-manager"}},
-		"with others": {system, "", []string{"cert-manager", "high-availability", "network-policy"}},
-		"elsewhere":   {"team-dns", "namespace: team-dns\ntransformers: [MANIFESTS/references, MANIFESTS/references/cert-manager]\n", []string{"cert-manager"}},
+		"alone":         {system, "", []string{"cert-manager"}},
+		"with others":   {system, "", []string{"cert-manager", "high-availability", "network-policy"}},
+		"authenticated": {system, "", []string{"authenticated-webhook", "cert-manager"}},
+		"elsewhere":     {"team-dns", "namespace: team-dns\ntransformers: [MANIFESTS/references, MANIFESTS/references/cert-manager]\n", []string{"authenticated-webhook", "cert-manager"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			built := kustomized(t, c.extra, c.components...)
@@ -50,6 +51,12 @@ func TestServeCertManager(t *testing.T) {
 				object := built.find(t, kind, map[string]string{"apiserver": apiService, "webhook": "lockstep-webhook"}[face])
 				if got, want := object.GetAnnotations()["cert-manager.io/inject-ca-from"], c.namespace+"/lockstep-"+face; got != want {
 					t.Errorf("%s gets the authority of %q, want that of %s", kind, got, want)
+				}
+			}
+			if slices.Contains(c.components, "authenticated-webhook") {
+				object := built.find(t, "APIService", "v1.admission.bindy.firestoned.io")
+				if got, want := object.GetAnnotations()["cert-manager.io/inject-ca-from"], c.namespace+"/lockstep-webhook"; got != want {
+					t.Errorf("the webhook's APIService gets the authority of %q, want that of %s", got, want)
 				}
 			}
 			o := controller.NewFleetOptions()
