@@ -27,8 +27,10 @@ type CreateZone struct {
 	// ZoneType is Primary or Secondary.
 	ZoneType string `json:"zoneType"`
 	// UpdateKeyName is the TSIG key that may update a primary zone.
-	UpdateKeyName string     `json:"updateKeyName,omitempty"`
-	ZoneConfig    ZoneConfig `json:"zoneConfig"`
+	UpdateKeyName string `json:"updateKeyName,omitempty"`
+	// Owner is the DNSZone whose data the zone has, as "namespace/name".
+	Owner      string     `json:"owner,omitempty"`
+	ZoneConfig ZoneConfig `json:"zoneConfig"`
 }
 
 // ZoneConfig is the content of a primary zone, whom it notifies and who may transfer it.
@@ -89,6 +91,8 @@ type PatchZone struct {
 	// DNSSECPolicy signs the zone; "insecure" takes the signatures off again, "" stops looking after them.
 	DNSSECPolicy *string `json:"dnssecPolicy,omitempty"`
 	KeySecret    *string `json:"keySecret,omitempty"`
+	// Owner of a zone that has none; another one is not replaced.
+	Owner *string `json:"owner,omitempty"`
 }
 
 // Zone is what named knows of a zone.
@@ -110,6 +114,8 @@ type Zone struct {
 	// DNSSECPolicy and KeySecret are as they were set last; absent when none was.
 	DNSSECPolicy string `json:"dnssecPolicy,omitempty"`
 	KeySecret    string `json:"keySecret,omitempty"`
+	// Owner is the DNSZone whose data the zone has, as "namespace/name"; absent when that is not known.
+	Owner string `json:"owner,omitempty"`
 }
 
 // ZoneList is the response to GET /zones.

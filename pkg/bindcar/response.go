@@ -176,7 +176,7 @@ const (
 func sizeOfName(name string) int { return nameOverhead + len(name) }
 
 func sizeOfZone(z Zone) int {
-	size := zoneOverhead + len(z.Name) + len(z.FilePath) + len(z.Type) + len(z.DNSSECPolicy) + len(z.KeySecret)
+	size := zoneOverhead + len(z.Name) + len(z.FilePath) + len(z.Type) + len(z.DNSSECPolicy) + len(z.KeySecret) + len(z.Owner)
 	for _, names := range [][]string{z.AlsoNotify, z.AllowTransfer, z.Primaries} {
 		for _, name := range names {
 			size += sizeOfName(name)

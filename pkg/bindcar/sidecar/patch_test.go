@@ -57,10 +57,20 @@ func TestZoneSettings(t *testing.T) {
 		t.Errorf("after a change (-want +got):\n%s", diff)
 	}
 
+	for _, owner := range []string{"team/zone", "evil/zone"} { // A zone that has an owner keeps it.
+		if err := p.client.PatchZone(ctx, p.addr, "set.example", bindcar.PatchZone{Owner: &owner}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want.Owner = "team/zone"
+	if diff := cmp.Diff(want, told(p)); diff != "" {
+		t.Errorf("with an owner (-want +got):\n%s", diff)
+	}
+
 	if err := os.WriteFile(filepath.Join(p.Layout.ZonesDir, "set.example"+".json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want.AlsoNotify, want.AllowTransfer, want.Primaries = nil, nil, nil
+	want.AlsoNotify, want.AllowTransfer, want.Primaries, want.Owner = nil, nil, nil, ""
 	if diff := cmp.Diff(want, told(p)); diff != "" {
 		t.Errorf("with a damaged description (-want +got):\n%s", diff)
 	}

@@ -20,8 +20,10 @@ import (
 // Description is how a zone was added: all of it but its content. It is kept beside the zone file, because modzone needs
 // the whole clause again.
 type Description struct {
-	Name          string   `json:"name"`
-	Type          string   `json:"type"`
+	Name string `json:"name"`
+	Type string `json:"type"`
+	// Owner is the DNSZone whose data the zone has; zones that an older sidecar added have none.
+	Owner         string   `json:"owner,omitempty"`
 	UpdateKeyName string   `json:"updateKeyName,omitempty"`
 	AlsoNotify    []string `json:"alsoNotify,omitempty"`
 	AllowTransfer []string `json:"allowTransfer,omitempty"`
@@ -47,7 +49,7 @@ func Describe(request bindcar.CreateZone) (Description, error) {
 	}
 	config := request.ZoneConfig
 	return Description{
-		Name: name, Type: strings.ToLower(request.ZoneType), AlsoNotify: config.AlsoNotify, AllowTransfer: config.AllowTransfer,
+		Name: name, Type: strings.ToLower(request.ZoneType), Owner: request.Owner, AlsoNotify: config.AlsoNotify, AllowTransfer: config.AllowTransfer,
 		Primaries: config.Primaries, DNSSECPolicy: config.DNSSECPolicy, InlineSigning: config.InlineSigning, KeySecret: config.KeySecret,
 	}, nil
 }
@@ -96,6 +98,9 @@ func (d Description) Patched(patch bindcar.PatchZone) (Description, error) {
 	}
 	if patch.KeySecret != nil {
 		d.KeySecret = *patch.KeySecret
+	}
+	if patch.Owner != nil && d.Owner == "" {
+		d.Owner = *patch.Owner
 	}
 	return d, d.Validate()
 }

@@ -92,6 +92,9 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *r
 			RecordsFrom:   []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"in": "yes"}}}},
 		},
 	}
+	for _, i := range r.scope.instances { // They have it already.
+		r.zone.Status.Bind9Instances = append(r.zone.Status.Bind9Instances, v1beta1.ZoneInstance{Namespace: i.Namespace, Name: i.Name, Status: v1beta1.ZoneConfigured})
+	}
 	r.zones.Set(r.zone)
 	return r
 }

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +45,8 @@ type fakePrimary struct {
 	// deleted counts deletions of the zone, which fail with deleteErr.
 	deleted   int
 	deleteErr error
+	// owner of the zone that the server has.
+	owner string
 }
 
 func (f *fakePrimary) Serial(_ context.Context, at netip.AddrPort, _ unreachable.Zone, _ *wire.Key) observe.Observation {
@@ -86,14 +90,22 @@ func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Ch
 	return rfc2136.Result{SOA: want, Sent: 1}, nil
 }
 
+func (f *fakePrimary) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
+	return bindcar.Zone{Type: bindcar.Primary, Owner: f.owner}, nil
+}
+
 func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
 	f.created++
+	f.owner = zone.Owner
 	f.soa = rrset.SOA{Serial: zone.ZoneConfig.SOA.Serial}
 	return nil
 }
 
 func (f *fakePrimary) DeleteZone(context.Context, bindcar.Address, string) error {
 	f.deleted++
+	if f.deleteErr == nil {
+		f.sets = nil
+	}
 	return f.deleteErr
 }
 
@@ -270,5 +282,46 @@ func TestPassWithdrawsWhatIsNotPermitted(t *testing.T) {
 	p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{{Namespace: "dns", Name: "primary"}}
 	if run(notPermitted); f.deleted != 3 {
 		t.Errorf("deleted %d times, want 3", f.deleted)
+	}
+}
+
+// A zone that comes to a server which still has the data of another DNSZone begins anew there: nothing of that data is followed. Data
+// of its own, of nobody known, or on a server that its status lists stays.
+func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
+	left := rrset.RRset{Key: rrset.Key{Name: "login.example.test.", Type: dns.TypeA}, TTL: 60, Rdata: []string{"192.0.2.66"}}
+	for name, c := range map[string]struct {
+		owner   string
+		listed  bool
+		paused  bool
+		deleted int
+	}{
+		"another zone's":             {"evil/zone", false, false, 1},
+		"another of the namespace's": {"dns/other", false, false, 1},
+		"its own":                    {"dns/zone", false, false, 0},
+		"nobody's":                   {"", false, false, 0},
+		"on a server of its own":     {"evil/zone", true, false, 0},
+		"paused":                     {"evil/zone", false, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakePrimary{owner: c.owner, soa: rrset.SOA{Serial: 1}, sets: map[rrset.Key]rrset.RRset{left.Key: left}}
+			p := passOverFake(f)
+			if c.listed {
+				p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}}
+			}
+			if c.paused {
+				p.zone.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"}
+			}
+			result, err := p.run(t.Context())
+			if err != nil || f.deleted != c.deleted || f.created != c.deleted {
+				t.Fatalf("deleted %d times, created %d times, %v, want %d", f.deleted, f.created, err, c.deleted)
+			}
+			_, kept := f.sets[left.Key]
+			if kept == (c.deleted > 0) || result.event.Foreign > 0 == (c.deleted > 0 || c.paused) {
+				t.Errorf("kept: %t, %d RRsets are foreign", kept, result.event.Foreign)
+			}
+			if c.paused && !strings.Contains(result.event.Problem.Message, "data of another DNSZone") {
+				t.Errorf("problem %+v", result.event.Problem)
+			}
+		})
 	}
 }

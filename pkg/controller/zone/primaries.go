@@ -149,9 +149,16 @@ func (s *primarySync) isUnchanged(ctx context.Context) bool {
 	return true
 }
 
-// observePrimary reads a primary's zone. That it has none is no error; that it does not answer is.
+// observePrimary reads a primary's zone. That it has none is no error; that it does not answer is. A zone that another DNSZone
+// has left there is removed.
 func (s *primarySync) observePrimary(ctx context.Context, q *primary) {
 	q.seen = s.observe(ctx, q.server, q.transferKey)
+	if q.seen.Err == nil && q.seen.Authoritative {
+		var evicted bool
+		if evicted, q.err = s.evictOther(ctx, q.server); evicted {
+			q.seen = s.observe(ctx, q.server, q.transferKey)
+		}
+	}
 	if q.seen.Err != nil {
 		q.err = q.seen.Err
 		s.invalidateKeys(q)

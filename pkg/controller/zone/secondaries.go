@@ -72,6 +72,13 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 		return
 	}
 	seen := s.serialOf(ctx, out.Server, key)
+	if seen.Err == nil && seen.Authoritative {
+		var evicted bool
+		if evicted, out.Err = s.evictOther(ctx, out.Server); out.Err != nil {
+			return
+		}
+		seen.Authoritative = !evicted
+	}
 	out.Serial = seen.Serial
 	switch {
 	case seen.Err != nil: // It did not answer, or not with its key.
@@ -87,7 +94,10 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 	case !seen.Authoritative:
 		if out.Err = s.createOnSecondary(ctx, out.Server); bindcar.IsExists(out.Err) {
 			// The zone is there and has no data yet: the transfer is under way, or has to be started.
-			out.Err = s.hastenTransfer(ctx, out.Server, known, seen)
+			var evicted bool
+			if evicted, out.Err = s.evictOther(ctx, out.Server); out.Err == nil && !evicted {
+				out.Err = s.hastenTransfer(ctx, out.Server, known, seen)
+			}
 		}
 	default:
 		if out.Err = s.demote(ctx, out.Server); out.Err == nil {

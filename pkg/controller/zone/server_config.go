@@ -2,6 +2,7 @@ package zone
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -93,6 +94,9 @@ func (p zonePass) updateConfig(ctx context.Context, server observe.Server, want 
 		secret := p.signing.KeySecretName(p.zone)
 		patch.DNSSECPolicy, patch.KeySecret, have = &want.policy, &secret, nil
 	}
+	if owner := p.key().String(); zone.Owner == "" {
+		patch.Owner, have = &owner, nil
+	}
 	if have != nil && slices.Equal(have, servers) {
 		return nil
 	}
@@ -106,7 +110,7 @@ func (p zonePass) createOnSecondary(ctx context.Context, server observe.Server) 
 		return fmt.Errorf("no primary of zone %s has a Service address yet", p.zone.Spec.ZoneName)
 	}
 	err := p.sidecar.CreateZone(ctx, fleet.SidecarOf(server), bindcar.CreateZone{
-		ZoneName: source.DNSName(p.zone), ZoneType: bindcar.Secondary, ZoneConfig: bindcar.ZoneConfig{Primaries: config.servers},
+		ZoneName: source.DNSName(p.zone), ZoneType: bindcar.Secondary, Owner: p.key().String(), ZoneConfig: bindcar.ZoneConfig{Primaries: config.servers},
 	})
 	if err == nil {
 		p.recordCreated(server, config)
@@ -156,3 +160,32 @@ func (p zonePass) promote(ctx context.Context, server observe.Server) error {
 	p.zones.Enqueue(p.key())
 	return nil
 }
+
+// evictOther deletes a zone of this name that another DNSZone has left on a server to which this one comes, and reports whether
+// it did: what it finds would be followed as data that nobody declares. A server that has this zone by its status is not
+// asked.
+func (p zonePass) evictOther(ctx context.Context, server observe.Server) (evicted bool, err error) {
+	isOwn := func(i v1beta1.ZoneInstance) bool {
+		return i.Namespace == server.Namespace && i.Name == server.Instance && i.Status == v1beta1.ZoneConfigured
+	}
+	if _, own := p.state.configs.Load(podOf(server)); own || slices.ContainsFunc(p.zone.Status.Bind9Instances, isOwn) {
+		return false, nil
+	}
+	name := source.DNSName(p.zone)
+	zone, err := p.sidecar.Zone(ctx, fleet.SidecarOf(server), name)
+	switch {
+	case bindcar.IsNotFound(err) || err == nil && (zone.Owner == "" || zone.Owner == p.key().String()):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("finding out whose zone the server has: %w", err)
+	case p.zone.Annotations[v1beta1.PausedAnnotation] == "true":
+		return false, errOthersZone
+	}
+	log.FromContext(ctx).Info("removing another DNSZone's data from a server", "zone", p.zone.Spec.ZoneName, "server", server.Pod, "owner", zone.Owner)
+	err = p.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name)
+	p.dns.ForgetZone(server.Addr, p.dnsName())
+	return err == nil, err
+}
+
+// errOthersZone is a zone that a paused one does not replace.
+var errOthersZone = errors.New("the server still has the data of another DNSZone of this name, and nothing is changed while the zone is paused")

@@ -56,7 +56,7 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 	}
 	config := s.configFor(observe.Primary)
 	request := bindcar.CreateZone{
-		ZoneName: source.DNSName(s.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.updateKey.Name,
+		ZoneName: source.DNSName(s.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.updateKey.Name, Owner: s.key().String(),
 		ZoneConfig: bindcar.ZoneConfig{
 			TTL: soa.TTL, SOA: sidecarSOA(soa), Records: sidecarRecords(content), AlsoNotify: s.services(v1beta1.RoleSecondary),
 			DNSSECPolicy: s.signing.Policy, KeySecret: s.signing.KeySecretName(s.zone),
