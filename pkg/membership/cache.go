@@ -52,8 +52,9 @@ type objectEntry struct {
 	source.Object
 	key   source.ObjectKey
 	roles roleList
-	// delegation is that of an NSRecord; the zero value for others.
+	// delegation is that of an NSRecord, and nameserver the one to which; zero values for others.
 	delegation delegation
+	nameserver string
 }
 
 // NewCache returns a cache of some zones.

@@ -22,7 +22,8 @@ type Refusal struct{ Reason, Message string }
 type Names interface {
 	// ZonesNamed returns the zones of all namespaces that have a DNS name.
 	ZonesNamed(name string) []*v1beta1.DNSZone
-	// Delegates reports whether a zone has an NSRecord at a canonical name below its own.
+	// Delegates reports whether a zone has an NSRecord at a canonical name below its own that delegates to its own servers
+	// (DelegatesHere).
 	Delegates(zone *v1beta1.DNSZone, name string) bool
 }
 

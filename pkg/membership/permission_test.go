@@ -21,7 +21,7 @@ import (
 func zoneAt(namespace, zoneName, cluster string, age int) *v1beta1.DNSZone {
 	z := &v1beta1.DNSZone{ObjectMeta: object(strings.ReplaceAll(zoneName, ".", "-")+"-"+namespace, age)}
 	z.Namespace = namespace
-	z.Spec = v1beta1.DNSZoneSpec{ZoneName: zoneName, ClusterRef: cluster, RecordsFrom: []v1beta1.RecordSource{{
+	z.Spec = v1beta1.DNSZoneSpec{ZoneName: zoneName, ClusterRef: cluster, SOARecord: v1beta1.SOARecord{PrimaryNS: "ns1.platform.example."}, RecordsFrom: []v1beta1.RecordSource{{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": zoneName}},
 	}}}
 	return z
@@ -31,6 +31,12 @@ func zoneAt(namespace, zoneName, cluster string, age int) *v1beta1.DNSZone {
 func delegating(zone *v1beta1.DNSZone, name string) *v1beta1.NSRecord {
 	ns := &v1beta1.NSRecord{ObjectMeta: object("ns-"+zone.Name+name, 1)}
 	ns.Namespace, ns.Labels, ns.Spec.Name = zone.Namespace, map[string]string{"zone": zone.Spec.ZoneName}, name
+	return ns
+}
+
+func delegatingTo(zone *v1beta1.DNSZone, name, server string) *v1beta1.NSRecord {
+	ns := delegating(zone, name)
+	ns.Name, ns.Spec.Nameserver = ns.Name+server, server
 	return ns
 }
 
@@ -73,6 +79,10 @@ func TestRefusalOf(t *testing.T) {
 		"below a younger one":             {zone: zoneAt("team", "www.bank.example", "shared", 10), others: []*v1beta1.DNSZone{bank}},
 		"above":                           {zone: zoneAt("team", "deep.bank.example", "shared", 1), others: []*v1beta1.DNSZone{zoneAt("bank", "a.deep.bank.example", "shared", 9)}},
 		"delegated":                       {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "www")}},
+		"delegated to others":             {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegatingTo(bank, "www", "ns.provider.example.")}, want: above},
+		"delegated to the zone's own":     {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegatingTo(bank, "www", "NS1.platform.example.")}},
+		"delegated inside":                {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegatingTo(bank, "www", "ns1.www")}},
+		"delegated to all":                {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegatingTo(bank, "www", "ns.provider.example."), delegating(bank, "www")}},
 		"delegated between":               {zone: zoneAt("team", "a.www.bank.example", "shared", 1), others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "www")}},
 		"delegated below":                 {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "a.www")}, want: above},
 		"delegated beside":                {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "w3")}, want: above},
@@ -192,7 +202,7 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 				}
 			case 3:
 				ns := delegating(zoneAt(pick(r, []string{"a", "b"}), pick(r, names), "", 0), pick(r, []string{"a", "b", "b.a", "x"}))
-				ns.Name, ns.Generation = fmt.Sprint(r.IntN(4)), int64(step)
+				ns.Name, ns.Generation, ns.Spec.Nameserver = fmt.Sprint(r.IntN(4)), int64(step), pick(r, []string{"ns1", "ns1.platform.example.", "ns.provider.example."})
 				records[source.KeyOf(ns)] = ns
 				affected = cache.SetObject(ns)
 			default:
@@ -205,7 +215,7 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 			delegated := map[ZoneKey][]string{}
 			for _, ns := range records {
 				if zone := firstOf(zonesSelecting(slices.Collect(maps.Values(zones)), ns)); zone != nil {
-					if name, err := source.OwnerName(ns.Spec.Name, zone.Spec.ZoneName); err == nil {
+					if name, err := source.OwnerName(ns.Spec.Name, zone.Spec.ZoneName); err == nil && ns.Spec.Nameserver != "ns.provider.example." {
 						delegated[KeyOfZone(zone)] = append(delegated[KeyOfZone(zone)], name)
 					}
 				}

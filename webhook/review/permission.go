@@ -69,6 +69,7 @@ func (n namesBeside) Delegates(zone *v1beta1.DNSZone, name string) bool {
 	}
 	return slices.ContainsFunc(records, func(record v1beta1.Record) bool {
 		owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
-		return err == nil && owner == name && record.GetDeletionTimestamp() == nil && sameZone(n.objects.zoneCache().ZoneOfRecord(record), zone)
+		ns, ok := record.(*v1beta1.NSRecord)
+		return err == nil && owner == name && ok && membership.DelegatesHere(ns, zone) && record.GetDeletionTimestamp() == nil && sameZone(n.objects.zoneCache().ZoneOfRecord(record), zone)
 	})
 }
