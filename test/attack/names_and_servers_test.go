@@ -2,9 +2,12 @@ package attack
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -207,4 +210,141 @@ func TestAttack05Shadow(t *testing.T) {
 	if out, err := attacker.try("apiVersion: bindy.firestoned.io/v1beta1\nkind: ZoneGrant\nmetadata: {name: mine}\nspec: {suffixes: [.], namespaces: ['*']}\n", "apply", "-f", "-"); err == nil || !strings.Contains(out, "forbidden") {
 		t.Errorf("a tenant may write grants: %s", out)
 	}
+}
+
+// Forty zones on a server that answers nobody cost other tenants nothing: a new zone of theirs is served while those wait.
+func TestAttack09Tarpit(t *testing.T) {
+	kube.Isolated(t)
+	victim, attacker := newTenant(t, "victim"), newTenant(t, "attacker")
+	victim.apply(bind9Cluster("dns"))
+	victim.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
+	// named of her own configuration: it drops what comes from outside its pod.
+	attacker.apply(`---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: tarpit}
+data:
+  named.conf.options: |
+    options {
+      directory "/var/cache/bind";
+      allow-new-zones yes;
+      blackhole { !127.0.0.1; any; };
+      session-keyfile none;
+    };
+`)
+	attacker.apply(strings.Replace(bind9Instance("tarpit", ", configMapRefs: {namedConfOptions: tarpit}"), "name: tarpit", "name: tarpit, labels: {pool: tarpit}", 1))
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
+		if out, err := attacker.try("", "get", "pod", "tarpit-0", "-o=jsonpath={.status.phase}"); err != nil || strings.TrimSpace(out) != "Running" {
+			return fmt.Errorf("the tarpit is %q: %w", out, err)
+		}
+		return nil
+	})
+	var zones strings.Builder
+	for i := range 40 {
+		zones.WriteString(dnsZone(fmt.Sprintf("z%d", i), fmt.Sprintf("z%d.tarpit.example", i), "bind9InstancesFrom: [{selector: {matchLabels: {pool: tarpit}}}]"))
+	}
+	attacker.apply(zones.String())
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
+		out, err := attacker.try("", "get", "dnszones", `-o=jsonpath={.items[*].status.conditions[?(@.type=="Ready")].reason}`)
+		if err != nil || !strings.Contains(out, status.PrimaryFailed) {
+			return fmt.Errorf("no zone waits for the tarpit: %q, %w", out, err)
+		}
+		return nil
+	})
+	// Each of the attacker's zones comes back every few seconds, for as long as its server is silent.
+	for i := range 5 {
+		zone, began := fmt.Sprintf("new%d.example", i), time.Now()
+		victim.apply(dnsZone(fmt.Sprintf("new%d", i), zone, "clusterRef: dns"))
+		waitAnswers(t, victim.client, victim.namespace, zone, dns.TypeSOA, func(reply *dns.Msg) error {
+			if !reply.Authoritative {
+				return errors.New("the zone is not there yet")
+			}
+			return nil
+		})
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("the zone %s was served after %s", zone, took)
+		}
+	}
+}
+
+// Whoever creates a deleted zone's name next, on the same servers, does not sign with its keys.
+func TestAttack14KeysOfDeletedZone(t *testing.T) {
+	kube.Isolated(t)
+	p, victim, attacker := newPlatform(t), newTenant(t, "victim"), newTenant(t, "attacker")
+	zone := "keys-" + victim.namespace + ".example"
+	signed := dnsZone("main", zone, "clusterRef: "+p.name+"\n  dnssecPolicy: default")
+	victim.apply(signed)
+	before := waitKeys(t, p, zone, nil)
+	victim.kubectl("delete", "dnszone", "main", "--timeout=120s")
+	waitNotAuthoritative(t, p, p.name, zone)
+	attacker.apply(signed)
+	waitKeys(t, p, zone, before)
+	// The rightful owner gets its keys again: its DS record is at the parent.
+	attacker.kubectl("delete", "dnszone", "main", "--timeout=120s")
+	waitNotAuthoritative(t, p, p.name, zone)
+	victim.apply(signed)
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
+		if after := waitKeys(t, p, zone, nil); !slices.Equal(before, after) {
+			return fmt.Errorf("the zone's keys are %q, want %q", after, before)
+		}
+		return nil
+	})
+}
+
+// waitKeys waits until the servers of a namespace have DNSKEY records of a zone, none of which is in others, and returns them.
+func waitKeys(t *testing.T, p *platform, zone string, others []string) (keys []string) {
+	t.Helper()
+	waitAnswers(t, p, p.name, zone, dns.TypeDNSKEY, func(reply *dns.Msg) error {
+		if keys = answersOf(reply, dns.TypeDNSKEY); len(keys) == 0 {
+			return errors.New("no key")
+		}
+		for _, key := range keys {
+			if slices.Contains(others, key) {
+				t.Fatalf("the zone is signed with the key %s of another namespace", key)
+			}
+		}
+		return nil
+	})
+	return keys
+}
+
+// What the former holder of a name wrote is gone from shared servers when they serve another's zone of that name. She moves her
+// zone away, so that nothing deletes it, and waits.
+func TestAttack17Legacy(t *testing.T) {
+	kube.Isolated(t)
+	p, victim, attacker := newPlatform(t), newTenant(t, "victim"), newTenant(t, "attacker")
+	zone := "legacy-" + victim.namespace + ".example"
+	on := "clusterRef: " + p.name
+	victim.apply(dnsZone("main", zone, "clusterRef: none") + aRecord("www", "main", "www", "192.0.2.1"))
+	attacker.apply(dnsZone("main", zone, on) + aRecord("login", "main", "login", "192.0.2.66"))
+	waitServed(t, p, p.name, "login."+zone, dns.TypeA, "192.0.2.66")
+	victim.expectRefused(dnsZone("main", zone, on), "a DNSZone of another namespace has this name")
+	attacker.apply(dnsZone("main", zone, "clusterRef: none"))
+	victim.apply(dnsZone("main", zone, on))
+	waitServed(t, p, p.name, "www."+zone, dns.TypeA, "192.0.2.1")
+	waitServed(t, p, p.name, "login."+zone, dns.TypeA)
+	victim.kubectl("wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=120s")
+	if out := victim.kubectl("get", "dnszone", "main", "-o=jsonpath={.status.foreignRRsetsCount}"); strings.TrimSpace(out) != "" {
+		t.Errorf("the zone has %s RRsets that nobody declares", out)
+	}
+}
+
+// A delegation to servers elsewhere is none to these: nobody may declare the zone here, and the servers go on referring to it.
+func TestAttack18DelegationElsewhere(t *testing.T) {
+	kube.Isolated(t)
+	p, victim, attacker := newPlatform(t), newTenant(t, "victim"), newTenant(t, "attacker")
+	zone := "refer-" + victim.namespace + ".example"
+	on := "clusterRef: " + p.name
+	victim.apply(dnsZone("main", zone, on) +
+		"---\napiVersion: bindy.firestoned.io/v1beta1\nkind: NSRecord\nmetadata: {name: shop, labels: {zone: main}}\nspec: {name: shop, nameserver: ns1.provider.example.}\n")
+	victim.kubectl("wait", "--for=condition=Ready", "nsrecord/shop", "--timeout=120s")
+	for _, name := range []string{"shop." + zone, "www.shop." + zone} {
+		attacker.expectRefused(dnsZone("shop", name, on), "spec.zoneName", "another namespace has a zone above")
+	}
+	waitAnswers(t, p, p.name, "www.shop."+zone, dns.TypeA, func(reply *dns.Msg) error {
+		if reply.Authoritative || len(reply.Ns) != 1 || !strings.Contains(reply.Ns[0].String(), "ns1.provider.example.") {
+			return fmt.Errorf("no referral to the provider: %v", reply)
+		}
+		return nil
+	})
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/mtls"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/tcpserver"
 )
 
 // victim is a sidecar beside a real named, both as they run in a pod, with a zone.
@@ -288,27 +289,14 @@ func (v *victim) replay(t *testing.T, certificate *tls.Certificate, caught *http
 // relay passes connections on to a server, byte by byte.
 func relay(t *testing.T, to netip.AddrPort) bindcar.Address {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			onward, err := new(net.Dialer).DialContext(context.Background(), "tcp", to.String())
-			if err != nil {
-				_ = from.Close()
-				continue
-			}
-			go func() { _, _ = io.Copy(onward, from); _ = onward.Close() }()
-			go func() { _, _ = io.Copy(from, onward); _ = from.Close() }()
+	return bindcar.Address{Addr: tcpserver.Start(t, func(from net.Conn) {
+		onward, err := new(net.Dialer).DialContext(context.Background(), "tcp", to.String())
+		if err != nil {
+			return
 		}
-	}()
-	return bindcar.Address{Addr: listener.Addr().(*net.TCPAddr).AddrPort()}
+		go func() { _, _ = io.Copy(onward, from); _ = onward.Close() }()
+		_, _ = io.Copy(from, onward)
+	})}
 }
 
 // Hundreds of connections that never authenticate, from the addresses of a few pods, and new ones all the time, keep neither the
