@@ -91,10 +91,10 @@ func (x *Index) fleetInstances(o metav1.Object) []*v1beta1.Bind9Instance {
 	return slices.DeleteFunc(x.liveInstances(o.GetNamespace()), func(i *v1beta1.Bind9Instance) bool { return !all.BelongsTo(i, o) })
 }
 
-// serversOfZone finds a zone's servers.
-func (x *Index) serversOfZone(zone *v1beta1.DNSZone) zoneServers {
-	out := zoneServers{instances: map[Key]*v1beta1.Bind9Instance{}}
-	all := x.fleet()
+// serversOfZone finds a zone's servers, by what has changed up to a generation or later.
+func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServers {
+	out := zoneServers{generation: generation, instances: map[Key]*v1beta1.Bind9Instance{}}
+	all := x.fleetAt(generation)
 	instances := all.InstancesOf(zone)
 	out.Servers = x.serversOf(instances)
 	for _, i := range instances {
@@ -154,6 +154,22 @@ func (x *Index) zonesBelow(zone *v1beta1.DNSZone, all *membership.Fleet, instanc
 		slices.Sort(names)
 	}
 	return below
+}
+
+// fleetVersion is a fleet made when that was the generation.
+type fleetVersion struct {
+	*membership.Fleet
+	generation uint64
+}
+
+// fleetAt returns the fleet with all that has changed up to a generation. All zones that are looked at after a change share it.
+func (x *Index) fleetAt(generation uint64) *membership.Fleet {
+	if v := x.latest.Load(); v != nil && v.generation == generation {
+		return v.Fleet
+	}
+	all := x.fleet()
+	x.latest.Store(&fleetVersion{all, generation})
+	return all
 }
 
 // fleet returns what decides on which servers zones are, with the instances that are not being deleted.

@@ -38,8 +38,10 @@ type ServerFinder func([]*v1beta1.Bind9Instance, []*corev1.Pod) []observe.Server
 type Index struct {
 	informers   *informers.Informers
 	findServers ServerFinder
-	// generation counts the changes of instances and pods.
+	// generation counts the changes of instances, pods, clusters and grants.
 	generation atomic.Uint64
+	// latest is the fleet that the zones of the latest generation are on.
+	latest atomic.Pointer[fleetVersion]
 
 	mu      sync.Mutex
 	members *membership.Cache
@@ -68,7 +70,7 @@ func (x *Index) Apply(key Key) []Key {
 	return nil
 }
 
-// ServersChanged takes note that an instance or a pod has changed.
+// ServersChanged takes note that an instance, a pod, a cluster or a grant has changed.
 func (x *Index) ServersChanged() { x.generation.Add(1) }
 
 // applyObject is Apply for a record or DNSEndpoint. x.mu is held.

@@ -172,8 +172,7 @@ func (x *Index) renewZone(s *zoneState) *Zone {
 	if generation := x.generation.Load(); last != nil && !stale && last.generation == generation {
 		z.zoneServers = last.zoneServers
 	} else {
-		z.zoneServers = x.serversOfZone(zone)
-		z.generation = generation
+		z.zoneServers = x.serversOfZone(zone, generation)
 	}
 	rebuild := s.builtFrom == nil || s.builtFrom.UID != zone.UID || s.builtFrom.Generation != zone.Generation || !slices.Equal(s.builtWith, z.addresses)
 	if rebuild {

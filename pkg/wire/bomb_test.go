@@ -16,41 +16,34 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/heap"
+	"github.com/lockstep-dns/lockstep/test/tcpserver"
 )
+
+// maxSent is how many bytes a hostile server sends at most: a transfer without limits ends too, and fails its test.
+const maxSent = 8 << 20
 
 // hostileServer answers every request over TCP with messages that a test makes up, until write fails.
 func hostileServer(t *testing.T, reply func(request *dns.Msg, write func(message []byte) error)) netip.AddrPort {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				var size [2]byte
-				if _, err := io.ReadFull(conn, size[:]); err != nil {
-					return
-				}
-				raw := make([]byte, binary.BigEndian.Uint16(size[:]))
-				request := new(dns.Msg)
-				if _, err := io.ReadFull(conn, raw); err != nil || request.Unpack(raw) != nil {
-					return
-				}
-				reply(request, func(message []byte) error {
-					_, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...))
-					return err
-				})
-			}()
+	return tcpserver.Start(t, func(conn net.Conn) {
+		var size [2]byte
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return
 		}
-	}()
-	return l.Addr().(*net.TCPAddr).AddrPort()
+		raw := make([]byte, binary.BigEndian.Uint16(size[:]))
+		request := new(dns.Msg)
+		if _, err := io.ReadFull(conn, raw); err != nil || request.Unpack(raw) != nil {
+			return
+		}
+		sent := 0
+		reply(request, func(message []byte) error {
+			if sent += len(message); sent > maxSent {
+				return errors.New("enough is sent")
+			}
+			_, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...))
+			return err
+		})
+	})
 }
 
 // message is a reply to a transfer with records in wire format.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/test/tcpserver"
 )
 
 // sparse is a server that signs only some messages of a transfer, as RFC 8945 section 5.3.1 allows (BIND signs all).
@@ -27,24 +29,11 @@ type sparse struct {
 
 func (s sparse) start(t *testing.T) netip.AddrPort {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if err := s.serve(nc); err != nil {
-				t.Error(err)
-			}
-			_ = nc.Close()
+	return tcpserver.Start(t, func(conn net.Conn) {
+		if err := s.serve(conn); err != nil {
+			t.Error(err)
 		}
-	}()
-	return netip.MustParseAddrPort(l.Addr().String())
+	})
 }
 
 func (s sparse) serve(nc net.Conn) error {

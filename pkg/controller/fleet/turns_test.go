@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -16,37 +17,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/lockstep-dns/lockstep/test/tcpserver"
 )
 
 // tarpit is a server that accepts connections and never says anything.
 type tarpit struct {
-	net.Listener
+	addr     netip.AddrPort
 	accepted chan net.Conn
 }
 
 func startTarpit(t *testing.T) *tarpit {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &tarpit{l, make(chan net.Conn, 10_000)}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			p.accepted <- conn
-		}
-	}()
-	t.Cleanup(func() { _ = l.Close() })
+	p := &tarpit{accepted: make(chan net.Conn, 10_000)}
+	p.addr = tcpserver.Start(t, func(conn net.Conn) {
+		p.accepted <- conn
+		<-t.Context().Done()
+	})
 	return p
 }
 
 // ask waits for an answer that never comes, until the connection or ctx ends.
 func (p *tarpit) ask(ctx context.Context) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr().String())
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.addr.String())
 	if err != nil {
 		return
 	}
