@@ -52,3 +52,26 @@ func TestRetransferReachesAPrimaryThatWasUnreachable(t *testing.T) {
 		}
 	}
 }
+
+// A pod that comes back with another address does not go on asking from its former one.
+func TestFormerSourceIsDropped(t *testing.T) {
+	const zone = "moved.example"
+	_, s := pair(t, zone)
+	ctx := testContext(t)
+	for source, kept := range map[string]bool{"192.0.2.77": false, "127.0.0.1": true} {
+		description, err := s.server.zones.LoadDescription(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		description.TransferSource = source
+		if err := s.server.replaceClause(ctx, description); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.server.reconcile(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if description, err = s.server.zones.LoadDescription(zone); err != nil || (description.TransferSource == source) != kept {
+			t.Errorf("source %s is kept: %q, %v", source, description.TransferSource, err)
+		}
+	}
+}

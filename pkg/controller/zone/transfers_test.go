@@ -33,3 +33,24 @@ func TestASecondaryThatDoesNotMoveTransfersAnewNowAndThen(t *testing.T) {
 		t.Errorf("one that is ahead is told again at once: %v", got)
 	}
 }
+
+// An order that the server could not follow, because it reaches no primary, is repeated soon and not less and less often.
+func TestAnOrderThatWasNotFollowedIsRepeatedSoon(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := &secondaryState{}
+	for s.nextStep(7, false, now) != retransfer {
+		now = now.Add(time.Second)
+	}
+	for range 5 {
+		s.orderAgain(now)
+		if got := s.nextStep(7, false, now.Add(transferGrace/2)); got == retransfer || !s.isFailing(now) {
+			t.Errorf("at once: %v, failing %v", got, s.isFailing(now))
+		}
+		if now = now.Add(transferGrace); s.nextStep(7, false, now) != retransfer {
+			t.Errorf("it is not repeated after %s", transferGrace)
+		}
+	}
+	if s.pause != firstTransferPause {
+		t.Errorf("the next pause is %s", s.pause)
+	}
+}
