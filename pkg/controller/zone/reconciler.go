@@ -81,7 +81,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if finalizerErr != nil {
 		return ctrl.Result{}, finalizerErr
 	}
-	return ctrl.Result{RequeueAfter: min(requeueAfter(result, r.backoff, req), r.recoveries.leadPause(req.NamespacedName, event))}, nil
+	leads, recovered := r.recoveries.record(req.NamespacedName, event.Servers, event.At)
+	if recovered {
+		r.backoff.Forget(req) // What follows from it, such as transfers, comes soon.
+	}
+	after := min(requeueAfter(result, r.backoff, req), leadPause(leads, event), r.states.stateOf(zone).untilTransfer(event.At))
+	return ctrl.Result{RequeueAfter: after}, nil
 }
 
 // scope is what a pass is about, beside the objects that declare the zone's data. A pass changes nothing of it.

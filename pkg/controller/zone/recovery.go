@@ -33,24 +33,25 @@ type failingServer struct {
 	others map[membership.ZoneKey]struct{}
 }
 
-// record takes over how a pass over a zone ended on its servers, and reports whether the zone leads on any.
-func (r *recoveries) record(zone membership.ZoneKey, servers []syncevent.ServerOutcome, now time.Time) (leads bool) {
+// record takes over how a pass over a zone ended on its servers, and reports whether the zone leads on any, and whether one
+// works again.
+func (r *recoveries) record(zone membership.ZoneKey, servers []syncevent.ServerOutcome, now time.Time) (leads, recovered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, out := range servers {
 		pod := podOf(out.Server)
 		if out.Err == nil || !out.Addr.IsValid() {
-			r.leave(pod, zone)
+			recovered = r.leave(pod, zone) || recovered
 			continue
 		}
 		leads = r.join(pod, zone, now) || leads
 	}
-	return leads
+	return leads, recovered
 }
 
-// leadPause returns how long a zone may rest after a pass because it leads on a server; idleInterval if it does not.
-func (r *recoveries) leadPause(zone membership.ZoneKey, event syncevent.SyncCompleted) time.Duration {
-	switch leads := r.record(zone, event.Servers, event.At); {
+// leadPause returns how long a zone that leads on a server may rest after a pass; idleInterval for any other.
+func leadPause(leads bool, event syncevent.SyncCompleted) time.Duration {
+	switch {
 	case !leads || event.Paused:
 		return idleInterval
 	case event.Failure.Reason != "":
@@ -78,20 +79,22 @@ func (r *recoveries) join(pod types.NamespacedName, zone membership.ZoneKey, now
 	return true
 }
 
-// leave takes a zone away. The others follow its lead.
-func (r *recoveries) leave(pod types.NamespacedName, zone membership.ZoneKey) {
+// leave takes a zone away, if it is there. The others follow its lead.
+func (r *recoveries) leave(pod types.NamespacedName, zone membership.ZoneKey) (was bool) {
 	s := r.servers[pod]
 	if s == nil {
-		return
+		return false
 	}
-	delete(s.others, zone)
 	if s.lead != zone {
-		return
+		_, was = s.others[zone]
+		delete(s.others, zone)
+		return was
 	}
 	delete(r.servers, pod)
 	for other := range s.others {
 		r.enqueue(other)
 	}
+	return true
 }
 
 // forget takes a zone away that is gone.

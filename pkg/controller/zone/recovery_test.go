@@ -17,7 +17,7 @@ func TestOneZoneLeadsTheOthersBackToAServer(t *testing.T) {
 	var woken []string
 	r := recoveries{enqueue: func(z membership.ZoneKey) { woken = append(woken, z.Name) }}
 	now := time.Unix(1000, 0)
-	record := func(zone string, failed bool) bool {
+	record := func(zone string, failed bool) (leads, recovered bool) {
 		out := syncevent.ServerOutcome{Server: observe.Server{Pod: "a", Addr: netip.MustParseAddrPort("192.0.2.1:53")}}
 		if failed {
 			out.Err = errors.New("no reply")
@@ -25,23 +25,28 @@ func TestOneZoneLeadsTheOthersBackToAServer(t *testing.T) {
 		return r.record(membership.ZoneKey{Name: zone}, []syncevent.ServerOutcome{out}, now)
 	}
 	for _, step := range []struct {
-		zone          string
-		failed, leads bool
-	}{{"one", true, true}, {"two", true, false}, {"three", true, false}, {"healthy", false, false}, {"two", false, false}, {"one", true, true}} {
-		if got := record(step.zone, step.failed); got != step.leads {
-			t.Errorf("%s leads: %v", step.zone, got)
+		zone                     string
+		failed, leads, recovered bool
+	}{
+		{"one", true, true, false}, {"two", true, false, false}, {"three", true, false, false}, {"healthy", false, false, false},
+		{"two", false, false, true}, {"one", true, true, false},
+	} {
+		if leads, recovered := record(step.zone, step.failed); leads != step.leads || recovered != step.recovered {
+			t.Errorf("%s leads: %v, recovered: %v", step.zone, leads, recovered)
 		}
 	}
 	if len(woken) > 0 {
 		t.Errorf("woken before the lead has succeeded: %v", woken)
 	}
-	if record("one", false); !slices.Equal(woken, []string{"three"}) {
-		t.Errorf("woken: %v", woken)
+	if _, recovered := record("one", false); !recovered || !slices.Equal(woken, []string{"three"}) {
+		t.Errorf("recovered: %v, woken: %v", recovered, woken)
 	}
 	record("one", true)
 	record("two", true)
 	now = now.Add(leadLife)
-	if !record("two", true) || record("one", true) {
+	second, _ := record("two", true)
+	first, _ := record("one", true)
+	if !second || first {
 		t.Error("a lead that is not heard of is not replaced")
 	}
 	r.forget(membership.ZoneKey{Name: "two"})

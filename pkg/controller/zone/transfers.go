@@ -109,6 +109,19 @@ func (s *secondaryState) orderAgain(now time.Time) {
 	s.pause, s.retryAt = transferGrace, now.Add(transferGrace)
 }
 
+// untilTransfer returns how long the zone may rest until a secondary is to be ordered to transfer it for the first time;
+// idleInterval if none is. One that was not ordered in time does not answer.
+func (s *zoneState) untilTransfer(now time.Time) time.Duration {
+	after := idleInterval
+	for _, known := range s.secondaries {
+		due := known.since.Add(transferGrace)
+		if !known.since.IsZero() && known.pause == 0 && now.Before(due.Add(transferGrace)) {
+			after = min(after, max(due.Sub(now), firstInterval))
+		}
+	}
+	return after
+}
+
 // isFailing reports whether the secondary has not moved although it was ordered to transfer the zone.
 func (s *secondaryState) isFailing(now time.Time) bool {
 	return s.pause > 0 && now.Sub(s.since) >= transferGrace

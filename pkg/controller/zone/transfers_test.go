@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestASecondaryThatDoesNotMoveTransfersAnewNowAndThen(t *testing.T) {
@@ -52,5 +53,31 @@ func TestAnOrderThatWasNotFollowedIsRepeatedSoon(t *testing.T) {
 	}
 	if s.pause != firstTransferPause {
 		t.Errorf("the next pause is %s", s.pause)
+	}
+}
+
+// The first order to transfer comes when its time has, whatever the backoff.
+func TestFirstOrderComesInTime(t *testing.T) {
+	now := time.Unix(1000, 0)
+	waiting, ordered := &secondaryState{}, &secondaryState{}
+	waiting.nextStep(7, false, now)
+	ordered.nextStep(20, true, now)
+	state := func(s *secondaryState) *zoneState {
+		return &zoneState{secondaries: map[types.NamespacedName]*secondaryState{{}: s}}
+	}
+	for name, c := range map[string]struct {
+		*secondaryState
+		after, want time.Duration
+	}{
+		"in sync":            {&secondaryState{}, 0, idleInterval},
+		"just notified":      {waiting, 0, transferGrace},
+		"a moment later":     {waiting, transferGrace - time.Millisecond, firstInterval},
+		"a little late":      {waiting, transferGrace + time.Second, firstInterval},
+		"it did not answer":  {waiting, 2 * transferGrace, idleInterval},
+		"ordered to already": {ordered, 0, idleInterval},
+	} {
+		if got := state(c.secondaryState).untilTransfer(now.Add(c.after)); got != c.want {
+			t.Errorf("%s: the next pass is after %s, want %s", name, got, c.want)
+		}
 	}
 }
