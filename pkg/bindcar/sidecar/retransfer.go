@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -17,13 +19,16 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
+// unreachableMemory is for how long named does not try a primary again.
+const unreachableMemory = 10 * time.Minute
+
 // primaryTimeout is how long a primary may take to accept a connection.
 const primaryTimeout = time.Second
 
 // retransferZone orders named to transfer a whole zone. named 9.18 remembers a primary that refused two connections as
 // unreachable for ten minutes, whatever it is asked to do, but by the pair of addresses: so a zone that was added here asks
-// from another source than before, the pod's address or none in particular. It is not asked to while no primary accepts
-// connections, which would spoil that source as well.
+// from another source than before. That is the pod's address, none in particular, or a port of its own if the others are
+// still remembered. It is not asked to while no primary accepts connections, which would spoil the new source as well.
 func (s *server) retransferZone(w http.ResponseWriter, r *http.Request) error {
 	name, err := zonefile.ParseName("name", r.PathValue("name"))
 	if err != nil {
@@ -56,10 +61,16 @@ func (s *server) changeSource(ctx context.Context, zone zonefile.Description) er
 	if err != nil {
 		return httperror.New(http.StatusFailedDependency, "no primary accepts connections", err.Error())
 	}
-	if zone.TransferSource != "" {
-		source = ""
+	left, ok := s.leftDefaultSource.Load(zone.Name)
+	switch {
+	case zone.TransferSource == "":
+		s.leftDefaultSource.Store(zone.Name, time.Now())
+		zone.TransferSource = source
+	case ok && time.Since(left.(time.Time)) < unreachableMemory:
+		zone.TransferSource = fmt.Sprintf("%s port %d", source, 20000+rand.IntN(10000)) //nolint:gosec // no secret
+	default:
+		zone.TransferSource = ""
 	}
-	zone.TransferSource = source
 	return s.replaceClause(ctx, zone)
 }
 
@@ -89,6 +100,7 @@ func dialAny(ctx context.Context, primaries []string) (source string, err error)
 
 // isOwnAddress reports whether an address is one of this pod's, which may have had another in a former life.
 func isOwnAddress(source string) bool {
+	source, _, _ = strings.Cut(source, " ")
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return true

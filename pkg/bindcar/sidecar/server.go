@@ -33,7 +33,9 @@ type server struct {
 	notifications *notify.Streamer
 	// noticeAddress is what the clauses of zones notify, beside other servers.
 	noticeAddress string
-	closeStreams  context.CancelFunc
+	// leftDefaultSource has, by zone, when it last went on to transfer from a source of its own.
+	leftDefaultSource sync.Map
+	closeStreams      context.CancelFunc
 }
 
 func newServer(options Options) (*server, error) {

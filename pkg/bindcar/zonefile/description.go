@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -36,7 +35,7 @@ type Description struct {
 	// NoticeAddress is the sidecar's listener, which the zone's clause notifies of new serials beside AlsoNotify. Zones that
 	// an older sidecar added have none until they are reconciled.
 	NoticeAddress string `json:"noticeAddress,omitempty"`
-	// TransferSource is the address from which a secondary transfers; empty leaves it to the system.
+	// TransferSource is the address from which a secondary transfers, perhaps with " port N"; empty leaves it to the system.
 	TransferSource string `json:"transferSource,omitempty"`
 }
 
@@ -138,15 +137,17 @@ func (d Description) Clause(file string) string {
 	return b.String()
 }
 
+// sourceClause returns the option for TransferSource, which is written like a server.
 func (d Description) sourceClause() string {
-	source, err := netip.ParseAddr(d.TransferSource)
-	switch {
-	case err != nil:
+	source, err := named.ParseServer(d.TransferSource)
+	if err != nil {
 		return ""
-	case source.Is4():
-		return fmt.Sprintf("transfer-source %s; ", source)
 	}
-	return fmt.Sprintf("transfer-source-v6 %s; ", source)
+	option := "transfer-source-v6 "
+	if source.Addr().Is4() {
+		option = "transfer-source "
+	}
+	return option + named.ServerClause(source, 0, "")
 }
 
 // notifyList returns whom named notifies of a new serial, the other servers first: a zone's own list replaces the one among
