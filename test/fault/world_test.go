@@ -79,7 +79,6 @@ type world struct {
 	mutex sync.Mutex
 	rng   *rand.Rand
 	busy  map[string]bool
-	made  int
 }
 
 // newWorld starts the fleets, declares the zones, and begins to change objects.
@@ -87,7 +86,7 @@ func newWorld(t *testing.T, dir string, r *run) *world {
 	t.Helper()
 	path := filepath.Join(dir, fmt.Sprintf("history-%03d.jsonl", r.Parts))
 	w := &world{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "fault"), history: openHistory(t, path),
-		rng: rand.New(rand.NewPCG(r.Seed, uint64(r.Parts))), busy: map[string]bool{}, made: r.Done}
+		rng: rand.New(rand.NewPCG(r.Seed, uint64(r.Parts))), busy: map[string]bool{}}
 	for _, f := range fleets {
 		w.createFleet(f)
 	}

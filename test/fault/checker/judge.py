@@ -37,10 +37,12 @@ class World:
         self.objects, self.zone_of = model.Objects(), {}
         self.series = collections.defaultdict(lambda: collections.defaultdict(model.Series))
         self.pods, self.sweeps, self.latest = {}, collections.defaultdict(list), collections.defaultdict(dict)
-        self.faults, self.hands, self.statuses, self.stored, self.watch = [], [], [], [], []
-        self.rests, self.transfers, self.foreign, self.broken, self.remade = [], [], [], [], []
+        entries = collections.defaultdict(list)
         for entry in history.read(path):
-            getattr(self, "take_" + entry["op"])(entry)
+            getattr(self, "take_" + entry["op"], entries[entry["op"]].append)(entry)
+        self.faults, self.hands, self.foreign, self.remade = entries["fault"], entries["hand"], entries["foreign"], entries["remade"]
+        self.statuses, self.stored, self.watch = entries["status"], entries["stored"], entries["watch"]
+        self.rests, self.transfers, self.broken = entries["rested"], entries["transfer"], entries["broken"]
         self.faults.sort(key=lambda f: f["begin"])
         self.blind = [f for f in self.faults if f["kind"] in ("stop-kubernetes", "kill-kubernetes", "cut-kubernetes", "stop-component")]
         self.hands.sort(key=lambda h: h["begin"])
@@ -65,39 +67,6 @@ class World:
 
     def take_pods(self, entry):
         self.pods.update(entry["addresses"])
-
-    def take_fault(self, entry):
-        self.faults.append(entry)
-
-    def take_hand(self, entry):
-        self.hands.append(entry)
-
-    def take_status(self, entry):
-        self.statuses.append(entry)
-
-    def take_stored(self, entry):
-        self.stored.append(entry)
-
-    def take_watch(self, entry):
-        self.watch.append(entry)
-
-    def take_rested(self, entry):
-        self.rests.append(entry)
-
-    def take_transfer(self, entry):
-        self.transfers.append(entry)
-
-    def take_foreign(self, entry):
-        self.foreign.append(entry)
-
-    def take_broken(self, entry):
-        self.broken.append(entry)
-
-    def take_remade(self, entry):
-        self.remade.append(entry)
-
-    def take_error(self, entry):
-        pass
 
     def zone_of_key(self, key):
         name = key.split(" ")[0]
