@@ -107,6 +107,7 @@ func (w *world) oneFault() {
 			w.pause(time.Second) // until its target may be hit again
 		} else if !errors.Is(err, errNotNow) {
 			w.Logf("%s of %s: %v", f.kind, f.target, err)
+			w.pause(500 * time.Millisecond) // kube-apiserver may be away
 		}
 		release()
 		if err == nil {
