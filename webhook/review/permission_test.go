@@ -28,12 +28,13 @@ func sharedZone(t *testing.T, namespace, zoneName, cluster, created string) *v1b
 func TestReviewPermission(t *testing.T) {
 	bank := sharedZone(t, "bank", "bank.example", "shared", "2026-01-02T00:00:00Z")
 	ns := recordOf(t, `{kind: NSRecord, metadata: {name: sub, namespace: bank, uid: r1, labels: {zone: main}}, spec: {name: sub, nameserver: ns1.sub}}`)
+	away := recordOf(t, `{kind: NSRecord, metadata: {name: away, namespace: bank, uid: r2, labels: {zone: main}}, spec: {name: away, nameserver: ns.provider.example.}}`)
 	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "c1"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "platform"}}
 	server := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared-primary-0", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: v1beta1.GroupVersion.String(), Kind: "Bind9GlobalCluster", Name: "shared", UID: "c1"},
 	}}}
 	granted := &v1beta1.ZoneGrant{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Spec: v1beta1.ZoneGrantSpec{Suffixes: []string{"team.bank.example"}, Namespaces: []string{"team"}}}
-	objects := newStaticObjects([]client.Object{bank, ns, cluster, server, granted}...)
+	objects := newStaticObjects([]client.Object{bank, ns, away, cluster, server, granted}...)
 	old := func(zoneName, cluster string) *v1beta1.DNSZone {
 		return sharedZone(t, "team", zoneName, cluster, "2026-01-01T00:00:00Z")
 	}
@@ -41,15 +42,16 @@ func TestReviewPermission(t *testing.T) {
 		zone, old *v1beta1.DNSZone
 		want      string
 	}{
-		"below":             {sharedZone(t, "team", "www.bank.example", "shared", ""), nil, "another namespace has a zone above www.bank.example."},
-		"delegated":         {sharedZone(t, "team", "a.sub.bank.example", "shared", ""), nil, ""},
-		"granted":           {sharedZone(t, "team", "a.team.bank.example", "shared", ""), nil, ""},
-		"granted to others": {sharedZone(t, "evil", "a.team.bank.example", "shared", ""), nil, "no ZoneGrant lets namespace evil have a.team.bank.example."},
-		"public suffix":     {sharedZone(t, "team", "com", "shared", ""), nil, "com. is a public suffix"},
-		"the same name":     {sharedZone(t, "team", "bank.example", "shared", ""), nil, "a DNSZone of another namespace has this name"},
-		"older, and stays":  {old("www.bank.example", "shared"), old("www.bank.example", "shared"), ""},
-		"older, moved in":   {old("www.bank.example", "shared"), old("www.bank.example", "own"), "another namespace has a zone above"},
-		"displaces":         {old("bank.example", "shared"), old("bank.example", "own"), "a DNSZone of another namespace has this name"},
+		"below":               {sharedZone(t, "team", "www.bank.example", "shared", ""), nil, "another namespace has a zone above www.bank.example."},
+		"delegated":           {sharedZone(t, "team", "a.sub.bank.example", "shared", ""), nil, ""},
+		"delegated to others": {sharedZone(t, "team", "a.away.bank.example", "shared", ""), nil, "another namespace has a zone above"},
+		"granted":             {sharedZone(t, "team", "a.team.bank.example", "shared", ""), nil, ""},
+		"granted to others":   {sharedZone(t, "evil", "a.team.bank.example", "shared", ""), nil, "no ZoneGrant lets namespace evil have a.team.bank.example."},
+		"public suffix":       {sharedZone(t, "team", "com", "shared", ""), nil, "com. is a public suffix"},
+		"the same name":       {sharedZone(t, "team", "bank.example", "shared", ""), nil, "a DNSZone of another namespace has this name"},
+		"older, and stays":    {old("www.bank.example", "shared"), old("www.bank.example", "shared"), ""},
+		"older, moved in":     {old("www.bank.example", "shared"), old("www.bank.example", "own"), "another namespace has a zone above"},
+		"displaces":           {old("bank.example", "shared"), old("bank.example", "own"), "a DNSZone of another namespace has this name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, err := zoneReviewer{objects}.reviewPermission(quick(t), tc.zone, tc.old)

@@ -315,6 +315,9 @@ func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 			if err != nil || f.deleted != c.deleted || f.created != c.deleted {
 				t.Fatalf("deleted %d times, created %d times, %v, want %d", f.deleted, f.created, err, c.deleted)
 			}
+			if c.deleted > 0 && f.owner != "dns/zone" {
+				t.Errorf("the new zone belongs to %q", f.owner)
+			}
 			_, kept := f.sets[left.Key]
 			if kept == (c.deleted > 0) || result.event.Foreign > 0 == (c.deleted > 0 || c.paused) {
 				t.Errorf("kept: %t, %d RRsets are foreign", kept, result.event.Foreign)
