@@ -96,11 +96,12 @@ attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a 
 .PHONY: fault
 FAULTS := 1000
 SEED   := 1
+FAULT_DIRECTORY = $(abspath $(or $(RESUME),$(OUTPUT)/fault-$(SEED)-$(FAULTS)))
 fault: setup-test cluster-ready ## Random faults on a real cluster, judged from outside: FAULTS=1000 SEED=1, LIMIT=10m for a part, RESUME=directory goes on
-	@directory=$(abspath $(or $(RESUME),$(OUTPUT)/fault-$(SEED)-$(FAULTS))); status=0; \
+	@status=0; \
 	$(ON_CLUSTER) go test -count=1 -timeout 24h -v -run TestFaults ./test/fault -disruptive -seed $(SEED) -faults $(FAULTS) \
-	  -directory "$$directory" $(if $(LIMIT),-limit $(LIMIT)) || status=$$?; \
-	echo "the run's files: $$directory"; tail -n 1 "$$directory/report.txt"; exit $$status
+	  -directory "$(FAULT_DIRECTORY)" $(if $(LIMIT),-limit $(LIMIT)) || status=$$?; \
+	echo "the run's files: $(FAULT_DIRECTORY)"; tail -n 1 "$(FAULT_DIRECTORY)/report.txt"; exit $$status
 
 ##@ Quality
 

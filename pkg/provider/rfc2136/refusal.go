@@ -38,7 +38,7 @@ func usualCause(rrtype uint16, rcode int) string {
 	const (
 		noAddress = " (usual cause: %s in the zone has no address record)"
 		hostName  = " (usual causes: the name is not a valid host name, for example because of an underscore; or it is the last address of the zone's name server)"
-		tooMany   = " (usual cause: more than 100 records of one name and type, or more than 64 KiB)"
+		tooMany   = " (usual causes: more than 100 records of one name and type, or more than 64 KiB; or the server cannot write its files)"
 	)
 	switch {
 	case rcode == dns.RcodeServerFailure:
