@@ -55,16 +55,17 @@ UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fa
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
 
-# What needs no cluster runs while the cluster starts, the unit tests in the bare root. test-cluster comes last: the output
-# closes with go test's summary.
-STAGES := cluster-ready verify lint cluster-test test-bare
+# Linters run while the cluster starts. The disruptive tests mostly wait, one at a time, so the unit tests run beside them, in the
+# bare root. Those end first: the output closes with the summary of the cluster tests.
+STAGES := cluster-ready verify lint cluster-test test-isolated test-disruptive test-bare
 
 .PHONY: test
 test: ## The gate: everything that is checked before a change is merged
 	@test/setup/install -check demo cluster test bench bare
 	@test/setup/install test bare
-	@$(MAKE) --no-print-directory -j2 $(STAGES:%=stage-%)
-	@$(MAKE) --no-print-directory test-cluster
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify lint cluster-test)
+	@$(MAKE) --no-print-directory stage-test-isolated
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare)
 
 # stage-X makes X and prints how long it took.
 .PHONY: $(STAGES:%=stage-%)
@@ -81,12 +82,18 @@ test-bare: ## Set up in a bare Debian root, and prove there that test/setup/prog
 	@test/setup/install bare
 	test/setup/bare
 
-.PHONY: test-cluster attack
-# Isolated tests run at the same time, and after them the disruptive ones, one by one. PARALLEL is for a machine of 2 cores.
+.PHONY: test-cluster test-isolated test-disruptive attack
+# Isolated tests run at the same time, disruptive ones one by one. PARALLEL is for a machine of 2 cores.
 PARALLEL := 8
 CLUSTER_TESTS := -count=1 -timeout 40m -v $(if $(RUN),-run '$(RUN)')
-test-cluster: setup-test cluster-ready ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
+test-cluster: ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
+	@$(MAKE) --no-print-directory test-isolated
+	@$(MAKE) --no-print-directory test-disruptive
+
+test-isolated: setup-test cluster-ready ## Those that change nothing outside their own namespaces
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 2 -parallel $(PARALLEL) ./test/e2e ./test/integration ./test/attack
+
+test-disruptive: setup-test cluster-ready ## Those that disturb the whole cluster
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 1 ./test/integration ./test/attack ./test/fault -disruptive
 
 attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a real cluster; part of test-cluster
