@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -38,11 +39,13 @@ func (p zonePass) configFor(role observe.Role) zoneConfig {
 }
 
 // updateConfigs changes the configuration of a zone where it is, when servers have joined or left. What an earlier process
-// has set is checked once, at leisure: in the first pass that finds the zone at rest. A failure is tried again with the next
-// pass; what it concerns works without, only slower. The remark is about a policy that could not be set.
+// has set is checked once: in the first pass that finds the zone at rest, or a secondary that cannot transfer it, which may
+// have outdated addresses. A failure is tried again with the next pass; what it concerns works without, only slower. The
+// remark is about a policy that could not be set.
 func (p zonePass) updateConfigs(ctx context.Context, servers []syncevent.ServerOutcome, rested bool) (remark string) {
 	for _, out := range servers {
-		if out.Serial == 0 || out.Err != nil {
+		stuck := cannotTransfer(out.Err)
+		if out.Serial == 0 || out.Err != nil && !stuck {
 			continue
 		}
 		want := p.configFor(out.Role)
@@ -52,7 +55,7 @@ func (p zonePass) updateConfigs(ctx context.Context, servers []syncevent.ServerO
 		case len(want.servers) == 0 && out.Role == observe.Secondary:
 		case !ok && want.policy == p.lastPolicy():
 			p.state.configs.Store(podOf(out.Server), want)
-		case !known.isSame(want) || !known.confirmed && rested:
+		case !known.isSame(want) || !known.confirmed && (rested || stuck):
 			if err := p.updateConfig(ctx, out.Server, want); err != nil {
 				log.FromContext(ctx).Info("zone configuration could not be changed", "zone", p.zone.Spec.ZoneName, "server", out.Pod, "reason", err.Error())
 				if want.policy != known.policy {
@@ -65,6 +68,12 @@ func (p zonePass) updateConfigs(ctx context.Context, servers []syncevent.ServerO
 		}
 	}
 	return remark
+}
+
+// cannotTransfer reports whether a secondary's error is that it gets the zone from no primary, although its sidecar answers.
+func cannotTransfer(err error) bool {
+	var e *bindcar.Error
+	return errors.Is(err, syncevent.ErrTransfer) || errors.As(err, &e) && e.Code == http.StatusFailedDependency
 }
 
 // lastPolicy returns the policy in the zone's status: before this process has looked at a primary, it has that one.
