@@ -74,6 +74,18 @@ func TestHostileResponses(t *testing.T) {
 	listsMemory.Release(maxListsMemory)
 }
 
+// TestZoneIsBounded: one zone of a list may take so much and no more, however short the list is.
+func TestZoneIsBounded(t *testing.T) {
+	frame := len(`{"name":""}`)
+	for size, wanted := range map[int]string{maxItem: "", maxItem + 1: "a zone takes more than 16384 bytes"} {
+		text := `{"items":[{"name":"` + strings.Repeat("a", size-frame) + `"}]}`
+		err := decodeResponse(respond(http.StatusOK, strings.NewReader(text)), &ZoneList{})
+		if (err == nil) != (wanted == "") || err != nil && !strings.Contains(err.Error(), wanted) {
+			t.Errorf("%d bytes: %v, want %q", size, err, wanted)
+		}
+	}
+}
+
 // TestZoneList: a list is decoded as encoding/json decodes it, whatever the order of its fields.
 func TestZoneList(t *testing.T) {
 	serial := uint32(7)

@@ -70,6 +70,27 @@ func TestMirrorIsLinear(t *testing.T) {
 	}
 }
 
+// TestGrownZone: a zone that has grown by transfers that each kept the limits is refused all the same.
+func TestGrownZone(t *testing.T) {
+	m := fromRecords("z.", wire.TransferResult{SOA: at(5), Full: true, Records: []wire.Record{
+		record("a", 60, "192.0.2.1"), record("b", 60, "192.0.2.1"), record("c", 60, "192.0.2.1"),
+	}}, nil)
+	for name, c := range map[string]struct {
+		limits Limits
+		fits   bool
+	}{
+		"as many records": {Limits{ZoneRecords: m.records}, true},
+		"one record less": {Limits{ZoneRecords: m.records - 1}, false},
+		"as many bytes":   {Limits{ZoneBytes: m.bytes}, true},
+		"one byte less":   {Limits{ZoneBytes: m.bytes - 1}, false},
+		"default limits":  {Limits{}, true},
+	} {
+		if err := New(Options{Limits: c.limits}).checkSize(m); (err == nil) != c.fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestManyTypesAtOneName: all RRsets of a name are next to each other in the map, so their number is limited.
 func TestManyTypesAtOneName(t *testing.T) {
 	types := func(n int) wire.TransferResult {
