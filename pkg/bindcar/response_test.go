@@ -84,6 +84,10 @@ func TestZoneIsBounded(t *testing.T) {
 			t.Errorf("%d bytes: %v, want %q", size, err, wanted)
 		}
 	}
+	large := &endless{`{"items":[{"primaries":[""`, `,""`, maxListResponse, 0}
+	if err := decodeResponse(respond(http.StatusOK, large), &ZoneList{}); !errors.Is(err, errTooLarge) || large.at > 4*maxResponse {
+		t.Errorf("an endless zone: %v after %d bytes", err, large.at)
+	}
 }
 
 // TestZoneList: a list is decoded as encoding/json decodes it, whatever the order of its fields.
