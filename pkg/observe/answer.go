@@ -40,14 +40,8 @@ func (a Answer) Says(o Answer) bool {
 // is asked with the key, unless it is nil: who may query a server says nothing about what it serves. held is what its zone is
 // known to have there, as far as it is known: an answer that is much larger is an error.
 func (o *Observer) Ask(ctx context.Context, server netip.AddrPort, k rrset.Key, held rrset.RRset, key *wire.Key) Answer {
-	o.mu.Lock()
-	s := o.acquireServer(server)
-	o.mu.Unlock()
-	defer func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.releaseServer(server)
-	}()
+	s, done := o.useServer(server)
+	defer done()
 	release, err := s.questions.acquire(ctx)
 	if err != nil {
 		return Answer{At: time.Now(), Rcode: NoReply, Err: err}

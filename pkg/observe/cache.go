@@ -108,6 +108,17 @@ type serverEntry struct {
 	unanswered Observation
 }
 
+// useServer returns the entry of a server, and what releases it.
+func (o *Observer) useServer(addr netip.AddrPort) (s *serverEntry, release func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.acquireServer(addr), func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.releaseServer(addr)
+	}
+}
+
 // acquireServer returns the entry of a server, to be released with releaseServer. Observer.mu is held.
 func (o *Observer) acquireServer(addr netip.AddrPort) *serverEntry {
 	s := o.servers[addr]

@@ -108,14 +108,8 @@ func ContextEnded(ctx context.Context, server netip.AddrPort, zone string) Obser
 
 // Serial asks the server for the zone's SOA and nothing else. The key, if it is not nil, signs the query. Nothing is cached.
 func (o *Observer) Serial(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key) Observation {
-	o.mu.Lock()
-	s := o.acquireServer(server)
-	o.mu.Unlock()
-	defer func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.releaseServer(server)
-	}()
+	s, done := o.useServer(server)
+	defer done()
 	return s.askSOA(ctx, server, zone, key, time.Now(), o.options.Timeout)
 }
 

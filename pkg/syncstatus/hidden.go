@@ -107,17 +107,7 @@ func shadowing(desired *source.Zone, m *observe.Mirror, answers askedAnswers, k 
 			return a, a.Differs()
 		}
 	}
-	return observe.Answer{Zone: zone}, below && !isDelegated(desired, k.Name)
-}
-
-// isDelegated reports whether a name is at or below a declared delegation: what the zone has there is part of its referrals.
-func isDelegated(desired *source.Zone, name string) bool {
-	for above := range namesUpTo(desired.Name, name) {
-		if _, declared := desired.Get(rrset.Key{Name: above, Type: dns.TypeNS}); declared && above != desired.Name {
-			return true
-		}
-	}
-	return false
+	return observe.Answer{Zone: zone}, below && !desired.IsDelegated(k.Name)
 }
 
 // ResolvableKeys returns, at most n, the names and types that a resolver gets from the zone's own servers because an object
@@ -131,24 +121,16 @@ func (d *DesiredState) ResolvableKeys(object source.ObjectKey, n int) []rrset.Ke
 	default:
 		keys = []rrset.Key{{Name: d.ZoneName(), Type: dns.TypeNS}}
 	}
-	keys = slices.DeleteFunc(keys, func(k rrset.Key) bool { return isDelegated(d.desired, k.Name) })
+	keys = slices.DeleteFunc(keys, func(k rrset.Key) bool { return d.desired.IsDelegated(k.Name) })
 	return keys[:min(len(keys), n)]
 }
 
 // Covering returns those of some names, of zones below this one, at or below which the zone has declared data of its own.
 func (d *DesiredState) Covering(names []string) []string {
-	if d.desired == nil || len(names) == 0 {
+	if d.desired == nil {
 		return nil
 	}
-	var covering []string
-	for want := range d.desired.All() {
-		for name := range namesUpTo(d.ZoneName(), want.Name) {
-			if slices.Contains(names, name) && !slices.Contains(covering, name) && !isDelegated(d.desired, want.Name) {
-				covering = append(covering, name)
-			}
-		}
-	}
-	return covering
+	return d.desired.Covering(names)
 }
 
 // obstacles are why a server does not answer with declared data that it holds.
