@@ -94,12 +94,17 @@ func (s *server) restoreZone(ctx context.Context, name string) (lost bool, err e
 		return false, err
 	}
 	defer unlock()
-	zone, err := s.zones.LoadDescription(name)
-	if err != nil {
-		return false, ignoreNotFound(err) // It was deleted meanwhile.
-	}
 	if _, err = s.zoneStatus(ctx, name); !httperror.IsNotFound(err) {
 		return false, err
+	}
+	return s.restoreMissing(ctx, name)
+}
+
+// restoreMissing adds a zone again that named does not have and that was added here. Its lock is held.
+func (s *server) restoreMissing(ctx context.Context, name string) (lost bool, err error) {
+	zone, err := s.zones.LoadDescription(name)
+	if err != nil {
+		return false, ignoreNotFound(err) // It was deleted.
 	}
 	_, err = s.control.Command(ctx, fmt.Sprintf("addzone %q %s", name, zone.Clause(s.zones.Files(name).Content())))
 	return true, err

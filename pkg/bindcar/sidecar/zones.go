@@ -61,13 +61,18 @@ func (s *server) describeZone(request bindcar.CreateZone) (zonefile.Description,
 	return zone, zone.Validate()
 }
 
-// addZone puts the zone's files in place and then adds it to named. A failure leaves nothing behind. Once begun it is not
-// interrupted by a caller that disconnects.
+// addZone puts the zone's files in place and then adds it to named. A zone that named has lost exists still, with the data that
+// it had. A failure leaves nothing behind. Once begun it is not interrupted by a caller that disconnects.
 func (s *server) addZone(ctx context.Context, zone zonefile.Description, config bindcar.ZoneConfig) (err error) {
 	ctx = context.WithoutCancel(ctx)
 	files := s.zones.Files(zone.Name)
 	if files.Exist() {
 		if err := s.checkMissing(ctx, zone.Name); err != nil {
+			return err
+		}
+		if lost, err := s.restoreMissing(ctx, zone.Name); lost && err == nil {
+			return errZoneExists(zone.Name)
+		} else if httperror.IsUnavailable(err) {
 			return err
 		}
 		if err := files.Remove(); err != nil {
@@ -106,11 +111,15 @@ func (s *server) addZone(ctx context.Context, zone zonefile.Description, config 
 func (s *server) checkMissing(ctx context.Context, name string) error {
 	switch _, err := s.zoneStatus(ctx, name); {
 	case err == nil:
-		return httperror.New(http.StatusConflict, "zone exists", "zone "+name+" is on this server already")
+		return errZoneExists(name)
 	case !httperror.IsNotFound(err):
 		return err
 	}
 	return nil
+}
+
+func errZoneExists(name string) error {
+	return httperror.New(http.StatusConflict, "zone exists", "zone "+name+" is on this server already")
 }
 
 func (s *server) deleteZone(w http.ResponseWriter, r *http.Request) error {

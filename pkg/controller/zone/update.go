@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
@@ -65,6 +66,9 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 	sidecar := fleet.SidecarOf(q.server)
 	err := s.sidecar.CreateZone(ctx, sidecar, request)
 	if bindcar.IsExists(err) {
+		if s.awaitLoaded(ctx, q); q.err != nil || q.seen.Authoritative {
+			return cmp.Or(q.err, rfc2136.ErrConflict) // The sidecar has restored a zone that the server had lost.
+		}
 		// It is configured, but its data could not be loaded. A fresh copy replaces it.
 		if err = s.sidecar.DeleteZone(ctx, sidecar, request.ZoneName); err == nil {
 			err = s.sidecar.CreateZone(ctx, sidecar, request)
@@ -79,7 +83,7 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 	return err
 }
 
-// awaitLoaded observes a primary that has just got the zone until it serves it: a large one takes a moment to load.
+// awaitLoaded observes a primary that has the zone since a moment ago until it serves it: a large one takes a moment to load.
 func (s *primarySync) awaitLoaded(ctx context.Context, q *primary) {
 	isServed := func() bool { return q.seen.Authoritative && s.signing.IsServed(q.seen.Mirror) }
 	backoff := wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Steps: 7}
