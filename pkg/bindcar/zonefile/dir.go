@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/httperror"
 )
@@ -23,6 +25,9 @@ type Dir struct {
 
 	mu     sync.Mutex
 	cached map[string]cachedDescription
+	// count is the number of descriptions since the directory changed last, at countedAt.
+	count     int
+	countedAt time.Time
 
 	locksMu sync.Mutex
 	locks   map[string]chan struct{}
@@ -102,21 +107,36 @@ func (d *Dir) LoadDescriptions() (all map[string]Description, damaged []error, e
 	return all, damaged, nil
 }
 
-// CountDescriptions returns how many descriptions there are.
+// clockTick is longer than the time within which two changes of a directory may have the same time.
+const clockTick = 100 * time.Millisecond
+
+// CountDescriptions returns how many descriptions there are. It lists the directory only after that has changed.
 func (d *Dir) CountDescriptions() (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	dir, err := os.Open(d.Path)
 	if err != nil {
 		return 0, fmt.Errorf("counting zone files: %w", err)
 	}
 	defer func() { _ = dir.Close() }()
-	names, err := dir.Readdirnames(-1)
-	count := 0
-	for _, name := range names {
-		if strings.HasSuffix(name, descriptionSuffix) {
-			count++
-		}
+	info, err := dir.Stat()
+	if err != nil {
+		return 0, err
 	}
-	return count, err
+	changed := info.ModTime()
+	if d.countedAt.Equal(changed) {
+		return d.count, nil
+	}
+	settled := time.Since(changed) > clockTick
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return 0, err
+	}
+	count := len(slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, descriptionSuffix) }))
+	if settled {
+		d.count, d.countedAt = count, changed
+	}
+	return count, nil
 }
 
 // loadCached reads a file unless it is the one that was read before: replacing makes another file of it.

@@ -1,10 +1,13 @@
 package zonefile
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -75,6 +78,44 @@ func TestFileStem(t *testing.T) {
 	}
 	if a, b := fileStem(long), fileStem(other); a == b || len(a) > maxStem || len(b) > maxStem {
 		t.Errorf("long names: %s, %s", a, b)
+	}
+}
+
+// Descriptions are counted again when the directory has changed, and only then.
+func TestCountDescriptions(t *testing.T) {
+	dir := &Dir{Path: t.TempDir()}
+	// write changes the directory, at that time as far as anybody can see.
+	write := func(name string, at time.Time) {
+		t.Helper()
+		if err := errors.Join(dir.SaveDescription(Description{Name: name}), os.Chtimes(dir.Path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	require := func(want int, when string) {
+		t.Helper()
+		if got, err := dir.CountDescriptions(); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", when, got, err, want)
+		}
+	}
+	long, now := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	require(0, "empty")
+	write("a.example", long)
+	require(1, "one")
+	write("b.example", long)
+	require(1, "no change can be seen")
+	write("c.example", long.Add(time.Nanosecond))
+	require(3, "changed")
+	write("d.example", now)
+	require(4, "changed just now")
+	write("e.example", now)
+	require(5, "changed twice in a tick")
+	if err := errors.Join(dir.Files("a.example").Remove(), os.Chtimes(dir.Path, long, long)); err != nil {
+		t.Fatal(err)
+	}
+	require(4, "one less")
+	dir.Path += "/none"
+	if _, err := dir.CountDescriptions(); err == nil {
+		t.Error("a directory that is not there has descriptions")
 	}
 }
 
