@@ -106,6 +106,8 @@ func TestTarpitCostsItsOwnObjects(t *testing.T) {
 			if got != honest {
 				t.Errorf("%s instead of %s", got, honest)
 			}
+		case <-p.accepted:
+			t.Fatalf("more objects wait for the tarpit than may, while %s is to be reconciled", honest)
 		case <-time.After(time.Minute):
 			t.Fatalf("%s waits for the servers of others", honest)
 		}
@@ -150,7 +152,7 @@ func TestTurns(t *testing.T) {
 		got = append(got, take(req))
 	}
 	if diff := cmp.Diff([]bool{true, true, false, true, false, true, false, false}, got); diff != "" {
-		t.Error(diff)
+		t.Fatal(diff)
 	}
 	if diff := cmp.Diff([]string{"x.9"}, end()); diff != "" {
 		t.Error(diff)
