@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
@@ -49,15 +52,6 @@ func TestInstallElsewhere(t *testing.T) {
 // accounts dns-controller and dns-fleet.
 func overlayElsewhere(t *testing.T, resource string, components ...string) (overlay string) {
 	t.Helper()
-	overlay, err := os.MkdirTemp(filepath.Join(kube.Root(t), "manifests", "overlays"), "elsewhere-") // Kustomize takes relative paths alone.
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(overlay); err != nil {
-			t.Error(err)
-		}
-	})
 	text := `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: team-dns
@@ -74,10 +68,65 @@ patches:
   patch: |-
     - {op: replace, path: /metadata/name, value: dns-fleet}
 `
-	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+	return writeOverlay(t, map[string]string{"kustomization.yaml": text})
+}
+
+// writeOverlay makes an overlay beside those of the manifests.
+func writeOverlay(t *testing.T, files map[string]string) (overlay string) {
+	t.Helper()
+	overlay, err := os.MkdirTemp(filepath.Join(kube.Root(t), "manifests", "overlays"), "test-") // Kustomize takes relative paths alone.
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(overlay); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(overlay, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return overlay
+}
+
+// The webhook's port is closed to all but the control plane, as docs/install.md describes it, and kube-apiserver's calls pass, over new
+// connections too.
+func TestInstallWebhookNetworkPolicy(t *testing.T) {
+	kube.Disruptive(t, nil)
+	var control corev1.Endpoints //nolint:staticcheck // kube-apiserver's own are there
+	if err := kube.Client(t).Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kubernetes"}, &control); err != nil {
+		t.Fatal(err)
+	}
+	cidr := control.Subsets[0].Addresses[0].IP + "/32"
+	rendered := kube.Kubectl(t, "", "kustomize", writeOverlay(t, map[string]string{
+		"kustomization.yaml": "resources: [../default, control-plane.yaml]\ncomponents: [../../components/network-policy, ../../components/webhook-network-policy]\n",
+		"control-plane.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: control-plane, annotations: {config.kubernetes.io/local-config: 'true'}}\ndata: {cidr: " + cidr + "}\n",
+	}))
+	policy := ""
+	for _, document := range strings.Split(rendered, "\n---\n") {
+		if strings.Contains(document, "kind: NetworkPolicy") && strings.Contains(document, "name: lockstep-webhook") {
+			policy = document
+		}
+		if strings.Contains(document, "name: control-plane") {
+			t.Errorf("the overlay would create\n%s", document)
+		}
+	}
+	if !strings.Contains(policy, "cidr: "+cidr) {
+		t.Fatalf("the policy does not name the control plane:\n%s", policy)
+	}
+	kube.Kubectl(t, policy, "apply", "-f", "-")
+	defer kube.Kubectl(t, "", "-n", system, "delete", "networkpolicy", "lockstep-webhook")
+	kube.Kubectl(t, "", "-n", system, "rollout", "restart", "deployment/lockstep-webhook")
+	kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-webhook", "--timeout=120s")
+	for n := range 20 {
+		bad := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("probe-", n)}}
+		bad.Spec.Name, bad.Spec.IPv4Addresses = "www", []string{"192.0.2.300"}
+		if err := kube.Client(t).Create(t.Context(), bad, client.DryRunAll); !apierrors.IsInvalid(err) {
+			t.Fatalf("a bad record: %v", err)
+		}
+	}
 }
 
 // testElsewhere installs into another namespace, with other accounts of the controller and the fleet manager, has zones and records go through
