@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // sharedZone is a zone of a namespace on the cluster-scoped cluster shared, or elsewhere.
@@ -66,6 +67,37 @@ func TestReviewPermission(t *testing.T) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// Of two zones of one name that were created in the same second, each in its namespace, admission refuses changes of the one that the
+// controller does not serve. Who comes later has neither, whatever its UID.
+func TestReviewAgreesOnZonesOfOneSecond(t *testing.T) {
+	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "c1"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "platform"}}
+	fleet := membership.NewFleet(membership.FleetObjects{Clusters: []*v1beta1.Bind9GlobalCluster{cluster}}, "home")
+	for _, uids := range [][]types.UID{{"1", "2"}, {"2", "1"}} {
+		var zones []*v1beta1.DNSZone
+		for i, namespace := range []string{"a", "b"} {
+			z := sharedZone(t, namespace, "bank.example", "shared", "2026-01-02T00:00:00Z")
+			z.UID = uids[i]
+			zones = append(zones, z)
+		}
+		reviewer, refused := zoneReviewer{newStaticObjects(zones[0], zones[1], cluster)}, 0
+		for _, z := range zones {
+			v, err := reviewer.reviewPermission(quick(t), z, z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused += len(v.Problems)
+			if served := fleet.RefusalOf(z, membership.NewCache(zones...)) == (membership.Refusal{}); served == (len(v.Problems) > 0) {
+				t.Errorf("UIDs %q: the zone of %s is served: %t, and a change of it is answered with %v", uids, z.Namespace, served, v.Problems)
+			}
+		}
+		later := sharedZone(t, "c", "bank.example", "shared", "")
+		later.UID = "0"
+		if v, err := reviewer.reviewPermission(quick(t), later, nil); err != nil || refused != 1 || len(v.Problems) != 1 {
+			t.Errorf("UIDs %q: %d of two are refused, and of a third one %v, %v", uids, refused, v.Problems, err)
+		}
 	}
 }
 

@@ -1,0 +1,85 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+const availableOverlay = "manifests/overlays/ha"
+
+// The overlay ha runs wherever the default one does, and with it every component may lose a replica: admission and SyncStatus
+// answer, all but a few requests of that moment, and what users change reaches the servers. It is uninstalled like the default one, which
+// takes its place.
+func TestHighAvailability(t *testing.T) {
+	kube.Disruptive(t, nil)
+	f := newServedRecord(t, "available.example")
+	f.requireAlone()
+	defer reinstall(t)
+	defer kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--ignore-not-found", "--timeout=150s")
+	kube.InstallOverlay(t, availableOverlay, system)
+	record := f.aRecord("www", "www", "192.0.2.1")
+	for n, component := range []string{"apiserver", "webhook", "controller", "fleet"} {
+		for killed := range 2 {
+			f.killReplica(component)
+			change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{fmt.Sprintf("192.0.2.%d", 10*n+killed+2)} })
+			f.waitServed("www.available.example.", "A", record.Spec.IPv4Addresses...)
+			f.waitInSync("arecord.www", 1)
+		}
+		extra := f.instance("after-"+component, v1beta1.RolePrimary, 1)
+		f.create(extra)
+		f.kubectl("wait", "--for=condition=Ready", "bind9instance/"+extra.Name, "--timeout=120s")
+	}
+	kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--timeout=150s")
+	f.waitNothingLeft()
+}
+
+// killReplica kills one of two replicas without a warning: of the components with a leader the leader. Hardly any request fails.
+func (f *fixture) killReplica(component string) {
+	f.Helper()
+	pods := f.waitTwoReplicas(component)
+	ctx, stop := context.WithCancel(f.Context())
+	defer stop()
+	l := newClients(f.T)
+	l.repeat(ctx, "get", 20*time.Millisecond, l.get("/apis/"+syncv1.SchemeGroupVersion.String()+"/namespaces/"+f.namespace+"/syncstatuses/arecord.www"))
+	probe := f.aRecord("probe", "probe", "192.0.2.9")
+	probe.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind("ARecord"))
+	l.repeat(ctx, "admission", 50*time.Millisecond, l.create("/apis/"+v1beta1.SchemeGroupVersion.String()+"/namespaces/"+f.namespace+"/arecords?dryRun=All", probe))
+	victim := pods[0]
+	if leader := kube.Kubectl(f, "", "-n", system, "get", "leases", "-o=jsonpath={.items[?(@.metadata.name==\"lockstep-"+component+"\")].spec.holderIdentity}"); leader == pods[1].Name {
+		victim = pods[1]
+	}
+	if err := f.client.Delete(ctx, &victim, client.GracePeriodSeconds(0)); err != nil {
+		f.Fatal(err)
+	}
+	f.waitTwoReplicas(component)
+	stop()
+	l.running.Wait()
+	f.Logf("%s: of requests %v these failed: %q", victim.Name, l.requests, l.failures)
+	if len(l.failures) > 20 {
+		f.Errorf("%d requests failed when %s was killed", len(l.failures), victim.Name)
+	}
+}
+
+// waitTwoReplicas waits until a component has two ready pods and returns them.
+func (f *fixture) waitTwoReplicas(component string) (ready []corev1.Pod) {
+	f.Helper()
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		ready = slices.DeleteFunc(f.componentPods(ctx, component), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !status.PodReady(&p) })
+		if len(ready) != 2 {
+			return fmt.Errorf("%d pods of %s are ready, want 2", len(ready), component)
+		}
+		return nil
+	})
+	return ready
+}
