@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 )
 
@@ -36,15 +34,12 @@ func (e *bodyError) Error() string { return e.text }
 // bodyReader reads the bodies of requests. Memory is taken for what has come in, never for what was announced. It is safe for
 // concurrent use.
 type bodyReader struct {
-	timeout time.Duration
-
-	mu    sync.Mutex
-	total int
-	hosts map[string]int
+	*hostShares // bytes
+	timeout     time.Duration
 }
 
 func newBodyReader() *bodyReader {
-	return &bodyReader{timeout: maxBodyTime, hosts: map[string]int{}}
+	return &bodyReader{newHostShares(maxBytes, maxBytesPerHost), maxBodyTime}
 }
 
 // read returns the whole body, and a function that gives its memory back.
@@ -53,7 +48,7 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request) (body []byte, 
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, nil, &bodyError{http.StatusInternalServerError, "the connection has no deadline"}
 	}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	host := hostOf(r)
 	taken, chunk := 0, make([]byte, chunkSize)
 	release = func() { b.take(host, -taken) }
 	for {
@@ -87,18 +82,4 @@ func (b *bodyReader) problemOf(size int, err error) *bodyError {
 		return &bodyError{http.StatusBadRequest, "the body cannot be read: " + err.Error()}
 	}
 	return nil
-}
-
-// take takes bytes for a body from a host, or gives them back if there are less than 0. It reports whether there were enough.
-func (b *bodyReader) take(host string, bytes int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if bytes > 0 && (b.total+bytes > maxBytes || b.hosts[host]+bytes > maxBytesPerHost) {
-		return false
-	}
-	b.total += bytes
-	if b.hosts[host] += bytes; b.hosts[host] == 0 {
-		delete(b.hosts, host)
-	}
-	return true
 }

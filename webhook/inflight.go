@@ -8,21 +8,24 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/lockstep-dns/lockstep/webhook/review"
 )
 
-// requestLimiter lets requests through to the handlers once the caches are full, so many at a time, until the end. A request
-// takes its place when its body is there: who sends half of a body holds nothing that others need.
+// requestLimiter lets requests through to the handlers once the caches are full, so many of one address at a time, and twice as
+// many in all, until the end. A request takes its place when its body is there: who sends half of a body holds nothing that others
+// need.
 //
 // It answers 503 itself, as HTTP: kube-apiserver counts that as a failed call and goes by the failure policy, whereas a
 // refusal inside a review would be final even for the stamp, which must never hold up anything.
 type requestLimiter struct {
 	synced, draining, closeConnections atomic.Bool
-	slots                              chan struct{}
+	places                             *hostShares
 	bodies                             *bodyReader
 }
 
 func newRequestLimiter(inFlight int) *requestLimiter {
-	return &requestLimiter{slots: make(chan struct{}, inFlight), bodies: newBodyReader()}
+	return &requestLimiter{places: newHostShares(2*inFlight, inFlight), bodies: newBodyReader()}
 }
 
 // setSynced is a manager's runnable: it is started when the caches are full.
@@ -76,14 +79,13 @@ func (g *requestLimiter) limit(next http.Handler) http.Handler {
 			return
 		}
 		defer release()
-		select {
-		case g.slots <- struct{}{}:
-			defer func() { <-g.slots }()
-		default:
+		host := hostOf(r)
+		if !g.places.take(host, 1) {
 			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 			return
 		}
+		defer g.places.take(host, -1)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(review.WithSender(r.Context(), host)))
 	})
 }

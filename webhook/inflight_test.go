@@ -92,7 +92,71 @@ func TestGateEndsWaitingForBodies(t *testing.T) {
 	if answer.StatusCode != http.StatusRequestTimeout || !answer.Close {
 		t.Errorf("answered %d, connection closed: %t", answer.StatusCode, answer.Close)
 	}
-	g.slots <- struct{}{} // The place is free.
+	if !g.places.take("", 1) || !g.places.take("another", 1) {
+		t.Error("half a body holds a place")
+	}
+}
+
+// A request whose body is still to come holds no place.
+func TestGateReadsBodiesFirst(t *testing.T) {
+	g := newRequestLimiter(1)
+	g.synced.Store(true)
+	h := g.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	body, rest := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", body))
+	}()
+	if _, err := rest.Write([]byte("{")); err != nil { // It returns once the byte has been read.
+		t.Fatal(err)
+	}
+	if code := ask(t, h, nil).Code; code != http.StatusOK {
+		t.Errorf("a review beside half a body: %d", code)
+	}
+	_ = rest.Close()
+	<-done
+}
+
+// Reviews of one address, however long they take, leave places for those of another.
+func TestGateLimitsReviewsOfAnAddress(t *testing.T) {
+	g := newRequestLimiter(2)
+	g.synced.Store(true)
+	entered, leave := make(chan struct{}, 4), make(chan struct{})
+	h := g.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-leave
+	}))
+	codes := make(chan int)
+	from := func(address string) {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.RemoteAddr = address
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		codes <- w.Code
+	}
+	for range 2 {
+		go from("192.0.2.66:1")
+		<-entered
+	}
+	go from("192.0.2.66:2")
+	if code := <-codes; code != http.StatusServiceUnavailable {
+		t.Errorf("an address has more than its places: %d", code)
+	}
+	for range 2 {
+		go from("192.0.2.1:1")
+		<-entered
+	}
+	go from("192.0.2.7:1")
+	if code := <-codes; code != http.StatusServiceUnavailable {
+		t.Errorf("all together have more than the places: %d", code)
+	}
+	close(leave)
+	for range 4 {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("answered %d", code)
+		}
+	}
 }
 
 // One address cannot have all the memory for bodies, and what it has comes back.

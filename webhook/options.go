@@ -33,7 +33,7 @@ type Options struct {
 	Port int
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics, both plain HTTP.
 	HealthAddress, MetricsAddress string
-	// InFlight is how many reviews may run at once; further ones get 503.
+	// InFlight is how many reviews of one address may run at once, and half of those of all; further ones get 503.
 	InFlight int
 	// ShutdownDelay is how long the webhook goes on serving after the signal to end, while it leaves the endpoints of Services.
 	ShutdownDelay time.Duration
@@ -68,7 +68,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Port, "port", o.Port, "port of the webhook (HTTPS)")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "address of /healthz and /readyz")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, "0" for none`)
-	fs.IntVar(&o.InFlight, "max-in-flight", o.InFlight, "reviews that may run at once")
+	fs.IntVar(&o.InFlight, "max-in-flight", o.InFlight, "reviews of one address that may run at once; twice as many in all")
 	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay, "how long to go on serving after the signal to end")
 }
 

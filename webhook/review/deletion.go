@@ -1,9 +1,11 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,11 +143,11 @@ func (r deletionReviewer) clusterDependent(ctx context.Context, kind string, met
 		cluster = &v1beta1.Bind9Cluster{ObjectMeta: meta}
 	}
 	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !all.BelongsTo(i, cluster) })
-	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool { return servedByAny(all, zone, own) })
+	zone := r.zoneWhere(meta.Namespace, func(zone *v1beta1.DNSZone) bool { return servedByAny(all, zone, own) })
 	if zone == nil {
 		return nil, "", nil
 	}
-	return zone, fmt.Sprintf("%s %s still serves zones, such as %s of DNSZone %s", kind, meta.Name, zone.Spec.ZoneName, membership.KeyOfZone(zone)), nil
+	return zone, fmt.Sprintf("%s %s still serves zones, such as %s", kind, meta.Name, exampleText(zone, meta.Namespace)), nil
 }
 
 // instanceDependent finds a zone of which the instance is the only primary.
@@ -164,23 +166,42 @@ func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1bet
 	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool {
 		return (i.Namespace == instance.Namespace && i.Name == instance.Name) || i.DeletionTimestamp != nil || i.Spec.Role.Normalize() != v1beta1.RolePrimary
 	})
-	zone := r.zoneWhere(func(zone *v1beta1.DNSZone) bool {
+	zone := r.zoneWhere(instance.Namespace, func(zone *v1beta1.DNSZone) bool {
 		return all.Serves(instance, zone) && !servedByAny(all, zone, others)
 	})
 	if zone == nil {
 		return nil, "", nil
 	}
-	return zone, fmt.Sprintf("instance %s is the last primary of zones, such as %s of DNSZone %s", instance.Name, zone.Spec.ZoneName, membership.KeyOfZone(zone)), nil
+	return zone, fmt.Sprintf("instance %s is the last primary of zones, such as %s", instance.Name, exampleText(zone, instance.Namespace)), nil
 }
 
-// zoneWhere returns any zone that is there to stay and of which something is true, nil when there is none.
-func (r deletionReviewer) zoneWhere(is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
+// zoneWhere returns a zone that is there to stay and of which something is true, nil when there is none: one of a namespace
+// rather than of others, and always the same one, so that who asks again and again learns of no more.
+func (r deletionReviewer) zoneWhere(namespace string, is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
+	isBefore := func(a, b *v1beta1.DNSZone) bool {
+		if own := a.Namespace == namespace; own != (b.Namespace == namespace) {
+			return own
+		}
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name)) < 0
+	}
+	var first *v1beta1.DNSZone
 	for _, zone := range r.objects.zoneCache().Zones() {
-		if zone.DeletionTimestamp == nil && is(zone) {
-			return zone
+		if zone.DeletionTimestamp == nil && (first == nil || isBefore(zone, first)) && is(zone) {
+			first = zone
 		}
 	}
-	return nil
+	return first
+}
+
+// exampleText names a zone to somebody in a namespace, "" for an administrator. A DNSZone of another namespace has no name.
+func exampleText(zone *v1beta1.DNSZone, namespace string) string {
+	switch {
+	case zone.Namespace == namespace:
+		return fmt.Sprintf("%s of DNSZone %s", zone.Spec.ZoneName, membership.KeyOfZone(zone))
+	case namespace == "":
+		return zone.Spec.ZoneName
+	}
+	return "one of another namespace"
 }
 
 func servedByAny(f *membership.Fleet, zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance) bool {

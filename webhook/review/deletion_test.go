@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -115,6 +116,46 @@ func TestDeletions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A refusal names no DNSZone of another namespace, and of what it may name always the same one: deletions can be tried in vain,
+// and reviews of them forged, any number of times.
+func TestDeletionsNameNothingOfOthers(t *testing.T) {
+	server := func(namespace, name, cluster string) *v1beta1.Bind9Instance {
+		return &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "pool"},
+			Annotations: map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "*"}}, Spec: v1beta1.Bind9InstanceSpec{ClusterRef: cluster, Role: "primary"}}
+	}
+	global := server("servers", "g-primary-0", "g")
+	global.OwnerReferences = []metav1.OwnerReference{{APIVersion: "bindy.firestoned.io/v1beta1", Kind: "Bind9GlobalCluster", Name: "g", UID: "g1"}}
+	all := []client.Object{
+		global, &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "g", UID: "g1"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "servers"}},
+		server("guests", "c-primary-0", "c"), server("mixed", "c-primary-0", "c"),
+	}
+	add := func(namespace, name, zoneName, instances string) {
+		z := zoneOf(t, zone(name, "zoneName: "+zoneName))
+		z.Namespace, z.UID, z.Annotations = namespace, types.UID(name), map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: instances}
+		z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "pool"}}}}
+		all = append(all, z)
+	}
+	for _, name := range []string{"secret-1", "secret-2", "secret-3"} {
+		add("victim", name, name+".victim.test", "servers, guests")
+	}
+	add("victim", "secret-0", "secret-0.victim.test", "guests")
+	add("another", "secret-4", "secret-4.test", "mixed")
+	add("mixed", "own", "own.mixed.test", "mixed")
+	for name, tc := range map[string]struct{ object, want string }{
+		"cluster":            {"{kind: Bind9Cluster, metadata: {name: c, namespace: guests}}", "still serves zones, such as one of another namespace; to delete"},
+		"instance":           {"{kind: Bind9Instance, metadata: {name: c-primary-0, namespace: guests, labels: {app: pool}, annotations: {bindy.firestoned.io/allow-zone-namespaces: '*'}}, spec: {clusterRef: c, role: primary}}", "is the last primary of zones, such as one of another namespace; to delete"},
+		"one of its own":     {"{kind: Bind9Cluster, metadata: {name: c, namespace: mixed}}", "such as own.mixed.test of DNSZone mixed/own; to delete"},
+		"for administrators": {"{kind: Bind9GlobalCluster, metadata: {name: g, uid: g1}}", "such as secret-1.victim.test; to delete"},
+	} {
+		for range 10 {
+			got := NewHandler(newStaticObjects(all...)).Handle(quick(t), deletionOf(t, tc.object))
+			if got.Allowed || !strings.Contains(got.Result.Message, tc.want) {
+				t.Errorf("%s: allowed = %t, %v, want %q", name, got.Allowed, got.Result, tc.want)
+			}
+		}
 	}
 }
 

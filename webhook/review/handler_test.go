@@ -149,6 +149,16 @@ func TestReview(t *testing.T) {
 	}
 }
 
+// An older record that takes the place of what another namespace declares is refused without naming its object.
+func TestReviewNamesNothingOfOthers(t *testing.T) {
+	older := strings.Replace(blog, "2026-01-02", "2026-01-01", 1)
+	answer := NewHandler(example(t)).Handle(quick(t), request(t, strings.Replace(older, "name: blog, target", "name: shop, target", 1), older))
+	if answer.Allowed || !strings.Contains(answer.Result.Message, "shop.example.com. A, declared by an object of another namespace, could not be published any more") ||
+		strings.Contains(answer.Result.Message, "guests") {
+		t.Errorf("allowed = %t: %v", answer.Allowed, answer.Result)
+	}
+}
+
 func TestReviewListsSomeOfManyProblems(t *testing.T) {
 	object := endpoint(strings.TrimSuffix(strings.Repeat(`{dnsName: a.example.com, recordType: A, targets: [x]},`, maxProblems+3), ","))
 	answer := NewHandler(example(t)).Handle(quick(t), request(t, object, ""))

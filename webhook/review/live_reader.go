@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -55,24 +56,52 @@ const (
 	// reviewTimeout is how long a review waits for the API server's words and for caches: it has a few seconds in all, and
 	// without an answer an object may be refused. pause is how long nobody asks again when there was no word.
 	reviewTimeout, retryInterval = time.Second, 10 * time.Second
-	// reads that a second may have in the long run, and at once. Thousands of records outside of all zones are no reason to
-	// read the zones thousands of times: the caches lag for a moment only.
-	readsPerSecond, readsAtOnce = 5, 40
+	// reads for reviews of one sender that a second may have in the long run, and at once; for all senders it is a multiple.
+	// Thousands of records outside of all zones are no reason to read the zones thousands of times: the caches lag for a moment
+	// only.
+	readsPerSecond, readsAtOnce, allSenders = 5, 40, 4
+	// maxSenders is how many senders are remembered, those of the latest reviews.
+	maxSenders = 256
 	// pageLimit is how many objects are worth reading for a better warning.
 	pageLimit = 500
 )
 
 // liveClient reads from kube-apiserver, within a budget, and for as long as the context of a review allows.
 type liveClient struct {
-	reader     client.Reader
+	reader client.Reader
+	// budget is for the reads of all reviews, shares has that of each sender: who forges reviews uses up nobody else's.
 	budget     flowcontrol.PassiveRateLimiter
+	shares     *lru.Cache
 	retryAfter time.Duration
 	// retryAt is the time, in nanoseconds since 1970, before which nothing is asked.
 	retryAt atomic.Int64
 }
 
 func newLiveClient(reader client.Reader) *liveClient {
-	return &liveClient{reader: reader, budget: flowcontrol.NewTokenBucketPassiveRateLimiter(readsPerSecond, readsAtOnce), retryAfter: retryInterval}
+	return &liveClient{reader: reader, budget: newReadBudget(allSenders), shares: lru.New(maxSenders), retryAfter: retryInterval}
+}
+
+func newReadBudget(senders int) flowcontrol.PassiveRateLimiter {
+	return flowcontrol.NewTokenBucketPassiveRateLimiter(float32(senders*readsPerSecond), senders*readsAtOnce)
+}
+
+type senderKey struct{}
+
+// WithSender returns a context for reviews that an address sends.
+func WithSender(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, senderKey{}, address)
+}
+
+// accept reports whether the sender of a review may cause one more read.
+func (s *liveClient) accept(ctx context.Context) bool {
+	sender := ctx.Value(senderKey{})
+	share, known := s.shares.Get(sender)
+	if !known {
+		share = newReadBudget(1)
+		s.shares.Add(sender, share)
+	}
+	own, ok := share.(flowcontrol.PassiveRateLimiter)
+	return ok && own.TryAccept() && s.budget.TryAccept()
 }
 
 func (s *liveClient) hasLiveCluster(ctx context.Context, namespace, name string) (known bool) {
@@ -162,7 +191,7 @@ func (s *liveClient) read(ctx context.Context, read func(context.Context) error)
 
 // Get implements client.Reader.
 func (s *liveClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	if !s.budget.TryAccept() {
+	if !s.accept(ctx) {
 		return errTooMany
 	}
 	err := s.reader.Get(ctx, key, o, options...)
@@ -174,7 +203,7 @@ func (s *liveClient) Get(ctx context.Context, key client.ObjectKey, o client.Obj
 
 // List implements client.Reader.
 func (s *liveClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if !s.budget.TryAccept() {
+	if !s.accept(ctx) {
 		return errTooMany
 	}
 	if err := s.reader.List(ctx, list, options...); err != nil {

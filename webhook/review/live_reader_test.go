@@ -188,6 +188,18 @@ func TestStoredLooksAtOnePage(t *testing.T) {
 	}
 }
 
+// Whoever sends reviews by the thousands uses up the live reads for its own, and not those for others.
+func TestLiveReadsOfASender(t *testing.T) {
+	s := newLiveClient(nil)
+	reads := 0
+	for forger := WithSender(t.Context(), "192.0.2.66"); s.accept(forger) && reads < 1000*readsAtOnce; {
+		reads++
+	}
+	if !s.accept(WithSender(t.Context(), "192.0.2.1")) {
+		t.Errorf("after %d reads for one sender there is none for another", reads)
+	}
+}
+
 // storedIn reads from an API server.
 func storedIn(t *testing.T, handler http.HandlerFunc) *liveClient {
 	t.Helper()

@@ -140,11 +140,18 @@ func newConflicts(before, after *source.Zone, record v1beta1.Record) field.Error
 		case id.ObjectKey == source.KeyOf(record):
 			problems = append(problems, problemsOfError("spec.name", errors.New(d.Message))...)
 		case was.Accepted:
-			problems = append(problems, field.Invalid(field.NewPath("spec", "name"), record.RecordName(),
-				id.String()+" could not be published any more: "+d.Message))
+			problems = append(problems, field.Invalid(field.NewPath("spec", "name"), record.RecordName(), displacedText(d, id, record.GetNamespace())))
 		}
 	}
 	return problems
+}
+
+// displacedText says to somebody in a namespace which declaration would lose its place. Of another namespace it says what DNS does.
+func displacedText(d source.Declaration, id source.ID, namespace string) string {
+	if id.Namespace != namespace {
+		return fmt.Sprintf("%s, declared by an object of another namespace, could not be published any more", d.Key)
+	}
+	return id.String() + " could not be published any more: " + d.Message
 }
 
 // sortedDeclarations yields what is declared in a zone, in a stable order.
