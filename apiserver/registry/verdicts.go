@@ -172,7 +172,10 @@ func (v *Verdicts) tryList(ctx context.Context, q *query) (list *syncv1.SyncStat
 		published, rest = append(published, page...), rest[n:]
 	}
 	if out.ResourceVersion = token.ResourceVersion; q.continueAt == "" {
-		out.ResourceVersion = v.store.ListRevision(evaluatedFrom, q.scope(), published)
+		if len(rest) == 0 {
+			v.store.EndUnlisted(evaluatedFrom, q.scope(), q, published, v.uidOf)
+		}
+		out.ResourceVersion, agrees = v.store.ListRevision(evaluatedFrom, q.scope(), q, published)
 	}
 	if len(rest) > 0 {
 		// Whether the last object of this page is in it makes no difference: it may have been deleted meanwhile.
@@ -182,9 +185,7 @@ func (v *Verdicts) tryList(ctx context.Context, q *query) (list *syncv1.SyncStat
 			out.RemainingItemCount = new(int64(len(rest)))
 		}
 	}
-	agrees = q.continueAt != "" || out.Continue != "" ||
-		!v.store.EndUnlisted(evaluatedFrom, q.scope(), q, published, v.uidOf)
-	return out, agrees, nil
+	return out, agrees || q.continueAt != "" || out.Continue != "", nil
 }
 
 // uidOf returns the UID of an object in the caches; "" if there is none.

@@ -10,11 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -72,13 +74,22 @@ func (w watching) ended() {
 	}
 }
 
-// afterDeletion returns once the deletion of an object is known.
+// afterDeletion returns once the deletion of an object is known: events of a kind are handled one after the other.
 func (w *world) afterDeletion(key desired.Key, remove func()) {
 	w.Helper()
-	from := w.verdicts.store.Revision()
 	remove()
+	zone := fakekube.Zone("next.test")
+	zone.Namespace = "next"
+	next := client.Object(zone)
+	if key.Kind != syncstatus.ZoneKind.Kind {
+		next = w.Record(zone, "next", "192.0.2.1")
+		next.SetNamespace(zone.Namespace)
+	}
+	w.Apply(next)
+	defer w.Remove(next)
 	w.Eventually("the deletion is known", func() bool {
-		return w.verdicts.store.ListRevision(from, store.Scope{Namespace: key.Namespace, Object: key}, nil) == strconv.FormatUint(from, 10)
+		_, handled := w.verdicts.index.Resolve(desired.Key{Kind: key.Kind, Namespace: next.GetNamespace(), Name: next.GetName()})
+		return handled
 	})
 }
 

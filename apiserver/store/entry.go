@@ -14,6 +14,8 @@ import (
 // entry is what the store holds of an object: some 200 bytes, and not the verdict itself, which can be evaluated again.
 type entry struct {
 	outline
+	// born is the revision at which the first verdict about an object of this name was published.
+	born uint64
 	// previous is what was published before, for watches that go on from there; nil if nothing was.
 	previous *outline
 	digest   uint64
@@ -105,15 +107,42 @@ func (e *entry) completeCaches(s *syncv1.SyncStatus, now time.Time) {
 	}
 }
 
-// knownAt returns what was published last at a revision. It is not ok if that is not remembered, or nothing was.
-func (e *entry) knownAt(rev uint64) (o *outline, ok bool) {
+// knownAt returns what was published last at a revision; nil if that is not remembered.
+func (e *entry) knownAt(rev uint64) *outline {
 	switch {
 	case e.revision <= rev:
-		return &e.outline, true
+		return &e.outline
 	case e.previous != nil && e.previous.revision <= rev:
-		return e.previous, true
+		return e.previous
 	}
-	return nil, false
+	return nil
+}
+
+// changedAfter returns when the verdict of a revision was followed by another; the next revision if that is not remembered, or the
+// object has ended.
+func (e *entry) changedAfter(rev uint64) uint64 {
+	if e != nil && e.previous != nil && e.previous.revision == rev {
+		return e.revision
+	}
+	return rev + 1<<replicaBits
+}
+
+// successor returns the entry of another object that has the name now. To clients it is the same one, changed.
+func (e *entry) successor() *entry {
+	if e == nil {
+		return &entry{}
+	}
+	return &entry{born: e.born, previous: new(e.outline)}
+}
+
+// matchesSince reports whether the last verdict matches a selector, and returns since when that has been so, as far as it is
+// remembered.
+func (e *entry) matchesSince(key Key, selector Selector) (matches bool, since uint64) {
+	matches = selector.Matches(e.status(key))
+	if e.previous != nil && selector.Matches(e.previous.status(key)) == matches {
+		return matches, e.born
+	}
+	return matches, e.revision
 }
 
 // tombstone is the end of an object.

@@ -16,6 +16,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"maps"
@@ -111,7 +112,7 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 		was = e.status(key)
 	}
 	if e == nil || e.uid != v.UID {
-		e = &entry{}
+		e = e.successor()
 		if s.namespaces[key.Namespace] == nil {
 			s.namespaces[key.Namespace] = map[Key]*entry{}
 		}
@@ -123,6 +124,7 @@ func (s *Store) publish(v *syncv1.SyncStatus, digest, evaluatedFrom uint64) bool
 			e.previous = new(e.outline)
 		}
 		e.digest, e.revision = digest, e.confirmed
+		e.born = cmp.Or(e.born, e.revision)
 	}
 	e.complete(v, s.clock.now())
 	e.outline = outlineOf(v, e.revision)
@@ -172,9 +174,8 @@ func (s *Store) bury(t *tombstone) {
 
 // EndUnlisted publishes the end of what a list lacks because it does not exist any more: of objects in its scope that match a
 // selector, were published at a revision or before, and are not among its verdicts. The list knows of their end before their
-// event has come. uidOf returns the UID of an object that exists, else "". EndUnlisted reports whether there was any: a watch that
-// goes on from the revision would take the client to know it.
-func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus, uidOf func(Key) types.UID) (ended bool) {
+// event has come. uidOf returns the UID of an object that exists, else "".
+func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus, uidOf func(Key) types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entries := 0
@@ -182,7 +183,7 @@ func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts
 		entries++
 	}
 	if entries == len(verdicts) {
-		return false
+		return
 	}
 	unlisted := maps.Collect(s.entriesIn(scope))
 	for _, v := range verdicts {
@@ -191,10 +192,8 @@ func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts
 	for key, e := range unlisted {
 		if e.revision <= rev && selector.Matches(e.status(key)) && uidOf(key) != e.uid {
 			s.end(key, e)
-			ended = true
 		}
 	}
-	return ended
 }
 
 // expireTombstones forgets objects that were deleted long ago. s.mu is held.
@@ -256,39 +255,6 @@ func (s *Store) entriesIn(scope Scope) func(yield func(Key, *entry) bool) {
 			}
 		}
 	}
-}
-
-// ListRevision returns a resourceVersion for a list: a watch that goes on from there misses nothing. evaluatedFrom is the
-// Revision at which the list began; verdicts are all that were published for it. Unless something else has changed since,
-// the revision is the present one, and the watch repeats nothing that is in the list either.
-func (s *Store) ListRevision(evaluatedFrom uint64, scope Scope, verdicts []*syncv1.SyncStatus) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	news := 0
-	for _, v := range verdicts {
-		key := KeyOf(v)
-		e := s.namespaces[key.Namespace][key]
-		if e == nil || formatRevision(e.revision) != v.ResourceVersion {
-			return formatRevision(evaluatedFrom)
-		}
-		if e.revision > evaluatedFrom {
-			news++
-		}
-	}
-	for _, e := range s.entriesIn(scope) {
-		if e.revision > evaluatedFrom {
-			news--
-		}
-	}
-	for t := range s.deletedSince(evaluatedFrom) {
-		if scope.coversObject(t.Key) {
-			news--
-		}
-	}
-	if news != 0 {
-		return formatRevision(evaluatedFrom)
-	}
-	return formatRevision(s.clock.currentRevision())
 }
 
 // Watches returns the number of open watches.

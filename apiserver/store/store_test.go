@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -189,7 +191,8 @@ func TestListRevision(t *testing.T) {
 	a, b := verdict("a", syncv1.PhaseInSync), verdict("b", syncv1.PhaseInSync)
 	s.mustPublish(t, a, b)
 	all := []*syncv1.SyncStatus{a, b}
-	quiet, _ := parseRevision(s.ListRevision(began, scope, all))
+	present, _ := s.ListRevision(began, scope, everything{}, all)
+	quiet, _ := parseRevision(present)
 	if last, _ := parseRevision(b.ResourceVersion); quiet < last {
 		t.Errorf("a list at %d has an object of %d", quiet, last)
 	}
@@ -200,10 +203,177 @@ func TestListRevision(t *testing.T) {
 	} {
 		began := s.Revision()
 		happens()
-		if got := s.ListRevision(began, scope, all); got != formatRevision(began) {
-			t.Errorf("%s: %s, want %d", what, got, began)
+		if got, exact := s.ListRevision(began, scope, everything{}, all); got != formatRevision(began) || !exact {
+			t.Errorf("%s: %s (exact: %v), want %d", what, got, exact, began)
 		}
 	}
+}
+
+// Whatever happens while a list is made, while a watch begins, and after each event: every event is of something that the client
+// knows, or does not, as its type says; and what the client has is what there is.
+func TestClientsKnowWhatTheyGet(t *testing.T) {
+	selectors := map[string]Selector{"everything": everything{}, "one object": named("a"), "a phase": inPhase(syncv1.PhaseInSync)}
+	for name, selector := range selectors {
+		t.Run(name, func(t *testing.T) {
+			inexact := 0
+			for seed := range uint64(400) {
+				g := &gamble{T: t, store: newStore(), rng: rand.New(rand.NewPCG(seed, 0)), selector: selector, //nolint:gosec // reproducible
+					there: map[string]*syncv1.SyncStatus{}, changed: map[string]bool{}, once: name == "a phase"}
+				g.act(10)
+				clear(g.changed)
+				known, from, exact := g.list()
+				if !exact {
+					inexact++
+					continue
+				}
+				for range 4 {
+					from = g.follow(known, from)
+				}
+				if t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+			}
+			if inexact > 100 {
+				t.Errorf("%d of 400 lists would have been made again", inexact)
+			}
+		})
+	}
+}
+
+// named selects the verdicts of the objects of a name.
+type named string
+
+func (n named) Matches(s *syncv1.SyncStatus) bool      { return s.ObjectRef.Name == string(n) }
+func (n named) MayHaveMatched(*syncv1.SyncStatus) bool { return false }
+
+// gamble is a store to which random things happen.
+type gamble struct {
+	*testing.T
+	store    *Store
+	rng      *rand.Rand
+	selector Selector
+	// there is what has been published last of each object that exists.
+	there map[string]*syncv1.SyncStatus
+	uids  int
+	// once says that no object changes twice between a revision and the watch that goes on from it: more is not remembered.
+	once    bool
+	changed map[string]bool
+}
+
+// act publishes, changes and deletes objects at random.
+func (g *gamble) act(most int) {
+	g.Helper()
+	for range g.rng.IntN(most + 1) {
+		name := string(rune('a' + g.rng.IntN(4)))
+		v, exists := g.there[name]
+		switch {
+		case g.once && g.changed[name]:
+		case exists && g.rng.IntN(3) == 0:
+			g.store.Delete(KeyOf(v), &v.ObjectMeta)
+			delete(g.there, name)
+		case exists && g.rng.IntN(4) == 0: // Another object has the name before the end of this one is known.
+			delete(g.there, name)
+			g.publish(name)
+		default:
+			g.publish(name)
+		}
+		g.changed[name] = true
+	}
+}
+
+func (g *gamble) publish(name string) *syncv1.SyncStatus {
+	g.Helper()
+	v := verdict(name, []syncv1.Phase{syncv1.PhaseInSync, syncv1.PhaseOutOfSync, syncv1.PhaseFailed}[g.rng.IntN(3)])
+	v.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
+	if last := g.there[name]; last != nil {
+		v.UID, v.ObjectRef.UID = last.UID, last.UID
+	} else {
+		g.uids++
+		v.UID = types.UID(fmt.Sprint(name, g.uids))
+		v.ObjectRef.UID = v.UID
+	}
+	g.store.mustPublish(g.T, v)
+	g.there[name] = v
+	return v
+}
+
+// list makes a list while other things happen, and returns the names in it.
+func (g *gamble) list() (known map[string]bool, from string, exact bool) {
+	g.Helper()
+	began := g.store.Revision()
+	g.act(2)
+	var verdicts []*syncv1.SyncStatus
+	known = map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(g.there)) {
+		v := g.there[name]
+		if g.rng.IntN(2) == 0 && !(g.once && g.changed[name]) {
+			v = g.publish(name)
+			g.changed[name] = true
+		}
+		if verdicts = append(verdicts, v); g.selector.Matches(v) {
+			known[name] = true
+		}
+	}
+	g.act(2)
+	from, exact = g.store.ListRevision(began, Scope{Namespace: ns}, g.selector, verdicts)
+	return known, from, exact
+}
+
+// follow watches from a revision while things happen, and returns a revision to go on from.
+func (g *gamble) follow(known map[string]bool, from string) string {
+	g.Helper()
+	g.act(3)
+	w := mustWatch(g.T, g.store, g.selector, WatchOptions{ResourceVersion: from, Bookmarks: true})
+	defer w.Stop()
+	backlog := w.Backlog()
+	g.act(1)
+	var verdicts []*syncv1.SyncStatus
+	for _, key := range backlog {
+		if v := g.there[key.Name]; v != nil {
+			verdicts = append(verdicts, v)
+		}
+	}
+	w.Begin(verdicts)
+	for range 3 {
+		clear(g.changed)
+		g.readEvents(w, known)
+		g.act(1)
+	}
+	clear(g.changed)
+	return g.readEvents(w, known)
+}
+
+// readEvents reads the events of everything until now, and returns the revision of the last one or of the bookmark behind it.
+func (g *gamble) readEvents(w *Watcher, known map[string]bool) (from string) {
+	g.Helper()
+	w.Bookmark()
+	for e := range w.ResultChan() {
+		o := e.Object.(*Object)
+		name := o.ObjectRef.Name
+		if e.Type == watch.Bookmark {
+			if from == "" || g.rng.IntN(2) == 0 {
+				from = o.ResourceVersion
+			}
+			break
+		}
+		from = o.ResourceVersion
+		if isKnown := known[name]; isKnown == (e.Type == watch.Added) {
+			g.Errorf("%s %s at %s, known is %v", e.Type, name, from, isKnown)
+		}
+		if known[name] = true; e.Type == watch.Deleted {
+			delete(known, name)
+		}
+	}
+	want := map[string]bool{}
+	for name, v := range g.there {
+		if g.selector.Matches(v) {
+			want[name] = true
+		}
+	}
+	if !maps.Equal(known, want) {
+		g.Errorf("the client has %v, want %v", known, want)
+	}
+	return from
 }
 
 // A watch cannot go on from what is forgotten, from another replica's revision, or from the future.
@@ -222,9 +392,13 @@ func TestWatchExpires(t *testing.T) {
 // anywhere it can go on from there.
 func TestGoingOnIsInOrderOfRevisions(t *testing.T) {
 	s := newStore()
+	names := []string{"c", "a", "b"}
+	for _, name := range names {
+		s.mustPublish(t, verdict(name, syncv1.PhaseFailed))
+	}
 	from := formatRevision(s.Revision())
 	var backlog []*syncv1.SyncStatus
-	for _, name := range []string{"c", "a", "b"} {
+	for _, name := range names {
 		v := verdict(name, syncv1.PhaseInSync)
 		s.mustPublish(t, v)
 		backlog = append(backlog, v)

@@ -20,8 +20,6 @@ const (
 	MaxWatchDuration = 2 * time.Hour
 	// bookmarkInterval is how often a watcher that wants bookmarks gets one.
 	bookmarkInterval = 30 * time.Second
-	// maxListDuration is how long after the revision of a list an object can have been created that is in it.
-	maxListDuration = time.Minute
 	// maxQueueGaps is how many gaps a queue may have, beside as many as events.
 	maxQueueGaps = 64
 )
@@ -179,27 +177,22 @@ func (w *Watcher) queueInitial(backlog []*syncv1.SyncStatus, queued []*watch.Eve
 }
 
 // queueSince queues what has happened since a revision, as far as it is news to a client that knows what there was at that
-// revision. The store remembers the last verdict and the one before; of objects that have changed more often since, when they
-// were created and what their selector can say about them decides. w.mu and store.mu are held.
+// revision. w.mu and store.mu are held.
 func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event) {
-	newer := map[Key]bool{}
+	known, newer := w.store.knowledgeAt(w.from), map[Key]bool{}
 	for _, e := range queued {
 		key := KeyOf(e.Object.(*Object).SyncStatus)
 		newer[key] = true
-		e.Type = w.eventSince(key, e.Type)
+		e.Type = w.eventSince(known, key, e.Type)
 	}
 	queued = slices.DeleteFunc(queued, func(e *watch.Event) bool { return e.Type == "" })
 	add := func(kind watch.EventType, s *syncv1.SyncStatus) {
-		if kind = w.eventSince(KeyOf(s), kind); kind != "" && !newer[KeyOf(s)] {
+		if kind = w.eventSince(known, KeyOf(s), kind); kind != "" && !newer[KeyOf(s)] {
 			queued = append(queued, &watch.Event{Type: kind, Object: newObject(s)})
 		}
 	}
 	for _, s := range backlog {
-		switch {
-		case !w.isCurrent(s) || !w.selector.Matches(s):
-		case s.CreationTimestamp.After(timeOf(w.from)):
-			add(watch.Added, s)
-		default:
+		if w.isCurrent(s) && w.selector.Matches(s) {
 			add(watch.Modified, s)
 		}
 	}
@@ -207,9 +200,7 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 		if e.revision <= w.from {
 			continue
 		}
-		last := e.status(key)
-		isNew := last.CreationTimestamp.After(timeOf(w.from).Add(maxListDuration))
-		if !isNew && !w.selector.Matches(last) && w.selector.MayHaveMatched(last) {
+		if last := e.status(key); !w.selector.Matches(last) && w.selector.MayHaveMatched(last) {
 			add(watch.Deleted, last)
 		}
 	}
@@ -229,25 +220,15 @@ func (w *Watcher) queueSince(backlog []*syncv1.SyncStatus, queued []*watch.Event
 }
 
 // eventSince returns an event as what it is to a client that knows what there was at the revision to go on from; "" if it is
-// none. It returns the event itself if that is not remembered. store.mu is held.
-func (w *Watcher) eventSince(key Key, kind watch.EventType) watch.EventType {
-	e := w.store.namespaces[key.Namespace][key]
-	if t := w.store.buried[key]; e == nil && t != nil {
-		e = &t.last
-	}
-	if e == nil {
-		return kind
-	}
-	o, remembered := e.knownAt(w.from)
-	if !remembered {
-		return kind
-	}
-	switch known := w.selector.Matches(o.status(key)); {
-	case kind == watch.Deleted && !known:
+// none. Whoever existed then and has changed more often than is remembered is taken for known. store.mu is held.
+func (w *Watcher) eventSince(known knowledge, key Key, kind watch.EventType) watch.EventType {
+	o, existed := known.of(key)
+	switch isKnown := existed && (o == nil || w.selector.Matches(o.status(key))); {
+	case kind == watch.Deleted && !isKnown:
 		return ""
 	case kind == watch.Deleted:
 		return kind
-	case known:
+	case isKnown:
 		return watch.Modified
 	}
 	return watch.Added
