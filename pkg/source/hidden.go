@@ -20,24 +20,33 @@ func (z *Zone) IsDelegated(name string) bool {
 	return false
 }
 
-// HiddenBelow yields the desired RRsets at or below a name with which a server does not answer if another zone, a delegation
-// or a DNAME has that name: all but those that belong to a declared delegation, or to this one.
-func (z *Zone) HiddenBelow(name string) iter.Seq[rrset.Key] {
+// Hides reports whether a server that holds an RRset does not answer with it because of what has a name at or above: a delegation
+// (NS), a DNAME or, with the zero type, another zone of that server, none of them declared. A referral has the addresses of its
+// name servers as glue, which is no answer to a question for them (RFC 1034 section 4.3.2). A DS record is the parent's (RFC 4035
+// section 3.1.4.1), a DNAME redirects the names below its own (RFC 6672 section 2.2), and what is at or below a declared
+// delegation is part of that.
+func (z *Zone) Hides(by, k rrset.Key) bool {
+	switch {
+	case !rrset.IsSubdomain(k.Name, by.Name) || z.IsDelegated(by.Name):
+		return false
+	case by.Type == dns.TypeDNAME:
+		return k.Name != by.Name
+	}
+	return k.Name != by.Name || k.Type != dns.TypeDS
+}
+
+// HiddenBy yields the desired RRsets that something hides.
+func (z *Zone) HiddenBy(by rrset.Key) iter.Seq[rrset.Key] {
 	return func(yield func(rrset.Key) bool) {
 		for set := range z.All() {
-			if rrset.IsSubdomain(set.Name, name) && z.isHiddenBy(set.Key, name) && !yield(set.Key) {
+			if z.Hides(by, set.Key) && !yield(set.Key) {
 				return
 			}
 		}
 	}
 }
 
-// isHiddenBy is HiddenBelow for a key at or below the name. A DS record is the parent's (RFC 4035 section 3.1.4.1).
-func (z *Zone) isHiddenBy(k rrset.Key, name string) bool {
-	return (k.Name != name || k.Type != dns.TypeDS) && !z.IsDelegated(k.Name)
-}
-
-// Covering returns those of some names below the zone's for which HiddenBelow yields anything. It costs the size of the zone,
+// Covering returns those of some names below the zone's where another zone would hide anything. It costs the size of the zone,
 // whatever the number of names.
 func (z *Zone) Covering(names []string) []string {
 	covering := make(map[string]bool, len(names))
@@ -48,7 +57,7 @@ func (z *Zone) Covering(names []string) []string {
 		for set := range z.All() {
 			for name := set.Name; name != z.Name && name != ""; name = rrset.ParentName(name) {
 				if found, asked := covering[name]; asked && !found {
-					covering[name] = z.isHiddenBy(set.Key, name)
+					covering[name] = z.Hides(rrset.Key{Name: name}, set.Key)
 				}
 			}
 		}

@@ -35,13 +35,10 @@ func undeclaredCut(desired *source.Zone, m *observe.Mirror, name string) (cut rr
 }
 
 // hidingDelegation returns the undeclared delegation or DNAME that keeps a server from answering with its data at a key, if
-// there is one. The addresses of a delegation's own name servers are part of its referrals.
+// there is one.
 func hidingDelegation(desired *source.Zone, m *observe.Mirror, k rrset.Key) (cut rrset.RRset, found bool) {
 	for name := range namesUpTo(m.Zone, k.Name) {
-		cut, found = undeclaredCut(desired, m, name)
-		glue := (k.Type == dns.TypeA || k.Type == dns.TypeAAAA) && slices.Contains(cut.Rdata, k.Name)
-		beside := cut.Type == dns.TypeDNAME && name == k.Name
-		if found && !glue && !beside {
+		if cut, found = undeclaredCut(desired, m, name); found && desired.Hides(cut.Key, k) {
 			return cut, true
 		}
 	}
@@ -107,7 +104,7 @@ func shadowing(desired *source.Zone, m *observe.Mirror, answers askedAnswers, k 
 			return a, a.Differs()
 		}
 	}
-	return observe.Answer{Zone: zone}, below && !desired.IsDelegated(k.Name)
+	return observe.Answer{Zone: zone}, below && desired.Hides(rrset.Key{Name: zone}, k)
 }
 
 // ResolvableKeys returns, at most n, the names and types that a resolver gets from the zone's own servers because an object

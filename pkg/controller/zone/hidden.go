@@ -40,10 +40,7 @@ func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *sy
 
 // hide marks what is hidden by a delegation, a DNAME or, with the zero type, a zone.
 func (p zonePass) hide(by rrset.Key, event *syncevent.SyncCompleted, why string) {
-	for key := range p.state.content.HiddenBelow(by.Name) {
-		if by.Type == dns.TypeDNAME && key.Name == by.Name {
-			continue // A DNAME redirects the names below its own (RFC 6672 section 2.2).
-		}
+	for key := range p.state.content.HiddenBy(by) {
 		if _, stuck := event.Unprogrammed[key]; !stuck {
 			event.Unprogrammed[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, dns.TypeToString[key.Type], why)
 		}

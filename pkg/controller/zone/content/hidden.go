@@ -23,8 +23,8 @@ func (z *Zone) Covering(names []string) []string {
 	return z.covering.covering
 }
 
-// HiddenBelow yields the declared RRsets with which a server does not answer if something else has a name.
-func (z *Zone) HiddenBelow(name string) iter.Seq[rrset.Key] { return z.desired.HiddenBelow(name) }
+// HiddenBy yields the declared RRsets with which a server does not answer because of a delegation, a DNAME or another zone.
+func (z *Zone) HiddenBy(by rrset.Key) iter.Seq[rrset.Key] { return z.desired.HiddenBy(by) }
 
 // ForeignCuts returns the delegations and DNAMEs on the primary that nobody declares.
 func (p *Primary) ForeignCuts() []rrset.Key { return p.difference.ForeignCuts() }
