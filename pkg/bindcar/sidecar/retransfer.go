@@ -28,7 +28,9 @@ const primaryTimeout = time.Second
 // retransferZone orders named to transfer a whole zone. named 9.18 remembers a primary that refused two connections as
 // unreachable for ten minutes, whatever it is asked to do, but by the pair of addresses: so a zone that was added here asks
 // from another source than before. That is the pod's address, none in particular, or a port of its own if the others are
-// still remembered. It is not asked to while no primary accepts connections, which would spoil the new source as well.
+// still remembered. It is not asked to while no primary accepts connections, which would spoil the new source as well. While
+// a question to a primary is under way, named takes no order, and repeats a question that got lost only after five seconds: so
+// each order changes the list of primaries, which ends the question.
 func (s *server) retransferZone(w http.ResponseWriter, r *http.Request) error {
 	name, err := zonefile.ParseName("name", r.PathValue("name"))
 	if err != nil {
@@ -55,12 +57,13 @@ func (s *server) retransferZone(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// changeSource has a secondary transfer from its other source.
+// changeSource has a secondary transfer from its other source, and end what it asks a primary at present.
 func (s *server) changeSource(ctx context.Context, zone zonefile.Description) error {
 	source, err := dialAny(ctx, zone.Primaries)
 	if err != nil {
 		return httperror.New(http.StatusFailedDependency, "no primary accepts connections", err.Error())
 	}
+	zone.PrimariesTwice = !zone.PrimariesTwice
 	left, ok := s.leftDefaultSource.Load(zone.Name)
 	switch {
 	case zone.TransferSource == "":

@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -64,6 +65,48 @@ func TestRetransferReachesAPrimaryThatWasUnreachable(t *testing.T) {
 			t.Errorf("it transfers from %q, want %q: %v", description.TransferSource, source, err)
 		}
 		change()
+	}
+}
+
+// named waits five seconds for a primary's answer, and then asks once more. The order to transfer the zone does not wait.
+func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
+	p := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
+	ctx := testContext(t)
+	const zone = "lossy.example"
+	if err := p.client.CreateZone(ctx, p.addr, primaryZone(zone, p.UpdateKey.Name)); err != nil {
+		t.Fatal(err)
+	}
+	proxy := bind.StartProxy(t, p.DNS())
+	err := s.client.CreateZone(ctx, s.addr, bindcar.CreateZone{ZoneName: zone, ZoneType: bindcar.Secondary, ZoneConfig: bindcar.ZoneConfig{Primaries: []string{proxy.Addr.String()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := uint32(firstSerial)
+	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == serial })
+	for ordered := 1; ordered <= 3; ordered++ {
+		var lost atomic.Int32
+		proxy.Filter(func(network string, reply []byte) ([]byte, error) {
+			if network == "udp" {
+				lost.Add(1)
+				return nil, nil
+			}
+			return reply, nil
+		})
+		if _, err := s.server.control.Command(ctx, "refresh "+zone); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return lost.Load() > 0 })
+		proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
+		serial++
+		p.update(t, zone, int(serial))
+		if _, err := s.client.Command(ctx, s.addr, zone, "retransfer"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == serial })
+		if got := strings.Count(s.Log(), "operation canceled"); got != ordered {
+			t.Errorf("after %d orders, %d questions were ended", ordered, got)
+		}
 	}
 }
 

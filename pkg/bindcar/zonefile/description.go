@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -37,6 +38,8 @@ type Description struct {
 	NoticeAddress string `json:"noticeAddress,omitempty"`
 	// TransferSource is the address from which a secondary transfers, perhaps with " port N"; empty leaves it to the system.
 	TransferSource string `json:"transferSource,omitempty"`
+	// PrimariesTwice has a secondary's clause list each primary twice, which changes nothing but that it is another list.
+	PrimariesTwice bool `json:"primariesTwice,omitempty"`
 }
 
 // Describe returns the description that a request asks for, unchecked but for the name. NoticeAddress, UpdateKeyName and
@@ -118,7 +121,11 @@ func (d Description) Clause(file string) string {
 		fmt.Fprintf(&b, "allow-update { %q; }; ", named.KeyACL(named.KeyUpdate))
 	}
 	if d.Type == bindcar.Secondary {
-		list, _ := serverList(d.Primaries, d.TransferKey)
+		primaries := d.Primaries
+		if d.PrimariesTwice {
+			primaries = slices.Concat(primaries, primaries)
+		}
+		list, _ := serverList(primaries, d.TransferKey)
 		fmt.Fprintf(&b, "primaries { %s}; allow-notify { %q; }; ", list, named.KeyACL(named.KeyTransfer))
 		b.WriteString(d.sourceClause())
 	}

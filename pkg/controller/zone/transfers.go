@@ -17,11 +17,12 @@ import (
 )
 
 // A secondary that does not move is ordered to transfer the whole zone, once it was sent so many NOTIFYs and had that much
-// time, and then less and less often.
+// time, and then again after a share of the time for which it has not moved: so it follows within that share of the time for
+// which it could not, and is ordered some thirty times in the first hour.
 const (
 	notifiesBeforeTransfer = 3
 	transferGrace          = 2 * time.Second
-	firstTransferPause     = 30 * time.Second
+	transferShare          = 4
 	lastTransferPause      = 10 * time.Minute
 )
 
@@ -31,10 +32,9 @@ type secondaryState struct {
 	serial   uint32
 	since    time.Time
 	notifies int
-	// retryAt is when it may be ordered once more to transfer the zone, pause how long it is then left alone, and answer
-	// what its sidecar said the last time.
+	// retryAt is when it may be ordered once more to transfer the zone, zero while it was not, and answer what its sidecar
+	// said the last time.
 	retryAt time.Time
-	pause   time.Duration
 	answer  string
 	// had is the serial with which it was in sync last.
 	had uint32
@@ -87,8 +87,7 @@ func (s *secondaryState) nextStep(serial uint32, diverges bool, now time.Time) t
 	stuck := s.notifies >= notifiesBeforeTransfer && now.Sub(s.since) >= transferGrace
 	switch {
 	case (diverges || stuck) && !now.Before(s.retryAt):
-		s.pause = min(lastTransferPause, max(firstTransferPause, 2*s.pause))
-		s.retryAt = now.Add(s.pause)
+		s.retryAt = now.Add(min(lastTransferPause, max(transferGrace, now.Sub(s.since)/transferShare)))
 		return retransfer
 	case diverges:
 		return waitForTransfer
@@ -106,7 +105,7 @@ func (s *secondaryState) noteCurrent(serial uint32) (transferred bool) {
 
 // orderAgain has the order repeated soon: the server did not follow it.
 func (s *secondaryState) orderAgain(now time.Time) {
-	s.pause, s.retryAt = transferGrace, now.Add(transferGrace)
+	s.retryAt = now.Add(transferGrace)
 }
 
 // untilTransfer returns how long the zone may rest until a secondary is to be ordered to transfer it for the first time;
@@ -115,7 +114,7 @@ func (s *zoneState) untilTransfer(now time.Time) time.Duration {
 	after := idleInterval
 	for _, known := range s.secondaries {
 		due := known.since.Add(transferGrace)
-		if !known.since.IsZero() && known.pause == 0 && now.Before(due.Add(transferGrace)) {
+		if !known.since.IsZero() && known.retryAt.IsZero() && now.Before(due.Add(transferGrace)) {
 			after = min(after, max(due.Sub(now), firstInterval))
 		}
 	}
@@ -124,7 +123,7 @@ func (s *zoneState) untilTransfer(now time.Time) time.Duration {
 
 // isFailing reports whether the secondary has not moved although it was ordered to transfer the zone.
 func (s *secondaryState) isFailing(now time.Time) bool {
-	return s.pause > 0 && now.Sub(s.since) >= transferGrace
+	return !s.retryAt.IsZero() && now.Sub(s.since) >= transferGrace
 }
 
 // hastenTransfer brings a secondary along that does not have the zone's serial, or has it with other content.
