@@ -69,7 +69,7 @@ func (p zonePass) addFailure(failed []*primary, all int, event *syncevent.SyncCo
 	}
 	event.Problem = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
 		len(failed), all, worst.server.Pod, worst.err, remedyFor(worst.err, p.instanceOf(worst.server)))
-	event.Failure = failureOf(worst.err, event.Problem.Message)
+	event.Failure = failureOf(worst.err, p.now().Sub(p.state.failingSince[podOf(worst.server)]), event.Problem.Message)
 }
 
 // countDrift counts the RRsets that somebody else changed and that are as desired now.

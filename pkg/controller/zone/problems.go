@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -21,10 +22,14 @@ func isTerminal(err error) bool {
 	return errors.As(err, &e) && !e.Transient()
 }
 
-// failureOf returns the failure that a server's error is to the zone; the zero value if it may pass by itself.
-func failureOf(err error, message string) status.Verdict {
+// answerPatience is for how long a server may answer with an error, such as SERVFAIL or NOTAUTH, that passes by itself.
+const answerPatience = 10 * time.Second
+
+// failureOf returns the failure that a server's error is to the zone; the zero value if it may pass by itself, because it does
+// not last. That the clocks differ passes when somebody sets one.
+func failureOf(err error, lasts time.Duration, message string) status.Verdict {
 	var e *wire.Error
-	if !isTerminal(err) || !errors.As(err, &e) {
+	if !errors.As(err, &e) || !isTerminal(err) && e.TSIGError == 0 && (e.Rcode == dns.RcodeSuccess || lasts < answerPatience) {
 		return status.Verdict{}
 	}
 	return status.False(e.Reason(), message)
@@ -34,13 +39,17 @@ func failureOf(err error, message string) status.Verdict {
 // is.
 func remedyFor(err error, instance *v1beta1.Bind9Instance) string {
 	var e *wire.Error
-	if !isTerminal(err) || !errors.As(err, &e) {
+	if !errors.As(err, &e) {
 		return ""
 	}
 	switch {
+	case e.TSIGError == dns.RcodeBadTime:
+		return "; set the clocks of the nodes that the server and the controller run on"
 	case e.TSIGError != 0 && instance != nil:
 		return fmt.Sprintf("; compare Secrets %s and %s with what rndc tsig-list says in the pod, which loads changed keys within two minutes; they are read again every minute",
 			tsigkeys.UpdateKeySecret(instance), tsigkeys.TransferKeySecret(instance))
+	case e.Rcode == dns.RcodeNotAuth && e.TSIGError == 0:
+		return "; see that no view of the server keeps the zone from the keys of Lockstep"
 	case e.Rcode == dns.RcodeRefused && e.Op == "transfer":
 		return "; let the transfer key transfer the zone (allow-transfer)"
 	case e.Rcode == dns.RcodeRefused:

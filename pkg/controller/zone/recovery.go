@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// leadInterval is how soon the zone that leads on a server is tried again, refusedInterval that if only a person can help.
+	// leadInterval is how soon the zone that leads on a server is tried again, refusedInterval that if only a person can help
+	// and nobody has for the time of personPatience.
 	leadInterval    = 2 * time.Second
 	refusedInterval = 10 * time.Second
+	personPatience  = 5 * time.Minute
 	// leadLife is after how long without a pass another zone takes the lead.
 	leadLife = time.Minute
 )
@@ -28,14 +30,15 @@ type recoveries struct {
 }
 
 type failingServer struct {
-	lead   membership.ZoneKey
-	at     time.Time
-	others map[membership.ZoneKey]struct{}
+	// since is the time of the first failure, at that of the lead's last one.
+	since, at time.Time
+	lead      membership.ZoneKey
+	others    map[membership.ZoneKey]struct{}
 }
 
-// record takes over how a pass over a zone ended on its servers, and reports whether the zone leads on any, and whether one
-// works again.
-func (r *recoveries) record(zone membership.ZoneKey, servers []syncevent.ServerOutcome, now time.Time) (leads, recovered bool) {
+// record takes over how a pass over a zone ended on its servers. It returns since when a server fails on which the zone leads,
+// of several the last one, zero if it leads on none, and reports whether one works again.
+func (r *recoveries) record(zone membership.ZoneKey, servers []syncevent.ServerOutcome, now time.Time) (leads time.Time, recovered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, out := range servers {
@@ -44,39 +47,42 @@ func (r *recoveries) record(zone membership.ZoneKey, servers []syncevent.ServerO
 			recovered = r.leave(pod, zone) || recovered
 			continue
 		}
-		leads = r.join(pod, zone, now) || leads
+		if since := r.join(pod, zone, now); since.After(leads) {
+			leads = since
+		}
 	}
 	return leads, recovered
 }
 
-// leadPause returns how long a zone that leads on a server may rest after a pass; idleInterval for any other.
-func leadPause(leads bool, event syncevent.SyncCompleted) time.Duration {
+// leadPause returns how long a zone may rest after a pass that leads on a server, which fails since a time; idleInterval for a
+// zone that leads on none.
+func leadPause(leads time.Time, event syncevent.SyncCompleted) time.Duration {
 	switch {
-	case !leads || event.Paused:
+	case leads.IsZero() || event.Paused:
 		return idleInterval
-	case event.Failure.Reason != "":
+	case event.Failure.Reason != "" && event.At.Sub(leads) >= personPatience:
 		return jitter(refusedInterval)
 	}
 	return jitter(leadInterval)
 }
 
-// join adds a zone to those that cannot be brought to a server, and reports whether it leads them.
-func (r *recoveries) join(pod types.NamespacedName, zone membership.ZoneKey, now time.Time) bool {
+// join adds a zone to those that cannot be brought to a server. It returns since when the server fails if the zone leads them.
+func (r *recoveries) join(pod types.NamespacedName, zone membership.ZoneKey, now time.Time) (leads time.Time) {
 	s := r.servers[pod]
 	if s == nil {
 		if r.servers == nil {
 			r.servers = map[types.NamespacedName]*failingServer{}
 		}
-		s = &failingServer{lead: zone, others: map[membership.ZoneKey]struct{}{}}
+		s = &failingServer{since: now, lead: zone, others: map[membership.ZoneKey]struct{}{}}
 		r.servers[pod] = s
 	}
 	if s.lead != zone && now.Sub(s.at) < leadLife {
 		s.others[zone] = struct{}{}
-		return false
+		return leads
 	}
 	delete(s.others, zone)
 	s.lead, s.at = zone, now
-	return true
+	return s.since
 }
 
 // leave takes a zone away, if it is there. The others follow its lead.

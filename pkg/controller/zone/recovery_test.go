@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
@@ -22,7 +23,8 @@ func TestOneZoneLeadsTheOthersBackToAServer(t *testing.T) {
 		if failed {
 			out.Err = errors.New("no reply")
 		}
-		return r.record(membership.ZoneKey{Name: zone}, []syncevent.ServerOutcome{out}, now)
+		since, recovered := r.record(membership.ZoneKey{Name: zone}, []syncevent.ServerOutcome{out}, now)
+		return !since.IsZero(), recovered
 	}
 	for _, step := range []struct {
 		zone                     string
@@ -52,5 +54,28 @@ func TestOneZoneLeadsTheOthersBackToAServer(t *testing.T) {
 	r.forget(membership.ZoneKey{Name: "two"})
 	if !slices.Equal(woken, []string{"three", "one"}) || len(r.servers) > 0 {
 		t.Errorf("woken after the lead is gone: %v", woken)
+	}
+}
+
+// A server is tried every few seconds at first, whatever is wrong with it, and less often when nobody helps it.
+func TestLeadIsPatientWithWhatOnlyAPersonMends(t *testing.T) {
+	r := recoveries{enqueue: func(membership.ZoneKey) {}}
+	failed := []syncevent.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}, Err: errors.New("no")}}
+	for after, want := range map[time.Duration][2]time.Duration{
+		0: {leadInterval, leadInterval}, personPatience - 1: {leadInterval, leadInterval}, personPatience: {leadInterval, refusedInterval},
+	} {
+		r.servers = nil
+		began := time.Unix(1000, 0)
+		r.record(membership.ZoneKey{}, failed, began)
+		leads, _ := r.record(membership.ZoneKey{}, failed, began.Add(after))
+		for i, failure := range []status.Verdict{{}, status.False("BadKey", "")} {
+			event := syncevent.SyncCompleted{At: began.Add(after), Failure: failure}
+			if got := leadPause(leads, event); !about(got, want[i]) {
+				t.Errorf("failure %q after %s: the next pass is after %s", failure.Reason, after, got)
+			}
+			if event.Paused = true; leadPause(leads, event) != idleInterval || leadPause(time.Time{}, event) != idleInterval {
+				t.Error("a paused zone, or one that does not lead, is tried soon")
+			}
+		}
 	}
 }

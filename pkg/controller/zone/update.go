@@ -3,6 +3,7 @@ package zone
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/controller/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
 // applyChanges sends what the primary lacks as RFC 2136 updates, each on condition that the SOA is the one that was seen.
@@ -30,6 +33,9 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 	changes := q.sendable
 	to := rfc2136.Target{Server: q.server.Addr, Zone: s.dnsName(), Key: q.updateKey}
 	result, err := s.updates.Apply(ctx, to, changes, q.seen.SOA, want)
+	if err == nil && result.SOA == q.seen.SOA && failsToWrite(result.Refused) && q.known.RefusesAnew(result.Refused, changes) {
+		result, err = s.blame(ctx, to, result, want)
+	}
 	q.known.Refused(result.Refused, changes, s.now())
 	refused, problem := len(result.Refused), ""
 	if err != nil {
@@ -45,6 +51,28 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 		q.applied, q.written = changes, result.SOA
 	}
 	return err
+}
+
+// failsToWrite reports whether a server has failed (SERVFAIL) at all RRsets that it refused.
+func failsToWrite(refused map[rrset.Key]error) bool {
+	for _, err := range refused {
+		var e *wire.Error
+		if !errors.As(err, &e) || e.Rcode != dns.RcodeServerFailure {
+			return false
+		}
+	}
+	return len(refused) > 0
+}
+
+// blame finds out whether it is the RRset to which a server failed alone, or the server, which can write nothing at present: an
+// update of the SOA succeeds or fails. It costs one serial for each RRset that a server does not take.
+func (s *primarySync) blame(ctx context.Context, to rfc2136.Target, failed rfc2136.Result, want rrset.SOA) (rfc2136.Result, error) {
+	probe, err := s.updates.Apply(ctx, to, plan.Changes{}, failed.SOA, want)
+	probe.Sent += failed.Sent
+	if err == nil {
+		probe.Refused = failed.Refused
+	}
+	return probe, err
 }
 
 // createOnPrimary adds the complete zone to the primary in one piece, so that it never answers from an empty one. A signed

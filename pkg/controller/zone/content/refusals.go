@@ -28,12 +28,7 @@ type refusal struct {
 
 // Refused remembers what a server refused of the changes, so that not every change of the zone tries it again.
 func (p *Primary) Refused(refused map[rrset.Key]error, changes plan.Changes, now time.Time) {
-	wanted := map[rrset.Key]rrset.RRset{}
-	for _, sets := range [][]rrset.RRset{changes.Create, changes.UpdateNew} {
-		for _, set := range sets {
-			wanted[set.Key] = set
-		}
-	}
+	wanted := wantedBy(changes)
 	for key := range changes.Keys() {
 		if _, again := refused[key]; !again {
 			delete(p.refused, key)
@@ -49,6 +44,28 @@ func (p *Primary) Refused(refused map[rrset.Key]error, changes plan.Changes, now
 		}
 		p.refused[key] = refusal{err, wanted[key], now, pause}
 	}
+}
+
+// wantedBy returns the RRsets that changes lead to, by key; without those that they delete.
+func wantedBy(changes plan.Changes) map[rrset.Key]rrset.RRset {
+	wanted := map[rrset.Key]rrset.RRset{}
+	for _, sets := range [][]rrset.RRset{changes.Create, changes.UpdateNew} {
+		for _, set := range sets {
+			wanted[set.Key] = set
+		}
+	}
+	return wanted
+}
+
+// RefusesAnew reports whether a server refused an RRset of the changes that it has not refused before as it is.
+func (p *Primary) RefusesAnew(refused map[rrset.Key]error, changes plan.Changes) bool {
+	wanted := wantedBy(changes)
+	for key := range refused {
+		if last, again := p.refused[key]; !again || !last.wanted.Equal(wanted[key]) {
+			return true
+		}
+	}
+	return false
 }
 
 // RefuseZone remembers that a server refused to have anything changed in the zone.
