@@ -42,6 +42,7 @@ func newCommand() *cobra.Command {
 		bindcar,
 		rndcCommand(),
 		validateCommand(),
+		importCommand(),
 	)
 	return root
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apiserver/pkg/server"
 
+	"github.com/lockstep-dns/lockstep/pkg/zoneimport"
 	"github.com/lockstep-dns/lockstep/webhook/offline"
 )
 
@@ -20,7 +21,7 @@ func main() {
 
 // reportError prints why the command failed, unless the command has, and returns the exit status.
 func reportError(err error) int {
-	if !errors.Is(err, offline.ErrFindings) {
+	if !errors.Is(err, offline.ErrFindings) && !errors.Is(err, zoneimport.ErrIncomplete) {
 		fmt.Fprintln(os.Stderr, "lockstep:", err)
 	}
 	var e exitError

@@ -11,12 +11,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/version"
+	"github.com/lockstep-dns/lockstep/pkg/zoneimport"
 )
 
 // Exit codes. diff has the same meanings for its own question.
 const (
 	exitOK        = 0
-	exitNotInSync = 1 // not in sync; different
+	exitNotInSync = 1 // not in sync; different; not all imported
 	exitError     = 2 // the question could not be answered
 )
 
@@ -35,7 +36,7 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNotInSync):
+	case errors.Is(err, errNotInSync), errors.Is(err, zoneimport.ErrIncomplete):
 		return exitNotInSync
 	}
 	fmt.Fprintln(errOut, "error:", err)
@@ -69,7 +70,7 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	root.CompletionOptions.DisableDefaultCmd = true
 	o := newOptions()
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o))
+	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), zoneimport.NewCommand("kubectl lockstep"))
 	return root
 }
 
