@@ -35,6 +35,8 @@ const (
 	reapplyAfter = 10 * time.Minute
 	// CacheLag is how long the informers' cache may be behind what was applied.
 	CacheLag = 5 * time.Second
+	// RereadAfter is how long what was read by name, because it is not watched, is not read again.
+	RereadAfter = 1500 * time.Millisecond
 )
 
 // Children applies the objects that a reconciler makes and skips those that are as they should be. It is safe for
@@ -135,7 +137,7 @@ func isReadByName(kind string) bool { return kind == "Secret" || kind == "Config
 // wasJustSeen reports whether a child that is read by name was so a moment ago.
 func (c *Children) wasJustSeen(name, digest string, now time.Time) bool {
 	known := c.lastApplied(name)
-	return known.digest == digest && now.Sub(known.seen) < CacheLag
+	return known.digest == digest && now.Sub(known.seen) < RereadAfter
 }
 
 // readMetadata returns the metadata of the object with a child's name, empty if there is none.

@@ -14,13 +14,10 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
-
-// checkedLifetime is how long a certificate that was found valid is not read again: less than lookInterval, so that each look
-// sees whether the Secret is there.
-const checkedLifetime = lookInterval / 2
 
 // Authority is the certificate authority, which a certs.Keeper in this process keeps.
 type Authority interface {
@@ -69,6 +66,6 @@ func (w *workloads) ensureCertificate(ctx context.Context, workload *named.Workl
 		}
 		log.FromContext(ctx).Info("certificate issued to the sidecars", "secret", key)
 	}
-	w.certificates.Set(instance.UID, string(authority.Bundle()), checkedLifetime)
+	w.certificates.Set(instance.UID, string(authority.Bundle()), apply.RereadAfter)
 	return nil
 }

@@ -5,20 +5,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
-// configMapInterval is how often the ConfigMaps are read that users put in place of configuration files. They are read by
-// name: to watch them, the controller would need the right to read all that there are.
-const configMapInterval = 15 * time.Second
-
-// configMap reads a ConfigMap of a user, unless that was done a moment ago: the instances of a cluster mostly have the same.
+// configMap reads a ConfigMap that a user has put in place of a configuration file, unless that was done a moment ago: the
+// instances of a cluster mostly have the same. It is read by name: to watch it, the fleet manager would need the right to read
+// all that there are.
 func (w *workloads) configMap(ctx context.Context, name client.ObjectKey) (*corev1.ConfigMap, error) {
 	if known, ok := w.configMaps.Get(name); ok {
 		return known.(*corev1.ConfigMap), nil
@@ -27,7 +25,7 @@ func (w *workloads) configMap(ctx context.Context, name client.ObjectKey) (*core
 	if err := w.client.Get(ctx, name, configMap); err != nil {
 		return nil, err
 	}
-	w.configMaps.Set(name, configMap, configMapInterval/2)
+	w.configMaps.Set(name, configMap, apply.RereadAfter)
 	return configMap, nil
 }
 

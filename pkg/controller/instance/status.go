@@ -17,10 +17,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// lookInterval is how often an instance is looked at that nothing happens to. No event reports that a Secret or a ConfigMap of
-// it is gone, that its certificate is due, or that a sidecar fails.
-const lookInterval = 15 * time.Second
-
 // statusWriter writes the status of instances, each not too often.
 type statusWriter struct {
 	client   client.Client
@@ -33,7 +29,7 @@ type statusWriter struct {
 func (w *statusWriter) update(ctx context.Context, instance *v1beta1.Bind9Instance, facts status.InstanceFacts, requeue time.Duration, now time.Time) (ctrl.Result, error) {
 	next := status.Instance(instance.Status, facts, now)
 	requeue = fleet.Sooner(requeue, status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, now))
-	requeue = fleet.Sooner(requeue, lookInterval)
+	requeue = fleet.Sooner(requeue, fleet.LookInterval(ctx, w.client))
 	if equality.Semantic.DeepEqual(instance.Status, next) {
 		return ctrl.Result{RequeueAfter: requeue}, nil
 	}

@@ -83,7 +83,6 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 		return result, err
 	}
 	if len(workload.ReplacedFiles()) > 0 {
-		result.requeue = fleet.Sooner(result.requeue, configMapInterval)
 		if err := w.readReplacements(ctx, workload); err != nil {
 			return result, err
 		}

@@ -11,19 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-const (
-	// keyLifetime is how long a key stays in the cache: a fraction of named.KeyGrace, during which a key that was replaced is
-	// still accepted.
-	keyLifetime = 30 * time.Second
-	// ringLifetime is how long a ring that was read is not read again: less than sourceInterval, so that each look sees whether
-	// the Secret is there.
-	ringLifetime = sourceInterval / 2
-)
+// keyLifetime is how long a key stays in the cache: a fraction of named.KeyGrace, during which a key that was replaced is
+// still accepted.
+const keyLifetime = 30 * time.Second
 
 // Cache has the keys to sign with, and the key rings that this process maintains. It is safe for concurrent use.
 type Cache struct {
@@ -64,7 +60,7 @@ func (c *Cache) ringOf(name client.ObjectKey, owner types.UID) (named.Keyring, b
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.rings[name]
-	return known.Keyring, ok && known.owner == owner && time.Since(known.at) < ringLifetime
+	return known.Keyring, ok && known.owner == owner && time.Since(known.at) < apply.RereadAfter
 }
 
 // LastRing returns the ring in a Secret as it was stored last, and the zero value when it never was.

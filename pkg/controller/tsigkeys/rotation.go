@@ -25,11 +25,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// How often the Secrets that keys come from are read, and the servers asked that a changed key is on its way to.
-const (
-	sourceInterval   = 15 * time.Second
-	rotationInterval = 2 * time.Second
-)
+// rotationInterval is how often servers are asked that a changed key is on its way to.
+const rotationInterval = 2 * time.Second
 
 // Sidecar says which keys a server has.
 type Sidecar interface {
@@ -57,11 +54,10 @@ type ensurePass struct {
 }
 
 // Ensure makes the owner's TSIG keys where they are missing, lets those who sign read them, and takes a step of
-// the rotation of a key that has changed. It returns when to do so again and whether it took a step.
+// the rotation of a key that has changed. It returns when to do so again, 0 for at the next look, and whether it took a step.
 func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (requeue time.Duration, changed bool, err error) {
 	p := &ensurePass{Rotator: r, owner: owner, now: now}
 	p.servers = sync.OnceValue(func() []serverKeys { return p.askServers(ctx) })
-	requeue = sourceInterval
 	used := map[string]named.KeyRole{rndc.KeyName + ".": "control"}
 	for _, role := range []named.KeyRole{named.KeyUpdate, named.KeyTransfer} {
 		source, secret, err := p.sourceKey(ctx, role)
