@@ -1,4 +1,4 @@
-// Package cachehealth reports informer caches that cannot follow the Kubernetes API. A cache that fails to list or watch goes
+// Package cachehealth reports informer caches that cannot follow the Kubernetes API, and has them go on soon when they can again. A cache that fails to list or watch goes
 // on answering with what it held last, and nothing else shows that. The controller, the API server and the webhook make
 // their readiness depend on it.
 package cachehealth
@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -128,6 +129,8 @@ type monitored struct {
 	name        string
 	from        cache.ListerWatcherWithContext
 	unsupported bool
+	// cut is true after the connection of a watch was lost.
+	cut atomic.Bool
 }
 
 // IsWatchListSemanticsUnSupported is how client-go asks whether lists may be streamed.
@@ -145,7 +148,7 @@ func (w *monitored) Watch(o metav1.ListOptions) (watch.Interface, error) {
 
 // ListWithContext implements cache.ListerWatcherWithContext.
 func (w *monitored) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	list, err := w.from.ListWithContext(ctx, o)
+	list, err := untilAnswered(ctx, w, func() (runtime.Object, error) { return w.from.ListWithContext(ctx, o) })
 	w.reportOutcome(ctx, err)
 	if err != nil {
 		return nil, err
@@ -157,9 +160,12 @@ func (w *monitored) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 }
 
 // WatchWithContext implements cache.ListerWatcherWithContext. A watch that begins with a list has succeeded when the list has
-// come completely.
+// come completely. One whose connection is lost just ends: the informer asks for another one from where it was.
 func (w *monitored) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	events, err := w.from.WatchWithContext(ctx, o)
+	if w.cut.Swap(false) {
+		waitToResume(ctx)
+	}
+	events, err := untilAnswered(ctx, w, func() (watch.Interface, error) { return w.from.WatchWithContext(ctx, o) })
 	lists := ptr.Deref(o.SendInitialEvents, false)
 	if err != nil || !lists {
 		w.reportOutcome(ctx, err)
@@ -170,7 +176,10 @@ func (w *monitored) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
 		switch e.Type {
 		case watch.Error:
-			w.reportOutcome(ctx, apierrors.FromObject(e.Object))
+			err := apierrors.FromObject(e.Object)
+			w.reportOutcome(ctx, err)
+			w.cut.Store(isCut(err))
+			return e, !isCut(err)
 		case watch.Bookmark:
 			w.reportOutcome(ctx, nil)
 		default:
