@@ -298,6 +298,10 @@ func TestRecord(t *testing.T) {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadKey})},
 			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
 		},
+		"clocks that differ": {
+			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer", Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadTime})},
+			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Refused"), []int64{0, 0}, accepted, "True InSync", "False Refused", ""},
+		},
 		"a transfer that breaks off": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), untransferred(&wire.Error{Op: "transfer"})},
 			want:    outcome{sync.PhaseOutOfSync, states("InSync", "Unreachable"), []int64{0, 0}, accepted, "True InSync", "Unknown Unreachable", ""},
