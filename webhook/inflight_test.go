@@ -80,6 +80,11 @@ func TestGateEndsWaitingForBodies(t *testing.T) {
 	g := newRequestLimiter(1)
 	g.synced.Store(true)
 	g.bodies.timeout = 10 * time.Millisecond
+	w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+	g.limit(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	if left := time.Until(w.deadline); w.deadline.IsZero() || left > g.bodies.timeout {
+		t.Fatalf("a body may take until %s", w.deadline)
+	}
 	server := httptest.NewServer(g.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("half a body was handled") })))
 	defer server.Close()
 	body, never := io.Pipe()
@@ -95,6 +100,17 @@ func TestGateEndsWaitingForBodies(t *testing.T) {
 	if !g.places.take("", 1) || !g.places.take("another", 1) {
 		t.Error("half a body holds a place")
 	}
+}
+
+// deadlineRecorder is a response of which the deadline of the request is of interest.
+type deadlineRecorder struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (r *deadlineRecorder) SetReadDeadline(deadline time.Time) error {
+	r.deadline = deadline
+	return nil
 }
 
 // A request whose body is still to come holds no place.
@@ -139,23 +155,32 @@ func TestGateLimitsReviewsOfAnAddress(t *testing.T) {
 		go from("192.0.2.66:1")
 		<-entered
 	}
-	go from("192.0.2.66:2")
-	if code := <-codes; code != http.StatusServiceUnavailable {
-		t.Errorf("an address has more than its places: %d", code)
+	requireRefused := func(address, problem string) {
+		t.Helper()
+		go from(address)
+		select {
+		case code := <-codes:
+			if code != http.StatusServiceUnavailable {
+				t.Errorf("%s: answered %d", problem, code)
+			}
+		case <-entered:
+			t.Fatal(problem)
+		}
 	}
+	requireRefused("192.0.2.66:2", "an address has more than its places")
 	for range 2 {
 		go from("192.0.2.1:1")
 		<-entered
 	}
-	go from("192.0.2.7:1")
-	if code := <-codes; code != http.StatusServiceUnavailable {
-		t.Errorf("all together have more than the places: %d", code)
-	}
+	requireRefused("192.0.2.7:1", "all together have more than the places")
 	close(leave)
 	for range 4 {
 		if code := <-codes; code != http.StatusOK {
 			t.Errorf("answered %d", code)
 		}
+	}
+	if g.places.total != 0 || len(g.places.hosts) != 0 {
+		t.Errorf("%d places are still taken, %v", g.places.total, g.places.hosts)
 	}
 }
 
