@@ -139,7 +139,10 @@ func TestGateLimitsReviewsOfAnAddress(t *testing.T) {
 	g := newRequestLimiter(2)
 	g.synced.Store(true)
 	entered, leave := make(chan struct{}, 4), make(chan struct{})
-	h := g.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	h := g.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if got := review.SenderOf(r.Context()); got != hostOf(r) {
+			t.Errorf("a review from %s counts as one of %q", r.RemoteAddr, got)
+		}
 		entered <- struct{}{}
 		<-leave
 	}))

@@ -134,6 +134,19 @@ func TestRefusalOf(t *testing.T) {
 	}
 }
 
+// A delegation that moves to other servers, or comes from there, is a permission that ends or begins.
+func TestDelegationThatMovesAffectsZonesBelow(t *testing.T) {
+	bank, child := zoneAt("bank", "bank.example", "shared", 9), zoneAt("evil", "www.bank.example", "shared", 1)
+	cache := NewCache(bank, child)
+	for n, server := range []string{"ns.provider.example.", "ns1.platform.example.", "ns.provider.example."} {
+		ns := delegating(bank, "www")
+		ns.Spec.Nameserver, ns.Generation = server, int64(n)
+		if affected := cache.SetObject(ns); !slices.Contains(affected, Affected{Zone: KeyOfZone(child)}) {
+			t.Errorf("the delegation is to %s now, and that affects %v alone", server, affected)
+		}
+	}
+}
+
 // refusalsAmong is RefusalOf by definition, for all zones at once: from the oldest zone to the youngest.
 func refusalsAmong(f *Fleet, zones []*v1beta1.DNSZone, delegated map[ZoneKey][]string) map[ZoneKey]string {
 	slices.SortFunc(zones, compareZones)

@@ -92,9 +92,15 @@ func WithSender(ctx context.Context, address string) context.Context {
 	return context.WithValue(ctx, senderKey{}, address)
 }
 
+// SenderOf returns the address that sends the reviews of a context, "" if that is not known.
+func SenderOf(ctx context.Context) string {
+	address, _ := ctx.Value(senderKey{}).(string)
+	return address
+}
+
 // accept reports whether the sender of a review may cause one more read.
 func (s *liveClient) accept(ctx context.Context) bool {
-	sender := ctx.Value(senderKey{})
+	sender := SenderOf(ctx)
 	share, known := s.shares.Get(sender)
 	if !known {
 		share = newReadBudget(1)

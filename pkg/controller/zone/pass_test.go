@@ -291,22 +291,25 @@ func TestPassTakesOverNoDataOfAnotherZone(t *testing.T) {
 	left := rrset.RRset{Key: rrset.Key{Name: "login.example.test.", Type: dns.TypeA}, TTL: 60, Rdata: []string{"192.0.2.66"}}
 	for name, c := range map[string]struct {
 		owner   string
-		listed  bool
+		listed  v1beta1.ZoneInstance
 		paused  bool
 		deleted int
 	}{
-		"another zone's":             {"evil/zone", false, false, 1},
-		"another of the namespace's": {"dns/other", false, false, 1},
-		"its own":                    {"dns/zone", false, false, 0},
-		"nobody's":                   {"", false, false, 0},
-		"on a server of its own":     {"evil/zone", true, false, 0},
-		"paused":                     {"evil/zone", false, true, 0},
+		"another zone's":             {"evil/zone", v1beta1.ZoneInstance{}, false, 1},
+		"another of the namespace's": {"dns/other", v1beta1.ZoneInstance{}, false, 1},
+		"its own":                    {"dns/zone", v1beta1.ZoneInstance{}, false, 0},
+		"nobody's":                   {"", v1beta1.ZoneInstance{}, false, 0},
+		"on a server of its own":     {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 0},
+		"its own is another server":  {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "secondary", Status: v1beta1.ZoneConfigured}, false, 1},
+		"its own is elsewhere":       {"evil/zone", v1beta1.ZoneInstance{Namespace: "evil", Name: "primary", Status: v1beta1.ZoneConfigured}, false, 1},
+		"it was never there":         {"evil/zone", v1beta1.ZoneInstance{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneFailed}, false, 1},
+		"paused":                     {"evil/zone", v1beta1.ZoneInstance{}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakePrimary{owner: c.owner, soa: rrset.SOA{Serial: 1}, sets: map[rrset.Key]rrset.RRset{left.Key: left}}
 			p := passOverFake(f)
-			if c.listed {
-				p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{{Namespace: "dns", Name: "primary", Status: v1beta1.ZoneConfigured}}
+			if c.listed.Name != "" {
+				p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{c.listed}
 			}
 			if c.paused {
 				p.zone.Annotations = map[string]string{v1beta1.PausedAnnotation: "true"}
