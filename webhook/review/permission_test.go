@@ -93,10 +93,12 @@ func TestReviewAgreesOnZonesOfOneSecond(t *testing.T) {
 				t.Errorf("UIDs %q: the zone of %s is served: %t, and a change of it is answered with %v", uids, z.Namespace, served, v.Problems)
 			}
 		}
-		later := sharedZone(t, "c", "bank.example", "shared", "")
-		later.UID = "0"
-		if v, err := reviewer.reviewPermission(quick(t), later, nil); err != nil || refused != 1 || len(v.Problems) != 1 {
-			t.Errorf("UIDs %q: %d of two are refused, and of a third one %v, %v", uids, refused, v.Problems, err)
+		// kube-apiserver has given it its time and UID already.
+		const later = `{kind: DNSZone, metadata: {name: z, namespace: c, uid: "0", creationTimestamp: "2026-01-02T00:00:00Z"}, ` +
+			`spec: {zoneName: bank.example, clusterRef: shared, soaRecord: {primaryNs: ns1.bank.example., adminEmail: a@bank.example}}}`
+		answer := NewHandler(reviewer.objects).Handle(quick(t), request(t, later, ""))
+		if refused != 1 || answer.Allowed || !strings.Contains(answer.Result.Message, "a DNSZone of another namespace has this name") {
+			t.Errorf("UIDs %q: %d of two are refused, and a third one is answered with %v", uids, refused, answer.Result)
 		}
 	}
 }
