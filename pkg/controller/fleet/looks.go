@@ -10,8 +10,8 @@ import (
 )
 
 // No event reports that a Secret or a ConfigMap is gone, that a certificate is due, or that a sidecar fails: instances and
-// clusters are looked at now and then, the more often the fewer there are. So a look costs at most looksPerSecond of all, and
-// the least interval is long enough for what was read to be read again.
+// clusters are looked at now and then, the more often the fewer instances there are: so many a second of all, but each at least
+// every 15 seconds. At the least interval, what was read at the last look is read again.
 const (
 	looksPerSecond  = 50
 	minLookInterval = 2 * apply.RereadAfter
