@@ -1,6 +1,6 @@
-// Package cachehealth reports informer caches that cannot follow the Kubernetes API, and has them go on soon when they can again. A cache that fails to list or watch goes
-// on answering with what it held last, and nothing else shows that. The controller, the API server and the webhook make
-// their readiness depend on it.
+// Package cachehealth reports informer caches that cannot follow the Kubernetes API, and has them go on soon when they can
+// again. A cache that fails to list or watch goes on answering with what it held last, and nothing else shows that. The
+// controller, the API server and the webhook make their readiness depend on it.
 package cachehealth
 
 import (

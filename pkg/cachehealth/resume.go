@@ -3,6 +3,7 @@ package cachehealth
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -35,13 +36,11 @@ func waitToResume(ctx context.Context) {
 	}
 }
 
-// isAway reports whether an error is that there is no kube-apiserver, or none that can read its store at present.
+// isAway reports whether an error is that no kube-apiserver is reached, or none that can read its store at present. What was
+// answered and cannot be read is no such error.
 func isAway(err error) bool {
-	var answer apierrors.APIStatus
-	if err == nil || errors.Is(err, context.Canceled) || !errors.As(err, &answer) {
-		return err != nil
-	}
-	return apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
+	var transport *url.Error
+	return errors.As(err, &transport) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
 }
 
 // isCut reports whether an error that a watch ends with is that its connection was lost: it can go on where it was.

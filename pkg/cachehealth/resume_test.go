@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -30,7 +31,7 @@ type connection struct {
 
 func (c *connection) answer() error {
 	if c.down.Load() {
-		return fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED)
+		return &url.Error{Op: "Get", Err: syscall.ECONNREFUSED}
 	}
 	return nil
 }
@@ -103,6 +104,7 @@ func TestAnswersArePassedOn(t *testing.T) {
 		"too old":     apierrors.NewResourceExpired("too old"),
 		"forbidden":   apierrors.NewForbidden(v1beta1.GroupVersion.WithResource("x").GroupResource(), "", errors.New("no")),
 		"too much":    apierrors.NewTooManyRequests("later", 1),
+		"unreadable":  errors.New("the list cannot be decoded"),
 		"unsupported": apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("x").GroupKind(), "", nil),
 	} {
 		times := 0
