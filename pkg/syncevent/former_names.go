@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -59,14 +60,19 @@ func (e SyncCompleted) isPublished(key source.ObjectKey, o source.Object) bool {
 	return false
 }
 
+// isFollowed reports whether no secondary answers with another version of the zone than the primaries have.
+func (e SyncCompleted) isFollowed() bool {
+	return !slices.ContainsFunc(e.Servers, func(s ServerOutcome) bool { return s.Role == observe.Secondary && s.Serial != 0 && !s.Current })
+}
+
 // removeFormerNames removes the annotation of an object's former names once none of the RRsets that it has or had waits for
-// anything.
+// anything, and no secondary may still answer with one of them.
 func (w *Writer) removeFormerNames(ctx context.Context, o client.Object, keys []rrset.Key, passes ...SyncCompleted) error {
 	if _, noted := o.GetAnnotations()[v1beta1.FormerNamesAnnotation]; !noted {
 		return nil
 	}
 	for _, e := range passes {
-		if e.isAnyStuck(keys) {
+		if e.isAnyStuck(keys) || !e.isFollowed() {
 			return nil
 		}
 	}

@@ -196,7 +196,8 @@ func (w *Writer) storeOutcome(zone types.NamespacedName, e SyncCompleted) (all b
 		return true, nil
 	}
 	all = e.All || z.latest.Desired == nil || z.latest.Problem.Reason != e.Problem.Reason
-	if e.Desired != nil && (all || e.Pending != z.latest.Pending || !maps.Equal(e.Unprogrammed, z.latest.Unprogrammed)) {
+	differs := e.Pending != z.latest.Pending || !maps.Equal(e.Unprogrammed, z.latest.Unprogrammed) || e.isFollowed() != z.latest.isFollowed()
+	if e.Desired != nil && (all || differs) {
 		waiting = slices.Collect(maps.Keys(z.waiting))
 		z.waiting = nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
@@ -193,5 +194,22 @@ func TestShadowed(t *testing.T) {
 				t.Errorf("%d records are out of sync, want %d", got, out)
 			}
 		})
+	}
+}
+
+// An object that is being deleted is not in sync where a server that is behind still answers with a name that it had before.
+func TestDeletedObjectIsOutOfSyncWhereItsFormerNameIsServed(t *testing.T) {
+	z := testZone()
+	now := metav1.Now()
+	r := testRecord(z, func(r *v1beta1.ARecord) {
+		r.DeletionTimestamp = &now
+		r.Annotations = map[string]string{v1beta1.FormerNamesAnnotation: "old/A"}
+	})
+	desired := build(t, z, r)
+	old := rrset.New(rrset.Key{Name: "old.example.com.", Type: dns.TypeA}, 300, "192.0.2.1")
+	j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), servers(), []observe.Observation{holds(desired, 7), holds(desired, 6, old)}, asked, History{})
+	s := j.RecordStatus(r)
+	if s.Servers[0].State != sync.StateInSync || s.Servers[1].State != sync.StateStale || s.Status.InSync {
+		t.Errorf("%s: %s, %s", s.Status.Phase, s.Servers[0].State, s.Servers[1].State)
 	}
 }
