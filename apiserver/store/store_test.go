@@ -217,7 +217,7 @@ func TestClientsKnowWhatTheyGet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inexact := 0
 			for seed := range uint64(400) {
-				g := &gamble{T: t, store: newStore(), rng: rand.New(rand.NewPCG(seed, 0)), selector: selector, //nolint:gosec // reproducible
+				g := &gamble{T: t, store: newStore(), rng: rand.New(rand.NewPCG(seed, 0)), selector: selector,
 					there: map[string]*syncv1.SyncStatus{}, changed: map[string]bool{}, once: name == "a phase"}
 				g.act(10)
 				clear(g.changed)

@@ -68,7 +68,7 @@ func manifestFields(object source.Object) (map[string]any, error) {
 
 // writeFolder writes objects into a new or empty folder: a file for each kind, or several for many objects.
 func writeFolder(folder string, objects []source.Object) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // manifests are no secrets
 		return fmt.Errorf("--output: %w", err)
 	}
 	if entries, err := os.ReadDir(folder); err != nil {
@@ -108,7 +108,7 @@ func writeKind(folder, kind string, objects []source.Object) error {
 }
 
 func writeFile(name string, objects []source.Object) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // manifests are no secrets
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
