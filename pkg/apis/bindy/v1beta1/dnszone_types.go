@@ -88,6 +88,15 @@ type DNSZoneSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Bind9InstancesFrom []InstanceSource `json:"bind9InstancesFrom,omitempty"`
 
+	// ProviderRefs name DNSProviders of the zone's namespace: servers that Lockstep does not run, where the zone lives as
+	// well. The zone is in sync when it is on all of them and on all instances.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	ProviderRefs []ProviderReference `json:"providerRefs,omitempty"`
+
 	// RecordsFrom selects, by label, the records of the zone. A record has to match one selector. Only records of the
 	// zone's own namespace are considered.
 	//
@@ -267,6 +276,12 @@ type DNSZoneStatus struct {
 	// +optional
 	Bind9InstancesCount int32 `json:"bind9InstancesCount"`
 
+	// Providers are the DNSProviders of the zone, with the state of the zone on each.
+	//
+	// +optional
+	// +listType=atomic
+	Providers []ZoneProvider `json:"providers,omitempty"`
+
 	// Serial is the SOA serial last written to the primaries.
 	//
 	// +optional
@@ -347,6 +362,22 @@ type ZoneInstance struct {
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// Message explains the status.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ZoneProvider is the state of a zone on one of its providers.
+type ZoneProvider struct {
+	// Name of the DNSProvider.
+	Name string `json:"name"`
+	// Status is Claimed (named, and the zone is not there yet as declared), Configured or Failed (see message).
+	Status ZoneInstanceStatus `json:"status"`
+	// LastReconciledAt is when the provider got the zone, or since when it lacks it (RFC 3339).
+	//
+	// +optional
+	LastReconciledAt *metav1.Time `json:"lastReconciledAt,omitempty"`
 	// Message explains the status.
 	//
 	// +optional

@@ -40,6 +40,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Bind9GlobalCluster{}, &Bind9GlobalClusterList{},
 		&ClusterBind9Provider{}, &ClusterBind9ProviderList{},
 		&ZoneGrant{}, &ZoneGrantList{},
+		&DNSProvider{}, &DNSProviderList{},
 	)
 	for _, k := range RecordKinds {
 		scheme.AddKnownTypes(GroupVersion, k.New(), k.NewList())

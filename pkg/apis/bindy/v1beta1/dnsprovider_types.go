@@ -1,0 +1,367 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
+)
+
+// DNSProvider is a place outside of Lockstep's own BIND fleets where zones are served: DNS servers that take updates (RFC 2136),
+// CoreDNS with etcd, or servers that transfer zones from our own primaries. A zone of the same namespace names it in
+// spec.providerRefs. Its keys are Secrets of its own namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName={dnsp,dnsps},categories=dns
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.type`
+// +kubebuilder:printcolumn:name="Zones",type=integer,JSONPath=`.status.zonesCount`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type DNSProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says where zones are served, and with which keys.
+	Spec DNSProviderSpec `json:"spec"`
+
+	// Status is what the controller observed last. The SyncStatus of a zone shows what the servers answer now.
+	//
+	// +optional
+	Status DNSProviderStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *DNSProvider) UnmarshalJSON(data []byte) error {
+	type plain DNSProvider
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
+}
+
+// DNSProviderSpec says where zones are served. Exactly one of its fields is set.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.rfc2136), has(self.coreDNS), has(self.secondaries)].filter(x, x).size() == 1",message="spec must have exactly one of rfc2136, coreDNS and secondaries"
+type DNSProviderSpec struct {
+	// RFC2136 are DNS servers that take dynamic updates: BIND, Knot, PowerDNS and others.
+	//
+	// +optional
+	RFC2136 *RFC2136Provider `json:"rfc2136,omitempty"`
+
+	// CoreDNS is CoreDNS with the plugin etcd.
+	//
+	// +optional
+	CoreDNS *CoreDNSProvider `json:"coreDNS,omitempty"`
+
+	// Secondaries are servers that transfer the zones from Lockstep's own primaries.
+	//
+	// +optional
+	Secondaries *SecondariesProvider `json:"secondaries,omitempty"`
+}
+
+// RFC2136Provider are DNS servers that take dynamic updates. The zones must exist there: none is created or deleted.
+type RFC2136Provider struct {
+	// Primaries are the servers that take updates. They are kept on one content and one serial.
+	//
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	Primaries []ProviderServer `json:"primaries"`
+
+	// Secondaries are servers that follow the primaries. They are asked, and never written to.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Secondaries []ProviderServer `json:"secondaries,omitempty"`
+
+	// UpdateKey is the TSIG key that updates are signed with. Nothing is sent without it.
+	//
+	// +required
+	UpdateKey ProviderKey `json:"updateKey"`
+
+	// TransferKey is the TSIG key that questions and zone transfers are signed with. Defaults to updateKey; with a key of
+	// its own, which may only transfer, Lockstep's API server cannot read the one that may update.
+	//
+	// +optional
+	TransferKey *ProviderKey `json:"transferKey,omitempty"`
+
+	// ReadBy says how the content of a zone is read: Transfer (AXFR and IXFR), or Query where no transfer is allowed.
+	//
+	// +optional
+	// +kubebuilder:default=Transfer
+	ReadBy ReadMethod `json:"readBy,omitempty"`
+
+	// Writers says who else writes to the zones: Exclusive means nobody who matters, and Lockstep sets the serials; each update
+	// is a compare-and-swap on the SOA. With Shared, others write as well: each RRset is compared and swapped by itself, and
+	// the server counts the serial.
+	//
+	// +optional
+	// +kubebuilder:default=Exclusive
+	Writers WriterMode `json:"writers,omitempty"`
+
+	// Zones says that the zones exist on the servers: Lockstep never creates or deletes one.
+	//
+	// +optional
+	// +kubebuilder:default=Existing
+	// +kubebuilder:validation:Enum=Existing
+	Zones string `json:"zones,omitempty"`
+}
+
+// ReadMethod is how the content of a zone is read.
+//
+// +kubebuilder:validation:Enum=Transfer;Query
+type ReadMethod string
+
+// The methods.
+const (
+	// ReadByTransfer: AXFR and IXFR.
+	ReadByTransfer ReadMethod = "Transfer"
+	// ReadByQuery: a query for each RRset.
+	ReadByQuery ReadMethod = "Query"
+)
+
+// WriterMode says who writes to the zones of a provider.
+//
+// +kubebuilder:validation:Enum=Exclusive;Shared
+type WriterMode string
+
+// The modes.
+const (
+	// WritersExclusive: nobody else; we set the serial.
+	WritersExclusive WriterMode = "Exclusive"
+	// WritersShared: others, too; the server sets the serial.
+	WritersShared WriterMode = "Shared"
+)
+
+// ProviderServer is where a server answers.
+type ProviderServer struct {
+	// Address of the server: an IP address or a host name. A host name is looked up every minute.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?([.][A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*[.]?$')",message="address must be an IP address or a host name, without a port: port has that"
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) || ip.isCanonical(self)",message="address must be written in the canonical form of IP addresses, for example 2001:db8::1"
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) || !(ip(self).isUnspecified() || ip(self).isLoopback() || ip(self).isLinkLocalUnicast() || ip(self).isLinkLocalMulticast())",message="address must be one that the controller can reach: no loopback, link-local, multicast or unspecified address"
+	Address string `json:"address"`
+
+	// Port of the server, for UDP and TCP.
+	//
+	// +optional
+	// +kubebuilder:default=53
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// ProviderKey is a TSIG key.
+type ProviderKey struct {
+	// SecretRef names the Secret with the key. Its entries are name, algorithm (hmac-sha256 if absent) and secret (in base64); or
+	// one entry with a key statement of named.conf, as tsig-keygen prints it.
+	SecretRef ProviderSecret `json:"secretRef"`
+}
+
+// ProviderSecret names a Secret of the provider's namespace.
+type ProviderSecret struct {
+	// Name of the Secret.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// CoreDNSProvider is CoreDNS with the plugin etcd, which reads records in the layout of SkyDNS.
+type CoreDNSProvider struct {
+	// Etcd is where the records are kept.
+	Etcd EtcdStore `json:"etcd"`
+
+	// Servers are where CoreDNS answers: each replica is asked.
+	//
+	// +optional
+	Servers CoreDNSServers `json:"servers,omitempty"`
+}
+
+// EtcdStore is an etcd with the records of CoreDNS.
+type EtcdStore struct {
+	// Endpoints of etcd, for example "https://etcd.dns.svc:2379".
+	//
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^https?://[^/\s]+$`
+	Endpoints []string `json:"endpoints"`
+
+	// Prefix of the keys: the path of the plugin.
+	//
+	// +optional
+	// +kubebuilder:default="/skydns"
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^(/[^/\s]+)+$`
+	Prefix string `json:"prefix,omitempty"`
+
+	// TLSSecretRef names a Secret with ca.crt and, for a client certificate, tls.crt and tls.key.
+	//
+	// +optional
+	TLSSecretRef *ProviderSecret `json:"tlsSecretRef,omitempty"`
+
+	// CredentialsSecretRef names a Secret with username and password.
+	//
+	// +optional
+	CredentialsSecretRef *ProviderSecret `json:"credentialsSecretRef,omitempty"`
+}
+
+// CoreDNSServers are the replicas of CoreDNS: those of a Service, or addresses.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.service) && has(self.addresses))",message="servers must have only one of service and addresses"
+type CoreDNSServers struct {
+	// Service whose endpoints are the replicas.
+	//
+	// +optional
+	Service *ServiceReference `json:"service,omitempty"`
+
+	// Addresses of the replicas.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Addresses []ProviderServer `json:"addresses,omitempty"`
+}
+
+// ServiceReference names a port of a Service.
+type ServiceReference struct {
+	// Name of the Service.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Namespace of the Service. Defaults to that of the provider.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// Port that answers DNS, over UDP and TCP.
+	//
+	// +optional
+	// +kubebuilder:default=53
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// SecondariesProvider are servers that transfer zones from Lockstep's own primaries, for example an ISP's.
+type SecondariesProvider struct {
+	// Servers that transfer the zones. They are notified and asked.
+	//
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Servers []ProviderServer `json:"servers"`
+
+	// TransferKey is the TSIG key with which the servers transfer the zones.
+	//
+	// +required
+	TransferKey ProviderKey `json:"transferKey"`
+}
+
+// DNSProviderStatus is what the controller observed about a provider.
+type DNSProviderStatus struct {
+	// Conditions of the provider. Ready: zones can be brought to it. Reachable: all of its servers answer. Authenticated: they
+	// accept the keys.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the metadata.generation that this status describes.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Type of the provider: rfc2136, coreDNS or secondaries.
+	//
+	// +optional
+	Type string `json:"type,omitempty"`
+
+	// ZonesCount is the number of zones that name the provider.
+	//
+	// +optional
+	ZonesCount int32 `json:"zonesCount"`
+
+	// Servers of the provider.
+	//
+	// +optional
+	// +listType=atomic
+	Servers []ProviderServerStatus `json:"servers,omitempty"`
+
+	// Capabilities of the provider as they were found, not as they are configured. Absent until something was found.
+	//
+	// +optional
+	Capabilities *ProviderCapabilities `json:"capabilities,omitempty"`
+}
+
+// ProviderServerStatus is what was observed of a server.
+type ProviderServerStatus struct {
+	// Address and port of the server, as the provider has them.
+	Address string `json:"address"`
+	// IP is the address in use: that of the host name, if the provider has one.
+	//
+	// +optional
+	IP string `json:"ip,omitempty"`
+	// Role of the server: Primary or Secondary.
+	Role string `json:"role"`
+	// Reachable is true if the server answers.
+	Reachable bool `json:"reachable"`
+	// Authenticated is true if the server accepts the keys.
+	Authenticated bool `json:"authenticated"`
+	// Software is what the server says that it is; empty if it says nothing.
+	//
+	// +optional
+	Software string `json:"software,omitempty"`
+	// Message says what is wrong, in the server's own words, and what to do.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ProviderCapabilities is what a provider was found to do.
+type ProviderCapabilities struct {
+	// RecordTypes that it can hold. Absent if it can hold all.
+	//
+	// +optional
+	// +listType=atomic
+	RecordTypes []string `json:"recordTypes,omitempty"`
+	// Serial is true if its zones have a serial that changes with their content.
+	Serial bool `json:"serial"`
+	// Transfer is true if its zones can be transferred.
+	Transfer bool `json:"transfer"`
+	// Atomic is true if a change of several RRsets takes effect completely or not at all.
+	Atomic bool `json:"atomic"`
+	// Wildcards is true if it can hold wildcards.
+	Wildcards bool `json:"wildcards"`
+	// Delegations is true if it can hold NS records below the apex.
+	Delegations bool `json:"delegations"`
+}
+
+// ProviderReference names a DNSProvider of the zone's namespace.
+type ProviderReference struct {
+	// Name of the DNSProvider.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// DNSProviderList is a list of DNSProvider objects.
+//
+// +kubebuilder:object:root=true
+type DNSProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []DNSProvider `json:"items"`
+}
