@@ -6,14 +6,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 )
 
 // Fleet is the servers of an instance or a cluster, with the zones that they should serve.
@@ -22,29 +25,30 @@ type Fleet struct {
 	// zones are those of each of its instances, by DNS name; primaries serve them, here or elsewhere.
 	zones     map[Key][]string
 	primaries map[string][]observe.Server
-	instances map[Key]*v1beta1.Bind9Instance
+	keys      hostKeys
 }
 
 // ZonesOf returns the DNS names of the zones that a server should serve.
-func (f *Fleet) ZonesOf(s observe.Server) []string { return f.zones[instanceKey(s)] }
+func (f *Fleet) ZonesOf(s observe.Server) []string { return f.zones[hostKey(s)] }
 
 // PrimariesOf returns a zone's primaries that have an address.
 func (f *Fleet) PrimariesOf(zone string) []observe.Server { return f.primaries[zone] }
 
-// Instance returns the instance of a server of the fleet, or of a primary of its zones.
-func (f *Fleet) Instance(s observe.Server) *v1beta1.Bind9Instance { return f.instances[instanceKey(s)] }
+// TransferKey names the Secret with the key to ask a server of the fleet with, or a primary of its zones; zero if there is
+// none.
+func (f *Fleet) TransferKey(s observe.Server) types.NamespacedName { return f.keys[hostKey(s)] }
 
 // Fleet returns the servers of an instance or a cluster.
 func (x *Index) Fleet(o metav1.Object) *Fleet {
 	instances := x.fleetInstances(o)
 	f := &Fleet{
 		Servers: x.serversOf(instances), zones: map[Key][]string{}, primaries: map[string][]observe.Server{},
-		instances: map[Key]*v1beta1.Bind9Instance{},
+		keys: hostKeys{},
 	}
-	f.addInstances(instances)
+	f.keys.addInstances(instances)
 	own := map[Key]bool{}
 	for _, s := range f.Servers {
-		own[instanceKey(s)] = true
+		own[hostKey(s)] = true
 	}
 	if len(own) == 0 {
 		return f
@@ -61,24 +65,18 @@ func (x *Index) Fleet(o metav1.Object) *Fleet {
 func (f *Fleet) addZone(x *Index, name string, serving []*v1beta1.Bind9Instance, own map[Key]bool) {
 	concerned := false
 	for _, i := range serving {
-		if k := (Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}); own[k] {
+		if k := instanceKey(i); own[k] {
 			f.zones[k], concerned = append(f.zones[k], name), true
 		}
 	}
 	if !concerned {
 		return
 	}
-	f.addInstances(serving)
+	f.keys.addInstances(serving)
 	for _, s := range x.serversOf(serving) {
 		if s.Role == observe.Primary && s.Addr.IsValid() {
 			f.primaries[name] = append(f.primaries[name], s)
 		}
-	}
-}
-
-func (f *Fleet) addInstances(instances []*v1beta1.Bind9Instance) {
-	for _, i := range instances {
-		f.instances[Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}] = i
 	}
 }
 
@@ -93,16 +91,15 @@ func (x *Index) fleetInstances(o metav1.Object) []*v1beta1.Bind9Instance {
 
 // serversOfZone finds a zone's servers, by what has changed up to a generation or later.
 func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServers {
-	out := zoneServers{generation: generation, instances: map[Key]*v1beta1.Bind9Instance{}}
+	out := zoneServers{generation: generation, keys: hostKeys{}}
 	all := x.fleetAt(generation)
-	instances := all.InstancesOf(zone)
-	out.Servers = x.serversOf(instances)
-	for _, i := range instances {
-		out.instances[Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}] = i
-	}
+	instances, providers := all.InstancesOf(zone), all.ProvidersOf(zone)
+	out.Servers = observe.AddProviders(x.serversOf(instances), providers)
+	out.keys.addInstances(instances)
+	out.keys.addProviders(providers)
 	out.addresses = membership.ServiceAddresses(instances, v1beta1.RolePrimary)
 	out.refusal = all.RefusalOf(zone, x.members)
-	out.below = x.zonesBelow(zone, all, instances)
+	out.below = x.zonesBelow(zone, all, instances, providers)
 	out.parent = x.parentOf(zone, all)
 	return out
 }
@@ -116,7 +113,7 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 	for name != "." {
 		name = rrset.ParentName(name)
 		parents := slices.DeleteFunc(x.members.ZonesNamed(name), func(z *v1beta1.DNSZone) bool {
-			return z.DeletionTimestamp != nil || len(all.InstancesOf(z)) == 0 || all.RefusalOf(z, x.members) != (membership.Refusal{})
+			return z.DeletionTimestamp != nil || len(all.InstancesOf(z)) == 0 && len(z.Spec.ProviderRefs) == 0 || all.RefusalOf(z, x.members) != (membership.Refusal{})
 		})
 		if len(parents) == 0 {
 			continue
@@ -135,8 +132,8 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 	return nil
 }
 
-// zonesBelow returns the names of the zones below one on each of its instances.
-func (x *Index) zonesBelow(zone *v1beta1.DNSZone, all *membership.Fleet, instances []*v1beta1.Bind9Instance) map[Key][]string {
+// zonesBelow returns the names of the zones below one on each of its instances and providers.
+func (x *Index) zonesBelow(zone *v1beta1.DNSZone, all *membership.Fleet, instances []*v1beta1.Bind9Instance, providers []*v1beta1.DNSProvider) map[Key][]string {
 	name, err := source.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
 		return nil
@@ -144,10 +141,16 @@ func (x *Index) zonesBelow(zone *v1beta1.DNSZone, all *membership.Fleet, instanc
 	below := map[Key][]string{}
 	for _, other := range x.members.ZonesBelow(name) {
 		otherName, _ := source.ZoneName(other.Spec.ZoneName)
-		for _, i := range instances {
-			if k := (Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}); all.Serves(i, other) && !slices.Contains(below[k], otherName) {
+		add := func(k Key, served bool) {
+			if served && !slices.Contains(below[k], otherName) {
 				below[k] = append(below[k], otherName)
 			}
+		}
+		for _, i := range instances {
+			add(instanceKey(i), all.Serves(i, other))
+		}
+		for _, p := range providers {
+			add(providerKey(p), membership.RefersTo(other, p))
 		}
 	}
 	for _, names := range below {
@@ -179,6 +182,8 @@ func (x *Index) fleet() *membership.Fleet {
 		Clusters:  informers.List[*v1beta1.Bind9GlobalCluster](x.informers, syncstatus.GlobalClusterKind.Kind, ""),
 		Providers: informers.List[*v1beta1.ClusterBind9Provider](x.informers, syncstatus.ProviderKind.Kind, ""),
 		Grants:    informers.List[*v1beta1.ZoneGrant](x.informers, informers.GrantKind, ""),
+
+		DNSProviders: informers.List[*v1beta1.DNSProvider](x.informers, informers.DNSProviderKind, ""),
 	}, x.informers.Home)
 }
 
@@ -196,4 +201,35 @@ func (x *Index) serversOf(instances []*v1beta1.Bind9Instance) []observe.Server {
 		}
 	}
 	return x.findServers(instances, pods)
+}
+
+// hostKeys name the Secrets with the keys that questions to servers are signed with, by instance or provider.
+type hostKeys map[Key]types.NamespacedName
+
+func (h hostKeys) addInstances(instances []*v1beta1.Bind9Instance) {
+	for _, i := range instances {
+		h[instanceKey(i)] = types.NamespacedName{Namespace: i.Namespace, Name: named.TransferKeySecretName(i)}
+	}
+}
+
+func (h hostKeys) addProviders(providers []*v1beta1.DNSProvider) {
+	for _, p := range providers {
+		_, h[providerKey(p)] = tsigkey.ProviderSecrets(p)
+	}
+}
+
+// hostKey names the instance or the provider that a server belongs to.
+func hostKey(s observe.Server) Key {
+	if s.Provider != "" {
+		return Key{Kind: informers.DNSProviderKind, Namespace: s.Namespace, Name: s.Provider}
+	}
+	return Key{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
+}
+
+func instanceKey(i *v1beta1.Bind9Instance) Key {
+	return Key{Kind: syncstatus.InstanceKind.Kind, Namespace: i.Namespace, Name: i.Name}
+}
+
+func providerKey(p *v1beta1.DNSProvider) Key {
+	return Key{Kind: informers.DNSProviderKind, Namespace: p.Namespace, Name: p.Name}
 }

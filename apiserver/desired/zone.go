@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -36,29 +38,29 @@ type Zone struct {
 	covering func() []string
 }
 
-// zoneServers is what a zone takes from instances, pods and other zones.
+// zoneServers is what a zone takes from instances, pods, providers and other zones.
 type zoneServers struct {
 	Servers    []observe.Server
 	generation uint64 // Index.generation
-	instances  map[Key]*v1beta1.Bind9Instance
+	keys       hostKeys
 	addresses  []netip.Addr
 	refusal    membership.Refusal
 	// parent is the zone above that is served, if there is one.
 	parent *ZoneKey
-	// below are the canonical names of the zones below this one that are declared on the same instances, sorted.
+	// below are the canonical names of the zones below this one that are declared on the same instances or providers, sorted.
 	below map[Key][]string
 }
 
 // Name returns the zone's DNS name without the final dot.
 func (z *Zone) Name() string { return strings.TrimSuffix(z.Declared.ZoneName(), ".") }
 
-// Instance returns the instance that one of the zone's servers belongs to; nil when there is none.
-func (z *Zone) Instance(s observe.Server) *v1beta1.Bind9Instance { return z.instances[instanceKey(s)] }
+// TransferKey names the Secret with the key to ask one of the zone's servers with; zero if there is none.
+func (z *Zone) TransferKey(s observe.Server) types.NamespacedName { return z.keys[hostKey(s)] }
 
 // Below returns the canonical names of zones below this one that may hide, on a server, what it declares: the server answers
 // from the zone with the longest name (RFC 1034 section 4.3.2). Whether it has them, it has to be asked.
 func (z *Zone) Below(s observe.Server) []string {
-	below := z.below[instanceKey(s)]
+	below := z.below[hostKey(s)]
 	if len(below) == 0 {
 		return nil
 	}
@@ -235,8 +237,4 @@ func (x *Index) declare(s *zoneState, z, last *Zone, changed []membership.Member
 	}
 	z.Declared = s.book.Update(z.object, z.content, problem, slices.Values(changed))
 	z.Since = time.Now()
-}
-
-func instanceKey(s observe.Server) Key {
-	return Key{Kind: syncstatus.InstanceKind.Kind, Namespace: s.Namespace, Name: s.Instance}
 }

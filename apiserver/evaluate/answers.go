@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
@@ -30,6 +31,18 @@ const (
 type Place struct {
 	Server netip.AddrPort
 	Zone   string
+	// Provider is the DNSProvider that the server is one of; zero for a pod. Anybody may name any server in a provider: what one
+	// was answered with its own key is not for others.
+	Provider types.NamespacedName
+}
+
+// PlaceOf returns the place of a zone on a server.
+func PlaceOf(s observe.Server, zone string) Place {
+	p := Place{Server: s.Addr, Zone: zone}
+	if s.Provider != "" {
+		p.Provider = types.NamespacedName{Namespace: s.Namespace, Name: s.Provider}
+	}
+	return p
 }
 
 // PodAnswer is what a pod answered about itself.
@@ -236,7 +249,7 @@ func (a *Answers) ofZone(z *desired.Zone) []observe.Observation {
 		if !s.Addr.IsValid() {
 			continue
 		}
-		if known := a.zones[Place{s.Addr, z.Declared.ZoneName()}]; known != nil && known.full != nil {
+		if known := a.zones[PlaceOf(s, z.Declared.ZoneName())]; known != nil && known.full != nil {
 			out[i] = *known.full
 		} else {
 			out[i] = NoAnswer(s.Addr, z.Declared.ZoneName(), time.Now())

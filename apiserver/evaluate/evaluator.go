@@ -42,7 +42,7 @@ func (e *Evaluator) Judge(z *desired.Zone) *syncstatus.Evaluation {
 	zone := z.Declared.ZoneName()
 	return syncstatus.Evaluate(z.Declared, z.Servers, e.answers.ofZone(z), time.Now(), syncstatus.History{
 		BehindSince: func(server netip.AddrPort, behind bool, at time.Time) time.Time {
-			return e.lag.behindSince(Place{server, zone}, behind, at)
+			return e.lag.behindSince(Place{Server: server, Zone: zone}, behind, at)
 		},
 		CachedUntil: e.ttls.ofZone(zone, z.Servers),
 	})

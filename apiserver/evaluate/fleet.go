@@ -35,7 +35,7 @@ func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.PodA
 	pod := e.answers.Pod(s.Addr)
 	out := syncstatus.PodAnswers{At: pod.At, Version: pod.Version, Sidecar: pod.Sidecar}
 	for _, zone := range f.ZonesOf(s) {
-		answer := e.answers.Serial(Place{s.Addr, zone + "."})
+		answer := e.answers.Serial(PlaceOf(s, zone+"."))
 		if answer.At.IsZero() {
 			continue
 		}
@@ -51,7 +51,7 @@ func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.PodA
 func (e *Evaluator) newestSerial(primaries []observe.Server, zone string) *uint32 {
 	var newest *uint32
 	for _, p := range primaries {
-		if o := e.answers.Serial(Place{p.Addr, zone + "."}); o.Authoritative && !o.Unverified && (newest == nil || rrset.SerialLess(*newest, o.Serial)) {
+		if o := e.answers.Serial(PlaceOf(p, zone+".")); o.Authoritative && !o.Unverified && (newest == nil || rrset.SerialLess(*newest, o.Serial)) {
 			newest = &o.Serial
 		}
 	}

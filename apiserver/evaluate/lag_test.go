@@ -26,7 +26,7 @@ func TestLagHistory(t *testing.T) {
 		if step.at > 0 {
 			clock.SetTime(at(step.at))
 		}
-		got, want := l.behindSince(Place{server, "a."}, step.behind, at(step.at)), time.Time{}
+		got, want := l.behindSince(Place{Server: server, Zone: "a."}, step.behind, at(step.at)), time.Time{}
 		if step.since >= 0 {
 			want = at(step.since)
 		}
@@ -34,7 +34,7 @@ func TestLagHistory(t *testing.T) {
 			t.Errorf("step %d: behind since %v, want %v", i, got, want)
 		}
 	}
-	if got := l.behindSince(Place{server, "b."}, true, at(301)); !got.Equal(at(301)) {
+	if got := l.behindSince(Place{Server: server, Zone: "b."}, true, at(301)); !got.Equal(at(301)) {
 		t.Errorf("another zone is behind since %v", got)
 	}
 }

@@ -50,7 +50,7 @@ func (h *ttlHistory) recordChange(server netip.AddrPort, was, is *observe.Mirror
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sweepExpired(now)
-	h.keepReplaced(Place{server, is.Zone}, replaced)
+	h.keepReplaced(Place{Server: server, Zone: is.Zone}, replaced)
 }
 
 // keepReplaced remembers RRsets of a zone on a server. h.mu is held.
@@ -90,10 +90,12 @@ func (h *ttlHistory) sweepExpired(now time.Time) {
 func (h *ttlHistory) ofZone(zone string, servers []observe.Server) func(netip.AddrPort, rrset.Key) time.Time {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if !slices.ContainsFunc(servers, func(s observe.Server) bool { return h.until[Place{s.Addr, zone}] != nil }) {
+	if !slices.ContainsFunc(servers, func(s observe.Server) bool { return h.until[Place{Server: s.Addr, Zone: zone}] != nil }) {
 		return nil
 	}
-	return func(server netip.AddrPort, k rrset.Key) time.Time { return h.keptUntil(Place{server, zone}, k) }
+	return func(server netip.AddrPort, k rrset.Key) time.Time {
+		return h.keptUntil(Place{Server: server, Zone: zone}, k)
+	}
 }
 
 // keptUntil returns until when resolvers may keep what a server held before at a name and type; zero when nothing is known.

@@ -25,26 +25,26 @@ func TestTTLHistoryIsBounded(t *testing.T) {
 		return observe.NewMirror("example.", rrset.SOA{Minimum: 60, TTL: 60}, sets...)
 	}
 	f.recordChange(server, content(0, 10, 600), content(5, 10, 600), now)
-	if at := f.keptUntil(Place{server, "example."}, key(0)); at.Before(now.Add(600*time.Second)) || at.After(now.Add(601*time.Second)) {
+	if at := f.keptUntil(Place{Server: server, Zone: "example."}, key(0)); at.Before(now.Add(600*time.Second)) || at.After(now.Add(601*time.Second)) {
 		t.Errorf("a name that is gone is kept until %v", at)
 	}
 	for _, nobody := range []time.Time{
-		f.keptUntil(Place{server, "example."}, key(7)), f.keptUntil(Place{server, "other."}, key(0)), f.keptUntil(Place{netip.AddrPort{}, "example."}, key(0)),
+		f.keptUntil(Place{Server: server, Zone: "example."}, key(7)), f.keptUntil(Place{Server: server, Zone: "other."}, key(0)), f.keptUntil(Place{Server: netip.AddrPort{}, Zone: "example."}, key(0)),
 	} {
 		if !nobody.IsZero() {
 			t.Errorf("what did not change is kept until %v", nobody)
 		}
 	}
 	f.recordChange(server, content(0, maxReplacedRRsets+10, 30), content(0, 0, 0), now)
-	if n := len(f.until[Place{server, "example."}]); n != maxReplacedRRsets || f.count != n {
+	if n := len(f.until[Place{Server: server, Zone: "example."}]); n != maxReplacedRRsets || f.count != n {
 		t.Errorf("%d are kept and %d counted, want %d", n, f.count, maxReplacedRRsets)
 	}
 	now = now.Add(5 * time.Minute)
 	f.recordChange(server, content(0, 1, 600), content(0, 0, 0), now)
-	if at := f.keptUntil(Place{server, "example."}, key(0)); at.Before(now.Add(600 * time.Second)) {
+	if at := f.keptUntil(Place{Server: server, Zone: "example."}, key(0)); at.Before(now.Add(600 * time.Second)) {
 		t.Errorf("kept until %v, want the later time", at)
 	}
-	if n := len(f.until[Place{server, "example."}]); n != 5 || f.count != n {
+	if n := len(f.until[Place{Server: server, Zone: "example."}]); n != 5 || f.count != n {
 		t.Errorf("%d are left and %d counted, want the five that are not over", n, f.count)
 	}
 }

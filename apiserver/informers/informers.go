@@ -30,15 +30,16 @@ import (
 
 // The cached kinds without a SyncStatus.
 const (
-	PodKind   = "Pod"
-	GrantKind = "ZoneGrant"
+	PodKind         = "Pod"
+	GrantKind       = "ZoneGrant"
+	DNSProviderKind = "DNSProvider"
 )
 
 // Informers hold one cache for each kind.
 type Informers struct {
 	// Home is the namespace of the instances of cluster-scoped clusters that name none.
 	Home string
-	// byKind holds the informers of Pods, ZoneGrants and all kinds that have a SyncStatus.
+	// byKind holds the informers of Pods, ZoneGrants, DNSProviders and all kinds that have a SyncStatus.
 	byKind map[string]cache.SharedIndexInformer
 	// handled report whether all that was in a cache when it was first filled has been handled.
 	handled []cache.InformerSynced
@@ -79,6 +80,7 @@ func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, ho
 	i := &Informers{Home: home, live: live, caches: cachehealth.NewMonitor(), byKind: map[string]cache.SharedIndexInformer{}}
 	i.byKind[PodKind] = i.newInformer(from("pods"), &corev1.Pod{})
 	i.byKind[GrantKind] = i.newInformer(from("zonegrants"), &v1beta1.ZoneGrant{})
+	i.byKind[DNSProviderKind] = i.newInformer(from("dnsproviders"), &v1beta1.DNSProvider{})
 	for kind, example := range map[syncstatus.Kind]runtime.Object{
 		syncstatus.ZoneKind: &v1beta1.DNSZone{}, syncstatus.EndpointKind: &v1alpha1.DNSEndpoint{},
 		syncstatus.InstanceKind: &v1beta1.Bind9Instance{}, syncstatus.ClusterKind: &v1beta1.Bind9Cluster{},
@@ -175,7 +177,7 @@ func (i *Informers) OnEvent(kind string, handle func(o metav1.Object, deleted bo
 
 // TrackedKinds returns the kinds that have a SyncStatus.
 func (i *Informers) TrackedKinds() []string {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(i.byKind)), func(kind string) bool { return kind == PodKind || kind == GrantKind })
+	return slices.DeleteFunc(slices.Collect(maps.Keys(i.byKind)), func(kind string) bool { return kind == PodKind || kind == GrantKind || kind == DNSProviderKind })
 }
 
 // DeclaresRecords reports whether objects of a kind, which must be one of TrackedKinds, declare DNS data.

@@ -12,9 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
@@ -47,7 +45,7 @@ func (a *asker) askZones(ctx context.Context, zones map[*desired.Zone]bool, sinc
 	var wg sync.WaitGroup
 	for z := range zones {
 		for _, s := range z.Servers {
-			if s.Addr.IsValid() && (!since.IsZero() || a.answers.Full(evaluate.Place{Server: s.Addr, Zone: z.Declared.ZoneName()}) == nil) {
+			if s.Addr.IsValid() && (!since.IsZero() || a.answers.Full(evaluate.PlaceOf(s, z.Declared.ZoneName())) == nil) {
 				wg.Go(func() { a.askServer(ctx, z, s, since) })
 			}
 		}
@@ -60,7 +58,7 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 	if since.Before(z.Since) {
 		since = z.Since
 	}
-	place := evaluate.Place{Server: s.Addr, Zone: z.Declared.ZoneName()}
+	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 	o, ok := a.observe(ctx, z, s, place, since)
 	switch {
 	case ok && (ctx.Err() == nil || o.Rcode != observe.NoReply):
@@ -73,18 +71,22 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 
 // observe reports whether the server was asked.
 func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time) (o observe.Observation, ok bool) {
-	instance := z.Instance(s)
-	key, ok := a.transferKey(ctx, instance)
+	secret := z.TransferKey(s)
+	key, ok := a.transferKey(ctx, secret)
 	if !ok {
 		return o, false
 	}
 	if a.schedule.isDue(place) {
 		a.observer.Invalidate(place.Server, place.Zone)
 	}
+	if key == nil && s.Provider != "" { // Whoever names a server in a provider gets nothing from it without the server's key.
+		err := &wire.Error{Op: "query", Server: place.Server.String(), Zone: place.Zone, Err: errNoKey}
+		return observe.Observation{Server: place.Server, At: time.Now(), Rcode: observe.NoReply, Err: err}, true
+	}
 	a.meter.nameServer(s)
 	a.observer.SetOwner(s.Addr, s.Namespace)
 	o = a.observer.Observe(ctx, place.Server, place.Zone, key, since)
-	a.dropRefusedKey(instance, key, o)
+	a.dropRefusedKey(secret, key, o)
 	return withoutProof(o, place, key), true
 }
 
@@ -101,24 +103,20 @@ func withoutProof(o observe.Observation, place evaluate.Place, key *wire.Key) ob
 	return o
 }
 
-// transferKey returns the key that questions to an instance's servers are signed with; nil if it has none that can be read.
-// It is not ok if ctx ended first: others would share what is asked without a key.
-func (a *asker) transferKey(ctx context.Context, instance *v1beta1.Bind9Instance) (key *wire.Key, ok bool) {
-	if instance == nil {
+// transferKey returns the key, in a Secret, that questions to a server are signed with; nil if none can be read. It is not ok
+// if ctx ended first: others would share what is asked without a key.
+func (a *asker) transferKey(ctx context.Context, secret types.NamespacedName) (key *wire.Key, ok bool) {
+	if secret.Name == "" {
 		return nil, true
 	}
-	key, _ = a.keys.Get(ctx, transferKeySecret(instance))
+	key, _ = a.keys.Get(ctx, secret)
 	return key, key != nil || ctx.Err() == nil
 }
 
 // dropRefusedKey has a key read anew that a server did not accept.
-func (a *asker) dropRefusedKey(instance *v1beta1.Bind9Instance, key *wire.Key, o observe.Observation) {
+func (a *asker) dropRefusedKey(secret types.NamespacedName, key *wire.Key, o observe.Observation) {
 	var we *wire.Error
 	if key != nil && errors.As(o.Err, &we) && we.TSIGError != 0 {
-		a.keys.Invalidate(transferKeySecret(instance), key)
+		a.keys.Invalidate(secret, key)
 	}
-}
-
-func transferKeySecret(instance *v1beta1.Bind9Instance) types.NamespacedName {
-	return types.NamespacedName{Namespace: instance.Namespace, Name: named.TransferKeySecretName(instance)}
 }

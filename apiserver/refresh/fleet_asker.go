@@ -8,10 +8,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -28,7 +28,7 @@ const versionTimeout = 30 * time.Second
 func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evaluate.Place]bool, fleets ...metav1.Object) (questions int) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
-	pods, places := map[netip.AddrPort]observe.Server{}, map[evaluate.Place]fleetServer{}
+	pods, places := map[netip.AddrPort]observe.Server{}, map[evaluate.Place]types.NamespacedName{}
 	for _, o := range fleets {
 		addFleet(a.index.Fleet(o), pods, places)
 	}
@@ -40,14 +40,14 @@ func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evalu
 			wg.Go(func() { a.podQuestions.await(ctx, addr, isAsked, func(ctx context.Context) { a.askPod(ctx, s) }) })
 		}
 	}
-	for place, s := range places {
+	for place, secret := range places {
 		isAsked := func() bool {
 			last := a.answers.Serial(place).At
 			return !last.IsZero() && (polled[place] || !last.Before(since))
 		}
 		if !isAsked() {
 			wg.Go(func() {
-				a.zoneQuestions.await(ctx, place, isAsked, func(ctx context.Context) { a.askSerial(ctx, place, s) })
+				a.zoneQuestions.await(ctx, place, isAsked, func(ctx context.Context) { a.askSerial(ctx, place, secret) })
 			})
 		}
 	}
@@ -55,23 +55,17 @@ func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evalu
 	return len(pods) + len(places)
 }
 
-// fleetServer is a server that is asked for a serial, with its instance.
-type fleetServer struct {
-	observe.Server
-	instance *v1beta1.Bind9Instance
-}
-
-// addFleet adds the servers of a fleet, and where its zones are.
-func addFleet(f *desired.Fleet, pods map[netip.AddrPort]observe.Server, places map[evaluate.Place]fleetServer) {
+// addFleet adds the servers of a fleet, and where its zones are, with the Secrets of the keys to ask with.
+func addFleet(f *desired.Fleet, pods map[netip.AddrPort]observe.Server, places map[evaluate.Place]types.NamespacedName) {
 	for _, s := range f.Servers {
 		if !s.Addr.IsValid() {
 			continue
 		}
 		pods[s.Addr] = s
 		for _, zone := range f.ZonesOf(s) {
-			places[evaluate.Place{Server: s.Addr, Zone: zone + "."}] = fleetServer{s, f.Instance(s)}
+			places[evaluate.PlaceOf(s, zone+".")] = f.TransferKey(s)
 			for _, primary := range f.PrimariesOf(zone) {
-				places[evaluate.Place{Server: primary.Addr, Zone: zone + "."}] = fleetServer{primary, f.Instance(primary)}
+				places[evaluate.PlaceOf(primary, zone+".")] = f.TransferKey(primary)
 			}
 		}
 	}
@@ -82,21 +76,21 @@ func placesOf(zones map[*desired.Zone]bool) map[evaluate.Place]bool {
 	places := map[evaluate.Place]bool{}
 	for z := range zones {
 		for _, s := range z.Servers {
-			places[evaluate.Place{Server: s.Addr, Zone: z.Declared.ZoneName()}] = true
+			places[evaluate.PlaceOf(s, z.Declared.ZoneName())] = true
 		}
 	}
 	return places
 }
 
-func (a *asker) askSerial(ctx context.Context, place evaluate.Place, s fleetServer) {
+func (a *asker) askSerial(ctx context.Context, place evaluate.Place, secret types.NamespacedName) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
-	key, ok := a.transferKey(ctx, s.instance)
+	key, ok := a.transferKey(ctx, secret)
 	if !ok {
 		return
 	}
 	o := a.observer.Serial(ctx, place.Server, place.Zone, key)
-	a.dropRefusedKey(s.instance, key, o)
+	a.dropRefusedKey(secret, key, o)
 	a.answers.KeepSerial(place, withoutProof(o, place, key))
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -60,7 +59,7 @@ func resolvable(s *desired.Subject) iter.Seq2[*desired.Zone, []rrset.Key] {
 // to answer something else, or may do so because of a zone below. It keeps what differs from the zone's content. That content
 // is looked at again before: it may have changed, also under the same serial.
 func (a *asker) askNames(ctx context.Context, z *desired.Zone, s observe.Server, keys []rrset.Key, since time.Time) {
-	place := evaluate.Place{Server: s.Addr, Zone: z.Declared.ZoneName()}
+	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 	last := a.answers.Full(place)
 	if last == nil || last.Mirror == nil {
 		return
@@ -120,7 +119,7 @@ func dueNames(known map[rrset.Key]observe.Answer, keys []rrset.Key, below []stri
 
 // nameQuestion is a question for a name and type to a server.
 type nameQuestion struct {
-	server netip.AddrPort
+	place evaluate.Place
 	rrset.Key
 }
 
@@ -130,15 +129,16 @@ func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, 
 	if !s.Addr.IsValid() {
 		return nil
 	}
-	signed, _ := a.transferKey(ctx, z.Instance(s))
-	last := a.answers.Full(evaluate.Place{Server: s.Addr, Zone: z.Declared.ZoneName()})
+	signed, _ := a.transferKey(ctx, z.TransferKey(s))
+	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
+	last := a.answers.Full(place)
 	var wg sync.WaitGroup
 	for _, k := range keys {
 		var held rrset.RRset
 		if last != nil && last.Mirror != nil {
 			held, _ = last.Mirror.Get(k)
 		}
-		q := nameQuestion{s.Addr, k}
+		q := nameQuestion{place, k}
 		isAsked := func() bool { _, ok := a.answerSince(q, since); return ok }
 		wg.Go(func() {
 			a.nameQuestions.await(ctx, q, isAsked, func(ctx context.Context) {
@@ -149,7 +149,7 @@ func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, 
 	wg.Wait()
 	answers := map[rrset.Key]observe.Answer{}
 	for _, k := range keys {
-		if answer, ok := a.answerSince(nameQuestion{s.Addr, k}, since); ok {
+		if answer, ok := a.answerSince(nameQuestion{place, k}, since); ok {
 			answers[k] = answer
 		}
 	}

@@ -97,7 +97,8 @@ func (r *Refresher) followEvents() error {
 		}
 	}
 	changed := func(metav1.Object, bool) { r.serversChanged() }
-	return errors.Join(r.informers.OnEvent(informers.PodKind, changed), r.informers.OnEvent(informers.GrantKind, changed))
+	return errors.Join(r.informers.OnEvent(informers.PodKind, changed), r.informers.OnEvent(informers.GrantKind, changed),
+		r.informers.OnEvent(informers.DNSProviderKind, changed))
 }
 
 func (r *Refresher) handleEvent(kind string, o metav1.Object, deleted bool) {

@@ -144,7 +144,7 @@ func (w *trackedZone) suspectUnstable() {
 }
 
 func (w *trackedZone) placeOf(server int) evaluate.Place {
-	return evaluate.Place{Server: w.zone.Servers[server].Addr, Zone: w.zone.Declared.ZoneName()}
+	return evaluate.PlaceOf(w.zone.Servers[server], w.zone.Declared.ZoneName())
 }
 
 // holdAnswers takes over the answers of the zone's servers, as far as they are known, and follows the servers.
@@ -155,7 +155,9 @@ func (t *tracker) holdAnswers(w *trackedZone, was *desired.Zone) {
 			continue
 		}
 		t.refresher.answers.Hold(w.placeOf(i), t)
-		t.refresher.streams.followServer(t, peerOf(s))
+		if s.Provider == "" {
+			t.refresher.streams.followServer(t, peerOf(s))
+		}
 		isSame := func(o observe.Server) bool { return o.Addr == s.Addr && o.Pod == s.Pod }
 		if was != nil && slices.ContainsFunc(was.Servers, isSame) {
 			w.answers[i] = t.refresher.answers.Full(w.placeOf(i))

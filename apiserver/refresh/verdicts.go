@@ -184,7 +184,7 @@ func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1
 	for _, z := range s.Declaring() {
 		current, ahead, shadowed := evaluate.ServersWithWrongData(v, z)
 		for i, server := range z.Servers {
-			place := evaluate.Place{Server: server.Addr, Zone: z.Declared.ZoneName()}
+			place := evaluate.PlaceOf(server, z.Declared.ZoneName())
 			if slices.Contains(current, server.Addr) && r.schedule.doubtContent(place) || isNews && len(ahead) > 0 && server.Role == observe.Primary && server.Addr.IsValid() {
 				f.doubted = append(f.doubted, placeOfZone{z, i})
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/cluster"
+	"github.com/lockstep-dns/lockstep/pkg/controller/dnsprovider"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/controller/instance"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
@@ -124,8 +125,10 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 		Controller: client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
 		APIServer:  client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
 	}
+	grants := &dnsprovider.Grants{Client: mgr.GetClient(), Children: children, Controller: keys.Controller, APIServer: keys.APIServer}
 	return errors.Join(
 		mgr.Add(keeper),
+		grants.Setup(mgr),
 		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups}),
 		instance.Setup(mgr, instance.Options{
 			Home: o.Namespace, Images: named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}, Timeouts: o.Timeouts, Rights: rights,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/controller/dnsprovider"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -59,8 +60,12 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	keys := tsigkeys.NewCache(mgr.GetAPIReader())
+	if err := dnsprovider.Setup(mgr, keys); err != nil {
+		return err
+	}
 	if err := zone.Setup(mgr, zone.Options{
-		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: tsigkeys.NewCache(mgr.GetAPIReader()),
+		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys,
 		Observer: observe.New(observe.Options{Limits: o.Limits}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
 	}); err != nil {
 		return err

@@ -17,6 +17,8 @@ type Fleet struct {
 	// globals are the cluster-scoped clusters by name, grants the ZoneGrants by suffix.
 	globals map[string][]globalCluster
 	grants  map[string][]*v1beta1.ZoneGrant
+	// providers are the DNSProviders by namespace and name.
+	providers map[types.NamespacedName]*v1beta1.DNSProvider
 }
 
 // globalCluster is a cluster-scoped cluster that exists.
@@ -33,11 +35,19 @@ type FleetObjects struct {
 	Clusters  []*v1beta1.Bind9GlobalCluster
 	Providers []*v1beta1.ClusterBind9Provider
 	Grants    []*v1beta1.ZoneGrant
+
+	DNSProviders []*v1beta1.DNSProvider
 }
 
 // NewFleet returns the fleet of these objects. The instances of cluster-scoped clusters that name no namespace are in home.
 func NewFleet(o FleetObjects, home string) *Fleet {
-	f := &Fleet{instances: o.Instances, globals: map[string][]globalCluster{}, grants: map[string][]*v1beta1.ZoneGrant{}}
+	f := &Fleet{
+		instances: o.Instances, globals: map[string][]globalCluster{}, grants: map[string][]*v1beta1.ZoneGrant{},
+		providers: map[types.NamespacedName]*v1beta1.DNSProvider{},
+	}
+	for _, p := range o.DNSProviders {
+		f.providers[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = p
+	}
 	add := func(kind string, cluster metav1.Object) {
 		name := cluster.GetName()
 		f.globals[name] = append(f.globals[name], globalCluster{kind, name, cluster.GetUID(), InstanceNamespace(cluster, home)})
@@ -68,6 +78,25 @@ func (f *Fleet) InstancesOf(zone *v1beta1.DNSZone) []*v1beta1.Bind9Instance {
 	}
 	slices.SortFunc(serving, compareInstances)
 	return serving
+}
+
+// ProvidersOf returns the DNSProviders that a zone names, in its order. One that does not exist has nothing but its name.
+func (f *Fleet) ProvidersOf(zone *v1beta1.DNSZone) []*v1beta1.DNSProvider {
+	var serving []*v1beta1.DNSProvider
+	for _, ref := range zone.Spec.ProviderRefs {
+		p := f.providers[types.NamespacedName{Namespace: zone.Namespace, Name: ref.Name}]
+		if p == nil {
+			p = &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: zone.Namespace, Name: ref.Name}}
+		}
+		serving = append(serving, p)
+	}
+	return serving
+}
+
+// RefersTo reports whether a zone names a DNSProvider. Only one of its own namespace counts: the provider's keys are that
+// namespace's.
+func RefersTo(zone *v1beta1.DNSZone, p metav1.Object) bool {
+	return zone.Namespace == p.GetNamespace() && slices.Contains(zone.Spec.ProviderRefs, v1beta1.ProviderReference{Name: p.GetName()})
 }
 
 // Serves reports whether an instance is one of a zone's. It is when any of these names it:

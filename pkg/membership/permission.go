@@ -29,7 +29,8 @@ type Names interface {
 
 // RefusalOf returns why a zone is not served, from the oldest zone with its name or one above it to the zone itself:
 //
-//   - An older zone with the same name that is served has an instance or a cluster-scoped cluster in common: DuplicateZone.
+//   - An older zone with the same name that is served has an instance, a cluster-scoped cluster or a DNSProvider in common:
+//     DuplicateZone.
 //   - Those who run the servers do not permit it: on servers of another namespace, the ZoneGrants with the longest suffix
 //     that covers the name do not list the zone's namespace; or there is none, and the name is a public suffix.
 //   - An older zone of another namespace is served above it on common servers, and delegates none of the names from there
@@ -98,9 +99,10 @@ func (f *Fleet) place(zone *v1beta1.DNSZone) *placedZone {
 	return p
 }
 
-// sharesServers reports whether two zones have an instance or a cluster-scoped cluster in common.
+// sharesServers reports whether two zones have an instance, a cluster-scoped cluster or a DNSProvider in common.
 func (p *placedZone) sharesServers(other *placedZone) bool {
-	return slices.ContainsFunc(p.clusters, func(c string) bool { return slices.Contains(other.clusters, c) }) ||
+	return p.Namespace == other.Namespace && slices.ContainsFunc(p.Spec.ProviderRefs, func(r v1beta1.ProviderReference) bool { return slices.Contains(other.Spec.ProviderRefs, r) }) ||
+		slices.ContainsFunc(p.clusters, func(c string) bool { return slices.Contains(other.clusters, c) }) ||
 		slices.ContainsFunc(p.instances, func(i *v1beta1.Bind9Instance) bool { return slices.Contains(other.instances, i) })
 }
 

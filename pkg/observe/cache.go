@@ -19,8 +19,6 @@ type zoneEntry struct {
 	last *Observation
 	// mirror is the newest known content, also while the server is unreachable.
 	mirror *Mirror
-	// unsigned is true if mirror was transferred without a key: a signed SOA proves nothing about it.
-	unsigned bool
 	// lastSeen is the content that the server was last seen to have; unlike mirror it survives Invalidate.
 	lastSeen *Mirror
 	// running is closed when the observation under way has ended; nil if there is none.
@@ -57,7 +55,7 @@ func (z *zoneEntry) noteRefusal(err error, now time.Time) {
 // charge charges the memory of a zone's content to an owner, instead of what it was. Observer.mu is held.
 func (o *Observer) charge(z *zoneEntry, t entryKey, owner string, bytes int64) {
 	o.memory.add(z.owner, -z.bytes)
-	if z.bytes, z.owner = bytes, owner; o.zones[t] != z {
+	if z.bytes, z.owner = bytes, owner; o.zones[t.place][t.key] != z {
 		z.bytes = 0 // It was forgotten meanwhile.
 	}
 	o.memory.add(z.owner, z.bytes)
@@ -65,11 +63,14 @@ func (o *Observer) charge(z *zoneEntry, t entryKey, owner string, bytes int64) {
 
 // entryFor returns the entry, which it creates if there is none, and restarts its idle timer. Observer.mu is held.
 func (o *Observer) entryFor(t entryKey) *zoneEntry {
-	z := o.zones[t]
+	z := o.zones[t.place][t.key]
 	if z == nil {
 		z = &zoneEntry{server: o.acquireServer(t.server)}
 		z.idle = time.AfterFunc(o.options.IdleAfter, func() { o.dropIdle(t, z) })
-		o.zones[t] = z
+		if o.zones[t.place] == nil {
+			o.zones[t.place] = map[wire.Key]*zoneEntry{}
+		}
+		o.zones[t.place][t.key] = z
 	}
 	z.idle.Reset(o.options.IdleAfter)
 	return z
@@ -79,7 +80,7 @@ func (o *Observer) dropIdle(t entryKey, z *zoneEntry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.zones[t] != z:
+	case o.zones[t.place][t.key] != z:
 	case z.running != nil:
 		z.idle.Reset(o.options.IdleAfter)
 	default:
@@ -89,9 +90,11 @@ func (o *Observer) dropIdle(t entryKey, z *zoneEntry) {
 
 // dropEntry removes an entry. Observer.mu is held.
 func (o *Observer) dropEntry(t entryKey) {
-	if z := o.zones[t]; z != nil {
+	if z := o.zones[t.place][t.key]; z != nil {
 		z.idle.Stop()
-		delete(o.zones, t)
+		if delete(o.zones[t.place], t.key); len(o.zones[t.place]) == 0 {
+			delete(o.zones, t.place)
+		}
 		o.charge(z, t, z.owner, 0)
 		o.releaseServer(t.server)
 	}

@@ -46,10 +46,12 @@ func (o *Observer) Sizes() Sizes {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := Sizes{Servers: len(o.servers)}
-	for _, z := range o.zones {
-		if z.mirror != nil {
-			s.Mirrors++
-			s.RRsets += z.mirror.Len()
+	for _, byKey := range o.zones {
+		for _, z := range byKey {
+			if z.mirror != nil {
+				s.Mirrors++
+				s.RRsets += z.mirror.Len()
+			}
 		}
 	}
 	return s

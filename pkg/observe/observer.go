@@ -53,20 +53,36 @@ type Observer struct {
 	memory  memory
 
 	mu      sync.Mutex
-	zones   map[entryKey]*zoneEntry
+	zones   map[place]map[wire.Key]*zoneEntry
 	servers map[netip.AddrPort]*serverEntry
 }
 
+// entryKey names what is cached. What was fetched with a key is given to those alone who have it: anybody may name a server in a
+// DNSProvider.
 type entryKey struct {
+	place
+	key wire.Key // zero for none
+}
+
+// place is a zone on a server.
+type place struct {
 	server netip.AddrPort
 	zone   string
+}
+
+func entryKeyOf(server netip.AddrPort, zone string, key *wire.Key) entryKey {
+	k := entryKey{place: place{server, zone}}
+	if key != nil {
+		k.key = *key
+	}
+	return k
 }
 
 // New returns an Observer with an empty cache. It need not be closed.
 func New(options Options) *Observer {
 	options.setDefaults()
 	return &Observer{
-		options: options, zones: map[entryKey]*zoneEntry{}, servers: map[netip.AddrPort]*serverEntry{},
+		options: options, zones: map[place]map[wire.Key]*zoneEntry{}, servers: map[netip.AddrPort]*serverEntry{},
 		memory: memory{limit: options.Limits.TotalBytes, owners: map[netip.AddrPort]string{}, shares: map[string]int64{}},
 	}
 }
@@ -77,13 +93,13 @@ func (o *Observer) SetOwner(server netip.AddrPort, namespace string) {
 }
 
 // Observe returns what the server serves of the zone (a canonical name), from an observation that began at since or later.
-// Calls for the same server and zone share one. The key, if it is not nil, signs the query for the SOA and transfers. If ctx ends
+// Calls for the same server and zone with the same key share one. The key, if it is not nil, signs the query for the SOA and transfers. If ctx ends
 // before the server has answered, Err says so and Rcode is NoReply; the observation continues and serves the next caller.
 func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, since time.Time) Observation {
 	from := FromMemory
 	defer func() { o.options.Meter.Observed(from) }()
 	for {
-		last, done, started := o.lastOrStart(ctx, entryKey{server, zone}, key, since)
+		last, done, started := o.lastOrStart(ctx, entryKeyOf(server, zone, key), key, since)
 		switch {
 		case done == nil:
 			return last
@@ -118,7 +134,7 @@ func (o *Observer) Serial(ctx context.Context, server netip.AddrPort, zone strin
 func (o *Observer) Invalidate(server netip.AddrPort, zone string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if z := o.zones[entryKey{server, zone}]; z != nil {
+	for _, z := range o.zones[place{server, zone}] {
 		z.last, z.mirror = nil, nil // lastSeen goes on to take memory.
 		z.generation++
 	}
@@ -128,7 +144,10 @@ func (o *Observer) Invalidate(server netip.AddrPort, zone string) {
 func (o *Observer) Forget(server netip.AddrPort, zone string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.dropEntry(entryKey{server, zone})
+	at := place{server, zone}
+	for key := range o.zones[at] {
+		o.dropEntry(entryKey{at, key})
+	}
 }
 
 // lastOrStart returns the last observation if it began at since or later. Else it returns a channel that is closed when the
@@ -154,9 +173,6 @@ func (o *Observer) lastOrStart(ctx context.Context, t entryKey, key *wire.Key, s
 func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry, key *wire.Key, done chan struct{}) {
 	o.mu.Lock()
 	generation, mirror, lastSeen := z.generation, z.mirror, z.lastSeen
-	if z.unsigned && key != nil {
-		mirror = nil
-	}
 	o.mu.Unlock()
 
 	result := z.server.askSOA(ctx, t.server, t.zone, key, time.Now(), o.options.Timeout)
@@ -182,7 +198,6 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 	if z.generation == generation {
 		z.last = &result
 		if result.Mirror != nil {
-			z.unsigned = key == nil && (z.unsigned || result.Mirror != z.mirror)
 			z.mirror, z.lastSeen = result.Mirror, result.Mirror
 			o.charge(z, t, owner, result.Mirror.bytes)
 		}
@@ -290,8 +305,10 @@ func (o *Observer) mirrorToShare(t entryKey) *Mirror {
 	var mirror *Mirror
 	least := t.server
 	for s := range o.servers {
-		if z := o.zones[entryKey{s, t.zone}]; z != nil && z.mirror != nil && s.Compare(least) < 0 {
-			mirror, least = z.mirror, s
+		for _, z := range o.zones[place{s, t.zone}] {
+			if z.mirror != nil && s.Compare(least) < 0 {
+				mirror, least = z.mirror, s
+			}
 		}
 	}
 	return mirror

@@ -22,11 +22,16 @@ const (
 	Secondary Role = "Secondary"
 )
 
-// Server is one expected BIND pod, whether it exists or not.
+// Server is one expected server: a BIND pod, whether it exists or not, or a server of a DNSProvider.
 type Server struct {
-	Namespace, Instance, Pod string
-	Role                     Role
-	// Addr is where the pod answers DNS; invalid while it has no address.
+	Namespace, Instance string
+	// Pod is the pod's name; of a provider's server the provider's name, a slash, and address and port as the provider has them.
+	// It is unique in the namespace.
+	Pod string
+	// Provider is the name of the DNSProvider; empty for a pod.
+	Provider string
+	Role     Role
+	// Addr is where the server answers DNS; invalid while it has no address.
 	Addr netip.AddrPort
 	// Service is the address of the instance's Service; invalid while it has none.
 	Service netip.Addr

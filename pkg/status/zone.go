@@ -25,6 +25,8 @@ type ZoneFacts struct {
 	Records             []v1beta1.RecordReference
 	// Instances of the zone, in a stable order, without times.
 	Instances []v1beta1.ZoneInstance
+	// Providers of the zone, in a stable order, without times.
+	Providers []v1beta1.ZoneProvider
 	// Problem is why nothing of the zone is programmed; True if there is no such problem.
 	Problem Verdict
 	// Failure is the problem if only a person can end it; the zero value if there is none.
@@ -65,13 +67,14 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 			next.DNSSEC = f.DNSSEC
 		}
 	}
-	if len(f.Instances) > 0 || !f.isUnknown() {
+	if len(f.Instances)+len(f.Providers) > 0 || !f.isUnknown() {
 		next.Bind9InstancesCount = int32(len(f.Instances)) //nolint:gosec // far below 2^31
-		next.Bind9Instances = f.Instances
+		next.Bind9Instances, next.Providers = f.Instances, f.Providers
 	}
 	keepInstanceTimes(next.Bind9Instances, prev, f.Generation, now)
+	keepProviderTimes(next.Providers, prev, f.Generation, now)
 	v := ZoneVerdictsOf(f)
-	if late := overdueInstance(next.Bind9Instances, cmp.Or(f.Timeout, ZoneTimeout), now); late != "" && !f.Paused {
+	if late := overdueHost(next, cmp.Or(f.Timeout, ZoneTimeout), now); late != "" && !f.Paused {
 		v.markOverdue(late)
 		if f.Failure.Reason == "" {
 			next.FailureReason, next.FailureMessage = ProgressDeadlineExceeded, late
@@ -90,7 +93,7 @@ func (f ZoneFacts) isUnknown() bool {
 	case PrimaryFailed, ReconcileFailed:
 		return !f.Problem.Holds()
 	case NoPrimaryInstances:
-		return len(f.Instances) > 0
+		return len(f.Instances)+len(f.Providers) > 0
 	}
 	return false
 }
@@ -155,10 +158,30 @@ func keepInstanceTimes(next []v1beta1.ZoneInstance, prev v1beta1.DNSZoneStatus, 
 
 func isConfigured(i v1beta1.ZoneInstance) bool { return i.Status == v1beta1.ZoneConfigured }
 
-// overdueInstance returns a message about the first instance that has been without the zone for too long; empty if
+// keepProviderTimes is keepInstanceTimes for providers.
+func keepProviderTimes(next []v1beta1.ZoneProvider, prev v1beta1.DNSZoneStatus, generation int64, now time.Time) {
+	at := metav1.NewTime(now.Truncate(time.Second))
+	for i := range next {
+		next[i].LastReconciledAt = &at
+		for _, p := range prev.Providers {
+			configured := p.Status == v1beta1.ZoneConfigured
+			if p.Name == next[i].Name && p.LastReconciledAt != nil && configured == (next[i].Status == v1beta1.ZoneConfigured) &&
+				(configured || prev.ObservedGeneration == generation) {
+				next[i].LastReconciledAt = p.LastReconciledAt
+			}
+		}
+	}
+}
+
+// overdueHost returns a message about the first instance or provider that has been without the zone for too long; empty if
 // there is none.
-func overdueInstance(instances []v1beta1.ZoneInstance, timeout time.Duration, now time.Time) string {
-	for _, i := range instances {
+func overdueHost(zone v1beta1.DNSZoneStatus, timeout time.Duration, now time.Time) string {
+	for _, p := range zone.Providers {
+		if p.Status != v1beta1.ZoneConfigured && now.Sub(p.LastReconciledAt.Time) >= timeout {
+			return fmt.Sprintf("DNSProvider %s has been without the zone for %s: %s", p.Name, timeout, p.Message)
+		}
+	}
+	for _, i := range zone.Bind9Instances {
 		if !isConfigured(i) && now.Sub(i.LastReconciledAt.Time) >= timeout {
 			return fmt.Sprintf("instance %s/%s has been without the zone for %s: %s", i.Namespace, i.Name, timeout, i.Message)
 		}

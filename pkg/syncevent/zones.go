@@ -66,7 +66,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 	} else if err != nil || zone.UID != e.Zone.UID || !zone.DeletionTimestamp.IsZero() {
 		return 0, nil // Nobody is to read the status of a zone on its way out: a thousand of them are gone sooner without.
 	}
-	facts.Instances, facts.Timeout = summarizeInstances(e.Servers), w.ZoneTimeout
+	facts.Instances, facts.Providers, facts.Timeout = summarizeInstances(e.Servers), summarizeProviders(e.Servers), w.ZoneTimeout
 	facts.Records = w.listRecords(ctx, e, facts.Programmed, zone.Status.Records)
 	next := status.Zone(zone.Status, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, zone.Status) {
@@ -167,6 +167,9 @@ func sidecarReason(err error) string {
 func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 	byName := map[types.NamespacedName]*v1beta1.ZoneInstance{}
 	for _, s := range servers {
+		if s.Provider != "" {
+			continue
+		}
 		k := types.NamespacedName{Namespace: s.Namespace, Name: s.Instance}
 		i := byName[k]
 		if i == nil {
@@ -190,5 +193,28 @@ func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 	slices.SortFunc(all, func(a, b v1beta1.ZoneInstance) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	return all
+}
+
+// summarizeProviders returns the state of each provider from its servers, by name: it is configured when all of them are.
+func summarizeProviders(servers []ServerOutcome) []v1beta1.ZoneProvider {
+	var all []v1beta1.ZoneProvider
+	for _, s := range servers {
+		if s.Provider == "" {
+			continue
+		}
+		n := slices.IndexFunc(all, func(p v1beta1.ZoneProvider) bool { return p.Name == s.Provider })
+		if n < 0 {
+			n = len(all)
+			all = append(all, v1beta1.ZoneProvider{Name: s.Provider, Status: v1beta1.ZoneConfigured})
+		}
+		switch p := &all[n]; {
+		case s.Err != nil && p.Status != v1beta1.ZoneFailed:
+			p.Status, p.Message = v1beta1.ZoneFailed, s.Pod+": "+s.Err.Error()
+		case s.Serial == 0 && p.Status == v1beta1.ZoneConfigured:
+			p.Status, p.Message = v1beta1.ZoneClaimed, s.Pod+" does not serve the zone yet"
+		}
+	}
+	slices.SortFunc(all, func(a, b v1beta1.ZoneProvider) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

@@ -161,7 +161,7 @@ func worstState(rows []sync.ServerStatus) (sync.ServerState, []string) {
 		var names []string
 		for _, r := range rows {
 			if r.State == state {
-				names = append(names, r.Pod)
+				names = append(names, r.ServerName())
 			}
 		}
 		if len(names) > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/snapshot"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -105,14 +106,20 @@ func (d *DesiredState) pausedRemark() string {
 	return "the zone is paused by its annotation " + v1beta1.PausedAnnotation + ": nothing is changed on its servers"
 }
 
-// instanceStatus returns how far the zone is configured on an instance, from the zone's status.
-func (d *DesiredState) instanceStatus(namespace, name string) (v1beta1.ZoneInstance, bool) {
-	for _, i := range d.zone.Status.Bind9Instances {
-		if i.Namespace == namespace && i.Name == name {
-			return i, true
+// hostStatus returns how far the zone is configured on the instance or the provider of a server, and the message about that,
+// from the zone's status; Claimed if that does not say.
+func (d *DesiredState) hostStatus(s observe.Server) (v1beta1.ZoneInstanceStatus, string) {
+	for _, p := range d.zone.Status.Providers {
+		if s.Provider == p.Name {
+			return p.Status, p.Message
 		}
 	}
-	return v1beta1.ZoneInstance{}, false
+	for _, i := range d.zone.Status.Bind9Instances {
+		if s.Provider == "" && i.Namespace == s.Namespace && i.Name == s.Instance {
+			return i.Status, i.Message
+		}
+	}
+	return v1beta1.ZoneClaimed, ""
 }
 
 // ObjectsAt yields the objects whose SyncStatus depends on what servers hold at an owner name; some may be repeated. The

@@ -128,11 +128,14 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 	e := serverAnswer{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, service: s.Service, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
+	if s.Provider != "" {
+		e.row.Provider, e.row.Pod = s.Provider, ""
+	}
 	if s.Namespace != d.zone.Namespace {
 		e.row.Namespace = s.Namespace
 	}
-	configured, known := d.instanceStatus(s.Namespace, s.Instance)
-	e.waiting = !known || configured.Status == v1beta1.ZoneClaimed
+	configured, why := d.hostStatus(s)
+	e.waiting = configured == v1beta1.ZoneClaimed
 	if !s.Addr.IsValid() {
 		e.row.State, e.row.Message = sync.StateUnreachable, podMessage(s)
 		return e
@@ -160,10 +163,10 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 		e.mirror, e.answers = o.Mirror, o.Answers
 	case e.row.State == sync.StateUnreachable && s.Message != "":
 		e.row.Message += "; " + s.Message
-	case e.waiting:
+	case e.waiting && s.Provider == "":
 		e.row.Message += "; the zone is not configured on this instance yet"
-	case configured.Message != "" && configured.Status != v1beta1.ZoneConfigured:
-		e.row.Message += "; " + configured.Message
+	case why != "" && configured != v1beta1.ZoneConfigured:
+		e.row.Message += "; " + why
 	}
 	return e
 }

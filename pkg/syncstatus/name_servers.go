@@ -1,6 +1,7 @@
 package syncstatus
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -51,7 +52,7 @@ func (j *Evaluation) nameServer(name string) sync.NameServer {
 			continue
 		}
 		if !slices.Contains(j.publishedNames(e.mirror), name) {
-			n.MissingOn = append(n.MissingOn, e.row.Pod)
+			n.MissingOn = append(n.MissingOn, e.row.ServerName())
 			continue
 		}
 		for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
@@ -101,7 +102,7 @@ func (j *Evaluation) isAnsweredElsewhere(m *observe.Mirror, name string) bool {
 func (j *Evaluation) instancesAt(addresses []string) []string {
 	var at []string
 	for _, e := range j.servers {
-		name := e.row.Instance
+		name := cmp.Or(e.row.Instance, e.row.Provider)
 		if e.row.Namespace != "" {
 			name = e.row.Namespace + "/" + name
 		}

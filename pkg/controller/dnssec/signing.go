@@ -78,13 +78,16 @@ func signerOf(instances []*v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
 // IsSigned reports whether the zone is signed.
 func (s Signing) IsSigned() bool { return s.Policy != "" }
 
-// Demote returns the servers of the zone with the primaries that do not sign it as secondaries.
+// Demote returns the servers of the zone with the instances' primaries that do not sign it as secondaries.
 func (s Signing) Demote(servers []observe.Server) []observe.Server {
 	if !s.IsSigned() {
 		return servers
 	}
 	servers = slices.Clone(servers)
 	for i := range servers {
+		if servers[i].Provider != "" {
+			continue // It cannot follow the signer.
+		}
 		if s.Signer == nil || servers[i].Namespace != s.Signer.Namespace || servers[i].Instance != s.Signer.Name {
 			servers[i].Role = observe.Secondary
 		}

@@ -42,12 +42,13 @@ func Read(ctx context.Context, c client.Reader, home string) (*membership.Fleet,
 	var clusters v1beta1.Bind9GlobalClusterList
 	var providers v1beta1.ClusterBind9ProviderList
 	var grants v1beta1.ZoneGrantList
-	for _, list := range []client.ObjectList{&clusters, &providers, &grants} {
+	var dnsProviders v1beta1.DNSProviderList
+	for _, list := range []client.ObjectList{&clusters, &providers, &grants, &dnsProviders} {
 		err = errors.Join(err, c.List(ctx, list, client.UnsafeDisableDeepCopy))
 	}
 	return membership.NewFleet(membership.FleetObjects{
 		Instances: instances, Clusters: pointersTo(clusters.Items), Providers: pointersTo(providers.Items),
-		Grants: pointersTo(grants.Items),
+		Grants: pointersTo(grants.Items), DNSProviders: pointersTo(dnsProviders.Items),
 	}, home), err
 }
 

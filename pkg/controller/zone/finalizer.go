@@ -129,8 +129,8 @@ func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, ser
 	var group errgroup.Group
 	name := source.DNSName(zone)
 	for _, server := range servers {
-		if !server.Addr.IsValid() {
-			continue
+		if !server.Addr.IsValid() || isForeignServer(server) {
+			continue // Nobody but those who run a server create or delete zones there.
 		}
 		group.Go(func() error {
 			err := e.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name)

@@ -68,7 +68,7 @@ func (p zonePass) addFailure(failed []*primary, all int, event *syncevent.SyncCo
 		}
 	}
 	event.Problem = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
-		len(failed), all, worst.server.Pod, worst.err, remedyFor(worst.err, p.instanceOf(worst.server)))
+		len(failed), all, worst.server.Pod, worst.err, p.remedyFor(worst.err, worst.server))
 	event.Failure = failureOf(worst.err, p.now().Sub(p.state.failingSince[podOf(worst.server)]), event.Problem.Message)
 }
 

@@ -71,10 +71,9 @@ type updateClient interface {
 	Apply(ctx context.Context, target rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error)
 }
 
-// keySource has the TSIG keys of instances.
+// keySource has the TSIG keys in Secrets.
 type keySource interface {
-	UpdateKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error)
-	TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error)
+	Get(ctx context.Context, secret client.ObjectKey) (*wire.Key, error)
 	Invalidate(secret client.ObjectKey, refused *wire.Key)
 }
 
@@ -122,7 +121,7 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	p.state.served = true
 	primaries := p.findPrimaries(ctx)
 	if event.Problem = p.obstacle(primaries); !event.Problem.Holds() {
-		if len(p.instances) == 0 {
+		if !p.hasHosts() {
 			event.Released = p.releaseAll()
 		} else {
 			event.Servers = p.lookAtServers(ctx)
@@ -144,27 +143,25 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 
 // obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.
 func (p zonePass) obstacle(primaries []*primary) status.Verdict {
-	var names []string
-	for _, i := range p.instances {
-		names = append(names, i.Namespace+"/"+i.Name)
-	}
 	switch {
-	case len(p.instances) == 0:
+	case !p.hasHosts():
 		return problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
 			p.zone.Spec.ClusterRef)
 	case len(primaries) == 0:
-		return p.withoutPrimary(names)
+		return p.withoutPrimary()
 	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):
-		return problem(status.PrimaryFailed, "no pod of a primary runs yet: %v", primaries[0].err)
-	case p.signing.Obstacle(len(primaries)) != "":
-		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(len(primaries)))
+		return problem(status.PrimaryFailed, "no primary can be asked yet: %v", primaries[0].err)
+	case p.signing.Obstacle(countPods(primaries)) != "":
+		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(countPods(primaries)))
 	}
 	return status.True(status.ReconcileSucceeded, "")
 }
 
 // withoutPrimary says why the zone has no primary server.
-func (p zonePass) withoutPrimary(names []string) status.Verdict {
+func (p zonePass) withoutPrimary() status.Verdict {
+	var names []string
 	for n, i := range p.instances {
+		names = append(names, i.Namespace+"/"+i.Name)
 		if i.Spec.Role.Normalize() == v1beta1.RolePrimary && named.Replicas(i) == 0 {
 			return problem(status.NoPrimaryInstances, "primary %s has no pods: its spec.replicas is 0", names[n])
 		}
@@ -184,24 +181,6 @@ func problem(reason, format string, args ...any) status.Verdict {
 
 // key names the zone's object.
 func (s scope) key() membership.ZoneKey { return membership.KeyOfZone(s.zone) }
-
-func (s scope) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
-	for _, i := range s.instances {
-		if isServerOf(i, server) {
-			return i
-		}
-	}
-	return nil
-}
-
-// isStranger reports whether data that nobody declares is not followed from a server.
-func (s scope) isStranger(server observe.Server) bool {
-	return slices.ContainsFunc(s.strangers, func(i *v1beta1.Bind9Instance) bool { return isServerOf(i, server) })
-}
-
-func isServerOf(i *v1beta1.Bind9Instance, server observe.Server) bool {
-	return i.Namespace == server.Namespace && i.Name == server.Instance
-}
 
 // services returns where the Services of the zone's instances with a role serve DNS, as "IP:port".
 func (s scope) services(role v1beta1.ServerRole) []string {

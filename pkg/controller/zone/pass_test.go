@@ -109,12 +109,8 @@ func (f *fakePrimary) DeleteZone(context.Context, bindcar.Address, string) error
 	return f.deleteErr
 }
 
-func (f *fakePrimary) UpdateKey(context.Context, *v1beta1.Bind9Instance) (*wire.Key, error) {
-	return &wire.Key{Name: "update."}, nil
-}
-
-func (f *fakePrimary) TransferKey(context.Context, *v1beta1.Bind9Instance) (*wire.Key, error) {
-	return &wire.Key{Name: "transfer."}, nil
+func (f *fakePrimary) Get(_ context.Context, secret client.ObjectKey) (*wire.Key, error) {
+	return &wire.Key{Name: secret.Name + "."}, nil
 }
 
 func (f *fakePrimary) Invalidate(client.ObjectKey, *wire.Key) {}
@@ -219,13 +215,9 @@ type countedKeys struct {
 	asked int
 }
 
-func (k *countedKeys) UpdateKey(context.Context, *v1beta1.Bind9Instance) (*wire.Key, error) {
+func (k *countedKeys) Get(context.Context, client.ObjectKey) (*wire.Key, error) {
 	k.asked++
 	return nil, errors.New("nobody has granted it yet")
-}
-
-func (k *countedKeys) TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error) {
-	return k.UpdateKey(ctx, i)
 }
 
 // Keys of a server that has no address yet are not asked for: a new instance's may be granted a moment later, and the

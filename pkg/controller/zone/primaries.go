@@ -10,7 +10,6 @@ import (
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
@@ -49,17 +48,27 @@ func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
 			continue
 		}
 		q := &primary{server: server, known: p.state.content.Primary(podOf(server)), drifted: map[rrset.Key]struct{}{}}
-		if server.Addr.IsValid() {
-			var errs [2]error
-			q.updateKey, errs[0] = p.keys.UpdateKey(ctx, p.instanceOf(server))
-			q.transferKey, errs[1] = p.keys.TransferKey(ctx, p.instanceOf(server))
-			q.err = errors.Join(errs[:]...)
-		} else { // Its keys may not exist yet either, and a failure to read one is remembered for a while.
+		switch {
+		case isForeignServer(server) && p.signing.IsSigned():
+			q.err = errSignedHere
+		case server.Addr.IsValid():
+			q.err = p.readKeys(ctx, q)
+		case isForeignServer(server):
+			q.err = errors.New(server.Message)
+		default: // Its keys may not exist yet either, and a failure to read one is remembered for a while.
 			q.err = fmt.Errorf("pod %s does not run: %s", server.Pod, cmp.Or(server.Message, "it does not exist or has no address yet"))
 		}
 		primaries = append(primaries, q)
 	}
 	return primaries
+}
+
+func (p zonePass) readKeys(ctx context.Context, q *primary) error {
+	update, transfer := p.secretsOf(q.server)
+	var errs [2]error
+	q.updateKey, errs[0] = p.keys.Get(ctx, update)
+	q.transferKey, errs[1] = p.keys.Get(ctx, transfer)
+	return errors.Join(errs[:]...)
 }
 
 // primarySync is what a pass does to the primaries, and with which result.
@@ -169,9 +178,9 @@ func (s *primarySync) observePrimary(ctx context.Context, q *primary) {
 func (s *primarySync) invalidateKeys(q *primary) {
 	var failure *wire.Error
 	if errors.As(q.err, &failure) && (failure.TSIGError != 0 || failure.Rcode == dns.RcodeNotAuth || failure.Rcode == dns.RcodeRefused) {
-		instance := s.instanceOf(q.server)
-		s.keys.Invalidate(tsigkeys.UpdateKeySecret(instance), q.updateKey)
-		s.keys.Invalidate(tsigkeys.TransferKeySecret(instance), q.transferKey)
+		update, transfer := s.secretsOf(q.server)
+		s.keys.Invalidate(update, q.updateKey)
+		s.keys.Invalidate(transfer, q.transferKey)
 	}
 }
 
@@ -232,6 +241,9 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 	for try := 0; ; try++ {
 		created := q.seen.Mirror == nil
 		switch {
+		case created && isForeignServer(q.server):
+			q.err = &missingZoneError{rcode: q.seen.Rcode, detail: q.seen.Message()}
+			return
 		case created:
 			q.err = s.createOnPrimary(ctx, q)
 		case q.sendable.HasChanges() || q.seen.SOA != s.target.soa:

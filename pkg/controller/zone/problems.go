@@ -8,8 +8,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -28,6 +27,10 @@ const answerPatience = 10 * time.Second
 // failureOf returns the failure that a server's error is to the zone; the zero value if it may pass by itself, because it does
 // not last. That the clocks differ passes when somebody sets one.
 func failureOf(err error, lasts time.Duration, message string) status.Verdict {
+	var missing *missingZoneError
+	if errors.As(err, &missing) && isTerminal(err) {
+		return status.False(status.ZoneNotFound, message)
+	}
 	var e *wire.Error
 	if !errors.As(err, &e) || !isTerminal(err) && e.TSIGError == 0 && (e.Rcode == dns.RcodeSuccess || lasts < answerPatience) {
 		return status.Verdict{}
@@ -37,17 +40,24 @@ func failureOf(err error, lasts time.Duration, message string) status.Verdict {
 
 // remedyFor says what to do about a server's error that does not pass by itself, as the end of a sentence that says what it
 // is.
-func remedyFor(err error, instance *v1beta1.Bind9Instance) string {
+func (s scope) remedyFor(err error, server observe.Server) string {
 	var e *wire.Error
 	if !errors.As(err, &e) {
 		return ""
 	}
+	update, transfer := s.secretsOf(server)
 	switch {
+	case e.TSIGError == dns.RcodeBadTime && isForeignServer(server):
+		return "; set the server's clock"
 	case e.TSIGError == dns.RcodeBadTime:
 		return "; set the clocks of the nodes that the server and the controller run on"
-	case e.TSIGError != 0 && instance != nil:
+	case e.TSIGError != 0 && isForeignServer(server):
+		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s (updates) and Secret %s (questions and transfers) with the server's keys; they are read again every minute", update, transfer)
+	case e.TSIGError != 0 && update.Name != "":
 		return fmt.Sprintf("; compare Secrets %s and %s with what rndc tsig-list says in the pod, which loads changed keys within two minutes; they are read again every minute",
-			tsigkeys.UpdateKeySecret(instance), tsigkeys.TransferKeySecret(instance))
+			update, transfer)
+	case e.Rcode == dns.RcodeNotAuth && e.TSIGError == 0 && isForeignServer(server):
+		return "; see that the zone is a primary one there, and that no view keeps it from the keys"
 	case e.Rcode == dns.RcodeNotAuth && e.TSIGError == 0:
 		return "; see that no view of the server keeps the zone from the keys of Lockstep"
 	case e.Rcode == dns.RcodeRefused && e.Op == "transfer":

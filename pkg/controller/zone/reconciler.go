@@ -93,6 +93,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 type scope struct {
 	zone      *v1beta1.DNSZone
 	instances []*v1beta1.Bind9Instance
+	// providers are those that the zone names; one that does not exist has nothing but its name.
+	providers []*v1beta1.DNSProvider
 	// strangers are those of them whose undeclared data is not the zone's.
 	strangers []*v1beta1.Bind9Instance
 	// servers have the roles that they play for this zone: of a signed one, all primaries but the signer are secondaries.
@@ -109,12 +111,14 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 		return s, err
 	}
 	s.instances = all.InstancesOf(zone)
+	s.providers = all.ProvidersOf(zone)
 	s.strangers = all.Strangers(zone, s.instances)
 	s.refusal = all.RefusalOf(zone, r.zones.Members)
 	if s.signing, err = dnssec.SigningOf(ctx, r.kube, zone, s.instances, r.home); err != nil {
 		return s, err
 	}
 	servers, err := fleet.ListServers(ctx, r.kube, s.instances)
+	servers = observe.AddProviders(servers, s.providers)
 	s.servers = s.signing.Demote(servers)
 	for _, server := range servers {
 		r.setOwner(server.Addr, server.Namespace)

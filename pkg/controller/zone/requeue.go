@@ -21,6 +21,8 @@ const (
 	firstInterval = 250 * time.Millisecond
 	lastInterval  = 10 * time.Second
 	idleInterval  = 5 * time.Minute
+	// foreignInterval is how often a zone is looked at that is on servers of others: these notify nobody here.
+	foreignInterval = 30 * time.Second
 )
 
 // requeueAfter returns how long the zone may rest after the pass if nothing happens.
@@ -29,6 +31,9 @@ func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Req
 		return jitter(backoff.When(req))
 	}
 	after := pauseAfter(result.event, backoff, req)
+	if slices.ContainsFunc(result.event.Servers, func(s syncevent.ServerOutcome) bool { return isForeignServer(s.Server) }) {
+		after = min(after, jitter(foreignInterval))
+	}
 	if result.event.Paused {
 		return after
 	}

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
@@ -17,6 +16,9 @@ import (
 // A secondary takes its increments from whichever primary it asks. When primaries were apart, they may have passed through
 // one serial with different content, and what a secondary took from one and then from another adds up to content that no
 // primary has, on the right serial. After such a time the content of each secondary is read once, in whole, and compared.
+
+// errForeignContent is a secondary that others run and that has the primaries' serial with other content.
+var errForeignContent = errors.New("holds other data than the primaries on their serial: have it transfer the whole zone")
 
 // errChanged is a zone that changed while it was compared.
 var errChanged = errors.New("the zone changed while its content was compared with the primaries'")
@@ -65,8 +67,7 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 	if !out.Addr.IsValid() || s.serial == 0 {
 		return
 	}
-	instance := s.instanceOf(out.Server)
-	key, err := s.keys.TransferKey(ctx, instance)
+	key, err := s.transferKey(ctx, out.Server)
 	if err != nil {
 		out.Err = err
 		return
@@ -83,7 +84,8 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 	switch {
 	case seen.Err != nil: // It did not answer, or not with its key.
 		if out.Err = seen.Err; seen.Unverified {
-			s.keys.Invalidate(tsigkeys.TransferKeySecret(instance), key)
+			_, secret := s.secretsOf(out.Server)
+			s.keys.Invalidate(secret, key)
 		}
 	case seen.Authoritative && seen.Serial == s.serial:
 		out.Current, out.Err = s.verify(ctx, out.Server, known)
@@ -91,6 +93,8 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 			log.FromContext(ctx).Info("zone transfer completed", "zone", s.zone.Spec.ZoneName, "server", out.Pod, "serial", s.serial)
 		}
 	case s.paused:
+	case isForeignServer(out.Server):
+		out.Err = s.awaitForeign(known, seen)
 	case !seen.Authoritative:
 		if out.Err = s.createOnSecondary(ctx, out.Server); bindcar.IsExists(out.Err) {
 			// The zone is there and has no data yet: the transfer is under way, or has to be started.
@@ -108,7 +112,7 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 
 // notifySecondary sends a NOTIFY that the zone changed, beside what BIND's own primaries send.
 func (s secondarySync) notifySecondary(ctx context.Context, server observe.Server) error {
-	key, err := s.keys.TransferKey(ctx, s.instanceOf(server))
+	key, err := s.transferKey(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -126,7 +130,7 @@ func (s secondarySync) verify(ctx context.Context, server observe.Server, known 
 	if err != nil {
 		return false, err
 	}
-	key, err := s.keys.TransferKey(ctx, s.instanceOf(server))
+	key, err := s.transferKey(ctx, server)
 	if err != nil {
 		return false, err
 	}
@@ -136,6 +140,8 @@ func (s secondarySync) verify(ctx context.Context, server observe.Server, known 
 		return false, have.Err
 	case have.Mirror == nil || have.Serial != want.SOA.Serial:
 		return false, errChanged
+	case !have.Mirror.SameContent(want) && isForeignServer(server):
+		return false, errForeignContent
 	case !have.Mirror.SameContent(want):
 		return false, s.hastenTransfer(ctx, server, known, have)
 	}

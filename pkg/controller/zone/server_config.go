@@ -45,7 +45,7 @@ func (p zonePass) configFor(role observe.Role) zoneConfig {
 func (p zonePass) updateConfigs(ctx context.Context, servers []syncevent.ServerOutcome, rested bool) (remark string) {
 	for _, out := range servers {
 		stuck := cannotTransfer(out.Err)
-		if out.Serial == 0 || out.Err != nil && !stuck {
+		if out.Serial == 0 || out.Err != nil && !stuck || isForeignServer(out.Server) {
 			continue
 		}
 		want := p.configFor(out.Role)
@@ -177,7 +177,7 @@ func (p zonePass) evictOther(ctx context.Context, server observe.Server) (evicte
 	isOwn := func(i v1beta1.ZoneInstance) bool {
 		return i.Namespace == server.Namespace && i.Name == server.Instance && i.Status == v1beta1.ZoneConfigured
 	}
-	if _, own := p.state.configs.Load(podOf(server)); own || slices.ContainsFunc(p.zone.Status.Bind9Instances, isOwn) {
+	if _, own := p.state.configs.Load(podOf(server)); own || isForeignServer(server) || slices.ContainsFunc(p.zone.Status.Bind9Instances, isOwn) {
 		return false, nil
 	}
 	name := source.DNSName(p.zone)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -102,6 +103,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&v1beta1.Bind9GlobalCluster{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
 		Watches(&v1beta1.ClusterBind9Provider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
 		Watches(&v1beta1.ZoneGrant{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfGrant), specChanged).
+		Watches(&v1beta1.DNSProvider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfProvider), providerChanged()).
 		Complete(turns)
 }
 
@@ -111,7 +113,7 @@ func (r *reconciler) serversOf(req ctrl.Request) string {
 	if zone == nil {
 		return ""
 	}
-	return fmt.Sprint(zone.Spec.ClusterRef, "/", zone.Spec.ClusterProviderRef, "/", zone.Spec.Bind9InstancesFrom)
+	return fmt.Sprint(zone.Spec.ClusterRef, "/", zone.Spec.ClusterProviderRef, "/", zone.Spec.Bind9InstancesFrom, "/", zone.Spec.ProviderRefs)
 }
 
 // isKnown reports whether there was a pass over a zone: then it has changed, and comes before those that are looked at
@@ -198,4 +200,23 @@ func (r *reconciler) zonesOfGrant(_ context.Context, o client.Object) []reconcil
 		}
 	}
 	return requests
+}
+
+// zonesOfProvider returns the zones that name a DNSProvider.
+func (r *reconciler) zonesOfProvider(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, zone := range r.zones.Members.Zones() {
+		if membership.RefersTo(zone, o) {
+			requests = append(requests, fleet.RequestFor(zone))
+		}
+	}
+	return requests
+}
+
+// providerChanged passes what decides where the servers of a provider are, and that they answer or accept the keys now.
+func providerChanged() builder.Predicates {
+	return builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1beta1.DNSProvider), e.ObjectNew.(*v1beta1.DNSProvider)
+		return !equality.Semantic.DeepEqual(before.Status.Servers, after.Status.Servers)
+	}}))
 }

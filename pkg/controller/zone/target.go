@@ -35,7 +35,7 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		if server.Role != observe.Secondary || !server.Addr.IsValid() || len(s.strangers) > 0 {
 			continue
 		}
-		key, err := s.keys.TransferKey(ctx, s.instanceOf(server))
+		key, err := s.transferKey(ctx, server)
 		if err != nil {
 			continue
 		}

@@ -47,7 +47,7 @@ func (d *diffWriter) compareServer(row *v1alpha1.ServerStatus) {
 		return
 	case v1alpha1.StateStale, v1alpha1.StateMissing, v1alpha1.StateDivergent, v1alpha1.StateShadowed:
 	default:
-		d.addSkipped("%s is %s: %s", row.Pod, row.State, serverNote(*row))
+		d.addSkipped("%s is %s: %s", row.ServerName(), row.State, serverNote(*row))
 		return
 	}
 	d.out.Differs = true
@@ -78,7 +78,7 @@ func serverHeader(row *v1alpha1.ServerStatus) string {
 	} else if lag != nil && *lag < 0 {
 		facts = append(facts, fmt.Sprintf("%d ahead", -*lag))
 	}
-	return row.Pod + " (" + joinNonEmpty(facts...) + ")"
+	return row.ServerName() + " (" + joinNonEmpty(facts...) + ")"
 }
 
 func (d *diffWriter) declaredHeader() string {

@@ -61,7 +61,7 @@ func podNodes(servers []v1alpha1.ServerStatus, now time.Time) []*treeNode {
 // podNode returns the line of one server; zones that it does not serve as it should are below it.
 func podNode(s v1alpha1.ServerStatus, now time.Time) *treeNode {
 	n := &treeNode{
-		name:   cell{"Pod/" + s.Pod, plain},
+		name:   cell{serverNode(s), plain},
 		inSync: s.State == v1alpha1.StateInSync,
 		cells: [columns - 1]cell{
 			{string(s.State), stateColor(s.State)}, {}, {text: s.Role}, {text: formatNumber(s.Serial)}, {text: formatLag(s, now)},
@@ -83,6 +83,14 @@ func podNode(s v1alpha1.ServerStatus, now time.Time) *treeNode {
 		})
 	}
 	return n
+}
+
+// serverNode names a server as kubectl names objects.
+func serverNode(s v1alpha1.ServerStatus) string {
+	if s.Provider != "" {
+		return "DNSProvider/" + s.ServerName()
+	}
+	return "Pod/" + s.Pod
 }
 
 func formatNumber(n *int64) string {
@@ -122,7 +130,7 @@ func serverNote(s v1alpha1.ServerStatus) string {
 
 // rowMessage returns what a row's message says; of one without a message, that it is not as usual.
 func rowMessage(s v1alpha1.ServerStatus) string {
-	if s.Message == "" && !s.PodReady {
+	if s.Message == "" && !s.PodReady && s.Provider == "" {
 		return "the pod is " + cmp.Or(strings.ToLower(string(s.PodPhase)), "not there") + " and not ready"
 	}
 	return s.Message

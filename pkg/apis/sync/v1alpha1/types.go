@@ -159,24 +159,27 @@ type RRset struct {
 
 // ServerStatus is what one authoritative server answered.
 type ServerStatus struct {
-	// Name of the Bind9Instance.
+	// Name of the Bind9Instance. Empty for a server of a provider.
 	Instance string `json:"instance"`
 	// Namespace of the Bind9Instance, if it is not that of the object.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Name of the pod.
+	// Name of the DNSProvider, for a server that Lockstep does not run.
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// Name of the pod. Empty for a server of a provider.
 	Pod string `json:"pod"`
 	// For a DNSEndpoint, which can have names in several zones: DNS name of the zone that this row is about, without the
 	// final dot.
 	// +optional
 	Zone string `json:"zone,omitempty"`
-	// Address and port that were queried. Empty while the pod has no address.
+	// Address and port that were queried. Empty while the server has no address.
 	// +optional
 	Address string `json:"address,omitempty"`
 	// Primary or Secondary, as the instance is declared. In a signed zone, primaries that follow the one that signs are
 	// Primary as well.
 	Role string `json:"role"`
-	// Phase of the pod. Empty if the pod does not exist.
+	// Phase of the pod. Empty if the pod does not exist, and for a server of a provider.
 	// +optional
 	PodPhase corev1.PodPhase `json:"podPhase,omitempty"`
 	// Whether the pod is ready.
@@ -239,6 +242,17 @@ type ServerStatus struct {
 	// Explanation of this row in a sentence. Empty if the server is in sync.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// ServerName returns the name of the server for people: that of the pod or, of a provider's server, provider/address.
+func (s *ServerStatus) ServerName() string {
+	switch {
+	case s.Provider == "":
+		return s.Pod
+	case s.Address == "":
+		return s.Provider
+	}
+	return s.Provider + "/" + s.Address
 }
 
 // ServerZones is the state of the zones of one server.
@@ -323,7 +337,7 @@ type NameServer struct {
 	// +optional
 	// +listType=atomic
 	Instances []string `json:"instances,omitempty"`
-	// The pods whose NS records lack the name although other pods have it.
+	// The pods, and servers of providers, whose NS records lack the name although others have it.
 	// +optional
 	// +listType=atomic
 	MissingOn []string `json:"missingOn,omitempty"`

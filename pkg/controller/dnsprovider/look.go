@@ -1,0 +1,74 @@
+package dnsprovider
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// look asks servers of one provider, about one of its zones.
+type look struct {
+	update, transfer *wire.Key
+	// zone is a canonical name; the root when the provider has no zone: any signed answer shows that a key is known.
+	zone string
+}
+
+// ask finds out how a server is. Without keys it is only asked for its version.
+func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.ProviderServerFacts {
+	_, address, _ := strings.Cut(s.Pod, "/")
+	f := status.ProviderServerFacts{Address: address, Role: string(s.Role), Problem: s.Message}
+	if !s.Addr.IsValid() {
+		return f
+	}
+	f.IP = s.Addr.Addr().String()
+	var err error
+	if f.Software, err = wire.Version(ctx, s.Addr); err != nil && !keys {
+		f.Problem = err.Error()
+		return f
+	}
+	f.Reachable = err == nil
+	if !keys {
+		return f
+	}
+	soa, ok := l.tryKey(ctx, s, &f, l.transfer)
+	if s.Role == observe.Primary && ok && *l.update != *l.transfer {
+		_, ok = l.tryKey(ctx, s, &f, l.update)
+	}
+	if f.Authenticated = ok; !ok || soa == nil {
+		return f
+	}
+	f.HasZone = true
+	if _, err := wire.Transfer(ctx, s.Addr, l.zone, soa, l.transfer); err != nil {
+		f.TransferProblem = err.Error()
+	}
+	return f
+}
+
+// tryKey asks a server for an SOA with a key, and reports whether it knows the key. The SOA is nil if it does not serve the zone.
+func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderServerFacts, key *wire.Key) (soa *rrset.SOA, ok bool) {
+	reply, err := wire.Query(ctx, s.Addr, l.zone, dns.TypeSOA, wire.WithKey(key))
+	var e *wire.Error
+	switch {
+	case err == nil:
+		f.Reachable = true
+	case errors.As(err, &e) && (e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)):
+		f.Reachable, f.Problem = true, "key "+key.Name+": "+e.Detail()
+		return nil, false
+	default:
+		f.Reachable, f.Problem = false, err.Error()
+		return nil, false
+	}
+	for _, rr := range reply.Msg.Answer {
+		if found, is := rr.(*dns.SOA); is && reply.Msg.Authoritative && dns.CanonicalName(found.Hdr.Name) == l.zone {
+			soa = new(rrset.FromSOA(found))
+		}
+	}
+	return soa, true
+}

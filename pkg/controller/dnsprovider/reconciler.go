@@ -1,0 +1,215 @@
+// Package dnsprovider finds out whether the servers of DNSProviders answer and accept their keys, and reports it in their status.
+// It changes nothing on any server. The fleet manager's part lets those who sign read the providers' keys.
+package dnsprovider
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
+	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// How often a provider is looked at that nothing happens to, and one that is not ready.
+const (
+	readyInterval   = time.Minute
+	problemInterval = 10 * time.Second
+)
+
+// maxLooks is how many providers of a namespace are looked at at a time: mostly they wait for servers.
+const maxLooks = 4
+
+var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
+
+// reconciler looks at providers.
+type reconciler struct {
+	client client.Client
+	keys   *tsigkeys.Cache
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	now    func() time.Time
+}
+
+// Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
+// and then.
+func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache) error {
+	r := &reconciler{client: mgr.GetClient(), keys: keys, lookup: net.DefaultResolver.LookupNetIP, now: time.Now}
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxLooks}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("dnsprovider").
+		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
+		WatchesRawSource(turns).
+		For(&v1beta1.DNSProvider{}, changed).
+		Watches(&v1beta1.DNSZone{}, handler.EnqueueRequestsFromMapFunc(providersOfZone), changed).
+		Complete(turns)
+}
+
+// providersOfZone returns the providers that a zone names.
+func providersOfZone(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, ref := range o.(*v1beta1.DNSZone).Spec.ProviderRefs {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}})
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	provider := &v1beta1.DNSProvider{}
+	if err := r.client.Get(ctx, req.NamespacedName, provider); err != nil || !provider.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	zones, err := r.zonesOf(ctx, provider)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	facts := r.look(ctx, provider, zones)
+	next := status.Provider(provider.Status, facts, r.now())
+	if !equality.Semantic.DeepEqual(provider.Status, next) {
+		if err := apply.Status(ctx, r.client, providerKind, provider, &next); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	interval := readyInterval
+	if !facts.IsReady() {
+		interval = problemInterval
+	}
+	return ctrl.Result{RequeueAfter: wait.Jitter(interval, 0.1)}, nil
+}
+
+// zonesOf returns the zones that name a provider, by name.
+func (r *reconciler) zonesOf(ctx context.Context, provider *v1beta1.DNSProvider) ([]*v1beta1.DNSZone, error) {
+	all, err := fleet.ListZones(ctx, r.client, client.InNamespace(provider.Namespace))
+	zones := slices.DeleteFunc(all, func(z *v1beta1.DNSZone) bool { return !membership.RefersTo(z, provider) })
+	slices.SortFunc(zones, func(a, b *v1beta1.DNSZone) int { return cmp.Compare(a.Name, b.Name) })
+	return zones, err
+}
+
+// look finds out how a provider is.
+func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) status.ProviderFacts {
+	facts := status.ProviderFacts{Generation: provider.Generation, Type: typeOf(provider), Zones: len(zones), Unsupported: observe.ProviderProblem(provider)}
+	if facts.Unsupported != "" {
+		return facts
+	}
+	update, transfer := tsigkey.ProviderSecrets(provider)
+	l := look{zone: "."}
+	for _, key := range []struct {
+		secret client.ObjectKey
+		to     **wire.Key
+	}{{update, &l.update}, {transfer, &l.transfer}} {
+		var err error
+		if *key.to, err = r.keys.Get(ctx, key.secret); err != nil {
+			facts.KeyProblem = keyProblem(key.secret, err)
+		}
+	}
+	if len(zones) > 0 {
+		if name, err := source.ZoneName(zones[0].Spec.ZoneName); err == nil {
+			l.zone = name
+		}
+	}
+	servers := observe.AddProviders(nil, []*v1beta1.DNSProvider{r.withAddresses(ctx, provider)})
+	facts.Servers = make([]status.ProviderServerFacts, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { facts.Servers[i] = l.ask(ctx, s, facts.KeyProblem == "") })
+	}
+	wg.Wait()
+	if !facts.IsReady() { // Whoever corrects a Secret need not wait.
+		r.keys.Invalidate(update, l.update)
+		r.keys.Invalidate(transfer, l.transfer)
+	}
+	return facts
+}
+
+func typeOf(provider *v1beta1.DNSProvider) string {
+	switch {
+	case provider.Spec.CoreDNS != nil:
+		return "coreDNS"
+	case provider.Spec.Secondaries != nil:
+		return "secondaries"
+	}
+	return "rfc2136"
+}
+
+// keyProblem says what is wrong with the Secret of a key.
+func keyProblem(secret client.ObjectKey, err error) string {
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("Secret %s does not exist: create it with the entries name, algorithm and secret of the TSIG key", secret.Name)
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("Secret %s may not be read: the fleet manager grants that in namespaces that are enrolled; an administrator enrolls this one", secret.Name)
+	}
+	return err.Error()
+}
+
+// withAddresses returns a provider with the addresses of its host names in its status, as they are now. One that cannot be
+// looked up keeps what it had.
+func (r *reconciler) withAddresses(ctx context.Context, provider *v1beta1.DNSProvider) *v1beta1.DNSProvider {
+	ctx, cancel := context.WithTimeout(ctx, wire.DefaultTimeout)
+	defer cancel()
+	provider = provider.DeepCopy()
+	was := provider.Status.Servers
+	provider.Status.Servers = nil
+	for _, s := range slices.Concat(provider.Spec.RFC2136.Primaries, provider.Spec.RFC2136.Secondaries) {
+		if _, err := netip.ParseAddr(s.Address); err == nil {
+			continue
+		}
+		known := v1beta1.ProviderServerStatus{Address: observe.ServerAddress(s)}
+		if n := slices.IndexFunc(was, func(w v1beta1.ProviderServerStatus) bool { return w.Address == known.Address }); n >= 0 {
+			known.IP = was[n].IP
+		}
+		known.IP, known.Message = r.addressOf(ctx, s.Address, known.IP)
+		provider.Status.Servers = append(provider.Status.Servers, known)
+	}
+	return provider
+}
+
+// addressOf looks up a host name. The address that it had stays while it is one of those that it has.
+func (r *reconciler) addressOf(ctx context.Context, host, was string) (ip, problem string) {
+	found, err := r.lookup(ctx, "ip", host)
+	if err != nil {
+		return was, fmt.Sprintf("host name %s cannot be looked up: %v", host, err)
+	}
+	usable := slices.DeleteFunc(found, func(a netip.Addr) bool { return !isUsable(a.Unmap()) })
+	if len(usable) == 0 {
+		return "", fmt.Sprintf("host name %s has no address that may be used: loopback, link-local, multicast and unspecified ones may not", host)
+	}
+	for _, a := range usable {
+		if a.Unmap().String() == was {
+			return was, ""
+		}
+	}
+	slices.SortFunc(usable, netip.Addr.Compare)
+	return usable[0].Unmap().String(), ""
+}
+
+// isUsable reports whether an address can be that of a server elsewhere. The CRD refuses the others where they are written as
+// addresses.
+func isUsable(a netip.Addr) bool {
+	return a.IsGlobalUnicast() // No loopback, link-local, multicast or unspecified one; private ones are.
+}

@@ -1,0 +1,83 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// AddProviders returns servers with those of providers among them, primaries first. One that two providers have is in it once. A
+// provider without a UID stands for one that does not exist: it has one primary without an address, which says so.
+func AddProviders(servers []Server, providers []*v1beta1.DNSProvider) []Server {
+	for _, p := range providers {
+		for _, s := range serversOfProvider(p) {
+			isSame := func(o Server) bool { return o.Provider != "" && o.Addr.IsValid() && o.Addr == s.Addr }
+			if !slices.ContainsFunc(servers, isSame) {
+				servers = append(servers, s)
+			}
+		}
+	}
+	slices.SortStableFunc(servers, func(a, b Server) int { return cmp.Compare(a.Role, b.Role) })
+	return servers
+}
+
+// serversOfProvider returns the servers of a provider; those of host names with the addresses in its status.
+func serversOfProvider(p *v1beta1.DNSProvider) (servers []Server) {
+	if problem := ProviderProblem(p); problem != "" {
+		return []Server{{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/", Role: Primary, Message: problem}}
+	}
+	for _, s := range p.Spec.RFC2136.Primaries {
+		servers = append(servers, providerServer(p, s, Primary))
+	}
+	for _, s := range p.Spec.RFC2136.Secondaries {
+		servers = append(servers, providerServer(p, s, Secondary))
+	}
+	return servers
+}
+
+// ProviderProblem returns why no zone can be served by a provider, whatever its servers answer; empty if it can.
+func ProviderProblem(p *v1beta1.DNSProvider) string {
+	spec := p.Spec.RFC2136
+	switch {
+	case p.UID == "":
+		return fmt.Sprintf("DNSProvider %s does not exist in this namespace: create it, or remove it from spec.providerRefs", p.Name)
+	case spec == nil:
+		return fmt.Sprintf("DNSProvider %s is of a type that this version does not support: use rfc2136", p.Name)
+	case spec.ReadBy == v1beta1.ReadByQuery:
+		return fmt.Sprintf("DNSProvider %s has readBy Query, which this version does not support: allow the transfer key to transfer the zones, and use Transfer", p.Name)
+	case spec.Writers == v1beta1.WritersShared:
+		return fmt.Sprintf("DNSProvider %s has writers Shared, which this version does not support: use Exclusive", p.Name)
+	}
+	return ""
+}
+
+// ServerAddress returns address and port of a provider's server, as in its status.
+func ServerAddress(s v1beta1.ProviderServer) string {
+	return net.JoinHostPort(s.Address, strconv.Itoa(int(cmp.Or(s.Port, 53))))
+}
+
+func providerServer(p *v1beta1.DNSProvider, declared v1beta1.ProviderServer, role Role) Server {
+	s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role}
+	port := uint16(cmp.Or(declared.Port, 53)) //nolint:gosec // validated
+	if ip, err := netip.ParseAddr(declared.Address); err == nil {
+		s.Addr = netip.AddrPortFrom(ip, port)
+		return s
+	}
+	s.Message = fmt.Sprintf("host name %s has not been looked up yet", declared.Address)
+	for _, known := range p.Status.Servers {
+		if known.Address != ServerAddress(declared) {
+			continue
+		}
+		if ip, err := netip.ParseAddr(known.IP); err == nil {
+			s.Addr, s.Message = netip.AddrPortFrom(ip, port), ""
+		} else if known.Message != "" {
+			s.Message = known.Message
+		}
+	}
+	return s
+}

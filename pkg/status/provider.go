@@ -1,0 +1,151 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// Conditions of providers beside Ready.
+const (
+	// Reachable is True if all servers of a provider answer.
+	Reachable = "Reachable"
+	// Authenticated is True if all servers of a provider accept its keys.
+	Authenticated = "Authenticated"
+)
+
+// Reasons of providers.
+const (
+	Unsupported          = "Unsupported"
+	Unreachable          = "Unreachable"
+	KeyUnusable          = "KeyUnusable"
+	AuthenticationFailed = "AuthenticationFailed"
+	TransferRefused      = "TransferRefused"
+	AllReachable         = "AllReachable"
+	AllAuthenticated     = "AllAuthenticated"
+)
+
+// ProviderFacts is what one look at a provider found.
+type ProviderFacts struct {
+	Generation int64
+	Type       string
+	// Zones counts those that name the provider.
+	Zones int
+	// Unsupported is why no zone can be on the provider, whatever its servers do; empty if one can.
+	Unsupported string
+	// KeyProblem is why a key cannot be read; empty if all can.
+	KeyProblem string
+	Servers    []ProviderServerFacts
+}
+
+// ProviderServerFacts is what a server of a provider answered.
+type ProviderServerFacts struct {
+	// Address and port as the provider has them, IP in use, empty if a host name has none, and Role: Primary or Secondary.
+	Address, IP, Role string
+	// Reachable is true if it answered at all, Authenticated if it knows the keys.
+	Reachable, Authenticated bool
+	Software                 string
+	// Problem is why it is not both, in its own words; empty if it is.
+	Problem string
+	// HasZone is true if it serves the zone that it was asked about; then TransferProblem is why that cannot be transferred.
+	HasZone         bool
+	TransferProblem string
+}
+
+// IsReady reports whether zones can be brought to the provider.
+func (f ProviderFacts) IsReady() bool { return f.ready(f.reachable(), f.authenticated()).Holds() }
+
+// Provider returns the status of a provider. Times are those of the last change.
+func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1beta1.DNSProviderStatus {
+	next := *prev.DeepCopy()
+	next.ObservedGeneration, next.Type, next.ZonesCount = f.Generation, f.Type, int32(f.Zones) //nolint:gosec // far below 2^31
+	next.Servers = nil
+	for _, s := range f.Servers {
+		next.Servers = append(next.Servers, v1beta1.ProviderServerStatus{
+			Address: s.Address, IP: s.IP, Role: s.Role, Reachable: s.Reachable, Authenticated: s.Authenticated, Software: s.Software,
+			Message: truncateMessage(cmp.Or(s.Problem, s.TransferProblem)),
+		})
+	}
+	if found := f.capabilities(); found != nil {
+		next.Capabilities = found
+	}
+	reachable, authenticated := f.reachable(), f.authenticated()
+	Set(&next.Conditions, Reachable, reachable, f.Generation, now)
+	Set(&next.Conditions, Authenticated, authenticated, f.Generation, now)
+	Set(&next.Conditions, Ready, f.ready(reachable, authenticated), f.Generation, now)
+	return next
+}
+
+// capabilities returns what the servers were found to do; nil if none serves a zone of the provider.
+func (f ProviderFacts) capabilities() *v1beta1.ProviderCapabilities {
+	var found *v1beta1.ProviderCapabilities
+	for _, s := range f.Servers {
+		if s.Role != "Primary" || !s.HasZone {
+			continue
+		}
+		if found == nil { // What RFC 2136 has in common, and what was found.
+			found = &v1beta1.ProviderCapabilities{Serial: true, Transfer: true, Atomic: true, Wildcards: true, Delegations: true}
+		}
+		found.Transfer = found.Transfer && s.TransferProblem == ""
+	}
+	return found
+}
+
+// firstProblem returns the first server of which something is true, with its problem, and how many there are.
+func (f ProviderFacts) firstProblem(is func(ProviderServerFacts) bool) (n int, first string) {
+	for _, s := range f.Servers {
+		if is(s) {
+			if n++; n == 1 {
+				first = s.Address + ": " + cmp.Or(s.Problem, s.TransferProblem)
+			}
+		}
+	}
+	return n, first
+}
+
+func (f ProviderFacts) reachable() Verdict {
+	if f.Unsupported != "" {
+		return Unknown(Unsupported, "no server was asked: "+f.Unsupported)
+	}
+	n, first := f.firstProblem(func(s ProviderServerFacts) bool { return !s.Reachable })
+	if n > 0 {
+		return False(Unreachable, fmt.Sprintf("%d of %d servers do not answer; %s", n, len(f.Servers), first))
+	}
+	return True(AllReachable, fmt.Sprintf("%d of %d servers answer", len(f.Servers), len(f.Servers)))
+}
+
+func (f ProviderFacts) authenticated() Verdict {
+	switch {
+	case f.Unsupported != "":
+		return Unknown(Unsupported, "no server was asked: "+f.Unsupported)
+	case f.KeyProblem != "":
+		return False(KeyUnusable, f.KeyProblem)
+	}
+	n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.Reachable && !s.Authenticated })
+	if n > 0 {
+		return False(AuthenticationFailed, fmt.Sprintf(
+			"%d of %d servers do not accept a key; %s; compare name, algorithm and secret in the provider's Secret with the server's key", n, len(f.Servers), first))
+	}
+	if n, first = f.firstProblem(func(s ProviderServerFacts) bool { return !s.Authenticated }); n > 0 {
+		return Unknown(Unreachable, fmt.Sprintf("%d of %d servers do not answer; %s", n, len(f.Servers), first))
+	}
+	return True(AllAuthenticated, fmt.Sprintf("%d of %d servers accept the keys", len(f.Servers), len(f.Servers)))
+}
+
+func (f ProviderFacts) ready(reachable, authenticated Verdict) Verdict {
+	switch {
+	case f.Unsupported != "":
+		return False(Unsupported, f.Unsupported)
+	case !authenticated.Holds() && authenticated.Reason != Unreachable:
+		return False(authenticated.Reason, authenticated.Message)
+	case !reachable.Holds():
+		return False(reachable.Reason, reachable.Message)
+	}
+	if n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.TransferProblem != "" }); n > 0 {
+		return False(TransferRefused, fmt.Sprintf(
+			"%d of %d servers do not transfer a zone; %s; let the transfer key transfer the zones (BIND: allow-transfer, Knot: acl with action transfer, PowerDNS: TSIG-ALLOW-AXFR)", n, len(f.Servers), first))
+	}
+	return True(AllReady, fmt.Sprintf("%d of %d servers answer and accept the keys", len(f.Servers), len(f.Servers)))
+}
