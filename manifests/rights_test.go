@@ -29,11 +29,11 @@ func TestRights(t *testing.T) {
 	const servers = "bind9instances bind9clusters bind9globalclusters clusterbind9providers"
 	want := map[string][]string{
 		"ClusterRole lockstep-controller": {
-			records + ": patch", withSuffix(records, "/status") + ": patch", "dnsendpoints: patch", "dnsendpoints/status: patch", "events: create patch",
+			records + ": patch", withSuffix(records, "/status") + ": patch", "dnsendpoints: patch", "dnsendpoints/status: patch", "dnsproviders/status: patch", "events: create patch",
 		},
 		"Role lockstep-controller": {"leases: create update patch", "secrets lockstep-controller-client: get list watch"},
 		"ClusterRole lockstep-fleet": {
-			withSuffix(servers, "/status") + ": patch", withSuffix(servers, "/finalizers") + ": update",
+			withSuffix(servers, "/status") + ": patch", withSuffix(servers, "/finalizers") + " dnsproviders/finalizers: update",
 			"clusterroles clusterrolebindings lockstep-uninstall: create patch",
 			records + " " + servers + ": patch", "dnsendpoints: patch",
 			"apiservices v1alpha1.sync.bindy.firestoned.io v1.admission.bindy.firestoned.io: patch",

@@ -40,6 +40,17 @@ func StandaloneKeys(spec *v1beta1.Bind9InstanceSpec) KeySettings {
 
 var keyStatement = regexp.MustCompile(`^\s*key\s+"?([A-Za-z0-9_.-]+)"?\s*\{`)
 
+// statementData returns the key statement that is the only entry of a Secret, as KeyData lays a key out; nil if it is none.
+func statementData(secret *corev1.Secret) map[string][]byte {
+	for _, text := range secret.Data {
+		name := keyStatement.FindSubmatch(text)
+		if algorithm, value, ok := rndc.ParseKeyClause(text); ok && name != nil {
+			return map[string][]byte{keyNameEntry: name[1], keyAlgorithmEntry: []byte(algorithm), keySecretEntry: []byte(value)}
+		}
+	}
+	return nil
+}
+
 // KeyFromRef reads a user's own key: from the entries that ref names, or from a key statement of named in the entry
 // rndc.key. The error wraps ErrKey.
 func KeyFromRef(secret *corev1.Secret, ref v1beta1.RNDCSecretRef) (*wire.Key, error) {

@@ -83,11 +83,16 @@ func KeyData(key *wire.Key) map[string][]byte {
 // ErrKey says that a Secret holds no usable TSIG key.
 var ErrKey = errors.New("no usable TSIG key")
 
-// KeyFromSecret reads a key as KeyData lays it out; the algorithm defaults to hmac-sha256. The error wraps ErrKey.
+// KeyFromSecret reads a key as KeyData lays it out; the algorithm defaults to hmac-sha256. Without an entry for the secret, it
+// reads a key statement of named.conf, as tsig-keygen prints it, that is the only entry. The error wraps ErrKey.
 func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
-	name := strings.ToLower(strings.TrimSpace(string(secret.Data[keyNameEntry])))
-	algorithm := strings.ToLower(strings.TrimSpace(string(secret.Data[keyAlgorithmEntry])))
-	value := strings.TrimSpace(string(secret.Data[keySecretEntry]))
+	data := secret.Data
+	if _, laidOut := data[keySecretEntry]; !laidOut && len(data) == 1 {
+		data = statementData(secret)
+	}
+	name := strings.ToLower(strings.TrimSpace(string(data[keyNameEntry])))
+	algorithm := strings.ToLower(strings.TrimSpace(string(data[keyAlgorithmEntry])))
+	value := strings.TrimSpace(string(data[keySecretEntry]))
 	if algorithm == "" {
 		algorithm = rndc.DefaultAlgorithm
 	}

@@ -498,3 +498,29 @@ func TestAsk(t *testing.T) {
 		t.Errorf("much larger than expected: %d values", len(a.Served.Rdata))
 	}
 }
+
+// TestContentBelongsToItsKey: what was fetched with one key is not given to who has another, known or not, and costs the one
+// who has it nothing.
+func TestContentBelongsToItsKey(t *testing.T) {
+	t.Parallel()
+	powerless, unknown := named.NewKey("powerless."), named.NewKey("unknown.")
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Records: hosts(3)}}, Keys: []wire.Key{powerless}})
+	o := observe.New(observe.Options{})
+	first := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now())
+	if first.Mirror == nil {
+		t.Fatal(first.Err)
+	}
+	for name, key := range map[string]*wire.Key{"powerless": &powerless, "unknown": &unknown, "none": nil} {
+		for _, since := range []time.Time{{}, time.Now()} {
+			if got := o.Observe(t.Context(), s.Addr, zone, key, since); got.Mirror != nil || got.Err == nil {
+				t.Errorf("with the key %q: %d RRsets, %v", name, got.Mirror.Len(), got.Err)
+			}
+		}
+	}
+	if again := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now()); again.Mirror != first.Mirror {
+		t.Error("the content was transferred again")
+	}
+	if o.Forget(s.Addr, zone); o.Kept() != 0 {
+		t.Errorf("%d kept after Forget", o.Kept())
+	}
+}

@@ -155,6 +155,8 @@ func (c *Cluster) resourceOf(o runtime.Object) (kind, resource string) {
 		return "Bind9Cluster", "bind9clusters"
 	case *v1beta1.Bind9GlobalCluster:
 		return "Bind9GlobalCluster", "bind9globalclusters"
+	case *v1beta1.DNSProvider:
+		return "DNSProvider", "dnsproviders"
 	case *v1beta1.ZoneGrant:
 		return "ZoneGrant", "zonegrants"
 	case *corev1.Pod:

@@ -16,7 +16,7 @@ import (
 
 // watchedKinds are the kinds that are looked up by their name alone.
 func watchedKinds() []client.Object {
-	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, &v1beta1.ZoneGrant{}, namespaceMetadata("")}
+	return []client.Object{&v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}, &v1beta1.ZoneGrant{}, &v1beta1.DNSProvider{}, namespaceMetadata("")}
 }
 
 // namespaceMetadata is a namespace of which only the metadata is of interest.
@@ -73,12 +73,14 @@ func readFleet(ctx context.Context, reader client.Reader, home string, instances
 	var clusters v1beta1.Bind9GlobalClusterList
 	var providers v1beta1.ClusterBind9ProviderList
 	var grants v1beta1.ZoneGrantList
-	for _, list := range []client.ObjectList{&clusters, &providers, &grants} {
+	var dnsProviders v1beta1.DNSProviderList
+	for _, list := range []client.ObjectList{&clusters, &providers, &grants, &dnsProviders} {
 		if err := reader.List(ctx, list, options...); err != nil {
 			return nil, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
 	return membership.NewFleet(membership.FleetObjects{
 		Instances: instances, Clusters: pointersTo(clusters.Items), Providers: pointersTo(providers.Items), Grants: pointersTo(grants.Items),
+		DNSProviders: pointersTo(dnsProviders.Items),
 	}, home), nil
 }

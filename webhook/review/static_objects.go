@@ -36,6 +36,8 @@ func newStaticObjects(all ...client.Object) *staticObjects {
 			g.members.SetZone(o)
 		case *v1beta1.Bind9Instance:
 			g.servers.Instances = append(g.servers.Instances, o)
+		case *v1beta1.DNSProvider:
+			g.servers.DNSProviders = append(g.servers.DNSProviders, o)
 		case *v1beta1.ZoneGrant:
 			g.servers.Grants = append(g.servers.Grants, o)
 		case v1beta1.Record:

@@ -180,6 +180,7 @@ func TestNames(t *testing.T) {
 		"ClusterBind9Provider": {"clusterbind9providers", "cb9p cb9ps", "Cluster", cluster},
 		"DNSEndpoint":          {"dnsendpoints", "", "Namespaced", "Accepted Programmed Age"},
 		"ZoneGrant":            {"zonegrants", "zg", "Cluster", "Suffixes Namespaces Age"},
+		"DNSProvider":          {"dnsproviders", "dnsp dnsps", "Namespaced", "Type Zones Ready Reason Age"},
 	}
 	got := map[string]names{}
 	for name, k := range loadKinds(t) {

@@ -21,7 +21,11 @@ func refineSchema(s *apiextensionsv1.JSONSchemaProps) {
 		case "volumes", "volumeMounts", "envVars", "resources", "serviceSpec", "emptyDir", "persistentVolume":
 			refineEmbedded(&p, true)
 		case "service":
-			spec := p.Properties["spec"]
+			spec, embedded := p.Properties["spec"]
+			if !embedded {
+				refineSchema(&p)
+				break
+			}
 			refineEmbedded(&spec, true)
 			p.Properties["spec"] = spec
 		case "nameServerIps":

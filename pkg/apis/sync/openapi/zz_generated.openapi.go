@@ -154,7 +154,7 @@ func schema_pkg_apis_sync_v1alpha1_NameServer(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The pods whose NS records lack the name although other pods have it.",
+							Description: "The pods, and servers of providers, whose NS records lack the name although others have it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -343,7 +343,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"instance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the Bind9Instance.",
+							Description: "Name of the Bind9Instance. Empty for a server of a provider.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -356,9 +356,16 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the DNSProvider, for a server that Lockstep does not run.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"pod": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the pod.",
+							Description: "Name of the pod. Empty for a server of a provider.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -373,7 +380,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"address": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Address and port that were queried. Empty while the pod has no address.",
+							Description: "Address and port that were queried. Empty while the server has no address.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -388,7 +395,7 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"podPhase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Phase of the pod. Empty if the pod does not exist.",
+							Description: "Phase of the pod. Empty if the pod does not exist, and for a server of a provider.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -1,0 +1,224 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/kube"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// A zone is on a cluster and on servers outside of Kubernetes: the same on all, in sync only when it is on all. What is changed by
+// hand there comes back; a key that the server does not know is reported with what to do, and hinders nobody.
+func TestProvider(t *testing.T) {
+	kube.Isolated(t)
+	f := newFixture(t, "provider.example", 1, 0)
+	host := f.hostAddress()
+	zones := []namedtest.Zone{{Name: "provider.example.", Records: "legacy 300 A 192.0.2.77\n"}}
+	primaryAddr, secondaryAddr := freePort(t, host), freePort(t, host)
+	primary := namedtest.Start(t, namedtest.Options{Addr: primaryAddr, Zones: zones, AlsoNotify: []netip.AddrPort{secondaryAddr}})
+	secondary := namedtest.Start(t, namedtest.Options{Role: namedtest.Secondary, Addr: secondaryAddr, Primary: primary, Zones: zones})
+	f.create(f.keySecret("corp-update", primary.Update), f.keySecret("corp-transfer", primary.Transfer))
+	provider := &v1beta1.DNSProvider{ObjectMeta: f.meta("corp", nil)}
+	provider.Spec.RFC2136 = &v1beta1.RFC2136Provider{
+		Primaries: []v1beta1.ProviderServer{serverAt(primary.Addr)}, Secondaries: []v1beta1.ProviderServer{serverAt(secondary.Addr)},
+		UpdateKey:   v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "corp-update"}},
+		TransferKey: &v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "corp-transfer"}},
+	}
+	f.create(provider, f.aRecord("www", "www", "192.0.2.10"))
+	zone := f.dnsZone("main", f.zone)
+	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}} })
+	f.waitOutside("www.provider.example.", []string{"192.0.2.10"}, primary.Addr, secondary.Addr)
+	f.waitServed("www.provider.example.", "A", "192.0.2.10")
+	f.waitServed("legacy.provider.example.", "A", "192.0.2.77")
+
+	f.runSub("status", func(f *fixture) {
+		f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
+		if c := provider.Status.Capabilities; c == nil || !c.Serial || !c.Transfer || provider.Status.ZonesCount != 1 || len(provider.Status.Servers) != 2 {
+			f.Errorf("status %+v", provider.Status)
+		}
+	})
+	f.runSub("rows", func(f *fixture) {
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			for _, object := range []string{"dnszone.main", "arecord.www"} {
+				v, err := f.status(ctx, object)
+				if err != nil {
+					return err
+				}
+				rows := slices.DeleteFunc(slices.Clone(v.Servers), func(r sync.ServerStatus) bool {
+					return r.Provider != "corp" || r.State != sync.StateInSync || r.Pod != ""
+				})
+				if !v.Status.InSync || len(v.Servers) != 3 || len(rows) != 2 {
+					return fmt.Errorf("%s: %s, rows %+v", object, v.Status.Phase, v.Servers)
+				}
+			}
+			return nil
+		})
+		if tree := f.kubectl("lockstep", "tree", "dnszone/main"); !strings.Contains(tree, "DNSProvider/corp/"+primary.Addr.String()) {
+			f.Errorf("the tree has no line of the provider:\n%s", tree)
+		}
+	})
+	f.runSub("changed by hand", func(f *fixture) {
+		f.updateOutside(primary, func(m *dns.Msg) {
+			m.RemoveRRset([]dns.RR{&dns.A{Hdr: dns.RR_Header{Name: "www.provider.example.", Rrtype: dns.TypeA, Class: dns.ClassINET}}})
+		})
+		if v, err := f.status(f.Context(), "arecord.www"); err != nil || v.Status.InSync && f.isOutside(primary.Addr, "www.provider.example.", "192.0.2.10") != nil {
+			f.Errorf("in sync, although %s has lost it: %v", primary.Addr, err)
+		}
+		f.waitOutside("www.provider.example.", []string{"192.0.2.10"}, primary.Addr, secondary.Addr)
+	})
+	f.runSub("wrong key", func(f *fixture) {
+		stranger := namedtest.NewKey(primary.Update.Name)
+		change(f, f.keySecret("corp-update", stranger), func(s *corev1.Secret) { s.StringData = keyData(stranger) })
+		f.waitProvider(provider, status.Authenticated, metav1.ConditionFalse, status.AuthenticationFailed)
+		change(f, f.aRecord("www", "www"), func(a *v1beta1.ARecord) { a.Spec.IPv4Addresses = []string{"192.0.2.11"} })
+		f.waitServed("www.provider.example.", "A", "192.0.2.11")
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
+				return err
+			}
+			ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
+			if ready == nil || ready.Reason != status.PrimaryFailed || !strings.Contains(ready.Message, "BADSIG") || !strings.Contains(ready.Message, "corp-update") {
+				return fmt.Errorf("the zone says %+v", ready)
+			}
+			return nil
+		})
+		change(f, f.keySecret("corp-update", primary.Update), func(s *corev1.Secret) { s.StringData = keyData(primary.Update) })
+		f.waitOutside("www.provider.example.", []string{"192.0.2.11"}, primary.Addr, secondary.Addr)
+		f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
+	})
+	f.runSub("no zone there", func(f *fixture) {
+		other := f.dnsZone("other", "elsewhere.example")
+		other.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}}
+		f.create(other)
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
+				return err
+			}
+			if len(other.Status.Providers) != 1 || other.Status.Providers[0].Status != v1beta1.ZoneFailed || !strings.Contains(other.Status.Providers[0].Message, "create the zone there") {
+				return fmt.Errorf("the zone says %+v", other.Status.Providers)
+			}
+			return nil
+		})
+		f.waitServed("ns1.elsewhere.example.", "A")
+	})
+	f.runSub("zone deleted", func(f *fixture) {
+		f.deleteAnyway(zone)
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); client.IgnoreNotFound(err) != nil || err == nil {
+				return fmt.Errorf("it is still there: %w", err)
+			}
+			return nil
+		})
+		if err := f.isOutside(primary.Addr, "www.provider.example.", "192.0.2.11"); err != nil {
+			f.Errorf("what is there does not stay as it is: %v", err)
+		}
+	})
+}
+
+// hostAddress returns the address under which pods reach programs beside the Kubernetes cluster.
+func (f *fixture) hostAddress() netip.Addr {
+	f.Helper()
+	servers, err := f.servers(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, server := range servers {
+		conn, err := net.Dial("udp", server)
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		return netip.MustParseAddrPort(conn.LocalAddr().String()).Addr()
+	}
+	f.Fatal("no server")
+	return netip.Addr{}
+}
+
+// freePort returns a port of an address that nobody uses at the moment.
+func freePort(t *testing.T, address netip.Addr) netip.AddrPort {
+	t.Helper()
+	for range 200 {
+		addr := netip.AddrPortFrom(address, uint16(20000+rand.IntN(12000)))
+		if tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr)); err == nil {
+			_ = tcp.Close()
+			return addr
+		}
+	}
+	t.Fatalf("no free port on %s", address)
+	return netip.AddrPort{}
+}
+
+func serverAt(addr netip.AddrPort) v1beta1.ProviderServer {
+	return v1beta1.ProviderServer{Address: addr.Addr().String(), Port: int32(addr.Port())}
+}
+
+func keyData(key wire.Key) map[string]string {
+	return map[string]string{"name": key.Name, "algorithm": strings.TrimSuffix(key.Algorithm, "."), "secret": key.Secret}
+}
+
+func (f *fixture) keySecret(name string, key wire.Key) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: f.meta(name, nil), StringData: keyData(key)}
+}
+
+// isOutside returns an error unless a server answers with exactly these addresses at a name.
+func (f *fixture) isOutside(server netip.AddrPort, name string, want ...string) error {
+	got, err := queryRdata(server.String(), name, dns.TypeA)
+	if err != nil || !slices.Equal(got, want) {
+		return fmt.Errorf("%s answers %q for %s, %w, want %q", server, got, name, err, want)
+	}
+	return nil
+}
+
+func (f *fixture) waitOutside(name string, want []string, servers ...netip.AddrPort) {
+	f.Helper()
+	for _, server := range servers {
+		kube.Eventually(f, settleTimeout, func(context.Context) error { return f.isOutside(server, name, want...) })
+	}
+}
+
+// updateOutside changes the zone on a server by hand.
+func (f *fixture) updateOutside(server *namedtest.Server, edit func(*dns.Msg)) {
+	f.Helper()
+	m := new(dns.Msg)
+	m.SetUpdate(dns.Fqdn(f.zone))
+	edit(m)
+	conn, err := wire.Dial(f.Context(), server.Addr, &server.Update)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if reply, err := conn.Exchange(f.Context(), m); err != nil || reply.Rcode != dns.RcodeSuccess {
+		f.Fatal(reply, err)
+	}
+}
+
+// waitProvider waits until a provider has a condition.
+func (f *fixture) waitProvider(p *v1beta1.DNSProvider, condition string, is metav1.ConditionStatus, reason string) {
+	f.Helper()
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(p.Status.Conditions, condition); c == nil || c.Status != is || c.Reason != reason {
+			return fmt.Errorf("conditions %+v", p.Status.Conditions)
+		}
+		return nil
+	})
+}
