@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/miekg/dns"
@@ -190,6 +191,7 @@ func (s *primarySync) compareAll(ctx context.Context) {
 	if s.areApart() {
 		s.state.verified.Clear() // The content of every secondary is read again.
 	}
+	s.keepWhatWasThere()
 	for _, q := range s.primaries { // The reference, too: it may not be the next one.
 		s.noteForeign(q)
 	}
@@ -216,6 +218,22 @@ func (s *primarySync) areApart() bool {
 		}
 	}
 	return false
+}
+
+// keepWhatWasThere keeps what nobody declares on any primary when one that others run is seen for the first time. Until then it had
+// content of its own, and its serial says nothing about which of it is wanted.
+func (s *primarySync) keepWhatWasThere() {
+	isNew := func(q *primary) bool { return isForeignServer(q.server) && q.err == nil && q.seen.Mirror != nil && !q.known.WasCompared() }
+	if len(s.primaries) < 2 || !slices.ContainsFunc(s.primaries, isNew) {
+		return
+	}
+	for _, first := range []bool{true, false} { // What is there counts for more than what comes there.
+		for _, q := range s.primaries {
+			if isNew(q) == first && q.err == nil && q.seen.Mirror != nil && !s.isStranger(q.server) {
+				s.state.content.KeepForeign(q.seen.Mirror)
+			}
+		}
+	}
 }
 
 // noteForeign keeps what somebody else has put on a primary, unless it is a stranger.

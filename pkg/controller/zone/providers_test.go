@@ -1,8 +1,11 @@
 package zone
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,9 +16,13 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -68,14 +75,18 @@ func (r *rig) outcomeOf(p passResult, provider string) syncevent.ServerOutcome {
 func TestProviderIsKeptEqualToAnInstance(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
 	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: "legacy 300 A 192.0.2.77\n"}}})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.pass() // The instance is on a later serial than the server outside.
+	r.insert(0, "inside."+rigZone+" 300 A 192.0.2.66")
 	r.provide("corp", []*bind.Server{outside})
 	r.primary = append(r.primary, outside)
-	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
 	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
 		t.Fatalf("the first pass: %+v", p.event)
 	}
 	r.holds("www", "192.0.2.10")
+	r.holds("legacy", "192.0.2.77")
+	r.holds("inside", "192.0.2.66")
 	if out := r.outcomeOf(p, "corp"); !out.Current || out.Err != nil {
 		t.Errorf("the provider's server: %+v", out)
 	}
@@ -186,3 +197,54 @@ func TestProviderProblemsHinderNobodyElse(t *testing.T) {
 }
 
 var powerless = bind.NewKey("powerless.")
+
+// Knot takes our SOA, and a prerequisite that does not hold keeps it from applying a message: a zone on it is kept equal to one on
+// BIND, whoever else writes to it.
+func TestProviderOnKnot(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	k := knot.Start(t, map[string]string{rigZone: "legacy A 192.0.2.77\n"})
+	outside := &bind.Server{Addr: k.Addr, Update: k.Update, Transfer: k.Transfer}
+	r.provide("knot", []*bind.Server{outside})
+	r.primary = append(r.primary, outside)
+	for n := range 3 {
+		r.zones.Set(r.a("www", int64(n+1), fmt.Sprintf("192.0.2.%d", 10+n)))
+		if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+			t.Fatalf("pass %d: %+v, %v", n, p.event.Problem, p.event.Unprogrammed)
+		}
+		r.holds("www", fmt.Sprintf("192.0.2.%d", 10+n))
+		r.holds("legacy", "192.0.2.77")
+	}
+	r.byHand(1, "www", "")
+	r.byHand(1, "byhand", "192.0.2.99")
+	if p := r.pass(); p.event.Drift != 1 || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("drift %d, unprogrammed %v", p.event.Drift, p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.12")
+	r.holds("byhand", "192.0.2.99")
+	// Somebody writes between the look and the update.
+	r.updates = meddlerBefore{r.updates, sync.OnceFunc(func() { r.byHand(1, "race", "192.0.2.98") })}
+	r.zones.Set(r.a("www", 9, "192.0.2.19"))
+	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("after a race: %+v, %v", p.event.Problem, p.event.Unprogrammed)
+	}
+	r.pass()
+	r.holds("www", "192.0.2.19")
+	r.holds("race", "192.0.2.98")
+	wrong := bind.NewKey(k.Update.Name)
+	r.setKeys("knot", &wrong, &k.Transfer)
+	r.zones.Set(r.a("www", 10, "192.0.2.20"))
+	if p := r.pass(); !strings.Contains(p.event.Problem.Message, "BADSIG") {
+		t.Errorf("a wrong key: %+v", p.event.Problem)
+	}
+}
+
+// meddlerBefore is an update client before whose updates somebody else changes the zone.
+type meddlerBefore struct {
+	updateClient
+	meddle func()
+}
+
+func (m meddlerBefore) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	m.meddle()
+	return m.updateClient.Apply(ctx, to, changes, have, want)
+}

@@ -156,11 +156,22 @@ func replacementUnit(zone string, old, s rrset.RRset) (updateUnit, error) {
 		}
 		if isApexNS(zone, s.Key) {
 			u.first, u.last = nil, u.first
+			if old.TTL != s.TTL {
+				u.changeTTL(s)
+			}
 		}
 	default:
 		u.first = []dns.RR{deleteRRset(s.Key)}
 	}
 	return u.withSize(), nil
+}
+
+// changeTTL changes the TTL of NS records of which one has to stay. BIND does that when a record is added that is there; Knot ignores
+// such a one, and changes the TTL of all with one that is new.
+func (u *updateUnit) changeTTL(s rrset.RRset) {
+	passing := &dns.NS{Hdr: dns.RR_Header{Name: s.Name, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: s.TTL}, Ns: "passing.invalid."}
+	u.adds = append(u.adds, passing)
+	u.last = append(u.last, toDeletions([]dns.RR{passing})...)
 }
 
 // joinAtCNAME merges the units of every name at which a CNAME and something else change.

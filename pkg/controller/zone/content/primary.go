@@ -156,6 +156,18 @@ func (z *Zone) NoteForeign(p *Primary, mirror *observe.Mirror) {
 	}
 }
 
+// KeepForeign keeps all that a primary holds and nobody declares, as if somebody had just put it there: it is to be on all
+// primaries.
+func (z *Zone) KeepForeign(mirror *observe.Mirror) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for set := range mirror.All() {
+		if _, known := z.foreign[set.Key]; !known && z.isForeign(set.Key) {
+			z.foreign[set.Key] = set
+		}
+	}
+}
+
 // SettleForeign forgets the foreign RRsets that all mirrors, one of each primary, hold, or that are foreign no more. It
 // reports whether there were any: until the next comparison they look desired. A nil mirror holds nothing.
 func (z *Zone) SettleForeign(mirrors []*observe.Mirror) (some bool) {
