@@ -223,7 +223,9 @@ func (s *primarySync) areApart() bool {
 // keepWhatWasThere keeps what nobody declares on any primary when one that others run is seen for the first time. Until then it had
 // content of its own, and its serial says nothing about which of it is wanted.
 func (s *primarySync) keepWhatWasThere() {
-	isNew := func(q *primary) bool { return isForeignServer(q.server) && q.err == nil && q.seen.Mirror != nil && !q.known.WasCompared() }
+	isNew := func(q *primary) bool {
+		return isForeignServer(q.server) && q.err == nil && q.seen.Mirror != nil && !q.known.WasCompared()
+	}
 	if len(s.primaries) < 2 || !slices.ContainsFunc(s.primaries, isNew) {
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/plan"
-	"github.com/lockstep-dns/lockstep/pkg/provider"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
@@ -19,9 +18,9 @@ import (
 // server or the key as a whole.
 var (
 	// ErrConflict means that the zone is not (or no longer) the one that was planned against.
-	ErrConflict = provider.ErrConflict
+	ErrConflict = errors.New("the zone was changed by someone else since it was read")
 	// ErrUnknown means that a message was sent and its reply was lost: the server may have applied it or not.
-	ErrUnknown = provider.ErrUnknown
+	ErrUnknown = errors.New("the update was sent, but no valid reply came: its outcome is unknown")
 	// ErrSerial means that the wanted serial is not ahead of the current one (RFC 1982). Nothing was sent.
 	ErrSerial = errors.New("the wanted serial is not ahead of the current one")
 )

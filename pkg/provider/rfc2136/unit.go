@@ -156,7 +156,7 @@ func replacementUnit(zone string, old, s rrset.RRset) (updateUnit, error) {
 		}
 		if isApexNS(zone, s.Key) {
 			u.first, u.last = nil, u.first
-			if old.TTL != s.TTL {
+			if old.TTL != s.TTL && len(valuesNotIn(s.Rdata, old.Rdata)) == 0 {
 				u.changeTTL(s)
 			}
 		}
@@ -166,8 +166,8 @@ func replacementUnit(zone string, old, s rrset.RRset) (updateUnit, error) {
 	return u.withSize(), nil
 }
 
-// changeTTL changes the TTL of NS records of which one has to stay. BIND does that when a record is added that is there; Knot ignores
-// such a one, and changes the TTL of all with one that is new.
+// changeTTL adds a record for a moment, because NS records at an apex cannot all be deleted to come back with another TTL. BIND changes
+// the TTL when a record is added that is there; Knot ignores such a one, and changes the TTL of all with one that is new.
 func (u *updateUnit) changeTTL(s rrset.RRset) {
 	passing := &dns.NS{Hdr: dns.RR_Header{Name: s.Name, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: s.TTL}, Ns: "passing.invalid."}
 	u.adds = append(u.adds, passing)
