@@ -62,7 +62,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range v1beta1.RecordKinds {
 		m.Add(kind.GroupVersionKind(), meta.RESTScopeNamespace)
 	}
-	for _, kind := range []string{"DNSZone", "Bind9Instance", "Bind9Cluster"} {
+	for _, kind := range []string{"DNSZone", "Bind9Instance", "Bind9Cluster", "DNSProvider"} {
 		m.Add(v1beta1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	for _, kind := range []string{"Bind9GlobalCluster", "ClusterBind9Provider", "ZoneGrant"} {

@@ -141,7 +141,7 @@ type ProviderServer struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?([.][A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*[.]?$')",message="address must be an IP address or a host name, without a port: port has that"
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) || ip.isCanonical(self)",message="address must be written in the canonical form of IP addresses, for example 2001:db8::1"
-	// +kubebuilder:validation:XValidation:rule="!isIP(self) || !(ip(self).isUnspecified() || ip(self).isLoopback() || ip(self).isLinkLocalUnicast() || ip(self).isLinkLocalMulticast())",message="address must be one that the controller can reach: no loopback, link-local, multicast or unspecified address"
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) || ip(self).isGlobalUnicast()",message="address must be one that the controller can reach: no loopback, link-local, multicast or unspecified address"
 	Address string `json:"address"`
 
 	// Port of the server, for UDP and TCP.
