@@ -70,8 +70,9 @@ func TestProvider(t *testing.T) {
 			}
 			return nil
 		})
-		if tree := f.kubectl("lockstep", "tree", "dnszone/main"); !strings.Contains(tree, "DNSProvider/corp/"+primary.Addr.String()) {
-			f.Errorf("the tree has no line of the provider:\n%s", tree)
+		plugin := &pluginTest{f, buildPlugin(f.T)}
+		if tree, problem, _ := plugin.runPlugin("tree", "dnszone/main"); !strings.Contains(tree, "DNSProvider/corp/"+primary.Addr.String()) {
+			f.Errorf("the tree has no line of the provider:\n%s%s", tree, problem)
 		}
 	})
 	f.runSub("changed by hand", func(f *fixture) {
@@ -116,7 +117,7 @@ func TestProvider(t *testing.T) {
 			}
 			return nil
 		})
-		f.waitServed("ns1.elsewhere.example.", "A")
+		f.waitServed("elsewhere.example.", "NS", "ns1.elsewhere.example.")
 	})
 	f.runSub("zone deleted", func(f *fixture) {
 		f.deleteAnyway(zone)
