@@ -104,10 +104,10 @@ attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a 
 FAULTS := 1000
 SEED   := 1
 FAULT_DIRECTORY = $(abspath $(or $(RESUME),$(OUTPUT)/fault-$(SEED)-$(FAULTS)))
-fault: setup-test cluster-ready ## Random faults on a real cluster, judged from outside: FAULTS=1000 SEED=1, LIMIT=10m for a part, RESUME=directory goes on
+fault: setup-test cluster-ready ## Random faults on a real cluster, judged from outside: FAULTS=1000 SEED=1, LIMIT=10m for a part, RESUME=directory goes on, KINDS=freeze,reload for these alone
 	@status=0; \
 	$(ON_CLUSTER) go test -count=1 -timeout 24h -v -run TestFaults ./test/fault -disruptive -seed $(SEED) -faults $(FAULTS) \
-	  -directory "$(FAULT_DIRECTORY)" $(if $(LIMIT),-limit $(LIMIT)) || status=$$?; \
+	  -directory "$(FAULT_DIRECTORY)" $(if $(LIMIT),-limit $(LIMIT)) $(if $(KINDS),-kinds $(KINDS)) || status=$$?; \
 	echo "the run's files: $(FAULT_DIRECTORY)"; tail -n 1 "$(FAULT_DIRECTORY)/report.txt"; exit $$status
 
 ##@ Quality

@@ -57,23 +57,31 @@ func (w *world) stopProcesses(f *fault, pids []int) error {
 	return signal(pids, syscall.SIGCONT)
 }
 
-// killComponent kills the process of a component. Where the kubelet would wait long until it starts it again, it kills the pod.
+// killComponent kills the process of a component.
 func (w *world) killComponent(f *fault) error {
 	p, err := w.component(f.target)
 	if err != nil {
 		return err
 	}
-	if p.restarts() < mostRestarts {
-		err = signal(p.pids, syscall.SIGKILL)
-	} else {
-		err = w.client.Delete(w.Context(), p.pod, client.GracePeriodSeconds(0))
-	}
-	if err != nil {
+	if err := w.endProcess(p); err != nil {
 		return err
 	}
 	f.started, f.ending = now(), now()
+	return w.waitComponent(f.target, p)
+}
+
+// endProcess kills the process of a component. Where the kubelet would wait long until it starts it again, it kills the pod.
+func (w *world) endProcess(p *place) error {
+	if p.restarts() < mostRestarts {
+		return signal(p.pids, syscall.SIGKILL)
+	}
+	return w.client.Delete(w.Context(), p.pod, client.GracePeriodSeconds(0))
+}
+
+// waitComponent waits until another process of a component runs than that in a place.
+func (w *world) waitComponent(component string, p *place) error {
 	return w.until(restartTimeout, func(context.Context) error {
-		next, err := w.component(f.target)
+		next, err := w.component(component)
 		if err == nil && next.id == p.id {
 			return errors.New("the container has not ended yet")
 		}

@@ -5,6 +5,7 @@ it took effect at some moment in between.
 """
 
 import json
+import lzma
 import os
 import threading
 
@@ -24,8 +25,8 @@ class Writer:
 
 
 def read(path):
-    """Yields the entries of a history. A last line that was cut off by the end of its writer is left out."""
-    with open(path, encoding="utf-8") as lines:
+    """Yields the entries of a history, which may be compressed. A last line that was cut off by the end of its writer is left out."""
+    with (lzma.open if path.endswith(".xz") else open)(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             if line.endswith("\n"):
                 yield json.loads(line)

@@ -1,8 +1,5 @@
 """Tests the judge with histories of a few moments, each true or false in one way: python3 judge_test.py."""
 
-import json
-import os
-import tempfile
 import unittest
 
 import judge
@@ -46,12 +43,7 @@ BEFORE = [world(), {"op": "pods", "at": 0, "addresses": {ADDRESS: POD}}, write(1
 
 
 def judged(*entries):
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "history-001.jsonl")
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(e) + "\n" for e in [*BEFORE, *entries])
-        judged_world = judge.World(path)
-    found = judge.Judge(judged_world)
+    found = judge.Judge(judge.World([*BEFORE, *entries]))
     found.run()
     return found
 
@@ -166,13 +158,21 @@ class JudgeTest(unittest.TestCase):
             self.check([sweep(30.1, RIGHT), stored, transfer(), rest], stored=1)
 
     def test_watch(self):
-        def event(kind, version, known):
-            return {"op": "watch", "at": 20, "type": kind, "name": "arecord.www", "version": str(version), "known": known}
+        def event(kind, version, known=(), at=20, phase="InSync"):
+            return {"op": "watch", "at": at, "type": kind, "name": "arecord.www", "version": str(version), "state": ["u", 2, phase],
+                    "states": {name: ["u", 2, "InSync"] for name in known}}
 
-        self.check([event("ADDED", 5, False), event("MODIFIED", 6, True), event("DELETED", 7, True)])
-        self.check([event("ADDED", 5, False), event("MODIFIED", 5, True)], watch=1)
-        self.check([event("MODIFIED", 5, False)], misnamed=1)
-        self.check([event("ADDED", 5, True)], misnamed=1)
+        self.check([event("ADDED", 5), event("MODIFIED", 6), event("DELETED", 7)])
+        self.check([event("ADDED", 5), event("MODIFIED", 5)], watch=1)
+        self.check([event("MODIFIED", 5)], misnamed=1)
+        self.check([event("LIST", 4, known=["arecord.www"]), event("ADDED", 5)], misnamed=1)
+        self.check([event("LIST", 4, known=["arecord.www"]), event("DELETED", 5), event("ADDED", 6)])
+        rest = [sweep(30.1, RIGHT), {"op": "stored", "begin": 30.2, "end": 30.3, "items": []}, status(30.4, "InSync", verb="list"),
+                {"op": "rested", "begin": 30, "end": 31, "differ": []}, sweep(32, RIGHT)]
+        self.check([event("ADDED", 5), *rest])
+        self.check([event("ADDED", 5, phase="OutOfSync"), *rest], watch=1)
+        self.check([event("ADDED", 5), event("DELETED", 6), *rest], watch=1)
+        self.check([event("ADDED", 5), event("DELETED", 6, at=30.3), *rest])
 
     def test_convergence(self):
         lists = [status(t, "InSync" if t > 24 else "Stale", verb="list") for t in (20.5, 22.5, 24.5, 26.5)]

@@ -21,6 +21,8 @@ PLURALS = [r + "records" for r in ("a", "aaaa", "cname", "ns", "txt", "mx", "srv
 SWEEP, READ, STORED = 0.12, 0.2, 0.5
 GETS = 4
 WATCH_TIMEOUT = 45  # a bookmark comes every 30 seconds
+WATCH_SECONDS = (3, 10, 60)  # how long watches last: most go on from where one before ended
+RELIST = 0.2  # how often one begins with a list instead
 
 
 def outline(item):
@@ -144,12 +146,15 @@ class Observer:
             listed = {i["metadata"]["name"]: self.state(i) for i in got["items"]}
             with self.watch_lock:
                 self.watched, self.version = listed, got["metadata"]["resourceVersion"]
-            self.history.write(op="watch", at=time.time(), type="LIST", names=sorted(listed), version=self.version)
+            self.history.write(op="watch", at=time.time(), type="LIST", states=listed, version=self.version)
         try:
-            for line in client.stream(f"{self.status_path()}?watch=1&allowWatchBookmarks=1&resourceVersion={self.version}"):
+            for line in client.stream(f"{self.status_path()}?watch=1&allowWatchBookmarks=1&resourceVersion={self.version}"
+                                      f"&timeoutSeconds={random.choice(WATCH_SECONDS)}"):
                 self.take(json.loads(line))
                 if self.stopped.is_set():
-                    break
+                    return
+            if random.random() < RELIST:
+                self.version = None
         except kube.Failed as error:
             if error.code == 410:
                 self.version = None
@@ -168,14 +173,14 @@ class Observer:
             self.history.write(op="watch", at=time.time(), type=kind, text=item.get("message", ""))
             self.version = None
             return
-        name = item["metadata"].get("name", "")
+        name, state = item["metadata"].get("name", ""), None if kind == "BOOKMARK" else self.state(item)
         with self.watch_lock:
-            self.version, known = item["metadata"]["resourceVersion"], name in self.watched
+            self.version = item["metadata"]["resourceVersion"]
             if kind == "DELETED":
                 self.watched.pop(name, None)
             elif kind != "BOOKMARK":
-                self.watched[name] = self.state(item)
-        self.history.write(op="watch", at=time.time(), type=kind, name=name, version=self.version, known=known)
+                self.watched[name] = state
+        self.history.write(op="watch", at=time.time(), type=kind, name=name, version=self.version, state=state)
 
     def rest(self):
         """Looks once at everything, and compares the replay of the watch with the list until they are equal or time is up."""
