@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/test/named"
@@ -10,6 +11,13 @@ import (
 // The judge itself: histories of a few moments, each true or false in one way.
 func TestJudge(t *testing.T) {
 	if out, err := python("judge_test.py").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// The judge on the history of a real run, which is true, and after each of many lies.
+func TestJudgeReportsLies(t *testing.T) {
+	if out, err := python("lies_test.py", filepath.Join("testdata", "history.jsonl.xz")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

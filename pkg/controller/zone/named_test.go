@@ -609,6 +609,71 @@ func (a addzone) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.C
 	return err
 }
 
+// secondarySidecar stands for the sidecar of a secondary: it deletes and adds zones of the real one. owner is the DNSZone whose data that
+// has.
+type secondarySidecar struct {
+	sidecarClient
+	secondary, primary *bind.Server
+	owner              string
+}
+
+func (s *secondarySidecar) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
+	return bindcar.Zone{Owner: s.owner}, nil
+}
+
+func (s *secondarySidecar) DeleteZone(_ context.Context, _ bindcar.Address, zone string) error {
+	s.owner = ""
+	_, err := s.secondary.Rndc("delzone", zone)
+	return err
+}
+
+func (s *secondarySidecar) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
+	s.owner = zone.Owner
+	_, err := s.secondary.Rndc("addzone", zone.ZoneName, fmt.Sprintf("{ type secondary; file %q; primaries { %s port %d key %q; }; };",
+		zone.ZoneName+".new", s.primary.Addr.Addr(), s.primary.Addr.Port(), s.primary.Transfer.Name))
+	return err
+}
+
+// A secondary to which a zone comes still has the zone of another DNSZone, under the very serial: that is removed with all its data.
+func TestPassRemovesAnotherZoneFromASecondary(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	sidecar := &secondarySidecar{sidecarClient: r.sidecar, secondary: r.secondary, primary: r.primary[0], owner: "evil/zone"}
+	r.sidecar = sidecar
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	serial := r.pass().event.Serial
+	file := filepath.Join(r.secondary.Dir, "evil")
+	text := fmt.Sprintf("$TTL 60\n@ SOA ns1 hostmaster %d 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\nlogin A 192.0.2.66\n", serial)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"delzone", "example.test"}, {"addzone", "example.test", fmt.Sprintf("{ type primary; file %q; };", file)}} {
+		if out, err := r.secondary.Rndc(command...); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	if got := served(t, r.secondary, "login"); len(got) != 1 {
+		t.Fatalf("the other zone's data is not there: %q", got)
+	}
+	// The zone comes to the secondary now.
+	r.zone.Status.Bind9Instances = r.zone.Status.Bind9Instances[:1]
+	r.zones.Set(r.zone)
+	r.states.Delete(membership.KeyOfZone(r.zone))
+	for began := time.Now(); !r.pass().event.Servers[1].Current; {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the secondary does not follow")
+		}
+	}
+	if got := served(t, r.secondary, "login"); len(got) > 0 || sidecar.owner != "dns/zone" {
+		t.Errorf("the secondary of %s answers %q", sidecar.owner, got)
+	}
+	if got := served(t, r.secondary, "www"); !slices.Equal(got, []string{"192.0.2.10"}) {
+		t.Errorf("the secondary answers %q", got)
+	}
+	if p := r.pass(); p.event.Foreign > 0 || len(served(t, r.primary[0], "login")) > 0 {
+		t.Errorf("%d RRsets are foreign", p.event.Foreign)
+	}
+}
+
 // Data that nobody declares is counted again after the only primary has lost the zone and got it back from a secondary.
 func TestForeignDataIsCountedAfterTheOnlyPrimaryLostTheZone(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})

@@ -15,30 +15,29 @@ import history
 import judge
 import model
 
-HISTORY = "testdata/history.jsonl.xz"
 FAR = 4.0  # from a lie to the next write of its object, fault or change by hand
-TIMES = 3  # how often each lie is tried, at another place each time
 
 
-def quiet(entries, begin, end):
-    """Reports whether no fault, write or change by hand is near."""
-    return not any(e["op"] in ("fault", "hand", "write", "foreign") and e["begin"] <= end + FAR and e["end"] >= begin - FAR for e in entries)
-
-
-def rows_of(entries, phase, verb=None):
-    """Yields (entry, item, row) of records of which all that is said has been so for a while."""
+def rows_of(entries):
+    """Yields (entry, item, row) of records in sync to which nothing has happened for a while, nor to the server."""
+    busy = collections.defaultdict(list)
+    for e in entries:
+        for name in {"write": lambda: [f'{e["kind"].lower()}.{e["name"]}'], "fault": lambda: e["scope"],
+                     "hand": lambda: [e["zone"]]}.get(e["op"], list)():
+            busy[name].append((e["begin"] - FAR, e["end"] + FAR))
     for entry in entries:
-        if entry["op"] == "status" and verb in (None, entry["verb"]) and quiet(entries, entry["begin"], entry["end"]):
-            for item in entry["items"]:
-                if item["name"].endswith("record") or "record." in item["name"]:
-                    if item["phase"] == phase and item["rows"]:
-                        yield entry, item, item["rows"][0]
+        for item in entry["items"] if entry["op"] == "status" else ():
+            if item["phase"] != "InSync" or not item["rows"] or "record." not in item["name"] or "shared" in item["name"]:
+                continue
+            row = item["rows"][0]
+            if not any(begin <= entry["end"] and end >= entry["begin"] for name in (item["name"], row[3], row[2]) for begin, end in busy[name]):
+                yield entry, item, row
 
 
-def lie(name):
-    """Marks a lie that the judge has to report by a name."""
+def lie(*names):
+    """Marks a lie that the judge has to report by a name, and may report by others."""
     def mark(method):
-        method.name = name
+        method.names = names
         return method
     return mark
 
@@ -55,7 +54,7 @@ class Lies:
     def pick(self, choices):
         choices = list(choices)
         if not choices:
-            raise unittest.SkipTest("the history has no place for this lie")
+            raise AssertionError("the history has no place for this lie")
         return self.rng.choice(choices)
 
     def key_of(self, item):
@@ -77,22 +76,22 @@ class Lies:
                 answers[key] = said
                 break
         if not lied:
-            raise unittest.SkipTest("the server was not asked then")
+            raise AssertionError("the server was not asked then")
 
-    @lie("falseInSync")
+    @lie("falseInSync", "lost")
     def in_sync_while_the_server_answers_otherwise(self):
-        entry, item, row = self.pick(rows_of(self.entries, "InSync"))
+        entry, item, row = self.pick(rows_of(self.entries))
         text = self.rng.choice(["none", "REFUSED", "60 203.0.113.1", "referral", "alias"])
         self.answer_otherwise(row[0], self.key_of(item), entry["begin"] - 3, entry["end"] + 3, text)
 
     @lie("falseOutOfSync")
     def out_of_sync_while_the_server_answers_right(self):
-        _, item, row = self.pick(rows_of(self.entries, "InSync"))
-        row[1], item["phase"] = self.rng.choice(["Stale", "Divergent", "Unreachable", "Shadowed"]), "OutOfSync"
+        _, item, row = self.pick(rows_of(self.entries))
+        row[1], item["phase"] = self.rng.choice(["Stale", "Divergent", "Shadowed", "Lame"]), "OutOfSync"
 
     @lie("falseOutOfSync")
     def not_in_sync_with_all_rows_in_sync(self):
-        _, item, _ = self.pick(rows_of(self.entries, "InSync"))
+        _, item, _ = self.pick(rows_of(self.entries))
         item["phase"] = self.rng.choice(["Propagating", "OutOfSync", "Failed"])
 
     def older_generation(self, phase):
@@ -118,59 +117,53 @@ class Lies:
         self.older_generation("Propagating")
 
     def events(self, *kinds):
-        """Returns the events between the first list of a watch and the next one."""
         return [e for e in self.of("watch") if e["type"] in kinds]
 
-    @lie("misnamed")
-    def watch_lacks_first_event(self):
-        """The first event of an object that was not listed before."""
-        lost = None
-        after = collections.defaultdict(list)
+    def followed(self, kind, by):
+        """Returns the events of a type that another event of the same object follows, with no list in between."""
+        found, last = [], {}
         for event in self.of("watch"):
             if event["type"] == "LIST":
-                after.clear()
-            elif event["type"] in ("ADDED", "MODIFIED", "DELETED"):
-                after[event["name"]].append(event)
-                former = after[event["name"]]
-                if len(former) > 1 and former[-2]["type"] == "ADDED" and self.rng.random() < 0.5:
-                    lost = former[-2]
-        self.entries.remove(self.pick([lost] if lost else []))
+                last.clear()
+            elif "name" in event:
+                before = last.get(event["name"])
+                if before and before["type"] == kind and event["type"] == by:
+                    found.append(before)
+                last[event["name"]] = event
+        return found
 
-    def last_before_rest(self, kind):
-        """Removes the last event of an object before a time of rest, where no list follows."""
-        rest, last = self.of("rested")[0], {}
+    @lie("misnamed")
+    def watch_lacks_appearance(self):
+        self.entries.remove(self.pick(self.followed("ADDED", "MODIFIED")))
+
+    @lie("misnamed")
+    def watch_lacks_deletion(self):
+        self.entries.remove(self.pick(self.followed("DELETED", "ADDED")))
+
+    @lie("watch")
+    def watch_lacks_last_event(self):
+        rest, last, states = self.of("rested")[0], {}, {}
         for event in self.of("watch"):
             if event["at"] >= rest["begin"]:
                 break
             if event["type"] == "LIST":
-                last.clear()
+                last, states = {}, dict(event["states"])
             elif "name" in event:
-                last[event["name"]] = event
-        self.entries.remove(self.pick([e for e in last.values() if e["type"] == kind and not self.is_repetition(e)]))
-
-    def is_repetition(self, event):
-        """Reports whether an event says what the one of its object before it, or the list, has said."""
-        before = None
-        for e in self.of("watch"):
-            if e is event:
-                return before == e["state"]
-            if e["type"] == "LIST":
-                before = e["states"].get(event["name"])
-            elif e.get("name") == event["name"]:
-                before = None if e["type"] == "DELETED" else e["state"]
-        return False
-
-    @lie("watch")
-    def watch_lacks_last_event(self):
-        self.last_before_rest("MODIFIED")
-
-    @lie("watch")
-    def watch_lacks_deletion(self):
-        self.last_before_rest("DELETED")
+                if event["type"] == "MODIFIED" and states.get(event["name"]) != event["state"]:
+                    last[event["name"]] = event
+                else:
+                    last.pop(event["name"], None)
+                states[event["name"]] = event["state"]
+        self.entries.remove(self.pick(last.values()))
 
     @lie("watch")
     def watch_repeats_event(self):
-        event = self.pick(self.events("ADDED", "MODIFIED", "DELETED"))
+        event = self.pick(self.events("MODIFIED"))
+        self.entries.insert(self.entries.index(event) + 1, copy.deepcopy(event))
+
+    @lie("watch", "misnamed")
+    def watch_repeats_appearance(self):
+        event = self.pick(self.events("ADDED", "DELETED"))
         self.entries.insert(self.entries.index(event) + 1, copy.deepcopy(event))
 
     @lie("watch")
@@ -213,9 +206,9 @@ class Lies:
         transfer["rrsets"][self.pick(absent)] = transfer["rrsets"][key]
 
     @lie("lost")
-    def foreign_data_gone(self):
-        transfer, key = self.transfer_at_rest(foreign=True)
-        del transfer["rrsets"][key]
+    def data_that_nobody_put_there(self):
+        transfer, _ = self.transfer_at_rest(foreign=False)
+        transfer["rrsets"][judge.World(self.entries).zones[transfer["zone"]]["foreign"][0]] = '60 "foreign"'
 
     @lie("lost")
     def two_serials_at_rest(self):
@@ -259,15 +252,16 @@ class LiesTest(unittest.TestCase):
 
     def test_lies(self):
         for name, method in vars(Lies).items():
-            for seed in range(TIMES if hasattr(method, "name") else 0):
-                with self.subTest(lie=name, seed=seed):
-                    lies = Lies(json.loads(self.text), random.Random(seed))
-                    method(lies)
-                    found = kinds_of(lies.entries)
-                    self.assertEqual({method.name}, set(found), dict(found))
+            if not hasattr(method, "names"):
+                continue
+            with self.subTest(lie=name):
+                lies = Lies(json.loads(self.text), random.Random(name))
+                method(lies)
+                found = kinds_of(lies.entries)
+                self.assertIn(method.names[0], found)
+                self.assertLessEqual(set(found), set(method.names), dict(found))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        HISTORY = sys.argv.pop()
+    HISTORY = sys.argv.pop()
     unittest.main()
