@@ -30,8 +30,15 @@ type Proxy struct {
 // StartProxy starts a proxy that passes everything on.
 func StartProxy(t testing.TB, server netip.AddrPort) *Proxy {
 	t.Helper()
-	p := &Proxy{Addr: Reserve(t), server: server}
-	release(t, p.Addr)
+	addr := Reserve(t)
+	release(t, addr)
+	return StartProxyAt(t, addr, server)
+}
+
+// StartProxyAt is StartProxy at an address, which can be any of 127.0.0.0/8: named itself listens only where an interface is.
+func StartProxyAt(t testing.TB, addr, server netip.AddrPort) *Proxy {
+	t.Helper()
+	p := &Proxy{Addr: addr, server: server}
 	p.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
 	p.AcceptTCP(t)
 	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(p.Addr))

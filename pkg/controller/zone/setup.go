@@ -90,9 +90,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	turns := &fleet.Turns{
-		Reconciler: r, PerNamespace: maxNamespacePasses, PerServers: maxPasses, ServersOf: r.serversOf, IsUrgent: r.isKnown,
-	}
+	turns := r.turns()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("zone").
 		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
@@ -105,6 +103,13 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&v1beta1.ZoneGrant{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfGrant), specChanged).
 		Watches(&v1beta1.DNSProvider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfProvider), providerChanged()).
 		Complete(turns)
+}
+
+// turns has passes take turns, so that zones on servers that do not answer hold up their own kind only.
+func (r *reconciler) turns() *fleet.Turns {
+	return &fleet.Turns{
+		Reconciler: r, PerNamespace: maxNamespacePasses, PerServers: maxPasses, ServersOf: r.serversOf, IsUrgent: r.isKnown,
+	}
 }
 
 // serversOf names what a zone says about its servers: zones that say the same are on the same ones.

@@ -89,7 +89,13 @@ func (r *rig) follow(name, address string) {
 // served is what a server answers for a name of the zone.
 func served(t testing.TB, s *bind.Server, name string) (got []string) {
 	t.Helper()
-	reply, err := wire.Query(t.Context(), s.Addr, name+"."+rigZone, dns.TypeA)
+	return addressesOf(t, s, name+"."+rigZone)
+}
+
+// addressesOf returns the addresses that a server answers with.
+func addressesOf(t testing.TB, s *bind.Server, name string) (got []string) {
+	t.Helper()
+	reply, err := wire.Query(t.Context(), s.Addr, name, dns.TypeA)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ class Lies:
         transfer, key = self.transfer_at_rest(foreign=False)
         del transfer["rrsets"][key]
 
-    @lie("lost")
+    @lie("lost", "falseInSync")
     def record_not_answered_at_rest(self):
         rest, (transfer, key) = self.of("rested")[-1], self.transfer_at_rest(foreign=False)
         address = next(a for pods in self.of("pods") for a, pod in pods["addresses"].items() if pod == transfer["pod"])
@@ -204,6 +204,11 @@ class Lies:
         transfer, key = self.transfer_at_rest(foreign=False)
         absent = [k for k in judge.World(self.entries).zones[transfer["zone"]]["keys"] if k not in transfer["rrsets"]]
         transfer["rrsets"][self.pick(absent)] = transfer["rrsets"][key]
+
+    @lie("lost")
+    def foreign_data_gone(self):
+        transfer, key = self.transfer_at_rest(foreign=True)
+        del transfer["rrsets"][key]
 
     @lie("lost")
     def data_that_nobody_put_there(self):
