@@ -167,22 +167,48 @@ func TestLostDatagram(t *testing.T) {
 	}
 }
 
-// TestClocks: BADTIME comes signed and tells a wrong clock from a wrong key.
+// TestClocks: whatever is sent by a clock that is too far ahead of the server's, or behind it, is answered by BADTIME, which comes signed and
+// tells a wrong clock from a wrong key. Once the clocks agree everything works at once.
 func TestClocks(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
-	for _, d := range []time.Duration{-310 * time.Second, time.Hour} {
-		t.Run(d.String(), func(t *testing.T) {
-			wire.ShiftClock(t, d)
+	exchanges := map[string]func() error{
+		"transfer": func() error {
 			_, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer)
-			checkError(t, err, dns.RcodeNotAuth, dns.RcodeBadTime, "BadTime", true)
-		})
+			return err
+		},
+		"query": func() error {
+			_, err := wire.Query(t.Context(), s.Addr, zone, dns.TypeSOA, wire.WithKey(&s.Transfer))
+			return err
+		},
+		"notify": func() error { return wire.Notify(t.Context(), s.Addr, zone, 1, &s.Transfer) },
+		"update": func() error {
+			c, err := wire.Dial(t.Context(), s.Addr, &s.Update)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			m := new(dns.Msg)
+			m.SetUpdate(zone)
+			_, err = c.Exchange(t.Context(), m)
+			return err
+		},
 	}
-	t.Run("within the window", func(t *testing.T) {
-		wire.ShiftClock(t, 200*time.Second)
-		if _, err := wire.Transfer(t.Context(), s.Addr, zone, nil, &s.Transfer); err != nil {
-			t.Error(err)
+	for name, exchange := range exchanges {
+		for _, d := range []time.Duration{-310 * time.Second, time.Hour} {
+			t.Run(name+" "+d.String(), func(t *testing.T) {
+				wire.ShiftClock(t, d)
+				checkError(t, exchange(), dns.RcodeNotAuth, dns.RcodeBadTime, "BadTime", true)
+			})
 		}
-	})
+		for _, d := range []time.Duration{200 * time.Second, -200 * time.Second, 0} {
+			t.Run(name+" within the window "+d.String(), func(t *testing.T) {
+				wire.ShiftClock(t, d)
+				if err := exchange(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
 }
 
 // TestTransferLimits: a transfer that keeps the limits is taken, one that exceeds any of them by one is not.
