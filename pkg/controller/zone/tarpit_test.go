@@ -159,7 +159,7 @@ func zonesNamed(prefix string, count int) (zones []bind.Zone) {
 func TestTarpitDelaysNoZoneOfOthers(t *testing.T) {
 	const hostile, honest = 40, 5
 	host := func() netip.Addr {
-		return netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(250)), byte(1 + rand.IntN(250))}) //nolint:gosec // not a secret
+		return netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(250)), byte(1 + rand.IntN(250))})
 	}
 	tarpit, good := host(), host()
 	hers := bind.Start(t, bind.Options{Zones: zonesNamed("tarpit", hostile)})
