@@ -28,6 +28,8 @@ func (p recordPlace) String() string {
 type placedSet struct {
 	rrset.RRset
 	place recordPlace
+	// run is the run in which records of it came last.
+	run int
 }
 
 func comparePlaced(a, b placedSet) int { return a.Key.Compare(b.Key) }
@@ -51,6 +53,9 @@ type contentReader struct {
 	bytes  int64
 	found  map[rrset.Key]*placedSet
 	report *differenceReport
+	// run counts the runs of records with one owner, of which last is that of the current one.
+	run  int
+	last string
 	// progress is called now and then with the number of records.
 	progress func(records int)
 }
@@ -67,10 +72,14 @@ func newContentReader(zone string, limits wire.Limits, report *differenceReport,
 	}
 }
 
-// addRecord takes one record in canonical form. The first record of an RRset decides on its TTL, as in BIND.
+// addRecord takes one record in canonical form. Of different TTLs in an RRset, BIND serves the first of the last run of
+// records with that owner.
 func (r *contentReader) addRecord(key rrset.Key, ttl uint32, rdata string, place recordPlace) error {
 	if err := r.countRecord(len(key.Name) + len(rdata)); err != nil {
 		return fmt.Errorf("%s: %w", place, err)
+	}
+	if key.Name != r.last {
+		r.run, r.last = r.run+1, key.Name
 	}
 	switch {
 	case !rrset.IsSubdomain(key.Name, r.name):
@@ -82,8 +91,11 @@ func (r *contentReader) addRecord(key rrset.Key, ttl uint32, rdata string, place
 	}
 	set := r.found[key]
 	if set == nil {
-		r.found[key] = &placedSet{rrset.RRset{Key: key, TTL: ttl, Rdata: []string{rdata}}, place}
+		r.found[key] = &placedSet{rrset.RRset{Key: key, TTL: ttl, Rdata: []string{rdata}}, place, r.run}
 		return nil
+	}
+	if set.run != r.run {
+		set.TTL, set.run = ttl, r.run
 	}
 	set.Rdata = append(set.Rdata, rdata)
 	return nil
@@ -125,7 +137,7 @@ func (r *contentReader) finish() (*zoneContent, error) {
 	}
 	r.sets = make([]placedSet, 0, len(r.found))
 	for _, set := range r.found {
-		r.sets = append(r.sets, placedSet{rrset.New(set.Key, set.TTL, set.Rdata...), set.place})
+		r.sets = append(r.sets, placedSet{RRset: rrset.New(set.Key, set.TTL, set.Rdata...), place: set.place})
 	}
 	r.found = nil
 	slices.SortFunc(r.sets, comparePlaced)

@@ -1,6 +1,7 @@
 package zoneimport
 
 import (
+	"bytes"
 	"io"
 	"io/fs"
 	"slices"
@@ -12,8 +13,8 @@ import (
 type lineReader struct {
 	name string
 	text []byte
-	// next is the offset of the next byte, line its number from 1.
-	next, line int
+	// next is the offset of the next byte, lineStart that of its line, which has the number line, from 1.
+	next, lineStart, line int
 	// begun is the line in which the entry being read began, 0 before it has; last is that of the one before.
 	begun, last int
 	// depth counts open parentheses, in which an entry goes on over lines.
@@ -46,8 +47,18 @@ func (r *lineReader) ReadByte() (byte, error) {
 	}
 	c := r.text[r.next]
 	r.next++
+	if c == '"' && r.isInclude() {
+		return ' ', nil // BIND takes names of files in quotes, the parser does not.
+	}
 	r.followByte(c)
 	return c, nil
+}
+
+// isInclude reports whether the line is an $INCLUDE.
+func (r *lineReader) isInclude() bool {
+	const directive = "$INCLUDE"
+	line := r.text[r.lineStart:]
+	return len(line) > len(directive) && bytes.EqualFold(line[:len(directive)], []byte(directive)) && r.depth == 0 && !r.quoted
 }
 
 // followByte follows the syntax as far as it decides on where entries end (RFC 1035 section 5.1).
@@ -56,7 +67,7 @@ func (r *lineReader) followByte(c byte) {
 	r.escaped = false
 	switch {
 	case c == '\n':
-		r.line++
+		r.line, r.lineStart = r.line+1, r.next
 		r.comment = false
 		if r.depth == 0 && !r.quoted {
 			r.endEntry()

@@ -2,6 +2,7 @@ package zoneimport
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -278,7 +279,7 @@ func TestTransferErrors(t *testing.T) {
 			cmd := NewCommand("lockstep")
 			var out strings.Builder
 			cmd.SetOut(&out)
-			cmd.SetErr(&out)
+			cmd.SetErr(io.Discard)
 			cmd.SetArgs(append([]string{"--zone", "example.com"}, tc.args...))
 			err := cmd.ExecuteContext(t.Context())
 			if err == nil {

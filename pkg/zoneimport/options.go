@@ -155,6 +155,7 @@ func (o *Options) readContent(ctx context.Context, in io.Reader, report *differe
 	if o.File != "" {
 		err = reader.readZoneFile(in, o.File, o.IncludeFrom)
 	} else {
+		fmt.Fprintf(log, "%s: transfer from %s\n", name, o.Server)
 		err = o.transferZone(ctx, reader)
 	}
 	if err != nil {

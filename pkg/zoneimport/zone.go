@@ -73,7 +73,7 @@ func (m *manifestBuilder) declareServers() {
 		others = set.Rdata[:1] // One record with a lower TTL lowers that of all.
 	}
 	if len(others) > 0 {
-		m.sets = append(m.sets, placedSet{rrset.New(key, set.TTL, others...), set.place})
+		m.sets = append(m.sets, placedSet{RRset: rrset.New(key, set.TTL, others...), place: set.place})
 		slices.SortFunc(m.sets, comparePlaced)
 	}
 }

@@ -80,7 +80,7 @@ func TestReadZoneFile(t *testing.T) {
 		"$GENERATE with a format":       {map[string]string{"zone": start + "$GENERATE 8-10/2 h${0,3,x} 300 A 192.0.2.${-8}\n"}, []string{"zone:3 h008 300 A 192.0.2.0", "zone:3 h00a 300 A 192.0.2.2"}},
 		"$INCLUDE":                      {map[string]string{"zone": start + "$INCLUDE hosts ; ours\nwww 300 A 192.0.2.9\n", "hosts": "\n\na 300 A 192.0.2.1\n"}, []string{"hosts:3 a 300 A 192.0.2.1", "zone:4 www 300 A 192.0.2.9"}},
 		"$INCLUDE with an origin":       {map[string]string{"zone": start + "$INCLUDE hosts lab\nwww 300 A 192.0.2.9\n", "hosts": "a 300 A 192.0.2.1\n"}, []string{"hosts:1 a.lab 300 A 192.0.2.1", "zone:4 www 300 A 192.0.2.9"}},
-		"$INCLUDE in an included file":  {map[string]string{"zone": start + "$INCLUDE sub/one\nwww 300 A 192.0.2.9\n", "sub/one": "$INCLUDE two\na 300 A 192.0.2.1\n", "sub/two": "; x\nb 300 A 192.0.2.2\n"}, []string{"sub/one:2 a 300 A 192.0.2.1", "sub/two:2 b 300 A 192.0.2.2", "zone:4 www 300 A 192.0.2.9"}},
+		"$INCLUDE in an included file":  {map[string]string{"zone": start + "$INCLUDE \"sub/one\"\nwww 300 A 192.0.2.9\n", "sub/one": "$include \"two\" ; \"\na 300 A 192.0.2.1\n", "sub/two": "; x\nb 300 A 192.0.2.2\n"}, []string{"sub/one:2 a 300 A 192.0.2.1", "sub/two:2 b 300 A 192.0.2.2", "zone:4 www 300 A 192.0.2.9"}},
 		"$INCLUDE with a complete name": {map[string]string{"zone": start + "$INCLUDE DIR/hosts\n", "hosts": "a 300 A 192.0.2.1\n"}, []string{"hosts:1 a 300 A 192.0.2.1"}},
 	}
 	for name, tc := range tests {

@@ -51,6 +51,7 @@ func TestImportedZone(t *testing.T) {
 	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "import.example.", File: handWritten, Extra: "check-names ignore;"}}})
 	f := &pluginTest{&fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: "import.example", size: 2}, buildPlugin(t)}
 	f.create(f.cluster("dns", 1, 1))
+	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
 	text := f.importZone(outside.Addr.String(), &outside.Transfer)
 	kube.Kubectl(t, text, "apply", "-f", "-")
 	want, err := transferZone(t.Context(), outside.Addr.String(), f.zone, &outside.Transfer)
