@@ -31,7 +31,9 @@ const everything = `$TTL 3600
 @ SOA ns1 host\.master.example.net. 2026112201 7200 900 1209600 300
 @ NS ns1
 @ NS ns2
+@ NS ns3
 @ NS ns.example.net.
+ns3 60 A 192.0.2.56
 ns1 A 192.0.2.53
 ns1 AAAA 2001:db8::53
 ns2 A 192.0.2.54
