@@ -361,12 +361,14 @@ www CNAME host
 www A 192.0.2.2
 *.wild NS ns.example.net.
 www 300 RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA
+@ 86400 NS gone
 `)
 	text := runImport(t, []string{
-		`db:2: example.com. SOA: changed: MNAME hidden.example.com. becomes ns.example.net.:`,
+		`db:2: example.com. SOA: changed: MNAME hidden.example.com. becomes gone.example.com.:`,
 		`db:2: example.com. SOA: changed: RNAME host\@master.example.com. becomes hostmaster.example.com.:`,
 		`db:2: example.com. SOA: changed: refresh 0 becomes 1:`,
 		`db:3: example.com. NS: changed: its TTL of 86400 seconds becomes 3600`,
+		`db:3: gone.example.com. A: changed: the zone has no address of this name server`,
 		`db:6: host.example.com. HINFO: left out: no record kind`,
 		`db:8: web.example.com. HTTPS: left out: no record kind`,
 		`db:10: sub.example.com. DS: left out: no record kind`,

@@ -63,6 +63,7 @@ func (m *manifestBuilder) declareServers() {
 	m.wanted[key] = set
 	var others []string
 	for _, host := range set.Rdata {
+		m.reportMissingAddress(host, set)
 		if len(m.zone.Spec.NameServers) < maxNameServers && fitsHost(host) {
 			m.zone.Spec.NameServers = append(m.zone.Spec.NameServers, m.newNameServer(host))
 		} else {
@@ -97,6 +98,20 @@ func (m *manifestBuilder) newNameServer(host string) v1beta1.NameServer {
 		server.IPv6Address = m.takeAddress(rrset.Key{Name: host, Type: dns.TypeAAAA})
 	}
 	return server
+}
+
+// reportMissingAddress reports a name server in the zone that has no address there: for such ones the controller publishes the
+// addresses of the servers that it runs.
+func (m *manifestBuilder) reportMissingAddress(host string, servers placedSet) {
+	if !rrset.IsSubdomain(host, m.content.name) {
+		return
+	}
+	for _, rrtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		if _, found := m.wanted[rrset.Key{Name: host, Type: rrtype}]; found {
+			return
+		}
+	}
+	m.report.change(servers.place, rrset.Key{Name: host, Type: dns.TypeA}, "the zone has no address of this name server; Lockstep publishes those of the servers that it runs")
 }
 
 // takeAddress returns the only address of a name server and takes it out of the sets; empty if it needs objects of its own.
