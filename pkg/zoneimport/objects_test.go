@@ -356,6 +356,9 @@ func TestWriteFolder(t *testing.T) {
 	if got, want := strings.Count(strings.Join(slices.Collect(maps.Values(parts)), "---\n"), "\nkind: "), strings.Count(stream, "\nkind: "); got != want {
 		t.Errorf("%d objects, %d in the stream", got, want)
 	}
+	if strings.Contains(stream, "status") || strings.Contains(stream, "creationTimestamp") {
+		t.Error("manifests have fields that a server sets")
+	}
 	if n := strings.Count(stream, "  namespace: team-dns\n"); n != strings.Count(stream, "\nkind: ") {
 		t.Errorf("%d objects are in the namespace", n)
 	}
