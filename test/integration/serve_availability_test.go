@@ -39,6 +39,7 @@ func TestHighAvailability(t *testing.T) {
 		extra := f.instance("after-"+component, v1beta1.RolePrimary, 1)
 		f.create(extra)
 		f.kubectl("wait", "--for=condition=Ready", "bind9instance/"+extra.Name, "--timeout=120s")
+		f.deleteAnyway(extra) // It does not serve the zone, and all servers of the namespace are asked.
 	}
 	kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--timeout=150s")
 	f.waitNothingLeft()
