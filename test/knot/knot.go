@@ -95,7 +95,7 @@ func freePort(t testing.TB) netip.AddrPort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(ports[0])) //nolint:gosec // a port
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(ports[0]))
 }
 
 func write(t testing.TB, file, text string) {
