@@ -319,7 +319,7 @@ func TestAttack17Legacy(t *testing.T) {
 	attacker.apply(dnsZone("main", zone, on) + aRecord("login", "main", "login", "192.0.2.66"))
 	waitServed(t, p, p.name, "login."+zone, dns.TypeA, "192.0.2.66")
 	victim.expectRefused(dnsZone("main", zone, on), "a DNSZone of another namespace has this name")
-	// The controller does nothing for a paused zone: it leaves the data where it is.
+	// Pausing its zone keeps nothing there: it is released all the same, and what were left the next zone would evict.
 	attacker.kubectl("annotate", "dnszone", "main", "bindy.firestoned.io/paused=true")
 	attacker.apply(dnsZone("main", zone, "clusterRef: none"))
 	victim.apply(dnsZone("main", zone, on))
