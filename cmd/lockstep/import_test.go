@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,15 +31,7 @@ func TestImportStatus(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			cmd := newCommand()
-			cmd.SetArgs(append([]string{"import"}, tc.args...))
-			cmd.SetOut(io.Discard)
-			cmd.SetErr(io.Discard)
-			got := 0
-			if err := cmd.ExecuteContext(t.Context()); err != nil {
-				got = reportError(err)
-			}
-			if got != tc.want {
+			if got := exitStatus(t, append([]string{"import"}, tc.args...)...); got != tc.want {
 				t.Errorf("status %d, want %d", got, tc.want)
 			}
 		})

@@ -28,17 +28,22 @@ func TestValidateStatus(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			cmd := newCommand()
-			cmd.SetArgs(append([]string{"validate"}, tc.args...))
-			cmd.SetOut(io.Discard)
-			cmd.SetErr(io.Discard)
-			got := 0
-			if err := cmd.ExecuteContext(t.Context()); err != nil {
-				got = reportError(err)
-			}
-			if got != tc.want {
+			if got := exitStatus(t, append([]string{"validate"}, tc.args...)...); got != tc.want {
 				t.Errorf("status %d, want %d", got, tc.want)
 			}
 		})
 	}
+}
+
+// exitStatus returns what the process ends with that is called with these arguments.
+func exitStatus(t *testing.T, args ...string) int {
+	t.Helper()
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		return reportError(err)
+	}
+	return 0
 }

@@ -40,15 +40,14 @@ func StandaloneKeys(spec *v1beta1.Bind9InstanceSpec) KeySettings {
 
 var keyStatement = regexp.MustCompile(`^\s*key\s+"?([A-Za-z0-9_.-]+)"?\s*\{`)
 
-// statementData returns the key statement that is the only entry of a Secret, as KeyData lays a key out; nil if it is none.
-func statementData(secret *corev1.Secret) map[string][]byte {
-	for _, text := range secret.Data {
-		name := keyStatement.FindSubmatch(text)
-		if algorithm, value, ok := rndc.ParseKeyClause(text); ok && name != nil {
-			return map[string][]byte{keyNameEntry: name[1], keyAlgorithmEntry: []byte(algorithm), keySecretEntry: []byte(value)}
-		}
+// statementData returns a key statement of named as KeyData lays a key out; nil if the text is none.
+func statementData(text []byte) map[string][]byte {
+	name := keyStatement.FindSubmatch(text)
+	algorithm, value, ok := rndc.ParseKeyClause(text)
+	if name == nil || !ok {
+		return nil
 	}
-	return nil
+	return map[string][]byte{keyNameEntry: name[1], keyAlgorithmEntry: []byte(algorithm), keySecretEntry: []byte(value)}
 }
 
 // KeyFromRef reads a user's own key: from the entries that ref names, or from a key statement of named in the entry
@@ -60,12 +59,11 @@ func KeyFromRef(secret *corev1.Secret, ref v1beta1.RNDCSecretRef) (*wire.Key, er
 		read.Data = map[string][]byte{}
 	}
 	if text, ok := secret.Data["rndc.key"]; ok {
-		name := keyStatement.FindSubmatch(text)
-		algorithm, value, ok := rndc.ParseKeyClause(text)
-		if name == nil || !ok {
+		data := statementData(text)
+		if data == nil {
 			return nil, fmt.Errorf("%w in Secret %s/%s: entry %q is not a key statement", ErrKey, secret.Namespace, secret.Name, "rndc.key")
 		}
-		read.Data[keyNameEntry], read.Data[keyAlgorithmEntry], read.Data[keySecretEntry] = name[1], []byte(algorithm), []byte(value)
+		maps.Copy(read.Data, data)
 		return KeyFromSecret(read)
 	}
 	nameEntry, secretEntry := cmp.Or(ref.KeyNameKey, "key-name"), cmp.Or(ref.SecretKey, keySecretEntry)

@@ -88,7 +88,9 @@ var ErrKey = errors.New("no usable TSIG key")
 func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 	data := secret.Data
 	if _, laidOut := data[keySecretEntry]; !laidOut && len(data) == 1 {
-		data = statementData(secret)
+		for _, text := range secret.Data { // the only one
+			data = statementData(text)
+		}
 	}
 	name := strings.ToLower(strings.TrimSpace(string(data[keyNameEntry])))
 	algorithm := strings.ToLower(strings.TrimSpace(string(data[keyAlgorithmEntry])))

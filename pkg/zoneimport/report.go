@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
 
+	"github.com/lockstep-dns/lockstep/pkg/manifest"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -38,22 +36,6 @@ func (r *differenceReport) write(w io.Writer) {
 		return cmp.Or(cmp.Compare(a.place.source, b.place.source), cmp.Compare(a.place.line, b.place.line), a.key.Compare(b.key))
 	})
 	for _, d := range r.all {
-		fmt.Fprintln(w, printableText(fmt.Sprintf("%s: %s: %s", d.place, d.key, d.text)))
+		fmt.Fprintln(w, manifest.Printable(fmt.Sprintf("%s: %s: %s", d.place, d.key, d.text)))
 	}
-}
-
-// printableText escapes control characters: what a zone holds must neither forge a line nor command a terminal.
-func printableText(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-	}
-	return b.String()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/manifest"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -105,7 +106,7 @@ func describeParseError(err error, place recordPlace, zone string) error {
 	if strings.HasPrefix(text, "$INCLUDE directive not allowed") {
 		text, remedy = "$INCLUDE reads other files, which is not allowed", "name the folder that it may read from with --include-from"
 	}
-	return fmt.Errorf("%s: %s; %s", place, printableText(text), remedy)
+	return fmt.Errorf("%s: %s; %s", place, manifest.Printable(text), remedy)
 }
 
 // readZoneText reads a file of limited size.

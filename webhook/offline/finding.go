@@ -3,9 +3,6 @@ package offline
 import (
 	"cmp"
 	"fmt"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/lockstep-dns/lockstep/pkg/manifest"
 )
@@ -68,20 +65,7 @@ func (f Finding) Text() string {
 			object = f.Kind + " " + f.Namespace + "/" + f.Name + ": "
 		}
 	}
-	return printable(fmt.Sprintf("%s:%d: %s: %s%s", f.File, f.Line, f.Level, object, f.Message))
-}
-
-// printable escapes control characters as Go does: a line feed becomes \n.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-	}
-	return b.String()
+	return manifest.Printable(fmt.Sprintf("%s:%d: %s: %s%s", f.File, f.Line, f.Level, object, f.Message))
 }
 
 // compareFindings keeps those of a line in the order in which they were found.
