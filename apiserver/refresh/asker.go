@@ -87,17 +87,18 @@ func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, 
 	a.observer.SetOwner(s.Addr, s.Namespace)
 	o = a.observer.Observe(ctx, place.Server, place.Zone, key, since)
 	a.dropRefusedKey(secret, key, o)
-	return withoutProof(o, place, key), true
+	return withoutProof(o, place, key, secret), true
 }
 
 var errNoKey = errors.New("the server's transfer key cannot be read, and answers without a signature prove nothing")
 
-// withoutProof returns an answer to a question without a key as what it is: anybody may have sent it.
-func withoutProof(o observe.Observation, place evaluate.Place, key *wire.Key) observe.Observation {
+// withoutProof returns an answer to a question without a key as what it is: anybody may have sent it. Where the key could not
+// be read, that is why a transfer was refused.
+func withoutProof(o observe.Observation, place evaluate.Place, key *wire.Key, secret types.NamespacedName) observe.Observation {
 	if key != nil || !o.Authoritative {
 		return o
 	}
-	if o.Unverified, o.Mirror = true, nil; o.Err == nil {
+	if o.Unverified, o.Mirror = true, nil; o.Err == nil || secret.Name != "" {
 		o.Err = &wire.Error{Op: "query", Server: place.Server.String(), Zone: place.Zone, Err: errNoKey}
 	}
 	return o

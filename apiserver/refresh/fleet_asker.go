@@ -91,7 +91,7 @@ func (a *asker) askSerial(ctx context.Context, place evaluate.Place, secret type
 	}
 	o := a.observer.Serial(ctx, place.Server, place.Zone, key)
 	a.dropRefusedKey(secret, key, o)
-	a.answers.KeepSerial(place, withoutProof(o, place, key))
+	a.answers.KeepSerial(place, withoutProof(o, place, key, secret))
 }
 
 // askPod asks the sidecar of a server whether it and named answer, and for named's version. A server whose sidecar does not say

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 )
@@ -69,7 +70,7 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 	meter := newMeter(time.Now)
 	r := &Refresher{
 		asker: asker{
-			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge), meter: meter,
+			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge, named.KeyGrace), meter: meter,
 			names: cache.NewExpiring(), schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
 			observer: observe.New(observe.Options{Timeout: options.Deadline, Limits: options.Limits, Meter: meter, Replaced: evaluator.ContentReplaced}),
 		},

@@ -2,6 +2,8 @@ package registry
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,7 +43,25 @@ func TestReplacedKeyIsReadAtOnce(t *testing.T) {
 	})
 }
 
-// While its key cannot be read a server is not asked without one: what it refuses then would be told to others, too.
+// A server that wants a key which cannot be read refuses nothing that it should allow: the row says what is wrong here.
+func TestUnreadableKeyIsNoRefusal(t *testing.T) {
+	c := fakekube.New(t)
+	w := newReplica(c, func(o *testOptions) {
+		o.readKey = func(context.Context, types.NamespacedName) (*wire.Key, error) { return nil, errors.New("forbidden") }
+	})
+	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test.", Serial: 10, Records: "www A 192.0.2.7"}}, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	z := fakekube.Zone("example.test", "primary")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.Eventually("it has been asked", func() bool { s := w.get("arecord.www"); return len(s.Servers) == 1 && s.Servers[0].Serial != nil })
+	s := w.get("arecord.www")
+	if got, want := states(s), "Unknown primary-0=Unreachable"; got != want || !strings.Contains(s.Servers[0].Message, "transfer key cannot be read") {
+		t.Errorf("%s, want %s: %s", got, want, s.Servers[0].Message)
+	}
+}
+
+// While its key cannot be read a server is not asked without one: others would share its refusal.
 func TestSlowKeyIsNoKey(t *testing.T) {
 	c, readable := fakekube.New(t), make(chan struct{})
 	w := newReplica(c, func(o *testOptions) {

@@ -27,8 +27,11 @@ type ReadFunc func(context.Context, types.NamespacedName) (*wire.Key, error)
 type Cache struct {
 	read    ReadFunc
 	maxAge  time.Duration
+	grace   time.Duration
 	entries *cache.Expiring
-	reads   singleflight.Group
+	// last are the keys that were read last, each for grace longer than its entry.
+	last  *cache.Expiring
+	reads singleflight.Group
 }
 
 type cachedKey struct {
@@ -37,9 +40,10 @@ type cachedKey struct {
 }
 
 // NewCache returns a cache that reads a key again when it is older than maxAge. A key that was replaced stays valid for
-// named.KeyGrace; maxAge and the longest use of a key must end within it.
-func NewCache(read ReadFunc, maxAge time.Duration) *Cache {
-	return &Cache{read: read, maxAge: maxAge, entries: cache.NewExpiring()}
+// named.KeyGrace; maxAge and the longest use of a key must end within it. A key that cannot be read again is used for grace
+// longer, unless a server refuses it.
+func NewCache(read ReadFunc, maxAge, grace time.Duration) *Cache {
+	return &Cache{read: read, maxAge: maxAge, grace: grace, entries: cache.NewExpiring(), last: cache.NewExpiring()}
 }
 
 // Get returns the key in a Secret. Concurrent callers share one read, and for a short while its failure.
@@ -65,20 +69,35 @@ func (c *Cache) readKey(ctx context.Context, secret types.NamespacedName) (*wire
 	key, err := c.read(ctx, secret)
 	if err == nil {
 		c.Set(secret, key)
-	} else if _, known := c.entries.Get(secret); !known {
-		c.entries.Set(secret, cachedKey{err: err}, failureAge)
+		return key, nil
 	}
-	return key, err
+	result := c.lastKey(secret, err)
+	if _, known := c.entries.Get(secret); !known {
+		c.entries.Set(secret, result, failureAge)
+	}
+	return result.key, result.err
+}
+
+// lastKey returns the key that was read last if it may still be used, else the error.
+func (c *Cache) lastKey(secret types.NamespacedName, err error) cachedKey {
+	if last, ok := c.last.Get(secret); ok {
+		return cachedKey{key: last.(*wire.Key)}
+	}
+	return cachedKey{err: err}
 }
 
 // Set caches a key that the caller knows to be in a Secret.
 func (c *Cache) Set(secret types.NamespacedName, key *wire.Key) {
 	c.entries.Set(secret, cachedKey{key: key}, c.maxAge)
+	if c.grace > 0 {
+		c.last.Set(secret, key, c.maxAge+c.grace)
+	}
 }
 
 // Invalidate makes the next Get read a Secret again if the cache still holds this key: a server refused it.
 func (c *Cache) Invalidate(secret types.NamespacedName, refused *wire.Key) {
 	if cached, ok := c.entries.Get(secret); ok && cached.(cachedKey).key == refused {
 		c.entries.Delete(secret)
+		c.last.Delete(secret)
 	}
 }

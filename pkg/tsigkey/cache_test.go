@@ -58,7 +58,7 @@ func bubble(test func(t *testing.T)) func(t *testing.T) {
 func TestCache(t *testing.T) {
 	t.Run("a key is read again when it is old, and dropped when it is not used", bubble(func(t *testing.T) {
 		s := newSecrets("a", "b")
-		c := NewCache(s.read, maxAge)
+		c := NewCache(s.read, maxAge, 0)
 		for _, name := range []string{"a", "b", "a", "missing"} {
 			_, _ = c.Get(t.Context(), named(name))
 		}
@@ -67,9 +67,37 @@ func TestCache(t *testing.T) {
 			t.Errorf("%v, %v after %d reads, %d keys cached", key, err, s.reads["a"], c.entries.Len())
 		}
 	}))
+	t.Run("a key that cannot be read again is used for a while, unless a server refuses it", bubble(func(t *testing.T) {
+		s := newSecrets("a")
+		const grace = maxAge / 2
+		c := NewCache(s.read, maxAge, grace)
+		key, _ := c.Get(t.Context(), named("a"))
+		delete(s.keys, "a")
+		for _, wait := range []time.Duration{maxAge, failureAge / 2, failureAge} {
+			time.Sleep(wait)
+			if got, err := c.Get(t.Context(), named("a")); err != nil || got != key {
+				t.Errorf("%v, %v after %d reads", got, err, s.reads["a"])
+			}
+		}
+		if s.reads["a"] != 3 {
+			t.Errorf("%d reads", s.reads["a"])
+		}
+		time.Sleep(grace)
+		if got, err := c.Get(t.Context(), named("a")); err == nil {
+			t.Errorf("%v after its grace", got)
+		}
+		s.keys["a"] = key
+		time.Sleep(failureAge)
+		_, _ = c.Get(t.Context(), named("a"))
+		delete(s.keys, "a")
+		c.Invalidate(named("a"), key)
+		if got, err := c.Get(t.Context(), named("a")); err == nil {
+			t.Errorf("%v after a server refused it", got)
+		}
+	}))
 	t.Run("a failure is remembered for a short while", bubble(func(t *testing.T) {
 		s := newSecrets()
-		c := NewCache(s.read, maxAge)
+		c := NewCache(s.read, maxAge, 0)
 		for range 3 {
 			if key, err := c.Get(t.Context(), named("a")); err == nil || key != nil || s.reads["a"] != 1 {
 				t.Errorf("%v, %v after %d reads", key, err, s.reads["a"])
@@ -84,7 +112,7 @@ func TestCache(t *testing.T) {
 	t.Run("callers share a read, which outlives the first of them", bubble(func(t *testing.T) {
 		s := newSecrets("a")
 		s.delay = time.Second
-		c := NewCache(s.read, maxAge)
+		c := NewCache(s.read, maxAge, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), s.delay/2)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -107,14 +135,14 @@ func TestCache(t *testing.T) {
 	t.Run("a read that takes too long fails", bubble(func(t *testing.T) {
 		s := newSecrets("a")
 		s.delay = time.Hour
-		if key, err := NewCache(s.read, maxAge).Get(t.Context(), named("a")); !errors.Is(err, context.DeadlineExceeded) {
+		if key, err := NewCache(s.read, maxAge, 0).Get(t.Context(), named("a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, %v", key, err)
 		}
 	}))
 	t.Run("a key that was set is used, also after a failure and during one", bubble(func(t *testing.T) {
 		s := newSecrets()
 		s.delay = time.Second
-		c := NewCache(s.read, maxAge)
+		c := NewCache(s.read, maxAge, 0)
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = c.Get(t.Context(), named("a")) })
 		synctest.Wait()
@@ -127,7 +155,7 @@ func TestCache(t *testing.T) {
 	}))
 	t.Run("a refused key is read again, unless another has taken its place", bubble(func(t *testing.T) {
 		s := newSecrets("a")
-		c := NewCache(s.read, maxAge)
+		c := NewCache(s.read, maxAge, 0)
 		old, _ := c.Get(t.Context(), named("a"))
 		s.keys["a"] = &wire.Key{Name: "next"}
 		c.Invalidate(named("a"), old)

@@ -44,7 +44,7 @@ func NewCache(reader client.Reader) *Cache {
 		}
 		return named.KeyFromSecret(secret)
 	}
-	return &Cache{Cache: tsigkey.NewCache(read, keyLifetime), rings: map[client.ObjectKey]cachedRing{}}
+	return &Cache{Cache: tsigkey.NewCache(read, keyLifetime, 0), rings: map[client.ObjectKey]cachedRing{}}
 }
 
 // setRing stores what a ring is now.

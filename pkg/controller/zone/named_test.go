@@ -62,7 +62,7 @@ const rigZone = "example.test."
 // newRig starts so many primaries, and a secondary of all of them. They have the other zones, too.
 func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *rig {
 	observer := observe.New(observe.Options{Timeout: 2 * time.Second})
-	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), observer: observer, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour)}}
+	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), observer: observer, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
 	r.edges = edges{
 		zones: zonecache.New(), dns: unreachable.NewTracker(observer, func(z membership.ZoneKey) { r.woken <- z }), sendNotify: wire.Notify,
 		sidecar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}), updates: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),

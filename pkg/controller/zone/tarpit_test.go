@@ -166,7 +166,7 @@ func TestTarpitDelaysNoZoneOfOthers(t *testing.T) {
 	waiting := startTarpit(t, tarpit, hers)
 	server := bind.Start(t, bind.Options{Zones: zonesNamed("new", honest)})
 	bind.StartProxyAt(t, netip.AddrPortFrom(good, named.Port), server.Addr)
-	e := &tenants{T: t, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour)}}
+	e := &tenants{T: t, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
 	e.join("evil", tarpit, &hers.Update, &hers.Transfer)
 	e.join("victim", good, &server.Update, &server.Transfer)
 	queue := e.start()
