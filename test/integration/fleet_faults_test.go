@@ -286,12 +286,24 @@ func TestFleetSaysThatItScales(t *testing.T) {
 	waitConditions(f, settleTimeout, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready", one)
 	all := saw("")
 	want := []string{"False InstancesCreated", "True AllReady", "False InstancesScaling", "True AllReady", "True InstancesScaling", "True AllReady"}
-	if !slices.Equal(all, want) {
-		t.Errorf("reasons of Ready %q, want %q", all, want)
+	if got := withoutLapses(all); !slices.Equal(got, want) {
+		t.Errorf("reasons of Ready %q, of these on the way %q, want %q", all, got, want)
 	}
 	if pods, err := f.servers(t.Context()); err != nil || len(pods) != 1 {
 		t.Errorf("pods %v: %v", pods, err)
 	}
+}
+
+// withoutLapses leaves out when a server that was ready is not, and is again: on a busy machine its probes may fail.
+func withoutLapses(all []string) (kept []string) {
+	for i, line := range all {
+		isLapse := slices.Contains([]string{"False NotReady", "False PartiallyReady"}, line) && len(kept) > 0 && strings.HasPrefix(kept[len(kept)-1], "True ")
+		isBack := i > 0 && len(kept) > 0 && line == kept[len(kept)-1]
+		if !isLapse && !isBack {
+			kept = append(kept, line)
+		}
+	}
+	return kept
 }
 
 // watchReasons follows the reasons of a cluster's Ready condition. The function that it returns waits until the condition was as
