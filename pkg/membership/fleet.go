@@ -93,16 +93,6 @@ func (f *Fleet) ProvidersOf(zone *v1beta1.DNSZone) []*v1beta1.DNSProvider {
 	return serving
 }
 
-// MissingProviders returns the names of the DNSProviders that a zone names and that do not exist.
-func (f *Fleet) MissingProviders(zone *v1beta1.DNSZone) (names []string) {
-	for _, ref := range zone.Spec.ProviderRefs {
-		if f.providers[types.NamespacedName{Namespace: zone.Namespace, Name: ref.Name}] == nil {
-			names = append(names, ref.Name)
-		}
-	}
-	return names
-}
-
 // RefersTo reports whether a zone names a DNSProvider. Only one of its own namespace counts: the provider's keys are that
 // namespace's.
 func RefersTo(zone *v1beta1.DNSZone, p metav1.Object) bool {

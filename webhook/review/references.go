@@ -42,21 +42,7 @@ func (r zoneReviewer) missingReferences(ctx context.Context, zone *v1beta1.DNSZo
 				spec.Child("bind9InstancesFrom").Index(i).Child("selector"), v1beta1.AllowInstanceNamespacesAnnotation, v1beta1.AllowZoneNamespacesAnnotation))
 		}
 	}
-	return append(warnings, r.missingProviders(ctx, zone, all)...), nil
-}
-
-// missingProviders warns about DNSProviders that a zone names and that are not there.
-func (r zoneReviewer) missingProviders(ctx context.Context, zone *v1beta1.DNSZone, all *membership.Fleet) (warnings []string) {
-	missing := all.MissingProviders(zone)
-	if len(missing) > 0 {
-		if live := r.objects.liveFleet(ctx); live != nil {
-			missing = live.MissingProviders(zone)
-		}
-	}
-	for _, name := range missing {
-		warnings = append(warnings, fmt.Sprintf("spec.providerRefs: there is no DNSProvider %s in namespace %s: the zone is on none of its servers until there is", name, zone.Namespace))
-	}
-	return warnings
+	return append(warnings, r.warnProviders(ctx, zone, all)...), nil
 }
 
 // warnMissingCluster warns about a clusterRef that names neither a cluster of the namespace nor a global one.
