@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/lockstep-dns/lockstep/pkg/zoneimport"
 )
@@ -16,7 +17,10 @@ func importCommand() *cobra.Command {
 		}
 		return exitError{2, err}
 	}
-	cmd := zoneimport.NewCommand("lockstep")
+	loading, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
+	cmd := zoneimport.NewCommand("lockstep", clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, overrides))
+	cmd.Flags().StringVar(&loading.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "`file` to reach the cluster of a DNSProvider with, instead of $KUBECONFIG or ~/.kube/config")
+	cmd.Flags().StringVar(&overrides.CurrentContext, clientcmd.FlagContext, "", "`name` of the context to use in the kubeconfig")
 	checkArgs, run := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return withStatus(checkArgs(cmd, args)) }
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return withStatus(run(cmd, args)) }

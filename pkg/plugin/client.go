@@ -23,9 +23,14 @@ type statusClient struct {
 	namespace string
 }
 
+// kubeconfig returns what kubeconfig and flags say; it reads them when it is asked.
+func (o *commandOptions) kubeconfig() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
+}
+
 // newClient returns a client from kubeconfig and flags; nothing is asked yet.
 func (o *commandOptions) newClient() (*statusClient, error) {
-	deferred := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, &o.overrides)
+	deferred := o.kubeconfig()
 	config, err := deferred.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

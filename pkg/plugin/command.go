@@ -70,7 +70,7 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	root.CompletionOptions.DisableDefaultCmd = true
 	o := newOptions()
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), zoneimport.NewCommand("kubectl lockstep"))
+	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), zoneimport.NewCommand("kubectl lockstep", o.kubeconfig()))
 	return root
 }
 

@@ -191,7 +191,7 @@ func writeTest(t *testing.T, name, text string) {
 // runImport runs the command for example.com. Only the differences in want are permitted: for each, a part of its line.
 func runImport(t *testing.T, want []string, args ...string) string {
 	t.Helper()
-	cmd := NewCommand("lockstep")
+	cmd := NewCommand("lockstep", nil)
 	var out, log bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&log)

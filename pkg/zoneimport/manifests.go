@@ -18,9 +18,10 @@ import (
 
 // zoneServers are who is to serve the zone.
 type zoneServers struct {
-	// Cluster is spec.clusterRef, Instances the labels of bind9InstancesFrom.
+	// Cluster is spec.clusterRef, Instances the labels of bind9InstancesFrom, Provider the only one of providerRefs.
 	Cluster   string
 	Instances map[string]string
+	Provider  string
 }
 
 // manifestBuilder makes the objects that declare a zone.

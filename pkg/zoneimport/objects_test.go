@@ -272,11 +272,14 @@ func TestTransferErrors(t *testing.T) {
 		"neither":         {nil, []string{"either --server=ADDRESS or --file=ZONEFILE"}},
 		"both":            {[]string{"--server", "192.0.2.1", "--file", "x"}, []string{"either"}},
 		"flags at odds":   {[]string{"--file", "x", "--key-file", "y", "--as", "z", "-n", "A", "--cluster", "_", "--instances", "-=b", "--max-zone-bytes", "0"}, []string{"--key-file goes with --server", `--as="z"`, "--namespace=A", "--cluster=_", "--instances", "--max-zone-bytes"}},
+		"no provider":     {[]string{"corp"}, []string{`"corp"`, "dnsprovider/NAME"}},
+		"another kind":    {[]string{"dnszone/corp"}, []string{"dnsprovider/NAME"}},
+		"two places":      {[]string{"dnsprovider/corp", "--server", "192.0.2.1"}, []string{"either"}},
 		"a bad zone name": {[]string{"--file", "x", "--zone", "*.example.com"}, []string{"--zone: ", "wildcard"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			cmd := NewCommand("lockstep")
+			cmd := NewCommand("lockstep", nil)
 			var out strings.Builder
 			cmd.SetOut(&out)
 			cmd.SetErr(io.Discard)
@@ -362,7 +365,7 @@ func TestWriteFolder(t *testing.T) {
 	if n := strings.Count(stream, "  namespace: team-dns\n"); n != strings.Count(stream, "\nkind: ") {
 		t.Errorf("%d objects are in the namespace", n)
 	}
-	cmd := NewCommand("lockstep")
+	cmd := NewCommand("lockstep", nil)
 	cmd.SetArgs(append([]string{"--zone", "example.com", "--output", folder}, args...))
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "the folder is not empty") {
 		t.Errorf("%v", err)
@@ -371,7 +374,7 @@ func TestWriteFolder(t *testing.T) {
 
 // A signed zone is said to be one, once; its data is imported without what signs it.
 func TestSignedZone(t *testing.T) {
-	cmd := NewCommand("lockstep")
+	cmd := NewCommand("lockstep", nil)
 	var out, log strings.Builder
 	cmd.SetOut(&out)
 	cmd.SetErr(&log)

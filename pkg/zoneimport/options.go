@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
@@ -33,6 +35,9 @@ type Options struct {
 	Server, KeyFile string
 	// File is a zone file, "-" for standard input; IncludeFrom is the folder that its $INCLUDEs may read from.
 	File, IncludeFrom string
+	// Provider is the name of a DNSProvider to transfer from, of the namespace and the cluster of Kubeconfig.
+	Provider   string
+	Kubeconfig clientcmd.ClientConfig
 	// Cluster and Instances are who is to serve the zone, Namespace where the objects are to be.
 	Cluster   string
 	Instances map[string]string
@@ -75,8 +80,9 @@ func (o *Options) Validate() error {
 	} else if err != nil {
 		errs = append(errs, fmt.Errorf("--zone: %w", err))
 	}
-	if (o.Server == "") == (o.File == "") {
-		errs = append(errs, errors.New("where is the zone? Give either --server=ADDRESS or --file=ZONEFILE"))
+	places := slices.DeleteFunc([]string{o.Server, o.File, o.Provider}, func(place string) bool { return place == "" })
+	if len(places) != 1 {
+		errs = append(errs, errors.New("where is the zone? Give either --server=ADDRESS or --file=ZONEFILE, or dnsprovider/NAME"))
 	}
 	if o.KeyFile != "" && o.Server == "" {
 		errs = append(errs, errors.New("--key-file goes with --server"))
@@ -122,7 +128,7 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 		return err
 	}
 	builder := &manifestBuilder{
-		content: content, servers: zoneServers{o.Cluster, o.Instances}, namespace: o.Namespace, asEndpoints: o.As == asEndpoints, report: report,
+		content: content, servers: zoneServers{o.Cluster, o.Instances, o.Provider}, namespace: o.Namespace, asEndpoints: o.As == asEndpoints, report: report,
 	}
 	if err := builder.build(); err != nil {
 		return err
@@ -155,8 +161,7 @@ func (o *Options) readContent(ctx context.Context, in io.Reader, report *differe
 	if o.File != "" {
 		err = reader.readZoneFile(in, o.File, o.IncludeFrom)
 	} else {
-		fmt.Fprintf(log, "%s: transfer from %s\n", name, o.Server)
-		err = o.transferZone(ctx, reader)
+		err = o.transferZone(ctx, reader, log)
 	}
 	if err != nil {
 		return nil, err
@@ -164,15 +169,19 @@ func (o *Options) readContent(ctx context.Context, in io.Reader, report *differe
 	return reader.finish()
 }
 
-func (o *Options) transferZone(ctx context.Context, reader *contentReader) error {
-	var key *wire.Key
-	if o.KeyFile != "" {
-		var err error
-		if key, err = readKeyFile(o.KeyFile); err != nil {
-			return err
-		}
+func (o *Options) transferZone(ctx context.Context, reader *contentReader, log io.Writer) error {
+	origin, err := zoneOrigin{servers: []string{o.Server}, keyPlace: "--key-file"}, error(nil)
+	switch {
+	case o.Provider != "":
+		origin, err = o.readProvider(ctx)
+	case o.KeyFile != "":
+		origin.key, err = readKeyFile(o.KeyFile)
 	}
-	return reader.readTransfer(ctx, o.Server, key)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "%s: transfer from %s\n", reader.name, strings.Join(origin.servers, " or "))
+	return reader.readTransfer(ctx, origin)
 }
 
 // largeZone is from how many objects on DNSEndpoints are recommended.
@@ -186,7 +195,7 @@ func (o *Options) writeSummary(log io.Writer, content *zoneContent, objects []so
 		fmt.Fprintf(log, "%s is signed: its %d records of DNSSEC (RRSIG, NSEC, DNSKEY and others) are made by the server that signs, and were left out, as were its keys; remove the DS records from the parent zone before you change servers\n",
 			content.name, content.signing)
 	}
-	if o.Cluster == "" && len(o.Instances) == 0 {
+	if o.Cluster == "" && len(o.Instances) == 0 && o.Provider == "" {
 		fmt.Fprintln(log, "nobody is to serve the zone yet: give --cluster or --instances, or set spec.clusterRef of the DNSZone")
 	}
 	if len(objects) > largeZone && o.As == asRecords {

@@ -17,24 +17,29 @@ import (
 // transferTime bounds the transfer as a whole.
 const transferTime = 10 * time.Minute
 
-// readTransfer asks a server for the whole zone (AXFR, RFC 5936).
-func (r *contentReader) readTransfer(ctx context.Context, server string, key *wire.Key) error {
-	addresses, err := resolveServer(ctx, server)
-	if err != nil {
-		return err
-	}
+// readTransfer asks for the whole zone (AXFR, RFC 5936), each server of its origin until one transfers it.
+func (r *contentReader) readTransfer(ctx context.Context, origin zoneOrigin) error {
 	limits := r.limits
 	limits.Time = transferTime
-	var result wire.TransferResult
-	for _, address := range addresses {
-		result, err = wire.Transfer(ctx, address, r.name, nil, key, wire.WithLimits(limits))
-		if err == nil {
-			break
+	var errs []error
+	for _, server := range origin.servers {
+		addresses, err := resolveServer(ctx, server)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for _, address := range addresses {
+			result, err := wire.Transfer(ctx, address, r.name, nil, origin.key, wire.WithLimits(limits))
+			if err == nil {
+				return r.addTransfer(server, result)
+			}
+			errs = append(errs, origin.describeError(err, r.name))
 		}
 	}
-	if err != nil {
-		return describeTransferError(err, r.name, key)
-	}
+	return errors.Join(errs...)
+}
+
+// addTransfer adds the content that a server has transferred.
+func (r *contentReader) addTransfer(server string, result wire.TransferResult) error {
 	place := recordPlace{source: "transfer from " + server}
 	if err := r.addSOA(r.name, result.SOA, place); err != nil {
 		return err
@@ -74,8 +79,9 @@ func resolveServer(ctx context.Context, server string) ([]netip.AddrPort, error)
 	return all, nil
 }
 
-// describeTransferError adds what to do to what a server said.
-func describeTransferError(err error, zone string, key *wire.Key) error {
+// describeError adds what to do to what a server said.
+func (o zoneOrigin) describeError(err error, zone string) error {
+	key := o.key
 	var failure *wire.Error
 	if !errors.As(err, &failure) {
 		return err
@@ -83,7 +89,7 @@ func describeTransferError(err error, zone string, key *wire.Key) error {
 	remedy := ""
 	switch {
 	case failure.TSIGError == dns.RcodeBadKey:
-		remedy = fmt.Sprintf("give --key-file one of the keys in the server's named.conf; %q is none, or has another algorithm there", key.Name)
+		remedy = fmt.Sprintf("give %s one of the keys in the server's named.conf; %q is none, or has another algorithm there", o.keyPlace, key.Name)
 	case failure.TSIGError == dns.RcodeBadSig:
 		remedy = fmt.Sprintf("compare the secret of the key %q with the one in the server's named.conf", key.Name)
 	case failure.TSIGError == dns.RcodeBadTime, errors.Is(err, wire.ErrClock):

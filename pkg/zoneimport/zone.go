@@ -34,6 +34,9 @@ func (m *manifestBuilder) declareZone() error {
 		},
 		ClusterRef: m.servers.Cluster,
 	}}
+	if m.servers.Provider != "" {
+		m.zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: m.servers.Provider}}
+	}
 	if len(m.servers.Instances) > 0 {
 		m.zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: m.servers.Instances}}}
 	}

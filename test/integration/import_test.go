@@ -91,6 +91,40 @@ func TestImportedZone(t *testing.T) {
 	}
 }
 
+// A zone of a server outside is imported from its DNSProvider, with the user's rights, and applied for that provider and a cluster:
+// the cluster gets what the server has, nothing differs, and the server's serial does not move.
+func TestImportedProvider(t *testing.T) {
+	kube.Isolated(t)
+	fixture := newFixture(t, "before.example", 1, 0)
+	fixture.zone = "moving.example"
+	f := &pluginTest{fixture, buildPlugin(t)}
+	text := strings.ReplaceAll(handWritten, "import.example", f.zone)
+	outside := bind.Start(t, bind.Options{Addr: freePort(t, f.hostAddress()), Zones: []bind.Zone{{Name: "moving.example.", File: text, Extra: "check-names ignore;"}}})
+	before, err := transferZone(t.Context(), outside.Addr.String(), f.zone, &outside.Transfer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.create(f.keySecret("corp-update", outside.Update), f.keySecret("corp-transfer", outside.Transfer), f.outsidePrimary("corp", outside.Addr))
+
+	f.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
+	f.expectOutput(2, `you may not read Secret \S+/corp-transfer, .*--server and --key-file`, "import", "--as=viewer", "--zone", f.zone, "dnsprovider/corp")
+	f.expectOutput(2, `reading DNSProvider \S+/nobody: .*not found`, "import", "--zone", f.zone, "dnsprovider/nobody")
+	manifests := f.expectOutput(0, `providerRefs:\n  - name: corp\n`, "import", "--zone", f.zone, "--cluster", "dns", "dnsprovider/corp")
+	kube.Kubectl(t, manifests, "apply", "-f", "-")
+	f.expectOutput(0, `^\d+ of \d+ in sync\n$`, "status", "--wait", "--timeout=120s")
+	f.expectOutput(0, `^$`, "diff")
+	f.waitSameContent(settleTimeout, func(lines []string) error {
+		if !slices.Equal(lines, before.lines) {
+			return fmt.Errorf("outside (-) and here (+):\n%s", strings.Join(difference(before.lines, lines), "\n"))
+		}
+		return nil
+	})
+	after, err := transferZone(t.Context(), outside.Addr.String(), f.zone, &outside.Transfer)
+	if err != nil || after.serial != before.serial || !slices.Equal(after.lines, before.lines) {
+		t.Errorf("the server outside has serial %d, had %d: %v\n%s", after.serial, before.serial, err, strings.Join(difference(before.lines, after.lines), "\n"))
+	}
+}
+
 // importZone imports the fixture's zone, of which nothing may be missing.
 func (f *pluginTest) importZone(server string, key *wire.Key) string {
 	f.Helper()

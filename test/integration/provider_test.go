@@ -35,12 +35,8 @@ func TestProvider(t *testing.T) {
 	primary := namedtest.Start(t, namedtest.Options{Addr: primaryAddr, Zones: zones, AlsoNotify: []netip.AddrPort{secondaryAddr}})
 	secondary := namedtest.Start(t, namedtest.Options{Role: namedtest.Secondary, Addr: secondaryAddr, Primary: primary, Zones: zones})
 	f.create(f.keySecret("corp-update", primary.Update), f.keySecret("corp-transfer", primary.Transfer))
-	provider := &v1beta1.DNSProvider{ObjectMeta: f.meta("corp", nil)}
-	provider.Spec.RFC2136 = &v1beta1.RFC2136Provider{
-		Primaries: []v1beta1.ProviderServer{serverAt(primary.Addr)}, Secondaries: []v1beta1.ProviderServer{serverAt(secondary.Addr)},
-		UpdateKey:   v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "corp-update"}},
-		TransferKey: &v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "corp-transfer"}},
-	}
+	provider := f.outsidePrimary("corp", primary.Addr)
+	provider.Spec.RFC2136.Secondaries = []v1beta1.ProviderServer{serverAt(secondary.Addr)}
 	f.create(provider, f.aRecord("www", "www", "192.0.2.10"))
 	zone := f.dnsZone("main", f.zone)
 	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}} })
@@ -168,6 +164,17 @@ func freePort(t *testing.T, address netip.Addr) netip.AddrPort {
 
 func serverAt(addr netip.AddrPort) v1beta1.ProviderServer {
 	return v1beta1.ProviderServer{Address: addr.Addr().String(), Port: int32(addr.Port())}
+}
+
+// outsidePrimary returns a provider with a primary, and keys in the Secrets corp-update and corp-transfer.
+func (f *fixture) outsidePrimary(name string, addr netip.AddrPort) *v1beta1.DNSProvider {
+	provider := &v1beta1.DNSProvider{ObjectMeta: f.meta(name, nil)}
+	provider.Spec.RFC2136 = &v1beta1.RFC2136Provider{
+		Primaries:   []v1beta1.ProviderServer{serverAt(addr)},
+		UpdateKey:   v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "corp-update"}},
+		TransferKey: &v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: "corp-transfer"}},
+	}
+	return provider
 }
 
 func keyData(key wire.Key) map[string]string {
