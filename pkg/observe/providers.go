@@ -50,8 +50,6 @@ func ProviderProblem(p *v1beta1.DNSProvider) string {
 		return fmt.Sprintf("DNSProvider %s is of a type that this version does not support: use rfc2136", p.Name)
 	case spec.ReadBy == v1beta1.ReadByQuery:
 		return fmt.Sprintf("DNSProvider %s has readBy Query, which this version does not support: allow the transfer key to transfer the zones, and use Transfer", p.Name)
-	case spec.Writers == v1beta1.WritersShared:
-		return fmt.Sprintf("DNSProvider %s has writers Shared, which this version does not support: use Exclusive", p.Name)
 	}
 	return ""
 }
@@ -62,7 +60,8 @@ func ServerAddress(s v1beta1.ProviderServer) string {
 }
 
 func providerServer(p *v1beta1.DNSProvider, declared v1beta1.ProviderServer, role Role) Server {
-	s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role}
+	s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role,
+		Shared: p.Spec.RFC2136.Writers == v1beta1.WritersShared}
 	port := uint16(cmp.Or(declared.Port, 53)) //nolint:gosec // validated
 	if ip, err := netip.ParseAddr(declared.Address); err == nil {
 		s.Addr = netip.AddrPortFrom(ip, port)

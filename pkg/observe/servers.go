@@ -30,7 +30,10 @@ type Server struct {
 	Pod string
 	// Provider is the name of the DNSProvider; empty for a pod.
 	Provider string
-	Role     Role
+	// Shared is true of a provider's server if others write to its zones as well (writers Shared): its primary counts its own serial,
+	// which its secondaries follow, and the apex is not the zone object's there.
+	Shared bool
+	Role   Role
 	// Addr is where the server answers DNS; invalid while it has no address.
 	Addr netip.AddrPort
 	// Service is the address of the instance's Service; invalid while it has none.

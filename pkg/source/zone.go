@@ -12,6 +12,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -117,6 +118,21 @@ func (z *Zone) At(name string) iter.Seq[rrset.RRset] {
 			}
 		}
 	}
+}
+
+// IsApexData reports whether an RRset is the zone object's alone, as its SOA is: the NS records at the apex, and addresses of name
+// servers that no record or endpoint declares. Where others write to the zone as well, it is theirs.
+func (z *Zone) IsApexData(key rrset.Key) bool {
+	switch key.Type {
+	case dns.TypeNS:
+		return key.Name == z.Name
+	case dns.TypeA, dns.TypeAAAA:
+	default:
+		return false
+	}
+	set, declared := z.RRsets.Get(key)
+	isOther := func(by Ref) bool { return by.Kind != z.Ref.Kind }
+	return declared && !slices.ContainsFunc(set.Owners, func(owners []Ref) bool { return slices.ContainsFunc(owners, isOther) })
 }
 
 // Of yields the declarations of one object, by index.

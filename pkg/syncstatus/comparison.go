@@ -22,6 +22,8 @@ type serverComparison struct {
 	pending pending
 	mirror  *observe.Mirror
 	answers askedAnswers
+	// shared is true if the apex is not the zone object's there, because others write to the zone as well.
+	shared bool
 
 	// off are the RRsets that are out of sync, including those that the server should no longer hold.
 	off snapshot.Map[rrset.Key, struct{}]
@@ -34,8 +36,8 @@ type serverComparison struct {
 
 // rrsetCounts counts RRsets of a server: declared, missing and waiting those in off that are declared, missing on the server
 // and pending; shadowed those in off that the server holds and nothing in the zone hides; foreign those on the server that
-// no object declares.
-type rrsetCounts struct{ declared, missing, waiting, shadowed, foreign int }
+// no object declares, apex those declared that are not the zone object's there.
+type rrsetCounts struct{ declared, missing, waiting, shadowed, foreign, apex int }
 
 func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 	c.declared += sign * o.declared
@@ -43,11 +45,12 @@ func (c *rrsetCounts) addSigned(o rrsetCounts, sign int) {
 	c.waiting += sign * o.waiting
 	c.shadowed += sign * o.shadowed
 	c.foreign += sign * o.foreign
+	c.apex += sign * o.apex
 }
 
 // compareFully returns a comparison made from scratch.
-func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers) *serverComparison {
-	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers}
+func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers, shared bool) *serverComparison {
+	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: answers, shared: shared}
 	for have := range m.All() {
 		if have.Type == dns.TypeNS || have.Type == dns.TypeDNAME {
 			if cut, found := undeclaredCut(d.desired, m, have.Name); found && cut.Key == have.Key {
@@ -57,6 +60,9 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers) *ser
 	}
 	e := snapshot.New[rrset.Key, struct{}](hashByName).Edit()
 	for want := range d.desired.All() {
+		if c.isApex(want.Key) {
+			c.apex++
+		}
 		if c.isOutOfSync(want.Key) {
 			e.Put(want.Key, struct{}{})
 			c.countKey(want.Key, 1)
@@ -80,7 +86,7 @@ func compareFully(d *DesiredState, m *observe.Mirror, answers askedAnswers) *ser
 
 // updated returns the comparison for a newer declaration and newer content.
 func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverComparison {
-	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
+	n := &serverComparison{desired: d.desired, pending: d.pending, mirror: m, answers: c.answers, shared: c.shared, rrsetCounts: c.rrsetCounts, cuts: c.cuts}
 	e := c.off.Edit()
 	done := map[string]bool{}
 	for name := range n.changedNames(c) {
@@ -89,7 +95,7 @@ func (c *serverComparison) updated(d *DesiredState, m *observe.Mirror) *serverCo
 		}
 		done[name] = true
 		if delegationChanged(name, c.desired, c.mirror, d.desired, m) {
-			return compareFully(d, m, c.answers) // It matters to everything below.
+			return compareFully(d, m, c.answers, c.shared) // It matters to everything below.
 		}
 		was, _ := c.compareName(name)
 		n.addSigned(was, -1)
@@ -117,6 +123,11 @@ func (c *serverComparison) changedNames(old *serverComparison) iter.Seq[string] 
 				return
 			}
 		}
+		for name := range c.changedApex(old) {
+			if !yield(name) {
+				return
+			}
+		}
 		for name := range c.mirror.ChangedNames(old.mirror) {
 			if !yield(name) {
 				return
@@ -127,7 +138,7 @@ func (c *serverComparison) changedNames(old *serverComparison) iter.Seq[string] 
 
 // compareName compares one owner name.
 func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
-	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, cuts: c.cuts}
+	here := serverComparison{desired: c.desired, pending: c.pending, mirror: c.mirror, answers: c.answers, shared: c.shared, cuts: c.cuts}
 	var off []rrset.Key
 	add := func(k rrset.Key) {
 		switch {
@@ -139,6 +150,9 @@ func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
 		}
 	}
 	for s := range c.desired.At(name) {
+		if here.isApex(s.Key) {
+			here.apex++
+		}
 		add(s.Key)
 	}
 	for s := range c.mirror.At(name) {
@@ -151,13 +165,35 @@ func (c *serverComparison) compareName(name string) (rrsetCounts, []rrset.Key) {
 func (c *serverComparison) isForeign(k rrset.Key) bool {
 	_, wanted := c.desired.Get(k)
 	_, waits := c.pending.Get(k)
-	return !wanted && !waits && !rrset.IsServerMaintained(k.Type)
+	return !wanted && !waits && !rrset.IsServerMaintained(k.Type) && !c.isApex(k)
+}
+
+// isApex reports whether an RRset is not the zone object's on this server.
+func (c *serverComparison) isApex(k rrset.Key) bool { return c.shared && c.desired.IsApexData(k) }
+
+// changedApex yields the names at which objects declare what the zone object alone declared before, or the other way round, if that
+// matters here: the data may be the same.
+func (c *serverComparison) changedApex(old *serverComparison) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !c.shared || c.desired == old.desired {
+			return
+		}
+		for object := range c.desired.ChangedObjects(old.desired) {
+			for _, desired := range []*source.Zone{c.desired, old.desired} {
+				for _, d := range desired.Of(object) {
+					if !yield(d.Key.Name) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // isOutOfSync reports whether the server's RRset differs from the declared one, or is not what the server answers.
 func (c *serverComparison) isOutOfSync(k rrset.Key) bool {
 	want, wanted := c.desired.Get(k)
-	if !wanted && rrset.IsServerMaintained(k.Type) {
+	if !wanted && rrset.IsServerMaintained(k.Type) || c.isApex(k) {
 		return false
 	}
 	if have, _ := c.mirror.Get(k); !sameData(want, have) {
@@ -233,8 +269,8 @@ func (c *comparisonCache) compareServers(d *DesiredState, servers []serverAnswer
 				next[s.id] = was
 			}
 			continue
-		case was == nil || !maps.EqualFunc(was.answers, s.answers, observe.Answer.Says):
-			all[i] = compareFully(d, s.mirror, s.answers)
+		case was == nil || was.shared != (s.shared != "") || !maps.EqualFunc(was.answers, s.answers, observe.Answer.Says):
+			all[i] = compareFully(d, s.mirror, s.answers, s.shared != "")
 		case was.desired != d.desired || was.mirror != s.mirror || !samePending(was.pending, d.pending):
 			all[i] = was.updated(d, s.mirror)
 		default:

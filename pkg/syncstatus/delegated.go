@@ -94,9 +94,18 @@ func matchesKey(k rrset.Key, rdata string, keys rrset.RRset) bool {
 	})
 }
 
+// ofApex returns the servers whose apex is the zone object's; all if none is.
+func (j *Evaluation) ofApex() []serverAnswer {
+	own := slices.DeleteFunc(slices.Clone(j.servers), func(e serverAnswer) bool { return e.shared != "" })
+	if len(own) == 0 {
+		return j.servers
+	}
+	return own
+}
+
 // newestContent returns the content of the first server that has the newest serial; nil if none has.
 func (j *Evaluation) newestContent() *observe.Mirror {
-	for _, e := range j.servers {
+	for _, e := range j.ofApex() {
 		if e.mirror != nil && e.lag == 0 {
 			return e.mirror
 		}

@@ -25,10 +25,6 @@ const maxObserved = 20
 type Evaluation struct {
 	*DesiredState
 	servers []serverAnswer
-	// newest is the reference serial; nil if no server answered with one.
-	newest *uint32
-	// fromPrimary is true if newest is a primary's.
-	fromPrimary bool
 	// at is the time of the oldest answer.
 	at   time.Time
 	past History
@@ -42,8 +38,12 @@ type serverAnswer struct {
 	row       sync.ServerStatus // State is set if mirror is nil
 	mirror    *observe.Mirror   // nil unless the state follows from the data
 	answers   askedAnswers
-	// lag is the serial distance to the newest: positive when behind, negative when ahead.
-	lag int64
+	// shared is the provider of a server whose primary others write to as well: it and its secondaries have serials of their own, and
+	// the apex is not the zone object's there. Empty for all others, which have one serial.
+	shared string
+	// reference is what the server's serial is compared with; lag the distance to it: positive when behind, negative when ahead.
+	reference reference
+	lag       int64
 	// waiting is true while the controller has not configured the zone on this server's instance.
 	waiting bool
 }
@@ -52,27 +52,22 @@ type serverAnswer struct {
 // none. now is when the round ended.
 func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Observation, now time.Time, past History) *Evaluation {
 	j := &Evaluation{DesiredState: d, at: now, past: past}
-	var primaries, all []uint32
+	lines := map[string]*serialLine{}
 	for i, s := range servers {
 		e := d.readAnswer(s, answers[i])
+		if lines[e.shared] == nil {
+			lines[e.shared] = &serialLine{}
+		}
 		if e.row.Serial != nil && !answers[i].Unverified {
-			serial := uint32(*e.row.Serial) //nolint:gosec // it was a uint32
-			all = append(all, serial)
-			if s.Role == observe.Primary {
-				primaries = append(primaries, serial)
-			}
+			lines[e.shared].add(uint32(*e.row.Serial), s.Role) //nolint:gosec // it was a uint32
 		}
 		if at := answers[i].At; !at.IsZero() && at.Before(j.at) {
 			j.at = at
 		}
 		j.servers = append(j.servers, e)
 	}
-	j.newest = newestSerial(primaries)
-	if j.fromPrimary = j.newest != nil; !j.fromPrimary {
-		j.newest = newestSerial(all)
-	}
 	for i := range j.servers {
-		j.servers[i].setLag(j.newest)
+		j.servers[i].setReference(lines[j.servers[i].shared].reference())
 		j.servers[i].setBehindSince(past, answers[i].At)
 	}
 	return j
@@ -104,6 +99,29 @@ func (e *serverAnswer) setBehindSince(past History, at time.Time) {
 	}
 }
 
+// reference is the newest serial of a line; nil if no server answered with one.
+type reference struct {
+	newest *uint32
+	// fromPrimary is true if newest is a primary's.
+	fromPrimary bool
+}
+
+// serialLine has the serials of servers that are to have the same one.
+type serialLine struct{ primaries, all []uint32 }
+
+func (l *serialLine) add(serial uint32, role observe.Role) {
+	if l.all = append(l.all, serial); role == observe.Primary {
+		l.primaries = append(l.primaries, serial)
+	}
+}
+
+func (l *serialLine) reference() reference {
+	if newest := newestSerial(l.primaries); newest != nil {
+		return reference{newest, true}
+	}
+	return reference{newest: newestSerial(l.all)}
+}
+
 func newestSerial(serials []uint32) *uint32 {
 	var newest *uint32
 	for i := range serials {
@@ -114,12 +132,12 @@ func newestSerial(serials []uint32) *uint32 {
 	return newest
 }
 
-func (e *serverAnswer) setLag(newest *uint32) {
-	if e.row.Serial == nil || newest == nil {
+func (e *serverAnswer) setReference(r reference) {
+	if e.reference = r; e.row.Serial == nil || r.newest == nil {
 		return
 	}
 	// The signed difference of the two 32-bit serials is their distance in RFC 1982's sense.
-	e.lag = int64(int32(*newest - uint32(*e.row.Serial))) //nolint:gosec // wraps as intended
+	e.lag = int64(int32(*r.newest - uint32(*e.row.Serial))) //nolint:gosec // wraps as intended
 	e.row.SerialLag = &e.lag
 }
 
@@ -130,6 +148,9 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 	}}
 	if s.Provider != "" {
 		e.row.Provider, e.row.Pod = s.Provider, ""
+	}
+	if s.Shared {
+		e.shared = s.Provider
 	}
 	if s.Namespace != d.zone.Namespace {
 		e.row.Namespace = s.Namespace
@@ -267,23 +288,23 @@ func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending
 	case differing == 0:
 		return sync.StateInSync, ""
 	case e.lag > 0:
-		return sync.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, j.referenceText())
+		return sync.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, e.reference)
 	case pending:
 		return sync.StateStale, "the change has not been programmed yet"
 	case e.lag < 0:
-		return sync.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *j.newest)
+		return sync.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *e.reference.newest)
 	case differing == missing:
 		return sync.StateMissing, fmt.Sprintf("serial %d is the newest, but the data is missing", *e.row.Serial)
 	}
 	return sync.StateDivergent, fmt.Sprintf("serial %d is the newest, but the data is not what is declared", *e.row.Serial)
 }
 
-// referenceText returns the reference serial in words.
-func (j *Evaluation) referenceText() string {
-	if j.fromPrimary {
-		return fmt.Sprintf("the primaries' %d", *j.newest)
+// String returns the serial in words.
+func (r reference) String() string {
+	if r.fromPrimary {
+		return fmt.Sprintf("the primaries' %d", *r.newest)
 	}
-	return fmt.Sprintf("%d, the newest of any server, as no primary reports one", *j.newest)
+	return fmt.Sprintf("%d, the newest of any server, as no primary reports one", *r.newest)
 }
 
 func sameData(want, have rrset.RRset) bool {

@@ -24,7 +24,7 @@ func (j *Evaluation) nameServers() []sync.NameServer {
 		return nil
 	}
 	var names []string
-	for _, e := range j.servers {
+	for _, e := range j.ofApex() {
 		if e.mirror != nil {
 			names = append(names, j.publishedNames(e.mirror)...)
 		}
@@ -47,7 +47,7 @@ func (j *Evaluation) publishedNames(m *observe.Mirror) []string {
 func (j *Evaluation) nameServer(name string) sync.NameServer {
 	n := sync.NameServer{Name: name, LeadsTo: sync.TargetUnknown}
 	beyond := true // on every server
-	for _, e := range j.servers {
+	for _, e := range j.ofApex() {
 		if e.mirror == nil {
 			continue
 		}

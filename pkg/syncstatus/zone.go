@@ -10,6 +10,7 @@ import (
 
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
@@ -66,9 +67,9 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		return row
 	}
 	row.Records = &sync.RecordCounts{
-		InSync:     int32(j.desired.Len() - c.declared), //nolint:gosec // bounded by memory
-		OutOfSync:  int32(c.off.Len()),                  //nolint:gosec // bounded by memory
-		Undeclared: int32(c.foreign),                    //nolint:gosec // bounded by memory
+		InSync:     int32(j.desired.Len() - c.apex - c.declared), //nolint:gosec // bounded by memory
+		OutOfSync:  int32(c.off.Len()),                           //nolint:gosec // bounded by memory
+		Undeclared: int32(c.foreign),                             //nolint:gosec // bounded by memory
 	}
 	var hidden obstacles
 	for _, k := range c.shown {
@@ -78,7 +79,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		}
 	}
 	differing, pending := c.off.Len(), c.waiting == c.off.Len() || j.zonePending()
-	soaOff := !j.desired.SOA.SameData(e.mirror.SOA)
+	soaOff := e.hasOtherSOA(j.desired)
 	if soaOff {
 		differing++
 		pending = pending && j.zonePending()
@@ -103,7 +104,7 @@ func (j *Evaluation) shownRRsets(all []*serverComparison) []sync.RRset {
 		for _, k := range c.shown {
 			keys[k] = struct{}{}
 		}
-		soa = soa || !j.desired.SOA.SameData(j.servers[i].mirror.SOA)
+		soa = soa || j.servers[i].hasOtherSOA(j.desired)
 	}
 	var out []sync.RRset
 	for _, k := range slices.SortedFunc(maps.Keys(keys), rrset.Key.Compare) {
@@ -111,12 +112,19 @@ func (j *Evaluation) shownRRsets(all []*serverComparison) []sync.RRset {
 	}
 	if soa {
 		want := j.desired.SOA
-		if j.newest != nil {
-			want.Serial = *j.newest // The serial is not declared.
+		for _, e := range j.servers {
+			if e.shared == "" && e.reference.newest != nil {
+				want.Serial = *e.reference.newest // The serial is not declared.
+			}
 		}
 		out = append(out, j.renderSOA(want))
 	}
 	return out
+}
+
+// hasOtherSOA reports whether a server's start of authority is not what is declared, where it is the zone object's.
+func (e *serverAnswer) hasOtherSOA(desired *source.Zone) bool {
+	return e.shared == "" && !desired.SOA.SameData(e.mirror.SOA)
 }
 
 func (j *Evaluation) renderSOA(soa rrset.SOA) sync.RRset {

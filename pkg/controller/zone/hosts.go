@@ -28,6 +28,14 @@ func (s scope) hasHosts() bool { return len(s.instances)+len(s.providers) > 0 }
 // isForeignServer reports whether somebody else runs a server: it has no sidecar.
 func isForeignServer(server observe.Server) bool { return server.Provider != "" }
 
+// A zone's primaries are kept on one content and one serial, as one line, but for those that others write to as well (writers Shared):
+// each of these counts its own serial, keeps what nobody declares to itself, and has secondaries of its own.
+
+// isOnLine reports whether the zone has primaries that are kept on one serial.
+func (s scope) isOnLine() bool {
+	return slices.ContainsFunc(s.servers, func(o observe.Server) bool { return o.Role == observe.Primary && !o.Shared })
+}
+
 // instanceOf returns the instance of a server; nil if it is somebody else's.
 func (s scope) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
 	for _, i := range s.instances {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/miekg/dns"
+
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -36,7 +38,9 @@ func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) 
 			q.known.ForgetRefusals(isStuck)
 		}
 	}
-	p.serials.Expect(p.key(), event.Serial)
+	if len(synced.line) > 0 {
+		p.serials.Expect(p.key(), event.Serial)
+	}
 	p.addSigning(synced.primaries, event)
 	event.Drift = synced.countDrift(isStuck)
 	if !event.Paused {
@@ -49,9 +53,14 @@ func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) 
 		return
 	}
 	event.Released = p.state.content.TakeReleased(isStuck)
-	mirrors := mirrorsOf(synced.primaries)
-	p.state.content.ForgetRetired(func(key rrset.Key) bool { return isGone(mirrors, key) })
-	if p.state.content.SettleForeign(mirrors) {
+	line, shared := mirrorsOf(synced.line), mirrorsOf(synced.shared)
+	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool {
+		if isShared {
+			return isGone(shared, key)
+		}
+		return isGone(line, key)
+	})
+	if p.state.content.SettleForeign(line) {
 		p.zones.Enqueue(p.key())
 	}
 }
@@ -87,7 +96,10 @@ func (s *primarySync) countDrift(isStuck func(rrset.Key) bool) int {
 
 // addPrimary adds what one primary serves, and lacks.
 func (p zonePass) addPrimary(q *primary, event *syncevent.SyncCompleted) {
-	event.Serial = q.seen.Serial
+	if !q.server.Shared || !p.isOnLine() {
+		event.Serial = q.seen.Serial
+	}
+	p.addApex(q, event)
 	event.Pending = max(event.Pending, q.lacking.Len())
 	for key := range q.lacking.Keys() {
 		event.Unprogrammed[key] = unprogrammed(q, key, event.Paused)
@@ -95,15 +107,28 @@ func (p zonePass) addPrimary(q *primary, event *syncevent.SyncCompleted) {
 	for _, c := range q.lacking.Conflicts {
 		event.Unprogrammed[c.Want.Key] = conflicting(q, c)
 	}
-	if event.Foreign == 0 {
-		event.Foreign, event.ForeignSample = q.known.Foreign()
+	if count, some := q.known.Foreign(); count > event.Foreign {
+		event.Foreign, event.ForeignSample = count, some
+	}
+}
+
+// addApex adds that NS records which objects declare at the apex do not go to a primary that others write to as well.
+func (p zonePass) addApex(q *primary, event *syncevent.SyncCompleted) {
+	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
+	set, _ := p.state.content.Desired().RRsets.Get(key)
+	isObject := func(by source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
+	for i, owners := range set.Owners {
+		if q.server.Shared && slices.ContainsFunc(owners, isObject) {
+			event.Unprogrammed[key] = problem(status.Unsupported,
+				"%s: where others write as well, the NS records at the apex are theirs; have them add %s, and remove the record", q.server.Pod, set.Rdata[i])
+		}
 	}
 }
 
 // addSigning adds how the zone is signed.
 func (p zonePass) addSigning(primaries []*primary, event *syncevent.SyncCompleted) {
 	for _, q := range primaries {
-		if q.err == nil && q.seen.Mirror != nil {
+		if q.err == nil && q.seen.Mirror != nil && !q.server.Shared {
 			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.seen.Mirror), true
 		}
 	}

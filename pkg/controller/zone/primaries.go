@@ -48,7 +48,7 @@ func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
 		if server.Role != observe.Primary {
 			continue
 		}
-		q := &primary{server: server, known: p.state.content.Primary(podOf(server)), drifted: map[rrset.Key]struct{}{}}
+		q := &primary{server: server, known: p.state.content.Primary(podOf(server), server.Shared), drifted: map[rrset.Key]struct{}{}}
 		switch {
 		case isForeignServer(server) && p.signing.IsSigned():
 			q.err = errSignedHere
@@ -76,7 +76,9 @@ func (p zonePass) readKeys(ctx context.Context, q *primary) error {
 type primarySync struct {
 	zonePass
 	primaries []*primary
-	target    target
+	// line are the primaries that are kept on the target, shared those that others write to as well.
+	line, shared []*primary
+	target       target
 	// rested is true when nothing was to be done and no server had changed.
 	rested bool
 }
@@ -85,6 +87,13 @@ type primarySync struct {
 // nothing is to be done and every server has what it had, that costs a question to each.
 func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, paused bool) *primarySync {
 	s := &primarySync{zonePass: p, primaries: primaries}
+	for _, q := range primaries {
+		if q.server.Shared {
+			s.shared = append(s.shared, q)
+		} else {
+			s.line = append(s.line, q)
+		}
+	}
 	p.state.content.KeepPrimaries(podsOf(primaries))
 	if reloaded := s.forgetReloaded(); !reloaded && s.isAtRest() && s.isUnchanged(ctx) {
 		s.rested = true
@@ -128,17 +137,25 @@ func (s *primarySync) forEachPrimary(work func(*primary)) {
 // away: it does not answer, or it is found to have changed.
 func (s *primarySync) isAtRest() bool {
 	var soa rrset.SOA
+	some := false
 	for _, q := range s.primaries {
 		if !q.known.WasCompared() {
 			continue
 		}
 		rests := false
-		if q.lacking, rests = s.state.content.IsAtRest(q.known, s.now()); !rests || soa != (rrset.SOA{}) && soa != q.known.SOA {
+		if q.lacking, rests = s.state.content.IsAtRest(q.known, s.now()); !rests {
+			return false
+		}
+		some = true
+		if q.server.Shared {
+			continue
+		}
+		if soa != (rrset.SOA{}) && soa != q.known.SOA {
 			return false
 		}
 		soa = q.known.SOA
 	}
-	return soa != (rrset.SOA{})
+	return some
 }
 
 // isUnchanged asks every primary whether it has the zone that it had, and believes only signed answers. One that does not
@@ -212,7 +229,7 @@ func (s *primarySync) compareAll(ctx context.Context) {
 
 // areApart reports whether the primaries hold different versions of the zone, or did since the last pass.
 func (s *primarySync) areApart() bool {
-	for _, q := range s.primaries {
+	for _, q := range s.line {
 		if q.err == nil && (q.seen.Mirror == nil || q.seen.SOA != q.known.SOA || q.seen.SOA != s.target.reference.SOA) {
 			return true
 		}
@@ -226,11 +243,11 @@ func (s *primarySync) keepWhatWasThere() {
 	isNew := func(q *primary) bool {
 		return isForeignServer(q.server) && q.err == nil && q.seen.Mirror != nil && !q.known.WasCompared()
 	}
-	if len(s.primaries) < 2 || !slices.ContainsFunc(s.primaries, isNew) {
+	if len(s.line) < 2 || !slices.ContainsFunc(s.line, isNew) {
 		return
 	}
 	for _, first := range []bool{true, false} { // What is there counts for more than what comes there.
-		for _, q := range s.primaries {
+		for _, q := range s.line {
 			if isNew(q) == first && q.err == nil && q.seen.Mirror != nil && !s.isStranger(q.server) {
 				s.state.content.KeepForeign(q.seen.Mirror)
 			}
@@ -238,9 +255,9 @@ func (s *primarySync) keepWhatWasThere() {
 	}
 }
 
-// noteForeign keeps what somebody else has put on a primary, unless it is a stranger.
+// noteForeign keeps what somebody else has put on a primary, unless it is a stranger or others write there as well.
 func (s *primarySync) noteForeign(q *primary) {
-	if q.err == nil && q.seen.Mirror != nil && len(s.primaries) > 1 && !s.isStranger(q.server) {
+	if q.err == nil && q.seen.Mirror != nil && len(s.line) > 1 && !q.server.Shared && !s.isStranger(q.server) {
 		s.state.content.NoteForeign(q.known, q.seen.Mirror)
 	}
 }
@@ -248,7 +265,7 @@ func (s *primarySync) noteForeign(q *primary) {
 // compare finds what a primary lacks.
 func (s *primarySync) compare(q *primary) {
 	bottom := s.target.reference
-	if s.target.of == q {
+	if s.target.of == q || q.server.Shared {
 		bottom = nil
 	}
 	s.state.content.Compare(q.known, q.seen.Mirror, bottom)
@@ -266,13 +283,14 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 			return
 		case created:
 			q.err = s.createOnPrimary(ctx, q)
-		case q.sendable.HasChanges() || q.seen.SOA != s.target.soa:
+		case q.sendable.HasChanges() || !q.server.Shared && q.seen.SOA != s.target.soa:
 			q.err = s.applyChanges(ctx, q)
 		default:
 			return
 		}
-		again := errors.Is(q.err, rfc2136.ErrConflict) || errors.Is(q.err, rfc2136.ErrUnknown)
-		if again {
+		raced := errors.Is(q.err, rfc2136.ErrConflict)
+		again := raced || errors.Is(q.err, rfc2136.ErrUnknown)
+		if again && !q.server.Shared {
 			s.state.verified.Clear()
 		}
 		if q.err != nil && !again {
@@ -280,13 +298,13 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 			return
 		}
 		q.err = nil
-		if s.observePrimary(ctx, q); created {
+		if s.readBack(ctx, q); created {
 			s.awaitLoaded(ctx, q)
 		}
 		if q.err == nil && q.seen.Mirror != nil {
 			s.noteForeign(q)
 			s.compare(q)
-			q.noteOvertaking()
+			q.noteOvertaking(raced)
 		}
 		again = again || q.overtaken || created && s.signing.CanRestore(s.target.reference)
 		if !again || q.err != nil || try == maxTries-1 {
@@ -296,14 +314,26 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 }
 
 // noteOvertaking finds out whether somebody else changed the zone between the update and the look at it: then what the server
-// lacks is not what it ignored.
-func (q *primary) noteOvertaking() {
-	q.overtaken = q.seen.SOA != q.written && q.sendable.HasChanges()
+// lacks is not what it ignored. Where others write as well, that shows if it was before the update.
+func (q *primary) noteOvertaking(raced bool) {
+	if !q.server.Shared {
+		raced = q.seen.SOA != q.written
+	}
+	q.overtaken = raced && q.sendable.HasChanges()
 	if !q.overtaken {
 		return
 	}
 	for key := range q.sendable.Keys() {
 		q.drifted[key] = struct{}{}
+	}
+}
+
+// readBack reads a primary's zone after an update. A serial that has not moved shows nothing where it is not ours to set.
+func (s *primarySync) readBack(ctx context.Context, q *primary) {
+	before := q.seen.SOA
+	if s.observePrimary(ctx, q); q.server.Shared && q.err == nil && q.seen.SOA == before {
+		s.dns.ForgetZone(q.server.Addr, s.dnsName())
+		s.observePrimary(ctx, q)
 	}
 }
 
@@ -313,7 +343,7 @@ func (s *primarySync) countForeign() {
 	if s.target.of != nil || s.target.reference == nil {
 		return
 	}
-	for _, q := range s.primaries {
+	for _, q := range s.line {
 		if q.err == nil && q.seen.Mirror != nil {
 			s.target.of = q
 			s.compare(q)

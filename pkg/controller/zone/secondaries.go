@@ -3,6 +3,7 @@ package zone
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,9 +28,30 @@ var errChanged = errors.New("the zone changed while its content was compared wit
 type secondarySync struct {
 	zonePass
 	primaries []*primary
-	// serial is that of the primaries, 0 when it is not known.
+	// serial is that of the primaries that the server follows, 0 when it is not known.
 	serial uint32
 	paused bool
+}
+
+// forServer returns what is done to a server of the zone: what others write to as well has the serial of its own primary.
+func (s secondarySync) forServer(server observe.Server) secondarySync {
+	if !server.Shared {
+		if !s.isOnLine() {
+			s.serial = 0
+		}
+		s.primaries = slices.DeleteFunc(slices.Clone(s.primaries), func(q *primary) bool { return q.server.Shared })
+		return s
+	}
+	s.serial = 0
+	s.primaries = slices.DeleteFunc(slices.Clone(s.primaries), func(q *primary) bool {
+		return !q.server.Shared || q.server.Provider != server.Provider
+	})
+	for _, q := range s.primaries {
+		if q.err == nil {
+			s.serial = q.seen.Serial
+		}
+	}
+	return s
 }
 
 // syncSecondaries makes sure that every secondary has the zone and follows its primaries. It returns the outcome of every
@@ -41,11 +63,11 @@ func (p zonePass) syncSecondaries(ctx context.Context, primaries []*primary, eve
 	for i := range outcomes {
 		out := &outcomes[i]
 		if out.Role == observe.Primary {
-			s.completePrimary(out)
+			s.forServer(out.Server).completePrimary(out)
 			continue
 		}
 		known := p.state.secondary(podOf(out.Server))
-		wg.Go(func() { s.syncSecondary(ctx, out, known) })
+		wg.Go(func() { s.forServer(out.Server).syncSecondary(ctx, out, known) })
 	}
 	wg.Wait()
 	return outcomes

@@ -23,7 +23,10 @@ type target struct {
 // secondaries that may transfer from them: when nobody else has the zone, it is an empty copy on their serial, so that they
 // keep nothing but what is declared.
 func (s *primarySync) findReference(ctx context.Context) (t target) {
-	for _, q := range s.primaries {
+	if len(s.line) == 0 {
+		return t
+	}
+	for _, q := range s.line {
 		if q.err == nil && !s.isStranger(q.server) && isLater(t.reference, q.seen.Mirror) {
 			t.reference, t.of = q.seen.Mirror, q
 		}
@@ -32,7 +35,7 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		return t
 	}
 	for _, server := range s.servers {
-		if server.Role != observe.Secondary || !server.Addr.IsValid() || len(s.strangers) > 0 {
+		if server.Role != observe.Secondary || server.Shared || !server.Addr.IsValid() || len(s.strangers) > 0 {
 			continue
 		}
 		key, err := s.transferKey(ctx, server)
@@ -46,7 +49,7 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 	if t.reference != nil {
 		return t
 	}
-	for _, q := range s.primaries {
+	for _, q := range s.line {
 		if q.err == nil && isLater(t.reference, q.seen.Mirror) {
 			t.reference = observe.NewMirror(s.dnsName(), q.seen.SOA)
 		}
@@ -70,7 +73,7 @@ func (s *primarySync) chooseSOA() rrset.SOA {
 	soa.Serial = s.target.reference.SOA.Serial
 	if s.needsNewSerial() {
 		soa.Serial = rrset.NextSerial(soa.Serial, now)
-		for _, q := range s.primaries {
+		for _, q := range s.line {
 			if least := q.leastSerial(); rrset.SerialLess(soa.Serial, least) {
 				soa.Serial = least
 			}
@@ -84,7 +87,7 @@ func (s *primarySync) needsNewSerial() bool {
 	if s.target.of == nil {
 		return s.state.content.DiffersFrom(s.target.reference)
 	}
-	for _, q := range s.primaries {
+	for _, q := range s.line {
 		if q.seen.Mirror != nil && rrset.SerialLess(s.target.reference.SOA.Serial, q.seen.Serial) {
 			return true // A stranger is ahead.
 		}

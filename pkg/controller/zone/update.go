@@ -23,7 +23,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// applyChanges sends what the primary lacks as RFC 2136 updates, each on condition that the SOA is the one that was seen.
+// applyChanges sends what the primary lacks as RFC 2136 updates, each on condition that the SOA is the one that was seen or, where
+// others write as well, that each RRset is.
 func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 	want := s.target.soa
 	if !rrset.SerialLess(q.seen.Serial, want.Serial) {
@@ -31,9 +32,9 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 		want.Serial = rrset.NextSerial(q.seen.Serial, want.Serial)
 	}
 	changes := q.sendable
-	to := rfc2136.Target{Server: q.server.Addr, Zone: s.dnsName(), Key: q.updateKey}
+	to := rfc2136.Target{Server: q.server.Addr, Zone: s.dnsName(), Key: q.updateKey, Shared: q.server.Shared}
 	result, err := s.updates.Apply(ctx, to, changes, q.seen.SOA, want)
-	if err == nil && result.SOA == q.seen.SOA && failsToWrite(result.Refused) && q.known.RefusesAnew(result.Refused, changes) {
+	if err == nil && !to.Shared && result.SOA == q.seen.SOA && failsToWrite(result.Refused) && q.known.RefusesAnew(result.Refused, changes) {
 		result, err = s.blame(ctx, to, result, want)
 	}
 	q.known.Refused(result.Refused, changes, s.now())

@@ -17,7 +17,7 @@ import (
 // Errors of Apply after which the caller has to read the zone and plan again. Other errors are *wire.Error and concern the
 // server or the key as a whole.
 var (
-	// ErrConflict means that the zone is not (or no longer) the one that was planned against.
+	// ErrConflict means that the zone, or with Target.Shared some of its RRsets, is not (or no longer) what was planned against.
 	ErrConflict = errors.New("the zone was changed by someone else since it was read")
 	// ErrUnknown means that a message was sent and its reply was lost: the server may have applied it or not.
 	ErrUnknown = errors.New("the update was sent, but no valid reply came: its outcome is unknown")
@@ -31,6 +31,8 @@ type Target struct {
 	// Zone is the zone's canonical name.
 	Zone string
 	Key  *wire.Key
+	// Shared is true if others write to the zone as well: each RRset is compared and swapped by itself, and the SOA is the server's.
+	Shared bool
 }
 
 // Result is how far Apply got, also if it returned an error.
@@ -77,14 +79,20 @@ func (p *Provider) Close() { p.pool.closeIdle() }
 // want.Serial (Batches returns how many are needed if nothing is refused; a refused message may take a few more), they
 // run past it: Result.SOA is where they ended. Without changes it sets the SOA alone, unless that is want already. If
 // every RRset is refused the SOA stays, except for one step if the server failed (SERVFAIL) at several.
+//
+// Where others write as well (Target.Shared), have and want are not looked at. All RRsets but those that somebody has changed
+// since they were read are swapped; ErrConflict says that there are such.
 func (p *Provider) Apply(ctx context.Context, t Target, changes plan.Changes, have, want rrset.SOA) (Result, error) {
+	if t.Shared {
+		want, changes.SOA = have, false
+	}
 	if !changes.HasChanges() && have == want {
 		return Result{SOA: have}, nil
 	}
-	if !rrset.SerialLess(have.Serial, want.Serial) {
+	if !t.Shared && !rrset.SerialLess(have.Serial, want.Serial) {
 		return Result{SOA: have}, fmt.Errorf("%w: %d after %d", ErrSerial, want.Serial, have.Serial)
 	}
-	units, refused := unitsOf(t.Zone, changes, p.limits)
+	units, refused := unitsOf(t, changes, p.limits)
 	if len(units) == 0 && len(refused) > 0 && !changes.SOA {
 		return Result{SOA: have, Refused: refused}, nil
 	}
@@ -110,6 +118,9 @@ type applyRun struct {
 	result   Result
 	// probed is true once the server has accepted an update of the zone.
 	probed bool
+	// raced is the error of an RRset that somebody else has changed, failures counts those that the server failed at alone.
+	raced    error
+	failures int
 }
 
 func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged bool) error {
@@ -120,32 +131,45 @@ func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged
 		switch {
 		case err == nil:
 			queue, changed = queue[1:], true
+		case a.target.Shared && errors.Is(err, ErrConflict):
+			a.raced = err
+			queue = splitFirst(queue)
 		case len(batch) == 0 || !mayBlameRRset(err):
 			return err
 		default:
 			if err := a.probeZone(ctx, batch, err); err != nil {
 				return err
 			}
-			queue = a.splitRefused(queue, err)
+			if queue = a.splitRefused(queue, err); a.failures == maxFailures {
+				return err
+			}
 		}
 	}
 	if changed && rrset.SerialLess(a.result.SOA.Serial, a.want.Serial) {
 		return a.sendBatch(ctx, nil, a.want.Serial) // The message with the last serial was refused.
 	}
-	return nil
+	return a.raced
 }
 
-// splitRefused replaces the refused first batch by its halves, or drops it if it is a single unit.
-func (a *applyRun) splitRefused(queue [][]updateUnit, err error) [][]updateUnit {
+// splitFirst replaces the first batch by its halves, or drops it if it is a single unit.
+func splitFirst(queue [][]updateUnit) [][]updateUnit {
 	batch := queue[0]
-	if len(batch) > 1 {
-		half := len(batch) / 2
-		return append([][]updateUnit{batch[:half], batch[half:]}, queue[1:]...)
+	if len(batch) == 1 {
+		return queue[1:]
 	}
-	for _, k := range batch[0].keys {
-		a.result.Refused[k] = refusalError(k, err)
+	half := len(batch) / 2
+	return append([][]updateUnit{batch[:half], batch[half:]}, queue[1:]...)
+}
+
+// splitRefused splits the refused first batch, and blames its RRsets if it is a single unit.
+func (a *applyRun) splitRefused(queue [][]updateUnit, err error) [][]updateUnit {
+	if batch := queue[0]; len(batch) == 1 {
+		for _, k := range batch[0].keys {
+			a.result.Refused[k] = refusalError(k, err)
+		}
+		a.noteFailure(err)
 	}
-	return queue[1:]
+	return splitFirst(queue)
 }
 
 // probeZone finds out, once, whether the server refuses all updates of the zone (unknown key, frozen zone, a secondary), in
@@ -155,7 +179,7 @@ func (a *applyRun) splitRefused(queue [][]updateUnit, err error) [][]updateUnit 
 func (a *applyRun) probeZone(ctx context.Context, batch []updateUnit, refusal error) error {
 	var e *wire.Error
 	failed := errors.As(refusal, &e) && e.Rcode == dns.RcodeServerFailure
-	if a.probed || failed && len(batch) == 1 {
+	if a.probed || failed && (len(batch) == 1 || a.target.Shared) {
 		return nil
 	}
 	soa := a.result.SOA
@@ -190,7 +214,11 @@ func (a *applyRun) sendBatch(ctx context.Context, batch []updateUnit, serial uin
 func (a *applyRun) exchangeUpdate(ctx context.Context, batch []updateUnit, soa rrset.SOA) error {
 	ctx, cancel := context.WithTimeout(ctx, a.provider.timeout)
 	defer cancel()
-	reply, err := a.conn.Exchange(ctx, buildMessage(a.target.Zone, a.result.SOA, soa, batch))
+	message := buildMessage
+	if a.target.Shared {
+		message = buildSharedMessage
+	}
+	reply, err := a.conn.Exchange(ctx, message(a.target.Zone, a.result.SOA, soa, batch))
 	var e *wire.Error
 	switch {
 	case errors.As(err, &e) && e.Sent:
@@ -202,10 +230,15 @@ func (a *applyRun) exchangeUpdate(ctx context.Context, batch []updateUnit, soa r
 	a.result.Sent++
 	switch reply.Rcode {
 	case dns.RcodeSuccess:
-		a.result.SOA = soa
+		a.noteSuccess(soa)
 		return nil
-	case dns.RcodeNXRrset:
-		return fmt.Errorf("%w: it is no longer at serial %d", ErrConflict, a.result.SOA.Serial)
+	case dns.RcodeNXRrset, dns.RcodeYXRrset:
+		if a.target.Shared {
+			return fmt.Errorf("%w: an RRset is not as it was read", ErrConflict)
+		}
+		if reply.Rcode == dns.RcodeNXRrset {
+			return fmt.Errorf("%w: it is no longer at serial %d", ErrConflict, a.result.SOA.Serial)
+		}
 	}
 	return &wire.Error{Op: "update", Server: a.target.Server.String(), Zone: a.target.Zone, Rcode: reply.Rcode}
 }
@@ -218,6 +251,12 @@ func buildMessage(zone string, have, soa rrset.SOA, batch []updateUnit) *dns.Msg
 	prerequisite.Hdr.Ttl = 0 // RFC 2136 section 2.4.2
 	m.Answer = []dns.RR{prerequisite}
 	m.Ns = append(m.Ns, rrset.ToSOA(zone, soa))
+	addUnits(m, batch)
+	return m
+}
+
+// addUnits adds the changes of units to an UPDATE.
+func addUnits(m *dns.Msg, batch []updateUnit) {
 	for _, u := range batch {
 		m.Ns = append(m.Ns, u.first...)
 	}
@@ -227,5 +266,4 @@ func buildMessage(zone string, have, soa rrset.SOA, batch []updateUnit) *dns.Msg
 	for _, u := range batch {
 		m.Ns = append(m.Ns, u.last...)
 	}
-	return m
 }

@@ -17,6 +17,8 @@ type updateUnit struct {
 	// first are deletions, then come adds, then the deletions that must follow them (at the apex, whose last NS cannot be
 	// deleted).
 	first, adds, last []dns.RR
+	// requires are the prerequisites; only where others write as well.
+	requires []dns.RR
 	// bytes is the size of the records, uncompressed.
 	bytes int
 	rank  unitRank
@@ -75,7 +77,7 @@ const recordOverhead = 27
 
 // unitsOf returns the changes as units, in the order in which they are to be sent. RRsets that cannot be expressed as
 // records are returned as refused.
-func unitsOf(zone string, changes plan.Changes, lim messageLimits) ([]updateUnit, map[rrset.Key]error) {
+func unitsOf(t Target, changes plan.Changes, lim messageLimits) ([]updateUnit, map[rrset.Key]error) {
 	refused := map[rrset.Key]error{}
 	var all []updateUnit
 	collect := func(u updateUnit, err error) {
@@ -86,10 +88,10 @@ func unitsOf(zone string, changes plan.Changes, lim messageLimits) ([]updateUnit
 		all = append(all, u)
 	}
 	for _, s := range changes.Delete {
-		collect(deletionUnit(zone, s))
+		collect(deletionUnit(t.Zone, s))
 	}
 	for i, s := range changes.UpdateNew {
-		collect(replacementUnit(zone, changes.UpdateOld[i], s))
+		collect(replacementUnit(t.Zone, changes.UpdateOld[i], s))
 	}
 	for _, s := range changes.Create {
 		collect(creationUnit(s))
@@ -98,6 +100,9 @@ func unitsOf(zone string, changes plan.Changes, lim messageLimits) ([]updateUnit
 	slices.SortStableFunc(all, func(a, b updateUnit) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), a.keys[0].Compare(b.keys[0]))
 	})
+	if t.Shared {
+		return addPrerequisites(all, changes, refused), refused
+	}
 	var fitting []updateUnit
 	for _, u := range all {
 		fitting = append(fitting, u.splitToFit(lim)...)
@@ -211,11 +216,13 @@ func (u *updateUnit) merge(o updateUnit) {
 	}
 }
 
-func (u updateUnit) recordCount() int { return len(u.first) + len(u.adds) + len(u.last) }
+func (u updateUnit) recordCount() int {
+	return len(u.requires) + len(u.first) + len(u.adds) + len(u.last)
+}
 
 func (u updateUnit) withSize() updateUnit {
 	u.bytes = 0
-	for _, rrs := range [][]dns.RR{u.first, u.adds, u.last} {
+	for _, rrs := range [][]dns.RR{u.requires, u.first, u.adds, u.last} {
 		for _, rr := range rrs {
 			u.bytes += dns.Len(rr)
 		}

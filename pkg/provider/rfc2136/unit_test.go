@@ -77,7 +77,7 @@ func TestMessage(t *testing.T) {
 		}, []string{"-- o.z. A", "+ n.z. 60 A 192.0.2.1", "+ z. 60 NS n.z.", "- z. NS o.z."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			units, refused := unitsOf("z.", tc.changes, defaultLimits)
+			units, refused := unitsOf(Target{Zone: "z."}, tc.changes, defaultLimits)
 			if len(refused) > 0 {
 				t.Fatal(refused)
 			}
@@ -108,7 +108,7 @@ func TestUnits(t *testing.T) {
 		UpdateOld: append(rrs("z. 60 NS o.z."), rrset.RRset{}),
 		UpdateNew: append(rrs("z. 60 NS n.z."), rrset.RRset{Key: rrset.Key{Name: "bad.z.", Type: dns.TypeA}, Rdata: []string{"no address"}}),
 	}
-	units, refused := unitsOf("z.", changes, defaultLimits)
+	units, refused := unitsOf(Target{Zone: "z."}, changes, defaultLimits)
 	var got []string
 	for _, u := range units {
 		var keys []string
@@ -153,7 +153,7 @@ func TestBatches(t *testing.T) {
 				c.UpdateOld, c.UpdateNew = append(c.UpdateOld, o), append(c.UpdateNew, s)
 			}
 		}
-		units, _ := unitsOf("z.", c, defaultLimits)
+		units, _ := unitsOf(Target{Zone: "z."}, c, defaultLimits)
 		total := 0
 		all := packBatches(units, defaultLimits)
 		for _, batch := range all {

@@ -58,8 +58,10 @@ type DNSProviderSpec struct {
 }
 
 // RFC2136Provider are DNS servers that take dynamic updates. The zones must exist there: none is created or deleted.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers != 'Shared' || self.primaries.size() == 1",message="with writers Shared there must be one primary: servers that count their own serials cannot be kept on one; name each in a DNSProvider of its own"
 type RFC2136Provider struct {
-	// Primaries are the servers that take updates. They are kept on one content and one serial.
+	// Primaries are the servers that take updates. They are kept on one content and one serial. With writers Shared there is one.
 	//
 	// +required
 	// +listType=atomic
@@ -92,8 +94,8 @@ type RFC2136Provider struct {
 	ReadBy ReadMethod `json:"readBy,omitempty"`
 
 	// Writers says who else writes to the zones: Exclusive means nobody who matters, and Lockstep sets the serials; each update
-	// is a compare-and-swap on the SOA. With Shared, others write as well: each RRset is compared and swapped by itself, and
-	// the server counts the serial.
+	// is a compare-and-swap on the SOA. With Shared, others write as well: each RRset is compared and swapped by itself, the server
+	// counts the serial, and the SOA, the NS records at the apex and what no object declares are left alone.
 	//
 	// +optional
 	// +kubebuilder:default=Exclusive

@@ -41,7 +41,7 @@ func BenchmarkChangeInALargeZone(b *testing.B) {
 	}
 	c.held[0] = held
 	mirror := c.look(0)
-	p := c.state.Primary(c.at(0))
+	p := c.state.Primary(c.at(0), false)
 	c.state.Compare(p, mirror, nil)
 	i := 0
 	for b.Loop() {

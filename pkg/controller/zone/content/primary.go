@@ -33,15 +33,18 @@ type Primary struct {
 	kept     *observe.Mirror
 	overlaid bool
 	prune    bool
-	refused  map[rrset.Key]refusal
+	// shared is true while others write to the primary as well: then it follows no other one, and what is the zone object's alone, the
+	// apex, is theirs.
+	shared  bool
+	refused map[rrset.Key]refusal
 	// names are owner names at which something else has changed since.
 	names map[string]struct{}
 }
 
-// Primary finds or makes what is known of a primary.
-func (z *Zone) Primary(pod types.NamespacedName) *Primary {
-	if z.primaries[pod] == nil {
-		z.primaries[pod] = &Primary{}
+// Primary finds or makes what is known of a primary, to which others write as well if it is shared.
+func (z *Zone) Primary(pod types.NamespacedName, shared bool) *Primary {
+	if z.primaries[pod] == nil || z.primaries[pod].shared != shared {
+		z.primaries[pod] = &Primary{shared: shared}
 	}
 	return z.primaries[pod]
 }
@@ -59,6 +62,9 @@ func (p *Primary) Foreign() (int, []rrset.Key) { return p.difference.Foreign() }
 
 // Changes returns what a primary with the SOA lacks.
 func (z *Zone) Changes(p *Primary, soa rrset.SOA) plan.Changes {
+	if p.shared {
+		return p.difference.Changes(soa, soa)
+	}
 	return p.difference.Changes(z.desired.SOA, soa)
 }
 
@@ -91,15 +97,17 @@ func (p *Primary) compareAllAgain(sets plan.Map) {
 func (z *Zone) Compare(p *Primary, mirror, bottom *observe.Mirror) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	for _, key := range z.formerGlue(mirror) {
-		z.retire(key)
+	if !p.shared {
+		for _, key := range z.formerGlue(mirror) {
+			z.retire(key, false)
+		}
 	}
 	p.compareAllAgain(z.foreign)
-	want, deletable := z.wanted(bottom)
+	want, have, deletable := z.sides(p, mirror, bottom)
 	if names, ok := z.changedNames(p, mirror, bottom); ok {
-		p.difference.Update(names, want, mirror, deletable)
+		p.difference.Update(names, want, have, deletable)
 	} else {
-		p.difference.Reset(want, mirror, deletable)
+		p.difference.Reset(want, have, deletable)
 	}
 	p.SOA, p.Desired, p.mirror, p.overlaid, p.prune, p.names = mirror.SOA, z.desired, weak.Make(mirror), bottom != nil, z.prune, nil
 	p.compareAllAgain(z.foreign) // What is foreign now is part of what the reference holds later.
@@ -110,6 +118,40 @@ func (z *Zone) Compare(p *Primary, mirror, bottom *observe.Mirror) {
 	p.bottom = weak.Pointer[observe.Mirror]{}
 	if bottom != nil {
 		p.bottom = weak.Make(bottom)
+	}
+}
+
+// sides returns what is compared of what a primary is to hold and what it holds, and what of that may be deleted.
+func (z *Zone) sides(p *Primary, mirror, bottom *observe.Mirror) (want, have plan.Content, deletable func(rrset.Key) bool) {
+	if p.shared {
+		deletable = func(key rrset.Key) bool { return z.retired[key] }
+		isTheirs := func(key rrset.Key) bool { return z.desired.IsApexData(key) && !deletable(key) }
+		without := func(c plan.Content, hide func(rrset.Key) bool) plan.Content {
+			return plan.Overlay{Top: plan.Map{}, Bottom: c, Hide: hide}
+		}
+		return without(z.desired, z.desired.IsApexData), without(mirror, isTheirs), deletable
+	}
+	want, deletable = z.wanted(bottom)
+	return want, mirror, deletable
+}
+
+// noteSharedDeclarations has what an object declares, or did last, compared anew on the primaries that others write to as well: the
+// zone object may declare the same data, which is no business of theirs. z.mu is held.
+func (z *Zone) noteSharedDeclarations(last *source.Zone, object source.ObjectKey) {
+	for _, p := range z.primaries {
+		if !p.shared {
+			continue
+		}
+		for _, d := range z.desired.Of(object) {
+			p.compareAgain(d.Key.Name)
+		}
+		if last == nil {
+			continue
+		}
+		for _, d := range last.Of(object) {
+			z.retire(d.Key, true)
+			p.compareAgain(d.Key.Name)
+		}
 	}
 }
 

@@ -41,8 +41,9 @@ type Zone struct {
 	// mu guards what follows.
 	mu sync.Mutex
 	// retired are the RRsets that we published or may have, and that are not desired: only these may be deleted. They
-	// stay until every primary was seen without them.
-	retired map[rrset.Key]struct{}
+	// stay until every primary was seen without them. True are those that objects other than the zone's have declared: only these
+	// may be deleted where others write as well.
+	retired map[rrset.Key]bool
 	// foreign are the RRsets that somebody else has put on a primary lately and that not all of them hold yet.
 	foreign plan.Map
 	// prune is true while everything that nobody declares may be deleted.
@@ -52,7 +53,7 @@ type Zone struct {
 
 // NewZone returns a Zone of which nothing is known.
 func NewZone() *Zone {
-	return &Zone{retired: map[rrset.Key]struct{}{}, foreign: plan.Map{}, primaries: map[types.NamespacedName]*Primary{}}
+	return &Zone{retired: map[rrset.Key]bool{}, foreign: plan.Map{}, primaries: map[types.NamespacedName]*Primary{}}
 }
 
 // Desired returns what the zone is to hold; nil before the first Update.
@@ -95,14 +96,15 @@ func (z *Zone) Update(changed []membership.Member) {
 	if last != nil && last != z.desired {
 		for name := range z.desired.ChangedNames(last) {
 			for set := range last.At(name) {
-				z.retire(set.Key)
+				z.retire(set.Key, !last.IsApexData(set.Key))
 			}
 		}
 	}
 	for _, m := range changed {
+		z.noteSharedDeclarations(last, m.Key)
 		if m.Role == membership.Selected || m.Role == membership.Leaving {
 			for _, key := range z.keysOf(m.Object) {
-				z.retire(key)
+				z.retire(key, true)
 			}
 		}
 	}
@@ -166,20 +168,30 @@ func (z *Zone) mayHold(e *v1alpha1.DNSEndpoint, key rrset.Key) bool {
 	})
 }
 
-// retire allows the deletion of an RRset where it is and nobody wants it. z.mu is held.
-func (z *Zone) retire(key rrset.Key) {
-	if _, known := z.retired[key]; known || z.isDesired(key) {
+// retire allows the deletion of an RRset where it is and nobody wants it; also where others write if an object other than the zone's
+// had declared it. z.mu is held.
+func (z *Zone) retire(key rrset.Key, declared bool) {
+	declared = declared && (key.Type != dns.TypeNS || key.Name != z.desired.Name)
+	before, known := z.retired[key]
+	if known && (before || !declared) || z.isDesired(key) && !(declared && z.desired.IsApexData(key)) {
 		return
 	}
-	z.retired[key] = struct{}{}
+	z.retired[key] = declared
 	for _, p := range z.primaries {
 		p.compareAgain(key.Name)
 	}
 }
 
-// ForgetRetired drops retired RRsets that no primary holds any more: whoever publishes there later is somebody else.
-func (z *Zone) ForgetRetired(gone func(rrset.Key) bool) {
-	maps.DeleteFunc(z.retired, func(key rrset.Key, _ struct{}) bool { return z.isDesired(key) || gone(key) })
+// ForgetRetired drops retired RRsets that no primary holds any more: whoever publishes there later is somebody else. gone reports
+// whether that was seen of all primaries that others write to as well, or of all other primaries.
+func (z *Zone) ForgetRetired(gone func(key rrset.Key, shared bool) bool) {
+	maps.DeleteFunc(z.retired, func(key rrset.Key, declared bool) bool {
+		desired := z.isDesired(key)
+		if desired && !z.desired.IsApexData(key) {
+			return true
+		}
+		return (desired || gone(key, false)) && (!declared || gone(key, true))
+	})
 }
 
 func (z *Zone) isDesired(key rrset.Key) bool {

@@ -79,9 +79,9 @@ func (c *copies) at(i int) types.NamespacedName {
 func (c *copies) sync(away int) {
 	c.declare()
 	reference := c.look(0)
-	c.state.NoteForeign(c.state.Primary(c.at(0)), reference)
+	c.state.NoteForeign(c.state.Primary(c.at(0), false), reference)
 	if away != 1 {
-		c.state.NoteForeign(c.state.Primary(c.at(1)), c.look(1))
+		c.state.NoteForeign(c.state.Primary(c.at(1), false), c.look(1))
 	}
 	for i := range c.held {
 		if i == away {
@@ -91,7 +91,7 @@ func (c *copies) sync(away int) {
 		if i == 0 {
 			bottom = nil
 		}
-		p := c.state.Primary(c.at(i))
+		p := c.state.Primary(c.at(i), false)
 		mirror := c.look(i)
 		c.state.Compare(p, mirror, bottom)
 		c.checkDifference(p, mirror, bottom)
@@ -105,7 +105,10 @@ func (c *copies) sync(away int) {
 		c.state.Compare(p, c.look(i), bottom)
 	}
 	if away < 0 {
-		c.state.ForgetRetired(func(key rrset.Key) bool {
+		c.state.ForgetRetired(func(key rrset.Key, shared bool) bool {
+			if shared {
+				return true
+			}
 			_, a := c.held[0][key]
 			_, b := c.held[1][key]
 			return !a && !b
@@ -177,7 +180,7 @@ func (c *copies) meddle(r *rand.Rand) {
 		set := rrset.RRset{Key: rrset.Key{Name: fmt.Sprintf("f%d.example.com.", r.IntN(3)), Type: 1}, TTL: 60, Rdata: []string{"198.51.100.1"}}
 		_, known := c.foreign[set.Key]
 		c.foreign[set.Key] = set
-		if !known && c.mirrors[1] != nil && c.state.Primary(c.at(1)).mirror.Value() == c.mirrors[1] {
+		if !known && c.mirrors[1] != nil && c.state.Primary(c.at(1), false).mirror.Value() == c.mirrors[1] {
 			c.held[r.IntN(2)][set.Key] = set
 		}
 		return
