@@ -11,11 +11,13 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
+	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 )
 
@@ -117,6 +119,13 @@ func (o *Options) Validate() error {
 func (o *Options) Run(ctx context.Context) error {
 	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
 		return fmt.Errorf("setting up logging: %w", err)
+	}
+	kubernetes, err := clientcmd.BuildConfigFromFlags("", o.CoreAPI.CoreAPIKubeconfigPath)
+	if err != nil {
+		return fmt.Errorf("finding kube-apiserver: %w", err)
+	}
+	if err := cachehealth.WaitForServer(ctx, kubernetes); err != nil {
+		return err
 	}
 	config, err := o.Config()
 	if err != nil {

@@ -33,6 +33,9 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
+	if err := cachehealth.WaitForServer(ctx, config); err != nil {
+		return err
+	}
 	limiter := newRequestLimiter(o.InFlight)
 	mgr, err := o.newManager(config, limiter) //nolint:contextcheck // informers wait for nothing here
 	if err != nil {

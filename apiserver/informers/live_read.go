@@ -25,6 +25,20 @@ const (
 	rereadInterval = 100 * time.Millisecond
 )
 
+// WaitForCaches waits while a cache does not follow the Kubernetes cluster, as after a restart of kube-apiserver: what it holds of
+// other objects may decide about any. When it does not follow in time, it returns an API error.
+func (i *Informers) WaitForCaches(ctx context.Context) error {
+	var problem error
+	follow := func(context.Context) (bool, error) {
+		problem = i.caches.Failing(0)
+		return problem == nil, nil
+	}
+	if wait.PollUntilContextTimeout(ctx, cachePoll, cacheTimeout, true, follow) == nil {
+		return nil
+	}
+	return apierrors.NewServiceUnavailable(problem.Error())
+}
+
 // WaitForObject waits until the cache is at least as new as the object is in the Kubernetes cluster now, so that a client that
 // asks about an object right after writing it never gets an answer about an older version. When the cache does not follow in
 // time, it returns an API error.

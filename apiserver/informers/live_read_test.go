@@ -4,10 +4,17 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -33,6 +40,60 @@ func TestWaitEndsWhenObjectIsRecreated(t *testing.T) {
 	if err := inf.WaitForObject(t.Context(), source.ObjectKey{Kind: "DNSZone", Namespace: "dns", Name: "x"}); err != nil || reads != 2 {
 		t.Errorf("after %d reads: %v", reads, err)
 	}
+}
+
+// While a cache is without its watch it may hold what is no longer so: nobody is answered from it.
+func TestNobodyIsAnsweredFromCachesThatDoNotFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		var records *watch.FakeWatcher
+		inf := NewFrom(func(resource string) cache.ListerWatcher {
+			return &cache.ListWatch{
+				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+					return &v1beta1.ARecordList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
+				},
+				WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					if o.SendInitialEvents != nil {
+						return nil, apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("x").GroupKind(), "", nil) // lists are not streamed here
+					}
+					if away.Load() {
+						return nil, &url.Error{Op: "Get", URL: "https://kubernetes", Err: syscall.ECONNREFUSED}
+					}
+					w := watch.NewFake()
+					if resource == "arecords" {
+						records = w
+					}
+					return w, nil
+				},
+			}
+		}, nil, "home")
+		ctx, cancel := context.WithCancel(t.Context())
+		go inf.Run(ctx)
+		synctest.Wait()
+		if err := inf.WaitForCaches(t.Context()); err != nil || !inf.HasSynced() {
+			t.Fatalf("at first: %v", err)
+		}
+		away.Store(true)
+		records.Stop()
+		synctest.Wait()
+		if err := inf.WaitForCaches(t.Context()); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "ARecord since") {
+			t.Errorf("without kube-apiserver: %v", err)
+		}
+		answered := make(chan error)
+		go func() { answered <- inf.WaitForCaches(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-answered:
+			t.Errorf("answered at once: %v", err)
+		default:
+		}
+		away.Store(false)
+		if err := <-answered; err != nil {
+			t.Errorf("when it is back: %v", err)
+		}
+		cancel()
+		synctest.Wait()
+	})
 }
 
 // What is read past the caches is the object that was asked about, and nothing else.

@@ -88,18 +88,19 @@ func (v *Verdicts) RegisterMetrics(register func(metrics.Registerable) error, cu
 	return v.refresher.RegisterMetrics(register, custom, v.store.Watches)
 }
 
-// checkReady returns an error while the caches are being filled: an empty answer would be wrong.
-func (v *Verdicts) checkReady() error {
-	if v.informers.HasSynced() {
-		return nil
+// waitReady returns an error while the caches are being filled, as an empty answer would be wrong, and waits while they do not
+// follow the Kubernetes cluster.
+func (v *Verdicts) waitReady(ctx context.Context) error {
+	if !v.informers.HasSynced() {
+		return apierrors.NewServiceUnavailable("the caches of this server are being filled")
 	}
-	return apierrors.NewServiceUnavailable("the caches of this server are being filled")
+	return v.informers.WaitForCaches(ctx)
 }
 
 // getVerdict returns one SyncStatus by answers that are not older than the call, about the object as it is in the Kubernetes
 // cluster now. Errors are API errors.
 func (v *Verdicts) getVerdict(ctx context.Context, key desired.Key) (*syncv1.SyncStatus, error) {
-	if err := v.checkReady(); err != nil {
+	if err := v.waitReady(ctx); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -138,7 +139,7 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 // tryList returns a list, and whether a watch that goes on from it takes the client to know what is in the list and nothing
 // else. A page is part of a list.
 func (v *Verdicts) tryList(ctx context.Context, q *query) (list *syncv1.SyncStatusList, agrees bool, err error) {
-	if err := v.checkReady(); err != nil {
+	if err := v.waitReady(ctx); err != nil {
 		return nil, false, err
 	}
 	since, verdictsOf := time.Now(), v.refresher.Verdicts
@@ -230,7 +231,7 @@ func (v *Verdicts) startWatch(ctx context.Context, q *query, o store.WatchOption
 	if err != nil {
 		return nil, err
 	}
-	err = v.checkReady()
+	err = v.waitReady(ctx)
 	if key, ok := q.singleObject(); ok && err == nil {
 		err = v.refresher.WaitForObject(ctx, key)
 	}

@@ -5,6 +5,7 @@ package cachehealth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -46,6 +47,8 @@ type Monitor struct {
 
 	mu      sync.Mutex
 	failing map[string]failure
+	// away is when a request was last not answered at all.
+	away time.Time
 }
 
 type failure struct {
@@ -79,7 +82,10 @@ func typeOf(o runtime.Object) string {
 }
 
 // Check is a readiness check: it fails while a cache has been failing for too long.
-func (m *Monitor) Check(*http.Request) error {
+func (m *Monitor) Check(*http.Request) error { return m.Failing(tolerance) }
+
+// Failing returns an error while a cache has been failing for so long, or longer: it may hold what is no longer so.
+func (m *Monitor) Failing(tolerance time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var problems []string
@@ -101,12 +107,22 @@ func (m *Monitor) report(name string, err error) {
 		delete(m.failing, name)
 		return
 	}
+	if isAway(err) {
+		m.away = m.now()
+	}
 	f, known := m.failing[name]
 	if !known {
 		f.since = m.now()
 	}
 	f.err = err
 	m.failing[name] = f
+}
+
+// wasAway reports whether kube-apiserver did not answer a short while ago.
+func (m *Monitor) wasAway() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now().Sub(m.away) < settleTime
 }
 
 // inspect logs and counts an object of which a part could not be decoded.
@@ -173,20 +189,56 @@ func (w *monitored) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	if err != nil {
 		return nil, err
 	}
-	return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
-		switch e.Type {
-		case watch.Error:
-			err := apierrors.FromObject(e.Object)
-			w.reportOutcome(ctx, err)
-			w.cut.Store(isCut(err))
-			return e, !isCut(err)
-		case watch.Bookmark:
-			w.reportOutcome(ctx, nil)
-		default:
-			w.inspect(ctx, e.Object)
+	return w.follow(ctx, events), nil
+}
+
+// errEnded says that a cache does not follow until it watches again.
+var errEnded = errors.New("the watch has ended")
+
+// follow passes on the events of a watch, and reports what they say about it, and its end unless the informer has ended it.
+func (w *monitored) follow(ctx context.Context, from watch.Interface) watch.Interface {
+	events := make(chan watch.Event)
+	to := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		defer from.Stop()
+		for {
+			select {
+			case e, open := <-from.ResultChan():
+				if !open {
+					w.reportOutcome(ctx, errEnded)
+					return
+				}
+				if !w.accept(ctx, e) {
+					continue
+				}
+				select {
+				case events <- e:
+				case <-to.StopChan():
+					return
+				}
+			case <-to.StopChan():
+				return
+			}
 		}
-		return e, true
-	}), nil
+	}()
+	return to
+}
+
+// accept reports whether the informer is to have an event of its watch.
+func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
+	switch e.Type {
+	case watch.Error:
+		err := apierrors.FromObject(e.Object)
+		w.reportOutcome(ctx, err)
+		w.cut.Store(isCut(err))
+		return !isCut(err)
+	case watch.Bookmark:
+		w.reportOutcome(ctx, nil)
+	default:
+		w.inspect(ctx, e.Object)
+	}
+	return true
 }
 
 // reportOutcome reports what a request led to. One that the informer ended, or whose start is too old, is no failure.

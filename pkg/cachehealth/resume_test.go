@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -95,6 +97,65 @@ func TestCacheGoesOnSoonWhereItWas(t *testing.T) {
 				synctest.Wait()
 			})
 		})
+	}
+}
+
+// A kube-apiserver that has just started refuses what it grants later: that is no answer yet, for a while.
+func TestEarlyRefusalIsNoAnswer(t *testing.T) {
+	gone := &url.Error{Op: "Get", URL: "https://kubernetes", Err: syscall.ECONNREFUSED}
+	resource := v1beta1.GroupVersion.WithResource("x").GroupResource()
+	for name, early := range map[string]error{
+		"forbidden": apierrors.NewForbidden(resource, "", errors.New("no role binding")), "no such kind": apierrors.NewNotFound(resource, ""),
+		"unknown token": apierrors.NewUnauthorized("no"), "too much": apierrors.NewTooManyRequests("storage is initializing", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &monitored{Monitor: NewMonitor(), name: "Bind9Instance"}
+				answers := []error{gone, early, early, nil}
+				_, err := untilAnswered(t.Context(), w, func() (int, error) {
+					err := answers[0]
+					answers = answers[1:]
+					if err == nil && w.Failing(0) == nil {
+						t.Error("nothing fails meanwhile")
+					}
+					return 0, err
+				})
+				if err != nil || len(answers) != 0 {
+					t.Errorf("%v, and %d more answers", err, len(answers))
+				}
+				time.Sleep(settleTime) // of the bubble's clock
+				if _, err := untilAnswered(t.Context(), w, func() (int, error) { return 0, early }); !errors.Is(err, early) {
+					t.Errorf("%v long after", err)
+				}
+			})
+		})
+	}
+}
+
+// A component waits for a kube-apiserver that is away, or not ready, but not for one that answers something else, or is never ready.
+func TestWaitForServer(t *testing.T) {
+	for name, answers := range map[string][]int{
+		"away, then ready": {0, 0, http.StatusOK}, "not ready, then ready": {0, http.StatusInternalServerError, http.StatusOK}, "hidden": {http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				code := answers[min(int(asked.Add(1)), len(answers))-1]
+				if code == 0 {
+					panic(http.ErrAbortHandler) // cuts the connection
+				}
+				w.WriteHeader(code)
+			}))
+			defer server.Close()
+			if err := WaitForServer(t.Context(), &rest.Config{Host: server.URL}); err != nil || int(asked.Load()) != len(answers) {
+				t.Errorf("%v after %d requests", err, asked.Load())
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := WaitForServer(ctx, &rest.Config{Host: "127.0.0.1:1"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v although nobody waits any more", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -56,7 +57,7 @@ func (p *Process) addFlags(fs *pflag.FlagSet) {
 
 // newManager returns a manager without reconcilers, and the configuration of its clients. Its cache keeps of zones what
 // trimZone leaves; nil leaves all.
-func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *rest.Config, error) {
+func (p *Process) newManager(ctx context.Context, trimZone toolscache.TransformFunc) (ctrl.Manager, *rest.Config, error) {
 	ctrl.SetLogger(klog.Background())
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -65,6 +66,9 @@ func (p *Process) newManager(trimZone toolscache.TransformFunc) (ctrl.Manager, *
 	// kube-apiserver's priority and fairness decides how fast is too fast.
 	config.QPS = -1
 	config.UserAgent = p.name
+	if err := cachehealth.WaitForServer(ctx, config); err != nil {
+		return nil, nil, err
+	}
 	lock, err := p.newLock(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("preparing the lease: %w", err)

@@ -81,7 +81,7 @@ func (o *FleetOptions) Validate() error {
 
 // Run runs servers until the context ends.
 func (o *FleetOptions) Run(ctx context.Context) error {
-	mgr, config, err := o.newManager(trimZone)
+	mgr, config, err := o.newManager(ctx, trimZone)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (o *Options) Validate() error {
 
 // Run programs zones until the context ends.
 func (o *Options) Run(ctx context.Context) error {
-	mgr, config, err := o.newManager(nil)
+	mgr, config, err := o.newManager(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,8 @@ func (w *world) hideNames(f *fault, owner, text string) error {
 	rrs := record(owner + "." + zone + ". 300 " + text)
 	name, rrtype := rrs[0].Header().Name, rrs[0].Header().Rrtype
 	if err := w.update(f, f.primary(w), zone, "*", func(m *dns.Msg) { m.Insert(rrs) }); err != nil {
-		return err
+		// A server that has not answered may have taken it all the same, or still take it.
+		return errors.Join(err, w.until(mendTimeout, func(context.Context) error { return w.removeFrom(f, zone, rrs) }))
 	}
 	f.hold(w, 500, 4000)
 	if err := w.until(writeTimeout, func(context.Context) error { return w.removeFrom(f, zone, rrs) }); err != nil {
