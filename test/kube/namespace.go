@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,8 +29,8 @@ func Namespace(t testing.TB, prefix string) string {
 	return ns.Name
 }
 
-// describeNamespace returns what helps to understand a failure: the objects and events of the test's namespace, and the ends
-// of the logs of those who work on them.
+// describeNamespace returns what helps to understand a failure: the objects and events of the test's namespace, and what those who
+// work on them have logged of it last.
 func describeNamespace(t testing.TB, namespace string) string {
 	var b strings.Builder
 	for _, args := range [][]string{
@@ -41,8 +42,12 @@ func describeNamespace(t testing.TB, namespace string) string {
 		b.WriteString(out + "\n")
 	}
 	for _, deployment := range []string{"lockstep-fleet", "lockstep-controller"} {
-		out, _ := runCommand(Root(t), "", "kubectl", "--namespace", "lockstep-system", "logs", "deployment/"+deployment, "--tail=40")
-		b.WriteString(deployment + ":\n" + out)
+		out, _ := runCommand(Root(t), "", "kubectl", "--namespace", "lockstep-system", "logs", "deployment/"+deployment, "--tail=1000")
+		lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.Contains(line, namespace) })
+		b.WriteString(deployment + ":\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n") + "\n")
 	}
 	return b.String()
 }
+
+// lastLines is how much of a log is shown: few enough for a reader to find what the test said itself.
+const lastLines = 12
