@@ -50,7 +50,7 @@ func NewOptions() *Options {
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
 		Logging:        logs.NewOptions(),
 		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
-			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, Limits: observe.DefaultLimits(),
+			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, QuestionRate: 2000, Limits: observe.DefaultLimits(),
 		}},
 		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
 	}
@@ -70,6 +70,7 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that Lockstep runs in; holds the Secrets of its certificates")
 	fs.DurationVar(&o.Verdicts.MaxAge, "max-age", o.Verdicts.MaxAge, "how old a DNS server's answer may be when a list uses it; a request for a single object always queries the servers")
+	fs.IntVar(&o.Verdicts.QuestionRate, "max-queries-per-second", o.Verdicts.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each key in turn")
 	fs.DurationVar(&o.Verdicts.Deadline, "deadline", o.Verdicts.Deadline, "how long to wait for DNS servers; the answer then names those that were too slow")
 	fs.DurationVar(&o.Verdicts.WatchInterval, "watch-interval", o.Verdicts.WatchInterval, "how often to query the serial of a watched zone from its DNS servers; a server that sends notifications is queried for few of its zones each time")
 	fs.DurationVar(&o.Verdicts.VerifyInterval, "verify-interval", o.Verdicts.VerifyInterval, "how often to transfer a zone completely although its serial has not changed; 0 for never")
@@ -102,6 +103,9 @@ func (o *Options) Validate() error {
 		if f.value < f.min || f.value > f.max {
 			errs = append(errs, fmt.Errorf("%s=%s: must be from %s to %s", f.flag, f.value, f.min, f.max))
 		}
+	}
+	if v := o.Verdicts.QuestionRate; v < 1 {
+		errs = append(errs, fmt.Errorf("--max-queries-per-second=%d: must be at least 1", v))
 	}
 	if v := o.Verdicts.VerifyInterval; v > 0 && v < time.Second {
 		errs = append(errs, fmt.Errorf("--verify-interval=%s: must be 0 or at least 1s", v))

@@ -97,7 +97,7 @@ func (a *Answers) Keep(place Place, o observe.Observation) {
 	a.mu.Lock()
 	z := a.entryAt(place)
 	was := z.full
-	if was != nil && o.At.Before(was.At) {
+	if was != nil && o.Precedes(was) {
 		a.mu.Unlock()
 		return
 	}

@@ -37,10 +37,12 @@ func (e *Evaluator) ContentReplaced(server netip.AddrPort, was, is *observe.Mirr
 	e.ttls.recordChange(server, was, is, time.Now())
 }
 
-// Judge compares a zone with the last answers of its servers.
-func (e *Evaluator) Judge(z *desired.Zone) *syncstatus.Evaluation {
+// Judge compares a zone with the last answers of its servers. Those of servers that are read by query must be from since or later
+// for each RRset, unless the zone has not changed; with a zero since older ones will do, for a while.
+func (e *Evaluator) Judge(z *desired.Zone, since time.Time) *syncstatus.Evaluation {
 	zone := z.Declared.ZoneName()
 	return syncstatus.Evaluate(z.Declared, z.Servers, e.answers.ofZone(z), time.Now(), syncstatus.History{
+		Since: since,
 		BehindSince: func(server netip.AddrPort, behind bool, at time.Time) time.Time {
 			return e.lag.behindSince(Place{Server: server, Zone: zone}, behind, at)
 		},

@@ -18,16 +18,16 @@ func ServersWithWrongData(s *syncv1.SyncStatus, z *desired.Zone) (current, ahead
 	for i := range s.Servers {
 		r := &s.Servers[i]
 		addr, err := netip.ParseAddrPort(r.Address)
-		if err != nil || r.SerialLag == nil || r.Zone != "" && dns.Fqdn(r.Zone) != z.Declared.ZoneName() {
+		if err != nil || r.SerialLag == nil && r.ReadBy == "" || r.Zone != "" && dns.Fqdn(r.Zone) != z.Declared.ZoneName() {
 			continue
 		}
 		wrong := r.State == syncv1.StateDivergent || r.State == syncv1.StateMissing
 		switch {
 		case r.State == syncv1.StateShadowed:
 			shadowed = append(shadowed, addr)
-		case wrong && *r.SerialLag < 0:
+		case wrong && r.SerialLag != nil && *r.SerialLag < 0:
 			ahead = append(ahead, addr)
-		case wrong && *r.SerialLag == 0:
+		case wrong && (r.SerialLag == nil || *r.SerialLag == 0):
 			current = append(current, addr)
 		}
 	}

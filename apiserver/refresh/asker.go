@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
@@ -33,6 +34,10 @@ type asker struct {
 	podQuestions  inflight[netip.AddrPort]
 	zoneQuestions inflight[evaluate.Place]
 	nameQuestions inflight[nameQuestion]
+
+	questionTasks   inflight[questionTask]
+	objectQuestions inflight[objectQuestion]
+	sweeps          sweepSchedule
 	// names are the last answers to these, as observe.Answers.
 	names *cache.Expiring
 }
@@ -63,20 +68,24 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 	switch {
 	case ok && (ctx.Err() == nil || o.Rcode != observe.NoReply):
 		a.answers.Keep(place, o)
-		a.askNames(ctx, z, s, nil, since)
+		if s.ReadBy == v1beta1.ReadByQuery {
+			a.sweep(ctx, z, s, place)
+		} else {
+			a.askNames(ctx, z, s, nil, since)
+		}
 	case !errors.Is(ctx.Err(), context.Canceled): // Else nobody waits any more.
 		a.answers.Keep(place, evaluate.NoAnswer(s.Addr, place.Zone, since))
 	}
 }
 
-// observe reports whether the server was asked.
-func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time) (o observe.Observation, ok bool) {
+// observe reports whether the server was asked. The questions are for a server that is read by query.
+func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time, questions ...observe.Question) (o observe.Observation, ok bool) {
 	secret := z.TransferKey(s)
 	key, ok := a.transferKey(ctx, secret)
 	if !ok {
 		return o, false
 	}
-	if a.schedule.isDue(place) {
+	if s.ReadBy != v1beta1.ReadByQuery && a.schedule.isDue(place) {
 		a.observer.Invalidate(place.Server, place.Zone)
 	}
 	if key == nil && s.Provider != "" { // Whoever names a server in a provider gets nothing from it without the server's key.
@@ -85,7 +94,7 @@ func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, 
 	}
 	a.meter.nameServer(s)
 	a.observer.SetOwner(s.Addr, s.Namespace)
-	o = a.observer.Observe(ctx, place.Server, place.Zone, key, since)
+	o = a.observeZone(ctx, s, place, key, since, questions)
 	a.dropRefusedKey(secret, key, o)
 	return withoutProof(o, place, key, secret), true
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
@@ -37,8 +38,13 @@ func (a *asker) askResolvable(ctx context.Context, subjects []*desired.Subject, 
 		}
 		for z, keys := range resolvable(s) {
 			for _, server := range z.Servers {
-				wg.Go(func() { a.askNames(ctx, z, server, keys, since) })
+				if server.ReadBy != v1beta1.ReadByQuery {
+					wg.Go(func() { a.askNames(ctx, z, server, keys, since) })
+				}
 			}
+		}
+		for z, server := range readByQuery(s) {
+			wg.Go(func() { a.askObject(ctx, z, server, s.Key, since) })
 		}
 	}
 	wg.Wait()
@@ -50,6 +56,19 @@ func resolvable(s *desired.Subject) iter.Seq2[*desired.Zone, []rrset.Key] {
 		for _, z := range s.Declaring() {
 			if keys := z.Declared.ResolvableKeys(s.Key, maxNames); len(keys) > 0 && !yield(z, keys) {
 				return
+			}
+		}
+	}
+}
+
+// readByQuery yields the servers with data of an object that are read by query.
+func readByQuery(s *desired.Subject) iter.Seq2[*desired.Zone, observe.Server] {
+	return func(yield func(*desired.Zone, observe.Server) bool) {
+		for _, z := range s.Declaring() {
+			for _, server := range z.Servers {
+				if server.ReadBy == v1beta1.ReadByQuery && !yield(z, server) {
+					return
+				}
 			}
 		}
 	}

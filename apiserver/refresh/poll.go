@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 )
 
@@ -100,7 +101,10 @@ func (t *tracker) askServer(w *trackedZone, i int) {
 	t.inBackground(func() func() {
 		ctx, cancel := context.WithTimeout(t.ctx, t.refresher.options.Deadline)
 		defer cancel()
-		t.refresher.askServer(ctx, z, z.Servers[i], time.Now())
+		began := time.Now()
+		if t.refresher.askServer(ctx, z, z.Servers[i], began); z.Servers[i].ReadBy == v1beta1.ReadByQuery {
+			t.refresher.awaitAnswers(ctx, z, z.Servers[i], began, urgent)
+		}
 		return func() { t.handleAnswered(z, i) }
 	})
 }

@@ -35,6 +35,8 @@ type Options struct {
 	WatchInterval time.Duration
 	// VerifyInterval is how often a zone's content is transferred completely although its serial has not changed.
 	VerifyInterval time.Duration
+	// QuestionRate is how many questions a server that is read by query gets in a second, at most; 0 for no limit.
+	QuestionRate int
 	// Limits bound what servers can make the API server take.
 	Limits observe.Limits
 	// Notifications opens notification streams, so that watchers see a change at once and idle servers are hardly asked.
@@ -71,8 +73,8 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 	r := &Refresher{
 		asker: asker{
 			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge, named.KeyGrace), meter: meter,
-			names: cache.NewExpiring(), schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
-			observer: observe.New(observe.Options{Timeout: options.Deadline, Limits: options.Limits, Meter: meter, Replaced: evaluator.ContentReplaced}),
+			names: cache.NewExpiring(), sweeps: sweepSchedule{places: cache.NewExpiring()}, schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
+			observer: observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: meter, Replaced: evaluator.ContentReplaced}),
 		},
 		informers: inf, evaluator: evaluator, publisher: publisher,
 		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},

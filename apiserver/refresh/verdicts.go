@@ -65,8 +65,13 @@ func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Ti
 		go r.askZones(context.WithoutCancel(ctx), zonesOf(&s), since)
 		for z, keys := range resolvable(&s) {
 			for _, server := range z.Servers {
-				go r.askEach(context.WithoutCancel(ctx), z, server, keys, since)
+				if server.ReadBy != v1beta1.ReadByQuery {
+					go r.askEach(context.WithoutCancel(ctx), z, server, keys, since)
+				}
 			}
+		}
+		for z, server := range readByQuery(&s) {
+			go r.askObject(context.WithoutCancel(ctx), z, server, key, since)
 		}
 	}
 }
@@ -75,6 +80,10 @@ func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Ti
 // is looked at twice.
 func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time, resolve bool) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {
 	confirmed := map[desired.Key]uint64{}
+	var oldest time.Time
+	if resolve && !slices.ContainsFunc(keys, func(k desired.Key) bool { return k.Kind == syncstatus.ZoneKind.Kind }) {
+		oldest = since
+	}
 	for round := 0; ; round++ {
 		evaluatedFrom = r.publisher.Revision()
 		subjects := make([]*desired.Subject, len(keys)) // nil for what does not exist
@@ -86,10 +95,13 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 		r.askSubjects(ctx, subjects, since)
 		if resolve {
 			r.askResolvable(ctx, subjects, since)
+			r.awaitQuestions(ctx, wholeZones(subjects), since, complete)
+		} else if !since.IsZero() {
+			r.awaitQuestions(ctx, zonesOf(subjects...), since, urgent)
 		}
 		judgements := map[*desired.Zone]*syncstatus.Evaluation{}
 		for z := range zonesOf(subjects...) {
-			judgements[z] = r.evaluator.Judge(z)
+			judgements[z] = r.evaluator.Judge(z, oldest)
 		}
 		verdicts = make([]*syncv1.SyncStatus, len(keys))
 		onAllProcessors(len(keys), func(i int) {
@@ -129,6 +141,17 @@ func (r *Refresher) askSubjects(ctx context.Context, subjects []*desired.Subject
 	}
 	r.askZones(ctx, zones, since)
 	wg.Wait()
+}
+
+// wholeZones returns the zones among some objects, which all that is declared in them matters to.
+func wholeZones(subjects []*desired.Subject) map[*desired.Zone]bool {
+	zones := map[*desired.Zone]bool{}
+	for _, s := range subjects {
+		if s != nil && s.Key.Kind == syncstatus.ZoneKind.Kind {
+			zones[s.Zones[0]] = true
+		}
+	}
+	return zones
 }
 
 func zonesOf(subjects ...*desired.Subject) map[*desired.Zone]bool {

@@ -104,6 +104,7 @@ func (o *Observer) dropEntry(t entryKey) {
 type serverEntry struct {
 	users                int // guarded by Observer.mu
 	questions, transfers semaphore
+	turns                *turns
 	meter                Meter
 
 	mu sync.Mutex
@@ -126,7 +127,10 @@ func (o *Observer) useServer(addr netip.AddrPort) (s *serverEntry, release func(
 func (o *Observer) acquireServer(addr netip.AddrPort) *serverEntry {
 	s := o.servers[addr]
 	if s == nil {
-		s = &serverEntry{meter: o.options.Meter, questions: make(semaphore, o.options.Questions), transfers: make(semaphore, o.options.Transfers)}
+		s = &serverEntry{
+			meter: o.options.Meter, turns: newTurns(o.options.QuestionRate),
+			questions: make(semaphore, o.options.Questions), transfers: make(semaphore, o.options.Transfers),
+		}
 		o.servers[addr] = s
 	}
 	s.users++

@@ -9,8 +9,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// Mirror is the complete content of a zone as one server held it at one serial. It is immutable. A mirror that follows from
-// an older one by a few changes shares nearly all of its memory.
+// Mirror is the complete content of a zone as one server held it at one serial or, of a server that is read by query, what it
+// answered about some names and types (IsPartial). It is immutable. A mirror that follows from an older one by a few changes shares
+// nearly all of its memory.
 type Mirror struct {
 	// Zone is the zone's canonical name.
 	Zone string
@@ -21,6 +22,12 @@ type Mirror struct {
 	// records and bytes are what the RRsets count and take.
 	records int
 	bytes   int64
+
+	// asked are the names and types that a partial mirror has answers for. era counts the SOAs that these were given under; 0 of a
+	// complete mirror. version counts the mirrors before this one.
+	asked   askedNames
+	era     uint32
+	version uint64
 }
 
 // content keeps the RRsets of an owner name together: their keys have the same hash.
@@ -78,15 +85,21 @@ func (m *Mirror) SameContent(o *Mirror) bool {
 }
 
 // ChangedNames yields the owner names at which m and old differ, whatever their SOA, in no particular order; a name may be
-// repeated. If old is nil these are all names. It looks only at what the two do not share, which is little if one follows
+// repeated. Partial mirrors also differ where only one has an answer. If old is nil these are all names. It looks only at what the two do not share, which is little if one follows
 // from the other.
 func (m *Mirror) ChangedNames(old *Mirror) iter.Seq[string] {
 	var before content
+	var asked askedNames
 	if old != nil {
-		before = old.content
+		before, asked = old.content, old.asked
 	}
 	return func(yield func(string) bool) {
 		for key := range snapshot.Diff(m.content, before, rrset.RRset.Equal) {
+			if !yield(key.Name) {
+				return
+			}
+		}
+		for key := range snapshot.Diff(m.asked, asked, isAskedAlike) {
 			if !yield(key.Name) {
 				return
 			}

@@ -21,6 +21,8 @@ type Options struct {
 	TransferTimeout time.Duration
 	// Questions and Transfers are how many of each may be under way to one server at a time. Default: 32 and 4.
 	Questions, Transfers int
+	// QuestionRate is how many questions a server that is read by query gets in a second, at most. Default: no limit.
+	QuestionRate int
 	// IdleAfter is how long a zone's content stays cached after it was last asked for. Default: ten minutes.
 	IdleAfter time.Duration
 	// Limits bound the memory that servers can make the Observer take. Default: DefaultLimits.
@@ -64,14 +66,15 @@ type entryKey struct {
 	key wire.Key // zero for none
 }
 
-// place is a zone on a server.
+// place is a zone on a server. byQuery is true for its partial mirror.
 type place struct {
-	server netip.AddrPort
-	zone   string
+	server  netip.AddrPort
+	zone    string
+	byQuery bool
 }
 
 func entryKeyOf(server netip.AddrPort, zone string, key *wire.Key) entryKey {
-	k := entryKey{place: place{server, zone}}
+	k := entryKey{place: place{server: server, zone: zone}}
 	if key != nil {
 		k.key = *key
 	}
@@ -96,10 +99,14 @@ func (o *Observer) SetOwner(server netip.AddrPort, namespace string) {
 // Calls for the same server and zone with the same key share one. The key, if it is not nil, signs the query for the SOA and transfers. If ctx ends
 // before the server has answered, Err says so and Rcode is NoReply; the observation continues and serves the next caller.
 func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, since time.Time) Observation {
+	return o.observe(ctx, entryKeyOf(server, zone, key), key, since)
+}
+
+func (o *Observer) observe(ctx context.Context, t entryKey, key *wire.Key, since time.Time) Observation {
 	from := FromMemory
 	defer func() { o.options.Meter.Observed(from) }()
 	for {
-		last, done, started := o.lastOrStart(ctx, entryKeyOf(server, zone, key), key, since)
+		last, done, started := o.lastOrStart(ctx, t, key, since)
 		switch {
 		case done == nil:
 			return last
@@ -111,7 +118,7 @@ func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone stri
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return ContextEnded(ctx, server, zone)
+			return ContextEnded(ctx, t.server, t.zone)
 		}
 	}
 }
@@ -134,7 +141,7 @@ func (o *Observer) Serial(ctx context.Context, server netip.AddrPort, zone strin
 func (o *Observer) Invalidate(server netip.AddrPort, zone string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, z := range o.zones[place{server, zone}] {
+	for _, z := range o.zones[place{server: server, zone: zone}] {
 		z.last, z.mirror = nil, nil // lastSeen goes on to take memory.
 		z.generation++
 	}
@@ -144,7 +151,7 @@ func (o *Observer) Invalidate(server netip.AddrPort, zone string) {
 func (o *Observer) Forget(server netip.AddrPort, zone string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at := place{server, zone}
+	at := place{server: server, zone: zone}
 	for key := range o.zones[at] {
 		o.dropEntry(entryKey{at, key})
 	}
@@ -175,10 +182,14 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 	generation, mirror, lastSeen := z.generation, z.mirror, z.lastSeen
 	o.mu.Unlock()
 
+	if t.byQuery {
+		_ = z.server.turns.wait(ctx, t.key) // The context has no end here.
+	}
 	result := z.server.askSOA(ctx, t.server, t.zone, key, time.Now(), o.options.Timeout)
 	owner := o.memory.ownerOf(t.server)
 	var reserved int64
-	if result.Authoritative && !result.Unverified {
+	proven := result.Authoritative && !result.Unverified
+	if proven && !t.byQuery {
 		result = o.addContent(ctx, t, z, key, result, mirror, func(bytes int64) error {
 			err := o.memory.reserve(owner, bytes)
 			if err == nil {
@@ -196,8 +207,11 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 	defer o.mu.Unlock()
 	z.running = nil
 	if z.generation == generation {
-		z.last = &result
-		if result.Mirror != nil {
+		if z.last = &result; proven && t.byQuery {
+			z.mirror = z.mirror.rebased(t.zone, result.SOA)
+			result.Mirror = z.mirror
+		}
+		if result.Mirror != nil && !t.byQuery {
 			z.mirror, z.lastSeen = result.Mirror, result.Mirror
 			o.charge(z, t, owner, result.Mirror.bytes)
 		}
@@ -305,7 +319,7 @@ func (o *Observer) mirrorToShare(t entryKey) *Mirror {
 	var mirror *Mirror
 	least := t.server
 	for s := range o.servers {
-		for _, z := range o.zones[place{s, t.zone}] {
+		for _, z := range o.zones[place{server: s, zone: t.zone}] {
 			if z.mirror != nil && s.Compare(least) < 0 {
 				mirror, least = z.mirror, s
 			}

@@ -61,7 +61,7 @@ func ServerAddress(s v1beta1.ProviderServer) string {
 
 func providerServer(p *v1beta1.DNSProvider, declared v1beta1.ProviderServer, role Role) Server {
 	s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role,
-		Shared: p.Spec.RFC2136.Writers == v1beta1.WritersShared}
+		Shared: p.Spec.RFC2136.Writers == v1beta1.WritersShared, ReadBy: p.Spec.RFC2136.ReadBy}
 	port := uint16(cmp.Or(declared.Port, 53)) //nolint:gosec // validated
 	if ip, err := netip.ParseAddr(declared.Address); err == nil {
 		s.Addr = netip.AddrPortFrom(ip, port)

@@ -33,6 +33,8 @@ type Server struct {
 	// Shared is true of a provider's server if others write to its zones as well (writers Shared): its primary counts its own serial,
 	// which its secondaries follow, and the apex is not the zone object's there.
 	Shared bool
+	// ReadBy is how its content is read; empty for ReadByTransfer.
+	ReadBy v1beta1.ReadMethod
 	Role   Role
 	// Addr is where the server answers DNS; invalid while it has no address.
 	Addr netip.AddrPort

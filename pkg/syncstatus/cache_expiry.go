@@ -71,6 +71,9 @@ func (p zonePart) cachesExpireAt() time.Time {
 			if e.mirror == nil {
 				continue
 			}
+			if _, _, _, known := e.contentAt(p.DesiredState, k); !known {
+				continue
+			}
 			if have, _ := e.mirror.Get(k); sameData(p.desiredAt(k), have) {
 				continue
 			}

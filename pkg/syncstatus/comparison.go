@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	gosync "sync"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -32,6 +33,11 @@ type serverComparison struct {
 	shown []rrset.Key
 	// cuts counts the undeclared delegations and DNAMEs on the server.
 	cuts int
+
+	// Of a server that is read by query: what is not known, so many declared RRsets among it, and the time of the oldest answer.
+	unknown         unknowns
+	unknownDeclared int
+	oldest          time.Time
 }
 
 // rrsetCounts counts RRsets of a server: declared, missing and waiting those in off that are declared, missing on the server
@@ -269,7 +275,9 @@ func (c *comparisonCache) compareServers(d *DesiredState, servers []serverAnswer
 				next[s.id] = was
 			}
 			continue
-		case was == nil || was.shared != (s.shared != "") || !maps.EqualFunc(was.answers, s.answers, observe.Answer.Says):
+		case s.mirror.IsPartial():
+			all[i] = compareAnswers(d, &s)
+		case was == nil || was.mirror.IsPartial() || was.shared != (s.shared != "") || !maps.EqualFunc(was.answers, s.answers, observe.Answer.Says):
 			all[i] = compareFully(d, s.mirror, s.answers, s.shared != "")
 		case was.desired != d.desired || was.mirror != s.mirror || !samePending(was.pending, d.pending):
 			all[i] = was.updated(d, s.mirror)

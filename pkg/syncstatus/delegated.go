@@ -106,7 +106,7 @@ func (j *Evaluation) ofApex() []serverAnswer {
 // newestContent returns the content of the first server that has the newest serial; nil if none has.
 func (j *Evaluation) newestContent() *observe.Mirror {
 	for _, e := range j.ofApex() {
-		if e.mirror != nil && e.lag == 0 {
+		if e.mirror != nil && !e.mirror.IsPartial() && e.lag == 0 {
 			return e.mirror
 		}
 	}

@@ -37,7 +37,10 @@ type serverAnswer struct {
 	service   netip.Addr        // of the instance
 	row       sync.ServerStatus // State is set if mirror is nil
 	mirror    *observe.Mirror   // nil unless the state follows from the data
-	answers   askedAnswers
+	observed  *observe.Observation
+	// since is when an answer of a server that is read by query must have been given, unless the zone has not changed.
+	since   time.Time
+	answers askedAnswers
 	// shared is the provider of a server whose primary others write to as well: it and its secondaries have serials of their own, and
 	// the apex is not the zone object's there. Empty for all others, which have one serial.
 	shared string
@@ -58,6 +61,10 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 		if lines[e.shared] == nil {
 			lines[e.shared] = &serialLine{}
 		}
+		e.since = answers[i].At.Add(-maxAskedAge)
+		if past.Since.After(e.since) {
+			e.since = past.Since
+		}
 		if e.row.Serial != nil && !answers[i].Unverified {
 			lines[e.shared].add(uint32(*e.row.Serial), s.Role) //nolint:gosec // it was a uint32
 		}
@@ -75,6 +82,9 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 
 // History is what was observed of a zone's servers before. The zero Past has no observations.
 type History struct {
+	// Since is when the answers must have been given that servers read by query give for each RRset, unless their zone has not
+	// changed; zero if older ones will do.
+	Since time.Time
 	// BehindSince is called for each server with a serial and whether it is behind the newest at a time. It returns since when the
 	// server has been behind; zero if it is not.
 	BehindSince func(server netip.AddrPort, behind bool, at time.Time) time.Time
@@ -143,9 +153,12 @@ func (e *serverAnswer) setReference(r reference) {
 
 // readAnswer returns an answer as a row, with its State if that does not depend on the data.
 func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serverAnswer {
-	e := serverAnswer{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, service: s.Service, row: sync.ServerStatus{
+	e := serverAnswer{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, service: s.Service, observed: &o, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
+	if s.ReadBy == v1beta1.ReadByQuery {
+		e.row.ReadBy = string(s.ReadBy)
+	}
 	if s.Provider != "" {
 		e.row.Provider, e.row.Pod = s.Provider, ""
 	}
@@ -261,10 +274,16 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	}
 	var differing, missing int
 	var hidden obstacles
+	var unknown unknowns
+	var oldest time.Time
 	waiting := true
 	for _, k := range keys {
-		want := j.desiredAt(k)
-		have, _ := e.mirror.Get(k)
+		want, have, at, known := e.contentAt(j.DesiredState, k)
+		if !known {
+			unknown.add(e.mirror, k, j.isPending(k) || j.isUnobserved())
+			continue
+		}
+		oldest = earlier(oldest, at)
 		if sameData(want, have) && !hidden.add(j.desired, &e, want) {
 			continue
 		}
@@ -279,6 +298,8 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	}
 	row.State, row.Message = j.stateByData(e, differing, missing, waiting)
 	hidden.describeIn(&row, differing == len(hidden.shadows))
+	unknown.describeIn(&row, len(keys))
+	setObservedAt(&row, oldest)
 	return row
 }
 

@@ -140,7 +140,7 @@ type obstacles struct {
 
 // add reports whether something keeps a server from answering with declared data that it holds, and remembers what.
 func (h *obstacles) add(desired *source.Zone, e *serverAnswer, want rrset.RRset) bool {
-	if desired == nil || len(want.Rdata) == 0 {
+	if desired == nil || len(want.Rdata) == 0 || e.mirror.IsPartial() {
 		return false
 	}
 	if cut, found := hidingDelegation(desired, e.mirror, want.Key); found {

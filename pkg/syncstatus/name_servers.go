@@ -46,9 +46,9 @@ func (j *Evaluation) publishedNames(m *observe.Mirror) []string {
 
 func (j *Evaluation) nameServer(name string) sync.NameServer {
 	n := sync.NameServer{Name: name, LeadsTo: sync.TargetUnknown}
-	beyond := true // on every server
+	beyond, unknown := true, false // on every server, on any
 	for _, e := range j.ofApex() {
-		if e.mirror == nil {
+		if e.mirror == nil || !e.knows(rrset.Key{Name: j.ZoneName(), Type: dns.TypeNS}) {
 			continue
 		}
 		if !slices.Contains(j.publishedNames(e.mirror), name) {
@@ -59,6 +59,7 @@ func (j *Evaluation) nameServer(name string) sync.NameServer {
 			s, _ := e.mirror.Get(rrset.Key{Name: name, Type: t})
 			n.Addresses = append(n.Addresses, s.Rdata...)
 		}
+		unknown = unknown || !e.knows(rrset.Key{Name: name, Type: dns.TypeA}) && !e.knows(rrset.Key{Name: name, Type: dns.TypeAAAA})
 		beyond = beyond && j.isAnsweredElsewhere(e.mirror, name)
 	}
 	slices.Sort(n.Addresses)
@@ -71,6 +72,8 @@ func (j *Evaluation) nameServer(name string) sync.NameServer {
 		n.Message = "the name is outside the zone: its addresses are not known here"
 	case len(n.Addresses) > 0:
 		n.Message = "no address belongs to a pod or Service of this zone: they may belong to a load balancer or another server"
+	case unknown:
+		n.Message = "the zone is read by query on a server, and nobody declares addresses for the name: they are not known here"
 	case beyond:
 		n.Message = "the zone itself does not have the addresses: the name is below a delegation or matches a wildcard"
 	default:

@@ -128,10 +128,14 @@ func newSyncStatus(o metav1.Object, apiVersion, kind string) *sync.SyncStatus {
 }
 
 func observationTime(at time.Time, rows []sync.ServerStatus) *metav1.MicroTime {
+	answered := false
 	for i := range rows {
 		if rows[i].ObservedAt != nil {
-			return new(metav1.NewMicroTime(at))
+			at, answered = earlier(at, rows[i].ObservedAt.Time), true
 		}
 	}
-	return nil
+	if !answered {
+		return nil
+	}
+	return new(metav1.NewMicroTime(at))
 }

@@ -67,9 +67,10 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		return row
 	}
 	row.Records = &sync.RecordCounts{
-		InSync:     int32(j.desired.Len() - c.apex - c.declared), //nolint:gosec // bounded by memory
-		OutOfSync:  int32(c.off.Len()),                           //nolint:gosec // bounded by memory
-		Undeclared: int32(c.foreign),                             //nolint:gosec // bounded by memory
+		InSync:     int32(j.desired.Len() - c.apex - c.declared - c.unknownDeclared), //nolint:gosec // bounded by memory
+		OutOfSync:  int32(c.off.Len()),                                               //nolint:gosec // bounded by memory
+		Undeclared: int32(c.foreign),                                                 //nolint:gosec // bounded by memory
+		Unknown:    int32(c.unknown.count),                                           //nolint:gosec // bounded by memory
 	}
 	var hidden obstacles
 	for _, k := range c.shown {
@@ -90,6 +91,13 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		row.Message = fmt.Sprintf("%s (%s)", row.Message, countsText(row.Records, soaOff))
 	}
 	hidden.describeIn(&row, differing == c.shadowed)
+	if e.mirror.IsPartial() {
+		c.unknown.describeIn(&row, j.desired.Len())
+		setObservedAt(&row, c.oldest)
+		if row.State == sync.StateInSync {
+			row.Message = "the server is read by query: only what is declared was compared"
+		}
+	}
 	return row
 }
 
@@ -135,7 +143,7 @@ func (j *Evaluation) renderSOA(soa rrset.SOA) sync.RRset {
 }
 
 func countsText(r *sync.RecordCounts, soaOff bool) string {
-	out := fmt.Sprintf("%d of %d RRsets", r.OutOfSync, r.OutOfSync+r.InSync)
+	out := fmt.Sprintf("%d of %d RRsets", r.OutOfSync, r.OutOfSync+r.InSync+r.Unknown)
 	if soaOff {
 		out += " and the SOA"
 	}

@@ -46,13 +46,14 @@ type Cluster struct {
 	sources map[string]*framework.FakeControllerSource
 	objects map[source.ObjectKey]metav1.Object
 	addrs   map[string]netip.AddrPort // by pod
+	byQuery map[string]bool           // the pods whose servers are read by query
 }
 
 // New returns a Cluster without objects.
 func New(t testing.TB) *Cluster {
 	c := &Cluster{
 		TB: t, sources: map[string]*framework.FakeControllerSource{}, objects: map[source.ObjectKey]metav1.Object{},
-		addrs: map[string]netip.AddrPort{}, Key: bind.NewKey("transfer."),
+		addrs: map[string]netip.AddrPort{}, byQuery: map[string]bool{}, Key: bind.NewKey("transfer."),
 	}
 	c.live, c.list = c.ReadLive, c.ReadList
 	return c
@@ -140,7 +141,9 @@ func (c *Cluster) FindServers(instances []*v1beta1.Bind9Instance, pods []*corev1
 	defer c.mu.Unlock()
 	all := observe.Servers(instances, pods)
 	for i := range all {
-		all[i].Addr = c.addrs[all[i].Pod]
+		if all[i].Addr = c.addrs[all[i].Pod]; c.byQuery[all[i].Pod] {
+			all[i].ReadBy = v1beta1.ReadByQuery
+		}
 	}
 	return all
 }
@@ -229,6 +232,14 @@ func (c *Cluster) Server(name string, role v1beta1.ServerRole, addr netip.AddrPo
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
 	})
+}
+
+// ServerByQuery is Server for one that is read by query.
+func (c *Cluster) ServerByQuery(name string, role v1beta1.ServerRole, addr netip.AddrPort) {
+	c.mu.Lock()
+	c.byQuery[name+"-0"] = true
+	c.mu.Unlock()
+	c.Server(name, role, addr)
 }
 
 // Lagging starts a primary and a secondary that gets no NOTIFY, so that it stays behind until it is refreshed.

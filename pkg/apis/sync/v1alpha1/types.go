@@ -173,6 +173,10 @@ type ServerStatus struct {
 	// final dot.
 	// +optional
 	Zone string `json:"zone,omitempty"`
+	// Query for a server that is not asked for its whole zone, but for the RRsets in question: what nobody declares there is not
+	// known. Empty for one whose zone is transferred.
+	// +optional
+	ReadBy string `json:"readBy,omitempty"`
 	// Address and port that were queried. Empty while the server has no address.
 	// +optional
 	Address string `json:"address,omitempty"`
@@ -236,10 +240,10 @@ type ServerStatus struct {
 	// Round-trip time of the query, for example 412µs.
 	// +optional
 	RTT *metav1.Duration `json:"rtt,omitempty"`
-	// When this server answered.
+	// When this server answered; if it is read by query, the oldest answer that this row is based on.
 	// +optional
 	ObservedAt *metav1.MicroTime `json:"observedAt,omitempty"`
-	// Explanation of this row in a sentence. Empty if the server is in sync.
+	// Explanation of this row in a sentence. Empty if the server is in sync, and everything was compared.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -318,6 +322,10 @@ type RecordCounts struct {
 	// RRsets on the server that no object declares, without the SOA and DNSSEC's own records.
 	// +optional
 	Undeclared int32 `json:"undeclared,omitempty"`
+	// Of a server that is read by query: RRsets that it was not asked about lately, or did not answer for. The others are as it
+	// answered at observedAt or later.
+	// +optional
+	Unknown int32 `json:"unknown,omitempty"`
 }
 
 // NameServer is one name in the NS records of a zone.

@@ -1,0 +1,214 @@
+package syncstatus
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/snapshot"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+)
+
+// maxAskedAge is how old an answer may be that shows declared data, when the zone may have changed since.
+const maxAskedAge = 30 * time.Second
+
+// QuestionFor returns the question for what should be at a name and type.
+func (d *DesiredState) QuestionFor(k rrset.Key) observe.Question {
+	q := observe.Question{Key: k, Want: rrset.RRset{Key: k}}
+	if d.desired == nil {
+		return q
+	}
+	if s, declared := d.desired.RRsets.Get(k); declared {
+		q.Want, q.For = s.RRset, identify(s.Owners)
+	}
+	return q
+}
+
+// identify returns a number for the objects, in their generations, that declare an RRset. What was declared before and is again
+// has another one: servers may have had something else in between.
+func identify(owners [][]source.Ref) uint64 {
+	type version struct {
+		uid        types.UID
+		generation int64
+	}
+	var sum uint64
+	for _, of := range owners {
+		for _, o := range of {
+			sum += maphash.Comparable(seed, version{o.UID, o.Generation})
+		}
+	}
+	return sum
+}
+
+// Questions yields the questions for all that is declared in the zone, or has still to be removed.
+func (d *DesiredState) Questions() iter.Seq[observe.Question] {
+	return func(yield func(observe.Question) bool) {
+		if d.desired == nil {
+			return
+		}
+		for want := range d.desired.All() {
+			if !yield(d.QuestionFor(want.Key)) {
+				return
+			}
+		}
+		for k := range d.pending.All() {
+			if _, declared := d.desired.Get(k); !declared && !yield(d.QuestionFor(k)) {
+				return
+			}
+		}
+	}
+}
+
+// QuestionsOf returns the questions on which an object's state in the zone depends; those for the name servers of the zone itself.
+func (d *DesiredState) QuestionsOf(object source.ObjectKey) []observe.Question {
+	keys := []rrset.Key{{Name: d.ZoneName(), Type: dns.TypeNS}}
+	if o := d.Object(object); o != nil {
+		own, left := d.keysOf(o, false)
+		keys = append(own, left...)
+	}
+	questions := make([]observe.Question, len(keys))
+	for i, k := range keys {
+		questions[i] = d.QuestionFor(k)
+	}
+	return questions
+}
+
+// contentAt returns what a server has where something should be, and when it was last known to have that. Of a server that is
+// read by query that is known if it was asked since the declaration is as it is, and either lately or under the SOA that it still
+// has. Only the latter shows that declared data is missing.
+func (e *serverAnswer) contentAt(d *DesiredState, k rrset.Key) (want, have rrset.RRset, at time.Time, known bool) {
+	if !e.mirror.IsPartial() {
+		have, _ = e.mirror.Get(k)
+		return d.desiredAt(k), have, e.observed.At, true
+	}
+	q := d.QuestionFor(k)
+	have, _ = e.mirror.Get(k)
+	at, known = e.observed.SeenAt(k)
+	if a, _ := e.mirror.Asked(k); !known || a.For != q.For || at.Before(e.since) {
+		return q.Want, have, at, false
+	}
+	if len(q.Want.Rdata) == 0 && d.isWildcardData(have) {
+		have = rrset.RRset{Key: k}
+	}
+	isCurrent := at.Equal(e.observed.At) || e.row.Serial == nil
+	return q.Want, have, at, isCurrent || !q.Differs(have)
+}
+
+// knows reports whether a server has ever answered for a name and type.
+func (e *serverAnswer) knows(k rrset.Key) bool {
+	_, known := e.observed.SeenAt(k)
+	return known
+}
+
+// isWildcardData reports whether data is that of a declared wildcard above: whether it is at the name itself, a query does not show.
+func (d *DesiredState) isWildcardData(have rrset.RRset) bool {
+	for name := have.Name; len(have.Rdata) > 0 && name != d.ZoneName() && name != "."; {
+		name = rrset.ParentName(name)
+		if w := d.desiredAt(rrset.Key{Name: "*." + name, Type: have.Type}); w.TTL == have.TTL && slices.Equal(w.Rdata, have.Rdata) {
+			return true
+		}
+	}
+	return false
+}
+
+// unknowns are the RRsets of which it is not known whether a server has them.
+type unknowns struct {
+	count, waiting int
+	// failed is the first question without a usable answer, err why.
+	failed rrset.Key
+	err    error
+}
+
+// add takes note of an RRset; pending is true if the controller still has to bring it to the servers.
+func (u *unknowns) add(m *observe.Mirror, k rrset.Key, pending bool) {
+	u.count++
+	if pending {
+		u.waiting++
+	}
+	if a, _ := m.Asked(k); a.Err != nil && (u.err == nil || k.Compare(u.failed) < 0) {
+		u.failed, u.err = k, a.Err
+	}
+}
+
+// describeIn completes the row of a server; state is that by all that is known.
+func (u *unknowns) describeIn(row *sync.ServerStatus, of int) {
+	if u.count == 0 {
+		return
+	}
+	message := fmt.Sprintf("%d of %d RRsets have not been asked lately", u.count, of)
+	var we *wire.Error
+	if errors.As(u.err, &we) {
+		message = fmt.Sprintf("%d of %d RRsets are not known; query of %s: %s", u.count, of, u.failed, we.Detail())
+	}
+	if row.State != sync.StateInSync {
+		row.Message += "; " + message
+		return
+	}
+	switch {
+	case u.waiting == u.count:
+		row.State, row.Message = sync.StateStale, "the change has not been programmed yet"
+		return
+	case we != nil && (we.Rcode == dns.RcodeRefused || we.TSIGError != 0):
+		row.State = sync.StateRefused
+	case we != nil && we.Rcode == dns.RcodeServerFailure:
+		row.State = sync.StateNotLoaded
+	default:
+		row.State = sync.StateUnreachable
+	}
+	row.Message = message
+}
+
+// setObservedAt sets the time of the oldest answer that a row is based on.
+func setObservedAt(row *sync.ServerStatus, oldest time.Time) {
+	if !oldest.IsZero() {
+		row.ObservedAt = new(metav1.NewMicroTime(oldest))
+	}
+}
+
+// earlier returns the earlier of two times; a zero one does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// compareAnswers compares all that is declared in a zone with what a server that is read by query has answered. What nobody declares
+// is not known there.
+func compareAnswers(d *DesiredState, e *serverAnswer) *serverComparison {
+	c := &serverComparison{desired: d.desired, pending: d.pending, mirror: e.mirror, shared: e.shared != ""}
+	edit := snapshot.New[rrset.Key, struct{}](hashByName).Edit()
+	for q := range d.Questions() {
+		if c.isApex(q.Key) {
+			c.apex++
+			continue
+		}
+		want, have, at, known := e.contentAt(d, q.Key)
+		switch {
+		case !known:
+			c.unknown.add(e.mirror, q.Key, d.isPending(q.Key))
+			if len(want.Rdata) > 0 {
+				c.unknownDeclared++
+			}
+			continue
+		case !sameData(want, have):
+			edit.Put(q.Key, struct{}{})
+			c.countKey(q.Key, 1)
+		}
+		c.oldest = earlier(c.oldest, at)
+	}
+	c.off = edit.Map()
+	c.pickShown()
+	return c
+}
