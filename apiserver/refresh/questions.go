@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -77,7 +78,7 @@ func (a *asker) isQuestionDue(o *observe.Observation, q observe.Question, since,
 	isOld := seen.Before(since)
 	switch differs := q.Differs(have); {
 	case what == urgent:
-		return isOld && differs
+		return isOld && differs || o.At.Sub(seen) >= syncstatus.MaxAnswerAge
 	case differs && now.Sub(asked.At) >= doubtInterval: // Under the same SOA it may have other data by now.
 		return true
 	}

@@ -26,7 +26,7 @@ func newTurns(perSecond int) *turns {
 	t := &turns{waiting: map[wire.Key][]chan struct{}{}}
 	if perSecond > 0 {
 		burst := max(1, perSecond/50)
-		t.limiter = rate.NewLimiter(rate.Limit(max(1, perSecond-burst)), burst)
+		t.limiter = rate.NewLimiter(rate.Limit(max(1, perSecond-2*burst)), burst)
 	}
 	return t
 }

@@ -20,8 +20,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-// maxAskedAge is how old an answer may be that shows declared data, when the zone may have changed since.
-const maxAskedAge = 30 * time.Second
+// MaxAnswerAge is how old an answer for an RRset may be, at most, when the zone may have changed since: what the age of answers in
+// a list may be at most, too.
+const MaxAnswerAge = time.Minute
 
 // QuestionFor returns the question for what should be at a name and type.
 func (d *DesiredState) QuestionFor(k rrset.Key) observe.Question {

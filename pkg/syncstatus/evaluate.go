@@ -61,7 +61,7 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 		if lines[e.shared] == nil {
 			lines[e.shared] = &serialLine{}
 		}
-		e.since = answers[i].At.Add(-maxAskedAge)
+		e.since = answers[i].At.Add(-MaxAnswerAge)
 		if past.Since.After(e.since) {
 			e.since = past.Since
 		}
