@@ -1,5 +1,7 @@
 package observe
 
+import "net/netip"
+
 // Kept counts the zones and servers about which anything is kept; 0 when nothing is.
 func (o *Observer) Kept() int {
 	o.mu.Lock()
@@ -12,4 +14,16 @@ func (o *Observer) Charged() int64 {
 	o.memory.mu.Lock()
 	defer o.memory.mu.Unlock()
 	return o.memory.used
+}
+
+// Waiting returns how many questions to a server wait for their turn.
+func (o *Observer) Waiting(server netip.AddrPort) (n int) {
+	s, done := o.useServer(server)
+	defer done()
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	for _, queue := range s.turns.waiting {
+		n += len(queue)
+	}
+	return n
 }

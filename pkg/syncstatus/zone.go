@@ -95,7 +95,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		c.unknown.describeIn(&row, j.desired.Len())
 		setObservedAt(&row, c.oldest)
 		if row.State == sync.StateInSync {
-			row.Message = "the server is read by query: only what is declared was compared"
+			row.Message = "only what is declared was compared"
 		}
 	}
 	return row

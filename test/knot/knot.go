@@ -25,7 +25,8 @@ type Server struct {
 }
 
 // Start runs a server with zones, each with an SOA, a name server and the records of its text, and waits until it serves them.
-func Start(t testing.TB, zones map[string]string) *Server {
+// The options are lines for each zone, such as "dnssec-signing: on".
+func Start(t testing.TB, zones map[string]string, options ...string) *Server {
 	t.Helper()
 	program, err := exec.LookPath("knotd")
 	if err != nil {
@@ -35,7 +36,7 @@ func Start(t testing.TB, zones map[string]string) *Server {
 	}
 	s := &Server{Addr: freePort(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer.")}
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "knot.conf"), s.config(dir, zones))
+	write(t, filepath.Join(dir, "knot.conf"), s.config(dir, zones, options))
 	for name, records := range zones {
 		text := fmt.Sprintf("$ORIGIN %s\n$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\n%s", name, records)
 		write(t, filepath.Join(dir, strings.TrimSuffix(name, ".")+".zone"), text)
@@ -60,7 +61,7 @@ func Start(t testing.TB, zones map[string]string) *Server {
 	return s
 }
 
-func (s *Server) config(dir string, zones map[string]string) string {
+func (s *Server) config(dir string, zones map[string]string, options []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server:\n  rundir: %q\n  listen: %s@%d\nlog:\n- target: stderr\n  any: info\ndatabase:\n  storage: %q\nkey:\n", dir, s.Addr.Addr(), s.Addr.Port(), dir)
 	for _, k := range []wire.Key{s.Update, s.Transfer} {
@@ -69,7 +70,10 @@ func (s *Server) config(dir string, zones map[string]string) string {
 	fmt.Fprintf(&b, "acl:\n- id: update\n  key: %s\n  action: update\n- id: transfer\n  key: %s\n  action: transfer\n", s.Update.Name, s.Transfer.Name)
 	fmt.Fprintf(&b, "template:\n- id: default\n  storage: %q\n  file: \"%%s.zone\"\n  zonefile-sync: -1\nzone:\n", dir)
 	for name := range zones {
-		fmt.Fprintf(&b, "- domain: %s\n  acl: [update, transfer]\n", name)
+		fmt.Fprintf(&b, "- domain: %s\n", name)
+		for _, line := range append([]string{"acl: [update, transfer]"}, options...) {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
 	}
 	return b.String()
 }

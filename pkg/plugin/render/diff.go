@@ -50,6 +50,9 @@ func (d *diffWriter) compareServer(row *v1alpha1.ServerStatus) {
 		d.addSkipped("%s is %s: %s", row.ServerName(), row.State, serverNote(*row))
 		return
 	}
+	if row.Records != nil && row.Records.Unknown > 0 {
+		d.addSkipped("%s: %s not known", row.ServerName(), pluralize(row.Records.Unknown, "RRset"))
+	}
 	d.out.Differs = true
 	d.writeLine(bold, "--- %s", serverHeader(row))
 	d.writeLine(bold, "+++ %s", d.declaredHeader())

@@ -113,6 +113,9 @@ func serverNote(s v1alpha1.ServerStatus) string {
 	if s.Namespace != "" {
 		parts = append(parts, "in namespace "+s.Namespace)
 	}
+	if s.ReadBy != "" {
+		parts = append(parts, "read by "+strings.ToLower(s.ReadBy))
+	}
 	if s.Version != "" {
 		parts = append(parts, "BIND "+s.Version)
 	}
