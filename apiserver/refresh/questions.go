@@ -133,6 +133,9 @@ func (a *asker) askObject(ctx context.Context, z *desired.Zone, s observe.Server
 	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 	due := func() (due []observe.Question) {
 		o := a.answers.Full(place)
+		if o != nil && o.Mirror == nil && !o.At.Before(since) {
+			return nil // The server does not serve the zone.
+		}
 		for _, q := range z.Declared.QuestionsOf(object) {
 			if o == nil || o.Mirror == nil {
 				due = append(due, q)

@@ -229,7 +229,9 @@ func TestPageThatLosesItsObjects(t *testing.T) {
 	w.Apply(w.Record(z, "b", "192.0.2.7"))
 	q := query{namespace: ns, labels: labels.SelectorFromSet(labels.Set{"zone": "example.test"}), limit: 1}
 	q.setDefaults()
-	w.Eventually("both records are in the caches", func() bool { return len(w.verdicts.candidates(&q)) == 2 })
+	w.Eventually("both records are in the caches, and in the zone", func() bool {
+		return len(w.verdicts.candidates(&q)) == 2 && len(w.verdicts.index.ZoneNames(keyOf("arecord.a"))) == 1
+	})
 	if page := w.list(q); len(page.Items) != 1 || page.Items[0].Name != "arecord.b" || page.Continue != "" {
 		t.Errorf("the page has %v and goes on at %q, want arecord.b and no more", names(page), page.Continue)
 	}
