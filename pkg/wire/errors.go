@@ -58,6 +58,9 @@ func (e *Error) Detail() string {
 	default:
 		return "the server refused the signature with TSIG error " + RcodeName(int(e.TSIGError))
 	}
+	if e.RefusesKey() {
+		return "answered NOTAUTH without a signature: the server does not know the key, or has another secret for it"
+	}
 	if e.Rcode != dns.RcodeSuccess {
 		text := "answered " + RcodeName(e.Rcode) + rcodeHint(e.Rcode)
 		if e.Err != nil {
@@ -68,11 +71,17 @@ func (e *Error) Detail() string {
 	return describeCause(e.Err)
 }
 
+// RefusesKey reports whether the server refused the key or its signature (RFC 8945 section 5.2): with a TSIG error or, as PowerDNS does,
+// with a NOTAUTH that has no TSIG record. That a server says of a zone that it does not have is signed.
+func (e *Error) RefusesKey() bool {
+	return e.TSIGError != 0 && e.TSIGError != dns.RcodeBadTime || e.Rcode == dns.RcodeNotAuth && errors.Is(e.Err, ErrUnsigned)
+}
+
 // Transient reports whether the same request may succeed later without a change of specification or Secret: after a
 // time-out, a failed connection, SERVFAIL, with a zone that is not loaded (yet), or with a clock that is off. A refusal by
 // policy, an unknown key, a wrong secret and a transfer beyond a limit are terminal.
 func (e *Error) Transient() bool {
-	if e.TSIGError != 0 {
+	if e.TSIGError != 0 || e.RefusesKey() {
 		return e.TSIGError == dns.RcodeBadTime
 	}
 	switch e.Rcode {
@@ -94,6 +103,9 @@ func (e *Error) Reason() string {
 		return "BadTime"
 	default:
 		return "BadSignature"
+	}
+	if e.RefusesKey() {
+		return "BadKey"
 	}
 	if r, ok := rcodeReasons[e.Rcode]; ok {
 		return r

@@ -61,13 +61,7 @@ const rigZone = "example.test."
 
 // newRig starts so many primaries, and a secondary of all of them. They have the other zones, too.
 func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *rig {
-	observer := observe.New(observe.Options{Timeout: 2 * time.Second})
-	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), observer: observer, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
-	r.edges = edges{
-		zones: zonecache.New(), dns: unreachable.NewTracker(observer, func(z membership.ZoneKey) { r.woken <- z }), sendNotify: wire.Notify,
-		sidecar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}), updates: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
-		keys: r.keys, serials: &notify.Serials{}, now: time.Now,
-	}
+	r := newBareRig(t)
 	zone.Name = rigZone
 	zones := append(others, zone)
 	secondary := bind.Reserve(t)
@@ -83,6 +77,22 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *r
 	}
 	r.secondary = bind.Start(t, bind.Options{Role: bind.Secondary, Addr: secondary, Primary: r.primary[0], AlsoPrimaries: more, Zones: zones})
 	r.join(v1beta1.RoleSecondary, 0, r.secondary)
+	for _, i := range r.scope.instances { // They have it already.
+		r.zone.Status.Bind9Instances = append(r.zone.Status.Bind9Instances, v1beta1.ZoneInstance{Namespace: i.Namespace, Name: i.Name, Status: v1beta1.ZoneConfigured})
+	}
+	r.zones.Set(r.zone)
+	return r
+}
+
+// newBareRig returns a rig without servers.
+func newBareRig(t testing.TB) *rig {
+	observer := observe.New(observe.Options{Timeout: 2 * time.Second})
+	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), observer: observer, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
+	r.edges = edges{
+		zones: zonecache.New(), dns: unreachable.NewTracker(observer, func(z membership.ZoneKey) { r.woken <- z }), sendNotify: wire.Notify,
+		sidecar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}), updates: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
+		keys: r.keys, serials: &notify.Serials{}, now: time.Now,
+	}
 	r.zone = &v1beta1.DNSZone{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "zone", UID: "zone", Generation: 1},
 		Spec: v1beta1.DNSZoneSpec{
@@ -91,9 +101,6 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *r
 			NameServerIPs: map[string]string{"ns1.example.test.": "192.0.2.1"},
 			RecordsFrom:   []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"in": "yes"}}}},
 		},
-	}
-	for _, i := range r.scope.instances { // They have it already.
-		r.zone.Status.Bind9Instances = append(r.zone.Status.Bind9Instances, v1beta1.ZoneInstance{Namespace: i.Namespace, Name: i.Name, Status: v1beta1.ZoneConfigured})
 	}
 	r.zones.Set(r.zone)
 	return r

@@ -288,7 +288,7 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 		default:
 			return
 		}
-		raced := errors.Is(q.err, rfc2136.ErrConflict)
+		sent, raced := q.err, errors.Is(q.err, rfc2136.ErrConflict)
 		again := raced || errors.Is(q.err, rfc2136.ErrUnknown)
 		if again && !q.server.Shared {
 			s.state.verified.Clear()
@@ -307,6 +307,10 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 			q.noteOvertaking(raced)
 		}
 		again = again || q.overtaken || created && s.signing.CanRestore(s.target.reference)
+		if try == maxTries-1 && q.err == nil && errors.Is(sent, rfc2136.ErrUnknown) && q.sendable.HasChanges() {
+			q.err = sent // It was never applied, and this is all that the server says.
+			s.invalidateKeys(q)
+		}
 		if !again || q.err != nil || try == maxTries-1 {
 			return
 		}

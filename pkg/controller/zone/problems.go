@@ -51,9 +51,11 @@ func (s scope) remedyFor(err error, server observe.Server) string {
 		return "; set the server's clock"
 	case e.TSIGError == dns.RcodeBadTime:
 		return "; set the clocks of the nodes that the server and the controller run on"
-	case e.TSIGError != 0 && isForeignServer(server):
+	case e.RefusesKey() && isForeignServer(server):
 		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s (updates) and Secret %s (questions and transfers) with the server's keys; they are read again every minute", update, transfer)
-	case e.TSIGError != 0 && update.Name != "":
+	case e.Rcode == dns.RcodeRefused && errors.Is(e.Err, wire.ErrUnsigned) && isForeignServer(server):
+		return fmt.Sprintf("; compare the key in Secret %s with the server's, as it has not signed its answer, and let it update the zone", update)
+	case e.RefusesKey() && update.Name != "":
 		return fmt.Sprintf("; compare Secrets %s and %s with what rndc tsig-list says in the pod, which loads changed keys within two minutes; they are read again every minute",
 			update, transfer)
 	case e.Rcode == dns.RcodeNotAuth && e.TSIGError == 0 && isForeignServer(server):

@@ -31,8 +31,7 @@ func (r *rig) share(name string, primary *bind.Server, secondaries ...*bind.Serv
 
 // newSharedRig is a zone whose only primary is a server that others write to as well.
 func newSharedRig(t testing.TB, records string) (*rig, *bind.Server) {
-	r := newRig(t, 1, bind.Zone{})
-	r.withoutInstances()
+	r := newBareRig(t)
 	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: records}}})
 	r.share("corp", outside)
 	r.primary = []*bind.Server{outside}

@@ -1,0 +1,323 @@
+package zone
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/knot"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/powerdns"
+)
+
+var updateTable = flag.Bool("update-table", false, "write the table of servers and capabilities")
+
+// The conformance suite: what a zone on a server of somebody else's has to go through, done by complete passes. Its outcome is the
+// table in the reference of providers.
+
+// conformer is a server under test, with the writers that its provider has.
+type conformer struct {
+	name, writers string
+	start         func(t testing.TB, records string) *bind.Server
+}
+
+func startBIND(t testing.TB, records string) *bind.Server {
+	return bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: records}}})
+}
+
+func startKnot(t testing.TB, records string) *bind.Server {
+	s := knot.Start(t, map[string]string{rigZone: records})
+	return &bind.Server{Addr: s.Addr, Update: s.Update, Transfer: s.Transfer}
+}
+
+func startPowerDNS(t testing.TB, records string) *bind.Server {
+	s := powerdns.Start(t, map[string]string{rigZone: records}, nil)
+	return &bind.Server{Addr: s.Addr, Update: s.Update, Transfer: s.Transfer}
+}
+
+var conformers = []conformer{
+	{"BIND", "Exclusive", startBIND},
+	{"BIND", "Shared", startBIND},
+	{"Knot", "Exclusive", startKnot},
+	{"Knot", "Shared", startKnot},
+	{"PowerDNS", "Shared", startPowerDNS},
+}
+
+// conformance is one case. It reports whether the server does what it says.
+type conformance struct {
+	name string
+	run  func(c *conformanceRun) bool
+}
+
+// conformanceRun is a zone on a server under test, on which "legacy" and "ns1" have addresses that nobody declares.
+type conformanceRun struct {
+	*rig
+	server     *bind.Server
+	shared     bool
+	generation int64
+}
+
+func newConformanceRun(t testing.TB, on conformer) *conformanceRun {
+	r := newBareRig(t)
+	c := &conformanceRun{rig: r, server: on.start(t, "legacy 300 A 192.0.2.77\n"), shared: on.writers == "Shared"}
+	if r.primary = []*bind.Server{c.server}; c.shared {
+		r.share("corp", c.server)
+	} else {
+		r.provide("corp", r.primary)
+	}
+	return c
+}
+
+// declare replaces what is declared by lines "NAME TTL TYPE VALUE; VALUE …".
+func (c *conformanceRun) declare(lines ...string) {
+	c.generation++
+	e := &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "dns", Name: "all", UID: "all", Generation: c.generation, Finalizers: []string{v1beta1.Finalizer},
+	}}
+	for _, line := range lines {
+		key, ttl, values := readLine(line)
+		e.Spec.Endpoints = append(e.Spec.Endpoints, &v1alpha1.Endpoint{
+			DNSName: key.Name, RecordTTL: int64(ttl), RecordType: dns.TypeToString[key.Type], Targets: values,
+		})
+	}
+	c.zones.Set(e)
+}
+
+func readLine(line string) (key rrset.Key, ttl uint32, values []string) {
+	name, rest, _ := strings.Cut(line, " ")
+	var rrtype string
+	if _, err := fmt.Sscan(rest, &ttl, &rrtype); err != nil {
+		panic(line)
+	}
+	_, text, _ := strings.Cut(rest, rrtype+" ")
+	return rrset.Key{Name: name + "." + rigZone, Type: dns.StringToType[rrtype]}, ttl, strings.Split(text, "; ")
+}
+
+// publishes reports whether a pass brings exactly the lines to the server, beside what nobody declares.
+func (c *conformanceRun) publishes(lines ...string) bool {
+	c.declare(lines...)
+	return c.syncs() && c.has(lines...)
+}
+
+func (c *conformanceRun) syncs() bool {
+	p := c.pass()
+	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		c.t.Logf("%+v, unprogrammed %v", p.event.Problem, p.event.Unprogrammed)
+		return false
+	}
+	return true
+}
+
+// has reports whether the server has exactly the lines, beside its apex and "legacy", by another look than the pass's.
+func (c *conformanceRun) has(lines ...string) bool {
+	want, got := map[rrset.Key]string{}, map[rrset.Key]string{}
+	for _, line := range append(lines, "legacy 300 A 192.0.2.77") {
+		key, ttl, values := readLine(line)
+		var rdata []string
+		for _, value := range values {
+			rr, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", key.Name, ttl, dns.TypeToString[key.Type], value))
+			if err != nil {
+				c.t.Fatal(line, err)
+			}
+			_, _, data := rrset.FromRR(rr)
+			rdata = append(rdata, data)
+		}
+		want[key] = rrset.New(key, ttl, rdata...).String()
+	}
+	c.observer.Forget(c.server.Addr, rigZone)
+	for set := range c.look(c.server).All() {
+		if set.Name != rigZone && set.Name != "ns1."+rigZone {
+			got[set.Key] = set.String()
+		}
+	}
+	diff := cmp.Diff(want, got)
+	if diff != "" {
+		c.t.Logf("(-want +got):\n%s", diff)
+	}
+	return diff == ""
+}
+
+var allTypes = []string{
+	"www 300 A 192.0.2.10; 192.0.2.11", "www 60 AAAA 2001:db8::1", "alias 300 CNAME www.example.test.", "mail 300 MX 10 www.example.test.",
+	"_sip._tcp 300 SRV 10 20 5060 www.example.test.", `text 300 TXT "a \"quoted\" string"`, `caa 300 CAA 0 issue "ca.example.net"`, "ptr 300 PTR www.example.test.",
+}
+
+var conformanceCases = []conformance{
+	{"A, AAAA, CNAME, MX, SRV, TXT, CAA, PTR: create, change, delete", func(c *conformanceRun) bool {
+		changed := []string{
+			"www 300 A 192.0.2.10; 192.0.2.12", "www 60 AAAA 2001:db8::2", "alias 300 CNAME ns1.example.test.", "mail 300 MX 20 www.example.test.",
+			"_sip._tcp 300 SRV 10 20 5061 www.example.test.", `text 300 TXT "another"`, `caa 300 CAA 0 issue "ca.example.org"`, "ptr 300 PTR ns1.example.test.",
+		}
+		return c.publishes(allTypes...) && c.publishes(changed...) && c.publishes()
+	}},
+	{"a TTL alone changes", func(c *conformanceRun) bool {
+		return c.publishes("www 300 A 192.0.2.10; 192.0.2.11") && c.publishes("www 60 A 192.0.2.10; 192.0.2.11")
+	}},
+	{"a CNAME becomes an address, and the other way round", func(c *conformanceRun) bool {
+		return c.publishes("a 300 A 192.0.2.1", "c 300 CNAME ns1.example.test.") &&
+			c.publishes("c 300 A 192.0.2.1", "a 300 CNAME ns1.example.test.")
+	}},
+	{"wildcards", func(c *conformanceRun) bool {
+		if !c.publishes("*.wild 300 A 192.0.2.5") {
+			return false
+		}
+		return slices.Equal(served(c.t, c.server, "any.wild"), []string{"192.0.2.5"})
+	}},
+	{"delegations with glue", func(c *conformanceRun) bool {
+		return c.publishes("sub 300 NS ns.sub.example.test.", "ns.sub 300 A 192.0.2.6") && c.publishes()
+	}},
+	{"one message changes all or nothing", func(c *conformanceRun) bool {
+		m := new(dns.Msg)
+		m.SetUpdate(rigZone)
+		for _, line := range []string{"atomic." + rigZone + " 60 A 192.0.2.1", "www.elsewhere.invalid. 60 A 192.0.2.1"} {
+			rr, err := dns.NewRR(line)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			m.Insert([]dns.RR{rr})
+		}
+		conn, err := wire.Dial(c.t.Context(), c.server.Addr, &c.server.Update)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		reply, err := conn.Exchange(c.t.Context(), m)
+		return err == nil && reply.Rcode == dns.RcodeNotZone && c.has()
+	}},
+	{"the serial moves with the content", func(c *conformanceRun) bool {
+		before := c.look(c.server).SOA.Serial
+		return c.publishes("www 300 A 192.0.2.10") && rrset.SerialLess(before, c.look(c.server).SOA.Serial)
+	}},
+	{"drift is undone, what others add is kept", func(c *conformanceRun) bool {
+		if !c.publishes("www 300 A 192.0.2.10") {
+			return false
+		}
+		c.byHand(0, "www", "192.0.2.99")
+		c.byHand(0, "theirs", "192.0.2.98")
+		p := c.pass()
+		return p.event.Drift == 1 && p.event.Foreign >= 1 && c.has("www 300 A 192.0.2.10", "theirs 60 A 192.0.2.98")
+	}},
+	{"a write of others at another name, between look and update", func(c *conformanceRun) bool {
+		c.updates = meddlerBefore{c.updates, sync.OnceFunc(func() { c.byHand(0, "race", "192.0.2.98") })}
+		c.declare("www 300 A 192.0.2.10")
+		return c.syncs() && c.has("www 300 A 192.0.2.10", "race 60 A 192.0.2.98")
+	}},
+	{"a write of others at the same name, between look and update", func(c *conformanceRun) bool {
+		if !c.publishes("www 300 A 192.0.2.10", "more 300 A 192.0.2.20") {
+			return false
+		}
+		c.updates = meddlerBefore{c.updates, sync.OnceFunc(func() { c.byHand(0, "www", "192.0.2.98") })}
+		return c.publishes("www 300 A 192.0.2.11", "more 300 A 192.0.2.21")
+	}},
+	{"the reply to an update is lost", func(c *conformanceRun) bool {
+		proxy := bind.StartProxy(c.t, c.server.Addr)
+		direct := c.scope.servers[0].Addr
+		c.scope.servers[0].Addr = proxy.Addr
+		if !c.syncs() {
+			return false
+		}
+		var lost sync.Once
+		proxy.Filter(func(network string, reply []byte) (passed []byte, err error) {
+			passed = reply
+			if m := new(dns.Msg); network == "tcp" && m.Unpack(reply) == nil && m.Opcode == dns.OpcodeUpdate {
+				lost.Do(func() { passed, err = nil, bind.ErrHangUp })
+			}
+			return passed, err
+		})
+		defer func() { c.scope.servers[0].Addr = direct }()
+		return c.publishes("www 300 A 192.0.2.10")
+	}},
+	{"an RRset that it refuses holds up no other", func(c *conformanceRun) bool {
+		c.declare("www 300 A 192.0.2.10", "bad 300 MX 10 nowhere.example.test.", "more 300 A 192.0.2.20")
+		c.pass()
+		return slices.Equal(served(c.t, c.server, "www"), []string{"192.0.2.10"}) && slices.Equal(served(c.t, c.server, "more"), []string{"192.0.2.20"})
+	}},
+	{"a wrong key is reported in its words, with what to do", func(c *conformanceRun) bool {
+		wrong := bind.NewKey(c.server.Update.Name)
+		c.setKeys("corp", &wrong, &c.server.Transfer)
+		c.declare("www 300 A 192.0.2.10")
+		message := c.pass().event.Problem.Message
+		words := strings.Contains(message, "BADSIG") || strings.Contains(message, "answered REFUSED (the reply to a signed request is not signed)")
+		return words && strings.Contains(message, "Secret dns/corp-update") && c.has()
+	}},
+	{"5,000 RRsets, and one of them changes", func(c *conformanceRun) bool {
+		var lines []string
+		for n := range 5000 {
+			lines = append(lines, fmt.Sprintf("n%d 300 A 192.0.2.%d", n, 1+n%200))
+		}
+		began := time.Now()
+		ok := c.publishes(lines...)
+		c.t.Logf("in %s", time.Since(began))
+		lines[17] = "n17 300 A 198.51.100.1"
+		return ok && c.publishes(lines...)
+	}},
+}
+
+// TestConformance demands that the table in the reference says what the servers do.
+func TestConformance(t *testing.T) {
+	var mu sync.Mutex
+	outcome := map[[2]int]bool{}
+	t.Run("cases", func(t *testing.T) {
+		for i, on := range conformers {
+			for j, test := range conformanceCases {
+				t.Run(on.name+" "+on.writers+"/"+test.name, func(t *testing.T) {
+					ok := test.run(newConformanceRun(t, on))
+					mu.Lock()
+					defer mu.Unlock()
+					outcome[[2]int{i, j}] = ok
+				})
+			}
+		}
+	})
+	var b strings.Builder
+	b.WriteString("|")
+	for _, on := range conformers {
+		fmt.Fprintf(&b, " | %s, %s", on.name, on.writers)
+	}
+	b.WriteString(" |\n|---" + strings.Repeat("|---", len(conformers)) + "|\n")
+	for j, test := range conformanceCases {
+		b.WriteString("| " + test.name)
+		for i := range conformers {
+			b.WriteString(map[bool]string{true: " | yes", false: " | no"}[outcome[[2]int{i, j}]])
+		}
+		b.WriteString(" |\n")
+	}
+	checkTable(t, b.String())
+}
+
+// checkTable compares the generated part of the reference with a table, or writes it.
+func checkTable(t *testing.T, table string) {
+	t.Helper()
+	const file, begin, end = "../../../docs/reference/providers.md", "<!-- begin of the conformance table: make generate-conformance -->\n", "<!-- end of the conformance table -->"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	written, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	if *updateTable {
+		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil { //nolint:gosec // it is documentation
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(written, table); diff != "" {
+		t.Errorf("%s says otherwise (-documented +found); if it should not: make generate-conformance\n%s", file, diff)
+	}
+}

@@ -1,0 +1,150 @@
+// Package powerdns runs real PowerDNS servers for tests: child processes on free loopback ports, each with a directory of its own, stopped
+// when the test ends. A test that cannot find pdns_server fails and says how to get it.
+package powerdns
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/named"
+)
+
+// Server is one running server.
+type Server struct {
+	Addr netip.AddrPort
+	// Update and Transfer are the keys with those rights.
+	Update, Transfer wire.Key
+	dir              string
+}
+
+// schemaFile is what the Debian package has for a new database.
+const schemaFile = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"
+
+// Start runs a server with zones in SQLite, each with the records of its text, which the key Update may update and the key
+// Transfer transfer. metadata are settings of each zone, such as SOA-EDIT.
+func Start(t testing.TB, zones, metadata map[string]string) *Server {
+	t.Helper()
+	s := newServer(t)
+	database := filepath.Join(s.dir, "pdns.sqlite3")
+	s.write(t, "pdns.conf", strings.Join([]string{
+		"launch=gsqlite3", "gsqlite3-database=" + database, "gsqlite3-pragma-synchronous=0", "daemon=no", "guardian=no", "socket-dir=" + s.dir,
+		fmt.Sprintf("local-address=%s\nlocal-port=%d", s.Addr.Addr(), s.Addr.Port()),
+		"primary=yes", "dnsupdate=yes", "allow-dnsupdate-from=0.0.0.0/0", "allow-axfr-ips=", "receiver-threads=1", "distributor-threads=1",
+	}, "\n"))
+	run(t, "python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())", database, schemaFile)
+	util := func(args ...string) {
+		run(t, "pdnsutil", append([]string{"--config-dir=" + s.dir}, args...)...)
+	}
+	update, transfer := strings.TrimSuffix(s.Update.Name, "."), strings.TrimSuffix(s.Transfer.Name, ".")
+	util("import-tsig-key", update, algorithm(s.Update), s.Update.Secret)
+	util("import-tsig-key", transfer, algorithm(s.Transfer), s.Transfer.Secret)
+	for name, records := range zones {
+		zone := strings.TrimSuffix(name, ".")
+		util("load-zone", zone, s.writeZone(t, name, records))
+		util("set-meta", zone, "TSIG-ALLOW-DNSUPDATE", update)
+		util("set-meta", zone, "TSIG-ALLOW-AXFR", transfer)
+		for kind, value := range metadata {
+			util("set-meta", zone, kind, value)
+		}
+	}
+	s.start(t, "pdns_server", "pdns-server", []string{"--config-dir=" + s.dir}, slices.Collect(maps.Keys(zones)))
+	return s
+}
+
+func run(t testing.TB, program string, args ...string) {
+	t.Helper()
+	if output, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, output)
+	}
+}
+
+// newServer returns a server with an address and keys of its own, which does not run yet.
+func newServer(t testing.TB) *Server {
+	t.Helper()
+	ports, err := named.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(ports[0]))
+	return &Server{Addr: addr, Update: named.NewKey("update."), Transfer: named.NewKey("transfer."), dir: t.TempDir()}
+}
+
+// start runs a program of a Debian package until the test ends, and waits until it serves the zones.
+func (s *Server) start(t testing.TB, program, debian string, args []string, zones []string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(findProgram(t, program, debian), args...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		_ = log.Close()
+		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("log of %s at %s:\n%s", program, s.Addr, text)
+		}
+	})
+	for _, zone := range zones {
+		s.waitServed(t, zone)
+	}
+}
+
+func findProgram(t testing.TB, program, debian string) string {
+	t.Helper()
+	for _, path := range []string{program, "/usr/sbin/" + program} {
+		if found, err := exec.LookPath(path); err == nil {
+			return found
+		}
+	}
+	t.Fatalf("%s is not there: test/setup/install test, or apt-get install %s", program, debian)
+	return ""
+}
+
+func (s *Server) waitServed(t testing.TB, zone string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		reply, err := wire.Query(t.Context(), s.Addr, zone, dns.TypeSOA, wire.WithTimeout(time.Second))
+		if err == nil && reply.Msg.Authoritative {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not serve %s: %v", s.Addr, zone, err)
+		}
+	}
+}
+
+// writeZone writes a zone file with an SOA, a name server and the records of a text.
+func (s *Server) writeZone(t testing.TB, zone, records string) (file string) {
+	t.Helper()
+	return s.write(t, strings.TrimSuffix(zone, ".")+".zone", fmt.Sprintf(
+		"$ORIGIN %s\n$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\n%s", zone, records))
+}
+
+func (s *Server) write(t testing.TB, name, text string) (file string) {
+	t.Helper()
+	file = filepath.Join(s.dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func algorithm(k wire.Key) string { return strings.TrimSuffix(k.Algorithm, ".") }
