@@ -27,24 +27,31 @@ type Options struct {
 	ZoneTimeout time.Duration
 	// Limits bound what DNS servers can make the controller take.
 	Limits observe.Limits
+	// QuestionRate is how many questions in a second a server that is read by query gets at most.
+	QuestionRate int
 }
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout, Limits: observe.DefaultLimits()}
+	return &Options{Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout, Limits: observe.DefaultLimits(), QuestionRate: 1000}
 }
 
 // AddFlags registers the flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
 	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
+	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each key in turn")
 	o.Limits.AddFlags(fs)
 }
 
 // Validate names every flag that is wrong.
 func (o *Options) Validate() error {
+	var rate error
+	if o.QuestionRate < 1 {
+		rate = fmt.Errorf("--max-queries-per-second=%d: must be at least 1", o.QuestionRate)
+	}
 	return errors.Join(
-		o.Limits.Validate(),
+		rate, o.Limits.Validate(),
 		requireFlags(map[string]string{"--namespace": o.Namespace}),
 		requireTimeouts(map[string]time.Duration{"--zone-timeout": o.ZoneTimeout}),
 	)
@@ -66,7 +73,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	if err := zone.Setup(mgr, zone.Options{
 		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys,
-		Observer: observe.New(observe.Options{Limits: o.Limits}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
+		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
 	}); err != nil {
 		return err
 	}

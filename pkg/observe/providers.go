@@ -48,8 +48,6 @@ func ProviderProblem(p *v1beta1.DNSProvider) string {
 		return fmt.Sprintf("DNSProvider %s does not exist in this namespace: create it, or remove it from spec.providerRefs", p.Name)
 	case spec == nil:
 		return fmt.Sprintf("DNSProvider %s is of a type that this version does not support: use rfc2136", p.Name)
-	case spec.ReadBy == v1beta1.ReadByQuery:
-		return fmt.Sprintf("DNSProvider %s has readBy Query, which this version does not support: allow the transfer key to transfer the zones, and use Transfer", p.Name)
 	}
 	return ""
 }

@@ -52,6 +52,8 @@ type ProviderServerFacts struct {
 	// HasZone is true if it serves the zone that it was asked about; then TransferProblem is why that cannot be transferred.
 	HasZone         bool
 	TransferProblem string
+	// ByQuery is true if the zone is read by query, and no transfer was tried.
+	ByQuery bool
 }
 
 // IsReady reports whether zones can be brought to the provider.
@@ -88,7 +90,7 @@ func (f ProviderFacts) capabilities() *v1beta1.ProviderCapabilities {
 		if found == nil { // What RFC 2136 has in common, and what was found.
 			found = &v1beta1.ProviderCapabilities{Serial: true, Transfer: true, Atomic: true, Wildcards: true, Delegations: true}
 		}
-		found.Transfer = found.Transfer && s.TransferProblem == ""
+		found.Transfer = found.Transfer && s.TransferProblem == "" && !s.ByQuery
 	}
 	return found
 }

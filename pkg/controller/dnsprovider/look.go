@@ -7,6 +7,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -44,7 +45,10 @@ func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.Provi
 	if f.Authenticated = ok; !ok || soa == nil {
 		return f
 	}
-	f.HasZone = true
+	if f.HasZone = true; s.ReadBy == v1beta1.ReadByQuery {
+		f.ByQuery = true
+		return f
+	}
 	if _, err := wire.Transfer(ctx, s.Addr, l.zone, soa, l.transfer); err != nil {
 		f.TransferProblem = err.Error()
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/knot"
@@ -28,9 +29,10 @@ var updateTable = flag.Bool("update-table", false, "write the table of servers a
 // The conformance suite: what a zone on a server of somebody else's has to go through, done by complete passes. Its outcome is the
 // table in the reference of providers.
 
-// conformer is a server under test, with the writers that its provider has.
+// conformer is a server under test, with writers and readBy of its provider.
 type conformer struct {
 	name, writers string
+	readBy        v1beta1.ReadMethod
 	start         func(t testing.TB, records string) *bind.Server
 }
 
@@ -49,11 +51,15 @@ func startPowerDNS(t testing.TB, records string) *bind.Server {
 }
 
 var conformers = []conformer{
-	{"BIND", "Exclusive", startBIND},
-	{"BIND", "Shared", startBIND},
-	{"Knot", "Exclusive", startKnot},
-	{"Knot", "Shared", startKnot},
-	{"PowerDNS", "Shared", startPowerDNS},
+	{"BIND", "Exclusive", "Transfer", startBIND},
+	{"BIND", "Shared", "Transfer", startBIND},
+	{"BIND", "Exclusive", "Query", startBIND},
+	{"BIND", "Shared", "Query", startBIND},
+	{"Knot", "Exclusive", "Transfer", startKnot},
+	{"Knot", "Shared", "Transfer", startKnot},
+	{"Knot", "Shared", "Query", startKnot},
+	{"PowerDNS", "Shared", "Transfer", startPowerDNS},
+	{"PowerDNS", "Shared", "Query", startPowerDNS},
 }
 
 // conformance is one case. It reports whether the server does what it says.
@@ -66,17 +72,20 @@ type conformance struct {
 type conformanceRun struct {
 	*rig
 	server     *bind.Server
-	shared     bool
+	key        *wire.Key
 	generation int64
 }
 
 func newConformanceRun(t testing.TB, on conformer) *conformanceRun {
 	r := newBareRig(t)
-	c := &conformanceRun{rig: r, server: on.start(t, "legacy 300 A 192.0.2.77\n"), shared: on.writers == "Shared"}
-	if r.primary = []*bind.Server{c.server}; c.shared {
-		r.share("corp", c.server)
-	} else {
-		r.provide("corp", r.primary)
+	c := &conformanceRun{rig: r, server: on.start(t, "legacy 300 A 192.0.2.77\n")}
+	r.primary = []*bind.Server{c.server}
+	p := r.provide("corp", r.primary)
+	p.Spec.RFC2136.Writers, p.Spec.RFC2136.ReadBy = v1beta1.WriterMode(on.writers), on.readBy
+	r.scope.servers = observe.AddProviders(nil, r.scope.providers)
+	if c.key = &c.server.Transfer; on.readBy == v1beta1.ReadByQuery {
+		c.key = &c.server.Update // It may not transfer.
+		r.setKeys("corp", c.key, c.key)
 	}
 	return c
 }
@@ -110,6 +119,12 @@ func readLine(line string) (key rrset.Key, ttl uint32, values []string) {
 func (c *conformanceRun) publishes(lines ...string) bool {
 	c.declare(lines...)
 	return c.syncs() && c.has(lines...)
+}
+
+// publishesBeside is publishes beside a line of somebody else's.
+func (c *conformanceRun) publishesBeside(theirs string, lines ...string) bool {
+	c.declare(lines...)
+	return c.syncs() && c.has(append(lines, theirs)...)
 }
 
 func (c *conformanceRun) syncs() bool {
@@ -208,7 +223,19 @@ var conformanceCases = []conformance{
 		c.byHand(0, "www", "192.0.2.99")
 		c.byHand(0, "theirs", "192.0.2.98")
 		p := c.pass()
-		return p.event.Drift == 1 && p.event.Foreign >= 1 && c.has("www 300 A 192.0.2.10", "theirs 60 A 192.0.2.98")
+		return p.event.Drift == 1 && c.has("www 300 A 192.0.2.10", "theirs 60 A 192.0.2.98")
+	}},
+	{"what nobody declares is listed", func(c *conformanceRun) bool {
+		p := c.pass()
+		return slices.Contains(p.event.ForeignSample, rrset.Key{Name: "legacy." + rigZone, Type: dns.TypeA})
+	}},
+	{"what a wildcard answers is not taken for what is there", func(c *conformanceRun) bool {
+		c.insert(0, "*."+rigZone+" 300 A 192.0.2.50")
+		wild := "* 300 A 192.0.2.50"
+		if !c.publishesBeside(wild, "www 300 A 192.0.2.50; 192.0.2.51") || !c.publishesBeside(wild, "other 60 A 192.0.2.51") {
+			return false
+		}
+		return c.publishesBeside(wild) && slices.Equal(served(c.t, c.server, "www"), []string{"192.0.2.50"})
 	}},
 	{"a write of others at another name, between look and update", func(c *conformanceRun) bool {
 		c.updates = meddlerBefore{c.updates, sync.OnceFunc(func() { c.byHand(0, "race", "192.0.2.98") })}
@@ -247,7 +274,7 @@ var conformanceCases = []conformance{
 	}},
 	{"a wrong key is reported in its words, with what to do", func(c *conformanceRun) bool {
 		wrong := bind.NewKey(c.server.Update.Name)
-		c.setKeys("corp", &wrong, &c.server.Transfer)
+		c.setKeys("corp", &wrong, c.key)
 		c.declare("www 300 A 192.0.2.10")
 		message := c.pass().event.Problem.Message
 		words := strings.Contains(message, "BADSIG") || strings.Contains(message, "answered REFUSED (the reply to a signed request is not signed)")
@@ -273,7 +300,7 @@ func TestConformance(t *testing.T) {
 	t.Run("cases", func(t *testing.T) {
 		for i, on := range conformers {
 			for j, test := range conformanceCases {
-				t.Run(on.name+" "+on.writers+"/"+test.name, func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s %s %s/%s", on.name, on.writers, on.readBy, test.name), func(t *testing.T) {
 					ok := test.run(newConformanceRun(t, on))
 					mu.Lock()
 					defer mu.Unlock()
@@ -285,7 +312,7 @@ func TestConformance(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("|")
 	for _, on := range conformers {
-		fmt.Fprintf(&b, " | %s, %s", on.name, on.writers)
+		fmt.Fprintf(&b, " | %s, %s, %s", on.name, on.writers, on.readBy)
 	}
 	b.WriteString(" |\n|---" + strings.Repeat("|---", len(conformers)) + "|\n")
 	for j, test := range conformanceCases {

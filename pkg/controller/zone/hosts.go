@@ -31,10 +31,18 @@ func isForeignServer(server observe.Server) bool { return server.Provider != "" 
 // A zone's primaries are kept on one content and one serial, as one line, but for those that others write to as well (writers Shared):
 // each of these counts its own serial, keeps what nobody declares to itself, and has secondaries of its own.
 
-// isOnLine reports whether the zone has primaries that are kept on one serial.
-func (s scope) isOnLine() bool {
-	return slices.ContainsFunc(s.servers, func(o observe.Server) bool { return o.Role == observe.Primary && !o.Shared })
+// countOnLine counts the zone's primaries that are kept on one serial.
+func (s scope) countOnLine() (n int) {
+	for _, o := range s.servers {
+		if o.Role == observe.Primary && !o.Shared {
+			n++
+		}
+	}
+	return n
 }
+
+// isOnLine reports whether the zone has primaries that are kept on one serial.
+func (s scope) isOnLine() bool { return s.countOnLine() > 0 }
 
 // instanceOf returns the instance of a server; nil if it is somebody else's.
 func (s scope) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
@@ -86,6 +94,9 @@ func countPods(primaries []*primary) (n int) {
 
 // errSignedHere is a provider's primary of a zone that an instance of ours signs.
 var errSignedHere = errors.New("the zone is signed by an instance, and a primary that others run cannot have its signatures: set dnssecPolicy to none, or remove the provider from spec.providerRefs")
+
+// errAloneByQuery is a primary whose foreign data is not known, among others that are to have it.
+var errAloneByQuery = errors.New("it is read by query, so that what nobody declares is not known there, and the zone's other primaries cannot be kept equal to it: set readBy to Transfer, or writers to Shared")
 
 // missingZoneError is a zone that a primary does not have and that cannot be created there.
 type missingZoneError struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -53,14 +54,13 @@ func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) 
 		return
 	}
 	event.Released = p.state.content.TakeReleased(isStuck)
-	line, shared := mirrorsOf(synced.line), mirrorsOf(synced.shared)
 	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool {
 		if isShared {
-			return isGone(shared, key)
+			return p.isGone(synced.shared, key)
 		}
-		return isGone(line, key)
+		return p.isGone(synced.line, key)
 	})
-	if p.state.content.SettleForeign(line) {
+	if p.state.content.SettleForeign(mirrorsOf(synced.line)) {
 		p.zones.Enqueue(p.key())
 	}
 }
@@ -143,13 +143,13 @@ func mirrorsOf(primaries []*primary) (mirrors []*observe.Mirror) {
 	return mirrors
 }
 
-// isGone reports whether an RRset was seen to be on no primary.
-func isGone(mirrors []*observe.Mirror, key rrset.Key) bool {
-	for _, m := range mirrors {
-		if m == nil {
+// isGone reports whether an RRset was seen to be on none of some primaries.
+func (p zonePass) isGone(primaries []*primary, key rrset.Key) bool {
+	for _, q := range primaries {
+		if q.seen.Mirror == nil || q.server.ReadBy == v1beta1.ReadByQuery && !p.state.contentByQuery(podOf(q.server)).Knows(key) {
 			return false
 		}
-		if _, there := m.Get(key); there {
+		if _, there := q.seen.Mirror.Get(key); there {
 			return false
 		}
 	}

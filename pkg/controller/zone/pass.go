@@ -52,6 +52,8 @@ type dnsClient interface {
 	Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
 	// ObserveAnew transfers the whole content.
 	ObserveAnew(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
+	// ObserveNames asks for the SOA and for RRsets.
+	ObserveNames(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key, questions ...observe.Question) observe.Observation
 	ForgetZone(at netip.AddrPort, name string)
 	// Reset has a server asked again that may have started anew.
 	Reset(at netip.AddrPort)

@@ -66,6 +66,10 @@ func (f *fakePrimary) ObserveAnew(ctx context.Context, at netip.AddrPort, zone u
 	return f.Observe(ctx, at, zone, key)
 }
 
+func (f *fakePrimary) ObserveNames(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key, _ ...observe.Question) observe.Observation {
+	return f.Observe(ctx, at, zone, key)
+}
+
 func (f *fakePrimary) ForgetZone(netip.AddrPort, string) {}
 
 func (f *fakePrimary) Reset(netip.AddrPort) {}

@@ -11,7 +11,9 @@ import (
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
@@ -52,6 +54,8 @@ func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
 		switch {
 		case isForeignServer(server) && p.signing.IsSigned():
 			q.err = errSignedHere
+		case server.ReadBy == v1beta1.ReadByQuery && !server.Shared && p.countOnLine() > 1:
+			q.err = errAloneByQuery
 		case server.Addr.IsValid():
 			q.err = p.readKeys(ctx, q)
 		case isForeignServer(server):
@@ -179,17 +183,29 @@ func (s *primarySync) isUnchanged(ctx context.Context) bool {
 // observePrimary reads a primary's zone. That it has none is no error; that it does not answer is. A zone that another DNSZone
 // has left there is removed.
 func (s *primarySync) observePrimary(ctx context.Context, q *primary) {
-	q.seen = s.observe(ctx, q.server, q.transferKey)
+	q.seen = s.observeContent(ctx, q)
 	if q.seen.Err == nil && q.seen.Authoritative {
 		var evicted bool
 		if evicted, q.err = s.evictOther(ctx, q.server); evicted {
-			q.seen = s.observe(ctx, q.server, q.transferKey)
+			q.seen = s.observeContent(ctx, q)
 		}
 	}
 	if q.seen.Err != nil {
 		q.err = q.seen.Err
 		s.invalidateKeys(q)
 	}
+}
+
+// observeContent reads a zone by transfer, or by a question for each RRset that is declared, or was.
+func (s *primarySync) observeContent(ctx context.Context, q *primary) observe.Observation {
+	if q.server.ReadBy != v1beta1.ReadByQuery {
+		return s.observe(ctx, q.server, q.transferKey)
+	}
+	ask := func(ctx context.Context, questions ...observe.Question) observe.Observation {
+		return s.dns.ObserveNames(ctx, q.server.Addr, unreachable.Zone{Key: s.key(), Name: s.dnsName()}, q.transferKey, questions...)
+	}
+	keys := s.state.content.KeysInQuestion(q.known)
+	return s.state.contentByQuery(podOf(q.server)).Read(ctx, s.dnsName(), ask, keys, s.state.content.Desired())
 }
 
 // invalidateKeys has the keys read anew before the next pass when the server did not know one.
@@ -337,6 +353,7 @@ func (s *primarySync) readBack(ctx context.Context, q *primary) {
 	before := q.seen.SOA
 	if s.observePrimary(ctx, q); q.server.Shared && q.err == nil && q.seen.SOA == before {
 		s.dns.ForgetZone(q.server.Addr, s.dnsName())
+		s.state.contentByQuery(podOf(q.server)).Forget()
 		s.observePrimary(ctx, q)
 	}
 }

@@ -198,6 +198,29 @@ func TestProviderProblemsHinderNobodyElse(t *testing.T) {
 
 var powerless = bind.NewKey("powerless.")
 
+// What nobody declares is not known where a zone is read by query: no other primary can be kept equal to such a one, unless each counts
+// its own serial.
+func TestProviderReadByQueryBesideAnInstance(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: "legacy 300 A 192.0.2.77\n"}}})
+	own := slices.Clone(r.scope.servers)
+	p := r.provide("corp", []*bind.Server{outside})
+	r.setKeys("corp", &outside.Update, &outside.Update)
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	for _, writers := range []v1beta1.WriterMode{v1beta1.WritersExclusive, v1beta1.WritersShared} {
+		p.Spec.RFC2136.Writers, p.Spec.RFC2136.ReadBy = writers, v1beta1.ReadByQuery
+		r.scope.servers = observe.AddProviders(own, r.scope.providers)
+		done := r.pass()
+		if isShared := writers == v1beta1.WritersShared; done.event.Problem.Holds() != isShared || !isShared && !strings.Contains(done.event.Problem.Message, "set readBy to Transfer, or writers to Shared") {
+			t.Errorf("%s: %+v", writers, done.event.Problem)
+		}
+	}
+	r.holds("www", "192.0.2.10")
+	if got := served(t, outside, "www"); !slices.Equal(got, []string{"192.0.2.10"}) {
+		t.Errorf("the provider has %v", got)
+	}
+}
+
 // Knot takes our SOA, and a prerequisite that does not hold keeps it from applying a message: a zone on it is kept equal to one on
 // BIND, whoever else writes to it.
 func TestProviderOnKnot(t *testing.T) {

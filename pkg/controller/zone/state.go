@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/byquery"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -23,6 +24,8 @@ type zoneState struct {
 	content *content.Zone
 
 	secondaries map[types.NamespacedName]*secondaryState
+	// byQuery has, by server, the content of those that are read by query: *byquery.Content.
+	byQuery sync.Map
 	// By pod: verified has the secondaries whose content is known to follow from the primaries' (only of several primaries),
 	// configs the zoneConfig of each server, demoted the primaries that are known to have the zone as secondaries, because
 	// another signs it. Servers are worked on at the same time.
@@ -56,6 +59,12 @@ func (s *zoneState) secondary(pod types.NamespacedName) *secondaryState {
 		s.secondaries[pod] = &secondaryState{}
 	}
 	return s.secondaries[pod]
+}
+
+// contentByQuery finds or makes what is known of a server that is read by query.
+func (s *zoneState) contentByQuery(pod types.NamespacedName) *byquery.Content {
+	known, _ := s.byQuery.LoadOrStore(pod, &byquery.Content{})
+	return known.(*byquery.Content)
 }
 
 // noteServing remembers which servers have the zone, and reports whether they are others than before.

@@ -3,6 +3,7 @@ package zone
 import (
 	"context"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -35,7 +36,7 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		return t
 	}
 	for _, server := range s.servers {
-		if server.Role != observe.Secondary || server.Shared || !server.Addr.IsValid() || len(s.strangers) > 0 {
+		if server.Role != observe.Secondary || server.Shared || server.ReadBy == v1beta1.ReadByQuery || !server.Addr.IsValid() || len(s.strangers) > 0 {
 			continue
 		}
 		key, err := s.transferKey(ctx, server)

@@ -60,6 +60,7 @@ type DNSProviderSpec struct {
 // RFC2136Provider are DNS servers that take dynamic updates. The zones must exist there: none is created or deleted.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.writers) || self.writers != 'Shared' || self.primaries.size() == 1",message="with writers Shared there must be one primary: servers that count their own serials cannot be kept on one; name each in a DNSProvider of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.readBy) || self.readBy != 'Query' || self.primaries.size() == 1",message="with readBy Query there must be one primary: what nobody declares is not known there, so that others cannot be kept equal to it; name each in a DNSProvider of its own"
 type RFC2136Provider struct {
 	// Primaries are the servers that take updates. They are kept on one content and one serial. With writers Shared there is one.
 	//
@@ -87,7 +88,8 @@ type RFC2136Provider struct {
 	// +optional
 	TransferKey *ProviderKey `json:"transferKey,omitempty"`
 
-	// ReadBy says how the content of a zone is read: Transfer (AXFR and IXFR), or Query where no transfer is allowed.
+	// ReadBy says how the content of a zone is read: Transfer (AXFR and IXFR), or Query where no transfer is allowed: then there is a
+	// question for each RRset that is declared, or was, and what nobody declares is not known.
 	//
 	// +optional
 	// +kubebuilder:default=Transfer

@@ -127,6 +127,25 @@ func (z *Zone) setMember(m membership.Member) {
 	}
 }
 
+// KeysInQuestion yields the RRsets that matter on a primary: those that are declared, and those that were.
+func (z *Zone) KeysInQuestion(p *Primary) iter.Seq[rrset.Key] {
+	return func(yield func(rrset.Key) bool) {
+		z.mu.Lock()
+		keys := slices.Collect(maps.Keys(z.retired))
+		z.mu.Unlock()
+		for _, key := range keys {
+			if !z.isDesired(key) && !yield(key) {
+				return
+			}
+		}
+		for set := range z.desired.All() {
+			if (!p.shared || !z.desired.IsApexData(set.Key) || slices.Contains(keys, set.Key)) && !yield(set.Key) {
+				return
+			}
+		}
+	}
+}
+
 // AlsoSelected yields the objects that the zone selects and an older zone has.
 func (z *Zone) AlsoSelected() iter.Seq[source.ObjectKey] { return maps.Keys(z.alsoSelected) }
 

@@ -63,6 +63,13 @@ func (t *Tracker) Observe(ctx context.Context, at netip.AddrPort, zone Zone, key
 	})
 }
 
+// ObserveNames asks a server that is read by query for a zone's SOA and some RRsets, unless it is known to be unreachable.
+func (t *Tracker) ObserveNames(ctx context.Context, at netip.AddrPort, zone Zone, key *wire.Key, questions ...observe.Question) observe.Observation {
+	return t.ask(ctx, at, zone, func() observe.Observation {
+		return t.observer.ObserveNames(ctx, at, zone.Name, key, time.Now(), questions...)
+	})
+}
+
 // ObserveAnew transfers a zone's content in whole and keeps nothing of it.
 func (t *Tracker) ObserveAnew(ctx context.Context, at netip.AddrPort, zone Zone, key *wire.Key) observe.Observation {
 	t.observer.Invalidate(at, zone.Name)
