@@ -13,7 +13,7 @@ import (
 
 // buildLockstep holds the project's one binary and nothing else.
 func (b Builder) buildLockstep(ctx context.Context) (oci.Image, error) {
-	return buildStatic(ctx, b.Root, "./cmd/lockstep", oci.Image{
+	return b.buildStatic(ctx, b.Root, "./cmd/lockstep", oci.Image{
 		Name:   Lockstep,
 		Config: oci.Config{User: nobody, Entrypoint: []string{"/lockstep"}, WorkingDir: "/"},
 	})
@@ -21,7 +21,7 @@ func (b Builder) buildLockstep(ctx context.Context) (oci.Image, error) {
 
 // buildPause holds the process that keeps a pod's namespaces.
 func (b Builder) buildPause(ctx context.Context) (oci.Image, error) {
-	return buildStatic(ctx, b.Module, "./pause", oci.Image{
+	return b.buildStatic(ctx, b.Module, "./pause", oci.Image{
 		Name:   Pause,
 		Config: oci.Config{User: nobody, Entrypoint: []string{"/pause"}, WorkingDir: "/"},
 	})
@@ -29,28 +29,24 @@ func (b Builder) buildPause(ctx context.Context) (oci.Image, error) {
 
 // buildProbe holds the program of the cluster's own test.
 func (b Builder) buildProbe(ctx context.Context) (oci.Image, error) {
-	return buildStatic(ctx, b.Module, "./internal/probe", oci.Image{
+	return b.buildStatic(ctx, b.Module, "./internal/probe", oci.Image{
 		Name:   Probe,
 		Config: oci.Config{User: nobody, Entrypoint: []string{"/probe"}, WorkingDir: "/"},
 	})
 }
 
-// buildStatic builds a command of a module and puts it at the top of the image.
-func buildStatic(ctx context.Context, module, pkg string, img oci.Image) (oci.Image, error) {
-	tmp, err := os.MkdirTemp("", "lockstep-image-")
-	if err != nil {
-		return oci.Image{}, err
-	}
-	defer os.RemoveAll(tmp)
+// buildStatic builds a command of a module and puts it at the top of the image. The executable stays beside the archives: Go links it
+// anew only if something in it has changed.
+func (b Builder) buildStatic(ctx context.Context, module, pkg string, img oci.Image) (oci.Image, error) {
 	name := filepath.Base(pkg)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=",
-		"-o", filepath.Join(tmp, name), pkg)
+	executable := filepath.Join(b.Out(), name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", executable, pkg)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+runtime.GOARCH)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return oci.Image{}, fmt.Errorf("building %s in %s: %w:\n%s", pkg, module, err, out)
 	}
-	binary, err := os.ReadFile(filepath.Join(tmp, name))
+	binary, err := os.ReadFile(executable)
 	if err != nil {
 		return oci.Image{}, err
 	}
