@@ -44,7 +44,7 @@ func newFixture(t *testing.T, zone string, primaries, secondaries int32) *fixtur
 	t.Helper()
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: zone, object: "main", size: int(primaries + secondaries)}
 	f.create(f.cluster("dns", primaries, secondaries), f.dnsZone("main", zone))
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=120s")
+	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns", "dnszone/main")
 	return f
 }
 
@@ -59,7 +59,7 @@ func (f *fixture) newZone(t *testing.T, zone string, edit ...func(*v1beta1.DNSZo
 		e(z)
 	}
 	s.create(z)
-	s.kubectl("wait", "--for=condition=Ready", "dnszone/"+s.object, "--timeout=120s")
+	kube.WaitReady(s, s.client, s.namespace, 2*time.Minute, "dnszone/"+s.object)
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +62,7 @@ func TestFleetChildrenComeBack(t *testing.T) {
 	zone := f.dnsZone("main", "comeback.example")
 	zone.Spec.DNSSECPolicy = "default"
 	f.create(f.cluster("dns", 1, 1), zone)
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=240s")
+	kube.WaitReady(f, f.client, f.namespace, 4*time.Minute, "bind9cluster/dns", "dnszone/main")
 	deleted := map[string]map[string]types.UID{}
 	for kind, c := range childKinds {
 		deleted[kind] = map[string]types.UID{}
@@ -91,7 +92,7 @@ func TestFleetChildrenComeBack(t *testing.T) {
 		})
 	}
 	f.restartPods("dns-primary-0-0", "dns-secondary-0-0")
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=240s")
+	kube.WaitReady(f, f.client, f.namespace, 4*time.Minute, "bind9cluster/dns", "dnszone/main")
 }
 
 // restartPods deletes pods, and waits until others of their names are ready.

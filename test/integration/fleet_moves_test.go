@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	zone := f.dnsZone("main", "gapless.example")
 	zone.Spec.ClusterRef, zone.Spec.Bind9InstancesFrom = "", on("left")
 	f.create(left, right, never, zone, f.aRecord("www", "www", "192.0.2.1"))
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9instance/left", "bind9instance/right", "dnszone/main", "--timeout=120s")
+	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9instance/left", "bind9instance/right", "dnszone/main")
 
 	servers, err := f.servers(t.Context())
 	if err != nil {
@@ -39,7 +40,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	asks := 0
 	move := func(to, from string) {
 		change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on(to) })
-		kube.Eventually(f, settleTimeout, func(context.Context) error {
+		kube.Throughout(f, settleTimeout, func(context.Context) error {
 			// The old one is asked first: when it has let go, the new one has the zone.
 			old, _ := queryRdata(servers[from+"-0"], "www.gapless.example.", 1)
 			young, err := queryRdata(servers[to+"-0"], "www.gapless.example.", 1)

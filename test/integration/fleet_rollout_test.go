@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -88,7 +89,7 @@ func (f *fixture) waitRolledOut(instances int, want func(*corev1.PodSpec) bool) 
 		}
 		return nil
 	})
-	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
+	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
 }
 
 // countWithImage counts the StatefulSets whose named runs the image.
@@ -138,7 +139,7 @@ func TestFleetDrain(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)
 	f.create(f.cluster("dns", 1, 2))
-	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
+	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
 	evict := func(ctx context.Context, pod string) error {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: pod}}
 		return f.client.SubResource("eviction").Create(ctx, o, &policyv1.Eviction{ObjectMeta: o.ObjectMeta})

@@ -49,7 +49,7 @@ func TestFleetStorage(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.kubectl("delete", "pod", "kept-0", "--wait=false")
-		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+		kube.Throughout(f, startTimeout, func(ctx context.Context) error {
 			var after corev1.Pod
 			if err := f.client.Get(ctx, key, &after); err != nil {
 				return err

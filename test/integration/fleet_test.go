@@ -168,7 +168,7 @@ func TestFleetRollout(t *testing.T) {
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) {
 		c.Spec.Global = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"any"}}
 	})
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+	kube.Throughout(f, startTimeout, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -190,7 +190,7 @@ func TestFleetRollout(t *testing.T) {
 		}
 		return nil
 	})
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "--timeout=300s")
+	kube.WaitReady(f, f.client, f.namespace, 5*time.Minute, "bind9cluster/dns", "dnszone/main")
 	after, err := f.servers(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestFleetEmptiedPrimary(t *testing.T) {
 		t.Fatal(err)
 	}
 	kube.Kubectl(t, "", "-n", f.namespace, "delete", "pod", key.Name, "--wait=false")
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+	kube.Throughout(f, startTimeout, func(ctx context.Context) error {
 		m := new(dns.Msg)
 		m.SetQuestion("www.emptied.example.", dns.TypeA)
 		reply, _, err := (&dns.Client{Timeout: 300 * time.Millisecond}).Exchange(m, address)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -51,7 +52,7 @@ func TestImportedZone(t *testing.T) {
 	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "import.example.", File: handWritten, Extra: "check-names ignore;"}}})
 	f := &pluginTest{&fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: "import.example", size: 2}, buildPlugin(t)}
 	f.create(f.cluster("dns", 1, 1))
-	f.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")
+	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
 	text := f.importZone(outside.Addr.String(), &outside.Transfer)
 	kube.Kubectl(t, text, "apply", "-f", "-")
 	want, err := transferZone(t.Context(), outside.Addr.String(), f.zone, &outside.Transfer)

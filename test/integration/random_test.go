@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *randomWorld {
 		w.zones = append(w.zones, z)
 		w.createZone(z)
 	}
-	kube.Kubectl(t, "", "-n", f.namespace, "wait", "--for=condition=Ready", "bind9cluster/dns", "dnszone/main", "dnszone/child", "dnszone/reverse", "--timeout=120s")
+	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns", "dnszone/main", "dnszone/child", "dnszone/reverse")
 	w.transfer, w.update = f.key(named.KeyTransfer), f.key(named.KeyUpdate)
 	w.began = time.Now()
 	return w
