@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,11 +26,15 @@ type pluginTest struct {
 	path string
 }
 
-// buildPlugin builds kubectl-lockstep, and returns its directory.
+var pluginBuild sync.Mutex
+
+// buildPlugin builds kubectl-lockstep, and returns its directory. Go links it anew only if something in it has changed.
 func buildPlugin(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "kubectl-lockstep"), "./cmd/kubectl-lockstep")
+	pluginBuild.Lock()
+	defer pluginBuild.Unlock()
+	dir := filepath.Join(kube.Root(t), "_output", "bin")
+	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/kubectl-lockstep")
 	build.Dir = kube.Root(t)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the plugin: %v\n%s", err, out)
