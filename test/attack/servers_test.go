@@ -105,6 +105,7 @@ func bombMessage(r *dns.Msg, first bool) []byte {
 // Four servers of one namespace send transfers that explode in memory, at the same time and again and again. That takes
 // the memory that the limits say, and the zone of another namespace is read meanwhile.
 func TestAttack08Bombs(t *testing.T) {
+	kube.WithoutCluster(t)
 	const limit, servers = 8 << 20, 4
 	honest := namedtest.Start(t, namedtest.Options{Zones: []namedtest.Zone{{Name: "bank.example.", Records: "www A 192.0.2.1"}}})
 	o := observe.New(observe.Options{Limits: observe.Limits{ZoneBytes: limit, TotalBytes: 4 * limit}})
@@ -141,6 +142,7 @@ func TestAttack08Bombs(t *testing.T) {
 // Between us and a server, somebody takes the signature off the SOA, or repeats it with the serial that we expect. Either way it
 // is no evidence that the zone is unchanged.
 func TestAttack15UnsignedSOA(t *testing.T) {
+	kube.WithoutCluster(t)
 	s := namedtest.Start(t, namedtest.Options{Zones: []namedtest.Zone{{Name: "bank.example.", Serial: 7}}})
 	between := namedtest.StartProxy(t, s.Addr)
 	o := observe.New(observe.Options{})

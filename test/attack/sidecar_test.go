@@ -28,6 +28,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/kube"
 	"github.com/lockstep-dns/lockstep/test/mtls"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
 	"github.com/lockstep-dns/lockstep/test/tcpserver"
@@ -169,6 +170,7 @@ func (c *recordedConn) Read(into []byte) (int, error) {
 
 // What the controller sends to the attacker's program opens no other sidecar, and neither does anything that she has.
 func TestAttack03Relay(t *testing.T) {
+	kube.WithoutCluster(t)
 	v := startVictim(t)
 	p := startProgram(t, v.authority)
 	// The controller works on her instance: it deletes a zone there that has the name of the victim's.
@@ -302,6 +304,7 @@ func relay(t *testing.T, to netip.AddrPort) bindcar.Address {
 // Hundreds of connections that never authenticate, from the addresses of a few pods, and new ones all the time, keep neither the
 // controller nor the kubelet from a sidecar.
 func TestAttack13Junk(t *testing.T) {
+	kube.WithoutCluster(t)
 	v := startVictim(t)
 	foreign := mtls.Client(t, mtls.NewAuthority(t), bindcar.ControllerIdentity)
 	ctx, stop := context.WithCancel(t.Context())

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lockstep-dns/lockstep/test/kube"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
 // The judge itself: histories of a few moments, each true or false in one way.
 func TestJudge(t *testing.T) {
+	kube.WithoutCluster(t)
 	if out, err := python("judge_test.py").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -17,6 +19,7 @@ func TestJudge(t *testing.T) {
 
 // The judge on the history of a real run, which is true, and after each of many lies.
 func TestJudgeReportsLies(t *testing.T) {
+	kube.WithoutCluster(t)
 	if out, err := python("lies_test.py", filepath.Join("testdata", "history.jsonl.xz")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -24,6 +27,7 @@ func TestJudgeReportsLies(t *testing.T) {
 
 // What questions.py makes of the answers of a real server.
 func TestQuestions(t *testing.T) {
+	kube.WithoutCluster(t)
 	server := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.test.", Records: `
 a 60 A 192.0.2.2
 a 60 A 192.0.2.1

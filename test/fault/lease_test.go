@@ -19,6 +19,7 @@ func TestFaultKeepsLease(t *testing.T) {
 	w := &world{T: t, client: kube.Client(t)}
 	for _, name := range []string{"controller", "fleet"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			before, err := w.component(name)
 			if err != nil {
 				t.Fatal(err)

@@ -58,6 +58,14 @@ func Disruptive(t *testing.T, prepare func()) {
 	})
 }
 
+// WithoutCluster declares that a test needs no cluster. It runs with the isolated tests.
+func WithoutCluster(t *testing.T) {
+	t.Helper()
+	if *disruptive {
+		t.Skip("a test without a cluster; it runs without -disruptive")
+	}
+}
+
 var (
 	preparations sync.WaitGroup
 	alone        sync.Mutex
