@@ -55,17 +55,17 @@ UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fa
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
 
-# Linters run while the cluster starts. The disruptive tests mostly wait, one at a time, so the unit tests run beside them, in the
-# bare root. Those end first: the output closes with the summary of the cluster tests.
+# The isolated tests take all processors. The disruptive ones mostly wait, one at a time, so the unit tests in the bare root and then
+# the linters run beside them. Those end first: the output closes with the summary of the cluster tests.
 STAGES := cluster-ready verify lint cluster-test test-isolated test-disruptive test-bare
 
 .PHONY: test
 test: ## The gate: everything that is checked before a change is merged
 	@test/setup/install -check demo cluster test bench bare
 	@test/setup/install test bare
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify lint cluster-test)
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify cluster-test)
 	@$(MAKE) --no-print-directory stage-test-isolated
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare)
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare lint)
 
 # stage-X makes X and prints how long it took.
 .PHONY: $(STAGES:%=stage-%)
