@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +35,13 @@ func byQuery(t testing.TB, records string, names map[string]string, change ...fu
 	for name, address := range names {
 		w.Apply(w.Record(z, name, address))
 	}
+	w.awaitRecords(maps.Keys(names))
+	return w, server, proxy, z
+}
+
+// awaitRecords waits until the caches have ARecords, in their zone, and the primary.
+func (w *world) awaitRecords(names iter.Seq[string]) {
+	w.Helper()
 	w.Eventually("the caches have the objects", func() bool {
 		for name := range names {
 			if !w.verdicts.informers.Exists(keyOf("arecord."+name)) || len(w.verdicts.index.ZoneNames(keyOf("arecord."+name))) == 0 {
@@ -41,7 +50,6 @@ func byQuery(t testing.TB, records string, names map[string]string, change ...fu
 		}
 		return w.verdicts.informers.Exists(keyOf("bind9instance.primary"))
 	})
-	return w, server, proxy, z
 }
 
 func rowOf(s *syncv1.SyncStatus) syncv1.ServerStatus { return s.Servers[0] }

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -38,7 +39,7 @@ func TestZoneSignedByItsPrimary(t *testing.T) {
 		"Knot": func(t *testing.T, byQuery bool) (netip.AddrPort, wire.Key) {
 			options := []string{"dnssec-signing: on"}
 			if byQuery {
-				options = append(options, "acl: [update]")
+				options = append(options, "acl: [update, query]")
 			}
 			s := knot.Start(t, map[string]string{"example.test.": records}, options...)
 			return s.Addr, s.Transfer
@@ -62,6 +63,7 @@ func TestZoneSignedByItsPrimary(t *testing.T) {
 				z := fakekube.Zone("example.test", "primary")
 				w.Apply(z)
 				w.Apply(w.Record(z, "www", "192.0.2.10"))
+				w.awaitRecords(slices.Values([]string{"www"}))
 				w.Eventually("the zone is signed", func() bool { return isSigned(addr) })
 				for _, object := range []string{"arecord.www", "dnszone.example.test"} {
 					s := w.get(object)
@@ -70,6 +72,7 @@ func TestZoneSignedByItsPrimary(t *testing.T) {
 					}
 				}
 				w.Apply(w.Record(z, "gone", "192.0.2.11"))
+				w.awaitRecords(slices.Values([]string{"gone"}))
 				if s := w.get("arecord.gone"); s.Status.InSync || rowOf(s).State != syncv1.StateMissing {
 					t.Errorf("missing: %s, row %+v", states(s), rowOf(s))
 				}

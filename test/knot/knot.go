@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ type Server struct {
 }
 
 // Start runs a server with zones, each with an SOA, a name server and the records of its text, and waits until it serves them.
-// The options are lines for each zone, such as "dnssec-signing: on".
+// The options are lines for each zone, such as "dnssec-signing: on", or "acl: [update, query]" where no transfer is allowed.
 func Start(t testing.TB, zones map[string]string, options ...string) *Server {
 	t.Helper()
 	program, err := exec.LookPath("knotd")
@@ -67,11 +68,14 @@ func (s *Server) config(dir string, zones map[string]string, options []string) s
 	for _, k := range []wire.Key{s.Update, s.Transfer} {
 		fmt.Fprintf(&b, "- id: %s\n  algorithm: %s\n  secret: %s\n", k.Name, strings.TrimSuffix(k.Algorithm, "."), k.Secret)
 	}
-	fmt.Fprintf(&b, "acl:\n- id: update\n  key: %s\n  action: update\n- id: transfer\n  key: %s\n  action: transfer\n", s.Update.Name, s.Transfer.Name)
+	fmt.Fprintf(&b, "acl:\n- id: update\n  key: %s\n  action: update\n- id: transfer\n  key: %s\n  action: transfer\n- id: query\n  key: %[2]s\n  action: query\n", s.Update.Name, s.Transfer.Name)
 	fmt.Fprintf(&b, "template:\n- id: default\n  storage: %q\n  file: \"%%s.zone\"\n  zonefile-sync: -1\nzone:\n", dir)
+	if !slices.ContainsFunc(options, func(line string) bool { return strings.HasPrefix(line, "acl:") }) {
+		options = append(slices.Clone(options), "acl: [update, transfer]")
+	}
 	for name := range zones {
 		fmt.Fprintf(&b, "- domain: %s\n", name)
-		for _, line := range append([]string{"acl: [update, transfer]"}, options...) {
+		for _, line := range options {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 	}
