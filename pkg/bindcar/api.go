@@ -44,7 +44,8 @@ type ZoneConfig struct {
 	NameServerIPs map[string]string `json:"nameServerIps,omitempty"`
 	// Records are the zone's whole content but the SOA.
 	Records []Record `json:"records,omitempty"`
-	// AlsoNotify are servers, as "IP:port", that a primary notifies of changes.
+	// AlsoNotify are servers, as "IP:port", that a primary notifies of changes. "IP:port key NAME" signs NOTIFY to a server with
+	// another key than the transfer key.
 	AlsoNotify []string `json:"alsoNotify,omitempty"`
 	// AllowTransfer are address match elements that may transfer the zone, beside the transfer key.
 	AllowTransfer []string `json:"allowTransfer,omitempty"`

@@ -124,6 +124,7 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 		Client: mgr.GetClient(), Children: children, Cache: tsigkeys.NewCache(mgr.GetAPIReader()), Sidecar: sidecar,
 		Controller: client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
 		APIServer:  client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
+		Home:       o.Namespace,
 	}
 	grants := &dnsprovider.Grants{Client: mgr.GetClient(), Children: children, Controller: keys.Controller, APIServer: keys.APIServer}
 	return errors.Join(

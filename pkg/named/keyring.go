@@ -44,6 +44,8 @@ type Keyring struct {
 	// version of the ring.
 	Revision string `json:"revision"`
 	Proof    string `json:"proof"`
+	// Guests are no keys of the ring's role: servers know them, and the role's ACL does not name them.
+	Guests []GuestKey `json:"guests,omitempty"`
 }
 
 // RingKey is one key of a ring.
@@ -109,6 +111,11 @@ func (r Keyring) Clauses(role KeyRole) string {
 	for _, k := range slices.SortedStableFunc(slices.Values(r.Keys), byAge) {
 		accept(k.Given, k)
 	}
+	for _, k := range r.Guests {
+		if !taken[k.Name] {
+			b.WriteString(rndc.KeyClause(k.Name, strings.TrimSuffix(k.Algorithm, "."), k.Secret))
+		}
+	}
 	b.WriteString(rndc.KeyClause(r.Revision, rndc.DefaultAlgorithm, r.Proof))
 	fmt.Fprintf(&b, "acl %q { %s};\n", KeyACL(role), list.String())
 	return b.String()
@@ -160,11 +167,12 @@ func (r *Keyring) addKey(key *wire.Key, now time.Time) error {
 	return err
 }
 
-// renewRevision gives the ring a new revision.
+// renewRevision gives the ring a new revision. Its name comes before all others in the order of names: what named 9.18 lists of its keys
+// ends at the first name that has another below it.
 func (r *Keyring) renewRevision(role KeyRole) error {
 	label, err := randomBytes(8)
 	secret, secretErr := randomBytes(32)
-	r.Revision = "r" + hex.EncodeToString(label) + "." + KeyACL(role) + "."
+	r.Revision = "r" + hex.EncodeToString(label) + ".-" + KeyACL(role) + "."
 	r.Proof = base64.StdEncoding.EncodeToString(secret)
 	return errors.Join(err, secretErr)
 }

@@ -108,6 +108,17 @@ func ParseServer(entry string) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("%q is not an address with an optional port", entry)
 }
 
+// ParseNotified reads a server of an also-notify list as ParseServer does, perhaps followed by "key NAME": the key that NOTIFY to
+// this server is signed with.
+func ParseNotified(entry string) (server netip.AddrPort, key string, err error) {
+	address, key, signed := strings.Cut(entry, " key ")
+	if signed && !keyName.MatchString(key) {
+		return server, "", fmt.Errorf("%q is not the name of a key", key)
+	}
+	server, err = ParseServer(address)
+	return server, key, err
+}
+
 // ServerClause renders a server of a primaries, also-notify or forwarders list, followed by "; ". The port is left out
 // when it is 0 or standard, the key when it is empty.
 func ServerClause(server netip.AddrPort, standard uint16, key string) string {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
 // AddProviders returns servers with those of providers among them, primaries first. One that two providers have is in it once. A
@@ -31,13 +32,25 @@ func serversOfProvider(p *v1beta1.DNSProvider) (servers []Server) {
 	if problem := ProviderProblem(p); problem != "" {
 		return []Server{{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/", Role: Primary, Message: problem}}
 	}
-	for _, s := range p.Spec.RFC2136.Primaries {
+	primaries, secondaries := DeclaredServers(p)
+	for _, s := range primaries {
 		servers = append(servers, providerServer(p, s, Primary))
 	}
-	for _, s := range p.Spec.RFC2136.Secondaries {
+	for _, s := range secondaries {
 		servers = append(servers, providerServer(p, s, Secondary))
 	}
 	return servers
+}
+
+// DeclaredServers returns the servers in a provider's specification by their roles.
+func DeclaredServers(p *v1beta1.DNSProvider) (primaries, secondaries []v1beta1.ProviderServer) {
+	switch {
+	case p.Spec.RFC2136 != nil:
+		return p.Spec.RFC2136.Primaries, p.Spec.RFC2136.Secondaries
+	case p.Spec.Secondaries != nil:
+		return nil, p.Spec.Secondaries.Servers
+	}
+	return nil, nil
 }
 
 // ProviderProblem returns why no zone can be served by a provider, whatever its servers answer; empty if it can.
@@ -46,8 +59,13 @@ func ProviderProblem(p *v1beta1.DNSProvider) string {
 	switch {
 	case p.UID == "":
 		return fmt.Sprintf("DNSProvider %s does not exist in this namespace: create it, or remove it from spec.providerRefs", p.Name)
+	case p.Spec.Secondaries != nil:
+		if _, err := named.GuestKeyName(p.Namespace, p.Name); err != nil {
+			return err.Error()
+		}
+		return ""
 	case spec == nil:
-		return fmt.Sprintf("DNSProvider %s is of a type that this version does not support: use rfc2136", p.Name)
+		return fmt.Sprintf("DNSProvider %s is of a type that this version does not support: use rfc2136 or secondaries", p.Name)
 	}
 	return ""
 }
@@ -58,8 +76,10 @@ func ServerAddress(s v1beta1.ProviderServer) string {
 }
 
 func providerServer(p *v1beta1.DNSProvider, declared v1beta1.ProviderServer, role Role) Server {
-	s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role,
-		Shared: p.Spec.RFC2136.Writers == v1beta1.WritersShared, ReadBy: p.Spec.RFC2136.ReadBy}
+	s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role}
+	if spec := p.Spec.RFC2136; spec != nil {
+		s.Shared, s.ReadBy = spec.Writers == v1beta1.WritersShared, spec.ReadBy
+	}
 	port := uint16(cmp.Or(declared.Port, 53)) //nolint:gosec // validated
 	if ip, err := netip.ParseAddr(declared.Address); err == nil {
 		s.Addr = netip.AddrPortFrom(ip, port)

@@ -1,6 +1,7 @@
 package zonefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -170,11 +171,11 @@ func (d Description) notifyList() string {
 func serverList(list []string, key string) (string, error) {
 	var b strings.Builder
 	for _, entry := range list {
-		server, err := named.ParseServer(entry)
+		server, own, err := named.ParseNotified(entry)
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(named.ServerClause(server, 53, key))
+		b.WriteString(named.ServerClause(server, 53, cmp.Or(own, key)))
 	}
 	return b.String(), nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -122,9 +123,17 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 		secret client.ObjectKey
 		to     **wire.Key
 	}{{update, &l.update}, {transfer, &l.transfer}} {
+		if key.secret.Name == "" {
+			continue
+		}
 		var err error
 		if *key.to, err = r.keys.Get(ctx, key.secret); err != nil {
 			facts.KeyProblem = keyProblem(key.secret, err)
+		}
+	}
+	if provider.Spec.Secondaries != nil && facts.KeyProblem == "" {
+		if _, err := named.NewGuestKey(provider.Namespace, provider.Name, l.transfer); err != nil {
+			facts.KeyProblem = keyProblem(transfer, err)
 		}
 	}
 	if len(zones) > 0 {
@@ -175,7 +184,8 @@ func (r *reconciler) withAddresses(ctx context.Context, provider *v1beta1.DNSPro
 	provider = provider.DeepCopy()
 	was := provider.Status.Servers
 	provider.Status.Servers = nil
-	for _, s := range slices.Concat(provider.Spec.RFC2136.Primaries, provider.Spec.RFC2136.Secondaries) {
+	primaries, secondaries := observe.DeclaredServers(provider)
+	for _, s := range slices.Concat(primaries, secondaries) {
 		if _, err := netip.ParseAddr(s.Address); err == nil {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,8 @@ type Rotator struct {
 	Sidecar  Sidecar
 	// Controller and APIServer are accounts, by namespace and name: they may read the keys that they sign with.
 	Controller, APIServer client.ObjectKey
+	// Home is the namespace that Lockstep runs in.
+	Home string
 }
 
 // ensurePass is one pass over the keys of one owner.
@@ -67,6 +70,10 @@ func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (reque
 		if other, taken := used[source.Name]; taken {
 			return 0, false, fmt.Errorf("%w in Secret %s/%s: the name %s is that of the %s key; give it another", named.ErrKey,
 				secret.Namespace, secret.Name, source.Name, other)
+		}
+		if named.IsGuestName(source.Name) {
+			return 0, false, fmt.Errorf("%w in Secret %s/%s: names like %s are those of DNSProviders' secondaries; give the key another", named.ErrKey,
+				secret.Namespace, secret.Name, source.Name)
 		}
 		used[source.Name] = role
 		ring, err := p.followSource(ctx, role, source)
@@ -136,7 +143,9 @@ func (p *ensurePass) createKey(ctx context.Context, role named.KeyRole, name cli
 func (p *ensurePass) followSource(ctx context.Context, role named.KeyRole, source *wire.Key) (named.Keyring, error) {
 	name := p.owner.secretKey(named.KeyringSecretName(p.owner.GetName(), role))
 	if known, ok := p.Cache.ringOf(name, p.owner.GetUID()); ok && known.Settled(source) {
-		return known, nil
+		if guests, err := p.guestKeys(ctx, role, known.Guests); err != nil || slices.Equal(known.Guests, guests) {
+			return known, err
+		}
 	}
 	secret, ring := &corev1.Secret{}, named.Keyring{}
 	err := p.Client.Get(ctx, name, secret)
@@ -154,6 +163,9 @@ func (p *ensurePass) followSource(ctx context.Context, role named.KeyRole, sourc
 		}
 	}
 	next, changed, err := ring.Follow(role, source, p.keyFacts(role), p.now)
+	if err == nil && !changed {
+		next, changed, err = p.followGuests(ctx, role, source, ring)
+	}
 	if err != nil {
 		return ring, err
 	}
@@ -162,7 +174,7 @@ func (p *ensurePass) followSource(ctx context.Context, role named.KeyRole, sourc
 			return ring, err
 		}
 		p.changed = true
-		log.FromContext(ctx).Info("key ring changed", "secret", name, "signing", next.Names().Active, "accepted", strings.Join(next.Names().Accepted, " "))
+		log.FromContext(ctx).Info("key ring changed", "secret", name, "signing", next.Names().Active, "accepted", strings.Join(next.Names().Accepted, " "), "guests", len(next.Guests))
 	}
 	p.Cache.setRing(name, p.owner.GetUID(), next)
 	return next, nil

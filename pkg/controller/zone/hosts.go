@@ -9,9 +9,11 @@ import (
 
 	"github.com/miekg/dns"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
+	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
@@ -111,11 +113,40 @@ func (e *missingZoneError) Error() string {
 // Transient reports whether it may pass by itself.
 func (e *missingZoneError) Transient() bool { return e.rcode == dns.RcodeServerFailure }
 
+// guests returns whom our primaries notify of the zone outside, and which keys may transfer it: those of the zone's own
+// providers, under names that are theirs alone.
+func (s scope) guests() (notified, keys []string) {
+	for _, p := range s.providers {
+		name, err := named.GuestKeyName(p.Namespace, p.Name)
+		if p.Spec.Secondaries == nil || p.UID == "" || err != nil {
+			continue
+		}
+		keys = append(keys, "key "+name)
+		for _, server := range observe.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
+			if server.Addr.IsValid() {
+				notified = append(notified, server.Addr.String()+" key "+name)
+			}
+		}
+	}
+	return notified, keys
+}
+
+// follows reports whether somebody else's secondary transfers the zone from our primaries.
+func (s scope) follows(server observe.Server) bool {
+	return slices.ContainsFunc(s.providers, func(p *v1beta1.DNSProvider) bool { return p.Name == server.Provider && p.Spec.Secondaries != nil })
+}
+
 // foreignGrace is for how long a secondary that others run may be behind without anything being said about it.
 const foreignGrace = time.Minute
 
-// awaitForeign says that a secondary that others run does not follow its primaries, once that has lasted.
-func (s secondarySync) awaitForeign(known *secondaryState, seen observe.Observation) error {
+// awaitForeign says that a secondary that others run does not follow its primaries, once that has lasted. One that follows ours is
+// notified: what they sent may have come before they knew its key.
+func (s secondarySync) awaitForeign(ctx context.Context, server observe.Server, known *secondaryState, seen observe.Observation) error {
+	if s.follows(server) {
+		if err := s.notifySecondary(ctx, server); err != nil {
+			log.FromContext(ctx).V(1).Info("NOTIFY was not answered", "server", server.Pod, "reason", err.Error())
+		}
+	}
 	if known.since.IsZero() || known.serial != seen.Serial {
 		*known = secondaryState{serial: seen.Serial, since: s.now(), had: known.had}
 	}

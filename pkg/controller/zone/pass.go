@@ -168,6 +168,9 @@ func (p zonePass) withoutPrimary() status.Verdict {
 			return problem(status.NoPrimaryInstances, "primary %s has no pods: its spec.replicas is 0", names[n])
 		}
 	}
+	if len(names) == 0 {
+		return problem(status.NoPrimaryInstances, "the zone's providers are secondaries only: set clusterRef or bind9InstancesFrom, for a primary that they transfer it from")
+	}
 	return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(names, ", "))
 }
 

@@ -51,6 +51,8 @@ func (s scope) remedyFor(err error, server observe.Server) string {
 		return "; set the server's clock"
 	case e.TSIGError == dns.RcodeBadTime:
 		return "; set the clocks of the nodes that the server and the controller run on"
+	case e.RefusesKey() && isForeignServer(server) && update.Name == "":
+		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s with the server's key; it is read again every minute", transfer)
 	case e.RefusesKey() && isForeignServer(server):
 		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s (updates) and Secret %s (questions and transfers) with the server's keys; they are read again every minute", update, transfer)
 	case e.Rcode == dns.RcodeRefused && errors.Is(e.Err, wire.ErrUnsigned) && isForeignServer(server):

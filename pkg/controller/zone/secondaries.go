@@ -116,7 +116,7 @@ func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerO
 		}
 	case s.paused:
 	case isForeignServer(out.Server):
-		out.Err = s.awaitForeign(known, seen)
+		out.Err = s.awaitForeign(ctx, out.Server, known, seen)
 	case !seen.Authoritative:
 		if out.Err = s.createOnSecondary(ctx, out.Server); bindcar.IsExists(out.Err) {
 			// The zone is there and has no data yet: the transfer is under way, or has to be started.

@@ -17,23 +17,25 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
-// zoneConfig is how a zone is configured on a server: whom a primary notifies, where a secondary transfers from, and with
-// which policy a primary signs. It is not confirmed while it is what should be there and nobody has looked since the
+// zoneConfig is how a zone is configured on a server: whom a primary notifies and which keys of others may transfer it, where a
+// secondary transfers from, and with which policy a primary signs. It is not confirmed while it is what should be there and nobody has looked since the
 // controller started.
 type zoneConfig struct {
 	servers   []string
+	transfer  []string
 	policy    string
 	confirmed bool
 }
 
 func (c zoneConfig) isSame(o zoneConfig) bool {
-	return slices.Equal(c.servers, o.servers) && c.policy == o.policy
+	return slices.Equal(c.servers, o.servers) && slices.Equal(c.transfer, o.transfer) && c.policy == o.policy
 }
 
 // configFor returns the configuration that the zone should have on servers with a role.
 func (p zonePass) configFor(role observe.Role) zoneConfig {
 	if role == observe.Primary {
-		return zoneConfig{servers: p.services(v1beta1.RoleSecondary), policy: p.signing.Policy}
+		notified, keys := p.guests()
+		return zoneConfig{servers: slices.Concat(p.services(v1beta1.RoleSecondary), notified), transfer: keys, policy: p.signing.Policy}
 	}
 	return zoneConfig{servers: p.services(v1beta1.RolePrimary)}
 }
@@ -94,10 +96,12 @@ func (p zonePass) updateConfig(ctx context.Context, server observe.Server, want 
 	if server.Role == observe.Primary && zone.Type == bindcar.Secondary {
 		return p.promote(ctx, server)
 	}
-	servers := slices.Concat([]string{}, want.servers)
-	patch, have := bindcar.PatchZone{AlsoNotify: &servers}, zone.AlsoNotify
+	servers, keys := append([]string{}, want.servers...), append([]string{}, want.transfer...) // An empty list is one; null is none.
+	patch, have := bindcar.PatchZone{AlsoNotify: &servers, AllowTransfer: &keys}, zone.AlsoNotify
 	if server.Role == observe.Secondary {
 		patch, have = bindcar.PatchZone{Primaries: &servers}, zone.Primaries
+	} else if !slices.Equal(zone.AllowTransfer, keys) {
+		have = nil
 	}
 	if zone.DNSSECPolicy != want.policy {
 		secret := p.signing.KeySecretName(p.zone)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/controller/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
@@ -89,7 +88,7 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 	request := bindcar.CreateZone{
 		ZoneName: source.DNSName(s.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.updateKey.Name, Owner: s.key().String(),
 		ZoneConfig: bindcar.ZoneConfig{
-			TTL: soa.TTL, SOA: sidecarSOA(soa), Records: sidecarRecords(content), AlsoNotify: s.services(v1beta1.RoleSecondary),
+			TTL: soa.TTL, SOA: sidecarSOA(soa), Records: sidecarRecords(content), AlsoNotify: config.servers, AllowTransfer: config.transfer,
 			DNSSECPolicy: s.signing.Policy, KeySecret: s.signing.KeySecretName(s.zone),
 		},
 	}

@@ -255,7 +255,7 @@ type ServiceReference struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// SecondariesProvider are servers that transfer zones from Lockstep's own primaries, for example an ISP's.
+// SecondariesProvider are servers that transfer zones from the primaries that Lockstep runs, for example an ISP's.
 type SecondariesProvider struct {
 	// Servers that transfer the zones. They are notified and asked.
 	//
@@ -265,7 +265,8 @@ type SecondariesProvider struct {
 	// +kubebuilder:validation:MaxItems=32
 	Servers []ProviderServer `json:"servers"`
 
-	// TransferKey is the TSIG key with which the servers transfer the zones.
+	// TransferKey is the TSIG key with which the servers transfer the zones, and with which they are notified and asked. Its
+	// name must be <provider>.<namespace>.secondary.lockstep: no other key on the primaries can have that.
 	//
 	// +required
 	TransferKey ProviderKey `json:"transferKey"`
