@@ -4,9 +4,9 @@
 # ARGS are flags of one benchmark: make bench-zones ARGS='-zones 10000'. test/bench/README.md has them all.
 BENCHMARKS := burst single steady zones read
 
-.PHONY: bench bench-install bench-admission bench-query bench-cold bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
+.PHONY: bench bench-install bench-admission bench-provider bench-query bench-cold bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
 
-bench: $(addprefix bench-,$(BENCHMARKS)) bench-admission bench-query ## Every benchmark, on the cluster
+bench: $(addprefix bench-,$(BENCHMARKS)) bench-admission bench-provider bench-query ## Every benchmark, on the cluster
 
 bench-install: setup-bench cluster-ready
 	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" test/install
@@ -36,6 +36,9 @@ bench-admission: ## Reviews with 10,000 zones and 100,000 records in the caches,
 
 bench-query: ## LIST of 10,000 records on a server that is read by query, beside one whose zone is transferred; no cluster
 	go test -run '^$$' -bench '^BenchmarkListByQuery$$' -benchtime 1x $(ARGS) ./apiserver/registry
+
+bench-provider: setup-bench ## A pass that brings 10,000 RRsets to a BIND and to a Knot that others run, beside nsupdate; no cluster
+	go test -run '^$$' -bench '^BenchmarkProvider$$' -benchtime 1x $(ARGS) ./pkg/controller/zone
 
 bench-cold: ## `make demo` with empty caches, beside the bare build of Kubernetes and etcd; ends the dev cluster
 	test/bench/cold

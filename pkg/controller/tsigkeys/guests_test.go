@@ -44,13 +44,15 @@ func TestGuestsOfARing(t *testing.T) {
 	global.Spec.Namespace = "servers"
 	elsewhere := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "other"}}
 	elsewhere.Spec.Namespace = "servers"
+	followers := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "followers", UID: "followers"}}
+	followers.Spec.Namespace = "servers"
 	thief := guest("thief", "isp", "shared", 5)
 	thief[2].(*corev1.Secret).Data["name"] = []byte("isp.team.secondary.lockstep")
 	stranger := guest("stranger", "isp", "shared", 6)
 	stranger[1].(*v1beta1.DNSZone).Namespace = "third" // It names a provider of another namespace.
 	keyless := guest("team", "keyless", "shared", 7)[:2]
 	objects := slices.Concat(guest("team", "isp", "shared", 1), guest("team", "elsewhere", "other", 2), guest("alone", "isp", "", 3), guest("lockstep-system", "isp", "shared", 4),
-		thief, stranger, keyless, []client.Object{global, elsewhere, instanceOf("shared", v1beta1.RolePrimary), instanceOf("other", v1beta1.RoleSecondary), instanceOf("other", v1beta1.RolePrimary)})
+		thief, stranger, keyless, guest("led", "isp", "followers", 8), []client.Object{global, elsewhere, followers, instanceOf("followers", v1beta1.RoleSecondary), instanceOf("shared", v1beta1.RolePrimary), instanceOf("other", v1beta1.RoleSecondary), instanceOf("other", v1beta1.RolePrimary)})
 	for n := range maxGuestsOfNamespace + 2 {
 		objects = append(objects, guest("greedy", fmt.Sprintf("p%d", n), "shared", 10+n)...)
 	}
@@ -81,6 +83,11 @@ func TestGuestsOfARing(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("guests %q, want %q", names, want)
 	}
+	p.owner.Object = followers
+	if keys, err := p.guestKeys(t.Context(), named.KeyTransfer, nil); err != nil || len(keys) > 0 {
+		t.Errorf("guests of a cluster without primaries: %v, %v", keys, err)
+	}
+	p.owner.Object = global
 	if keys, err := p.guestKeys(t.Context(), named.KeyUpdate, nil); err != nil || len(keys) > 0 {
 		t.Errorf("guests of the update keys: %v, %v", keys, err)
 	}
