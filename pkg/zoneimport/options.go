@@ -134,6 +134,9 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 		return err
 	}
 	objects := append([]source.Object{builder.zone}, builder.objects...)
+	if o.Provider != "" { // The last to be applied: what the objects before it do not declare yet must not be taken from servers that are in use.
+		objects = append(builder.objects, builder.zone)
+	}
 	if o.Output != "" {
 		err = writeFolder(o.Output, objects)
 	} else {

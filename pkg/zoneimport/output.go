@@ -85,21 +85,25 @@ func writeFolder(folder string, objects []source.Object) error {
 		}
 		byKind[kind] = append(byKind[kind], object)
 	}
-	for _, kind := range kinds {
-		if err := writeKind(folder, kind, byKind[kind]); err != nil {
+	for i, kind := range kinds {
+		name := kind
+		if kind == "dnszone" && i > 0 {
+			name = "zone" // kubectl takes files in the order of their names.
+		}
+		if err := writeKind(folder, name, byKind[kind]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func writeKind(folder, kind string, objects []source.Object) error {
+func writeKind(folder, name string, objects []source.Object) error {
 	if len(objects) <= maxFileObjects {
-		return writeFile(filepath.Join(folder, kind+".yaml"), objects)
+		return writeFile(filepath.Join(folder, name+".yaml"), objects)
 	}
 	for number := 1; len(objects) > 0; number++ {
 		n := min(len(objects), maxFileObjects)
-		if err := writeFile(filepath.Join(folder, fmt.Sprintf("%s-%03d.yaml", kind, number)), objects[:n]); err != nil {
+		if err := writeFile(filepath.Join(folder, fmt.Sprintf("%s-%03d.yaml", name, number)), objects[:n]); err != nil {
 			return err
 		}
 		objects = objects[n:]

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,7 +109,7 @@ func TestImportedProvider(t *testing.T) {
 	f.create(f.keySecret("corp-update", outside.Update), f.keySecret("corp-transfer", outside.Transfer), f.outsidePrimary("corp", outside.Addr))
 
 	f.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
-	f.expectOutput(2, `you may not read Secret \S+/corp-transfer, .*--server and --key-file`, "import", "--as=viewer", "--zone", f.zone, "dnsprovider/corp")
+	f.expectOutput(2, `you may not read Secret \S+/corp-transfer, .*--server and --key-file`, "import", "--kubeconfig", f.kubeconfigAs("viewer"), "--zone", f.zone, "dnsprovider/corp")
 	f.expectOutput(2, `reading DNSProvider \S+/nobody: .*not found`, "import", "--zone", f.zone, "dnsprovider/nobody")
 	manifests := f.expectOutput(0, `providerRefs:\n  - name: corp\n`, "import", "--zone", f.zone, "--cluster", "dns", "dnsprovider/corp")
 	kube.Kubectl(t, manifests, "apply", "-f", "-")
@@ -124,6 +125,25 @@ func TestImportedProvider(t *testing.T) {
 	if err != nil || after.serial != before.serial || !slices.Equal(after.lines, before.lines) {
 		t.Errorf("the server outside has serial %d, had %d: %v\n%s", after.serial, before.serial, err, strings.Join(difference(before.lines, after.lines), "\n"))
 	}
+}
+
+// kubeconfigAs returns a kubeconfig of another user.
+func (f *pluginTest) kubeconfigAs(user string) string {
+	f.Helper()
+	var config map[string]any
+	if err := json.Unmarshal([]byte(kube.Kubectl(f.T, "", "config", "view", "--raw", "--minify", "--flatten", "-o", "json")), &config); err != nil {
+		f.Fatal(err)
+	}
+	config["users"].([]any)[0].(map[string]any)["user"].(map[string]any)["as"] = user
+	text, err := json.Marshal(config)
+	file := filepath.Join(f.TempDir(), "kubeconfig")
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	return file
 }
 
 // importZone imports the fixture's zone, of which nothing may be missing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,9 +63,15 @@ func TestProviderSecondaries(t *testing.T) {
 	f.create(provider)
 	change(f.fixture, zone, func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "outside"}} })
 	f.waitProvider(provider, status.Ready, metav1.ConditionFalse, status.KeyUnusable)
-	if message := provider.Status.Conditions[0].Message + provider.Status.Conditions[1].Message; !strings.Contains(message, "its name has to be "+f.key.Name) {
-		t.Errorf("the provider does not say how to name the key: %+v", provider.Status.Conditions)
-	}
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // once the right to read the Secret is there
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(provider), provider); err != nil {
+			return err
+		}
+		if ready := meta.FindStatusCondition(provider.Status.Conditions, status.Ready); !strings.Contains(ready.Message, "its name has to be "+f.key.Name) {
+			return fmt.Errorf("the provider does not say how to name the key: %+v", ready)
+		}
+		return nil
+	})
 	f.setKey(f.key)
 	f.waitOutside("www.followed.example.", []string{"192.0.2.10"}, f.bind.Addr, f.nsd.Addr)
 	f.waitRows(sync.StateInSync, sync.StateInSync)
