@@ -56,8 +56,8 @@ UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fa
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
 
 # The isolated tests take all processors. The disruptive ones mostly wait, one at a time, so the unit tests in the bare root and then
-# the linters run beside them. Those end first: the output closes with the summary of the cluster tests.
-STAGES := cluster-ready verify lint cluster-test test-isolated test-disruptive test-bare
+# those of CoreDNS and the linters run beside them. Those end first: the output closes with the summary of the cluster tests.
+STAGES := cluster-ready verify lint cluster-test test-coredns test-isolated test-disruptive test-bare
 
 .PHONY: test
 test: ## The gate: everything that is checked before a change is merged
@@ -65,7 +65,7 @@ test: ## The gate: everything that is checked before a change is merged
 	@test/setup/install test bare
 	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify cluster-test)
 	@$(MAKE) --no-print-directory stage-test-isolated
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare lint)
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare test-coredns lint)
 
 # stage-X makes X and prints how long it took.
 .PHONY: $(STAGES:%=stage-%)
@@ -76,6 +76,13 @@ $(STAGES:%=stage-%): stage-%:
 .PHONY: test-unit
 test-unit: setup-test ## Unit tests, and tests against named on loopback; results of unchanged packages come from Go's cache
 	go test $(TESTFLAGS) $(UNIT)
+
+.PHONY: test-coredns bench-coredns
+test-coredns: ## CoreDNS with etcd as a place of zones, against real servers; a module of its own
+	cd test/coredns && go test -count=1 $(TESTFLAGS) ./...
+
+bench-coredns: ## 10,000 RRsets into etcd beside bare transactions
+	cd test/coredns && go test -run '^$$' -bench . -benchtime 5x ./...
 
 .PHONY: test-bare
 test-bare: ## Set up in a bare Debian root, and prove there that test/setup/programs is complete
@@ -130,16 +137,18 @@ verify-modules: ## Lockstep and the dev cluster use the same module versions, so
 verify-tidy: ## go.mod and go.sum hold what the code imports, no more
 	go mod tidy -diff
 	cd test/cluster && go mod tidy -diff
+	cd test/coredns && go mod tidy -diff
 
 .PHONY: verify-format
 verify-format: ## gofmt has nothing to say
 	@out=$$(gofmt -l apiserver cmd pkg test webhook); test -z "$$out" || { echo "gofmt these files: $$out"; exit 1; }
 
 .PHONY: lint
-lint: ## golangci-lint, in both modules; .golangci.yml says which linters
+lint: ## golangci-lint, in all modules; .golangci.yml says which linters
 	go build -modfile=tools.mod -o $(OUTPUT)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	$(OUTPUT)/bin/golangci-lint run --timeout 20m ./...
 	cd test/cluster && ../../$(OUTPUT)/bin/golangci-lint run --timeout 20m . ./internal/... ./pause
+	cd test/coredns && ../../$(OUTPUT)/bin/golangci-lint run --timeout 20m ./...
 
 ##@ Help
 

@@ -1,0 +1,239 @@
+package coredns
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/client/v3"
+
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+)
+
+// Limits of one transaction: etcd's own are 128 operations (--max-txn-ops) and 1.5 MiB (--max-request-bytes).
+const (
+	maxOperations = 128
+	maxBytes      = 1 << 20
+)
+
+// operation writes a key, or deletes it if raw is empty, provided that it was last written at a revision; 0 means that there is no
+// such key. Without write it only compares.
+type operation struct {
+	key, raw string
+	modified int64
+	write    bool
+}
+
+// batch is what one transaction does.
+type batch []operation
+
+func (b batch) size() (bytes int) {
+	for _, o := range b {
+		bytes += 2*len(o.key) + len(o.raw) + 32
+	}
+	return bytes
+}
+
+// compares returns the conditions of a transaction.
+func (b batch) compares() (compares []clientv3.Cmp) {
+	for _, o := range b {
+		compares = append(compares, clientv3.Compare(clientv3.ModRevision(o.key), "=", o.modified))
+	}
+	return compares
+}
+
+func (b batch) operations() (ops []clientv3.Op) {
+	for _, o := range b {
+		switch {
+		case !o.write:
+		case o.raw == "":
+			ops = append(ops, clientv3.OpDelete(o.key))
+		default:
+			ops = append(ops, clientv3.OpPut(o.key, o.raw))
+		}
+	}
+	return ops
+}
+
+// planned is what Apply does. Batches may be committed in any order, unless they are ordered.
+type planned struct {
+	batches []batch
+	ordered bool
+	refused map[rrset.Key]error
+}
+
+// plan returns how changes become transactions. The values of ours that the zone then has are encoded as a whole, so that each is
+// as the others need it.
+func (s *snapshot) plan(changes plan.Changes, ours names) planned {
+	refused := map[rrset.Key]error{}
+	held := s.change(ours, changes, refused)
+	want := s.encode(held)
+	units := s.units(want)
+	s.explainOthers(changes, want, refused)
+	var sorted []batch
+	for _, place := range slices.SortedFunc(maps.Keys(units), rrset.CompareNames) {
+		sorted = append(sorted, units[place])
+	}
+	batches, ordered := packBatches(sorted)
+	return planned{batches, ordered, refused}
+}
+
+// change returns our RRsets as the changes make them, without those that are refused: CoreDNS cannot hold them, or a key of theirs
+// is somebody else's.
+func (s *snapshot) change(ours names, changes plan.Changes, refused map[rrset.Key]error) names {
+	next := plan.Map{}
+	for _, sets := range ours {
+		for _, set := range sets {
+			next[set.Key] = set
+		}
+	}
+	for _, set := range changes.Delete {
+		delete(next, set.Key)
+	}
+	wanted := slices.Concat(changes.Create, changes.UpdateNew)
+	for _, set := range wanted {
+		next[set.Key] = set
+	}
+	reasons, held := s.unsupported(next)
+	shared := s.hasForeign()
+	for _, set := range wanted {
+		if reason := reasons[set.Key]; reason != "" {
+			refused[set.Key] = errors.New(reason)
+		} else if !shared {
+			continue
+		} else if key := s.takenKey(set); key != "" {
+			refused[set.Key] = fmt.Errorf("the key %s has a value that Lockstep did not write; delete it in etcd, or the record here", key)
+			held[set.Name] = slices.DeleteFunc(held[set.Name], func(o rrset.RRset) bool { return o.Key == set.Key })
+		}
+	}
+	return held
+}
+
+// takenKey returns a key that an RRset needs and somebody else has.
+func (s *snapshot) takenKey(set rrset.RRset) string {
+	for key := range s.encode(names{set.Name: {set}}) {
+		if e, found := s.at(key); found && !s.isOurs(e) {
+			return key
+		}
+	}
+	return ""
+}
+
+// units returns what has to be written at each name for the zone to have the wanted values, beside what others have. The values
+// of an RRset that stay as they are are compared too.
+func (s *snapshot) units(want map[string]value) map[string]batch {
+	units, unchanged := map[string]batch{}, map[string]batch{}
+	for _, e := range s.entries {
+		if !s.isOurs(e) {
+			continue
+		}
+		o, place := operation{key: e.key, modified: e.modified}, s.placeOfKey(e.key)
+		v, wanted := want[e.key]
+		if wanted && v == e.value {
+			unchanged[place] = append(unchanged[place], o)
+			continue
+		}
+		if o.write = true; wanted {
+			o.raw = encodeJSON(v)
+		}
+		units[place] = append(units[place], o)
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if _, found := s.find(key); !found {
+			place := s.placeOfKey(key)
+			units[place] = append(units[place], operation{key: key, raw: encodeJSON(want[key]), write: true})
+		}
+	}
+	for place, unit := range units {
+		if len(unit)+len(unchanged[place]) <= maxOperations {
+			units[place] = append(unit, unchanged[place]...)
+		}
+	}
+	return units
+}
+
+// placeOfKey returns the name at which a value is kept.
+func (l layout) placeOfKey(key string) string {
+	if i := strings.LastIndexByte(key, '/'); strings.HasPrefix(key[i+1:], "!") {
+		key = key[:i]
+	}
+	return l.nameOf(key)
+}
+
+// packBatches returns transactions, each of as many units as fit. A unit that is too large is divided, what is written before what
+// is deleted; then they are ordered.
+func packBatches(units []batch) (batches []batch, ordered bool) {
+	var packed batch
+	bytes := 0
+	flush := func() {
+		if len(packed) > 0 {
+			batches, packed, bytes = append(batches, packed), nil, 0
+		}
+	}
+	add := func(some batch) {
+		if size := some.size(); len(packed)+len(some) > maxOperations || bytes+size > maxBytes {
+			flush()
+		}
+		packed, bytes = append(packed, some...), bytes+some.size()
+	}
+	for _, unit := range units {
+		if len(unit) <= maxOperations && unit.size() <= maxBytes {
+			add(unit)
+			continue
+		}
+		ordered = true
+		slices.SortStableFunc(unit, func(a, b operation) int { return cmp.Compare(deletesLast(a), deletesLast(b)) })
+		for _, o := range unit {
+			add(batch{o})
+		}
+	}
+	flush()
+	return batches, ordered
+}
+
+func deletesLast(o operation) int {
+	if o.raw == "" {
+		return 1
+	}
+	return 0
+}
+
+// explainOthers refuses wanted RRsets that CoreDNS will not answer as they are because of values that others have put there.
+func (s *snapshot) explainOthers(changes plan.Changes, want map[string]value, refused map[rrset.Key]error) {
+	after := &snapshot{layout: s.layout}
+	for _, e := range s.entries {
+		if !s.isOurs(e) {
+			after.entries = append(after.entries, e)
+		}
+	}
+	if len(after.entries) == 0 {
+		return
+	}
+	for key, v := range want {
+		after.entries = append(after.entries, entry{key: key, value: v})
+	}
+	slices.SortFunc(after.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	for _, set := range slices.Concat(changes.Create, changes.UpdateNew) {
+		if refused[set.Key] != nil {
+			continue
+		}
+		if answered, _ := after.answer(set.Key); !answered.Equal(set) {
+			refused[set.Key] = fmt.Errorf("CoreDNS does not answer with it alone because of a value that Lockstep did not write%s; delete that in etcd", after.culprit(set.Key))
+		}
+	}
+}
+
+// culprit names the first value of others that CoreDNS reads for an answer.
+func (s *snapshot) culprit(key rrset.Key) string {
+	found, _ := s.services(key)
+	for _, e := range slices.Concat(found, s.below(s.pathOf(s.placeOf(key)))) {
+		if !s.isOurs(e) {
+			return ", under the key " + e.key
+		}
+	}
+	return ""
+}

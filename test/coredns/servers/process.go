@@ -1,0 +1,93 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// program is the environment variable that makes a test's executable one of the programs.
+const program = "LOCKSTEP_TEST_PROGRAM"
+
+// Run is a package's TestMain: it runs its tests, or in a child process a program.
+func Run(m *testing.M) {
+	if name := os.Getenv(program); name != "" {
+		runProgram(name, os.Args)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var addresses atomic.Int64
+
+// newAddress returns a loopback address that no other process uses, so that ports may be fixed.
+func newAddress() string { return address(addresses.Add(1)) }
+
+func address(n int64) string {
+	pid := os.Getpid()
+	return fmt.Sprintf("127.%d.%d.%d", 64+pid>>8&63, pid&255, n)
+}
+
+// process is a child that can be stopped and started again.
+type process struct {
+	t    testing.TB
+	name string
+	args []string
+	log  string
+	cmd  *exec.Cmd
+}
+
+// newProcess starts a program. It is killed when the test ends; if that failed, its log is shown.
+func newProcess(t testing.TB, name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, args: args, log: filepath.Join(t.TempDir(), name+".log")}
+	p.start()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			log, _ := os.ReadFile(p.log)
+			t.Logf("the end of %s %v:\n%s", name, args, log[max(0, len(log)-3000):])
+		}
+	})
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	p.cmd = exec.Command(os.Args[0], p.args...)
+	p.cmd.Env = append(os.Environ(), program+"="+p.name)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) kill() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	}
+}
+
+// Eventually waits until a condition holds, for a minute at most.
+func Eventually(t testing.TB, what string, holds func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if err = holds(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
