@@ -1,0 +1,166 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// corednsWorld is an etcd with a user, and replicas of CoreDNS that read it, beside the Kubernetes cluster.
+type corednsWorld struct {
+	t        *testing.T
+	program  string
+	endpoint string
+	client   *clientv3.Client
+	etcd     *outsideProcess
+	replicas []corednsReplica
+}
+
+type corednsReplica struct {
+	addr    netip.AddrPort
+	process *outsideProcess
+}
+
+// outsideProcess is a program beside the Kubernetes cluster.
+type outsideProcess struct {
+	t    *testing.T
+	args []string
+	log  string
+	cmd  *exec.Cmd
+}
+
+const etcdUser, etcdPassword = "lockstep", "in-a-secret"
+
+// startCoreDNS starts an etcd that only lets a user in, and replicas for zones, each with other plugins in front of etcd.
+func startCoreDNS(t *testing.T, host netip.Addr, zone string, plugins ...string) *corednsWorld {
+	t.Helper()
+	w := &corednsWorld{t: t, program: filepath.Join(t.TempDir(), "coredns")}
+	build := exec.Command("go", "build", "-o", w.program, ".")
+	build.Dir = filepath.Join(kube.Root(t), "test", "coredns")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building CoreDNS with etcd: %v\n%s", err, out)
+	}
+	w.endpoint = "http://" + freePort(t, host).String()
+	peer := "http://" + freePort(t, netip.MustParseAddr("127.0.0.1")).String()
+	w.etcd = w.start("etcd", "--name", "m0", "--data-dir", t.TempDir(), "--listen-client-urls", w.endpoint, "--advertise-client-urls", w.endpoint,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "m0="+peer, "--log-level", "warn", "--bcrypt-cost", "4")
+	w.addUser()
+	for i, more := range plugins {
+		addr := freePort(t, host)
+		corefile := filepath.Join(t.TempDir(), fmt.Sprintf("Corefile%d", i))
+		text := fmt.Sprintf(".:%d {\n bind %s\n errors\n %s\n etcd %s {\n path /skydns\n endpoint %s\n credentials %s %s\n }\n}\n",
+			addr.Port(), addr.Addr(), more, zone, w.endpoint, etcdUser, etcdPassword)
+		if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.replicas = append(w.replicas, corednsReplica{addr, w.start("coredns", "-conf", corefile)})
+	}
+	for _, r := range w.replicas {
+		kube.Eventually(t, time.Minute, func(ctx context.Context) error {
+			reply, err := wire.Query(ctx, r.addr, dns.Fqdn(zone), dns.TypeSOA)
+			if err == nil && len(reply.Msg.Answer) == 0 {
+				err = errors.New(reply.Msg.String())
+			}
+			return err
+		})
+	}
+	return w
+}
+
+// addUser has etcd let nobody in but root and the user of the provider.
+func (w *corednsWorld) addUser() {
+	w.t.Helper()
+	connect := func(user, password string) *clientv3.Client {
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{w.endpoint}, Username: user, Password: password, DialTimeout: 30 * time.Second, Logger: zap.NewNop()})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	c := connect("", "")
+	kube.Eventually(w.t, time.Minute, func(ctx context.Context) error { _, err := c.Get(ctx, "ready"); return err })
+	ctx := w.t.Context()
+	prefix := "/skydns/"
+	_, err1 := c.UserAdd(ctx, "root", "root")
+	_, err2 := c.UserGrantRole(ctx, "root", "root")
+	_, err3 := c.RoleAdd(ctx, "dns")
+	_, err4 := c.RoleGrantPermission(ctx, "dns", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite))
+	_, err5 := c.UserAdd(ctx, etcdUser, etcdPassword)
+	_, err6 := c.UserGrantRole(ctx, etcdUser, "dns")
+	_, err7 := c.AuthEnable(ctx)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+		w.t.Fatal(err)
+	}
+	w.client = connect("root", "root")
+}
+
+// keys returns the keys that etcd has below a path.
+func (w *corednsWorld) keys(ctx context.Context, path string) (keys []string, err error) {
+	found, err := w.client.Get(ctx, path, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range found.Kvs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys, nil
+}
+
+func (w *corednsWorld) addrs() (addrs []netip.AddrPort) {
+	for _, r := range w.replicas {
+		addrs = append(addrs, r.addr)
+	}
+	return addrs
+}
+
+// start starts the program as etcd or CoreDNS. It is killed when the test ends; if that failed, the end of its log is shown.
+func (w *corednsWorld) start(args ...string) *outsideProcess {
+	w.t.Helper()
+	p := &outsideProcess{t: w.t, args: append([]string{w.program}, args...), log: filepath.Join(w.t.TempDir(), "log")}
+	p.start()
+	w.t.Cleanup(func() {
+		p.kill()
+		if w.t.Failed() {
+			log, _ := os.ReadFile(p.log)
+			w.t.Logf("the end of the log of %v:\n%s", args, log[max(0, len(log)-2000):])
+		}
+	})
+	return p
+}
+
+func (p *outsideProcess) start() {
+	p.t.Helper()
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:gosec // the test's own
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *outsideProcess) kill() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	}
+}
