@@ -68,11 +68,12 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	keys := tsigkeys.NewCache(mgr.GetAPIReader())
-	if err := dnsprovider.Setup(mgr, keys); err != nil {
+	stores := dnsprovider.NewBackends(mgr.GetAPIReader())
+	if err := dnsprovider.Setup(mgr, keys, stores); err != nil {
 		return err
 	}
 	if err := zone.Setup(mgr, zone.Options{
-		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys,
+		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores,
 		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
 	}); err != nil {
 		return err

@@ -39,6 +39,9 @@ func serversOfProvider(p *v1beta1.DNSProvider) (servers []Server) {
 	for _, s := range secondaries {
 		servers = append(servers, providerServer(p, s, Secondary))
 	}
+	if p.Spec.CoreDNS != nil {
+		servers = replicasOf(p, servers)
+	}
 	return servers
 }
 
@@ -49,8 +52,34 @@ func DeclaredServers(p *v1beta1.DNSProvider) (primaries, secondaries []v1beta1.P
 		return p.Spec.RFC2136.Primaries, p.Spec.RFC2136.Secondaries
 	case p.Spec.Secondaries != nil:
 		return nil, p.Spec.Secondaries.Servers
+	case p.Spec.CoreDNS != nil:
+		return p.Spec.CoreDNS.Servers.Addresses, nil
 	}
 	return nil, nil
+}
+
+// replicasOf returns the replicas of CoreDNS: those that are declared, or those of the Service, which the controller finds and which
+// are in the provider's status. There is at least one, which says what is missing.
+func replicasOf(p *v1beta1.DNSProvider, declared []Server) []Server {
+	replicas, missing := declared, fmt.Sprintf("DNSProvider %s names no replica of CoreDNS that can be asked: set spec.coreDNS.servers.service or addresses", p.Name)
+	if service := p.Spec.CoreDNS.Servers.Service; service != nil {
+		missing = fmt.Sprintf("the endpoints of Service %s have not been looked up yet", service.Name)
+		for _, known := range p.Status.Servers {
+			s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + known.Address, Role: Primary}
+			var err error
+			if s.Addr, err = netip.ParseAddrPort(known.Address); err != nil {
+				s.Message = known.Message
+			}
+			replicas = append(replicas, s)
+		}
+	}
+	if len(replicas) == 0 {
+		replicas = []Server{{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/", Role: Primary, Message: missing}}
+	}
+	for i := range replicas {
+		replicas[i].Unsigned, replicas[i].Shared, replicas[i].ReadBy = true, true, v1beta1.ReadByQuery
+	}
+	return replicas
 }
 
 // ProviderProblem returns why no zone can be served by a provider, whatever its servers answer; empty if it can.
@@ -64,8 +93,17 @@ func ProviderProblem(p *v1beta1.DNSProvider) string {
 			return err.Error()
 		}
 		return ""
+	case p.Spec.CoreDNS != nil:
+		return coreDNSProblem(p)
 	case spec == nil:
 		return fmt.Sprintf("DNSProvider %s is of a type that this version does not support: use rfc2136 or secondaries", p.Name)
+	}
+	return ""
+}
+
+func coreDNSProblem(p *v1beta1.DNSProvider) string {
+	if s := p.Spec.CoreDNS.Servers.Service; s != nil && s.Namespace != "" && s.Namespace != p.Namespace {
+		return fmt.Sprintf("DNSProvider %s names a Service of namespace %s in spec.coreDNS.servers.service, and may only name one of its own: create the provider there, or use addresses", p.Name, s.Namespace)
 	}
 	return ""
 }

@@ -35,7 +35,9 @@ type Server struct {
 	Shared bool
 	// ReadBy is how its content is read; empty for ReadByTransfer.
 	ReadBy v1beta1.ReadMethod
-	Role   Role
+	// Unsigned is true if the server has no keys, as CoreDNS: nothing that it answers is signed, and it has no serial and no transfer.
+	Unsigned bool
+	Role     Role
 	// Addr is where the server answers DNS; invalid while it has no address.
 	Addr netip.AddrPort
 	// Service is the address of the instance's Service; invalid while it has none.

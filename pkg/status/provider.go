@@ -23,9 +23,13 @@ const (
 	KeyUnusable          = "KeyUnusable"
 	AuthenticationFailed = "AuthenticationFailed"
 	TransferRefused      = "TransferRefused"
+	SecretUnusable       = "SecretUnusable"
 	AllReachable         = "AllReachable"
 	AllAuthenticated     = "AllAuthenticated"
 )
+
+// refusals are the reasons for which etcd does not let us in, or cannot be asked to.
+var refusals = map[string]bool{AuthenticationFailed: true, SecretUnusable: true, "PermissionDenied": true, "CertificateFailed": true}
 
 // ProviderFacts is what one look at a provider found.
 type ProviderFacts struct {
@@ -37,7 +41,9 @@ type ProviderFacts struct {
 	Unsupported string
 	// KeyProblem is why a key cannot be read; empty if all can.
 	KeyProblem string
-	Servers    []ProviderServerFacts
+	// Store is whether what keeps the zones can be used, with the backend's reason if it cannot; zero where servers keep them.
+	Store   Verdict
+	Servers []ProviderServerFacts
 }
 
 // ProviderServerFacts is what a server of a provider answered.
@@ -87,6 +93,12 @@ func (f ProviderFacts) capabilities() *v1beta1.ProviderCapabilities {
 		if s.Role != "Primary" || !s.HasZone {
 			continue
 		}
+		switch {
+		case f.Store.Holds(): // What the plugin etcd of CoreDNS can do.
+			return &v1beta1.ProviderCapabilities{RecordTypes: []string{"A", "AAAA", "CNAME", "MX", "PTR", "SRV", "TXT"}}
+		case f.Store.Reason != "":
+			return nil
+		}
 		if found == nil { // What RFC 2136 has in common, and what was found.
 			found = &v1beta1.ProviderCapabilities{Serial: true, Transfer: true, Atomic: true, Wildcards: true, Delegations: true}
 		}
@@ -111,6 +123,12 @@ func (f ProviderFacts) reachable() Verdict {
 	if f.Unsupported != "" {
 		return Unknown(Unsupported, "no server was asked: "+f.Unsupported)
 	}
+	switch f.Store.Reason {
+	case Unreachable:
+		return False(Unreachable, f.Store.Message)
+	case SecretUnusable:
+		return Unknown(SecretUnusable, "etcd was not asked: "+f.Store.Message)
+	}
 	n, first := f.firstProblem(func(s ProviderServerFacts) bool { return !s.Reachable })
 	if n > 0 {
 		return False(Unreachable, fmt.Sprintf("%d of %d servers do not answer; %s", n, len(f.Servers), first))
@@ -124,6 +142,14 @@ func (f ProviderFacts) authenticated() Verdict {
 		return Unknown(Unsupported, "no server was asked: "+f.Unsupported)
 	case f.KeyProblem != "":
 		return False(KeyUnusable, f.KeyProblem)
+	case f.Store.Reason == Unreachable:
+		return Unknown(Unreachable, f.Store.Message)
+	case f.Store.Reason != "" && !f.Store.Holds() && !refusals[f.Store.Reason]:
+		return Unknown(f.Store.Reason, f.Store.Message)
+	case f.Store.Reason != "" && !f.Store.Holds():
+		return False(f.Store.Reason, f.Store.Message)
+	case f.Store.Holds():
+		return True(AllAuthenticated, "etcd lets Lockstep in; CoreDNS does not sign its answers")
 	}
 	n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.Reachable && !s.Authenticated })
 	if n > 0 {
@@ -140,10 +166,14 @@ func (f ProviderFacts) ready(reachable, authenticated Verdict) Verdict {
 	switch {
 	case f.Unsupported != "":
 		return False(Unsupported, f.Unsupported)
+	case f.Store.Reason != "" && !f.Store.Holds():
+		return False(f.Store.Reason, f.Store.Message)
 	case !authenticated.Holds() && authenticated.Reason != Unreachable:
 		return False(authenticated.Reason, authenticated.Message)
 	case !reachable.Holds():
 		return False(reachable.Reason, reachable.Message)
+	case f.Store.Holds():
+		return True(AllReady, fmt.Sprintf("etcd can be used, and %d of %d servers answer", len(f.Servers), len(f.Servers)))
 	}
 	if n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.TransferProblem != "" }); n > 0 {
 		return False(TransferRefused, fmt.Sprintf(

@@ -124,7 +124,10 @@ func declarationVerdicts(e SyncCompleted, d source.Declaration) (accepted, progr
 	if d.Note != "" {
 		accepted.Message += "; " + d.Note
 	}
-	if v, not := e.unprogrammedVerdict(d); not {
+	switch v, not := e.unprogrammedVerdict(d); {
+	case not && v.Reason == status.Unsupported: // The other hosts of the zone have it.
+		return v, v
+	case not:
 		return accepted, v
 	}
 	return accepted, status.True(status.Programmed, fmt.Sprintf("every primary of zone %s answers with %s", e.Zone.Spec.ZoneName, d.Key))

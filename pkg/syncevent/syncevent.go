@@ -29,6 +29,12 @@ type ServerOutcome struct {
 	Err error
 }
 
+// BackendOutcome is how a pass ended at a provider that is no DNS server: nil if its content was read back.
+type BackendOutcome struct {
+	Provider string
+	Err      error
+}
+
 // SyncCompleted is the outcome of one pass over a zone. A pass that found nothing to change is an outcome too.
 type SyncCompleted struct {
 	// Zone is the object as it was read, Desired what was made of it and its objects. Desired is nil when the pass
@@ -68,6 +74,8 @@ type SyncCompleted struct {
 	Remark string
 	// Servers holds one entry for each server of the zone.
 	Servers []ServerOutcome
+	// Backends holds one entry for each provider of the zone that is no DNS server.
+	Backends []BackendOutcome
 	// Problem is why the whole zone is not programmed; its Status is True when there is none.
 	Problem status.Verdict
 	// Failure is the problem if only a person can end it; the zero value if there is none.

@@ -66,7 +66,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 	} else if err != nil || zone.UID != e.Zone.UID || !zone.DeletionTimestamp.IsZero() {
 		return 0, nil // Nobody is to read the status of a zone on its way out: a thousand of them are gone sooner without.
 	}
-	facts.Instances, facts.Providers, facts.Timeout = summarizeInstances(e.Servers), summarizeProviders(e.Servers), w.ZoneTimeout
+	facts.Instances, facts.Providers, facts.Timeout = summarizeInstances(e.Servers), summarizeProviders(e.Servers, e.Backends), w.ZoneTimeout
 	facts.Records = w.listRecords(ctx, e, facts.Programmed, zone.Status.Records)
 	next := status.Zone(zone.Status, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, zone.Status) {
@@ -196,9 +196,17 @@ func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 	return all
 }
 
-// summarizeProviders returns the state of each provider from its servers, by name: it is configured when all of them are.
-func summarizeProviders(servers []ServerOutcome) []v1beta1.ZoneProvider {
+// summarizeProviders returns the state of each provider by name: one of servers is configured when all of them are, any other when
+// it was read back.
+func summarizeProviders(servers []ServerOutcome, backends []BackendOutcome) []v1beta1.ZoneProvider {
 	var all []v1beta1.ZoneProvider
+	for _, b := range backends {
+		p := v1beta1.ZoneProvider{Name: b.Provider, Status: v1beta1.ZoneConfigured}
+		if b.Err != nil {
+			p.Status, p.Message = v1beta1.ZoneFailed, b.Err.Error()
+		}
+		all = append(all, p)
+	}
 	for _, s := range servers {
 		if s.Provider == "" {
 			continue

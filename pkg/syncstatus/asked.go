@@ -102,6 +102,9 @@ func (e *serverAnswer) contentAt(d *DesiredState, k rrset.Key) (want, have rrset
 	if len(q.Want.Rdata) == 0 && d.isWildcardData(have) {
 		have = rrset.RRset{Key: k}
 	}
+	if e.unsigned {
+		have = uncached(q.Want, have)
+	}
 	isCurrent := at.Equal(e.observed.At) || e.row.Serial == nil
 	return q.Want, have, at, isCurrent || !q.Differs(have)
 }
@@ -208,6 +211,7 @@ func compareAnswers(d *DesiredState, e *serverAnswer) *serverComparison {
 			c.countKey(q.Key, 1)
 		}
 		c.oldest = earlier(c.oldest, at)
+		c.unconfirmed = c.unconfirmed || e.unsigned && !d.isConfirmed(q.Key)
 	}
 	c.off = edit.Map()
 	c.pickShown()

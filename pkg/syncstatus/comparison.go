@@ -35,7 +35,9 @@ type serverComparison struct {
 	cuts int
 
 	// Of a server that is read by query: what is not known, so many declared RRsets among it, and the time of the oldest answer.
-	unknown         unknowns
+	unknown unknowns
+	// unconfirmed is true if the controller has not read all of it in etcd; see confirmUnsigned.
+	unconfirmed     bool
 	unknownDeclared int
 	oldest          time.Time
 }

@@ -81,6 +81,9 @@ func acceptedEndpoints(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int
 	if e.DeletionTimestamp != nil {
 		return status.True("Deleting", "the endpoints are being deleted: their data is being removed from the servers")
 	}
+	if v, found := unsupportedBy(e); found {
+		return v
+	}
 	facts := status.EndpointFacts{Generation: e.Generation}
 	var notes []string
 	for _, j := range in {

@@ -47,6 +47,12 @@ type serverAnswer struct {
 	// reference is what the server's serial is compared with; lag the distance to it: positive when behind, negative when ahead.
 	reference reference
 	lag       int64
+	// unsigned is true of a server without keys; configured and why are then how the zone is where the controller keeps it, and
+	// cached counts the RRsets that may be from a cache.
+	unsigned   bool
+	configured v1beta1.ZoneInstanceStatus
+	why        string
+	cached     int
 	// waiting is true while the controller has not configured the zone on this server's instance.
 	waiting bool
 }
@@ -169,7 +175,7 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 		e.row.Namespace = s.Namespace
 	}
 	configured, why := d.hostStatus(s)
-	e.waiting = configured == v1beta1.ZoneClaimed
+	e.waiting, e.unsigned, e.configured, e.why = configured == v1beta1.ZoneClaimed, s.Unsigned, configured, why
 	if !s.Addr.IsValid() {
 		e.row.State, e.row.Message = sync.StateUnreachable, podMessage(s)
 		return e
@@ -185,7 +191,7 @@ func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serve
 	if o.Rcode != observe.NoReply {
 		e.row.Rcode = wire.RcodeName(o.Rcode)
 	}
-	if o.Authoritative && o.Rcode == dns.RcodeSuccess {
+	if o.Authoritative && o.Rcode == dns.RcodeSuccess && !s.Unsigned {
 		e.row.Serial = new(int64(o.Serial))
 	}
 	if s.Role != observe.Primary && o.ExpiresIn > 0 {
@@ -276,7 +282,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	var hidden obstacles
 	var unknown unknowns
 	var oldest time.Time
-	waiting := true
+	waiting, confirmed := true, true
 	for _, k := range keys {
 		want, have, at, known := e.contentAt(j.DesiredState, k)
 		if !known {
@@ -284,10 +290,14 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 			continue
 		}
 		oldest = earlier(oldest, at)
+		confirmed = confirmed && (!e.unsigned || j.isConfirmed(k))
 		if sameData(want, have) && !hidden.add(j.desired, &e, want) {
 			continue
 		}
 		differing++
+		if e.unsigned && j.isCached(k, have, at) {
+			e.cached++
+		}
 		waiting = waiting && (j.isPending(k) || j.isUnobserved())
 		if len(have.Rdata) == 0 {
 			missing++
@@ -300,6 +310,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 	hidden.describeIn(&row, differing == len(hidden.shadows))
 	unknown.describeIn(&row, len(keys))
 	setObservedAt(&row, oldest)
+	e.confirmUnsigned(&row, confirmed)
 	return row
 }
 
@@ -312,6 +323,8 @@ func (j *Evaluation) stateByData(e serverAnswer, differing, missing int, pending
 		return sync.StateStale, fmt.Sprintf("serial %d is %d behind %s", *e.row.Serial, e.lag, e.reference)
 	case pending:
 		return sync.StateStale, "the change has not been programmed yet"
+	case e.unsigned:
+		return unsignedState(differing, missing, e.cached)
 	case e.lag < 0:
 		return sync.StateDivergent, fmt.Sprintf("serial %d is ahead of the primaries' %d: no transfer will repair it", *e.row.Serial, *e.reference.newest)
 	case differing == missing:

@@ -133,9 +133,18 @@ func (d *DesiredState) pendingOfEndpoint(e *v1alpha1.DNSEndpoint, own, left []rr
 }
 
 // terminal are reasons of Programmed that do not pass by themselves: a server refused the data or ignored it, or it cannot
-// coexist with foreign data.
+// coexist with foreign data, or a provider cannot hold it.
 var terminal = map[string]bool{
-	status.ReconcileFailed: true, status.Conflict: true, status.Invalid: true, status.ProgressDeadlineExceeded: true,
+	status.ReconcileFailed: true, status.Conflict: true, status.Invalid: true, status.ProgressDeadlineExceeded: true, status.Unsupported: true,
+}
+
+// unsupportedBy returns the controller's verdict that a provider of the zone cannot hold the object's current generation.
+func unsupportedBy(o source.Object) (v status.Verdict, found bool) {
+	c := meta.FindStatusCondition(conditionsOf(o), status.Accepted)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != status.Unsupported || c.ObservedGeneration != o.GetGeneration() {
+		return v, false
+	}
+	return status.False(c.Reason, c.Message), true
 }
 
 // stalledCondition returns the controller's condition if it has given up on the object's current generation, else nil.

@@ -62,6 +62,11 @@ func (j *Evaluation) accepted(r v1beta1.Record) status.Verdict {
 		return status.Unknown(status.Pending, "the record is not part of the zone yet")
 	case !decls[0].Accepted:
 		return status.False(decls[0].Reason, decls[0].Message)
+	}
+	if v, found := unsupportedBy(r); found {
+		return v
+	}
+	switch {
 	case decls[0].Note != "":
 		return status.True("Accepted", decls[0].Note)
 	}

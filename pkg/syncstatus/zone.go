@@ -81,6 +81,9 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 	}
 	differing, pending := c.off.Len(), c.waiting == c.off.Len() || j.zonePending()
 	soaOff := e.hasOtherSOA(j.desired)
+	if e.unsigned {
+		e.cached = j.countCached(&e, c.off.All())
+	}
 	if soaOff {
 		differing++
 		pending = pending && j.zonePending()
@@ -97,6 +100,7 @@ func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerSta
 		if row.State == sync.StateInSync {
 			row.Message = "only what is declared was compared"
 		}
+		e.confirmUnsigned(&row, !c.unconfirmed)
 	}
 	return row
 }
@@ -155,7 +159,7 @@ func countsText(r *sync.RecordCounts, soaOff bool) string {
 func leavingRow(e serverAnswer) sync.ServerStatus {
 	row := e.row
 	switch {
-	case row.Serial != nil:
+	case row.Serial != nil || row.State == "":
 		row.State, row.Message = sync.StateStale, "still serves the zone"
 	case row.Rcode == wire.RcodeName(dns.RcodeRefused), row.State == sync.StateLame:
 		row.State, row.Message = sync.StateInSync, "no longer serves the zone"

@@ -11,6 +11,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -37,8 +39,12 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 			continue
 		}
 		path := field.NewPath("spec", "endpoints").Index(i)
-		problems, warning := reviewEndpoint(path, endpoint, obj.Namespace, zoneOf(endpoint.DNSName))
+		zone := zoneOf(endpoint.DNSName)
+		problems, warning := reviewEndpoint(path, endpoint, obj.Namespace, zone)
 		v.Problems = append(v.Problems, problems...)
+		if warning == "" && len(problems) == 0 {
+			warning = r.warnUnsupported(ctx, path, endpoint, zone, obj.Namespace)
+		}
 		if warning != "" {
 			v.Warnings = append(v.Warnings, warning)
 		}
@@ -69,6 +75,26 @@ func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace str
 			path.Child("dnsName"), endpoint.DNSName, namespace, v1beta1.AllowZoneNamespacesAnnotation)
 	}
 	return nil, ""
+}
+
+// warnUnsupported warns of an endpoint that a provider of its zone cannot hold, whatever else there is. A provider is of the zone's
+// namespace: elsewhere nobody is to know of it.
+func (r endpointReviewer) warnUnsupported(ctx context.Context, path *field.Path, endpoint *v1alpha1.Endpoint, zone *v1beta1.DNSZone, namespace string) string {
+	if zone == nil || len(zone.Spec.ProviderRefs) == 0 || zone.Namespace != namespace {
+		return ""
+	}
+	key, rdata, err := source.EndpointData(endpoint)
+	if err != nil {
+		return ""
+	}
+	set := rrset.New(key, uint32(max(endpoint.RecordTTL, 0)), rdata...) //nolint:gosec // validated
+	if set.TTL == 0 {
+		set.TTL = 1 // The zone's default.
+	}
+	for _, warning := range unsupportedIn(ctx, r.objects, zone, plan.Map{key: set}, key) {
+		return path.String() + ": " + warning
+	}
+	return ""
 }
 
 // endpointProblems turns an error of source.EndpointData into problems: its texts are "field: what is wrong", with the

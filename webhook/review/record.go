@@ -46,7 +46,8 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Problems: conflictsWith(zone, neighbors, record, old), Warnings: r.warnHidden(ctx, zone, neighbors, record)}, nil
+	warnings := append(r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record)...)
+	return Result{Problems: conflictsWith(zone, neighbors, record, old), Warnings: warnings}, nil
 }
 
 // warnHidden warns of a record that servers hide: they answer from the zone with the longest name, and another zone of the

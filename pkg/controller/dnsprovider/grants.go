@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -65,11 +66,23 @@ func (g *Grants) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	ours, transfer := secretsOf(provider)
 	for account, secrets := range map[client.ObjectKey][]string{g.Controller: ours, g.APIServer: transfer} {
-		if err := g.Children.Apply(ctx, grantOf(provider, account, secrets)...); err != nil {
+		grant := grantOf(provider, account, secrets)
+		if rule := endpointsRule(provider); rule != nil && account == g.Controller {
+			grant[0].(*rbacv1ac.RoleApplyConfiguration).WithRules(rule)
+		}
+		if err := g.Children.Apply(ctx, grant...); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	return ctrl.Result{}, nil
+}
+
+// endpointsRule lets the controller find the endpoints of a provider's Service: they have generated names.
+func endpointsRule(p *v1beta1.DNSProvider) *rbacv1ac.PolicyRuleApplyConfiguration {
+	if p.Spec.CoreDNS == nil || p.Spec.CoreDNS.Servers.Service == nil {
+		return nil
+	}
+	return rbacv1ac.PolicyRule().WithAPIGroups(discoveryv1.GroupName).WithResources("endpointslices").WithVerbs("list")
 }
 
 // secretsOf returns the names of the Secrets that the controller reads for a provider, and of those that the API server does.

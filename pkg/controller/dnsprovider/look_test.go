@@ -3,10 +3,12 @@ package dnsprovider
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,5 +109,36 @@ func TestGrants(t *testing.T) {
 	}
 	if role := grantOf(&v1beta1.DNSProvider{}, client.ObjectKey{Name: "a"}, nil)[0].(*rbacv1ac.RoleApplyConfiguration); len(role.Rules) > 0 {
 		t.Errorf("a Role without names permits %+v", role.Rules)
+	}
+}
+
+// Only a provider that names a Service lets the controller list endpoints, and nobody else.
+func TestGrantsOfService(t *testing.T) {
+	p := &v1beta1.DNSProvider{}
+	p.Spec.CoreDNS = &v1beta1.CoreDNSProvider{}
+	if endpointsRule(p) != nil {
+		t.Error("a provider without a Service has endpoints listed")
+	}
+	p.Spec.CoreDNS.Servers.Service = &v1beta1.ServiceReference{Name: "coredns"}
+	if rule := endpointsRule(p); rule == nil || !slices.Equal(rule.Verbs, []string{"list"}) || !slices.Equal(rule.Resources, []string{"endpointslices"}) {
+		t.Errorf("rule %+v", rule)
+	}
+}
+
+// The endpoints of a Service are asked whether they are ready or not, unless they are on their way out or at an address that may not be used.
+func TestUsableEndpoints(t *testing.T) {
+	found := usableEndpoints([]discoveryv1.EndpointSlice{
+		{Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{"10.0.0.7"}},
+			{Addresses: []string{"10.0.0.5"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}},
+			{Addresses: []string{"10.0.0.6"}, Conditions: discoveryv1.EndpointConditions{Terminating: new(true)}},
+			{Addresses: []string{"169.254.169.254"}},
+			{Addresses: []string{"127.0.0.1"}},
+		}},
+		{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"fd00::5"}}, {Addresses: []string{"10.0.0.7"}}, {Addresses: []string{"name.test"}}}},
+	})
+	want := []netip.Addr{netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::5")}
+	if !slices.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
 	}
 }

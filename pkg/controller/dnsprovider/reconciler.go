@@ -40,6 +40,8 @@ import (
 const (
 	readyInterval   = time.Minute
 	problemInterval = 10 * time.Second
+	// storeInterval is how often etcd and CoreDNS are looked at, and the endpoints of a Service: a new replica is not asked before.
+	storeInterval = 5 * time.Second
 )
 
 // maxLooks is how many providers of a namespace are looked at at a time: mostly they wait for servers.
@@ -51,14 +53,15 @@ var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
 type reconciler struct {
 	client client.Client
 	keys   *tsigkeys.Cache
+	stores *Backends
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	now    func() time.Time
 }
 
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
 // and then.
-func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, lookup: net.DefaultResolver.LookupNetIP, now: time.Now}
+func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache, stores *Backends) error {
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, lookup: net.DefaultResolver.LookupNetIP, now: time.Now}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxLooks}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -83,6 +86,7 @@ func providersOfZone(_ context.Context, o client.Object) []reconcile.Request {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	provider := &v1beta1.DNSProvider{}
 	if err := r.client.Get(ctx, req.NamespacedName, provider); err != nil || !provider.DeletionTimestamp.IsZero() {
+		r.stores.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	zones, err := r.zonesOf(ctx, provider)
@@ -97,7 +101,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	interval := readyInterval
-	if !facts.IsReady() {
+	switch {
+	case provider.Spec.CoreDNS != nil:
+		interval = storeInterval
+	case !facts.IsReady():
 		interval = problemInterval
 	}
 	return ctrl.Result{RequeueAfter: wait.Jitter(interval, 0.1)}, nil
@@ -117,8 +124,19 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 	if facts.Unsupported != "" {
 		return facts
 	}
+	zone := "."
+	if len(zones) > 0 {
+		if name, err := source.ZoneName(zones[0].Spec.ZoneName); err == nil {
+			zone = name
+		}
+	}
+	provider = r.withAddresses(ctx, provider)
+	if provider.Spec.CoreDNS != nil {
+		r.lookAtStore(ctx, provider, zone, &facts)
+		return facts
+	}
 	update, transfer := tsigkey.ProviderSecrets(provider)
-	l := look{zone: "."}
+	l := look{zone: zone}
 	for _, key := range []struct {
 		secret client.ObjectKey
 		to     **wire.Key
@@ -136,23 +154,24 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 			facts.KeyProblem = keyProblem(transfer, err)
 		}
 	}
-	if len(zones) > 0 {
-		if name, err := source.ZoneName(zones[0].Spec.ZoneName); err == nil {
-			l.zone = name
-		}
-	}
-	servers := observe.AddProviders(nil, []*v1beta1.DNSProvider{r.withAddresses(ctx, provider)})
-	facts.Servers = make([]status.ProviderServerFacts, len(servers))
-	var wg sync.WaitGroup
-	for i, s := range servers {
-		wg.Go(func() { facts.Servers[i] = l.ask(ctx, s, facts.KeyProblem == "") })
-	}
-	wg.Wait()
+	facts.Servers = askAll(provider, func(s observe.Server) status.ProviderServerFacts { return l.ask(ctx, s, facts.KeyProblem == "") })
 	if !facts.IsReady() { // Whoever corrects a Secret need not wait.
 		r.keys.Invalidate(update, l.update)
 		r.keys.Invalidate(transfer, l.transfer)
 	}
 	return facts
+}
+
+// askAll asks all servers of a provider.
+func askAll(provider *v1beta1.DNSProvider, ask func(observe.Server) status.ProviderServerFacts) []status.ProviderServerFacts {
+	servers := observe.AddProviders(nil, []*v1beta1.DNSProvider{provider})
+	found := make([]status.ProviderServerFacts, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { found[i] = ask(s) })
+	}
+	wg.Wait()
+	return found
 }
 
 func typeOf(provider *v1beta1.DNSProvider) string {
@@ -176,14 +195,18 @@ func keyProblem(secret client.ObjectKey, err error) string {
 	return err.Error()
 }
 
-// withAddresses returns a provider with the addresses of its host names in its status, as they are now. One that cannot be
-// looked up keeps what it had.
+// withAddresses returns a provider with the addresses of its host names, or of the endpoints of its Service, in its status, as they
+// are now. A host name that cannot be looked up keeps what it had.
 func (r *reconciler) withAddresses(ctx context.Context, provider *v1beta1.DNSProvider) *v1beta1.DNSProvider {
 	ctx, cancel := context.WithTimeout(ctx, wire.DefaultTimeout)
 	defer cancel()
 	provider = provider.DeepCopy()
 	was := provider.Status.Servers
 	provider.Status.Servers = nil
+	if provider.Spec.CoreDNS != nil && provider.Spec.CoreDNS.Servers.Service != nil {
+		provider.Status.Servers = r.endpointsOf(ctx, provider)
+		return provider
+	}
 	primaries, secondaries := observe.DeclaredServers(provider)
 	for _, s := range slices.Concat(primaries, secondaries) {
 		if _, err := netip.ParseAddr(s.Address); err == nil {

@@ -104,7 +104,7 @@ func (p zonePass) addMarks(o client.Object) {
 // released, or becomes another zone's, once the zone is gone.
 func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
 	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.refusal == (membership.Refusal{}) {
-		if err := r.deleteFromServers(ctx, s.zone, s.servers); err != nil {
+		if err := errors.Join(r.deleteFromServers(ctx, s.zone, s.servers), r.clearBackends(ctx, s, source.DNSName(s.zone)+".")); err != nil {
 			if time.Since(s.zone.DeletionTimestamp.Time) < deletionTimeout {
 				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
 				return ctrl.Result{RequeueAfter: time.Second}, nil

@@ -1,12 +1,14 @@
 package zone
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/backend"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -15,8 +17,9 @@ import (
 )
 
 // conclude turns what the primaries serve now into the outcome of the pass: an RRset is programmed when every primary
-// was asked and answered with it.
-func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) {
+// was asked and answered with it, and every provider that is no DNS server was read with it. It reports whether such a provider could not be
+// brought along.
+func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event *syncevent.SyncCompleted) (unreached bool) {
 	event.Unprogrammed = map[rrset.Key]status.Verdict{}
 	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
 	var failed []*primary
@@ -34,6 +37,7 @@ func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) 
 		}
 		p.addPrimary(q, event)
 	}
+	unreached = p.addBackends(stored, event)
 	for _, q := range synced.primaries {
 		if q.err == nil {
 			q.known.ForgetRefusals(isStuck)
@@ -51,7 +55,9 @@ func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) 
 	if len(failed) > 0 {
 		p.addFailure(failed, len(synced.primaries), event)
 		p.holdMoves(failed, len(synced.primaries), isStuck, event)
-		return
+	}
+	if len(failed) > 0 || unreached {
+		return unreached
 	}
 	event.Released = p.state.content.TakeReleased(isStuck)
 	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool {
@@ -63,6 +69,7 @@ func (p zonePass) conclude(synced *primarySync, event *syncevent.SyncCompleted) 
 	if p.state.content.SettleForeign(mirrorsOf(synced.line)) {
 		p.zones.Enqueue(p.key())
 	}
+	return false
 }
 
 // addFailure adds why some of all primaries could not be brought along, the error first that asks for a person.
@@ -99,7 +106,11 @@ func (p zonePass) addPrimary(q *primary, event *syncevent.SyncCompleted) {
 	if !q.server.Shared || !p.isOnLine() {
 		event.Serial = q.seen.Serial
 	}
-	p.addApex(q, event)
+	if q.server.Shared {
+		p.addApex(event, func(rdata string) string {
+			return fmt.Sprintf("%s: where others write as well, the NS records at the apex are theirs; have them add %s, and remove the record", q.server.Pod, rdata)
+		})
+	}
 	event.Pending = max(event.Pending, q.lacking.Len())
 	for key := range q.lacking.Keys() {
 		event.Unprogrammed[key] = unprogrammed(q, key, event.Paused)
@@ -112,15 +123,14 @@ func (p zonePass) addPrimary(q *primary, event *syncevent.SyncCompleted) {
 	}
 }
 
-// addApex adds that NS records which objects declare at the apex do not go to a primary that others write to as well.
-func (p zonePass) addApex(q *primary, event *syncevent.SyncCompleted) {
+// addApex adds that NS records which objects declare at the apex do not go to a host that has its own.
+func (p zonePass) addApex(event *syncevent.SyncCompleted, explain func(rdata string) string) {
 	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
 	set, _ := p.state.content.Desired().RRsets.Get(key)
 	isObject := func(by source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
 	for i, owners := range set.Owners {
-		if q.server.Shared && slices.ContainsFunc(owners, isObject) {
-			event.Unprogrammed[key] = problem(status.Unsupported,
-				"%s: where others write as well, the NS records at the apex are theirs; have them add %s, and remove the record", q.server.Pod, set.Rdata[i])
+		if slices.ContainsFunc(owners, isObject) {
+			event.Unprogrammed[key] = status.False(status.Unsupported, explain(set.Rdata[i]))
 		}
 	}
 }

@@ -41,6 +41,7 @@ type edges struct {
 	sendNotify func(ctx context.Context, server netip.AddrPort, zone string, serial uint32, key *wire.Key) error
 	sidecar    sidecarClient
 	updates    updateClient
+	backends   backendSource
 	keys       keySource
 	serials    *notify.Serials
 	now        func() time.Time
@@ -97,6 +98,8 @@ type passResult struct {
 	appeared bool
 	// unsigned is true when the zone's policy could not be set on a server: the Secret for its keys may be about to appear.
 	unsigned bool
+	// unreached is true when a provider that is no DNS server could not be brought along.
+	unreached bool
 }
 
 // run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
@@ -127,12 +130,15 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 			event.Released = p.releaseAll()
 		} else {
 			event.Servers = p.lookAtServers(ctx)
+			event.Unprogrammed = map[rrset.Key]status.Verdict{}
+			result.unreached = p.addBackends(p.syncBackends(ctx, event.Paused), event)
 		}
 		return result, err
 	}
 	synced := p.syncPrimaries(ctx, primaries, event.Paused)
 	result.primaries, result.target, result.rested = synced.primaries, synced.target, synced.rested
-	p.conclude(synced, event)
+	stored := p.syncBackends(ctx, event.Paused)
+	result.unreached = p.conclude(synced, stored, event)
 	p.addHidden(ctx, synced.primaries, event)
 	event.Servers = p.syncSecondaries(ctx, primaries, event)
 	p.serials.Await(p.key(), behind(event.Servers))
@@ -149,6 +155,8 @@ func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 	case !p.hasHosts():
 		return problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
 			p.zone.Spec.ClusterRef)
+	case len(primaries) == 0 && len(p.backendProviders()) > 0 && len(p.instances) == 0:
+		// It lives with providers that are no DNS servers.
 	case len(primaries) == 0:
 		return p.withoutPrimary()
 	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):

@@ -118,7 +118,8 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 		return s, err
 	}
 	servers, err := fleet.ListServers(ctx, r.kube, s.instances)
-	servers = observe.AddProviders(servers, s.providers)
+	_, dnsServers := s.byBackend()
+	servers = observe.AddProviders(servers, dnsServers)
 	s.servers = s.signing.Demote(servers)
 	for _, server := range servers {
 		r.setOwner(server.Addr, server.Namespace)

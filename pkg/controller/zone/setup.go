@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/controller/dnsprovider"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/notify"
@@ -57,6 +58,8 @@ type Options struct {
 	Timeout time.Duration
 	// Keys are the TSIG keys to sign with.
 	Keys *tsigkeys.Cache
+	// Backends has the backends of providers that are no DNS servers.
+	Backends *dnsprovider.Backends
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
 	Observer *observe.Observer
 	Sidecar  *bindcar.Client
@@ -79,7 +82,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{
 		edges: edges{
 			kube: mgr.GetClient(), zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
-			updates: rfc2136.New(rfc2136.Options{Timeout: updateTimeout}), keys: o.Keys, serials: serials, now: time.Now,
+			updates: rfc2136.New(rfc2136.Options{Timeout: updateTimeout}), keys: o.Keys, backends: o.Backends, serials: serials, now: time.Now,
 		},
 		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),

@@ -219,7 +219,7 @@ type EtcdStore struct {
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.service) && has(self.addresses))",message="servers must have only one of service and addresses"
 type CoreDNSServers struct {
-	// Service whose endpoints are the replicas.
+	// Service of the provider's namespace whose endpoints are the replicas.
 	//
 	// +optional
 	Service *ServiceReference `json:"service,omitempty"`
@@ -232,7 +232,7 @@ type CoreDNSServers struct {
 	Addresses []ProviderServer `json:"addresses,omitempty"`
 }
 
-// ServiceReference names a port of a Service.
+// ServiceReference names a Service whose endpoints answer DNS.
 type ServiceReference struct {
 	// Name of the Service.
 	//
@@ -240,13 +240,13 @@ type ServiceReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Namespace of the Service. Defaults to that of the provider.
+	// Namespace of the Service: that of the provider, which is the default.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
-	// Port that answers DNS, over UDP and TCP.
+	// Port on which the endpoints answer DNS, over UDP and TCP: the targetPort of the Service.
 	//
 	// +optional
 	// +kubebuilder:default=53
@@ -321,7 +321,7 @@ type ProviderServerStatus struct {
 	Role string `json:"role"`
 	// Reachable is true if the server answers.
 	Reachable bool `json:"reachable"`
-	// Authenticated is true if the server accepts the keys.
+	// Authenticated is true if the server accepts the keys. CoreDNS has none.
 	Authenticated bool `json:"authenticated"`
 	// Software is what the server says that it is; empty if it says nothing.
 	//

@@ -1,0 +1,114 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/backend"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/provider"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+)
+
+// backendSource has the backends of the providers that are no DNS servers.
+type backendSource interface {
+	Of(ctx context.Context, p *v1beta1.DNSProvider) (provider.Backend, error)
+	// Follow has changed called when somebody may have changed a zone with these providers, and no longer with others.
+	Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSProvider, changed func())
+}
+
+// byBackend returns the providers that have a backend without an SOA, and those that are DNS servers.
+func (s scope) byBackend() (backends, servers []*v1beta1.DNSProvider) {
+	for _, p := range s.providers {
+		if p.Spec.CoreDNS != nil {
+			backends = append(backends, p)
+		} else {
+			servers = append(servers, p)
+		}
+	}
+	return backends, servers
+}
+
+func (s scope) backendProviders() []*v1beta1.DNSProvider {
+	providers, _ := s.byBackend()
+	return providers
+}
+
+// syncBackends brings the zone to those of its providers that are no DNS servers, and has what others change there looked at.
+func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outcome {
+	providers := p.backendProviders()
+	outcomes := make([]backend.Outcome, len(providers))
+	var wg sync.WaitGroup
+	for i, at := range providers {
+		wg.Go(func() {
+			b, err := p.backends.Of(ctx, at)
+			if problem := observe.ProviderProblem(at); problem != "" {
+				err = errors.New(problem)
+			} else if p.signing.IsSigned() {
+				err = errSignedHere
+			}
+			if err != nil {
+				outcomes[i] = backend.Outcome{Name: at.Name, Err: err}
+				return
+			}
+			outcomes[i] = backend.Sync(ctx, backend.Named{Backend: b, Name: at.Name}, p.dnsName(), p.state.content.Desired(), paused)
+		})
+	}
+	wg.Wait()
+	if p.backends != nil {
+		p.backends.Follow(p.key(), p.dnsName(), providers, func() { p.zones.Enqueue(p.key()) })
+	}
+	return outcomes
+}
+
+// addBackends adds how the zone is at providers that are no DNS servers. It reports whether one of them could not be brought along.
+func (p zonePass) addBackends(outcomes []backend.Outcome, event *syncevent.SyncCompleted) (failed bool) {
+	for _, out := range outcomes {
+		event.Backends = append(event.Backends, syncevent.BackendOutcome{Provider: out.Name, Err: out.Err})
+		maps.Copy(event.Unprogrammed, out.Unprogrammed)
+		if event.Pending = max(event.Pending, out.Pending); event.Changes.Len() == 0 {
+			event.Changes = out.Applied
+		}
+		if event.Foreign == 0 {
+			event.Foreign, event.ForeignSample = out.Foreign, out.ForeignSample
+		}
+		if out.Err == nil {
+			p.addApex(event, func(string) string {
+				return fmt.Sprintf("DNSProvider %s: CoreDNS answers with NS records of its own at the apex; remove the record", out.Name)
+			})
+			continue
+		}
+		failed = true
+		event.Problem = problem(status.PrimaryFailed, "DNSProvider %s cannot be programmed: %v", out.Name, out.Err)
+		var failure *provider.Error
+		if errors.As(out.Err, &failure) && !failure.Temporary {
+			event.Failure = status.False(failure.Reason, event.Problem.Message)
+		}
+	}
+	return failed
+}
+
+// clearBackends deletes what is ours of the zone from providers that are no DNS servers.
+func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) error {
+	var errs []error
+	for _, at := range s.backendProviders() {
+		b, err := r.backends.Of(ctx, at)
+		if err == nil {
+			err = backend.Clear(ctx, backend.Named{Backend: b, Name: at.Name}, name)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("DNSProvider %s: %w", at.Name, err))
+		}
+	}
+	if r.backends != nil {
+		r.backends.Follow(s.key(), name, nil, nil)
+	}
+	return errors.Join(errs...)
+}
