@@ -35,7 +35,9 @@ type asker struct {
 	zoneQuestions inflight[evaluate.Place]
 	nameQuestions inflight[nameQuestion]
 
-	questionTasks   inflight[questionTask]
+	questionTasks inflight[questionTask]
+	// questionsAsked are the last askedQuestions, by questionTask.
+	questionsAsked  *cache.Expiring
 	objectQuestions inflight[objectQuestion]
 	sweeps          sweepSchedule
 	// names are the last answers to these, as observe.Answers.

@@ -85,7 +85,7 @@ func (a *asker) isQuestionDue(o *observe.Observation, q observe.Question, since,
 	return isOld || a.options.VerifyInterval > 0 && now.Sub(asked.At) >= a.options.VerifyInterval
 }
 
-// awaitQuestions asks the servers of zones that are read by query, and waits until nothing is due any more or ctx ends.
+// awaitQuestions asks the servers of zones that are read by query, and waits until all that is due was asked or ctx ends.
 func (a *asker) awaitQuestions(ctx context.Context, zones map[*desired.Zone]bool, since time.Time, what urgency) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
@@ -102,8 +102,22 @@ func (a *asker) awaitQuestions(ctx context.Context, zones map[*desired.Zone]bool
 
 func (a *asker) awaitAnswers(ctx context.Context, z *desired.Zone, s observe.Server, since time.Time, what urgency) {
 	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
-	isDone := func() bool { return len(a.questionsDue(z, place, since, what)) == 0 }
-	a.questionTasks.await(ctx, questionTask{place, what}, isDone, func(ctx context.Context) { a.askDue(ctx, z, s, place, since, what) })
+	task := questionTask{place, what}
+	isDone := func() bool { // Whoever asks about another zone waits for this: it must not take long.
+		last, known := a.questionsAsked.Get(task)
+		asked, _ := last.(askedQuestions)
+		return known && asked.of == z.Declared && !asked.since.Before(since)
+	}
+	a.questionTasks.await(ctx, task, isDone, func(ctx context.Context) {
+		a.askDue(ctx, z, s, place, since, what)
+		a.questionsAsked.Set(task, askedQuestions{z.Declared, since}, a.options.Deadline)
+	})
+}
+
+// askedQuestions says that a server was asked, or is silent, about what is declared, as of since.
+type askedQuestions struct {
+	of    *syncstatus.DesiredState
+	since time.Time
 }
 
 // askDue asks all questions that are due, and keeps the answers as they come. It ends when the server is silent.

@@ -73,7 +73,7 @@ func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, 
 	r := &Refresher{
 		asker: asker{
 			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge, named.KeyGrace), meter: meter,
-			names: cache.NewExpiring(), sweeps: sweepSchedule{places: cache.NewExpiring()}, schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
+			names: cache.NewExpiring(), questionsAsked: cache.NewExpiring(), sweeps: sweepSchedule{places: cache.NewExpiring()}, schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
 			observer: observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: meter, Replaced: evaluator.ContentReplaced}),
 		},
 		informers: inf, evaluator: evaluator, publisher: publisher,

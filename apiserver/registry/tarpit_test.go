@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func TestTarpitDelaysNobodyElse(t *testing.T) {
 		z.Spec.ClusterRef = "tar"
 		w.Apply(z)
 	}
+	w.awaitRecords(slices.Values([]string{"www"}))
 	answered := make(chan string, zones)
 	for i := range zones {
 		go func() {

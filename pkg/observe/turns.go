@@ -44,7 +44,7 @@ func (t *turns) wait(ctx context.Context, key wire.Key) error {
 	t.waiting[key] = append(t.waiting[key], turn)
 	if !t.admitting {
 		t.admitting = true
-		go t.admit()
+		go t.admit() //nolint:contextcheck,gosec // it admits the questions of all callers
 	}
 	t.mu.Unlock()
 	select {
