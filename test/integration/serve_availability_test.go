@@ -18,9 +18,9 @@ import (
 
 const availableOverlay = "manifests/overlays/ha"
 
-// The overlay ha runs wherever the default one does, and with it every component may lose a replica: admission and SyncStatus
-// answer, all but a few requests of that moment, and what users change reaches the servers. It is uninstalled like the default one, which
-// takes its place.
+// The overlay ha runs wherever the default one does, and with it every component may lose a replica, all of them at the same time, as
+// when their node fails: admission and SyncStatus answer, all but a few requests of that moment, and what users change reaches the servers.
+// It is uninstalled like the default one, which takes its place.
 func TestHighAvailability(t *testing.T) {
 	kube.Disruptive(t, nil)
 	f := newServedRecord(t, "available.example")
@@ -29,26 +29,28 @@ func TestHighAvailability(t *testing.T) {
 	defer kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--ignore-not-found", "--timeout=150s")
 	kube.InstallOverlay(t, availableOverlay, system)
 	record := f.aRecord("www", "www", "192.0.2.1")
-	for n, component := range []string{"apiserver", "webhook", "controller", "fleet"} {
-		for killed := range 2 {
-			f.killReplica(component)
-			change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{fmt.Sprintf("192.0.2.%d", 10*n+killed+2)} })
-			f.waitServed("www.available.example.", "A", record.Spec.IPv4Addresses...)
-			f.waitInSync("arecord.www", 1)
-		}
-		extra := f.instance("after-"+component, v1beta1.RolePrimary, 1)
+	for killed := range 2 {
+		f.killReplicas("apiserver", "webhook", "controller", "fleet")
+		change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{fmt.Sprintf("192.0.2.%d", killed+2)} })
+		f.waitServed("www.available.example.", "A", record.Spec.IPv4Addresses...)
+		f.waitInSync("arecord.www", 1)
+		extra := f.instance(fmt.Sprint("after-", killed), v1beta1.RolePrimary, 1)
 		f.create(extra)
-		f.kubectl("wait", "--for=condition=Ready", "bind9instance/"+extra.Name, "--timeout=120s")
+		kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9instance/"+extra.Name)
 		f.deleteAnyway(extra) // It does not serve the zone, and all servers of the namespace are asked.
 	}
 	kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--timeout=150s")
 	f.waitNothingLeft()
 }
 
-// killReplica kills one of two replicas without a warning: of the components with a leader the leader. Hardly any request fails.
-func (f *fixture) killReplica(component string) {
+// killReplicas kills one of two replicas of each component without a warning: of those with a leader the leader. Hardly any request
+// fails.
+func (f *fixture) killReplicas(components ...string) {
 	f.Helper()
-	pods := f.waitTwoReplicas(component)
+	var victims []corev1.Pod
+	for _, component := range components {
+		victims = append(victims, f.victim(component))
+	}
 	ctx, stop := context.WithCancel(f.Context())
 	defer stop()
 	l := newClients(f.T)
@@ -56,20 +58,31 @@ func (f *fixture) killReplica(component string) {
 	probe := f.aRecord("probe", "probe", "192.0.2.9")
 	probe.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind("ARecord"))
 	l.repeat(ctx, "admission", 50*time.Millisecond, l.create("/apis/"+v1beta1.SchemeGroupVersion.String()+"/namespaces/"+f.namespace+"/arecords?dryRun=All", probe))
-	victim := pods[0]
-	if leader := kube.Kubectl(f, "", "-n", system, "get", "leases", "-o=jsonpath={.items[?(@.metadata.name==\"lockstep-"+component+"\")].spec.holderIdentity}"); leader == pods[1].Name {
-		victim = pods[1]
+	for _, victim := range victims {
+		if err := f.client.Delete(ctx, &victim, client.GracePeriodSeconds(0)); err != nil {
+			f.Fatal(err)
+		}
 	}
-	if err := f.client.Delete(ctx, &victim, client.GracePeriodSeconds(0)); err != nil {
-		f.Fatal(err)
+	for _, component := range components {
+		f.waitTwoReplicas(component)
 	}
-	f.waitTwoReplicas(component)
 	stop()
 	l.running.Wait()
-	f.Logf("%s: of requests %v these failed: %q", victim.Name, l.requests, l.failures)
+	f.Logf("of requests %v these failed: %q", l.requests, l.failures)
 	if len(l.failures) > 20 {
-		f.Errorf("%d requests failed when %s was killed", len(l.failures), victim.Name)
+		f.Errorf("%d requests failed when replicas were killed", len(l.failures))
 	}
+}
+
+// victim returns a component's leader, or one of its replicas if none leads.
+func (f *fixture) victim(component string) corev1.Pod {
+	f.Helper()
+	pods := f.waitTwoReplicas(component)
+	leader := kube.Kubectl(f, "", "-n", system, "get", "leases", "-o=jsonpath={.items[?(@.metadata.name==\"lockstep-"+component+"\")].spec.holderIdentity}")
+	if leader == pods[1].Name {
+		return pods[1]
+	}
+	return pods[0]
 }
 
 // waitTwoReplicas waits until a component has two ready pods and returns them.

@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -90,11 +92,18 @@ func (f *fixture) checkUndisturbed() {
 	}
 }
 
-// waitDiscoveryStale waits until kube-apiserver reports its discovery of the API as stale. It looks once a minute.
+// waitDiscoveryStale waits until kube-apiserver reports its discovery of the API as stale. It looks once a minute, and whenever the
+// APIService changes.
 func (f *fixture) waitDiscoveryStale() {
 	f.Helper()
 	l := newClients(f.T)
+	service := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: apiService}}
+	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
 	kube.Eventually(f, 4*settleTimeout, func(ctx context.Context) error {
+		look := fmt.Appendf(nil, `{"metadata":{"annotations":{"test.lockstep/look":"%d"}}}`, time.Now().UnixNano())
+		if err := f.client.Patch(ctx, service, client.RawPatch(types.MergePatchType, look)); err != nil {
+			return err
+		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.host+"/apis", nil)
 		if err != nil {
 			return err

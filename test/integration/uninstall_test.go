@@ -43,8 +43,9 @@ func TestMainJobUninstall(t *testing.T) {
 		}
 		return nil
 	})
-	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--timeout=120s")
+	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
 	t.Run("and comes back in another namespace", testElsewhere)
+	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "--timeout=120s")
 	f.waitNothingLeft()
 }
 

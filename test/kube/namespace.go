@@ -1,12 +1,21 @@
 package kube
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	endpointv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 )
 
 // Namespace creates a namespace for one test, which enforces the restricted Pod Security Standard, and deletes it after the
@@ -24,9 +33,37 @@ func Namespace(t testing.TB, prefix string) string {
 		if t.Failed() {
 			t.Log(describeNamespace(t, ns.Name))
 		}
-		Kubectl(t, "", "delete", "namespace", ns.Name, "--ignore-not-found", "--timeout=120s")
+		if err := deleteNamespace(c, ns.Name); err != nil {
+			t.Error(err)
+		}
 	})
 	return ns.Name
+}
+
+// deleteNamespace deletes a namespace and waits until it is gone. Kubernetes begins to empty it after five seconds, begins with the pods,
+// and looks again after half of their grace period; then it deletes everything else, and looks again for what has a finalizer. It
+// is done the first time if pods and finalizers are gone by then.
+func deleteNamespace(c client.Client, name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	objects := []client.Object{&endpointv1alpha1.DNSEndpoint{}}
+	for _, kind := range v1beta1.RecordKinds {
+		objects = append(objects, kind.New())
+	}
+	objects = append(objects, &v1beta1.DNSZone{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9Instance{}, &corev1.Pod{})
+	for _, object := range objects {
+		_ = c.DeleteAllOf(ctx, object, client.InNamespace(name), client.GracePeriodSeconds(1)) // or Kubernetes does
+	}
+	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, false, func(ctx context.Context) (bool, error) {
+		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})), nil
+	})
+	if err != nil {
+		return fmt.Errorf("namespace %s is still there: %w", name, err)
+	}
+	return nil
 }
 
 // describeNamespace returns what helps to understand a failure: the objects and events of the test's namespace, and what those who
