@@ -230,3 +230,64 @@ func (f *fixture) waitProvider(p *v1beta1.DNSProvider, condition string, is meta
 		return nil
 	})
 }
+
+// A server that others write to all the time, and that lets nobody transfer, has what objects declare and keeps the rest: its apex, its
+// serial, and what others put there.
+func TestProviderShared(t *testing.T) {
+	kube.Isolated(t)
+	f := newFixture(t, "shared.example", 1, 0)
+	zones := []namedtest.Zone{{Name: "shared.example.", Records: "legacy 300 A 192.0.2.77\n"}}
+	outside := namedtest.Start(t, namedtest.Options{Addr: freePort(t, f.hostAddress()), Zones: zones})
+	provider := f.outsidePrimary("corp", outside.Addr)
+	provider.Spec.RFC2136.TransferKey = nil // The update key may not transfer.
+	provider.Spec.RFC2136.Writers, provider.Spec.RFC2136.ReadBy = v1beta1.WritersShared, v1beta1.ReadByQuery
+	f.create(f.keySecret("corp-update", outside.Update), provider, f.aRecord("www", "www", "192.0.2.10"))
+	change(f, f.dnsZone("main", f.zone), func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}} })
+	soa := func() []string {
+		got, err := queryRdata(outside.Addr.String(), "shared.example.", dns.TypeSOA)
+		if err != nil || len(got) != 1 {
+			f.Fatal(got, err)
+		}
+		return strings.Fields(got[0])
+	}
+	was, lease := soa(), 0
+	others := func() {
+		lease++
+		f.updateOutside(outside, func(m *dns.Msg) {
+			m.Insert([]dns.RR{&dns.A{
+				Hdr: dns.RR_Header{Name: fmt.Sprintf("lease%d.shared.example.", lease), Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: net.IPv4(198, 51, 100, 1),
+			}})
+		})
+	}
+	for n := range 5 {
+		address := fmt.Sprintf("192.0.2.%d", 20+n)
+		change(f, f.aRecord("www", "www"), func(a *v1beta1.ARecord) { a.Spec.IPv4Addresses = []string{address} })
+		kube.Eventually(f, settleTimeout, func(context.Context) error {
+			others()
+			return f.isOutside(outside.Addr, "www.shared.example.", address)
+		})
+		f.waitServed("www.shared.example.", "A", address)
+	}
+	for n := range lease {
+		f.waitOutside(fmt.Sprintf("lease%d.shared.example.", n+1), []string{"198.51.100.1"}, outside.Addr)
+	}
+	f.waitOutside("legacy.shared.example.", []string{"192.0.2.77"}, outside.Addr)
+	if is := soa(); !slices.Equal(slices.Delete(is, 2, 3), slices.Delete(was, 2, 3)) { // But for the serial.
+		f.Errorf("its SOA was %q and is %q", was, is)
+	}
+	f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		v, err := f.status(ctx, "arecord.www")
+		if err != nil {
+			return err
+		}
+		if !v.Status.InSync || len(v.Servers) != 2 {
+			return fmt.Errorf("%s, rows %+v", v.Status.Phase, v.Servers)
+		}
+		return nil
+	})
+	f.updateOutside(outside, func(m *dns.Msg) {
+		m.RemoveRRset([]dns.RR{&dns.A{Hdr: dns.RR_Header{Name: "www.shared.example.", Rrtype: dns.TypeA, Class: dns.ClassINET}}})
+	})
+	f.waitOutside("www.shared.example.", []string{"192.0.2.24"}, outside.Addr)
+}
