@@ -182,7 +182,9 @@ func (a *asker) sweep(ctx context.Context, z *desired.Zone, s observe.Server, pl
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		defer a.sweeps.end(place)
-		a.askDue(ctx, z, s, place, time.Now(), complete)
+		if o := a.answers.Full(place); o != nil {
+			a.askDue(ctx, z, s, place, o.At, complete) // What its SOA shows to be as it was is not asked.
+		}
 	}()
 }
 
