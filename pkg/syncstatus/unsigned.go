@@ -76,10 +76,10 @@ func (j *Evaluation) programmedAt(k rrset.Key) (last time.Time) {
 // unsignedState returns the state of a server without keys on which so many RRsets are not as declared, so many of these missing, and so
 // many perhaps cached.
 func unsignedState(differing, missing, cached int) (sync.ServerState, string) {
-	switch {
-	case differing == cached:
+	switch differing {
+	case cached:
 		return sync.StateStale, "etcd has what is declared; the server may answer from its cache until the TTL of the older data ends"
-	case differing == missing:
+	case missing:
 		return sync.StateMissing, "etcd had what is declared when the controller last read it, but the server answers without the data"
 	}
 	return sync.StateDivergent, "etcd had what is declared when the controller last read it, but the server answers otherwise: was it changed in etcd, or does another plugin answer?"

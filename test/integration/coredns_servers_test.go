@@ -150,7 +150,7 @@ func (p *outsideProcess) start() {
 		p.t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:gosec // the test's own
+	p.cmd = exec.Command(p.args[0], p.args[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {

@@ -138,7 +138,7 @@ func (b *Backends) readOptions(ctx context.Context, p *v1beta1.DNSProvider) (o c
 		}
 		o.Username, o.Password = string(secret.Data["username"]), string(secret.Data["password"])
 		if o.Username == "" || o.Password == "" {
-			return o, "", unusable(fmt.Errorf("Secret %s has no username or no password: it needs the entries username and password", secret.Name))
+			return o, "", unusable(fmt.Errorf("the Secret %s has no username or no password: it needs the entries username and password", secret.Name))
 		}
 		versions += " " + secret.ResourceVersion
 	}
@@ -165,13 +165,13 @@ func tlsConfig(secret *corev1.Secret) (*tls.Config, error) {
 	if ca := secret.Data["ca.crt"]; len(ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, unusable(fmt.Errorf("Secret %s has no certificate in ca.crt: it needs that of etcd's authority in PEM", secret.Name))
+			return nil, unusable(fmt.Errorf("the Secret %s has no certificate in ca.crt: it needs that of etcd's authority in PEM", secret.Name))
 		}
 	}
 	if cert := secret.Data["tls.crt"]; len(cert) > 0 {
 		pair, err := tls.X509KeyPair(cert, secret.Data["tls.key"])
 		if err != nil {
-			return nil, unusable(fmt.Errorf("Secret %s has no usable tls.crt and tls.key: %w", secret.Name, err))
+			return nil, unusable(fmt.Errorf("the Secret %s has no usable tls.crt and tls.key: %w", secret.Name, err))
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

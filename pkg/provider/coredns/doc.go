@@ -2,7 +2,7 @@
 // (https://coredns.io/plugins/etcd/).
 //
 // A value of an RRset is a key: the zone's prefix, the labels of the owner name from the right, and a last part that no query
-// can reach. Every value of ours has a marker with owner, zone and type, so that values of others are recognised, left alone, and
+// can reach. Every value of ours has a marker with owner, zone and type, so that values of others are recognized, left alone, and
 // seen where they change an answer.
 //
 // The plugin answers a question for a name with all that lies below its key. What keeps names apart is the group of each value,
