@@ -339,7 +339,7 @@ func checkTable(t *testing.T, table string) {
 		t.Fatalf("%s has no place for the table", file)
 	}
 	if *updateTable {
-		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil { //nolint:gosec // it is documentation
+		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
