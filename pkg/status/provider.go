@@ -23,6 +23,7 @@ const (
 	KeyUnusable          = "KeyUnusable"
 	AuthenticationFailed = "AuthenticationFailed"
 	TransferRefused      = "TransferRefused"
+	NoZone               = "NoZone"
 	SecretUnusable       = "SecretUnusable"
 	AllReachable         = "AllReachable"
 	AllAuthenticated     = "AllAuthenticated"
@@ -52,7 +53,9 @@ type ProviderServerFacts struct {
 	Address, IP, Role string
 	// Reachable is true if it answered at all, Authenticated if it knows the keys.
 	Reachable, Authenticated bool
-	Software                 string
+	// Unproven is true if it shows neither that it knows the keys nor that it does not, as there is no zone to ask it about.
+	Unproven bool
+	Software string
 	// Problem is why it is not both, in its own words; empty if it is.
 	Problem string
 	// HasZone is true if it serves the zone that it was asked about; then TransferProblem is why that cannot be transferred.
@@ -151,10 +154,13 @@ func (f ProviderFacts) authenticated() Verdict {
 	case f.Store.Holds():
 		return True(AllAuthenticated, "etcd lets Lockstep in; CoreDNS does not sign its answers")
 	}
-	n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.Reachable && !s.Authenticated })
+	n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.Reachable && !s.Authenticated && !s.Unproven })
 	if n > 0 {
 		return False(AuthenticationFailed, fmt.Sprintf(
 			"%d of %d servers do not accept a key; %s; compare name, algorithm and secret in the provider's Secret with the server's key", n, len(f.Servers), first))
+	}
+	if n, _ = f.firstProblem(func(s ProviderServerFacts) bool { return s.Unproven }); n > 0 {
+		return Unknown(NoZone, fmt.Sprintf("no zone names the provider yet, and %d of %d servers sign no answer about others: whether they accept the keys is known once one does", n, len(f.Servers)))
 	}
 	if n, first = f.firstProblem(func(s ProviderServerFacts) bool { return !s.Authenticated }); n > 0 {
 		return Unknown(Unreachable, fmt.Sprintf("%d of %d servers do not answer; %s", n, len(f.Servers), first))

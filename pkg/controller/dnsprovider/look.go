@@ -62,6 +62,9 @@ func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderSe
 	switch {
 	case err == nil:
 		f.Reachable = true
+	case l.zone == "." && errors.As(err, &e) && e.Rcode == dns.RcodeRefused && e.TSIGError == 0 && errors.Is(err, wire.ErrUnsigned):
+		f.Reachable, f.Unproven, f.Problem = true, true, e.Detail() // Knot signs no answer about a zone that it does not have.
+		return nil, false
 	case errors.As(err, &e) && (e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)):
 		f.Reachable, f.Problem = true, "key "+key.Name+": "+e.Detail()
 		return nil, false

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/knot"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -27,6 +28,7 @@ func TestLook(t *testing.T) {
 	wrong := named.NewKey(s.Update.Name)
 	gone := named.Start(t, named.Options{})
 	gone.Stop()
+	k := knot.Start(t, map[string]string{"example.test.": ""})
 	for name, c := range map[string]struct {
 		zone             string
 		server           netip.AddrPort
@@ -35,6 +37,8 @@ func TestLook(t *testing.T) {
 	}{
 		"all is well":         {"example.test.", s.Addr, s.Update, s.Transfer, status.AllReady, "1 of 1 servers"},
 		"no zone yet":         {".", s.Addr, s.Update, s.Transfer, status.AllReady, ""},
+		"Knot":                {"example.test.", k.Addr, k.Update, k.Transfer, status.AllReady, "1 of 1 servers"},
+		"Knot, no zone yet":   {".", k.Addr, k.Update, k.Transfer, status.NoZone, "no zone names the provider yet"},
 		"unknown key":         {"example.test.", s.Addr, s.Update, unknown, status.AuthenticationFailed, "BADKEY"},
 		"wrong update secret": {"example.test.", s.Addr, wrong, s.Transfer, status.AuthenticationFailed, "BADSIG"},
 		"may not transfer":    {"example.test.", s.Addr, s.Update, powerless, status.TransferRefused, "allow-transfer"},
