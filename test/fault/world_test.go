@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -215,11 +216,30 @@ func (w *world) isAtRest(ctx context.Context) error {
 		return err
 	}
 	for i := range list.Items {
-		if s := &list.Items[i]; !s.Status.InSync {
+		s := &list.Items[i]
+		if !s.Status.InSync {
 			return fmt.Errorf("%s is %s: %s %s", s.Name, s.Status.Phase, s.Status.FailureMessage, messagesOf(s))
+		}
+		if serials := serialsOf(s); len(serials) > 1 {
+			return fmt.Errorf("the servers of %s have the serials %v", s.Name, serials)
 		}
 	}
 	return w.storedProblem(ctx)
+}
+
+// serialsOf returns the serials that servers have of a zone. With one content they may still be about to take one serial.
+func serialsOf(s *syncv1.SyncStatus) []int64 {
+	if s.ObjectRef.Kind != "DNSZone" {
+		return nil
+	}
+	var all []int64
+	for _, row := range s.Servers {
+		if row.Serial != nil {
+			all = append(all, *row.Serial)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func messagesOf(s *syncv1.SyncStatus) []string {
