@@ -139,7 +139,7 @@ func TestWaitForServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int32
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				code := answers[min(int(asked.Add(1)), len(answers))-1]
 				if code == 0 {
 					panic(http.ErrAbortHandler) // cuts the connection
