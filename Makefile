@@ -21,6 +21,10 @@ include test/bench/bench.mk
 demo: cluster-ready ## Run the main job on a real cluster: install, apply zones and records, watch every server come into sync
 	$(ON_CLUSTER) test/demo/run
 
+.PHONY: demo-providers
+demo-providers: cluster-ready setup-test ## A zone on a BIND and a Knot outside of the cluster: imported, applied, one stopped, one changed by hand
+	$(ON_CLUSTER) test/demo/providers
+
 .PHONY: demo-down
 demo-down: ## Remove what the demo installed; the cluster stays
 	$(ON_CLUSTER) test/demo/down
