@@ -62,7 +62,7 @@ func (w *world) bench(t *testing.T) providertest.Bench {
 		Other:   w.backend(t, func(o *coredns.Options) { o.Owner = "other/corp" }),
 		Zones:   w.zone,
 		Ask:     func(t *testing.T, _ string, key rrset.Key) rrset.RRset { return w.coreDNS.Ask(t, key) },
-		PutForeign: func(t *testing.T, zone string, set rrset.RRset) {
+		PutForeign: func(t *testing.T, _ string, set rrset.RRset) {
 			for _, rdata := range set.Rdata {
 				w.put(t, fmt.Sprintf("%s/x%d", pathOf(set.Name), w.puts.Add(1)), fmt.Sprintf(`{"host":%q,"ttl":%d}`, rdata, set.TTL))
 			}

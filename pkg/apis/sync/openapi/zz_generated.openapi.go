@@ -327,6 +327,13 @@ func schema_pkg_apis_sync_v1alpha1_RecordCounts(ref common.ReferenceCallback) co
 							Format:      "int32",
 						},
 					},
+					"unknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Of a server that is read by query: RRsets that it was not asked about lately, or did not answer for. The others are as it answered at observedAt or later.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 				},
 				Required: []string{"inSync", "outOfSync"},
 			},
@@ -374,6 +381,13 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					"zone": {
 						SchemaProps: spec.SchemaProps{
 							Description: "For a DNSEndpoint, which can have names in several zones: DNS name of the zone that this row is about, without the final dot.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"readBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Query for a server that is not asked for its whole zone, but for the RRsets in question: what nobody declares there is not known. Empty for one whose zone is transferred.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -524,13 +538,13 @@ func schema_pkg_apis_sync_v1alpha1_ServerStatus(ref common.ReferenceCallback) co
 					},
 					"observedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When this server answered.",
+							Description: "When this server answered; if it is read by query, the oldest answer that this row is based on.",
 							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Explanation of this row in a sentence. Empty if the server is in sync.",
+							Description: "Explanation of this row in a sentence. Empty if the server is in sync, and everything was compared.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
