@@ -46,6 +46,11 @@ func (s scope) countOnLine() (n int) {
 // isOnLine reports whether the zone has primaries that are kept on one serial.
 func (s scope) isOnLine() bool { return s.countOnLine() > 0 }
 
+// isSharedOnly reports whether the zone has primaries, and others write to all of them as well.
+func (s scope) isSharedOnly() bool {
+	return !s.isOnLine() && slices.ContainsFunc(s.servers, func(o observe.Server) bool { return o.Role == observe.Primary })
+}
+
 // instanceOf returns the instance of a server; nil if it is somebody else's.
 func (s scope) instanceOf(server observe.Server) *v1beta1.Bind9Instance {
 	for _, i := range s.instances {

@@ -36,7 +36,7 @@ type secondarySync struct {
 // forServer returns what is done to a server of the zone: what others write to as well has the serial of its own primary.
 func (s secondarySync) forServer(server observe.Server) secondarySync {
 	if !server.Shared {
-		if !s.isOnLine() {
+		if s.isSharedOnly() {
 			s.serial = 0
 		}
 		s.primaries = slices.DeleteFunc(slices.Clone(s.primaries), func(q *primary) bool { return q.server.Shared })

@@ -254,3 +254,16 @@ func TestSharedPrimaryBesideAnInstance(t *testing.T) {
 	}
 	r.holds("www", "192.0.2.10")
 }
+
+// Without a primary the secondaries are still asked, and have the zone.
+func TestSecondariesAreAskedWithoutAPrimary(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	first := r.pass()
+	r.zone.Status.Serial = new(int64(first.event.Serial))
+	r.zones.Set(r.zone)
+	r.scope.instances, r.scope.servers = r.scope.instances[1:], r.scope.servers[1:]
+	result := r.pass()
+	if s := result.event.Servers; result.event.Problem.Reason != status.NoPrimaryInstances || len(s) != 1 || s[0].Serial == 0 || s[0].Err != nil {
+		t.Errorf("%+v, servers %+v", result.event.Problem, s)
+	}
+}
