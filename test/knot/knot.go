@@ -4,18 +4,16 @@ package knot
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -29,36 +27,14 @@ type Server struct {
 // The options are lines for each zone, such as "dnssec-signing: on", or "acl: [update, query]" where no transfer is allowed.
 func Start(t testing.TB, zones map[string]string, options ...string) *Server {
 	t.Helper()
-	program, err := exec.LookPath("knotd")
-	if err != nil {
-		if program, err = exec.LookPath("/usr/sbin/knotd"); err != nil {
-			t.Fatal("knotd is not there: test/setup/install test, or apt-get install knot")
-		}
-	}
-	s := &Server{Addr: freePort(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer.")}
+	s := &Server{Addr: daemon.FreeAddress(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer.")}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "knot.conf"), s.config(dir, zones, options))
 	for name, records := range zones {
 		text := fmt.Sprintf("$ORIGIN %s\n$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.1\n%s", name, records)
 		write(t, filepath.Join(dir, strings.TrimSuffix(name, ".")+".zone"), text)
 	}
-	log, err := os.Create(filepath.Join(dir, "knotd.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(program, "-c", filepath.Join(dir, "knot.conf"))
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("log of knotd at %s:\n%s", s.Addr, text)
-		}
-	})
-	s.waitServed(t, zones)
+	daemon.Start(t, dir, daemon.Find(t, "knotd", "knot"), []string{"-c", filepath.Join(dir, "knot.conf")}, s.Addr, slices.Collect(maps.Keys(zones)))
 	return s
 }
 
@@ -80,30 +56,6 @@ func (s *Server) config(dir string, zones map[string]string, options []string) s
 		}
 	}
 	return b.String()
-}
-
-func (s *Server) waitServed(t testing.TB, zones map[string]string) {
-	t.Helper()
-	for name := range zones {
-		for deadline := time.Now().Add(time.Minute); ; {
-			reply, err := wire.Query(t.Context(), s.Addr, name, dns.TypeSOA)
-			if err == nil && reply.Msg.Authoritative {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("knotd does not serve %s: %v", name, err)
-			}
-		}
-	}
-}
-
-func freePort(t testing.TB) netip.AddrPort {
-	t.Helper()
-	ports, err := named.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(ports[0]))
 }
 
 func write(t testing.TB, file, text string) {

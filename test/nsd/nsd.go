@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/daemon"
 )
 
 // Options of a server.
@@ -66,17 +67,11 @@ func (s *Server) Stop() {
 
 func (s *Server) start() {
 	s.t.Helper()
-	program, err := exec.LookPath("nsd")
-	if err != nil {
-		if program, err = exec.LookPath("/usr/sbin/nsd"); err != nil {
-			s.t.Fatal("nsd is not there: test/setup/install test, or apt-get install nsd")
-		}
-	}
 	file := filepath.Join(s.dir, "nsd.conf")
 	if err := os.WriteFile(file, []byte(s.config()), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	command := exec.Command(program, "-d", "-c", file)
+	command := exec.Command(daemon.Find(s.t, "nsd", "nsd"), "-d", "-c", file)
 	if err := command.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -11,13 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
-
-	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -36,7 +33,7 @@ const schemaFile = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"
 // Transfer transfer. metadata are settings of each zone, such as SOA-EDIT.
 func Start(t testing.TB, zones, metadata map[string]string) *Server {
 	t.Helper()
-	s := newServer(t)
+	s := &Server{Addr: daemon.FreeAddress(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer."), dir: t.TempDir()}
 	database := filepath.Join(s.dir, "pdns.sqlite3")
 	s.write(t, "pdns.conf", strings.Join([]string{
 		"launch=gsqlite3", "gsqlite3-database=" + database, "gsqlite3-pragma-synchronous=0", "daemon=no", "guardian=no", "socket-dir=" + s.dir,
@@ -59,7 +56,7 @@ func Start(t testing.TB, zones, metadata map[string]string) *Server {
 			util("set-meta", zone, kind, value)
 		}
 	}
-	s.start(t, "pdns_server", "pdns-server", []string{"--config-dir=" + s.dir}, slices.Collect(maps.Keys(zones)))
+	daemon.Start(t, s.dir, daemon.Find(t, "pdns_server", "pdns-server"), []string{"--config-dir=" + s.dir}, s.Addr, slices.Collect(maps.Keys(zones)))
 	return s
 }
 
@@ -67,67 +64,6 @@ func run(t testing.TB, program string, args ...string) {
 	t.Helper()
 	if output, err := exec.Command(program, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, output)
-	}
-}
-
-// newServer returns a server with an address and keys of its own, which does not run yet.
-func newServer(t testing.TB) *Server {
-	t.Helper()
-	ports, err := named.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(ports[0]))
-	return &Server{Addr: addr, Update: named.NewKey("update."), Transfer: named.NewKey("transfer."), dir: t.TempDir()}
-}
-
-// start runs a program of a Debian package until the test ends, and waits until it serves the zones.
-func (s *Server) start(t testing.TB, program, debian string, args []string, zones []string) {
-	t.Helper()
-	log, err := os.Create(filepath.Join(s.dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(findProgram(t, program, debian), args...)
-	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		_ = log.Close()
-		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("log of %s at %s:\n%s", program, s.Addr, text)
-		}
-	})
-	for _, zone := range zones {
-		s.waitServed(t, zone)
-	}
-}
-
-func findProgram(t testing.TB, program, debian string) string {
-	t.Helper()
-	for _, path := range []string{program, "/usr/sbin/" + program} {
-		if found, err := exec.LookPath(path); err == nil {
-			return found
-		}
-	}
-	t.Fatalf("%s is not there: test/setup/install test, or apt-get install %s", program, debian)
-	return ""
-}
-
-func (s *Server) waitServed(t testing.TB, zone string) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
-		reply, err := wire.Query(t.Context(), s.Addr, zone, dns.TypeSOA, wire.WithTimeout(time.Second))
-		if err == nil && reply.Msg.Authoritative {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not serve %s: %v", s.Addr, zone, err)
-		}
 	}
 }
 

@@ -1,0 +1,79 @@
+// Package daemon runs DNS servers of other makers for tests: child processes on free loopback ports, stopped when the test ends. A test
+// that cannot find a program fails and says how to get it.
+package daemon
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/named"
+)
+
+// FreeAddress returns a loopback address with a port that nobody uses at the moment.
+func FreeAddress(t testing.TB) netip.AddrPort {
+	t.Helper()
+	ports, err := named.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(ports[0]))
+}
+
+// Find returns the path of a program of a Debian package.
+func Find(t testing.TB, program, debian string) string {
+	t.Helper()
+	for _, path := range []string{program, "/usr/sbin/" + program} {
+		if found, err := exec.LookPath(path); err == nil {
+			return found
+		}
+	}
+	t.Fatalf("%s is not there: test/setup/install test, or apt-get install %s", program, debian)
+	return ""
+}
+
+// Start runs a program until the test ends, with its log in a directory, and waits until it serves zones at an address.
+func Start(t testing.TB, dir, program string, args []string, at netip.AddrPort, zones []string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, args...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		_ = log.Close()
+		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("log of %s at %s:\n%s", program, at, text)
+		}
+	})
+	for _, zone := range zones {
+		waitServed(t, at, zone)
+	}
+}
+
+func waitServed(t testing.TB, at netip.AddrPort, zone string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		reply, err := wire.Query(t.Context(), at, zone, dns.TypeSOA, wire.WithTimeout(time.Second))
+		if err == nil && reply.Msg.Authoritative {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not serve %s: %v", at, zone, err)
+		}
+	}
+}
