@@ -2,9 +2,9 @@
 
 # Each benchmark ends in lines: RESULT <name> ratio=<x> ours=<value unit> reference=<value unit> (<what that is>).
 # ARGS are flags of one benchmark: make bench-zones ARGS='-zones 10000'. test/bench/README.md has them all.
-BENCHMARKS := burst single steady zones read
+BENCHMARKS := burst bulk single steady zones read
 
-.PHONY: bench bench-install bench-admission bench-provider bench-query bench-cold bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
+.PHONY: bench bench-install bench-admission bench-provider bench-query bench-cold bench-apply bench-delete bench-status bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
 
 bench: $(addprefix bench-,$(BENCHMARKS)) bench-admission bench-provider bench-query ## Every benchmark, on the cluster
 
@@ -15,6 +15,11 @@ BENCH = KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" go run ./test/
 
 bench-burst: bench-install ## 10,000 new records until all three servers serve them, beside nsupdate
 	$(BENCH)/burst $(ARGS)
+
+bench-bulk: bench-install ## 10,000 ARecords created, ready and deleted again, beside a kind without webhooks and controller
+	$(BENCH)/bulk $(ARGS)
+
+bench-apply bench-delete bench-status: bench-bulk ## One of the three that bench-bulk measures in one run
 
 bench-single: bench-install ## One changed record in a zone of 100,000 until all three servers serve it, beside a bare UPDATE
 	$(BENCH)/single $(ARGS)

@@ -34,7 +34,7 @@ func (r *Rig) removeEverything(ctx context.Context) error {
 			return err
 		}
 		total += len(objects)
-		err = forEachParallel(ctx, kind.Kind+"s deleted", objects, func(ctx context.Context, o client.Object) error {
+		err = ForEachParallel(ctx, maxRequests, kind.Kind+"s deleted", objects, func(ctx context.Context, o client.Object) error {
 			return client.IgnoreNotFound(r.Client.Delete(ctx, o))
 		})
 		if err != nil {
@@ -45,6 +45,9 @@ func (r *Rig) removeEverything(ctx context.Context) error {
 		if err := r.waitDeleted(ctx, kind, time.Minute+time.Duration(total)*10*time.Millisecond); err != nil {
 			return fmt.Errorf("%w; see kubectl --namespace lockstep-system logs deployment/lockstep-controller, then try again with: %s", err, clearCommand(r.name))
 		}
+	}
+	if err := r.RemoveBareKind(ctx); err != nil {
+		return err
 	}
 	if err := r.deleteNamespace(ctx); err != nil {
 		return err

@@ -30,15 +30,15 @@ func (c Creation) String() string {
 // CreateAll creates the objects, many at a time and roughly in order, and shows how far it is every ten seconds.
 func (r *Rig) CreateAll(ctx context.Context, objects []client.Object) (Creation, error) {
 	c := Creation{Began: time.Now(), Count: len(objects)}
-	err := forEachParallel(ctx, "created", objects, func(ctx context.Context, o client.Object) error { return r.Client.Create(ctx, o) })
+	err := ForEachParallel(ctx, maxRequests, "created", objects, func(ctx context.Context, o client.Object) error { return r.Client.Create(ctx, o) })
 	c.Ended = time.Now()
 	return c, err
 }
 
-// forEachParallel does something with all items, writers at a time.
-func forEachParallel[T any](ctx context.Context, done string, items []T, do func(context.Context, T) error) error {
+// ForEachParallel does something with all items, so many at a time.
+func ForEachParallel[T any](ctx context.Context, atOnce int, done string, items []T, do func(context.Context, T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxRequests)
+	group.SetLimit(atOnce)
 	var count atomic.Int64
 	stop := reportProgress(done, len(items), count.Load)
 	defer stop()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -157,21 +158,37 @@ func fetchPageWith(ctx context.Context, client *http.Client, url string) ([]byte
 
 // CountWrites returns how many writes of our kinds and of Events the API server has taken since its start.
 func (r *Rig) CountWrites(ctx context.Context) (float64, error) {
+	requests, err := r.CountRequests(ctx)
+	total := 0.0
+	for what, n := range requests {
+		switch verb, _, _ := strings.Cut(what, " "); verb {
+		case "GET", "LIST", "WATCH", "CONNECT":
+		default:
+			total += n
+		}
+	}
+	return total, err
+}
+
+// CountRequests returns how many requests for our kinds and for Events the API server has taken since its start, by verb and
+// resource: "APPLY arecords/status".
+func (r *Rig) CountRequests(ctx context.Context) (map[string]float64, error) {
 	c, err := rest.UnversionedRESTClientFor(r.unversionedConfig())
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	page, err := c.Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return sumSamples(parseMetrics(page), "apiserver_request_total", func(l map[string]string) bool {
-		switch l["verb"] {
-		case "GET", "LIST", "WATCH", "CONNECT":
-			return false
+	requests := map[string]float64{}
+	for _, s := range parseMetrics(page) {
+		l := s.labels
+		if s.name == "apiserver_request_total" && (l["group"] == "bindy.firestoned.io" || l["group"] == "externaldns.k8s.io" || l["resource"] == "events") {
+			requests[l["verb"]+" "+path.Join(l["resource"], l["subresource"])] += s.value
 		}
-		return l["group"] == "bindy.firestoned.io" || l["group"] == "externaldns.k8s.io" || l["resource"] == "events"
-	}), nil
+	}
+	return requests, nil
 }
 
 // TrackPeakMemory watches the controller's memory, once a second, until it is stopped; stop gives the greatest value in bytes.

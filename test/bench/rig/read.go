@@ -2,6 +2,7 @@ package rig
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -73,19 +74,36 @@ func (r *Rig) ReadLines(ctx context.Context, path string, begun func(), line fun
 }
 
 func (r *Rig) openPath(ctx context.Context, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.config.Host+path, nil)
+	return r.send(ctx, http.MethodGet, path, "", nil)
+}
+
+// SendRequest sends kube-apiserver a request with a body that is encoded already, and returns what it answers.
+func (r *Rig) SendRequest(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	response, err := r.send(ctx, method, path, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return io.ReadAll(response.Body)
+}
+
+func (r *Rig) send(ctx context.Context, method, path, contentType string, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, r.config.Host+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/json")
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
 	response, err := r.http.Do(request)
 	if err != nil {
 		return nil, err
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode >= http.StatusBadRequest {
 		defer func() { _ = response.Body.Close() }()
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-		return nil, fmt.Errorf("%s answers %s: %s", path, response.Status, text)
+		return nil, fmt.Errorf("%s %s answers %s: %s", method, path, response.Status, text)
 	}
 	return response, nil
 }
