@@ -184,6 +184,33 @@ func TestPassReportsWhatItDoesNotReadBack(t *testing.T) {
 	}
 }
 
+// brokenUpdates are updates that come to nothing.
+type brokenUpdates struct{}
+
+func (brokenUpdates) Apply(_ context.Context, _ rfc2136.Target, _ plan.Changes, have, _ rrset.SOA) (rfc2136.Result, error) {
+	return rfc2136.Result{SOA: have}, errors.New("the network is away")
+}
+
+// What a server still has because it could not be changed is no drift, although somebody else has changed the zone meanwhile.
+func TestPassTakesWhatItCouldNotChangeForNoDrift(t *testing.T) {
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}
+	p := passOverFake(f)
+	theirs := rrset.RRset{Key: rrset.Key{Name: "theirs.example.test.", Type: 1}, Rdata: []string{"198.51.100.1"}}
+	for i, generation := range []int{1, 2, 2} {
+		p.zones.Set(numbered(1, generation))
+		if p.updates = f; i == 1 {
+			p.updates = brokenUpdates{}
+		}
+		result, err := p.run(t.Context())
+		if err != nil || result.event.Problem.Holds() == (i == 1) || result.event.Drift != 0 {
+			t.Errorf("pass %d: %v, problem %v, drift %d", i, err, result.event.Problem, result.event.Drift)
+		}
+		f.soa.Serial++
+		theirs.TTL++
+		f.sets[theirs.Key] = theirs
+	}
+}
+
 // Somebody else's change between the read and the update is kept: the pass reads again and plans anew.
 func TestPassReadsAgainAfterAConflict(t *testing.T) {
 	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{}}

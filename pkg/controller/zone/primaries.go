@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/byquery"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -201,11 +202,15 @@ func (s *primarySync) observeContent(ctx context.Context, q *primary) observe.Ob
 	if q.server.ReadBy != v1beta1.ReadByQuery {
 		return s.observe(ctx, q.server, q.transferKey)
 	}
-	ask := func(ctx context.Context, questions ...observe.Question) observe.Observation {
-		return s.dns.ObserveNames(ctx, q.server.Addr, unreachable.Zone{Key: s.key(), Name: s.dnsName()}, q.transferKey, questions...)
-	}
 	keys := s.state.content.KeysInQuestion(q.known)
-	return s.state.contentByQuery(podOf(q.server)).Read(ctx, s.dnsName(), ask, keys, s.state.content.Desired())
+	return s.state.contentByQuery(podOf(q.server)).Read(ctx, s.dnsName(), s.askServer(q.server, q.transferKey), keys, s.state.content.Desired())
+}
+
+// askServer returns how a server is asked that is read by query.
+func (p zonePass) askServer(server observe.Server, key *wire.Key) byquery.Ask {
+	return func(ctx context.Context, questions ...observe.Question) observe.Observation {
+		return p.dns.ObserveNames(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key, questions...)
+	}
 }
 
 // invalidateKeys has the keys read anew before the next pass when the server did not know one.
@@ -234,7 +239,7 @@ func (s *primarySync) compareAll(ctx context.Context) {
 		}
 		before := *q.known
 		s.compare(q)
-		for _, key := range s.state.content.Drift(before, q.lacking, q.seen.Serial) {
+		for _, key := range s.state.content.Drift(before, q.seen.Mirror, q.lacking) {
 			if _, stuck := s.state.last.unprogrammed[key]; !stuck {
 				q.drifted[key] = struct{}{}
 			}

@@ -267,3 +267,41 @@ func TestSecondariesAreAskedWithoutAPrimary(t *testing.T) {
 		t.Errorf("%+v, servers %+v", result.event.Problem, s)
 	}
 }
+
+// A prerequisite does not compare TTLs (RFC 2136 section 2.4), but what is read before an update does: a TTL that somebody else has
+// changed is drift, also while the data is declared anew. Our own changes are none.
+func TestSharedPrimaryWithOthersChangingATTL(t *testing.T) {
+	r, outside := newSharedRig(t, "")
+	key := rrset.Key{Name: "www." + rigZone, Type: dns.TypeA}
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.mustSync()
+	declared, _ := r.look(outside).Get(key)
+	setTTL := func(ttl uint32) {
+		r.byHand(0, "www", "")
+		set, _ := r.look(outside).Get(key)
+		if len(set.Rdata) > 0 {
+			t.Fatalf("it still has %v", set)
+		}
+		r.insert(0, fmt.Sprintf("www.%s %d A %s", rigZone, ttl, declared.Rdata[0]))
+	}
+	for i, c := range []struct {
+		byHand     bool
+		generation int64
+		address    string
+		drift      int
+	}{
+		{true, 1, "192.0.2.10", 1},
+		{true, 2, "192.0.2.11", 1},
+		{false, 3, "192.0.2.12", 0},
+	} {
+		if c.byHand {
+			setTTL(declared.TTL + 7)
+		}
+		r.zones.Set(r.a("www", c.generation, c.address))
+		p := r.mustSync()
+		declared.Rdata = []string{c.address}
+		if has, _ := r.look(outside).Get(key); p.event.Drift != c.drift || !has.Equal(declared) {
+			t.Errorf("case %d: drift %d, the server has %v", i, p.event.Drift, has)
+		}
+	}
+}

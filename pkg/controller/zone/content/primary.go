@@ -37,6 +37,8 @@ type Primary struct {
 	// apex, is theirs.
 	shared  bool
 	refused map[rrset.Key]refusal
+	// written is true while the primary was sent something that was not read back.
+	written bool
 	// names are owner names at which something else has changed since.
 	names map[string]struct{}
 }
@@ -110,6 +112,7 @@ func (z *Zone) Compare(p *Primary, mirror, bottom *observe.Mirror) {
 		p.difference.Reset(want, have, deletable)
 	}
 	p.SOA, p.Desired, p.mirror, p.overlaid, p.prune, p.names = mirror.SOA, z.desired, weak.Make(mirror), bottom != nil, z.prune, nil
+	p.written = false
 	p.compareAllAgain(z.foreign) // What is foreign now is part of what the reference holds later.
 	p.kept = nil
 	if len(z.primaries) > 1 {
@@ -229,16 +232,18 @@ func (z *Zone) SettleForeign(mirrors []*observe.Mirror) (some bool) {
 	return some
 }
 
-// Drift returns what a primary held as desired when it was last seen, as before, and lacks now although nobody here changed
-// it.
-func (z *Zone) Drift(before Primary, lacks plan.Changes, serial uint32) (drifted []rrset.Key) {
-	if !before.WasCompared() || !rrset.SerialLess(before.SOA.Serial, serial) {
+// NoteWritten takes note that the primary is sent something: until it is compared again, what is there may be ours.
+func (p *Primary) NoteWritten() { p.written = true }
+
+// Drift returns what a primary held as desired when it was last seen, as before, and holds otherwise in mirror although nothing was sent to
+// it since. It is among what it lacks: whether that is declared otherwise by now does not matter.
+func (z *Zone) Drift(before Primary, mirror *observe.Mirror, lacks plan.Changes) (drifted []rrset.Key) {
+	if before.written || !before.WasCompared() || !rrset.SerialLess(before.SOA.Serial, mirror.SOA.Serial) {
 		return nil // A server that came back with an older copy of the zone was not changed by anybody.
 	}
 	for key := range lacks.Keys() {
 		was, wasDesired := before.Desired.Get(key)
-		is, desired := z.desired.Get(key)
-		if wasDesired && desired && was.Equal(is) {
+		if has, _ := mirror.Get(key); wasDesired && !was.Equal(has) {
 			drifted = append(drifted, key)
 		}
 	}
