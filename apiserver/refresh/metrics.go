@@ -21,6 +21,8 @@ const (
 type meter struct {
 	probes       *metrics.HistogramVec
 	unanswered   *metrics.CounterVec
+	questions    *metrics.CounterVec
+	sweeps       *metrics.GaugeVec
 	observations *metrics.CounterVec
 	transfers    *metrics.CounterVec
 	now          func() time.Time
@@ -47,6 +49,14 @@ func newMeter(now func() time.Time) *meter {
 			Namespace: "lockstep", Subsystem: subsystem, Name: "probes_unanswered_total",
 			Help: "Questions for a zone's SOA that a DNS server has not answered, by server.", StabilityLevel: metrics.ALPHA,
 		}, []string{"namespace", "pod"}),
+		questions: metrics.NewCounterVec(&metrics.CounterOpts{
+			Namespace: "lockstep", Subsystem: subsystem, Name: "questions_total",
+			Help: "Questions for RRsets to DNS servers that are read by query, by server and result (answered, failed).", StabilityLevel: metrics.ALPHA,
+		}, []string{"namespace", "pod", "result"}),
+		sweeps: metrics.NewGaugeVec(&metrics.GaugeOpts{
+			Namespace: "lockstep", Subsystem: subsystem, Name: "last_sweep_duration_seconds",
+			Help: "Duration of the last sweep over a zone of a DNS server that is read by query, by server.", StabilityLevel: metrics.ALPHA,
+		}, []string{"namespace", "pod"}),
 		observations: metrics.NewCounterVec(&metrics.CounterOpts{
 			Namespace: "lockstep", Subsystem: subsystem, Name: "observations_total",
 			Help: "Observations of a zone on a server that were needed, by where they came from: asked of the server, " +
@@ -68,6 +78,22 @@ func (m *meter) Asked(server netip.AddrPort, answered bool, took time.Duration) 
 	} else {
 		m.unanswered.WithLabelValues(namespace, pod).Inc()
 	}
+}
+
+// Questioned implements observe.Meter.
+func (m *meter) Questioned(server netip.AddrPort, err error) {
+	namespace, pod := m.labelsOf(server)
+	result := "answered"
+	if err != nil {
+		result = "failed"
+	}
+	m.questions.WithLabelValues(namespace, pod, result).Inc()
+}
+
+// noteSweep keeps how long a sweep over a zone on a server took.
+func (m *meter) noteSweep(server netip.AddrPort, took time.Duration) {
+	namespace, pod := m.labelsOf(server)
+	m.sweeps.WithLabelValues(namespace, pod).Set(took.Seconds())
 }
 
 // Observed implements observe.Meter.
@@ -135,11 +161,15 @@ func (m *meter) dropSeries(addr netip.AddrPort) {
 	labels := map[string]string{"namespace": gone.namespace, "pod": gone.pod}
 	m.probes.Delete(labels)
 	m.unanswered.Delete(labels)
+	m.sweeps.Delete(labels)
+	for _, result := range []string{"answered", "failed"} {
+		m.questions.Delete(map[string]string{"namespace": gone.namespace, "pod": gone.pod, "result": result})
+	}
 }
 
 // RegisterMetrics registers the metrics, once in a registry. watches returns the number of open watches.
 func (r *Refresher) RegisterMetrics(register func(metrics.Registerable) error, custom func(metrics.StableCollector) error, watches func() int) error {
-	for _, m := range []metrics.Registerable{r.meter.probes, r.meter.unanswered, r.meter.observations, r.meter.transfers} {
+	for _, m := range []metrics.Registerable{r.meter.probes, r.meter.unanswered, r.meter.questions, r.meter.sweeps, r.meter.observations, r.meter.transfers} {
 		if err := register(m); err != nil {
 			return err
 		}
@@ -166,6 +196,7 @@ var sizeDescs = []*metrics.Desc{
 	newGauge("watches", "Open watches."),
 	newGauge("watched_namespaces", "Namespaces that somebody watches."),
 	newGauge("notice_streams", "DNS servers with a live notification stream."),
+	newGauge("questions_waiting", "Questions for RRsets to DNS servers that are read by query which wait for their turn."),
 }
 
 // DescribeWithStability implements metrics.StableCollector.
@@ -179,7 +210,7 @@ func (c *sizeCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 func (c *sizeCollector) CollectWithStability(ch chan<- metrics.Metric) {
 	sizes := c.refresher.observer.Sizes()
 	streams := len(c.refresher.streams.liveServers())
-	for i, n := range []int{sizes.Servers, sizes.Mirrors, sizes.RRsets, c.watches(), c.refresher.trackers.countTrackers(), streams} {
+	for i, n := range []int{sizes.Servers, sizes.Mirrors, sizes.RRsets, c.watches(), c.refresher.trackers.countTrackers(), streams, sizes.Waiting} {
 		ch <- metrics.NewLazyConstMetric(sizeDescs[i], metrics.GaugeValue, float64(n))
 	}
 }

@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -17,7 +18,7 @@ func TestSeriesByServerAreBounded(t *testing.T) {
 	now := time.Now()
 	m := newMeter(func() time.Time { return now })
 	registry := metrics.NewKubeRegistry()
-	registry.MustRegister(m.probes, m.unanswered)
+	registry.MustRegister(m.probes, m.unanswered, m.questions, m.sweeps)
 	ask := func(pod string, host int) {
 		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(host >> 8), byte(host)}), 53)
 		m.nameServer(observe.Server{Namespace: fakekube.Namespace, Pod: pod, Addr: addr})
@@ -39,5 +40,17 @@ func TestSeriesByServerAreBounded(t *testing.T) {
 	ask("late", 2000)
 	if got := fakekube.Metrics(t, registry); len(got) != 2 || got["probe_duration_seconds dns late"] != 1 {
 		t.Errorf("after everything was quiet for long: %v", got)
+	}
+	late := netip.MustParseAddrPort("10.0.7.208:53")
+	m.Questioned(late, nil)
+	m.Questioned(late, errors.New("no answer"))
+	m.noteSweep(late, 2*time.Second)
+	got = fakekube.Metrics(t, registry)
+	if got["questions_total dns late answered"] != 1 || got["questions_total dns late failed"] != 1 || got["last_sweep_duration_seconds dns late"] != 2 {
+		t.Errorf("read by query: %v", got)
+	}
+	m.dropSeries(late)
+	if got := fakekube.Metrics(t, registry); len(got) != 1 {
+		t.Errorf("a server that is gone has %v", got)
 	}
 }

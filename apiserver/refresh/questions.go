@@ -120,13 +120,15 @@ type askedQuestions struct {
 	since time.Time
 }
 
-// askDue asks all questions that are due, and keeps the answers as they come. It ends when the server is silent.
-func (a *asker) askDue(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time, what urgency) {
+// askDue asks all questions that are due, and keeps the answers as they come. It ends when the server is silent. It reports whether
+// there were any.
+func (a *asker) askDue(ctx context.Context, z *desired.Zone, s observe.Server, place evaluate.Place, since time.Time, what urgency) (some bool) {
 	for batch := range slices.Chunk(a.questionsDue(z, place, since, what), questionBatch) {
-		if !a.askQuestions(ctx, z, s, place, time.Now(), batch) {
-			return
+		if some = true; !a.askQuestions(ctx, z, s, place, time.Now(), batch) {
+			break
 		}
 	}
+	return some
 }
 
 // askQuestions asks a server, and keeps its answers. It reports whether the server serves the zone.
@@ -182,8 +184,9 @@ func (a *asker) sweep(ctx context.Context, z *desired.Zone, s observe.Server, pl
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		defer a.sweeps.end(place)
-		if o := a.answers.Full(place); o != nil {
-			a.askDue(ctx, z, s, place, o.At, complete) // What its SOA shows to be as it was is not asked.
+		began, o := time.Now(), a.answers.Full(place)
+		if o != nil && a.askDue(ctx, z, s, place, o.At, complete) { // What its SOA shows to be as it was is not asked.
+			a.meter.noteSweep(s.Addr, time.Since(began))
 		}
 	}()
 }

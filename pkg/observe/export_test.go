@@ -17,13 +17,8 @@ func (o *Observer) Charged() int64 {
 }
 
 // Waiting returns how many questions to a server wait for their turn.
-func (o *Observer) Waiting(server netip.AddrPort) (n int) {
+func (o *Observer) Waiting(server netip.AddrPort) int {
 	s, done := o.useServer(server)
 	defer done()
-	s.turns.mu.Lock()
-	defer s.turns.mu.Unlock()
-	for _, queue := range s.turns.waiting {
-		n += len(queue)
-	}
-	return n
+	return s.turns.countWaiting()
 }

@@ -9,6 +9,8 @@ import (
 type Meter interface {
 	// Asked counts an SOA query; took is the time until its answer, or until it was given up if answered is false.
 	Asked(server netip.AddrPort, answered bool, took time.Duration)
+	// Questioned counts a question for an RRset to a server that is read by query; err is why the answer cannot be used.
+	Questioned(server netip.AddrPort, err error)
 	// Observed counts a call of Observe by where its answer came from.
 	Observed(from Origin)
 	// Transferred counts a zone transfer that has ended.
@@ -30,6 +32,7 @@ const (
 type noMeter struct{}
 
 func (noMeter) Asked(netip.AddrPort, bool, time.Duration) {}
+func (noMeter) Questioned(netip.AddrPort, error)          {}
 func (noMeter) Observed(Origin)                           {}
 func (noMeter) Transferred(bool, error)                   {}
 
@@ -39,6 +42,8 @@ type Sizes struct {
 	Servers, Mirrors int
 	// RRsets are those of all mirrors, whether or not they share memory.
 	RRsets int
+	// Waiting are the questions for RRsets that wait for their turn.
+	Waiting int
 }
 
 // Sizes returns how much is cached.
@@ -46,6 +51,9 @@ func (o *Observer) Sizes() Sizes {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := Sizes{Servers: len(o.servers)}
+	for _, server := range o.servers {
+		s.Waiting += server.turns.countWaiting()
+	}
 	for _, byKey := range o.zones {
 		for _, z := range byKey {
 			if z.mirror != nil {

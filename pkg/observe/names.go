@@ -139,6 +139,7 @@ func (o *Observer) askQuestion(ctx context.Context, s *serverEntry, t entryKey, 
 	if a.err = err; err != nil {
 		a.err = errorAt(err, t.server, q.Name)
 	}
+	o.options.Meter.Questioned(t.server, a.err)
 	return a
 }
 

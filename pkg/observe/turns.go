@@ -56,6 +56,16 @@ func (t *turns) wait(ctx context.Context, key wire.Key) error {
 	}
 }
 
+// countWaiting returns how many questions wait for their turn.
+func (t *turns) countWaiting() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, queue := range t.waiting {
+		n += len(queue)
+	}
+	return n
+}
+
 // giveUp takes a question out of the queue of its key.
 func (t *turns) giveUp(key wire.Key, turn chan struct{}) {
 	t.mu.Lock()
