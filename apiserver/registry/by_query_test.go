@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -263,12 +264,21 @@ func TestByQueryRate(t *testing.T) {
 		times = append(times, time.Now())
 		return reply, nil
 	})
+	waited := false
 	w.Eventually("all was asked", func() bool {
 		s := w.get("dnszone.example.test")
+		waited = waited || w.metric("questions_waiting") > 0
 		if c := rowOf(s).Records; c != nil && c.Unknown > 0 && (s.Status.InSync || rowOf(s).ObservedAt == nil) {
 			t.Errorf("%d RRsets unknown: %s, row %+v", c.Unknown, states(s), rowOf(s))
 		}
 		return s.Status.InSync
+	})
+	if asked := w.metric("questions_total dns primary-0 answered"); asked < n || !waited {
+		t.Errorf("%v questions are counted, and that some waited is %t", asked, waited)
+	}
+	w.Eventually("a sweep is measured", func() bool {
+		w.list(query{namespace: ns})
+		return w.metric("last_sweep_duration_seconds dns primary-0") > 0
 	})
 	mu.Lock()
 	defer mu.Unlock()
@@ -283,4 +293,71 @@ func TestByQueryRate(t *testing.T) {
 	if len(times) < n || errors.Is(w.ctx.Err(), context.Canceled) {
 		t.Errorf("%d answers", len(times))
 	}
+}
+
+// A secondary that lets nobody transfer the zone is judged by its answers: it is stale while it is behind, and other data on the right
+// serial is not in sync.
+func TestSecondaryReadByQuery(t *testing.T) {
+	w := newWorld(t)
+	zones := []bind.Zone{{Name: "example.test.", Records: "www A 192.0.2.10\nmail A 192.0.2.11\nold A 192.0.2.12\n"}}
+	primary := bind.Start(t, bind.Options{Zones: zones, Transfer: w.Key})
+	secondary := bind.Start(t, bind.Options{Role: bind.Secondary, Primary: primary, Zones: zones, Closed: true})
+	if _, err := wire.Transfer(t.Context(), secondary.Addr, "example.test.", nil, &w.Key); err == nil {
+		t.Fatal("the secondary lets us transfer the zone")
+	}
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	w.ServerByQuery("isp", v1beta1.RoleSecondary, secondary.Addr)
+	z := fakekube.Zone("example.test", "primary", "isp")
+	w.Apply(z)
+	for name, address := range map[string]string{"www": "192.0.2.10", "mail": "192.0.2.11", "old": "192.0.2.12"} {
+		w.Apply(w.Record(z, name, address))
+	}
+	w.awaitRecords(slices.Values([]string{"www", "mail", "old"}))
+	w.Eventually("the secondary is known", func() bool { return len(w.get("arecord.www").Servers) == 2 })
+	is := func(object string, want syncv1.ServerState) bool {
+		r := w.get(object).Servers[1]
+		return r.Instance == "isp" && r.ReadBy == "Query" && r.State == want
+	}
+	expect := func(when string, want map[string]syncv1.ServerState) {
+		t.Helper()
+		for object, state := range want {
+			if s := w.get(object); !is(object, state) || s.Status.InSync != (state == syncv1.StateInSync) {
+				t.Errorf("%s, %s: %s, row %+v", when, object, states(s), s.Servers[1])
+			}
+		}
+	}
+	expect("at first", map[string]syncv1.ServerState{"arecord.www": syncv1.StateInSync, "arecord.old": syncv1.StateInSync, "dnszone.example.test": syncv1.StateInSync})
+
+	changed := w.Record(z, "www", "192.0.2.20")
+	changed.Generation = 2
+	w.SetProgrammed(z, changed)
+	w.Apply(changed)
+	w.Eventually("the cache has it", func() bool { return w.get("arecord.www").ObjectRef.Generation == 2 })
+	fakekube.Update(t, primary, "example.test.", "www.example.test.", "192.0.2.20")
+	expect("behind", map[string]syncv1.ServerState{
+		"arecord.www": syncv1.StateStale, "dnszone.example.test": syncv1.StateStale, "arecord.mail": syncv1.StateInSync,
+	})
+	if out, err := secondary.Rndc("refresh", "example.test"); err != nil {
+		t.Fatal(out, err)
+	}
+	w.Eventually("it has followed", func() bool {
+		return is("arecord.www", syncv1.StateInSync) && is("dnszone.example.test", syncv1.StateInSync)
+	})
+	secondary.Stop()
+	expect("stopped", map[string]syncv1.ServerState{"arecord.www": syncv1.StateUnreachable, "dnszone.example.test": syncv1.StateUnreachable})
+
+	// Somebody has loaded the zone from elsewhere, on the primary's serial.
+	serial := uint32(*w.get("arecord.www").Servers[0].Serial)
+	bind.Start(t, bind.Options{Addr: secondary.Addr, Transfer: w.Key, Closed: true, Zones: []bind.Zone{
+		{Name: "example.test.", Serial: serial, Records: "www A 192.0.2.20\nmail A 192.0.2.66\n"},
+	}})
+	expect("other data on the serial", map[string]syncv1.ServerState{
+		"arecord.www": syncv1.StateInSync, "arecord.mail": syncv1.StateDivergent, "arecord.old": syncv1.StateMissing,
+	})
+	w.Eventually("the zone shows it", func() bool { return is("dnszone.example.test", syncv1.StateDivergent) })
+	w.Eventually("lists show it", func() bool {
+		l := w.list(query{namespace: ns})
+		i := slices.IndexFunc(l.Items, func(s syncv1.SyncStatus) bool { return s.Name == "arecord.mail" })
+		return l.Items[i].Servers[1].State == syncv1.StateDivergent
+	})
 }

@@ -115,8 +115,11 @@ func ServerAddress(s v1beta1.ProviderServer) string {
 
 func providerServer(p *v1beta1.DNSProvider, declared v1beta1.ProviderServer, role Role) Server {
 	s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role}
-	if spec := p.Spec.RFC2136; spec != nil {
-		s.Shared, s.ReadBy = spec.Writers == v1beta1.WritersShared, spec.ReadBy
+	switch {
+	case p.Spec.RFC2136 != nil:
+		s.Shared, s.ReadBy = p.Spec.RFC2136.Writers == v1beta1.WritersShared, p.Spec.RFC2136.ReadBy
+	case p.Spec.Secondaries != nil:
+		s.ReadBy = p.Spec.Secondaries.ReadBy
 	}
 	port := uint16(cmp.Or(declared.Port, 53)) //nolint:gosec // validated
 	if ip, err := netip.ParseAddr(declared.Address); err == nil {

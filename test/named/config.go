@@ -70,15 +70,22 @@ options {
   notify-delay 0; notify-rate 1000; startup-notify-rate 1000; serial-query-rate 1000;
   transfers-in 200; transfers-per-ns 200; transfers-out 200; tcp-clients 1000;
   masterfile-format text; max-ixfr-ratio 100%%; zone-statistics full; min-refresh-time 5; min-retry-time 1;
-  allow-transfer { key %q; }; allow-notify { key %q; };
+  allow-transfer { %s; }; allow-notify { key %q; };
   %s
   %s
 };
-`, s.path("named.log"), s.Dir, s.token, s.Addr.Port(), s.Addr.Addr(), s.Transfer.Name, s.Transfer.Name, s.notify(), s.options.Extra)
+`, s.path("named.log"), s.Dir, s.token, s.Addr.Port(), s.Addr.Addr(), s.mayTransfer(), s.Transfer.Name, s.notify(), s.options.Extra)
 	for _, z := range s.options.Zones {
 		b.WriteString(s.zone(z))
 	}
 	return b.String()
+}
+
+func (s *Server) mayTransfer() string {
+	if s.options.Closed {
+		return "none"
+	}
+	return fmt.Sprintf("key %q", s.Transfer.Name)
 }
 
 func (s *Server) notify() string {

@@ -48,6 +48,8 @@ type Options struct {
 	AlsoPrimaries []netip.AddrPort
 	// AlsoNotify are the secondaries' addresses.
 	AlsoNotify []netip.AddrPort
+	// Closed lets nobody transfer its zones.
+	Closed bool
 	// Extra is put into named.conf's options as it is.
 	Extra string
 	// NoWait returns before the zones are loaded.

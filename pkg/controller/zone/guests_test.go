@@ -2,6 +2,9 @@ package zone
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -84,37 +88,84 @@ func TestPrimaryServesItsGuests(t *testing.T) {
 	}
 }
 
-// A secondary outside follows our primary without anybody else's NOTIFY: the controller sends one while it is behind. With another
-// key it is said to need the provider's.
-func TestGuestFollows(t *testing.T) {
-	r := newRig(t, 1, bind.Zone{})
-	outside := bind.Start(t, bind.Options{Role: bind.Secondary, Primary: r.primary[0], Zones: []bind.Zone{{Name: rigZone}}})
+// guest adds a provider with a secondary, which has the key of the rig's primaries, and returns what to call for its outcome.
+func (r *rig) guest(outside *bind.Server, readBy v1beta1.ReadMethod) (outcome func(passResult) syncevent.ServerOutcome) {
 	p := followedBy("dns", "isp")
 	p.Spec.Secondaries.Servers = []v1beta1.ProviderServer{{Address: outside.Addr.Addr().String(), Port: int32(outside.Addr.Port())}}
+	p.Spec.Secondaries.ReadBy = readBy
 	r.keys.Set(types.NamespacedName{Namespace: "dns", Name: "isp-transfer"}, &outside.Transfer)
 	r.scope.providers = []*v1beta1.DNSProvider{p}
 	r.scope.servers = observe.AddProviders(r.scope.servers, r.scope.providers)
+	return func(result passResult) syncevent.ServerOutcome { return r.outcomeOf(result, "isp") }
+}
+
+// A secondary outside follows our primary without anybody else's NOTIFY: the controller sends one while it is behind. With another
+// key it is said to need the provider's.
+func TestGuestFollows(t *testing.T) {
+	for _, readBy := range []v1beta1.ReadMethod{v1beta1.ReadByTransfer, v1beta1.ReadByQuery} {
+		t.Run(string(readBy), func(t *testing.T) {
+			r := newRig(t, 1, bind.Zone{})
+			isClosed := readBy == v1beta1.ReadByQuery
+			outside := bind.Start(t, bind.Options{Role: bind.Secondary, Primary: r.primary[0], Zones: []bind.Zone{{Name: rigZone}}, Closed: isClosed})
+			outcome := r.guest(outside, readBy)
+			r.zones.Set(r.a("www", 1, "192.0.2.10"))
+			r.until("the secondary follows", func(p passResult) bool { return outcome(p).Current })
+			stranger := bind.NewKey(outside.Transfer.Name)
+			r.keys.Set(types.NamespacedName{Namespace: "dns", Name: "isp-transfer"}, &stranger)
+			if o := outcome(r.pass()); o.Current || o.Err == nil || !strings.Contains(o.Err.Error(), "BADSIG") {
+				t.Errorf("with a key that the secondary does not know: %+v", o)
+			}
+			r.withoutInstances()
+			r.scope.servers = observe.AddProviders(nil, r.scope.providers)
+			if result := r.pass(); result.event.Problem.Reason != status.NoPrimaryInstances || !strings.Contains(result.event.Problem.Message, "secondaries only") {
+				t.Errorf("without a primary: %+v", result.event.Problem)
+			}
+		})
+	}
+}
+
+// A secondary that lets nobody transfer the zone is compared by questions after the primaries differed: it may be on their serial with
+// what no primary has.
+func TestGuestReadByQueryThatMixedTwoPrimaries(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	outside := bind.Start(t, bind.Options{
+		Role: bind.Secondary, Primary: r.primary[0], AlsoPrimaries: []netip.AddrPort{r.primary[1].Addr}, Zones: []bind.Zone{{Name: rigZone}}, Closed: true,
+	})
+	outcome := r.guest(outside, v1beta1.ReadByQuery)
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
-	outcome := func(result passResult) syncevent.ServerOutcome {
-		n := slices.IndexFunc(result.event.Servers, func(s syncevent.ServerOutcome) bool { return s.Provider == "isp" })
-		if n < 0 {
-			t.Fatalf("the secondary is none of the servers: %+v", result.event.Servers)
-		}
-		return result.event.Servers[n]
+	for n := range 50 { // BIND gives the zone whole when that is less than its changes.
+		r.zones.Set(r.a(fmt.Sprint("other-", n), 1, "192.0.2.12"))
 	}
-	for began := time.Now(); !outcome(r.pass()).Current; {
+	r.until("all are in sync", func(p passResult) bool { return outcome(p).Current })
+
+	r.byHand(0, "one", "192.0.2.1")
+	serial := r.observer.Serial(t.Context(), r.primary[0].Addr, rigZone, nil).Serial
+	if err := wire.Notify(t.Context(), outside.Addr, rigZone, serial, &outside.Transfer); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); served(t, outside, "one") == nil; time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
-			t.Fatalf("the secondary does not follow: %+v", outcome(r.pass()))
+			t.Fatal("the secondary does not get what was added by hand")
 		}
 	}
-	stranger := bind.NewKey(outside.Transfer.Name)
-	r.keys.Set(types.NamespacedName{Namespace: "dns", Name: "isp-transfer"}, &stranger)
-	if o := outcome(r.pass()); o.Current || o.Err == nil || !strings.Contains(o.Err.Error(), "BADSIG") {
-		t.Errorf("with a key that the secondary does not know: %+v", o)
+	r.primary[0].Stop()
+	r.byHand(1, "two", "192.0.2.2")
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
+	r.until("the secondary is to transfer the zone again", func(p passResult) bool {
+		out := outcome(p)
+		if out.Current {
+			t.Fatal("it passes for one in sync")
+		}
+		return errors.Is(out.Err, syncevent.ErrTransfer) && strings.Contains(out.Err.Error(), "have it transfer the whole zone")
+	})
+	if got := served(t, outside, "www"); served(t, outside, "two") != nil || !slices.Equal(got, []string{"192.0.2.11"}) {
+		t.Fatalf("the secondary has what it should have missed, or has %v at www: this test shows nothing", got)
 	}
-	r.withoutInstances()
-	r.scope.servers = observe.AddProviders(nil, r.scope.providers)
-	if result := r.pass(); result.event.Problem.Reason != status.NoPrimaryInstances || !strings.Contains(result.event.Problem.Message, "secondaries only") {
-		t.Errorf("without a primary: %+v", result.event.Problem)
+	if out, err := outside.Rndc("retransfer", rigZone); err != nil {
+		t.Fatal(err, out)
+	}
+	r.until("it is in sync", func(p passResult) bool { return outcome(p).Current })
+	if got := served(t, outside, "two"); !slices.Equal(got, []string{"192.0.2.2"}) {
+		t.Errorf("it has %v", got)
 	}
 }

@@ -3,15 +3,19 @@ package zone
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/controller/zone/byquery"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
 // A secondary takes its increments from whichever primary it asks. When primaries were apart, they may have passed through
@@ -19,10 +23,7 @@ import (
 // primary has, on the right serial. After such a time the content of each secondary is read once, in whole, and compared.
 
 // errForeignContent is a secondary that others run and that has the primaries' serial with other content.
-var errForeignContent = errors.New("holds other data than the primaries on their serial: have it transfer the whole zone")
-
-// errChanged is a zone that changed while it was compared.
-var errChanged = errors.New("the zone changed while its content was compared with the primaries'")
+var errForeignContent = fmt.Errorf("%w: it holds other data than they on their serial; have it transfer the whole zone", syncevent.ErrTransfer)
 
 // secondarySync is what a pass does to the secondaries.
 type secondarySync struct {
@@ -145,7 +146,7 @@ func (s secondarySync) notifySecondary(ctx context.Context, server observe.Serve
 // verify reports whether a secondary that has the serial of the pass has the primaries' content too. It reads that only when
 // something can have gone wrong since it did, and repairs what it finds.
 func (s secondarySync) verify(ctx context.Context, server observe.Server, known *secondaryState) (same bool, err error) {
-	if _, verified := s.state.verified.Load(podOf(server)); verified || len(s.primaries) < 2 || s.paused {
+	if verified, _ := s.state.verified.Load(podOf(server)); verified == true || len(s.primaries) < 2 || s.paused {
 		return true, nil
 	}
 	want, err := s.primaryContent(ctx)
@@ -156,16 +157,35 @@ func (s secondarySync) verify(ctx context.Context, server observe.Server, known 
 	if err != nil {
 		return false, err
 	}
+	if server.ReadBy == v1beta1.ReadByQuery {
+		return s.verifyByQuery(ctx, server, key, want)
+	}
 	have := s.dns.ObserveAnew(ctx, server.Addr, unreachable.Zone{Key: s.key(), Name: s.dnsName()}, key)
 	switch {
 	case have.Err != nil:
 		return false, have.Err
 	case have.Mirror == nil || have.Serial != want.SOA.Serial:
-		return false, errChanged
+		return false, byquery.ErrChanged
 	case !have.Mirror.SameContent(want) && isForeignServer(server):
 		return false, errForeignContent
 	case !have.Mirror.SameContent(want):
 		return false, s.hastenTransfer(ctx, server, known, have)
+	}
+	s.state.verified.Store(podOf(server), true)
+	return true, nil
+}
+
+// verifyByQuery is verify for a secondary that is read by query: each pass asks it for some of what the primaries hold. What it has
+// beside that is not known.
+func (s secondarySync) verifyByQuery(ctx context.Context, server observe.Server, key *wire.Key, want *observe.Mirror) (same bool, err error) {
+	progress, _ := s.state.verified.LoadOrStore(podOf(server), &byquery.Comparison{})
+	err = progress.(*byquery.Comparison).Continue(ctx, s.askServer(server, key), want)
+	s.dns.ForgetZone(server.Addr, s.dnsName())
+	switch {
+	case errors.Is(err, byquery.ErrDiffers):
+		return false, errForeignContent
+	case err != nil:
+		return false, err
 	}
 	s.state.verified.Store(podOf(server), true)
 	return true, nil
@@ -182,5 +202,5 @@ func (s secondarySync) primaryContent(ctx context.Context) (*observe.Mirror, err
 			return seen.Mirror, nil
 		}
 	}
-	return nil, errChanged
+	return nil, byquery.ErrChanged
 }

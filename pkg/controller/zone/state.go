@@ -26,9 +26,9 @@ type zoneState struct {
 	secondaries map[types.NamespacedName]*secondaryState
 	// byQuery has, by server, the content of those that are read by query: *byquery.Content.
 	byQuery sync.Map
-	// By pod: verified has the secondaries whose content is known to follow from the primaries' (only of several primaries),
-	// configs the zoneConfig of each server, demoted the primaries that are known to have the zone as secondaries, because
-	// another signs it. Servers are worked on at the same time.
+	// By pod: verified has true for the secondaries whose content is known to follow from the primaries' (only of several primaries) and
+	// a *byquery.Comparison for those that are being asked for it, configs the zoneConfig of each server, demoted the primaries that
+	// are known to have the zone as secondaries, because another signs it. Servers are worked on at the same time.
 	verified, configs, demoted sync.Map
 
 	// dnssec is how the zone was signed when its signer was last looked at.

@@ -270,6 +270,13 @@ type SecondariesProvider struct {
 	//
 	// +required
 	TransferKey ProviderKey `json:"transferKey"`
+
+	// ReadBy says how what the servers hold is read: Transfer (AXFR and IXFR), or Query where they let nobody transfer it: then there is
+	// a question for each RRset that is declared, and what nobody declares is not known.
+	//
+	// +optional
+	// +kubebuilder:default=Transfer
+	ReadBy ReadMethod `json:"readBy,omitempty"`
 }
 
 // DNSProviderStatus is what the controller observed about a provider.

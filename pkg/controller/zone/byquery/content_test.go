@@ -42,8 +42,9 @@ func (s *server) ask(_ context.Context, questions ...observe.Question) observe.O
 		s.between()
 		s.between = nil
 	}
-	seen := observe.Observation{At: time.Now(), Authoritative: true, SOA: s.soa(), Serial: s.serial}
-	seen.Mirror = observe.NewPartialMirror(zone, s.soa(), time.Now(), sets...)
+	at := time.Now()
+	seen := observe.Observation{At: at.Add(time.Millisecond), Authoritative: true, SOA: s.soa(), Serial: s.serial}
+	seen.Mirror = observe.NewPartialMirror(zone, s.soa(), at, sets...)
 	if len(sets) > 0 && sets[0].Name == s.silent {
 		seen.Err = &wire.Error{Op: "query", Server: "192.0.2.1:53"}
 	}
