@@ -69,7 +69,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	keys := tsigkeys.NewCache(mgr.GetAPIReader())
 	stores := dnsprovider.NewBackends(mgr.GetAPIReader())
-	if err := dnsprovider.Setup(mgr, keys, stores); err != nil {
+	if err := dnsprovider.Setup(mgr, keys, stores, o.Namespace); err != nil {
 		return err
 	}
 	if err := zone.Setup(mgr, zone.Options{

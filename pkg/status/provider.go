@@ -25,6 +25,7 @@ const (
 	TransferRefused      = "TransferRefused"
 	NoZone               = "NoZone"
 	SecretUnusable       = "SecretUnusable"
+	TooManyProviders     = "TooManyProviders"
 	AllReachable         = "AllReachable"
 	AllAuthenticated     = "AllAuthenticated"
 )
@@ -42,6 +43,8 @@ type ProviderFacts struct {
 	Unsupported string
 	// KeyProblem is why a key cannot be read; empty if all can.
 	KeyProblem string
+	// LeftOut is why primaries do not let its secondaries transfer a zone, although the key can be read; empty if they do.
+	LeftOut string
 	// Store is whether what keeps the zones can be used, with the backend's reason if it cannot; zero where servers keep them.
 	Store   Verdict
 	Servers []ProviderServerFacts
@@ -174,6 +177,8 @@ func (f ProviderFacts) ready(reachable, authenticated Verdict) Verdict {
 		return False(Unsupported, f.Unsupported)
 	case f.Store.Reason != "" && !f.Store.Holds():
 		return False(f.Store.Reason, f.Store.Message)
+	case f.LeftOut != "" && f.KeyProblem == "":
+		return False(TooManyProviders, f.LeftOut)
 	case !authenticated.Holds() && authenticated.Reason != Unreachable:
 		return False(authenticated.Reason, authenticated.Message)
 	case !reachable.Holds():
@@ -183,7 +188,7 @@ func (f ProviderFacts) ready(reachable, authenticated Verdict) Verdict {
 	}
 	if n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.TransferProblem != "" }); n > 0 {
 		return False(TransferRefused, fmt.Sprintf(
-			"%d of %d servers do not transfer a zone; %s; let the transfer key transfer the zones (BIND: allow-transfer, Knot: acl with action transfer, PowerDNS: TSIG-ALLOW-AXFR)", n, len(f.Servers), first))
+			"%d of %d servers do not transfer a zone; %s; let the transfer key transfer the zones (BIND: allow-transfer, Knot: acl with action transfer, PowerDNS: TSIG-ALLOW-AXFR) or, where nobody may, set readBy to Query", n, len(f.Servers), first))
 	}
 	return True(AllReady, fmt.Sprintf("%d of %d servers answer and accept the keys", len(f.Servers), len(f.Servers)))
 }

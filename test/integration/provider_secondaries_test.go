@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
@@ -33,6 +34,8 @@ type outsideTest struct {
 	key     wire.Key
 	bind    *namedtest.Server
 	nsd     *nsd.Server
+	// readBy is how their rows say that they are read.
+	readBy string
 }
 
 // Servers outside transfer a zone from the cluster's primary with the provider's key, are notified and asked, and have rows; the key
@@ -116,6 +119,53 @@ func TestProviderSecondaries(t *testing.T) {
 			f.Error("the old key still transfers the zone")
 		}
 	})
+	f.run("read by query", func(f *outsideTest) {
+		f.reconfigure(fmt.Sprintf("allow-transfer { key %q; }", f.key.Name), "allow-transfer { none; }")
+		f.setWWW("192.0.2.15")
+		f.waitRows(sync.StateRefused, sync.StateInSync)
+		change(f.fixture, provider, func(p *v1beta1.DNSProvider) { p.Spec.Secondaries.ReadBy = v1beta1.ReadByQuery })
+		f.readBy = "Query"
+		f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
+		f.waitRows(sync.StateInSync, sync.StateInSync)
+		elsewhere := "192.0.2.1 port 53"
+		f.reconfigure(fmt.Sprintf("%s port %d", f.primary.Addr(), f.primary.Port()), elsewhere)
+		f.setWWW("192.0.2.16")
+		f.waitRows(sync.StateStale, sync.StateInSync)
+		f.reconfigure(elsewhere, fmt.Sprintf("%s port %d", f.primary.Addr(), f.primary.Port()))
+		f.waitOutside("www.followed.example.", []string{"192.0.2.16"}, f.bind.Addr, f.nsd.Addr)
+		f.waitRows(sync.StateInSync, sync.StateInSync)
+	})
+	f.run("one too many", func(f *outsideTest) {
+		all := []*v1beta1.DNSProvider{provider}
+		for n := range membership.GuestsOfNamespace {
+			name := fmt.Sprintf("more-%d", n)
+			more := &v1beta1.DNSProvider{ObjectMeta: f.meta(name, nil), Spec: *provider.Spec.DeepCopy()}
+			more.Spec.Secondaries.Servers = []v1beta1.ProviderServer{{Address: fmt.Sprintf("192.0.2.%d", n+1)}}
+			more.Spec.Secondaries.TransferKey.SecretRef.Name = name
+			f.create(f.keySecret(name, namedtest.NewKey(name+"."+f.namespace+".secondary.lockstep.")), more)
+			all = append(all, more)
+		}
+		closed := &v1beta1.DNSZone{ObjectMeta: f.meta("closed", nil)}
+		change(f.fixture, closed, func(z *v1beta1.DNSZone) {
+			z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: all[len(all)-1].Name}}
+		})
+		change(f.fixture, zone, func(z *v1beta1.DNSZone) {
+			for _, p := range all[1 : len(all)-1] {
+				z.Spec.ProviderRefs = append(z.Spec.ProviderRefs, v1beta1.ProviderReference{Name: p.Name})
+			}
+		})
+		admitted := membership.AdmitGuests(all)
+		n := slices.IndexFunc(all, func(p *v1beta1.DNSProvider) bool { return !slices.Contains(admitted, p) })
+		f.waitProvider(all[n], status.Ready, metav1.ConditionFalse, status.TooManyProviders)
+		f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
+		if err := f.transfer("followed.example."); err != nil {
+			f.Errorf("the oldest has lost its place: %v", err)
+		}
+		if err := f.client.Delete(f.Context(), admitted[1]); err != nil {
+			f.Fatal(err)
+		}
+		f.waitProvider(all[n], status.Ready, metav1.ConditionFalse, status.Unreachable)
+	})
 	f.run("removed", func(f *outsideTest) {
 		change(f.fixture, zone, func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = nil })
 		kube.Eventually(f, settleTimeout, func(context.Context) error {
@@ -133,7 +183,7 @@ func (f *outsideTest) run(name string, run func(*outsideTest)) {
 		all := *f
 		all.fixture = s
 		run(&all)
-		f.key = all.key
+		f.key, f.readBy = all.key, all.readBy
 	})
 }
 
@@ -191,7 +241,7 @@ func (f *outsideTest) waitRows(want ...sync.ServerState) {
 			}
 			var got []sync.ServerState
 			for _, row := range v.Servers {
-				if row.Provider == "outside" && row.Address == addresses[len(got)%2] {
+				if row.Provider == "outside" && row.Address == addresses[len(got)%2] && row.ReadBy == f.readBy {
 					got = append(got, row.State)
 				}
 			}

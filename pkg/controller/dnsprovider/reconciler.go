@@ -56,12 +56,14 @@ type reconciler struct {
 	stores *Backends
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	now    func() time.Time
+	// home is the namespace that Lockstep runs in.
+	home string
 }
 
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
-// and then.
-func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache, stores *Backends) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, lookup: net.DefaultResolver.LookupNetIP, now: time.Now}
+// and then. home is the namespace that Lockstep runs in.
+func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache, stores *Backends, home string) error {
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, lookup: net.DefaultResolver.LookupNetIP, now: time.Now, home: home}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxLooks}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -94,6 +96,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	facts := r.look(ctx, provider, zones)
+	if provider.Spec.Secondaries != nil {
+		if facts.LeftOut, err = r.leftOut(ctx, provider); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	next := status.Provider(provider.Status, facts, r.now())
 	if !equality.Semantic.DeepEqual(provider.Status, next) {
 		if err := apply.Status(ctx, r.client, providerKind, provider, &next); err != nil {
@@ -114,9 +121,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) zonesOf(ctx context.Context, provider *v1beta1.DNSProvider) ([]*v1beta1.DNSZone, error) {
 	all, err := fleet.ListZones(ctx, r.client, client.InNamespace(provider.Namespace))
 	zones := slices.DeleteFunc(all, func(z *v1beta1.DNSZone) bool { return !membership.RefersTo(z, provider) })
-	slices.SortFunc(zones, func(a, b *v1beta1.DNSZone) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(zones, compareZones)
 	return zones, err
 }
+
+func compareZones(a, b *v1beta1.DNSZone) int { return cmp.Compare(a.Name, b.Name) }
 
 // look finds out how a provider is.
 func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) status.ProviderFacts {

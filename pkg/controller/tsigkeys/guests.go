@@ -1,13 +1,13 @@
 package tsigkeys
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -16,13 +16,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
-)
-
-// Guests are keys of other namespaces, perhaps: of one no more than these, so that a ring fits into its Secret whoever makes
-// providers, and of all no more than the second number.
-const (
-	maxGuestsOfNamespace = 8
-	maxGuests            = 512
 )
 
 // followGuests gives a ring the keys of its guests.
@@ -45,7 +38,7 @@ func (p *ensurePass) guestKeys(ctx context.Context, role named.KeyRole, before [
 		return nil, err
 	}
 	var keys []named.GuestKey
-	for _, provider := range limitGuests(providers) {
+	for _, provider := range membership.AdmitGuests(providers) {
 		key, err := p.guestKey(ctx, provider)
 		switch {
 		case err == nil:
@@ -78,10 +71,10 @@ func (p *ensurePass) guests(ctx context.Context) (guests []*v1beta1.DNSProvider,
 		return nil, fmt.Errorf("listing DNSProviders: %w", err)
 	}
 	var all *membership.Fleet
+	ring := types.NamespacedName{Namespace: p.owner.Namespace, Name: p.owner.GetName()}
 	for i := range list.Items {
 		provider := &list.Items[i]
-		// Lockstep's own Secrets are nobody's keys.
-		if provider.Spec.Secondaries == nil || !provider.DeletionTimestamp.IsZero() || provider.Namespace == p.Controller.Namespace {
+		if !membership.IsGuest(provider, p.Controller.Namespace) {
 			continue
 		}
 		if all == nil {
@@ -93,33 +86,9 @@ func (p *ensurePass) guests(ctx context.Context) (guests []*v1beta1.DNSProvider,
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(zones, func(z *v1beta1.DNSZone) bool {
-			return membership.RefersTo(z, provider) && z.DeletionTimestamp.IsZero() && slices.ContainsFunc(all.InstancesOf(z), p.hasPrimary)
-		}) {
+		if _, is := all.RingsOf(provider, zones)[ring]; is {
 			guests = append(guests, provider)
 		}
 	}
 	return guests, nil
-}
-
-// hasPrimary reports whether an instance is a primary with the owner's keys.
-func (p *ensurePass) hasPrimary(i *v1beta1.Bind9Instance) bool {
-	return i.Spec.Role.Normalize() == v1beta1.RolePrimary && i.Namespace == p.owner.Namespace && named.KeyOwner(i) == p.owner.GetName()
-}
-
-// limitGuests returns the oldest providers of each namespace, and of all when there are too many those first that are the only ones of
-// theirs: a namespace with many keeps no other from its first.
-func limitGuests(providers []*v1beta1.DNSProvider) (allowed []*v1beta1.DNSProvider) {
-	byAge := func(a, b *v1beta1.DNSProvider) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-	}
-	count, rank := map[string]int{}, map[*v1beta1.DNSProvider]int{}
-	for _, provider := range slices.SortedFunc(slices.Values(providers), byAge) {
-		count[provider.Namespace]++
-		if rank[provider] = count[provider.Namespace]; rank[provider] <= maxGuestsOfNamespace {
-			allowed = append(allowed, provider)
-		}
-	}
-	slices.SortStableFunc(allowed, func(a, b *v1beta1.DNSProvider) int { return cmp.Compare(rank[a], rank[b]) })
-	return allowed[:min(len(allowed), maxGuests)]
 }

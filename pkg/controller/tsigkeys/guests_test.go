@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
@@ -53,7 +54,7 @@ func TestGuestsOfARing(t *testing.T) {
 	keyless := guest("team", "keyless", "shared", 7)[:2]
 	objects := slices.Concat(guest("team", "isp", "shared", 1), guest("team", "elsewhere", "other", 2), guest("alone", "isp", "", 3), guest("lockstep-system", "isp", "shared", 4),
 		thief, stranger, keyless, guest("led", "isp", "followers", 8), []client.Object{global, elsewhere, followers, instanceOf("followers", v1beta1.RoleSecondary), instanceOf("shared", v1beta1.RolePrimary), instanceOf("other", v1beta1.RoleSecondary), instanceOf("other", v1beta1.RolePrimary)})
-	for n := range maxGuestsOfNamespace + 2 {
+	for n := range membership.GuestsOfNamespace + 2 {
 		objects = append(objects, guest("greedy", fmt.Sprintf("p%d", n), "shared", 10+n)...)
 	}
 	scheme := runtime.NewScheme()
@@ -76,7 +77,7 @@ func TestGuestsOfARing(t *testing.T) {
 		names = append(names, strings.TrimSuffix(k.Name, ".secondary.lockstep."))
 	}
 	want := []string{"isp.team"}
-	for n := range maxGuestsOfNamespace {
+	for n := range membership.GuestsOfNamespace {
 		want = append(want, fmt.Sprintf("p%d.greedy", n))
 	}
 	slices.Sort(names)
@@ -90,23 +91,5 @@ func TestGuestsOfARing(t *testing.T) {
 	p.owner.Object = global
 	if keys, err := p.guestKeys(t.Context(), named.KeyUpdate, nil); err != nil || len(keys) > 0 {
 		t.Errorf("guests of the update keys: %v, %v", keys, err)
-	}
-}
-
-// One with many keeps nobody from the first, however many there are.
-func TestLimitGuests(t *testing.T) {
-	var all []*v1beta1.DNSProvider
-	for n := range 2 * maxGuests {
-		for _, namespace := range []string{"a", fmt.Sprintf("n%d", n)} {
-			all = append(all, &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(n), UID: types.UID(fmt.Sprint(namespace, n)), CreationTimestamp: metav1.NewTime(time.Unix(int64(n), 0))}})
-		}
-	}
-	allowed := limitGuests(all)
-	if len(allowed) != maxGuests {
-		t.Errorf("%d are allowed", len(allowed))
-	}
-	greedy := slices.DeleteFunc(slices.Clone(allowed), func(p *v1beta1.DNSProvider) bool { return p.Namespace != "a" })
-	if len(greedy) != 1 || greedy[0].Name != "0" {
-		t.Errorf("a namespace with many providers has %d places", len(greedy))
 	}
 }
