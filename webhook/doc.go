@@ -1,4 +1,4 @@
-// Package webhook is the admission component: the server that kube-apiserver calls before it stores an object. Package mark
+// Package webhook is the admission component: the server that kube-apiserver calls, once, before it stores an object. Package mark
 // puts on records and DNSEndpoints what has to be remembered of data that is about to enter DNS; package review refuses
 // objects that could never become DNS, in the terminal of the person who applies them.
 //

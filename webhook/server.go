@@ -85,7 +85,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		return nil, err
 	}
 	registerReviews(mgr.GetWebhookServer(), proxy, map[string]http.Handler{
-		mark.Path:   limiter.limit(&admission.Webhook{Handler: mark.NewHandler(objects.Zones(), o.trustedUsers())}),
+		mark.Path:   limiter.limit(&admission.Webhook{Handler: review.NewMarkingHandler(objects, o.trustedUsers())}),
 		review.Path: limiter.limit(&admission.Webhook{Handler: review.NewHandler(objects)}),
 	})
 	checks := map[string]healthz.Checker{"informers": caches.Check}

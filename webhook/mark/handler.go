@@ -35,19 +35,32 @@ func NewHandler(zones *membership.Cache, trusted map[string]bool) *Handler {
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	log := klog.FromContext(ctx).WithValues("kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
-	if h.trusted[req.UserInfo.Username] {
-		return admission.Allowed("")
-	}
+	response, _ := h.Mark(ctx, req)
+	return response
+}
+
+// Mark returns the response that marks the object of a request, and whether the request may change what is in DNS, so that the
+// object has to be reviewed.
+func (h *Handler) Mark(ctx context.Context, req admission.Request) (response admission.Response, changesData bool) {
 	kind := markedKindOf(req)
 	if kind == nil {
-		return admission.Allowed("")
+		return admission.Allowed(""), false
 	}
 	before, after, err := parseObjects(req, kind)
 	if err != nil {
-		log.V(2).Info("Not marked: not readable", "reason", err)
-		return admission.Allowed("")
+		klog.FromContext(ctx).V(2).Info("Not marked: not readable", "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name, "reason", err)
+		return admission.Allowed(""), true
 	}
+	changesData = before == nil || before.changesData(after)
+	if h.trusted[req.UserInfo.Username] {
+		return admission.Allowed(""), changesData
+	}
+	return h.mark(ctx, req, kind, before, after), changesData
+}
+
+// mark returns the response that sets the marks of an object. before is the stored object, nil on creation.
+func (h *Handler) mark(ctx context.Context, req admission.Request, kind *markedKind, before, after *objectMetadata) admission.Response {
+	log := klog.FromContext(ctx).WithValues("kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
 	want, lost := decideMarks(before, after, func() (string, bool) { return kind.zone(h.zones, after) })
 	if !kind.stamped {
 		want.stamp = marksOf(after).stamp
@@ -73,9 +86,9 @@ type markedKind struct {
 	stamped bool
 }
 
-// markedKindOf returns the kind of a request's object, nil when it is one that gets no marks.
+// markedKindOf returns the kind of a request's object, nil when nothing is to be marked: of other kinds, subresources, deletions.
 func markedKindOf(req admission.Request) *markedKind {
-	if req.SubResource != "" {
+	if req.SubResource != "" || (req.Operation != admissionv1.Create && req.Operation != admissionv1.Update) {
 		return nil
 	}
 	switch kind, record := v1beta1.RecordKindOf(req.Kind.Kind); {

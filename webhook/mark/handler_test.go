@@ -157,15 +157,16 @@ func TestMarksOfUpdates(t *testing.T) {
 		warnings    int
 	}{
 		// The finalizer is on: data may be in DNS.
-		"stamp edited":          {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in+annotated("zone: evil.test")+marked, "name: a"), want: held},
-		"stamp removed":         {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in+marked, "name: a"), want: held},
-		"stamp emptied":         {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in+annotated(`zone: ""`)+marked, "name: a"), want: held},
-		"not taken any more":    {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(stamped+marked, "name: a"), want: held},
-		"taken by another":      {old: aRecord(annotated("zone: other.test")+marked, "name: a"), object: aRecord(in+annotated("zone: other.test")+marked, "name: a"), want: memory{map[string]string{"zone": "other.test"}, ours}},
-		"never stamped":         {old: aRecord(marked, "name: a"), object: aRecord(in+marked, "name: a"), want: held},
-		"finalizer removed":     {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in+stamped, "name: a"), want: held, warnings: 1},
-		"replaced as a whole":   {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in, "name: a"), want: held, warnings: 1},
-		"finalizer while dying": {old: aRecord(dying+in+stamped+marked, "name: a"), object: aRecord(dying+in+stamped, "name: a"), want: memory{map[string]string{"zone": "example.com"}, nil}},
+		"stamp edited":                    {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in+annotated("zone: evil.test")+marked, "name: a"), want: held},
+		"stamp removed":                   {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in+marked, "name: a"), want: held},
+		"stamp emptied":                   {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in+annotated(`zone: ""`)+marked, "name: a"), want: held},
+		"not taken any more":              {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(stamped+marked, "name: a"), want: held},
+		"taken by another":                {old: aRecord(annotated("zone: other.test")+marked, "name: a"), object: aRecord(in+annotated("zone: other.test")+marked, "name: a"), want: memory{map[string]string{"zone": "other.test"}, ours}},
+		"never stamped":                   {old: aRecord(marked, "name: a"), object: aRecord(in+marked, "name: a"), want: held},
+		"finalizer removed":               {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in+stamped, "name: a"), want: held, warnings: 1},
+		"replaced as a whole":             {old: aRecord(in+stamped+marked, "name: a"), object: aRecord(in, "name: a"), want: held, warnings: 1},
+		"finalizer while dying":           {old: aRecord(dying+in+stamped+marked, "name: a"), object: aRecord(dying+in+stamped, "name: a"), want: memory{map[string]string{"zone": "example.com"}, nil}},
+		"finalizer while dying, by a PUT": {old: aRecord(dying+in+stamped+marked, "name: a"), object: aRecord(in+stamped, "name: a"), want: memory{map[string]string{"zone": "example.com"}, nil}},
 		"renamed while dying": {
 			old: aRecord(dying+in+stamped+marked, "name: a"), object: aRecord(dying+in+stamped+marked, "name: b"),
 			want: memory{map[string]string{"zone": "example.com", "former-names": "a/A"}, ours},

@@ -37,13 +37,12 @@ type zoneLookup func() (stamp string, taken bool)
 // on only the controller knows when data has left, so only the controller takes anything away. An object that is being
 // deleted may lose its finalizer to anybody, as everywhere in Kubernetes: that is the way out when nothing else helps.
 func decideMarks(before, after *objectMetadata, taken zoneLookup) (want objectMarks, lost int) {
-	deleting := after.DeletionTimestamp != nil
 	want = marksOf(after)
 	if before == nil {
 		want.former = ""
 		return followZone(want, taken), 0
 	}
-	had := marksOf(before)
+	had, deleting := marksOf(before), isDeleting(before, after)
 	if !had.finalizer {
 		want.former = had.former
 		if deleting {

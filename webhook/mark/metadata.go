@@ -1,8 +1,10 @@
 package mark
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -20,6 +22,20 @@ type objectMetadata struct {
 	metav1.ObjectMeta
 	// declared are the RRsets that the specification declares, each as NAME/TYPE with the name as it is written there.
 	declared []string
+	// spec is the specification as it was sent. kube-apiserver writes equal values as equal text.
+	spec json.RawMessage
+}
+
+// changesData reports whether an update may change what is in DNS: it changes the specification or the labels of an object that is not
+// being deleted.
+func (m *objectMetadata) changesData(after *objectMetadata) bool {
+	return !isDeleting(m, after) && (!bytes.Equal(m.spec, after.spec) || !maps.Equal(m.Labels, after.Labels))
+}
+
+// isDeleting reports whether an object is being deleted. An update may lack the timestamp that the stored object has: kube-apiserver
+// restores it after mutating webhooks (rest.BeforeUpdate), and refuses an update that adds one.
+func isDeleting(before, after *objectMetadata) bool {
+	return before.DeletionTimestamp != nil || after.DeletionTimestamp != nil
 }
 
 // parseMetadata reads the JSON of an object; names reads its specification. Names of fields have to be as they are defined, as
@@ -35,7 +51,7 @@ func parseMetadata(raw []byte, names func(spec []byte) []string) (*objectMetadat
 	if object.Metadata == nil {
 		return nil, errors.New("it has no metadata")
 	}
-	return &objectMetadata{ObjectMeta: *object.Metadata, declared: names(object.Spec)}, nil
+	return &objectMetadata{ObjectMeta: *object.Metadata, declared: names(object.Spec), spec: object.Spec}, nil
 }
 
 // recordNames reads the specifications of a record kind.

@@ -23,7 +23,6 @@ import (
 	"github.com/lockstep-dns/lockstep/manifests"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/schema"
-	"github.com/lockstep-dns/lockstep/webhook/mark"
 )
 
 const (
@@ -41,7 +40,7 @@ func BenchmarkAdmission(b *testing.B) {
 	answers := map[string]http.Handler{
 		"bare":     http.HandlerFunc(bare),
 		"validate": &admission.Webhook{Handler: NewHandler(objects)},
-		"mutate":   &admission.Webhook{Handler: mark.NewHandler(objects.Zones(), nil)},
+		"mutate":   &admission.Webhook{Handler: NewMarkingHandler(objects, nil)},
 	}
 	bodies, raws := reviews(b)
 	times := map[string][]time.Duration{}

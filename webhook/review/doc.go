@@ -5,6 +5,8 @@
 // It reads informer caches. No DNS question happens inside a request, and an API call only where something is missing in
 // the caches and a user would be warned of it (live_reader.go).
 //
+// MarkingHandler (marking.go) marks records and DNSEndpoints as well, in the same call.
+//
 // Handler leaves each kind to its reviewer: records (record.go, all eight kinds), zones (zone.go, selection.go,
 // references.go), DNSEndpoints (endpoint.go), deletions of what others depend on (deletion.go). A further kind is one more
 // reviewer. Batch reviews objects that no cluster stores yet.

@@ -57,28 +57,49 @@ func NewHandler(o Objects) *Handler {
 }
 
 // reviewFuncOf makes a review of a judge of one type. The judge gets the object, and the stored one that it replaces or, on
-// creation, nothing: the zero value of T.
+// creation, nothing: the zero value of T. An object that is being deleted cannot change DNS any more.
 func reviewFuncOf[T metav1.Object](empty func() T, judge func(ctx context.Context, obj, old T) (Result, error)) reviewFunc {
 	return func(ctx context.Context, req admission.Request) (Result, error) {
 		obj := empty()
 		if err := utiljson.Unmarshal(req.Object.Raw, obj); err != nil {
 			return Result{}, fmt.Errorf("reading the object: %w", err)
 		}
+		var old T
+		if req.Operation == admissionv1.Update {
+			old = empty()
+			if err := utiljson.Unmarshal(req.OldObject.Raw, old); err != nil {
+				return Result{}, fmt.Errorf("reading the stored object: %w", err)
+			}
+			if obj.GetDeletionTimestamp() != nil {
+				return Result{}, nil
+			}
+			restoreSystemFields(obj, old)
+		} else {
+			clearSystemFields(obj)
+		}
 		if problem := lenient.SpecProblem(obj); problem != "" {
 			return Result{Problems: field.ErrorList{{Type: field.ErrorTypeInvalid, Field: "spec", BadValue: field.OmitValueType{}, Detail: problem}}}, nil
 		}
 		obj.SetNamespace(req.Namespace)
-		var old T
-		if req.Operation != admissionv1.Update {
-			// Times have a resolution of one second; without one, the new object is younger than all stored ones.
-			obj.SetCreationTimestamp(metav1.Time{})
-			return judge(ctx, obj, old)
-		}
-		old = empty()
-		if err := utiljson.Unmarshal(req.OldObject.Raw, old); err != nil {
-			return Result{}, fmt.Errorf("reading the stored object: %w", err)
-		}
 		return judge(ctx, obj, old)
+	}
+}
+
+// clearSystemFields empties what a new object has from whoever sent it, not from kube-apiserver: a server-side apply that creates is sent to
+// mutating webhooks with it. Without a time, the object is younger than all stored ones; times have a resolution of one second.
+func clearSystemFields(obj metav1.Object) {
+	obj.SetCreationTimestamp(metav1.Time{})
+	obj.SetDeletionTimestamp(nil)
+}
+
+// restoreSystemFields gives an update what kube-apiserver does after mutating webhooks (rest.BeforeUpdate): what an object is older than
+// depends on neither what a PUT leaves out nor what it makes up.
+func restoreSystemFields(obj, old metav1.Object) {
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	if created := old.GetCreationTimestamp(); !created.IsZero() {
+		obj.SetCreationTimestamp(created)
 	}
 }
 
@@ -115,14 +136,10 @@ func (r *Handler) handleDeletion(ctx context.Context, req admission.Request) adm
 	return admission.Denied(why)
 }
 
-// canChangeDNS reports whether the request can change DNS. Subresources and objects that are being deleted cannot; the
-// configuration keeps them away already, and this holds when a cluster's own configuration is wider.
+// canChangeDNS reports whether the request can change DNS. Subresources cannot; the configuration keeps them away already, and this
+// holds when a cluster's own configuration is wider.
 func canChangeDNS(req admission.Request) bool {
-	if req.SubResource != "" || (req.Operation != admissionv1.Create && req.Operation != admissionv1.Update) {
-		return false
-	}
-	var head metav1.PartialObjectMetadata
-	return utiljson.Unmarshal(req.Object.Raw, &head) != nil || head.DeletionTimestamp == nil
+	return req.SubResource == "" && (req.Operation == admissionv1.Create || req.Operation == admissionv1.Update)
 }
 
 // maxProblems is how many problems a refusal lists: a DNSEndpoint can have thousands, and they go into logs too.
@@ -136,7 +153,14 @@ func refusalResponse(req admission.Request, v Result) admission.Response {
 			Type: field.ErrorTypeInvalid, Field: "spec", BadValue: field.OmitValueType{}, Detail: fmt.Sprintf("%d more problems", more),
 		})
 	}
-	status := apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, problems).Status()
+	name := req.Name
+	if name == "" { // Before mutating webhooks, no name is generated yet.
+		var head metav1.PartialObjectMetadata
+		if err := utiljson.Unmarshal(req.Object.Raw, &head); err == nil {
+			name = head.GenerateName
+		}
+	}
+	status := apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, name, problems).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status, Warnings: v.Warnings}}
 }
 

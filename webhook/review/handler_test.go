@@ -275,7 +275,7 @@ func TestDeletionsAreNeverReviewed(t *testing.T) {
 	}
 }
 
-// Whatever is sent, both handlers answer with a review, and the marking one never refuses.
+// Whatever is sent, every handler answers with a review.
 func FuzzHandlers(f *testing.F) {
 	for _, object := range []string{www, blog, zone("z", `zoneName: x.test`), endpoint(`{dnsName: a.b, recordType: MX, targets: [x]}`)} {
 		req := request(f, object, object)
@@ -290,7 +290,7 @@ func FuzzHandlers(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"DNSZone"},"operation":"DELETE","oldObject":{"spec":{"zoneName":"example.com"}}}}`))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"kind":{"group":"bindy.firestoned.io","kind":"ARecord"},"operation":"UPDATE"}}`))
-	handlers := map[string]admission.Handler{"mark": mark.NewHandler(example(f).zoneCache(), nil), "review": NewHandler(example(f))}
+	handlers := map[string]admission.Handler{"mark": mark.NewHandler(example(f).zoneCache(), nil), "review": NewHandler(example(f)), "both": NewMarkingHandler(example(f), nil)}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, handler := range handlers {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))

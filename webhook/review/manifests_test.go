@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -51,6 +52,9 @@ func TestConfigurationsTouchNothingElse(t *testing.T) {
 	var closed []string
 	for _, webhook := range mutating.Webhooks {
 		rules[webhook.Name] = webhook.Rules
+		if *webhook.FailurePolicy == admissionregistrationv1.Fail {
+			closed = append(closed, webhook.Name)
+		}
 	}
 	for _, webhook := range validating.Webhooks {
 		rules[webhook.Name] = webhook.Rules
@@ -60,6 +64,9 @@ func TestConfigurationsTouchNothingElse(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"records.bindy.firestoned.io", "zones.bindy.firestoned.io"}, closed); diff != "" {
 		t.Errorf("webhooks that fail closed (-want +got):\n%s", diff)
+	}
+	if n := len(mutating.Webhooks) + len(validating.Webhooks); n != len(rules) {
+		t.Errorf("%d webhooks with %d names", n, len(rules))
 	}
 	for name, all := range rules {
 		for _, rule := range all {
@@ -81,18 +88,23 @@ func TestConfigurationsFitTheHandlers(t *testing.T) {
 	for _, kind := range v1beta1.RecordKinds {
 		records = append(records, kind.Resource)
 	}
-	var marked []string
 	for _, webhook := range mutating.Webhooks {
-		marked = append(marked, webhook.Rules[0].Resources...)
 		if path := *webhook.ClientConfig.Service.Path; path != mark.Path {
 			t.Errorf("%s: marking at %s", webhook.Name, path)
 		}
-		if *webhook.FailurePolicy != admissionregistrationv1.Ignore {
-			t.Errorf("%s: can hold up objects", webhook.Name)
+		if *webhook.ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy {
+			t.Errorf("%s: does not see what later webhooks change", webhook.Name)
 		}
+		kinds := webhook.Rules[0].Resources
+		if creates := slices.Contains(webhook.Rules[0].Operations, admissionregistrationv1.Create); creates {
+			reviewed = append(reviewed, kinds...)
+		} else if diff := cmp.Diff(records, kinds); diff != "" || *webhook.FailurePolicy != admissionregistrationv1.Ignore {
+			t.Errorf("%s, which marks alone, can hold up objects, or is for other kinds (-want +got):\n%s", webhook.Name, diff)
+		}
+		checkReviewing(t, webhook.Name, *webhook.TimeoutSeconds, *webhook.SideEffects, webhook.NamespaceSelector, webhook.Rules)
 	}
-	if diff := cmp.Diff(append(records, "dnsendpoints"), marked); diff != "" {
-		t.Errorf("marked kinds (-want +got):\n%s", diff)
+	if diff := cmp.Diff(append(records, "dnsendpoints"), reviewed); diff != "" {
+		t.Errorf("kinds that are marked and reviewed in one call (-want +got):\n%s", diff)
 	}
 	for _, webhook := range validating.Webhooks {
 		if webhook.Rules[0].Operations[0] == admissionregistrationv1.Delete {
@@ -103,19 +115,25 @@ func TestConfigurationsFitTheHandlers(t *testing.T) {
 		if path := *webhook.ClientConfig.Service.Path; path != Path {
 			t.Errorf("%s: validating at %s", webhook.Name, path)
 		}
-		if *webhook.TimeoutSeconds > 5 || *webhook.SideEffects != admissionregistrationv1.SideEffectClassNone {
-			t.Errorf("%s: timeout or side effects", webhook.Name)
-		}
-		if skipped := webhook.NamespaceSelector.MatchExpressions[0].Values; !slices.Contains(skipped, "kube-system") || !slices.Contains(skipped, "lockstep-system") {
-			t.Errorf("%s: called for the system's namespaces", webhook.Name)
-		}
-		for _, rule := range webhook.Rules {
-			if slices.Contains(rule.Operations, admissionregistrationv1.Delete) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) {
-				t.Errorf("%s: called for deletions", webhook.Name)
-			}
-		}
+		checkReviewing(t, webhook.Name, *webhook.TimeoutSeconds, *webhook.SideEffects, webhook.NamespaceSelector, webhook.Rules)
 	}
 	if n := len(NewHandler(newStaticObjects()).kinds); n != len(reviewed) {
 		t.Errorf("%d kinds have a reviewer, %d are sent: %q", n, len(reviewed), reviewed)
+	}
+}
+
+// A webhook that is called for creations and updates waits for little, and not for the system's objects.
+func checkReviewing(t *testing.T, name string, timeout int32, effects admissionregistrationv1.SideEffectClass, selector *metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations) {
+	t.Helper()
+	if timeout > 5 || effects != admissionregistrationv1.SideEffectClassNone {
+		t.Errorf("%s: timeout or side effects", name)
+	}
+	if skipped := selector.MatchExpressions[0].Values; !slices.Contains(skipped, "kube-system") || !slices.Contains(skipped, "lockstep-system") {
+		t.Errorf("%s: called for the system's namespaces", name)
+	}
+	for _, rule := range rules {
+		if slices.Contains(rule.Operations, admissionregistrationv1.Delete) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) {
+			t.Errorf("%s: called for deletions", name)
+		}
 	}
 }
