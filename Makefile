@@ -124,8 +124,9 @@ fault: setup-test cluster-ready ## Random faults on a real cluster, judged from 
 ##@ Quality
 
 .PHONY: generate-conformance
-generate-conformance: setup-test ## Write the table of servers and capabilities in docs/reference/providers.md; the unit tests prove it
-	go test $(TESTFLAGS) ./pkg/controller/zone -run TestConformance -update-table
+generate-conformance: setup-test ## Write the table of servers and capabilities in docs/reference/providers.md; the tests prove it
+	go test $(TESTFLAGS) ./pkg/controller/zone -run 'TestConformance$$' -update-table
+	cd test/coredns && go test $(TESTFLAGS) . -run 'TestBackend$$' -update-table
 
 .PHONY: verify
 verify: verify-format verify-generated verify-sync verify-tidy verify-modules ## Prove that generated code, go.mod and formatting are current

@@ -76,6 +76,11 @@ func (w *world) bench(t *testing.T) providertest.Bench {
 			})
 			return b, func() { proxy.lose.Store(true) }, func() { proxy.lose.Store(false); proxy.cut() }
 		},
+		WrongKey: func(t *testing.T) provider.Backend {
+			guarded := &world{etcd: servers.StartEtcd(t, servers.EtcdOptions{})}
+			guarded.etcd.EnableAuth("lockstep", "secret", "/skydns/")
+			return guarded.backend(t, func(o *coredns.Options) { o.Username, o.Password = "lockstep", "wrong" })
+		},
 	}
 }
 
@@ -184,9 +189,11 @@ func (l lossy) Write(b []byte) (int, error) {
 	return l.Writer.Write(b)
 }
 
+// TestBackend demands that the table in the reference says what CoreDNS with etcd does.
 func TestBackend(t *testing.T) {
 	w := newWorld(t, servers.EtcdOptions{}, "", "")
-	providertest.Run(t, w.bench(t))
+	found := providertest.Run(t, w.bench(t))
+	providertest.CheckTable(t, "../../docs/reference/providers.md", map[string]providertest.Column{"CoreDNS with etcd": found})
 }
 
 func TestBackendRestart(t *testing.T) {

@@ -1,9 +1,8 @@
 package zone
 
 import (
-	"flag"
 	"fmt"
-	"os"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -17,14 +16,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/provider/providertest"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/nsd"
 	"github.com/lockstep-dns/lockstep/test/powerdns"
 )
-
-var updateTable = flag.Bool("update-table", false, "write the table of servers and capabilities")
 
 // The conformance suite: what a zone on a server of somebody else's has to go through, done by complete passes. Its outcome is the
 // table in the reference of providers.
@@ -33,21 +33,29 @@ var updateTable = flag.Bool("update-table", false, "write the table of servers a
 type conformer struct {
 	name, writers string
 	readBy        v1beta1.ReadMethod
-	start         func(t testing.TB, records string) *bind.Server
+	// start runs a primary, and the server under test if that is another.
+	start func(t testing.TB, records string) (primary, secondary *bind.Server)
 }
 
-func startBIND(t testing.TB, records string) *bind.Server {
-	return bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: records}}})
+func startBIND(t testing.TB, records string) (primary, secondary *bind.Server) {
+	return bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: records}}}), nil
 }
 
-func startKnot(t testing.TB, records string) *bind.Server {
+func startKnot(t testing.TB, records string) (primary, secondary *bind.Server) {
 	s := knot.Start(t, map[string]string{rigZone: records})
-	return &bind.Server{Addr: s.Addr, Update: s.Update, Transfer: s.Transfer}
+	return &bind.Server{Addr: s.Addr, Update: s.Update, Transfer: s.Transfer}, nil
 }
 
-func startPowerDNS(t testing.TB, records string) *bind.Server {
+func startPowerDNS(t testing.TB, records string) (primary, secondary *bind.Server) {
 	s := powerdns.Start(t, map[string]string{rigZone: records}, nil)
-	return &bind.Server{Addr: s.Addr, Update: s.Update, Transfer: s.Transfer}
+	return &bind.Server{Addr: s.Addr, Update: s.Update, Transfer: s.Transfer}, nil
+}
+
+func startNSD(t testing.TB, records string) (primary, secondary *bind.Server) {
+	at := daemon.FreeAddress(t)
+	primary = bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: records}}, AlsoNotify: []netip.AddrPort{at}})
+	nsd.Start(t, nsd.Options{Addr: at, Zone: rigZone, Primary: primary.Addr, Key: primary.Transfer})
+	return primary, &bind.Server{Addr: at, Transfer: primary.Transfer}
 }
 
 var conformers = []conformer{
@@ -60,27 +68,55 @@ var conformers = []conformer{
 	{"Knot", "Shared", "Query", startKnot},
 	{"PowerDNS", "Shared", "Transfer", startPowerDNS},
 	{"PowerDNS", "Shared", "Query", startPowerDNS},
+	{"NSD", "", "", startNSD},
+}
+
+// column returns its column of the table.
+func (on conformer) column() string {
+	if on.writers == "" {
+		return on.name + ", secondary"
+	}
+	return fmt.Sprintf("%s, %s, %s", on.name, on.writers, on.readBy)
+}
+
+// cannot returns why a case is none for the server.
+func (on conformer) cannot(c conformance) string {
+	switch {
+	case on.writers == "" && c.writes:
+		return "nothing is written to a secondary"
+	case on.readBy == v1beta1.ReadByQuery && c.name == providertest.CaseForeign:
+		return "only what objects declare is asked for"
+	}
+	return ""
 }
 
 // conformance is one case. It reports whether the server does what it says.
 type conformance struct {
 	name string
-	run  func(c *conformanceRun) bool
+	// writes is true if it is about the server that is written to, not about what one serves.
+	writes bool
+	run    func(c *conformanceRun) bool
 }
 
-// conformanceRun is a zone on a server under test, on which "legacy" and "ns1" have addresses that nobody declares.
+// conformanceRun is a zone on a server that is written to, on which "legacy" and "ns1" have addresses that nobody declares. What is
+// looked at is what the server under test has: the same, or a secondary of it.
 type conformanceRun struct {
 	*rig
-	server     *bind.Server
-	key        *wire.Key
-	generation int64
+	server, tested *bind.Server
+	key            *wire.Key
+	generation     int64
 }
 
 func newConformanceRun(t testing.TB, on conformer) *conformanceRun {
 	r := newBareRig(t)
-	c := &conformanceRun{rig: r, server: on.start(t, "legacy 300 A 192.0.2.77\n")}
-	r.primary = []*bind.Server{c.server}
-	p := r.provide("corp", r.primary)
+	primary, secondary := on.start(t, "legacy 300 A 192.0.2.77\n")
+	c := &conformanceRun{rig: r, server: primary, tested: primary}
+	r.primary = []*bind.Server{primary}
+	var secondaries []*bind.Server
+	if secondary != nil {
+		c.tested, secondaries = secondary, []*bind.Server{secondary}
+	}
+	p := r.provide("corp", r.primary, secondaries...)
 	p.Spec.RFC2136.Writers, p.Spec.RFC2136.ReadBy = v1beta1.WriterMode(on.writers), on.readBy
 	r.scope.servers = observe.AddProviders(nil, r.scope.providers)
 	if c.key = &c.server.Transfer; on.readBy == v1beta1.ReadByQuery {
@@ -152,8 +188,7 @@ func (c *conformanceRun) has(lines ...string) bool {
 		}
 		want[key] = rrset.New(key, ttl, rdata...).String()
 	}
-	c.observer.Forget(c.server.Addr, rigZone)
-	for set := range c.look(c.server).All() {
+	for set := range c.lookAtTested().All() {
 		if set.Name != rigZone && set.Name != "ns1."+rigZone {
 			got[set.Key] = set.String()
 		}
@@ -165,36 +200,55 @@ func (c *conformanceRun) has(lines ...string) bool {
 	return diff == ""
 }
 
+// lookAtTested returns what the server under test has, once that is of its primary's serial.
+func (c *conformanceRun) lookAtTested() *observe.Mirror {
+	c.observer.Forget(c.server.Addr, rigZone)
+	has := c.look(c.server)
+	for began := time.Now(); c.tested != c.server; {
+		seen := c.observer.Observe(c.t.Context(), c.tested.Addr, rigZone, &c.tested.Transfer, time.Now())
+		if seen.Mirror != nil && seen.Mirror.SOA.Serial == has.SOA.Serial {
+			return seen.Mirror
+		}
+		if time.Since(began) > time.Minute {
+			c.t.Fatalf("the secondary does not follow to serial %d: %s %v", has.SOA.Serial, seen.Message(), seen.Err)
+		}
+	}
+	return has
+}
+
 var allTypes = []string{
 	"www 300 A 192.0.2.10; 192.0.2.11", "www 60 AAAA 2001:db8::1", "alias 300 CNAME www.example.test.", "mail 300 MX 10 www.example.test.",
-	"_sip._tcp 300 SRV 10 20 5060 www.example.test.", `text 300 TXT "a \"quoted\" string"`, `caa 300 CAA 0 issue "ca.example.net"`, "ptr 300 PTR www.example.test.",
+	"_sip._tcp 300 SRV 10 20 5060 www.example.test.", `text 300 TXT "a \"quoted\" string"`, "ptr 300 PTR www.example.test.",
 }
 
 var conformanceCases = []conformance{
-	{"A, AAAA, CNAME, MX, SRV, TXT, CAA, PTR: create, change, delete", func(c *conformanceRun) bool {
+	{providertest.CaseTypes, false, func(c *conformanceRun) bool {
 		changed := []string{
 			"www 300 A 192.0.2.10; 192.0.2.12", "www 60 AAAA 2001:db8::2", "alias 300 CNAME ns1.example.test.", "mail 300 MX 20 www.example.test.",
-			"_sip._tcp 300 SRV 10 20 5061 www.example.test.", `text 300 TXT "another"`, `caa 300 CAA 0 issue "ca.example.org"`, "ptr 300 PTR ns1.example.test.",
+			"_sip._tcp 300 SRV 10 20 5061 www.example.test.", `text 300 TXT "another"`, "ptr 300 PTR ns1.example.test.",
 		}
 		return c.publishes(allTypes...) && c.publishes(changed...) && c.publishes()
 	}},
-	{"a TTL alone changes", func(c *conformanceRun) bool {
+	{providertest.CaseCAA, false, func(c *conformanceRun) bool {
+		return c.publishes(`caa 300 CAA 0 issue "ca.example.net"`) && c.publishes(`caa 300 CAA 0 issue "ca.example.org"`) && c.publishes()
+	}},
+	{providertest.CaseTTL, false, func(c *conformanceRun) bool {
 		return c.publishes("www 300 A 192.0.2.10; 192.0.2.11") && c.publishes("www 60 A 192.0.2.10; 192.0.2.11")
 	}},
-	{"a CNAME becomes an address, and the other way round", func(c *conformanceRun) bool {
+	{providertest.CaseAlias, false, func(c *conformanceRun) bool {
 		return c.publishes("a 300 A 192.0.2.1", "c 300 CNAME ns1.example.test.") &&
 			c.publishes("c 300 A 192.0.2.1", "a 300 CNAME ns1.example.test.")
 	}},
-	{"wildcards", func(c *conformanceRun) bool {
+	{providertest.CaseWildcards, false, func(c *conformanceRun) bool {
 		if !c.publishes("*.wild 300 A 192.0.2.5") {
 			return false
 		}
-		return slices.Equal(served(c.t, c.server, "any.wild"), []string{"192.0.2.5"})
+		return slices.Equal(served(c.t, c.tested, "any.wild"), []string{"192.0.2.5"})
 	}},
-	{"delegations with glue", func(c *conformanceRun) bool {
+	{providertest.CaseDelegations, false, func(c *conformanceRun) bool {
 		return c.publishes("sub 300 NS ns.sub.example.test.", "ns.sub 300 A 192.0.2.6") && c.publishes()
 	}},
-	{"one message changes all or nothing", func(c *conformanceRun) bool {
+	{providertest.CaseAtomic, true, func(c *conformanceRun) bool {
 		m := new(dns.Msg)
 		m.SetUpdate(rigZone)
 		for _, line := range []string{"atomic." + rigZone + " 60 A 192.0.2.1", "www.elsewhere.invalid. 60 A 192.0.2.1"} {
@@ -212,11 +266,11 @@ var conformanceCases = []conformance{
 		reply, err := conn.Exchange(c.t.Context(), m)
 		return err == nil && reply.Rcode == dns.RcodeNotZone && c.has()
 	}},
-	{"the serial moves with the content", func(c *conformanceRun) bool {
-		before := c.look(c.server).SOA.Serial
-		return c.publishes("www 300 A 192.0.2.10") && rrset.SerialLess(before, c.look(c.server).SOA.Serial)
+	{providertest.CaseSerial, false, func(c *conformanceRun) bool {
+		before := c.lookAtTested().SOA.Serial
+		return c.publishes("www 300 A 192.0.2.10") && rrset.SerialLess(before, c.lookAtTested().SOA.Serial)
 	}},
-	{"drift is undone, what others add is kept", func(c *conformanceRun) bool {
+	{providertest.CaseDrift, true, func(c *conformanceRun) bool {
 		if !c.publishes("www 300 A 192.0.2.10") {
 			return false
 		}
@@ -225,11 +279,11 @@ var conformanceCases = []conformance{
 		p := c.pass()
 		return p.event.Drift == 1 && c.has("www 300 A 192.0.2.10", "theirs 60 A 192.0.2.98")
 	}},
-	{"what nobody declares is listed", func(c *conformanceRun) bool {
+	{providertest.CaseForeign, true, func(c *conformanceRun) bool {
 		p := c.pass()
 		return slices.Contains(p.event.ForeignSample, rrset.Key{Name: "legacy." + rigZone, Type: dns.TypeA})
 	}},
-	{"what a wildcard answers is not taken for what is there", func(c *conformanceRun) bool {
+	{providertest.CaseSynthesized, true, func(c *conformanceRun) bool {
 		c.insert(0, "*."+rigZone+" 300 A 192.0.2.50")
 		wild := "* 300 A 192.0.2.50"
 		if !c.publishesBeside(wild, "www 300 A 192.0.2.50; 192.0.2.51") || !c.publishesBeside(wild, "other 60 A 192.0.2.51") {
@@ -237,19 +291,19 @@ var conformanceCases = []conformance{
 		}
 		return c.publishesBeside(wild) && slices.Equal(served(c.t, c.server, "www"), []string{"192.0.2.50"})
 	}},
-	{"a write of others at another name, between look and update", func(c *conformanceRun) bool {
+	{providertest.CaseRace, true, func(c *conformanceRun) bool {
 		c.updates = meddlerBefore{c.updates, sync.OnceFunc(func() { c.byHand(0, "race", "192.0.2.98") })}
 		c.declare("www 300 A 192.0.2.10")
 		return c.syncs() && c.has("www 300 A 192.0.2.10", "race 60 A 192.0.2.98")
 	}},
-	{"a write of others at the same name, between look and update", func(c *conformanceRun) bool {
+	{providertest.CaseRaceAtName, true, func(c *conformanceRun) bool {
 		if !c.publishes("www 300 A 192.0.2.10", "more 300 A 192.0.2.20") {
 			return false
 		}
 		c.updates = meddlerBefore{c.updates, sync.OnceFunc(func() { c.byHand(0, "www", "192.0.2.98") })}
 		return c.publishes("www 300 A 192.0.2.11", "more 300 A 192.0.2.21")
 	}},
-	{"the reply to an update is lost", func(c *conformanceRun) bool {
+	{providertest.CaseLostReply, true, func(c *conformanceRun) bool {
 		proxy := bind.StartProxy(c.t, c.server.Addr)
 		direct := c.scope.servers[0].Addr
 		c.scope.servers[0].Addr = proxy.Addr
@@ -267,12 +321,12 @@ var conformanceCases = []conformance{
 		defer func() { c.scope.servers[0].Addr = direct }()
 		return c.publishes("www 300 A 192.0.2.10")
 	}},
-	{"an RRset that it refuses holds up no other", func(c *conformanceRun) bool {
+	{providertest.CaseRefused, true, func(c *conformanceRun) bool {
 		c.declare("www 300 A 192.0.2.10", "bad 300 MX 10 nowhere.example.test.", "more 300 A 192.0.2.20")
 		c.pass()
 		return slices.Equal(served(c.t, c.server, "www"), []string{"192.0.2.10"}) && slices.Equal(served(c.t, c.server, "more"), []string{"192.0.2.20"})
 	}},
-	{"a wrong key is reported in its words, with what to do", func(c *conformanceRun) bool {
+	{providertest.CaseWrongKey, true, func(c *conformanceRun) bool {
 		wrong := bind.NewKey(c.server.Update.Name)
 		c.setKeys("corp", &wrong, c.key)
 		c.declare("www 300 A 192.0.2.10")
@@ -280,7 +334,7 @@ var conformanceCases = []conformance{
 		words := strings.Contains(message, "BADSIG") || strings.Contains(message, "answered REFUSED (the reply to a signed request is not signed)")
 		return words && strings.Contains(message, "Secret dns/corp-update") && c.has()
 	}},
-	{"2,000 RRsets, and one of them changes", func(c *conformanceRun) bool {
+	{providertest.CaseMany, false, func(c *conformanceRun) bool {
 		var lines []string
 		for n := range 2000 {
 			lines = append(lines, fmt.Sprintf("n%d 300 A 192.0.2.%d", n, 1+n%200))
@@ -295,56 +349,20 @@ var conformanceCases = []conformance{
 
 // TestConformance demands that the table in the reference says what the servers do.
 func TestConformance(t *testing.T) {
-	var mu sync.Mutex
-	outcome := map[[2]int]bool{}
-	t.Run("cases", func(t *testing.T) {
-		for i, on := range conformers {
-			for j, test := range conformanceCases {
-				t.Run(fmt.Sprintf("%s %s %s/%s", on.name, on.writers, on.readBy, test.name), func(t *testing.T) {
-					ok := test.run(newConformanceRun(t, on))
-					mu.Lock()
-					defer mu.Unlock()
-					outcome[[2]int{i, j}] = ok
-				})
-			}
-		}
-	})
-	var b strings.Builder
-	b.WriteString("|")
+	found := map[string]providertest.Column{}
 	for _, on := range conformers {
-		fmt.Fprintf(&b, " | %s, %s, %s", on.name, on.writers, on.readBy)
-	}
-	b.WriteString(" |\n|---" + strings.Repeat("|---", len(conformers)) + "|\n")
-	for j, test := range conformanceCases {
-		b.WriteString("| " + test.name)
-		for i := range conformers {
-			b.WriteString(map[bool]string{true: " | yes", false: " | no"}[outcome[[2]int{i, j}]])
+		column := providertest.Column{}
+		for _, test := range conformanceCases {
+			t.Run(fmt.Sprintf("%s/%s", on.column(), test.name), func(t *testing.T) {
+				reason := on.cannot(test)
+				if reason != "" && on.writers == "" {
+					column[test.name] = reason
+					return
+				}
+				column[test.name] = providertest.Cell(test.run(newConformanceRun(t, on)), reason)
+			})
 		}
-		b.WriteString(" |\n")
+		found[on.column()] = column
 	}
-	checkTable(t, b.String())
-}
-
-// checkTable compares the generated part of the reference with a table, or writes it.
-func checkTable(t *testing.T, table string) {
-	t.Helper()
-	const file, begin, end = "../../../docs/reference/providers.md", "<!-- begin of the conformance table: make generate-conformance -->\n", "<!-- end of the conformance table -->"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), begin)
-	written, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("%s has no place for the table", file)
-	}
-	if *updateTable {
-		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(written, table); diff != "" {
-		t.Errorf("%s says otherwise (-documented +found); if it should not: make generate-conformance\n%s", file, diff)
-	}
+	providertest.CheckTable(t, "../../../docs/reference/providers.md", found)
 }
