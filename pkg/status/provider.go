@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
@@ -23,6 +25,7 @@ const (
 	KeyUnusable          = "KeyUnusable"
 	AuthenticationFailed = "AuthenticationFailed"
 	TransferRefused      = "TransferRefused"
+	UpdateRefused        = "UpdateRefused"
 	NoZone               = "NoZone"
 	SecretUnusable       = "SecretUnusable"
 	TooManyProviders     = "TooManyProviders"
@@ -64,8 +67,16 @@ type ProviderServerFacts struct {
 	// HasZone is true if it serves the zone that it was asked about; then TransferProblem is why that cannot be transferred.
 	HasZone         bool
 	TransferProblem string
+	// UpdateProblem is why a primary takes no update of that zone. If it does, Compares is whether it refuses one whose prerequisite
+	// does not hold; nil if that is not known.
+	UpdateProblem string
+	Compares      *bool
 	// ByQuery is true if the zone is read by query, and no transfer was tried.
 	ByQuery bool
+}
+
+func (s ProviderServerFacts) problem() string {
+	return cmp.Or(s.Problem, s.UpdateProblem, s.TransferProblem)
 }
 
 // IsReady reports whether zones can be brought to the provider.
@@ -79,7 +90,7 @@ func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1
 	for _, s := range f.Servers {
 		next.Servers = append(next.Servers, v1beta1.ProviderServerStatus{
 			Address: s.Address, IP: s.IP, Role: s.Role, Reachable: s.Reachable, Authenticated: s.Authenticated, Software: s.Software,
-			Message: truncateMessage(cmp.Or(s.Problem, s.TransferProblem)),
+			Message: truncateMessage(s.problem()),
 		})
 	}
 	if found := f.capabilities(); found != nil {
@@ -92,7 +103,7 @@ func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1
 	return next
 }
 
-// capabilities returns what the servers were found to do; nil if none serves a zone of the provider.
+// capabilities returns what the servers were found to do, and what follows from their type; nil if none serves a zone of the provider.
 func (f ProviderFacts) capabilities() *v1beta1.ProviderCapabilities {
 	var found *v1beta1.ProviderCapabilities
 	for _, s := range f.Servers {
@@ -101,16 +112,25 @@ func (f ProviderFacts) capabilities() *v1beta1.ProviderCapabilities {
 		}
 		switch {
 		case f.Store.Holds(): // What the plugin etcd of CoreDNS can do.
-			return &v1beta1.ProviderCapabilities{RecordTypes: []string{"A", "AAAA", "CNAME", "MX", "PTR", "SRV", "TXT"}}
+			return &v1beta1.ProviderCapabilities{RecordTypes: []string{"A", "AAAA", "CNAME", "MX", "PTR", "SRV", "TXT"}, Atomic: new(true)}
 		case f.Store.Reason != "":
 			return nil
 		}
-		if found == nil { // What RFC 2136 has in common, and what was found.
-			found = &v1beta1.ProviderCapabilities{Serial: true, Transfer: true, Atomic: true, Wildcards: true, Delegations: true}
+		if found == nil { // It has answered with an SOA, and what RFC 2136 can update can be of any type and at any name.
+			found = &v1beta1.ProviderCapabilities{Serial: true, Transfer: true, Atomic: s.Compares, Wildcards: true, Delegations: true}
 		}
 		found.Transfer = found.Transfer && s.TransferProblem == "" && !s.ByQuery
+		found.Atomic = allOf(found.Atomic, s.Compares)
 	}
 	return found
+}
+
+// allOf returns whether both are true, as far as that is known.
+func allOf(a, b *bool) *bool {
+	if b == nil && ptr.Deref(a, true) || b != nil && !*b {
+		return b
+	}
+	return a
 }
 
 // firstProblem returns the first server of which something is true, with its problem, and how many there are.
@@ -118,7 +138,7 @@ func (f ProviderFacts) firstProblem(is func(ProviderServerFacts) bool) (n int, f
 	for _, s := range f.Servers {
 		if is(s) {
 			if n++; n == 1 {
-				first = s.Address + ": " + cmp.Or(s.Problem, s.TransferProblem)
+				first = s.Address + ": " + s.problem()
 			}
 		}
 	}
@@ -159,8 +179,7 @@ func (f ProviderFacts) authenticated() Verdict {
 	}
 	n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.Reachable && !s.Authenticated && !s.Unproven })
 	if n > 0 {
-		return False(AuthenticationFailed, fmt.Sprintf(
-			"%d of %d servers do not accept a key; %s; compare name, algorithm and secret in the provider's Secret with the server's key", n, len(f.Servers), first))
+		return False(AuthenticationFailed, fmt.Sprintf("%d of %d servers do not accept a key; %s", n, len(f.Servers), first))
 	}
 	if n, _ = f.firstProblem(func(s ProviderServerFacts) bool { return s.Unproven }); n > 0 {
 		return Unknown(NoZone, fmt.Sprintf("no zone names the provider yet, and %d of %d servers sign no answer about others: whether they accept the keys is known once one does", n, len(f.Servers)))
@@ -185,6 +204,11 @@ func (f ProviderFacts) ready(reachable, authenticated Verdict) Verdict {
 		return False(reachable.Reason, reachable.Message)
 	case f.Store.Holds():
 		return True(AllReady, fmt.Sprintf("etcd can be used, and %d of %d servers answer", len(f.Servers), len(f.Servers)))
+	}
+	if n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.UpdateProblem != "" }); n > 0 {
+		return False(UpdateRefused, fmt.Sprintf(
+			"%d of %d servers take no update of a zone; %s; let the update key update the zones (BIND: allow-update or update-policy, Knot: acl with action update, PowerDNS: TSIG-ALLOW-DNSUPDATE), and see that they are primary ones there and not frozen",
+			n, len(f.Servers), first))
 	}
 	if n, first := f.firstProblem(func(s ProviderServerFacts) bool { return s.TransferProblem != "" }); n > 0 {
 		return False(TransferRefused, fmt.Sprintf(

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -46,8 +47,29 @@ func TestProviderWithStore(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", name, kind, got, want)
 			}
 		}
-		if found := s.Capabilities; (found != nil) != c.capable || found != nil && (found.Serial || found.Transfer || found.Wildcards || len(found.RecordTypes) != 7) {
+		if found := s.Capabilities; (found != nil) != c.capable || found != nil && (found.Serial || found.Transfer || found.Wildcards || !ptr.Deref(found.Atomic, false) || len(found.RecordTypes) != 7) {
 			t.Errorf("%s: capabilities %+v", name, found)
+		}
+	}
+}
+
+// Updates are atomic if all primaries compare, and are not if one does not; one of which that is not known leaves it open.
+func TestAtomic(t *testing.T) {
+	yes, no := new(true), new(false)
+	for name, c := range map[string]struct {
+		compare []*bool
+		want    *bool
+	}{
+		"one": {[]*bool{yes}, yes}, "all": {[]*bool{yes, yes}, yes}, "one does not": {[]*bool{yes, no, yes}, no},
+		"not known": {[]*bool{yes, nil, yes}, nil}, "one does not, another is not known": {[]*bool{nil, no, nil}, no},
+	} {
+		facts := status.ProviderFacts{}
+		for _, compares := range c.compare {
+			facts.Servers = append(facts.Servers, status.ProviderServerFacts{Role: "Primary", Reachable: true, HasZone: true, Compares: compares})
+		}
+		got := status.Provider(v1beta1.DNSProviderStatus{}, facts, time.Now()).Capabilities.Atomic
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (e *Error) Detail() string {
 		return "the server refused the signature with TSIG error " + RcodeName(int(e.TSIGError))
 	}
 	if e.RefusesKey() {
-		return "answered NOTAUTH without a signature: the server does not know the key, or has another secret for it"
+		return "answered NOTAUTH without a signature: the server does not know the key, has another secret for it, or its clock differs from ours by more than five minutes"
 	}
 	if e.Rcode != dns.RcodeSuccess {
 		text := "answered " + RcodeName(e.Rcode) + rcodeHint(e.Rcode)
@@ -72,7 +72,7 @@ func (e *Error) Detail() string {
 }
 
 // RefusesKey reports whether the server refused the key or its signature (RFC 8945 section 5.2): with a TSIG error or, as PowerDNS does,
-// with a NOTAUTH that has no TSIG record. That a server says of a zone that it does not have is signed.
+// with a NOTAUTH that has no TSIG record, which may also be about the time. That a server says of a zone that it does not have is signed.
 func (e *Error) RefusesKey() bool {
 	return e.TSIGError != 0 && e.TSIGError != dns.RcodeBadTime || e.Rcode == dns.RcodeNotAuth && errors.Is(e.Err, ErrUnsigned)
 }

@@ -33,7 +33,7 @@ func TestErrorText(t *testing.T) {
 		"bad time":     {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadTime}, "BADTIME: the server's clock differs from ours by more than five minutes", "BadTime", true},
 		"bad trunc":    {Error{Rcode: dns.RcodeNotAuth, TSIGError: dns.RcodeBadTrunc}, "the server refused the signature with TSIG error BADTRUNC", "BadSignature", false},
 		"unsigned":     {Error{Err: ErrUnsigned}, "the reply to a signed request is not signed", "BadSignature", false},
-		"no key":       {Error{Rcode: dns.RcodeNotAuth, Err: ErrUnsigned}, "answered NOTAUTH without a signature: the server does not know the key, or has another secret for it", "BadKey", false},
+		"no key":       {Error{Rcode: dns.RcodeNotAuth, Err: ErrUnsigned}, "answered NOTAUTH without a signature: the server does not know the key, has another secret for it, or its clock differs from ours by more than five minutes", "BadKey", false},
 		"unsigned, no": {Error{Rcode: dns.RcodeRefused, Err: ErrUnsigned}, "answered REFUSED (the reply to a signed request is not signed)", "Refused", false},
 		"time-out":     {Error{Err: os.ErrDeadlineExceeded}, "no answer in time", "Timeout", true},
 		"deadline":     {Error{Err: context.DeadlineExceeded}, "no answer in time", "Timeout", true},

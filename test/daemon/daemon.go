@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -37,6 +38,25 @@ func Find(t testing.TB, program, debian string) string {
 	}
 	t.Fatalf("%s is not there: test/setup/install test, or apt-get install %s", program, debian)
 	return ""
+}
+
+// WithClock starts programs whose clock is off by so much; other tests may not start any at the same time. BIND does not start so: its
+// allocator asks for the time before libfaketime can answer.
+func WithClock(t testing.TB, off time.Duration, start func()) {
+	t.Helper()
+	libraries, _ := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+	if len(libraries) == 0 {
+		t.Fatal("libfaketime is not there: test/setup/install test, or apt-get install faketime")
+	}
+	for name, value := range map[string]string{
+		"LD_PRELOAD": libraries[0], "FAKETIME": fmt.Sprintf("%+d", int(off.Seconds())), "DONT_FAKE_MONOTONIC": "1",
+	} {
+		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // Only what is started here has another clock.
+			t.Fatal(err)
+		}
+		defer func() { _ = os.Unsetenv(name) }()
+	}
+	start()
 }
 
 // Start runs a program until the test ends, with its log in a directory, and waits until it serves zones at an address.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
@@ -45,7 +46,10 @@ func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.Provi
 	if f.Authenticated = ok; !ok || soa == nil {
 		return f
 	}
-	if f.HasZone = true; s.ReadBy == v1beta1.ReadByQuery {
+	if f.HasZone = true; s.Role == observe.Primary {
+		l.tryUpdate(ctx, s, &f, *soa)
+	}
+	if s.ReadBy == v1beta1.ReadByQuery {
 		f.ByQuery = true
 		return f
 	}
@@ -53,6 +57,20 @@ func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.Provi
 		f.TransferProblem = err.Error()
 	}
 	return f
+}
+
+// tryUpdate finds out whether a server takes updates as compare-and-swap, and changes nothing.
+func (l look) tryUpdate(ctx context.Context, s observe.Server, f *status.ProviderServerFacts, soa rrset.SOA) {
+	compares, err := rfc2136.Probe(ctx, rfc2136.Target{Server: s.Addr, Zone: l.zone, Key: l.update, Shared: s.Shared}, soa)
+	var e *wire.Error
+	switch {
+	case err == nil:
+		f.Compares = &compares
+	case errors.As(err, &e) && e.Rcode != dns.RcodeSuccess:
+		f.UpdateProblem = e.Error()
+	default:
+		f.Reachable, f.Problem = false, err.Error()
+	}
 }
 
 // tryKey asks a server for an SOA with a key, and reports whether it knows the key. The SOA is nil if it does not serve the zone.
@@ -66,7 +84,7 @@ func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderSe
 		f.Reachable, f.Unproven, f.Problem = true, true, e.Detail() // Knot signs no answer about a zone that it does not have.
 		return nil, false
 	case errors.As(err, &e) && (e.TSIGError != 0 || errors.Is(err, wire.ErrUnsigned) || errors.Is(err, wire.ErrSignature) || errors.Is(err, wire.ErrClock)):
-		f.Reachable, f.Problem = true, "key "+key.Name+": "+e.Detail()
+		f.Reachable, f.Problem = true, "key "+key.Name+": "+e.Detail()+keyRemedy(e)
 		return nil, false
 	default:
 		f.Reachable, f.Problem = false, err.Error()
@@ -78,4 +96,16 @@ func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderSe
 		}
 	}
 	return soa, true
+}
+
+// keyRemedy says what to do about a key that a server does not accept, as the end of a sentence.
+func keyRemedy(e *wire.Error) string {
+	const compare = "; compare name, algorithm and secret in the provider's Secret with the server's key"
+	switch {
+	case e.TSIGError == dns.RcodeBadTime || errors.Is(e, wire.ErrClock):
+		return "; set the server's clock"
+	case e.TSIGError == 0 && e.RefusesKey():
+		return compare + ", and see that the server's clock is right"
+	}
+	return compare
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,18 +18,29 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	"github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/test/powerdns"
 )
 
-// What a real server says to keys, right and wrong ones, becomes the condition that tells what to do.
+// What a real server says to keys, right and wrong ones, becomes the condition that says what to do.
 func TestLook(t *testing.T) {
 	powerless, unknown := named.NewKey("powerless."), named.NewKey("unknown.")
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.test."}}, Keys: []wire.Key{powerless}})
 	wrong := named.NewKey(s.Update.Name)
 	gone := named.Start(t, named.Options{})
 	gone.Stop()
-	k := knot.Start(t, map[string]string{"example.test.": ""})
+	frozen := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.test."}}})
+	if out, err := frozen.Rndc("freeze", "example.test"); err != nil {
+		t.Fatal(out, err)
+	}
+	k, p := knot.Start(t, map[string]string{"example.test.": ""}), powerdns.Start(t, map[string]string{"example.test.": ""}, nil)
+	var lateKnot *knot.Server
+	var latePowerDNS *powerdns.Server
+	daemon.WithClock(t, -time.Hour, func() {
+		lateKnot, latePowerDNS = knot.Start(t, map[string]string{"example.test.": ""}), powerdns.Start(t, map[string]string{"example.test.": ""}, nil)
+	})
 	for name, c := range map[string]struct {
 		zone             string
 		server           netip.AddrPort
@@ -39,6 +51,10 @@ func TestLook(t *testing.T) {
 		"no zone yet":         {".", s.Addr, s.Update, s.Transfer, status.AllReady, ""},
 		"Knot":                {"example.test.", k.Addr, k.Update, k.Transfer, status.AllReady, "1 of 1 servers"},
 		"Knot, no zone yet":   {".", k.Addr, k.Update, k.Transfer, status.NoZone, "no zone names the provider yet"},
+		"PowerDNS":            {"example.test.", p.Addr, p.Update, p.Transfer, status.AllReady, "1 of 1 servers"},
+		"clock of Knot":       {"example.test.", lateKnot.Addr, lateKnot.Update, lateKnot.Transfer, status.AuthenticationFailed, "more than five minutes; set the server's clock"},
+		"clock of PowerDNS":   {"example.test.", latePowerDNS.Addr, latePowerDNS.Update, latePowerDNS.Transfer, status.AuthenticationFailed, "see that the server's clock is right"},
+		"takes no update":     {"example.test.", frozen.Addr, frozen.Update, frozen.Transfer, status.UpdateRefused, "answered REFUSED; let the update key update the zones"},
 		"unknown key":         {"example.test.", s.Addr, s.Update, unknown, status.AuthenticationFailed, "BADKEY"},
 		"wrong update secret": {"example.test.", s.Addr, wrong, s.Transfer, status.AuthenticationFailed, "BADSIG"},
 		"may not transfer":    {"example.test.", s.Addr, s.Update, powerless, status.TransferRefused, "allow-transfer"},
@@ -53,9 +69,15 @@ func TestLook(t *testing.T) {
 			if ready.Type != status.Ready || ready.Reason != c.reason || !strings.Contains(ready.Message, c.message) {
 				t.Errorf("%+v", got.Conditions)
 			}
-			if want := c.zone != "." && (c.reason == status.AllReady || c.reason == status.TransferRefused); want != (got.Capabilities != nil) ||
-				want && got.Capabilities.Transfer != (c.reason == status.AllReady) {
-				t.Errorf("capabilities %+v", got.Capabilities)
+			var want *v1beta1.ProviderCapabilities
+			if served := []string{status.AllReady, status.TransferRefused, status.UpdateRefused}; c.zone != "." && slices.Contains(served, c.reason) {
+				want = &v1beta1.ProviderCapabilities{Serial: true, Transfer: c.reason != status.TransferRefused, Wildcards: true, Delegations: true}
+				if c.reason != status.UpdateRefused {
+					want.Atomic = new(true)
+				}
+			}
+			if diff := cmp.Diff(want, got.Capabilities); diff != "" {
+				t.Errorf("capabilities (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -77,12 +99,13 @@ func TestAddressOf(t *testing.T) {
 		"one is usable":  {"", []string{"127.0.0.1", "10.0.0.5"}, "10.0.0.5"},
 		"none specified": {"", []string{"0.0.0.0", "224.0.0.1", "fe80::1"}, ""},
 	} {
-		r := &reconciler{lookup: func(context.Context, string, string) (all []netip.Addr, err error) {
+		r := NewResolver()
+		r.Lookup = func(context.Context, string, string) (all []netip.Addr, err error) {
 			for _, a := range c.found {
 				all = append(all, netip.MustParseAddr(a))
 			}
 			return all, nil
-		}}
+		}
 		if ip, problem := r.addressOf(t.Context(), "ns.example.net", c.was); ip != c.ip || (problem == "") != (c.ip != "") {
 			t.Errorf("%s: %q, %q", name, ip, problem)
 		}

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -51,11 +49,11 @@ var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
 
 // reconciler looks at providers.
 type reconciler struct {
-	client client.Client
-	keys   *tsigkeys.Cache
-	stores *Backends
-	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	now    func() time.Time
+	client   client.Client
+	keys     *tsigkeys.Cache
+	stores   *Backends
+	resolver Resolver
+	now      func() time.Time
 	// home is the namespace that Lockstep runs in.
 	home string
 }
@@ -63,7 +61,7 @@ type reconciler struct {
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
 // and then. home is the namespace that Lockstep runs in.
 func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache, stores *Backends, home string) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, lookup: net.DefaultResolver.LookupNetIP, now: time.Now, home: home}
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: NewResolver(), now: time.Now, home: home}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxLooks}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -205,53 +203,16 @@ func keyProblem(secret client.ObjectKey, err error) string {
 }
 
 // withAddresses returns a provider with the addresses of its host names, or of the endpoints of its Service, in its status, as they
-// are now. A host name that cannot be looked up keeps what it had.
+// are now.
 func (r *reconciler) withAddresses(ctx context.Context, provider *v1beta1.DNSProvider) *v1beta1.DNSProvider {
-	ctx, cancel := context.WithTimeout(ctx, wire.DefaultTimeout)
-	defer cancel()
-	provider = provider.DeepCopy()
 	was := provider.Status.Servers
-	provider.Status.Servers = nil
+	provider = provider.DeepCopy()
 	if provider.Spec.CoreDNS != nil && provider.Spec.CoreDNS.Servers.Service != nil {
+		ctx, cancel := context.WithTimeout(ctx, wire.DefaultTimeout)
+		defer cancel()
 		provider.Status.Servers = r.endpointsOf(ctx, provider)
-		return provider
-	}
-	primaries, secondaries := observe.DeclaredServers(provider)
-	for _, s := range slices.Concat(primaries, secondaries) {
-		if _, err := netip.ParseAddr(s.Address); err == nil {
-			continue
-		}
-		known := v1beta1.ProviderServerStatus{Address: observe.ServerAddress(s)}
-		if n := slices.IndexFunc(was, func(w v1beta1.ProviderServerStatus) bool { return w.Address == known.Address }); n >= 0 {
-			known.IP = was[n].IP
-		}
-		known.IP, known.Message = r.addressOf(ctx, s.Address, known.IP)
-		provider.Status.Servers = append(provider.Status.Servers, known)
+	} else {
+		provider.Status.Servers = r.resolver.Resolve(ctx, provider, was)
 	}
 	return provider
-}
-
-// addressOf looks up a host name. The address that it had stays while it is one of those that it has.
-func (r *reconciler) addressOf(ctx context.Context, host, was string) (ip, problem string) {
-	found, err := r.lookup(ctx, "ip", host)
-	if err != nil {
-		return was, fmt.Sprintf("host name %s cannot be looked up: %v", host, err)
-	}
-	usable := slices.DeleteFunc(found, func(a netip.Addr) bool { return !isUsable(a.Unmap()) })
-	if len(usable) == 0 {
-		return "", fmt.Sprintf("host name %s has no address that may be used: loopback, link-local, multicast and unspecified ones may not", host)
-	}
-	for _, a := range usable {
-		if a.Unmap().String() == was {
-			return was, ""
-		}
-	}
-	slices.SortFunc(usable, netip.Addr.Compare)
-	return usable[0].Unmap().String(), ""
-}
-
-// isUsable reports whether an address can be that of a server elsewhere. The CRD refuses the others where they are written as
-// addresses.
-func isUsable(a netip.Addr) bool {
-	return a.IsGlobalUnicast() // No loopback, link-local, multicast or unspecified one; private ones are.
 }

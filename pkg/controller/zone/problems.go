@@ -46,15 +46,19 @@ func (s scope) remedyFor(err error, server observe.Server) string {
 		return ""
 	}
 	update, transfer := s.secretsOf(server)
+	clock := ""
+	if e.TSIGError == 0 {
+		clock = ", and see that its clock is right"
+	}
 	switch {
 	case e.TSIGError == dns.RcodeBadTime && isForeignServer(server):
 		return "; set the server's clock"
 	case e.TSIGError == dns.RcodeBadTime:
 		return "; set the clocks of the nodes that the server and the controller run on"
 	case e.RefusesKey() && isForeignServer(server) && update.Name == "":
-		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s with the server's key; it is read again every minute", transfer)
+		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s with the server's key%s; it is read again every minute", transfer, clock)
 	case e.RefusesKey() && isForeignServer(server):
-		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s (updates) and Secret %s (questions and transfers) with the server's keys; they are read again every minute", update, transfer)
+		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s (updates) and Secret %s (questions and transfers) with the server's keys%s; they are read again every minute", update, transfer, clock)
 	case e.Rcode == dns.RcodeRefused && errors.Is(e.Err, wire.ErrUnsigned) && isForeignServer(server):
 		return fmt.Sprintf("; compare the key in Secret %s with the server's, as it has not signed its answer, and let it update the zone", update)
 	case e.RefusesKey() && update.Name != "":

@@ -310,7 +310,8 @@ type DNSProviderStatus struct {
 	// +listType=atomic
 	Servers []ProviderServerStatus `json:"servers,omitempty"`
 
-	// Capabilities of the provider as they were found, not as they are configured. Absent until something was found.
+	// Capabilities of the provider: what its servers were found to do with one of its zones, not what is configured. Absent until a server
+	// has served one.
 	//
 	// +optional
 	Capabilities *ProviderCapabilities `json:"capabilities,omitempty"`
@@ -340,22 +341,26 @@ type ProviderServerStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ProviderCapabilities is what a provider was found to do.
+// ProviderCapabilities is what a provider can do. Serial, transfer and atomic were found, by asking and without writing. The others
+// follow from the provider's type: nobody can ask a server for them.
 type ProviderCapabilities struct {
-	// RecordTypes that it can hold. Absent if it can hold all.
+	// RecordTypes that it can hold, by its type. Absent if it can hold all.
 	//
 	// +optional
 	// +listType=atomic
 	RecordTypes []string `json:"recordTypes,omitempty"`
-	// Serial is true if its zones have a serial that changes with their content.
+	// Serial is true if its primaries answered with a serial that changes with the content of a zone. CoreDNS with etcd has none.
 	Serial bool `json:"serial"`
-	// Transfer is true if its zones can be transferred.
+	// Transfer is true if its primaries transferred a zone.
 	Transfer bool `json:"transfer"`
-	// Atomic is true if a change of several RRsets takes effect completely or not at all.
-	Atomic bool `json:"atomic"`
-	// Wildcards is true if it can hold wildcards.
+	// Atomic is true if its primaries refused an update whose condition does not hold, so that each update is a compare-and-swap, and
+	// false if one of them took it. Absent if a primary refuses every update. With coreDNS it is true: etcd's transactions have conditions.
+	//
+	// +optional
+	Atomic *bool `json:"atomic,omitempty"`
+	// Wildcards is true if it can hold wildcards, by its type.
 	Wildcards bool `json:"wildcards"`
-	// Delegations is true if it can hold NS records below the apex.
+	// Delegations is true if it can hold NS records below the apex, by its type.
 	Delegations bool `json:"delegations"`
 }
 
