@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider"
@@ -183,5 +184,19 @@ func TestBackendBesideServerWithoutAddress(t *testing.T) {
 	}
 	if len(result.event.Backends) != 1 || result.event.Backends[0].Provider != corp.Name || result.event.Backends[0].Err != nil {
 		t.Errorf("backends %v", result.event.Backends)
+	}
+}
+
+// A zone that an instance signs is not put into a backend, whose servers would answer without its signatures.
+func TestBackendOfASignedZone(t *testing.T) {
+	p, store := passOverBackend()
+	p.signing = dnssec.Signing{Policy: "default", Signer: &v1beta1.Bind9Instance{}}
+	p.zones.Set(numbered(1, 1))
+	result, err := p.run(t.Context())
+	if err != nil || !errors.Is(result.event.Backends[0].Err, errSignedHere) || len(store.sets) > 0 {
+		t.Errorf("outcomes %+v, error %v, the backend holds %v", result.event.Backends, err, store.sets)
+	}
+	if problem := result.event.Problem; problem.Holds() || !strings.Contains(problem.Message, "set dnssecPolicy to none") {
+		t.Errorf("problem %+v", problem)
 	}
 }

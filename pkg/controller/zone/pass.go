@@ -242,6 +242,12 @@ func behind(servers []syncevent.ServerOutcome) (pods []types.NamespacedName) {
 	return pods
 }
 
+// podOf identifies a server between passes. One that a provider has by host name is another when the name has another address: what is
+// known of the former one says nothing about it.
 func podOf(s observe.Server) types.NamespacedName {
-	return types.NamespacedName{Namespace: s.Namespace, Name: s.Pod}
+	pod := types.NamespacedName{Namespace: s.Namespace, Name: s.Pod}
+	if isForeignServer(s) {
+		pod.Name += " " + s.Addr.String()
+	}
+	return pod
 }

@@ -1,0 +1,88 @@
+package syncstatus
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/named"
+)
+
+// What a server answered before its zone changed shows neither that declared data is missing now nor that it is other data.
+func TestAnswersOfAnOlderSerial(t *testing.T) {
+	for name, c := range map[string]struct {
+		records string
+		before  sync.ServerState
+	}{
+		"other data": {"www 3600 A 192.0.2.66\n", sync.StateDivergent},
+		"no data":    {"", sync.StateMissing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.com.", Records: c.records}}})
+			z := testZone()
+			r := testRecord(z)
+			d := NewDesiredState(z, build(t, z, r), []source.Object{r}, nil)
+			server := servers()[0]
+			server.Addr, server.ReadBy = s.Addr, v1beta1.ReadByQuery
+			observer := observe.New(observe.Options{})
+			row := func(questions ...observe.Question) sync.ServerStatus {
+				seen := observer.ObserveNames(t.Context(), s.Addr, "example.com.", &s.Transfer, time.Now(), questions...)
+				return Evaluate(d, []observe.Server{server}, []observe.Observation{seen}, time.Now(), History{}).RecordStatus(r).Servers[0]
+			}
+			www := d.QuestionFor(wwwA)
+			if got := row(www); got.State != c.before {
+				t.Fatalf("asked: %s %s", got.State, got.Message)
+			}
+			replaceAddress(t, s, wwwA, "192.0.2.1")
+			if got := row(); got.State != sync.StateUnreachable || !strings.Contains(got.Message, "1 of 1 RRsets have not been asked lately") {
+				t.Errorf("not asked since the zone has changed: %s %s", got.State, got.Message)
+			}
+			if got := row(www); got.State != sync.StateInSync {
+				t.Errorf("asked again: %s %s", got.State, got.Message)
+			}
+		})
+	}
+}
+
+// Whoever has no serial is judged by the time of the answer alone: other data there is other data.
+func TestAnswersWithoutASerial(t *testing.T) {
+	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.com.", Records: "www 3600 A 192.0.2.66\n"}}})
+	z := testZone(func(z *v1beta1.DNSZone) {
+		z.Status.Providers = []v1beta1.ZoneProvider{{Name: "etcd", Status: v1beta1.ZoneConfigured}}
+	})
+	r := testRecord(z)
+	d := NewDesiredState(z, build(t, z, r), []source.Object{r}, nil)
+	server := observe.Server{Namespace: z.Namespace, Provider: "etcd", Pod: "etcd/", Role: observe.Primary, Addr: s.Addr, Unsigned: true, Shared: true, ReadBy: v1beta1.ReadByQuery}
+	seen := observe.New(observe.Options{}).ObserveNames(t.Context(), s.Addr, "example.com.", nil, time.Now(), d.QuestionFor(wwwA))
+	row := Evaluate(d, []observe.Server{server}, []observe.Observation{seen}, time.Now(), History{}).RecordStatus(r).Servers[0]
+	if row.Serial != nil || row.State != sync.StateDivergent {
+		t.Errorf("row %+v", row)
+	}
+}
+
+func replaceAddress(t *testing.T, s *named.Server, k rrset.Key, address string) {
+	t.Helper()
+	rr, err := dns.NewRR(k.Name + " 3600 A " + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := new(dns.Msg).SetUpdate("example.com.")
+	m.RemoveRRset([]dns.RR{rr})
+	m.Insert([]dns.RR{rr})
+	conn, err := wire.Dial(t.Context(), s.Addr, &s.Update)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if reply, err := conn.Exchange(t.Context(), m); err != nil || reply.Rcode != dns.RcodeSuccess {
+		t.Fatal(reply, err)
+	}
+}
