@@ -112,20 +112,8 @@ func (m *Mirror) ChangedNames(old *Mirror) iter.Seq[string] {
 func mirrorFromRecords(zone string, t wire.TransferResult, like *Mirror) (*Mirror, error) {
 	e := (&Mirror{}).beginEdit()
 	e.Grow(countGroups(t.Records))
-	for run := range groupByRRset(t.Records) {
-		if e.isOpen(run[0].Key) {
-			e.open(run[0].Key).add(run...)
-			continue
-		}
-		s := rrset.New(run[0].Key, run[0].TTL, rdataOf(run)...)
-		if like != nil {
-			if twin, ok := like.Get(s.Key); ok && twin.Equal(s) {
-				s = twin
-			}
-		}
-		if err := e.put(s); err != nil {
-			return nil, err
-		}
+	if err := e.addRecords(t.Records, like); err != nil {
+		return nil, err
 	}
 	return e.mirror(zone, t.SOA, like)
 }
@@ -175,8 +163,9 @@ func (m *Mirror) applyDeltas(t wire.TransferResult, like *Mirror) (*Mirror, erro
 				return nil, fmt.Errorf("incremental transfer: a deleted record at %s does not exist", r.Name)
 			}
 		}
-		for _, r := range d.Added {
-			e.open(r.Key).add(r)
+		e.Grow(countGroups(d.Added))
+		if err := e.addRecords(d.Added, like); err != nil {
+			return nil, err
 		}
 		soa = d.To
 	}

@@ -49,6 +49,27 @@ func (e *mirrorEdit) isOpen(key rrset.Key) bool {
 	return known
 }
 
+// addRecords adds records, runs of them of the same RRset. One that comes in one run need not be opened. It shares what it has in
+// common with like (which may be nil).
+func (e *mirrorEdit) addRecords(records []wire.Record, like *Mirror) error {
+	for run := range groupByRRset(records) {
+		if e.isOpen(run[0].Key) {
+			e.open(run[0].Key).add(run...)
+			continue
+		}
+		s := rrset.New(run[0].Key, run[0].TTL, rdataOf(run)...)
+		if like != nil {
+			if twin, ok := like.Get(s.Key); ok && twin.Equal(s) {
+				s = twin
+			}
+		}
+		if err := e.put(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // open returns an RRset for changes by records.
 func (e *mirrorEdit) open(key rrset.Key) *openRRset {
 	s := e.opened[key]

@@ -36,8 +36,14 @@ func (d *Difference) Reset(want, observed Content, owned func(rrset.Key) bool) {
 // Update compares again at the given names, which may be repeated. Afterwards d is as after Reset, provided that names
 // are all owner names at which want, observed or owned may have changed. Its cost depends on what is at these names.
 func (d *Difference) Update(names iter.Seq[string], want, observed Content, owned func(rrset.Key) bool) {
+	var w, have nameContent
 	for name := range names {
-		w, have := nameContent(slices.Collect(want.At(name))), nameContent(slices.Collect(observed.At(name)))
+		w, have = slices.AppendSeq(w[:0], want.At(name)), slices.AppendSeq(have[:0], observed.At(name))
+		if slices.EqualFunc(w, have, rrset.RRset.Equal) {
+			delete(d.changes, name)
+			d.setForeign(name, nil)
+			continue
+		}
 		d.setChanges(name, Calculate(w, have, owned, rrset.SOA{}, rrset.SOA{}))
 		d.setForeign(name, foreignKeys(w, have, owned))
 	}

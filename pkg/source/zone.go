@@ -179,17 +179,18 @@ func (z *Zone) ChangedObjects(old *Zone) iter.Seq[ObjectKey] {
 	return distinctValues(snapshot.Diff(z.Declarations, old.Declarations, Declaration.Equal), func(id ID) ObjectKey { return id.ObjectKey })
 }
 
-// distinctValues yields what is made of the elements of a sequence, without repetitions.
+// distinctValues yields what is made of the elements of a sequence in which those of the same value follow each other, without
+// repetitions.
 func distinctValues[K any, T comparable](all iter.Seq[K], of func(K) T) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		seen := map[T]struct{}{}
+		var last T
+		begun := false
 		for k := range all {
 			t := of(k)
-			if _, again := seen[t]; again {
+			if begun && t == last {
 				continue
 			}
-			seen[t] = struct{}{}
-			if !yield(t) {
+			if last, begun = t, true; !yield(t) {
 				return
 			}
 		}

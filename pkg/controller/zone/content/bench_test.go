@@ -57,3 +57,36 @@ func BenchmarkChangeInALargeZone(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkManyNew is what a pass computes for 10,000 new records: what is declared, what a primary lacks, and that it has it after that.
+func BenchmarkManyNew(b *testing.B) {
+	const records = 10_000
+	for b.Loop() {
+		b.StopTimer()
+		c := newCopies(nil)
+		c.declare()
+		p := c.state.Primary(c.at(0), false)
+		c.state.Compare(p, c.look(0), nil)
+		for n := range records {
+			c.zones.Set(numbered(n, 1))
+		}
+		b.StartTimer()
+		c.declare()
+		c.state.Compare(p, c.look(0), nil)
+		if changes := c.state.Changes(p, p.SOA); changes.Len() < records {
+			b.Fatalf("%d changes", changes.Len())
+		}
+		b.StopTimer()
+		held := map[rrset.Key]rrset.RRset{}
+		for set := range c.state.desired.All() {
+			held[set.Key] = set
+		}
+		c.held[0] = held
+		mirror := c.look(0)
+		b.StartTimer()
+		c.state.Compare(p, mirror, nil)
+		if changes := c.state.Changes(p, p.SOA); changes.Len() != 0 {
+			b.Fatalf("%d changes", changes.Len())
+		}
+	}
+}

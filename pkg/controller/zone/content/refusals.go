@@ -28,6 +28,9 @@ type refusal struct {
 
 // Refused remembers what a server refused of the changes, so that not every change of the zone tries it again.
 func (p *Primary) Refused(refused map[rrset.Key]error, changes plan.Changes, now time.Time) {
+	if len(refused) == 0 && len(p.refused) == 0 {
+		return
+	}
 	wanted := wantedBy(changes)
 	for key := range changes.Keys() {
 		if _, again := refused[key]; !again {
