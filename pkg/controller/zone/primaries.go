@@ -327,7 +327,7 @@ func (s *primarySync) settle(ctx context.Context, q *primary) {
 			s.compare(q)
 			q.noteOvertaking(raced)
 		}
-		again = again || q.overtaken || created && s.signing.CanRestore(s.target.reference)
+		again = again || q.overtaken || !created && q.lacksMore() || created && s.signing.CanRestore(s.target.reference)
 		if try == maxTries-1 && q.err == nil && errors.Is(sent, rfc2136.ErrUnknown) && q.sendable.HasChanges() {
 			q.err = sent // It was never applied, and this is all that the server says.
 			s.invalidateKeys(q)
@@ -351,6 +351,23 @@ func (q *primary) noteOvertaking(raced bool) {
 	for key := range q.sendable.Keys() {
 		q.drifted[key] = struct{}{}
 	}
+}
+
+// lacksMore reports whether a primary lacks what the update that it took did not have: another primary was seen with it meanwhile.
+func (q *primary) lacksMore() bool {
+	if !q.sendable.HasChanges() {
+		return false
+	}
+	sent := map[rrset.Key]bool{}
+	for key := range q.applied.Keys() {
+		sent[key] = true
+	}
+	for key := range q.sendable.Keys() {
+		if !sent[key] {
+			return true
+		}
+	}
+	return false
 }
 
 // readBack reads a primary's zone after an update. A serial that has not moved shows nothing where it is not ours to set.

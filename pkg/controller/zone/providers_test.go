@@ -3,6 +3,7 @@ package zone
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -270,4 +271,49 @@ type meddlerBefore struct {
 func (m meddlerBefore) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
 	m.meddle()
 	return m.updateClient.Apply(ctx, to, changes, have, want)
+}
+
+// laggard is an update client whose reply from one server comes when the other one, which somebody changes before its first update, was
+// read again.
+type laggard struct {
+	updateClient
+	slow   netip.AddrPort
+	meddle func()
+	once   sync.Once
+	read   chan struct{}
+}
+
+func (l *laggard) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	if to.Server != l.slow {
+		again := true
+		l.once.Do(func() { l.meddle(); again = false })
+		if again {
+			close(l.read)
+		}
+		return l.updateClient.Apply(ctx, to, changes, have, want)
+	}
+	result, err := l.updateClient.Apply(ctx, to, changes, have, want)
+	select {
+	case <-l.read:
+	case <-ctx.Done():
+	}
+	return result, err
+}
+
+// TestPrimaryLacksWhatAnotherOneHasMeanwhile: a primary is not blamed for what was found on another one after its own update. It gets that
+// in the same pass.
+func TestPrimaryLacksWhatAnotherOneHasMeanwhile(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.pass()
+	r.updates = &laggard{
+		updateClient: r.updates, slow: r.primary[0].Addr, read: make(chan struct{}),
+		meddle: func() { r.byHand(1, "theirs", "192.0.2.99") },
+	}
+	r.zones.Set(r.a("www", 2, "192.0.2.20"))
+	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("%+v, %v", p.event.Problem, p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.20")
+	r.holds("theirs", "192.0.2.99")
 }
