@@ -81,12 +81,9 @@ $(STAGES:%=stage-%): stage-%:
 test-unit: setup-test ## Unit tests, and tests against named on loopback; results of unchanged packages come from Go's cache
 	go test $(TESTFLAGS) $(UNIT)
 
-.PHONY: test-coredns bench-coredns
+.PHONY: test-coredns
 test-coredns: ## CoreDNS with etcd as a place of zones, against real servers; a module of its own
 	cd test/coredns && go test -count=1 $(TESTFLAGS) ./...
-
-bench-coredns: ## 10,000 RRsets into etcd beside bare transactions
-	cd test/coredns && go test -run '^$$' -bench . -benchtime 5x ./...
 
 .PHONY: test-bare
 test-bare: ## Set up in a bare Debian root, and prove there that test/setup/programs is complete

@@ -42,8 +42,9 @@ bench-admission: ## Reviews with 10,000 zones and 100,000 records in the caches,
 bench-query: ## LIST of 10,000 records on a server that is read by query, beside one whose zone is transferred; no cluster
 	go test -run '^$$' -bench '^BenchmarkListByQuery$$' -benchtime 1x $(ARGS) ./apiserver/registry
 
-bench-provider: setup-bench ## A pass that brings 10,000 RRsets to a BIND and to a Knot that others run, beside nsupdate; no cluster
+bench-provider: setup-bench ## A pass that brings 10,000 RRsets to a BIND, a Knot and a CoreDNS with etcd that others run, beside their own tools; no cluster
 	go test -run '^$$' -bench '^BenchmarkProvider$$' -benchtime 1x $(ARGS) ./pkg/controller/zone
+	cd test/coredns && go test -run '^$$' -bench '^BenchmarkProvider$$' -benchtime 1x $(ARGS) ./...
 
 bench-cold: ## `make demo` with empty caches, beside the bare build of Kubernetes and etcd; ends the dev cluster
 	test/bench/cold
