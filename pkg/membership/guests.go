@@ -23,6 +23,16 @@ func IsGuest(p *v1beta1.DNSProvider, home string) bool {
 	return p.Spec.Secondaries != nil && p.DeletionTimestamp.IsZero() && p.Namespace != home
 }
 
+// GuestsBeside returns the other providers with secondaries of a provider's namespace.
+func (f *Fleet) GuestsBeside(p *v1beta1.DNSProvider) (guests []*v1beta1.DNSProvider) {
+	for key, other := range f.providers {
+		if key.Namespace == p.Namespace && key.Name != p.Name && IsGuest(other, "") {
+			guests = append(guests, other)
+		}
+	}
+	return guests
+}
+
 // RingsOf returns the key rings, by namespace and owner, of the primaries from which the secondaries of a provider transfer any of some
 // zones, each with the first such zone.
 func (f *Fleet) RingsOf(p *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) map[types.NamespacedName]*v1beta1.DNSZone {

@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,58 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
+
+// providerReviewer judges DNSProviders by themselves: what the controller would report without asking their servers. No Secret is read.
+type providerReviewer struct {
+	objects Objects
+}
+
+func (r providerReviewer) review(ctx context.Context, provider, _ *v1beta1.DNSProvider) (Result, error) {
+	all, err := r.objects.fleet(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	warnings := ownWarnings(provider, all)
+	if len(warnings) > 0 {
+		if live := r.objects.liveFleet(ctx); live != nil {
+			warnings = ownWarnings(provider, live)
+		}
+	}
+	return Result{Warnings: warnings}, nil
+}
+
+// ownWarnings finds why no zone can be on a provider, servers that it has twice, and that it is one of too many.
+func ownWarnings(provider *v1beta1.DNSProvider, all *membership.Fleet) (warnings []string) {
+	provider = provider.DeepCopy()
+	if provider.UID == "" {
+		provider.UID = "new" // Without one it would stand for a provider that does not exist.
+	}
+	if provider.CreationTimestamp.IsZero() {
+		provider.CreationTimestamp = metav1.Now()
+	}
+	if problem := observe.ProviderProblem(provider); problem != "" {
+		return []string{problem}
+	}
+	servers := observe.AddProviders(nil, []*v1beta1.DNSProvider{provider})
+	if c := provider.Spec.CoreDNS; c != nil && c.Servers.Service == nil && len(c.Servers.Addresses) == 0 {
+		warnings = append(warnings, servers[0].Message)
+	}
+	primaries, secondaries := observe.DeclaredServers(provider)
+	named := map[string]bool{}
+	for _, s := range slices.Concat(primaries, secondaries) {
+		address := strings.ToLower(observe.ServerAddress(s))
+		if named[address] {
+			warnings = append(warnings, fmt.Sprintf("spec has the server %s twice: it is used once", address))
+		}
+		named[address] = true
+	}
+	neighbors := append(all.GuestsBeside(provider), provider)
+	if provider.Spec.Secondaries != nil && !slices.Contains(membership.AdmitGuests(neighbors), provider) {
+		warnings = append(warnings, fmt.Sprintf("spec.secondaries: this is one of %d DNSProviders with secondaries in namespace %s, and primaries let those of %d of a namespace transfer zones, the oldest: put the servers into an older provider, or delete one that is not needed",
+			len(neighbors), provider.Namespace, membership.GuestsOfNamespace))
+	}
+	return warnings
+}
 
 // warnProviders warns about DNSProviders that a zone names and that it cannot be brought to.
 func (r zoneReviewer) warnProviders(ctx context.Context, zone *v1beta1.DNSZone, all *membership.Fleet) []string {
