@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -29,6 +30,14 @@ const (
 	lastRetry  = time.Minute
 )
 
+// While many objects come in they are being created, and each status takes as much of kube-apiserver as a creation. So only a
+// few workers go on then. All of them do soon after the last object has come.
+const (
+	fewWriters = 2
+	// burstRate is how many objects in a second are a burst, burstSize how many of them show it.
+	burstRate, burstSize = 100, 50
+)
+
 // lowPriority is the priority of objects that nobody waits for: those that are looked at because their whole zone is.
 const lowPriority = -1
 
@@ -43,6 +52,8 @@ type statusQueue struct {
 
 	mu    sync.Mutex
 	tasks map[source.ObjectKey]statusTask
+	// room is how many objects may still come in before half of it is used up, which is a burst.
+	room *rate.Limiter
 }
 
 func newStatusQueue(write func(context.Context, source.ObjectKey, statusTask) (time.Duration, error), depth func(int)) *statusQueue {
@@ -51,6 +62,7 @@ func newStatusQueue(write func(context.Context, source.ObjectKey, statusTask) (t
 			o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[source.ObjectKey](firstRetry, lastRetry)
 		}),
 		write: write, depth: depth, tasks: map[source.ObjectKey]statusTask{},
+		room: rate.NewLimiter(burstRate, 2*burstSize),
 	}
 }
 
@@ -61,9 +73,16 @@ func (b *statusQueue) add(n statusTask, priority int, keys ...source.ObjectKey) 
 		b.tasks[key] = n
 	}
 	b.depth(len(b.tasks))
+	if !n.isRelease() {
+		now := time.Now()
+		b.room.AllowN(now, min(len(keys), int(b.room.TokensAt(now))))
+	}
 	b.mu.Unlock()
 	b.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
 }
+
+// isRelease reports whether the task takes our marks off an object whose data has left a zone: whoever deletes it waits for that.
+func (n statusTask) isRelease() bool { return n.released && n.zone.Name != "" }
 
 // takeTask takes an object's task out of the queue; not ok when a worker has it already.
 func (b *statusQueue) takeTask(key source.ObjectKey) (statusTask, bool) {
@@ -89,15 +108,30 @@ func (b *statusQueue) putBack(key source.ObjectKey, n statusTask) {
 // each zone after the next start.
 func (b *statusQueue) run(ctx context.Context, writers int) {
 	var group sync.WaitGroup
-	for range writers {
+	for i := range writers {
 		group.Go(func() {
-			for b.processNext(ctx) {
+			for (i < fewWriters || b.awaitCalm(ctx)) && b.processNext(ctx) {
 			}
 		})
 	}
 	<-ctx.Done()
 	b.queue.ShutDown()
 	group.Wait()
+}
+
+// awaitCalm waits until no burst of objects comes in. It reports false when the context has ended.
+func (b *statusQueue) awaitCalm(ctx context.Context) bool {
+	for {
+		lacking := burstSize - b.room.Tokens()
+		if lacking <= 0 {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Duration(lacking / burstRate * float64(time.Second))):
+		}
+	}
 }
 
 func (b *statusQueue) processNext(ctx context.Context) bool {

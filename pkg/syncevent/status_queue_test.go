@@ -3,6 +3,7 @@ package syncevent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -150,6 +151,46 @@ func TestOutboxServesWhatPeopleWaitForFirst(t *testing.T) {
 		time.Sleep(time.Minute)
 		if all := d.written(); len(all) != 4 || all[1].Key != key("www") {
 			t.Errorf("wrote %+v", all)
+		}
+	})
+}
+
+// Creations that come in all the time are not slowed down by many writers; these come when it is over. What is deleted does not wait.
+func TestFewWritersDuringABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 16, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
+		count := 0
+		add := func(n int, task statusTask) {
+			for range n {
+				d.add(task, 0, key(fmt.Sprint(count)))
+				count++
+			}
+		}
+		for range 100 { // 300 objects a second for ten seconds.
+			add(30, of("zone"))
+			time.Sleep(100 * time.Millisecond)
+		}
+		during := len(d.written())
+		time.Sleep(time.Second)
+		before := len(d.written())
+		time.Sleep(10 * time.Second)
+		after := len(d.written()) - before
+		if during > 16+10*(fewWriters+1) || during < 10*fewWriters || after != 10*16 {
+			t.Errorf("%d writes in ten seconds during the burst, %d in ten seconds after it", during, after)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 16, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
+		gone := of("zone")
+		gone.released = true
+		for i := range 100 {
+			for j := range 30 {
+				d.add(gone, 0, key(fmt.Sprint(i, "-", j)))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if during := len(d.written()); during < 10*16 {
+			t.Errorf("%d releases in ten seconds", during)
 		}
 	})
 }

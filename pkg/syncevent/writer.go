@@ -19,7 +19,7 @@ import (
 )
 
 // maxWriters bounds the writes that run at once; kube-apiserver's fairness does the rest.
-const maxWriters = 8
+const maxWriters = 16
 
 // zoneKind is the kind of the objects in the queue that are zones.
 const zoneKind = "DNSZone"
@@ -45,8 +45,10 @@ func (p Placement) isClaimed(by types.NamespacedName) bool {
 
 // Options are what a Writer works with.
 type Options struct {
-	// Client reads from the informers' cache and writes to kube-apiserver.
+	// Client reads from the informers' cache and writes to kube-apiserver. Cache is that cache, which may lag behind what
+	// was just written; Client if nil.
 	Client client.Client
+	Cache  client.Reader
 	// Recorder takes Kubernetes Events; none are made without one.
 	Recorder events.EventRecorder
 	// Place returns where an object is. It is called when the object is about to be written, and by several writers at
@@ -78,6 +80,9 @@ type Writer struct {
 
 // NewWriter makes a writer, which begins to write once it is started.
 func NewWriter(o Options) *Writer {
+	if o.Cache == nil {
+		o.Cache = o.Client
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -201,7 +206,9 @@ func (w *Writer) storeOutcome(zone types.NamespacedName, e SyncCompleted) (all b
 		waiting = slices.Collect(maps.Keys(z.waiting))
 		z.waiting = nil
 	}
-	z.latest = e
+	if z.latest = e; z.unwritten.IsZero() {
+		z.unwritten = w.Now()
+	}
 	return all, waiting
 }
 

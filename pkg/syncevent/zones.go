@@ -24,8 +24,10 @@ const zoneInterval = time.Second
 
 // zoneOutcome is what a zone's status is computed from, and what was written last.
 type zoneOutcome struct {
-	// latest is the latest outcome, without what nobody needs any more.
-	latest SyncCompleted
+	// latest is the latest outcome, without what nobody needs any more, and unwritten when the first one came that no status
+	// has had.
+	latest    SyncCompleted
+	unwritten time.Time
 	// waiting are objects to look at again when the outcome is another one.
 	waiting map[source.ObjectKey]struct{}
 	// verdicts and generation are what was written last, at written; all zero before the first time.
@@ -35,14 +37,19 @@ type zoneOutcome struct {
 }
 
 // writeDelay returns how long a status should wait. What flips a condition or answers another generation of the spec does
-// not wait: that is what people wait for. A change that is on its way to the secondaries is no such thing: it will have
-// arrived in a moment, and a status that lists a thousand records would be written twice for each of many changes.
+// not wait: that is what people wait for. That a change is on its way to the secondaries, or has arrived there, is no such
+// thing. The former waits longer, since it will have arrived in a moment: a status that lists a thousand records would be
+// written twice for each change.
 func (z *zoneOutcome) writeDelay(v status.ZoneVerdicts, now time.Time) time.Duration {
-	onItsWay := v.Progressing.Holds() && v.Ready.Status == z.verdicts.Ready.Status
-	if z.written.IsZero() || z.generation != z.latest.Zone.Generation || v.Flipped(z.verdicts) && !onItsWay {
+	isTransfer := v.Ready.Status == z.verdicts.Ready.Status && (v.Progressing.Holds() || z.verdicts.Progressing.Holds())
+	if z.written.IsZero() || z.generation != z.latest.Zone.Generation || v.Flipped(z.verdicts) && !isTransfer {
 		return 0
 	}
-	return z.written.Add(zoneInterval).Sub(now)
+	since := z.written
+	if v.Progressing.Holds() && z.unwritten.After(since) {
+		since = z.unwritten
+	}
+	return since.Add(zoneInterval).Sub(now)
 }
 
 // writeZone writes the status of a zone, if it differs. A positive duration means that it is too early.
@@ -77,7 +84,10 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	z.verdicts, z.generation, z.written = verdicts, e.Zone.Generation, w.Now()
+	z.verdicts, z.generation, z.written, z.unwritten = verdicts, e.Zone.Generation, w.Now(), time.Time{}
+	if z.latest.At.After(e.At) {
+		z.unwritten = z.written
+	}
 	return 0, nil
 }
 

@@ -72,7 +72,7 @@ func relativeName(name, zone string) string {
 	return strings.TrimSuffix(name, "."+zone)
 }
 
-// reconciledAt returns when a declaration reached BIND: the time in the status of the record, if that is about its present
+// reconciledAt returns when a declaration reached BIND, as far as the cache knows: the time in the status of the record, if that is about its present
 // data, else that of the pass. DNSEndpoints have none; for them it is when the zone began to list the name.
 func (w *Writer) reconciledAt(ctx context.Context, e SyncCompleted, d source.Declaration, before []v1beta1.RecordReference) *metav1.Time {
 	at := metav1.NewTime(e.At.Truncate(time.Second))
@@ -88,7 +88,7 @@ func (w *Writer) reconciledAt(ctx context.Context, e SyncCompleted, d source.Dec
 		return &at
 	}
 	record := kind.New()
-	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: d.Ref.Namespace, Name: d.Ref.Name}, record.(client.Object)); err != nil {
+	if err := w.Cache.Get(ctx, client.ObjectKey{Namespace: d.Ref.Namespace, Name: d.Ref.Name}, record.(client.Object), client.UnsafeDisableDeepCopy); err != nil {
 		return &at
 	}
 	if s := record.GetRecordStatus(); s.RecordHash == source.Hash(d) && s.LastUpdated != nil {

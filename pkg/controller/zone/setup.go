@@ -71,7 +71,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	zones := zonecache.New()
 	counts := syncevent.NewMetrics(metrics.Registry)
 	writer := syncevent.NewWriter(syncevent.Options{
-		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Metrics: counts, Place: zones.Placement,
+		Client: mgr.GetClient(), Cache: mgr.GetCache(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Metrics: counts, Place: zones.Placement,
 		ZoneTimeout: o.Timeout,
 	})
 	if err := mgr.Add(writer); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -26,6 +27,8 @@ type Cache struct {
 	mu sync.Mutex
 	// dirty holds for each zone the objects that changed since its last pass.
 	dirty map[membership.ZoneKey]map[source.ObjectKey]struct{}
+	// released holds for each zone the deleted objects that it has released and that still exist.
+	released map[membership.ZoneKey]map[source.ObjectKey]types.UID
 	// orphans holds for each namespace objects that are in no zone and whose status may not say so.
 	orphans map[string]map[source.ObjectKey]struct{}
 	// queue takes requests for passes; nil before the first event.
@@ -36,7 +39,7 @@ type Cache struct {
 func New() *Cache {
 	return &Cache{
 		Members: membership.NewCache(), dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{},
-		orphans: map[string]map[source.ObjectKey]struct{}{},
+		released: map[membership.ZoneKey]map[source.ObjectKey]types.UID{}, orphans: map[string]map[source.ObjectKey]struct{}{},
 	}
 }
 
@@ -69,11 +72,46 @@ func (c *Cache) Remove(last any) []ctrl.Request {
 		key := membership.KeyOfZone(o)
 		requests := append(c.markDirty(c.Members.RemoveZone(key)), fleet.RequestFor(o))
 		delete(c.dirty, key)
+		delete(c.released, key)
 		return requests
 	case source.Object:
-		return c.markDirty(c.Members.RemoveObject(o))
+		affected := c.Members.RemoveObject(o)
+		return c.markDirty(slices.DeleteFunc(affected, func(a membership.Affected) bool { return c.takeReleased(a, o.GetUID()) }))
 	}
 	return nil
+}
+
+// NoteReleased remembers that a zone has released some objects. When a deleted one of them is gone, that is no news for the
+// zone: thousands that are deleted at once would otherwise cost it as many passes. The event of their end does not show it. It has
+// the object as it was stored last, with our finalizer.
+func (c *Cache) NoteReleased(zone membership.ZoneKey, objects []source.Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Members.Zone(zone) == nil {
+		return
+	}
+	for _, o := range objects {
+		key := source.KeyOf(o)
+		if o.GetDeletionTimestamp().IsZero() || c.Members.Object(key) == nil {
+			continue
+		}
+		if c.released[zone] == nil {
+			c.released[zone] = map[source.ObjectKey]types.UID{}
+		}
+		c.released[zone][key] = o.GetUID()
+	}
+}
+
+// takeReleased reports whether a zone had released an object, and forgets it. c.mu is held.
+func (c *Cache) takeReleased(a membership.Affected, uid types.UID) bool {
+	known, ok := c.released[a.Zone][a.Object]
+	if !ok {
+		return false
+	}
+	if delete(c.released[a.Zone], a.Object); len(c.released[a.Zone]) == 0 {
+		delete(c.released, a.Zone)
+	}
+	return known == uid
 }
 
 // EnqueueAbove asks for passes over the zones above one that has appeared on servers or gone from them: while it is there,

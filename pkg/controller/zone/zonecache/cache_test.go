@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
 func testZone(name, zoneName string, labels map[string]string) *v1beta1.DNSZone {
@@ -88,5 +89,68 @@ func TestEventsAskForPassesWhereTheyMatter(t *testing.T) {
 	at := c.Placement(endpoints)
 	if diff := cmp.Diff([]types.NamespacedName{membership.KeyOfZone(main)}, at.Taken); diff != "" || !slices.Equal(at.Unplaced, []int{2}) {
 		t.Errorf("unplaced %v, taken (-want +got):\n%s", at.Unplaced, diff)
+	}
+}
+
+// kube-apiserver reports the end of an object as it was stored last: with the finalizer whose removal ended it.
+func TestTheEndOfWhatWasReleasedIsNoNews(t *testing.T) {
+	zone := testZone("main", "example.com", map[string]string{"in": "yes"})
+	record := func(name string, deleted bool) *v1beta1.ARecord {
+		r := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "dns", Name: name, UID: types.UID(name), Generation: 1, Finalizers: []string{v1beta1.Finalizer}, Labels: map[string]string{"in": "yes"},
+		}}
+		r.Status.ZoneRef = &v1beta1.ZoneReference{Name: "main"}
+		if deleted {
+			r.DeletionTimestamp = new(metav1.Now())
+		}
+		return r
+	}
+	key := membership.KeyOfZone(zone)
+	for _, c := range []struct {
+		name string
+		note func(*Cache)
+		want []ctrl.Request
+	}{
+		{"released", func(c *Cache) { c.NoteReleased(key, []source.Object{record("www", true)}) }, nil},
+		{"not released", func(*Cache) {}, requests("main")},
+		{"another one of that name was", func(c *Cache) {
+			other := record("www", true)
+			other.UID = "other"
+			c.NoteReleased(key, []source.Object{other})
+		}, requests("main")},
+		{"another zone has", func(c *Cache) {
+			c.Set(testZone("sub", "sub.example.com", nil))
+			c.NoteReleased(membership.ZoneKey{Namespace: "dns", Name: "sub"}, []source.Object{record("www", true)})
+		}, requests("main")},
+		{"it was not being deleted then", func(c *Cache) { c.NoteReleased(key, []source.Object{record("www", false)}) }, requests("main")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cache := New()
+			cache.Set(zone)
+			cache.Set(record("www", false))
+			if got := cache.Set(record("www", true)); len(got) != 1 {
+				t.Fatalf("the deletion asks for %v", got)
+			}
+			cache.Take(key, false)
+			c.note(cache)
+			if diff := cmp.Diff(c.want, cache.Remove(record("www", true))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if again := cache.Set(record("www", false)); len(again) != 1 {
+				t.Errorf("a new one of that name asks for %v", again)
+			}
+			if len(cache.released[key]) != 0 {
+				t.Errorf("%v is kept", cache.released)
+			}
+		})
+	}
+	cache := New()
+	cache.Set(zone)
+	cache.Set(record("www", true))
+	cache.NoteReleased(key, []source.Object{record("www", true)})
+	cache.Remove(zone)
+	cache.NoteReleased(key, []source.Object{record("www", true)})
+	if len(cache.released) != 0 {
+		t.Errorf("%v is kept of a zone that is gone", cache.released)
 	}
 }
