@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -37,20 +39,22 @@ func (e recordEvent) isReady() bool {
 	return false
 }
 
-// watchRecords calls back with what exists and with each change, until the context ends.
+// watchRecords calls back with what exists and with each change, until the context ends. kube-apiserver ends the watch of a
+// client that it finds too slow: then it begins anew.
 func (b *bulkBench) watchRecords(ctx context.Context, selector string, see func(recordEvent)) error {
 	var broken error
-	err := b.ReadLines(ctx, b.ARecordPath("")+"?watch=1&resourceVersion=0"+selector, func() {}, func(line []byte) {
-		var e recordEvent
-		if err := json.Unmarshal(line, &e); err != nil {
-			broken = err
+	for {
+		err := b.ReadLines(ctx, b.ARecordPath("")+"?watch=1&resourceVersion=0"+selector, func() {}, func(line []byte) {
+			var e recordEvent
+			if err := json.Unmarshal(line, &e); err != nil {
+				broken = err
+			}
+			see(e)
+		})
+		if !errors.Is(err, io.EOF) || broken != nil {
+			return errors.Join(broken, err)
 		}
-		see(e)
-	})
-	if broken != nil {
-		return broken
 	}
-	return err
 }
 
 // waitReady waits until so many records are ready, and returns when the last one was seen to be.
