@@ -63,11 +63,11 @@ func TestConditions(t *testing.T) {
 		"record, creation":                       {"records.bindy.firestoned.io", "jane", admission.Create, plain, "", true},
 		"record, creation with a deletion time":  {"records.bindy.firestoned.io", "jane", admission.Create, going, "", true},
 		"record, creation by the controller":     {"records.bindy.firestoned.io", controllerUser, admission.Create, plain, "", true},
-		"record, new labels":                     {"records.bindy.firestoned.io", "jane", admission.Update, labeled, plain, true},
-		"record, nothing changes":                {"records.bindy.firestoned.io", "jane", admission.Update, noted, plain, false},
-		"record, annotation edited":              {"records.bindy.firestoned.io", "jane", admission.Update, unstampedRecord, markedRecord, false},
-		"record that is deleted":                 {"records.bindy.firestoned.io", "jane", admission.Update, going, renamed, false},
-		"record that is deleted, by a PUT":       {"records.bindy.firestoned.io", "jane", admission.Update, renamed, going, false},
+		"record, new labels":                     {"changed.records.bindy.firestoned.io", "jane", admission.Update, labeled, plain, true},
+		"record, nothing changes":                {"changed.records.bindy.firestoned.io", "jane", admission.Update, noted, plain, false},
+		"record, annotation edited":              {"changed.records.bindy.firestoned.io", "jane", admission.Update, unstampedRecord, markedRecord, false},
+		"record that is deleted":                 {"changed.records.bindy.firestoned.io", "jane", admission.Update, going, renamed, false},
+		"record that is deleted, by a PUT":       {"changed.records.bindy.firestoned.io", "jane", admission.Update, renamed, going, false},
 		"zone, new spec":                         {"zones.bindy.firestoned.io", "jane", admission.Update, renamed, plain, true},
 		"zone that is deleted":                   {"zones.bindy.firestoned.io", "jane", admission.Update, going, renamed, false},
 		"endpoints, new spec":                    {"endpoints.bindy.firestoned.io", "jane", admission.Update, renamed, plain, true},
@@ -138,7 +138,7 @@ func TestUpdateOfARecordCostsOneCall(t *testing.T) {
 				deleted := goes.before || goes.after
 				data := !deleted && (changed(0) || changed(1))
 				marks := who == "jane" && (changed(0) || !deleted && changed(4) || changed(2) || changed(5) || changed(3))
-				reviews := isCalled(t, conditions["records.bindy.firestoned.io"], who, admission.Update, object, old)
+				reviews := isCalled(t, conditions["changed.records.bindy.firestoned.io"], who, admission.Update, object, old)
 				only := isCalled(t, conditions["mark.records.bindy.firestoned.io"], who, admission.Update, object, old)
 				if reviews != data || only != (marks && !data) {
 					t.Fatalf("%s, %+v, changes %06b: reviewed = %t, marked = %t; data may change = %t, marks = %t", who, goes, set, reviews, only, data, marks)

@@ -113,22 +113,32 @@ func reviewUnselected(record v1beta1.Record, warn bool) Result {
 		record.GetNamespace(), v1beta1.KindOf(record).Kind)}}
 }
 
-// conflictsWith finds what the record and its neighbors cannot all be at once. The zone is built as it is and as it would be,
-// by the very function that the controller uses.
+// conflictsWith finds what the record and its neighbors cannot all be at once. The zone is built as it would be and, if not everything has
+// a place there, as it is, by the very function that the controller uses.
 func conflictsWith(zone *v1beta1.DNSZone, neighbors []source.Object, record, old v1beta1.Record) field.ErrorList {
+	after, err := source.Build(zone, append(slices.Clone(neighbors), record), source.Options{})
+	if err != nil || allAccepted(after) {
+		return nil // An error is the zone's own fault, which its own review reports.
+	}
 	present := slices.Clone(neighbors)
 	if old != nil {
 		present = append(present, old)
 	}
 	before, err := source.Build(zone, present, source.Options{})
 	if err != nil {
-		return nil // the zone's own fault, which its own review reports
-	}
-	after, err := source.Build(zone, append(slices.Clone(neighbors), record), source.Options{})
-	if err != nil {
 		return nil
 	}
 	return newConflicts(before, after, record)
+}
+
+// allAccepted reports whether everything that is declared has its place in a zone.
+func allAccepted(zone *source.Zone) bool {
+	for _, d := range zone.Declarations.All() {
+		if !d.Accepted {
+			return false
+		}
+	}
+	return true
 }
 
 // newConflictState reports the record when it is not accepted, and every neighbor that was accepted before and is not any more.
