@@ -30,12 +30,12 @@ func TestAnswersOfAnOlderSerial(t *testing.T) {
 			z := testZone()
 			r := testRecord(z)
 			d := NewDesiredState(z, build(t, z, r), []source.Object{r}, nil)
-			server := servers()[0]
-			server.Addr, server.ReadBy = s.Addr, v1beta1.ReadByQuery
+			primary := servers()[:1]
+			primary[0].Addr, primary[0].ReadBy = s.Addr, v1beta1.ReadByQuery
 			observer := observe.New(observe.Options{})
 			row := func(questions ...observe.Question) sync.ServerStatus {
 				seen := observer.ObserveNames(t.Context(), s.Addr, "example.com.", &s.Transfer, time.Now(), questions...)
-				return Evaluate(d, []observe.Server{server}, []observe.Observation{seen}, time.Now(), History{}).RecordStatus(r).Servers[0]
+				return rowOf(d, primary, seen, r)
 			}
 			www := d.QuestionFor(wwwA)
 			if got := row(www); got.State != c.before {
@@ -60,12 +60,19 @@ func TestAnswersWithoutASerial(t *testing.T) {
 	})
 	r := testRecord(z)
 	d := NewDesiredState(z, build(t, z, r), []source.Object{r}, nil)
-	server := observe.Server{Namespace: z.Namespace, Provider: "etcd", Pod: "etcd/", Role: observe.Primary, Addr: s.Addr, Unsigned: true, Shared: true, ReadBy: v1beta1.ReadByQuery}
+	replica := []observe.Server{{
+		Namespace: z.Namespace, Provider: "etcd", Pod: "etcd/", Role: observe.Primary, Addr: s.Addr, Unsigned: true, Shared: true, ReadBy: v1beta1.ReadByQuery,
+	}}
 	seen := observe.New(observe.Options{}).ObserveNames(t.Context(), s.Addr, "example.com.", nil, time.Now(), d.QuestionFor(wwwA))
-	row := Evaluate(d, []observe.Server{server}, []observe.Observation{seen}, time.Now(), History{}).RecordStatus(r).Servers[0]
-	if row.Serial != nil || row.State != sync.StateDivergent {
+	if row := rowOf(d, replica, seen, r); row.Serial != nil || row.State != sync.StateDivergent {
 		t.Errorf("row %+v", row)
 	}
+}
+
+// rowOf returns the row of the only server of a record.
+func rowOf(d *DesiredState, server []observe.Server, seen observe.Observation, r *v1beta1.ARecord) sync.ServerStatus {
+	var all []observe.Observation
+	return Evaluate(d, server, append(all, seen), time.Now(), History{}).RecordStatus(r).Servers[0]
 }
 
 func replaceAddress(t *testing.T, s *named.Server, k rrset.Key, address string) {

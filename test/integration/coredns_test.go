@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -68,7 +69,7 @@ func (c corednsTest) runSub(name string, run func(corednsTest)) {
 func (c corednsTest) testStatus() {
 	c.waitProvider(c.provider, status.Ready, metav1.ConditionTrue, status.AllReady)
 	s := c.provider.Status
-	if found := s.Capabilities; found == nil || found.Serial || found.Transfer || found.Wildcards || !slices.Contains(found.RecordTypes, "SRV") || len(s.Servers) != 2 || s.Type != "coreDNS" {
+	if found := s.Capabilities; found == nil || found.Serial || found.Transfer || found.Wildcards || !ptr.Deref(found.Atomic, false) || !slices.Contains(found.RecordTypes, "SRV") || len(s.Servers) != 2 || s.Type != "coreDNS" {
 		c.Errorf("status %+v", s)
 	}
 }

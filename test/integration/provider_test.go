@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -46,7 +47,7 @@ func TestProvider(t *testing.T) {
 
 	f.runSub("status", func(f *fixture) {
 		f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
-		if c := provider.Status.Capabilities; c == nil || !c.Serial || !c.Transfer || provider.Status.ZonesCount != 1 || len(provider.Status.Servers) != 2 {
+		if c := provider.Status.Capabilities; c == nil || !c.Serial || !c.Transfer || !ptr.Deref(c.Atomic, false) || provider.Status.ZonesCount != 1 || len(provider.Status.Servers) != 2 {
 			f.Errorf("status %+v", provider.Status)
 		}
 	})
@@ -99,6 +100,17 @@ func TestProvider(t *testing.T) {
 		change(f, f.keySecret("corp-update", primary.Update), func(s *corev1.Secret) { s.StringData = keyData(primary.Update) })
 		f.waitOutside("www.provider.example.", []string{"192.0.2.11"}, primary.Addr, secondary.Addr)
 		f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
+	})
+	f.runSub("frozen", func(f *fixture) {
+		for _, c := range []struct {
+			command, reason string
+			ready           metav1.ConditionStatus
+		}{{"freeze", status.UpdateRefused, metav1.ConditionFalse}, {"thaw", status.AllReady, metav1.ConditionTrue}} {
+			if out, err := primary.Rndc(c.command, f.zone); err != nil {
+				f.Fatal(out, err)
+			}
+			f.waitProvider(provider, status.Ready, c.ready, c.reason)
+		}
 	})
 	f.runSub("no zone there", func(f *fixture) {
 		other := f.dnsZone("other", "elsewhere.example")
