@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/listing"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
@@ -98,7 +99,11 @@ func (s *statusStorage) List(ctx context.Context, o *internalversion.ListOptions
 	if err != nil {
 		return nil, err
 	}
-	return s.verdicts.listVerdicts(ctx, q)
+	list, err := s.verdicts.listVerdicts(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &listing.List{SyncStatusList: list}, nil
 }
 
 // checkResourceVersion refuses what no answer about the present can satisfy.

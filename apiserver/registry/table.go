@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/lockstep-dns/lockstep/apiserver/listing"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 )
 
@@ -38,6 +39,9 @@ func (table) ConvertToTable(_ context.Context, object, options runtime.Object) (
 		out.ColumnDefinitions = tableColumns
 	}
 	now := time.Now()
+	if l, ok := object.(*listing.List); ok {
+		object = l.SyncStatusList
+	}
 	switch o := object.(type) {
 	case *v1alpha1.SyncStatus:
 		out.ResourceVersion = o.ResourceVersion
