@@ -52,20 +52,17 @@ func Dial(ctx context.Context, server netip.AddrPort, key *Key) (*Conn, error) {
 
 // Exchange sends a copy of m with its own ID and signature and returns the reply, whatever its rcode. The error is an
 // *Error; its field Sent is true if the server may have acted on the message.
-func (c *Conn) Exchange(ctx context.Context, m *dns.Msg) (reply *dns.Msg, err error) {
+func (c *Conn) Exchange(ctx context.Context, m *dns.Msg) (*dns.Msg, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, exchangeTimeout)
 		defer cancel()
 	}
-	next := func() *dns.Msg {
-		only := m
-		m = nil
-		return only
+	reply, err := c.exchange(ctx, m)
+	if err != nil {
+		return nil, wrapError(err, operationName(m), c.server, m.Question[0].Name)
 	}
-	for reply, err = range c.ExchangeAll(ctx, Pipeline{Next: next, Timeout: timeRemaining(ctx)}) { //nolint:revive // There is one.
-	}
-	return reply, err
+	return reply, nil
 }
 
 // Close ends the connection. An exchange under way fails.
@@ -75,6 +72,49 @@ func (c *Conn) Close() error {
 	defer func() { <-c.turn }()
 	c.disconnect()
 	return nil
+}
+
+func (c *Conn) exchange(ctx context.Context, m *dns.Msg) (*dns.Msg, error) {
+	req, err := newRequest(m, c.key)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(c.closed, func() { cancel(ErrClosed) }) //nolint:contextcheck // of the connection
+	defer stop()
+	reply, err := c.sendAndReceive(ctx, req)
+	if err != nil && reply == nil {
+		c.disconnect()
+	}
+	c.used = time.Now()
+	return reply, err
+}
+
+// sendAndReceive returns a nil message if the connection cannot be used any more.
+func (c *Conn) sendAndReceive(ctx context.Context, req *request) (*dns.Msg, error) {
+	if err := c.ensureConnected(ctx); err != nil {
+		return nil, err
+	}
+	defer bindToContext(ctx, c.nc)()
+	if err := writeMessage(c.nc, req.raw); err != nil {
+		return nil, &Error{Sent: true, Err: contextCause(ctx, err)}
+	}
+	raw, err := readMessage(c.nc, maxReply)
+	if err != nil {
+		return nil, &Error{Sent: true, Err: contextCause(ctx, err)}
+	}
+	reply, err := req.parseReply(raw)
+	if errors.Is(err, ErrReply) {
+		return nil, &Error{Sent: true, Err: err}
+	}
+	return reply, err
 }
 
 // ensureConnected reconnects unless the connection is known to be usable.

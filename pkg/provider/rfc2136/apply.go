@@ -1,7 +1,6 @@
 package rfc2136
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,18 +103,11 @@ func (p *Provider) Apply(ctx context.Context, t Target, changes plan.Changes, ha
 	defer release()
 	a := &applyRun{
 		provider: p, conn: conn, target: t, want: want,
-		result: Result{SOA: have, Refused: refused}, ahead: maxAhead,
-	}
-	if t.Shared {
-		a.ahead = 1 // Nothing else keeps the next message from having an effect.
+		result: Result{SOA: have, Refused: refused},
 	}
 	err = a.sendAll(ctx, packBatches(units, p.limits), changes.SOA)
 	return a.result, err
 }
-
-// maxAhead is how many messages of one Apply are under way at a time. Each is a compare-and-swap on the SOA that the one before it
-// leaves: if that one has no effect, neither has this one.
-const maxAhead = 3
 
 // applyRun is one Apply under way.
 type applyRun struct {
@@ -124,8 +116,6 @@ type applyRun struct {
 	target   Target
 	want     rrset.SOA
 	result   Result
-	// ahead is how many messages may be under way at a time.
-	ahead int
 	// probed is true once the server has accepted an update of the zone.
 	probed bool
 	// raced is the error of an RRset that somebody else has changed, failures counts those that the server failed at alone.
@@ -136,22 +126,18 @@ type applyRun struct {
 func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged bool) error {
 	changed := soaChanged
 	for len(queue) > 0 {
-		taken, err := a.sendAhead(ctx, queue)
-		queue, changed = queue[taken:], changed || taken > 0
-		if err == nil {
-			break
-		}
-		a.ahead = 1
+		batch := queue[0]
+		err := a.sendBatch(ctx, batch, a.nextSerial(len(queue)))
 		switch {
-		case taken > 0 && !a.target.Shared && errors.Is(err, ErrConflict):
-			// It may have overtaken the one before it, and is sent again.
+		case err == nil:
+			queue, changed = queue[1:], true
 		case a.target.Shared && errors.Is(err, ErrConflict):
 			a.raced = err
 			queue = splitFirst(queue)
-		case len(queue[0]) == 0 || !mayBlameRRset(err):
+		case len(batch) == 0 || !mayBlameRRset(err):
 			return err
 		default:
-			if err := a.probeZone(ctx, queue[0], err); err != nil {
+			if err := a.probeZone(ctx, batch, err); err != nil {
 				return err
 			}
 			if queue = a.splitRefused(queue, err); a.failures == maxFailures {
@@ -160,42 +146,9 @@ func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged
 		}
 	}
 	if changed && rrset.SerialLess(a.result.SOA.Serial, a.want.Serial) {
-		return a.exchangeUpdate(ctx, a.want) // The message with the last serial was refused.
+		return a.sendBatch(ctx, nil, a.want.Serial) // The message with the last serial was refused.
 	}
 	return a.raced
-}
-
-// sendAhead sends batches, each on condition that the one before it was applied, until one was not. It returns how many the server
-// took, and the error of the next one. What was sent after that had no effect: it found another SOA than it required.
-func (a *applyRun) sendAhead(ctx context.Context, queue [][]updateUnit) (taken int, err error) {
-	var leaves []rrset.SOA // of each message
-	have := a.result.SOA
-	next := func() *dns.Msg {
-		left := len(queue) - len(leaves)
-		if err != nil || left == 0 {
-			return nil
-		}
-		soa := a.want
-		soa.Serial = a.nextSerial(have, left)
-		message := a.buildUpdate(have, soa, queue[len(leaves)])
-		leaves, have = append(leaves, soa), soa
-		return message
-	}
-	answered := 0
-	for reply, failure := range a.conn.ExchangeAll(ctx, wire.Pipeline{Next: next, Ahead: a.ahead, Timeout: a.provider.timeout}) {
-		failure = a.judge(reply, failure)
-		switch {
-		case failure != nil:
-			err = cmp.Or(err, failure)
-		case err != nil:
-			err = fmt.Errorf("%w: it took a message after one that it had refused: %w", ErrUnknown, err)
-		default:
-			taken++
-			a.noteSuccess(leaves[answered])
-		}
-		answered++
-	}
-	return taken, err
 }
 
 // splitFirst replaces the first batch by its halves, or drops it if it is a single unit.
@@ -234,44 +187,38 @@ func (a *applyRun) probeZone(ctx context.Context, batch []updateUnit, refusal er
 		soa = a.want
 		soa.Serial = rrset.AddSerial(a.result.SOA.Serial, 1)
 	}
-	if err := a.exchangeUpdate(ctx, soa); err != nil {
+	if err := a.exchangeUpdate(ctx, nil, soa); err != nil {
 		return err
 	}
 	a.probed = true
 	return nil
 }
 
-// nextSerial returns the serial that the next of so many remaining messages sets in a zone with the SOA have: the last one takes the
-// wanted serial, those before it follow the current one, which leaves room for messages that a refusal may add.
-func (a *applyRun) nextSerial(have rrset.SOA, left int) uint32 {
-	next := rrset.AddSerial(have.Serial, 1)
+// nextSerial returns the serial that the next of so many remaining messages sets: the last one takes the wanted serial,
+// those before it follow the current one, which leaves room for messages that a refusal may add.
+func (a *applyRun) nextSerial(left int) uint32 {
+	next := rrset.AddSerial(a.result.SOA.Serial, 1)
 	if left == 1 && rrset.SerialLess(next, a.want.Serial) {
 		return a.want.Serial
 	}
 	return next
 }
 
-// buildUpdate returns an UPDATE of a zone that has the SOA have.
-func (a *applyRun) buildUpdate(have, soa rrset.SOA, batch []updateUnit) *dns.Msg {
-	if a.target.Shared {
-		return buildSharedMessage(a.target.Zone, batch)
-	}
-	return buildMessage(a.target.Zone, have, soa, batch)
+func (a *applyRun) sendBatch(ctx context.Context, batch []updateUnit, serial uint32) error {
+	soa := a.want
+	soa.Serial = serial
+	return a.exchangeUpdate(ctx, batch, soa)
 }
 
-// exchangeUpdate sets the SOA alone.
-func (a *applyRun) exchangeUpdate(ctx context.Context, soa rrset.SOA) error {
+// exchangeUpdate sends one message and records the zone's new SOA if the server answered NOERROR.
+func (a *applyRun) exchangeUpdate(ctx context.Context, batch []updateUnit, soa rrset.SOA) error {
 	ctx, cancel := context.WithTimeout(ctx, a.provider.timeout)
 	defer cancel()
-	reply, err := a.conn.Exchange(ctx, a.buildUpdate(a.result.SOA, soa, nil))
-	if err = a.judge(reply, err); err == nil {
-		a.noteSuccess(soa)
+	message := buildMessage
+	if a.target.Shared {
+		message = buildSharedMessage
 	}
-	return err
-}
-
-// judge returns why the server has not applied a message, or may have not.
-func (a *applyRun) judge(reply *dns.Msg, err error) error {
+	reply, err := a.conn.Exchange(ctx, message(a.target.Zone, a.result.SOA, soa, batch))
 	var e *wire.Error
 	switch {
 	case errors.As(err, &e) && e.Sent:
@@ -283,6 +230,7 @@ func (a *applyRun) judge(reply *dns.Msg, err error) error {
 	a.result.Sent++
 	switch reply.Rcode {
 	case dns.RcodeSuccess:
+		a.noteSuccess(soa)
 		return nil
 	case dns.RcodeNXRrset, dns.RcodeYXRrset:
 		if a.target.Shared {

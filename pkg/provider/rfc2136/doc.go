@@ -2,8 +2,8 @@
 //
 // Every message is a compare-and-swap on the whole zone: its prerequisite is the exact SOA that was planned against, and it
 // sets the next SOA with a serial that we assign. A third party's change is therefore noticed instead of overwritten, and
-// all primaries of a zone reach the same content at the same serial. For the same reason the server need not answer one message before
-// the next is sent.
+// all primaries of a zone reach the same content at the same serial. One message follows the reply to another: with
+// several under way 10,000 RRsets took BIND and Knot about as long.
 //
 // One bad RRset does not block the others: a message that the server refuses is split until the bad RRset is alone. A
 // message whose reply was lost is never sent again; the caller reads the zone and plans again.

@@ -23,7 +23,7 @@ const (
 )
 
 // buildSharedMessage returns an UPDATE that applies the units if each RRset is as it was read. It has no SOA.
-func buildSharedMessage(zone string, batch []updateUnit) *dns.Msg {
+func buildSharedMessage(zone string, _, _ rrset.SOA, batch []updateUnit) *dns.Msg {
 	m := new(dns.Msg)
 	m.SetUpdate(zone)
 	for _, u := range batch {
