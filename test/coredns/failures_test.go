@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/v3"
 
+	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider"
 	"github.com/lockstep-dns/lockstep/pkg/provider/coredns"
 	"github.com/lockstep-dns/lockstep/pkg/provider/providertest"
@@ -201,5 +202,30 @@ func TestCompaction(t *testing.T) {
 		if err != nil || seen.Content.Len() != len(want) {
 			t.Fatalf("%v, error %v", seen.Content, err)
 		}
+	}
+}
+
+// TestValueBetween: somebody else writes one of the keys of a change after the look. That one is not touched, and the change is planned again.
+func TestValueBetween(t *testing.T) {
+	w := &world{etcd: servers.StartEtcd(t, servers.EtcdOptions{})}
+	zone, want := "z.test.", providertest.ManySets("z.test.", 500)
+	b, other := w.backend(t, func(*coredns.Options) {}), w.backend(t, func(o *coredns.Options) { o.Owner = "team/other" })
+	seen, err := b.Observe(t.Context(), zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := rrset.Key{Name: "h00100." + zone, Type: 1}
+	if _, _, err := providertest.Sync(t.Context(), other, zone, providertest.MapOf(want[key])); err != nil {
+		t.Fatal(err)
+	}
+	changes := plan.Calculate(want, seen.Content, seen.Ours, rrset.SOA{}, rrset.SOA{})
+	if _, err := b.Apply(t.Context(), zone, changes, seen); !errors.Is(err, provider.ErrConflict) {
+		t.Errorf("error %v", err)
+	}
+	if refused, _, err := providertest.Sync(t.Context(), b, zone, want); err != nil || len(refused) > 0 { // It has the value that is wanted.
+		t.Errorf("refused %v, error %v", refused, err)
+	}
+	if seen, err = b.Observe(t.Context(), zone); err != nil || seen.Ours(key) || !seen.Ours(rrset.Key{Name: "h00101." + zone, Type: 1}) {
+		t.Errorf("%s is ours: %t, error %v", key, seen.Ours(key), err)
 	}
 }

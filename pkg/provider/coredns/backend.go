@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +30,7 @@ import (
 const defaultPrefix = "/skydns"
 
 // pageSize is how many keys a read asks for at once.
-const pageSize = 5000
+const pageSize = 2000
 
 // reconnect is how soon a connection that was lost is tried again: gRPC's own two minutes would be the end of many a pass.
 var reconnect = grpc.ConnectParams{
@@ -37,7 +38,7 @@ var reconnect = grpc.ConnectParams{
 }
 
 // maxTransactions is how many transactions of one Apply are under way at a time.
-const maxTransactions = 4
+const maxTransactions = 16
 
 // Options of a Backend.
 type Options struct {
@@ -178,9 +179,13 @@ func (b *Backend) Observe(ctx context.Context, zone string) (provider.Observatio
 	}, nil
 }
 
+// read decodes a page while the next one is on its way.
 func (b *Backend) read(ctx context.Context, client *clientv3.Client, zone string, limit int64) (*snapshot, error) {
 	s := &snapshot{layout: b.layoutOf(zone)}
 	from, end := s.pathOf(zone)+"/", s.pathOf(zone)+"0"
+	var decoding sync.WaitGroup
+	defer decoding.Wait()
+	var pages [][]entry
 	for bytes := 0; ; {
 		page, err := b.get(ctx, client, from, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(s.revision))
 		if err != nil {
@@ -191,9 +196,17 @@ func (b *Backend) read(ctx context.Context, client *clientv3.Client, zone string
 			if bytes += len(kv.Key) + len(kv.Value); bytes > b.options.MaxBytes {
 				return nil, errTooLarge
 			}
-			s.entries = append(s.entries, newEntry(string(kv.Key), kv.Value, kv.ModRevision))
 		}
+		entries := make([]entry, len(page.Kvs))
+		pages = append(pages, entries)
+		decoding.Go(func() {
+			for i, kv := range page.Kvs {
+				entries[i] = newEntry(string(kv.Key), kv.Value, kv.ModRevision)
+			}
+		})
 		if !page.More || len(page.Kvs) == 0 {
+			decoding.Wait()
+			s.entries = slices.Concat(pages...)
 			return s, nil
 		}
 		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
@@ -223,7 +236,7 @@ func (b *Backend) Apply(ctx context.Context, zone string, changes plan.Changes, 
 	if group.SetLimit(maxTransactions); p.ordered {
 		group.SetLimit(1)
 	}
-	for _, some := range p.batches {
+	for _, some := range p.transactions {
 		group.Go(func() error {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -237,7 +250,7 @@ func (b *Backend) Apply(ctx context.Context, zone string, changes plan.Changes, 
 	return result, nil
 }
 
-func (b *Backend) commit(ctx context.Context, client *clientv3.Client, some batch) error {
+func (b *Backend) commit(ctx context.Context, client *clientv3.Client, some transaction) error {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), b.options.Timeout)
 	defer cancel()
 	reply, err := client.Txn(ctx).If(some.compares()...).Then(some.operations()...).Commit()

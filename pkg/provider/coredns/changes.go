@@ -28,8 +28,16 @@ type operation struct {
 	write    bool
 }
 
-// batch is what one transaction does.
+// batch is the operations of one transaction.
 type batch []operation
+
+// transaction is a batch. If isFresh, nothing is there from its first key to its last, which is then one condition instead of one for
+// each key.
+type transaction struct {
+	batch
+	first, last string
+	isFresh     bool
+}
 
 func (b batch) size() (bytes int) {
 	for _, o := range b {
@@ -39,8 +47,11 @@ func (b batch) size() (bytes int) {
 }
 
 // compares returns the conditions of a transaction.
-func (b batch) compares() (compares []clientv3.Cmp) {
-	for _, o := range b {
+func (t transaction) compares() (compares []clientv3.Cmp) {
+	if t.isFresh {
+		return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(t.first), "=", 0).WithRange(t.last + "\x00")}
+	}
+	for _, o := range t.batch {
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(o.key), "=", o.modified))
 	}
 	return compares
@@ -59,11 +70,11 @@ func (b batch) operations() (ops []clientv3.Op) {
 	return ops
 }
 
-// planned is what Apply does. Batches may be committed in any order, unless they are ordered.
+// planned is what Apply does. Transactions may be committed in any order, unless they are ordered.
 type planned struct {
-	batches []batch
-	ordered bool
-	refused map[rrset.Key]error
+	transactions []transaction
+	ordered      bool
+	refused      map[rrset.Key]error
 }
 
 // plan returns how changes become transactions. The values of ours that the zone then has are encoded as a whole, so that each is
@@ -79,7 +90,30 @@ func (s *snapshot) plan(changes plan.Changes, ours names) planned {
 		sorted = append(sorted, units[place])
 	}
 	batches, ordered := packBatches(sorted)
-	return planned{batches, ordered, refused}
+	return planned{s.transactions(batches, ordered), ordered, refused}
+}
+
+// transactions returns the transactions of batches, in any order unless they are ordered. Those are fresh in whose range there is no
+// value, nor a key of another one.
+func (s *snapshot) transactions(batches []batch, ordered bool) []transaction {
+	all := make([]transaction, len(batches))
+	for i, b := range batches {
+		byKey := func(a, b operation) int { return strings.Compare(a.key, b.key) }
+		all[i] = transaction{batch: b, first: slices.MinFunc(b, byKey).key, last: slices.MaxFunc(b, byKey).key}
+	}
+	if ordered {
+		return all
+	}
+	slices.SortFunc(all, func(a, b transaction) int { return strings.Compare(a.first, b.first) })
+	var before string
+	for i := range all {
+		t := &all[i]
+		from, _ := s.find(t.first)
+		to, there := s.find(t.last)
+		t.isFresh = from == to && !there && t.first > before && (i+1 == len(all) || t.last < all[i+1].first)
+		before = max(before, t.last)
+	}
+	return all
 }
 
 // change returns our RRsets as the changes make them, without those that are refused: CoreDNS cannot hold them, or a key of theirs
@@ -126,7 +160,7 @@ func (s *snapshot) takenKey(set rrset.RRset) string {
 // units returns what has to be written at each name for the zone to have the wanted values, beside what others have. The values
 // of an RRset that stay as they are are compared too.
 func (s *snapshot) units(want map[string]value) map[string]batch {
-	units, unchanged := map[string]batch{}, map[string]batch{}
+	units, unchanged := make(map[string]batch, len(want)), map[string]batch{}
 	for _, e := range s.entries {
 		if !s.isOurs(e) {
 			continue

@@ -3,6 +3,7 @@ package coredns
 import (
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/miekg/dns"
 
@@ -20,8 +21,9 @@ type content struct {
 // newContent returns what CoreDNS answers for each RRset that has a value. An RRset of ours of which a value is missing, changed or
 // too many has the TTL 0, so that it differs from whatever is desired.
 func newContent(s *snapshot) *content {
-	c := &content{sets: names{}, ours: names{}}
-	ours, foreign := map[rrset.Key][]entry{}, map[rrset.Key]bool{}
+	size := len(s.entries)
+	c := &content{sets: make(names, size), ours: make(names, size)}
+	ours, foreign := make(map[rrset.Key][]entry, size), map[rrset.Key]bool{}
 	for _, e := range s.entries {
 		switch key := s.keyOf(e); {
 		case s.isOurs(e):
@@ -34,19 +36,17 @@ func newContent(s *snapshot) *content {
 	for key, entries := range ours {
 		c.ours[key.Name] = append(c.ours[key.Name], decode(key, entries))
 	}
-	damaged := s.damaged(c.ours, ours)
-	for _, sets := range c.ours {
-		for _, set := range sets {
-			answered, ok := s.answer(set.Key)
-			if !ok {
-				answered = set
-			}
-			if !ok || damaged[set.Key] {
-				answered.TTL = 0
-			}
-			c.add(answered)
-			delete(foreign, set.Key)
+	var damaged map[rrset.Key]bool
+	var comparing sync.WaitGroup
+	comparing.Go(func() { damaged = s.damaged(c.ours, ours) })
+	all := s.answerAll(c.ours, len(ours))
+	comparing.Wait()
+	for _, answered := range all {
+		if damaged[answered.Key] {
+			answered.TTL = 0
 		}
+		c.add(answered)
+		delete(foreign, answered.Key)
 	}
 	for key := range foreign {
 		if answered, ok := s.answer(key); ok {
@@ -54,6 +54,22 @@ func newContent(s *snapshot) *content {
 		}
 	}
 	return c
+}
+
+// answerAll returns what CoreDNS answers for RRsets, so many. One that it does not answer with has the TTL 0.
+func (s *snapshot) answerAll(asked names, count int) []rrset.RRset {
+	all := make([]rrset.RRset, 0, count)
+	for _, sets := range asked {
+		for _, set := range sets {
+			answered, ok := s.answer(set.Key)
+			if !ok {
+				answered = set
+				answered.TTL = 0
+			}
+			all = append(all, answered)
+		}
+	}
+	return all
 }
 
 func (c *content) add(set rrset.RRset) {

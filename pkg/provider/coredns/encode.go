@@ -24,7 +24,7 @@ func (n names) get(name string, rrtype uint16) (rrset.RRset, bool) {
 
 // encode returns the values of RRsets that the zone can hold together, by key.
 func (l layout) encode(sets names) map[string]value {
-	values := map[string]value{}
+	values := make(map[string]value, len(sets))
 	for _, some := range sets {
 		for _, set := range some {
 			for i, v := range valuesOf(set) {
