@@ -26,7 +26,7 @@ func fill(v reflect.Value, all bool, random *rand.Rand) {
 	texts := []string{"www.example.test.", `a "quote" and a \`, "<&>", "Zoë\u2028\x01\xff", ""}
 	switch v.Interface().(type) {
 	case metav1.FieldsV1:
-		v.Set(reflect.ValueOf(metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}))
+		v.Set(reflect.ValueOf(*metav1.NewFieldsV1(`{"f:spec":{}}`)))
 		return
 	case time.Time:
 		v.Set(reflect.ValueOf(time.Unix(random.Int64N(4e9), random.Int64N(1e9)).In(time.FixedZone("", 3600))))

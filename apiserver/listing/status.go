@@ -33,8 +33,8 @@ func (t *text) addStatus(s *syncv1.SyncStatus) {
 
 // addMeta adds metadata. A SyncStatus has a few of its fields.
 func (t *text) addMeta(m *metav1.ObjectMeta) {
-	if m.GenerateName != "" || m.SelfLink != "" || m.DeletionTimestamp != nil || m.DeletionGracePeriodSeconds != nil || len(m.Annotations) > 0 ||
-		len(m.OwnerReferences) > 0 || len(m.Finalizers) > 0 || len(m.ManagedFields) > 0 {
+	if m.GenerateName != "" || m.SelfLink != "" || m.DeletionTimestamp != nil || //nolint:staticcheck // encoding/json writes it
+		m.DeletionGracePeriodSeconds != nil || len(m.Annotations) > 0 || len(m.OwnerReferences) > 0 || len(m.Finalizers) > 0 || len(m.ManagedFields) > 0 {
 		t.addMarshaled(m)
 		return
 	}
