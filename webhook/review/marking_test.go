@@ -45,7 +45,7 @@ func TestMarkingHandler(t *testing.T) {
 		"PUT that claims to be old":                   {object: a(older+marks, conflict), old: a(younger+marks, good), want: "declared by CNAMERecord dns/blog, which is older"},
 		"DNSEndpoint":                                 {object: endpoint(`{dnsName: new.example.com, recordType: A, targets: [192.0.2.7]}`), patches: true},
 		"bad DNSEndpoint":                             {object: endpoint(`{dnsName: new.example.com, recordType: A, targets: [x]}`), want: "spec.endpoints[0].targets[0]"},
-		"DNSEndpoint whose definition is another one": {object: endpoint(`{dnsName: new.example.com, recordType: A, recordTTL: soon}`), want: "spec.endpoints cannot be read"},
+		"DNSEndpoint whose definition is another one": {object: endpoint(`{dnsName: new.example.com, recordType: A, recordTTL: soon}`), want: "spec.endpoints[0].recordTTL"},
 		"a kind that has no marks":                    {object: zone("z", `zoneName: "bad..name"`)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,5 +86,19 @@ func TestMarkingHandlerReviewsTrustedUsers(t *testing.T) {
 	req.UserInfo.Username = "controller"
 	if answer := handler.Handle(quick(t), req); !answer.Allowed || len(answer.Patches) > 0 {
 		t.Errorf("allowed = %t, patches %v", answer.Allowed, answer.Patches)
+	}
+}
+
+// What the definition of a kind refuses is refused in its words, although the review comes first.
+func TestMarkingHandlerRefusesInTheWordsOfTheDefinition(t *testing.T) {
+	for object, want := range map[string]string{
+		`{apiVersion: bindy.firestoned.io/v1beta1, kind: ARecord, metadata: {name: a, namespace: dns}, spec: {name: a}}`:                                               "spec.ipv4Addresses is required: list at least one IPv4 address",
+		`{apiVersion: bindy.firestoned.io/v1beta1, kind: ARecord, metadata: {name: a, namespace: dns}, spec: {name: a, ipv4Addresses: ["2001:db8::1"]}}`:               "use an AAAARecord",
+		`{apiVersion: externaldns.k8s.io/v1alpha1, kind: DNSEndpoint, metadata: {name: e, namespace: dns}, spec: {endpoints: [{dnsName: a.test, recordTTL: "soon"}]}}`: "spec.endpoints[0].recordTTL",
+	} {
+		answer := NewMarkingHandler(example(t), nil).Handle(quick(t), requests.FromYAML(t, object, ""))
+		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
+			t.Errorf("%s: allowed = %t, %v; want %q", object, answer.Allowed, answer.Result, want)
+		}
 	}
 }
