@@ -49,3 +49,30 @@ func TestMainJobDemo(t *testing.T) {
 		t.Errorf("only %d of the demo's waits succeeded", n)
 	}
 }
+
+// The second demo: a zone on servers outside of the cluster.
+func TestProvidersDemo(t *testing.T) {
+	kube.Isolated(t)
+	kube.Config(t)
+	t.Cleanup(func() {
+		kube.Kubectl(t, "", "delete", "namespace", "existing-servers", "--ignore-not-found", "--timeout=120s")
+	})
+	began := time.Now()
+	out, err := exec.Command(filepath.Join(kube.Root(t), "test/demo/providers")).CombinedOutput()
+	t.Logf("the demo took %s and printed:\n%s", time.Since(began).Round(time.Second), out)
+	if err != nil {
+		t.Fatalf("the demo failed: %v", err)
+	}
+	for what, pattern := range map[string]string{
+		"an import that compares equal":      `differences: 0`,
+		"a zone that stays as it was":        `nothing has changed on BIND: .* 2026112201 `,
+		"providers that are ready":           `(?s)dnsprovider\S*/bind condition met\n.*dnsprovider\S*/knot condition met`,
+		"a change on both":                   `(?s)both servers get it.*(dig \+short @\S+ -p \d+ www\.corp\.example A\n192\.0\.2\.20\n.*){2}`,
+		"who is missing, and that others go": `(?m)^bind\s+InSync.*\nknot\s+Unreachable`,
+		"what was put right":                 `(?s)it is seen, and put right.*www\.corp\.example A\n192\.0\.2\.30\n`,
+	} {
+		if !regexp.MustCompile(pattern).Match(out) {
+			t.Errorf("the demo did not show %s (%s)", what, pattern)
+		}
+	}
+}
