@@ -37,6 +37,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -134,6 +135,21 @@ func (r *rig) passOver(key membership.ZoneKey) passResult {
 		r.t.Fatal(err)
 	}
 	return result
+}
+
+// settle makes passes until the secondary has followed, and returns what they released.
+func (r *rig) settle() (released []source.Object) {
+	r.t.Helper()
+	for began := time.Now(); ; {
+		p := r.pass()
+		released = append(released, p.event.Released...)
+		if last := len(p.event.Servers) - 1; p.event.Servers[last].Current {
+			return released
+		}
+		if time.Since(began) > time.Minute {
+			r.t.Fatal("the secondary does not follow")
+		}
+	}
 }
 
 // numbered is one of many records of a zone, as admission leaves it; each generation has another address than the first.
@@ -437,8 +453,8 @@ func TestPassOverAPausedZoneOnlyLooks(t *testing.T) {
 		t.Error("a record is let go whose data is on the server")
 	}
 	r.zones.Set(r.zone)
-	if p := r.pass(); len(p.event.Released) != 1 {
-		t.Errorf("released after the pause: %v", p.event.Released)
+	if released := r.settle(); len(released) != 1 {
+		t.Errorf("released after the pause: %v", released)
 	}
 	r.holds("www")
 }
@@ -702,6 +718,56 @@ func TestForeignDataIsCountedAfterTheOnlyPrimaryLostTheZone(t *testing.T) {
 	}
 	r.holds("legacy", "192.0.2.99")
 	r.holds("www", "192.0.2.10")
+}
+
+// The only primary loses the zone before the secondary has heard that a record was deleted, and gets it back from there, without the
+// record. Until the secondary has followed, or has failed to for a while, the object stays: another controller knows by it what was
+// ours.
+func TestDeletedDataDoesNotComeBackFromASecondary(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.sidecar = addzone{r.sidecar, r.primary[0], filepath.Join(t.TempDir(), "zone")}
+	old := r.a("old", 1, "192.0.2.10")
+	r.zones.Set(old)
+	r.byHand(0, "legacy", "192.0.2.99")
+	r.settle()
+	r.secondary.Pause()
+	defer r.secondary.Resume()
+	gone := old.DeepCopy()
+	gone.DeletionTimestamp = new(metav1.Now())
+	r.zones.Set(gone)
+	if p := r.pass(); len(p.event.Released) > 0 || !p.event.Problem.Holds() {
+		t.Errorf("released although the secondary has its data: %v, %v", p.event.Released, p.event.Problem)
+	}
+	r.holds("old")
+	r.rndc("delzone", "example.test")
+	r.secondary.Resume()
+	r.dns.Reset(r.secondary.Addr)
+	if released := r.settle(); len(released) != 1 {
+		t.Errorf("released: %v", released)
+	}
+	r.holds("old")
+	r.holds("legacy", "192.0.2.99")
+	if got := served(t, r.secondary, "old"); len(got) > 0 {
+		t.Errorf("the secondary answers %q", got)
+	}
+}
+
+// A secondary that never follows does not keep an object for ever.
+func TestADeletedObjectWaitsForSecondariesOnlyForAWhile(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.zones.Set(r.a("old", 1, "192.0.2.10"))
+	r.settle()
+	r.secondary.Stop()
+	gone := r.a("old", 1, "192.0.2.10")
+	gone.DeletionTimestamp = new(metav1.Now())
+	r.zones.Set(gone)
+	if p := r.pass(); len(p.event.Released) > 0 {
+		t.Error("released at once")
+	}
+	r.now = func() time.Time { return time.Now().Add(releaseTimeout) }
+	if p := r.pass(); len(p.event.Released) != 1 {
+		t.Errorf("released %v", p.event.Released)
+	}
 }
 
 // Other data under the serial that the zone had is found when the server has loaded the zone again, and repaired.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -17,9 +18,9 @@ import (
 )
 
 // conclude turns what the primaries serve now into the outcome of the pass: an RRset is programmed when every primary
-// was asked and answered with it, and every provider that is no DNS server was read with it. It reports whether such a provider could not be
-// brought along.
-func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event *syncevent.SyncCompleted) (unreached bool) {
+// was asked and answered with it, and every provider that is no DNS server was read with it. It reports whether all could be
+// brought along, and whether such a provider could not.
+func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event *syncevent.SyncCompleted) (settled, unreached bool) {
 	event.Unprogrammed = map[rrset.Key]status.Verdict{}
 	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
 	var failed []*primary
@@ -57,19 +58,42 @@ func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event 
 		p.holdMoves(failed, len(synced.primaries), isStuck, event)
 	}
 	if len(failed) > 0 || unreached {
-		return unreached
+		return false, unreached
 	}
-	event.Released = p.state.content.TakeReleased(isStuck)
 	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool {
 		if isShared {
 			return p.isGone(synced.shared, key)
 		}
 		return p.isGone(synced.line, key)
-	})
+	}, event.Serial, p.now())
 	if p.state.content.SettleForeign(mirrorsOf(synced.line)) {
 		p.zones.Enqueue(p.key())
 	}
-	return false
+	return true, false
+}
+
+// releaseTimeout is how long the deletion of an object waits for secondaries that hold its data and do not follow.
+const releaseTimeout = 30 * time.Second
+
+// release adds the objects that have no data in the zone any more. One that is deleted waits for the secondaries, so that it is
+// known until then which data was its own.
+func (p zonePass) release(event *syncevent.SyncCompleted) {
+	zone := p.state.content
+	zone.ForgetLeftovers(func(serial uint32) bool {
+		return !slices.ContainsFunc(event.Servers, func(s syncevent.ServerOutcome) bool { return mayHoldOlder(s, serial) })
+	})
+	since := p.now().Add(-releaseTimeout)
+	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
+	mayBeLeft := func(key rrset.Key) bool { return isStuck(key) || zone.IsLeftoverSince(key, since) }
+	isDeleted := func(o source.Object) bool { return !o.GetDeletionTimestamp().IsZero() }
+	isAlive := func(o source.Object) bool { return !isDeleted(o) }
+	event.Released = append(zone.TakeReleasedIf(isDeleted, mayBeLeft), zone.TakeReleasedIf(isAlive, isStuck)...)
+}
+
+// mayHoldOlder reports whether primaries that lose the zone might get an older version than that of a serial from a server.
+func mayHoldOlder(s syncevent.ServerOutcome, serial uint32) bool {
+	isEmpty := s.Err == nil && s.Serial == 0
+	return canRestore(s.Server) && !s.Current && !isEmpty && (s.Serial == 0 || rrset.SerialLess(s.Serial, serial))
 }
 
 // addFailure adds why some of all primaries could not be brought along, the error first that asks for a person.

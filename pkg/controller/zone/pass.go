@@ -138,9 +138,13 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	synced := p.syncPrimaries(ctx, primaries, event.Paused)
 	result.primaries, result.target, result.rested = synced.primaries, synced.target, synced.rested
 	stored := p.syncBackends(ctx, event.Paused)
-	result.unreached = p.conclude(synced, stored, event)
+	settled, unreached := p.conclude(synced, stored, event)
+	result.unreached = unreached
 	p.addHidden(ctx, synced.primaries, event)
 	event.Servers = p.syncSecondaries(ctx, primaries, event)
+	if settled {
+		p.release(event)
+	}
 	p.serials.Await(p.key(), behind(event.Servers))
 	if !event.Paused {
 		remark := p.updateConfigs(ctx, event.Servers, result.rested)

@@ -25,12 +25,12 @@ func TestPassLetsGoOfAnObjectOnce(t *testing.T) {
 	r.pass()
 	gone := deleted(r.a("www", 1, "192.0.2.10"))
 	r.zones.Set(gone)
-	if p := r.pass(); len(p.event.Released) != 1 || source.KeyOf(p.event.Released[0]) != source.KeyOf(gone) {
-		t.Fatalf("released: %v", p.event.Released)
+	if released := r.settle(); len(released) != 1 || source.KeyOf(released[0]) != source.KeyOf(gone) {
+		t.Fatalf("released: %v", released)
 	}
 	r.zones.Set(r.a("mail", 2, "192.0.2.12"))
-	if p := r.pass(); len(p.event.Released) != 0 {
-		t.Errorf("released once more: %v", p.event.Released)
+	if released := r.settle(); len(released) != 0 {
+		t.Errorf("released once more: %v", released)
 	}
 	touched := gone.DeepCopy()
 	touched.Annotations["somebody"] = "else"

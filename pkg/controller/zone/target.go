@@ -16,7 +16,9 @@ type target struct {
 	// it; nil when it is a secondary's.
 	reference *observe.Mirror
 	of        *primary
-	soa       rrset.SOA
+	// cleaned is true when a secondary's copy held data that was ours: its serial stands for other content.
+	cleaned bool
+	soa     rrset.SOA
 }
 
 // findReference takes the primary with the latest serial; when all primaries are empty, the secondary with the latest, so
@@ -36,7 +38,7 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		return t
 	}
 	for _, server := range s.servers {
-		if server.Role != observe.Secondary || server.Shared || server.ReadBy == v1beta1.ReadByQuery || !server.Addr.IsValid() || len(s.strangers) > 0 {
+		if !canRestore(server) || len(s.strangers) > 0 {
 			continue
 		}
 		key, err := s.transferKey(ctx, server)
@@ -48,6 +50,7 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		}
 	}
 	if t.reference != nil {
+		t.reference, t.cleaned = s.state.content.WithoutLeftovers(t.reference)
 		return t
 	}
 	for _, q := range s.line {
@@ -56,6 +59,11 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		}
 	}
 	return t
+}
+
+// canRestore reports whether primaries that have lost the zone get it back from a server.
+func canRestore(server observe.Server) bool {
+	return server.Role == observe.Secondary && !server.Shared && server.ReadBy != v1beta1.ReadByQuery && server.Addr.IsValid()
 }
 
 // isLater reports whether b is a later copy than a.
@@ -86,7 +94,7 @@ func (s *primarySync) chooseSOA() rrset.SOA {
 // needsNewSerial reports whether a primary cannot be brought to the wanted content on the reference's serial.
 func (s *primarySync) needsNewSerial() bool {
 	if s.target.of == nil {
-		return s.state.content.DiffersFrom(s.target.reference)
+		return s.target.cleaned || s.state.content.DiffersFrom(s.target.reference)
 	}
 	for _, q := range s.line {
 		if q.seen.Mirror != nil && rrset.SerialLess(s.target.reference.SOA.Serial, q.seen.Serial) {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
@@ -60,7 +61,7 @@ func (c *sharedCopy) sync() {
 			}
 		}
 		return true
-	})
+	}, c.soa.Serial, time.Now())
 }
 
 // What objects declare is on a server that others write to as well, and what these put there stays, also where the zone object has name

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,8 @@ type Zone struct {
 	// retired are the RRsets that we published or may have, and that are not desired: only these may be deleted. They
 	// stay until every primary was seen without them. True are those that objects other than the zone's have declared: only these
 	// may be deleted where others write as well.
-	retired map[rrset.Key]bool
+	retired   map[rrset.Key]bool
+	leftovers leftovers
 	// foreign are the RRsets that somebody else has put on a primary lately and that not all of them hold yet.
 	foreign plan.Map
 	// prune is true while everything that nobody declares may be deleted.
@@ -53,7 +55,7 @@ type Zone struct {
 
 // NewZone returns a Zone of which nothing is known.
 func NewZone() *Zone {
-	return &Zone{retired: map[rrset.Key]bool{}, foreign: plan.Map{}, primaries: map[types.NamespacedName]*Primary{}}
+	return &Zone{retired: map[rrset.Key]bool{}, leftovers: leftovers{}, foreign: plan.Map{}, primaries: map[types.NamespacedName]*Primary{}}
 }
 
 // Desired returns what the zone is to hold; nil before the first Update.
@@ -202,14 +204,19 @@ func (z *Zone) retire(key rrset.Key, declared bool) {
 }
 
 // ForgetRetired drops retired RRsets that no primary holds any more: whoever publishes there later is somebody else. gone reports
-// whether that was seen of all primaries that others write to as well, or of all other primaries.
-func (z *Zone) ForgetRetired(gone func(key rrset.Key, shared bool) bool) {
+// whether that was seen of all primaries that others write to as well, or of all other primaries. They become leftovers of
+// the serial on which the primaries are.
+func (z *Zone) ForgetRetired(gone func(key rrset.Key, shared bool) bool, serial uint32, now time.Time) {
 	maps.DeleteFunc(z.retired, func(key rrset.Key, declared bool) bool {
 		desired := z.isDesired(key)
 		if desired && !z.desired.IsApexData(key) {
 			return true
 		}
-		return (desired || gone(key, false)) && (!declared || gone(key, true))
+		if !desired && !gone(key, false) || declared && !gone(key, true) {
+			return false
+		}
+		z.leftovers[key] = leftover{serial, now}
+		return true
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -112,7 +113,7 @@ func (c *copies) sync(away int) {
 			_, a := c.held[0][key]
 			_, b := c.held[1][key]
 			return !a && !b
-		})
+		}, c.soa.Serial, time.Now())
 		c.state.SettleForeign(c.mirrors[:])
 	}
 }
