@@ -72,6 +72,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
+		MapperProvider:         cachehealth.NewMapper,
 		WebhookServer:          crwebhook.NewServer(listen),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},

@@ -77,6 +77,7 @@ func (p *Process) newManager(ctx context.Context, trimZone toolscache.TransformF
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              newScheme(),
+		MapperProvider:                      cachehealth.NewMapper,
 		NewClient:                           apply.NewClient,
 		LeaderElection:                      p.LeaderElect,
 		LeaderElectionID:                    p.name,
