@@ -21,7 +21,7 @@ const (
 	// maxNames bounds the names and types of one object that servers are asked about.
 	maxNames = 64
 	// askAgain is how often servers are asked about those for which they have answered something else than they hold.
-	askAgain = 2 * time.Second
+	askAgain = time.Second
 	// maxLooks is how often a server is asked whether it answers with its content while that changes.
 	maxLooks = 3
 )
