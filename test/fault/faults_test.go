@@ -104,6 +104,7 @@ func (w *world) oneFault() {
 		if err == nil {
 			w.history.write("fault", entry{"id": f.id, "kind": f.kind, "target": f.target, "scope": f.scope, "fleet": f.fleet,
 				"begin": f.begin, "started": f.started, "ending": f.ending, "end": f.end})
+			w.noteEnded()
 			w.pause(time.Second) // until its target may be hit again
 		} else if !errors.Is(err, errNotNow) {
 			w.Logf("%s of %s: %v", f.kind, f.target, err)

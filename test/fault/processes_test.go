@@ -2,6 +2,7 @@ package fault
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,6 +119,29 @@ func (w *world) component(name string) (*place, error) {
 		}
 	}
 	return nil, fmt.Errorf("no pod of %s", name)
+}
+
+// killed is the exit code of a process that was killed.
+const killed = 128 + int32(syscall.SIGKILL)
+
+// noteEnded records components that have ended by themselves: no fault asks that of them, and the kubelet keeps one waiting that does.
+func (w *world) noteEnded() {
+	var pods corev1.PodList
+	if err := w.client.List(w.Context(), &pods, client.InNamespace(system)); err != nil {
+		return // the next fault looks again
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, pod := range pods.Items {
+		for _, c := range pod.Status.ContainerStatuses {
+			end := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
+			if end == nil || end.ExitCode == 0 || end.ExitCode == killed || end.FinishedAt.Time.Before(w.began) || w.ended[end.ContainerID] {
+				continue
+			}
+			w.ended[end.ContainerID] = true
+			w.history.write("broken", entry{"at": float64(end.FinishedAt.Unix()), "of": pod.Name, "text": fmt.Sprintf("ended with code %d: %s", end.ExitCode, end.Message)})
+		}
+	}
 }
 
 // waitRestarted waits until another process runs in the place of one that was killed.

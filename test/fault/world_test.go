@@ -77,9 +77,14 @@ type world struct {
 	remade sync.WaitGroup
 	stop   context.CancelFunc
 
+	// began is when the run did.
+	began time.Time
+
 	mutex sync.Mutex
 	rng   *rand.Rand
 	busy  map[string]bool
+	// ended are the containers of components that have ended by themselves.
+	ended map[string]bool
 }
 
 // newWorld starts the fleets, declares the zones, and begins to change objects.
@@ -87,7 +92,7 @@ func newWorld(t *testing.T, dir string, r *run) *world {
 	t.Helper()
 	path := filepath.Join(dir, fmt.Sprintf("history-%03d.jsonl", r.Parts))
 	w := &world{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "fault"), history: openHistory(t, path),
-		rng: rand.New(rand.NewPCG(r.Seed, uint64(r.Parts))), busy: map[string]bool{}}
+		rng: rand.New(rand.NewPCG(r.Seed, uint64(r.Parts))), busy: map[string]bool{}, ended: map[string]bool{}, began: time.Now()}
 	for _, f := range fleets {
 		w.createFleet(f)
 	}
@@ -203,6 +208,7 @@ func (w *world) rest() {
 	if err := w.until(restTimeout, w.isAtRest); err != nil {
 		w.Logf("the world is not at rest: %v", err)
 	}
+	w.noteEnded()
 	w.Logf("at rest %s after the last fault", time.Since(began).Round(100*time.Millisecond))
 	w.remade.Wait()
 	w.transferAll()

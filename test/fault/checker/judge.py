@@ -193,7 +193,7 @@ class Judge:
         if not verdicts or not all(v is True for v in verdicts.values()):
             self.undecided += 1
             return None
-        if state == "Unreachable" and self.is_excused(entry, pod):
+        if state == "Unreachable" and self.is_excused(entry, pod) or state != "InSync" and self.is_touched(verdicts, entry):
             self.undecided += 1
             return None
         self.count()
@@ -205,6 +205,11 @@ class Judge:
         """Reports whether a server was stopped during the whole of a GET: it cannot have answered."""
         begin, end = self.span(entry)
         return any(f["kind"] == "stop-named" and pod in f["scope"] and f["started"] <= begin and f["ending"] >= end for f in self.world.faults)
+
+    def is_touched(self, keys, entry):
+        """Reports whether somebody changed the data of a row by hand: that may have come and gone between two questions."""
+        begin, end = self.span(entry)
+        return any(self.world.hand_near(key, begin, end) for key in keys)
 
     def is_excused(self, entry, pod):
         """Reports whether a fault may have kept the API server from reaching a pod."""
