@@ -71,8 +71,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 		next.Bind9InstancesCount = int32(len(f.Instances)) //nolint:gosec // far below 2^31
 		next.Bind9Instances, next.Providers = f.Instances, f.Providers
 	}
-	keepInstanceTimes(next.Bind9Instances, prev, f.Generation, now)
-	keepProviderTimes(next.Providers, prev, f.Generation, now)
+	keepTimes(&next, prev, now)
 	v := ZoneVerdictsOf(f)
 	if late := overdueHost(next, cmp.Or(f.Timeout, ZoneTimeout), now); late != "" && !f.Paused {
 		v.markOverdue(late)
@@ -138,39 +137,37 @@ func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	}
 }
 
-// keepInstanceTimes sets since when each instance has the zone, or has not. If it has not, a change of the zone's
-// specification resets the time.
-func keepInstanceTimes(next []v1beta1.ZoneInstance, prev v1beta1.DNSZoneStatus, generation int64, now time.Time) {
+// keepTimes sets since when each instance and each provider has the zone, or has not.
+func keepTimes(next *v1beta1.DNSZoneStatus, prev v1beta1.DNSZoneStatus, now time.Time) {
+	at, sameSpec := metav1.NewTime(now.Truncate(time.Second)), next.ObservedGeneration == prev.ObservedGeneration
 	type key struct{ namespace, name string }
-	old := make(map[key]v1beta1.ZoneInstance, len(prev.Bind9Instances))
+	instances, providers := map[key]v1beta1.ZoneInstance{}, map[string]v1beta1.ZoneProvider{}
 	for _, i := range prev.Bind9Instances {
-		old[key{i.Namespace, i.Name}] = i
+		instances[key{i.Namespace, i.Name}] = i
 	}
-	at := metav1.NewTime(now.Truncate(time.Second))
-	for i := range next {
-		p, known := old[key{next[i].Namespace, next[i].Name}]
-		next[i].LastReconciledAt = &at
-		if known && p.LastReconciledAt != nil && isConfigured(p) == isConfigured(next[i]) && (isConfigured(p) || prev.ObservedGeneration == generation) {
-			next[i].LastReconciledAt = p.LastReconciledAt
-		}
+	for _, p := range prev.Providers {
+		providers[p.Name] = p
+	}
+	for n := range next.Bind9Instances {
+		i := &next.Bind9Instances[n]
+		old := instances[key{i.Namespace, i.Name}]
+		i.LastReconciledAt = sinceWhen(old.Status, old.LastReconciledAt, i.Status, sameSpec, &at)
+	}
+	for n := range next.Providers {
+		p := &next.Providers[n]
+		old := providers[p.Name]
+		p.LastReconciledAt = sinceWhen(old.Status, old.LastReconciledAt, p.Status, sameSpec, &at)
 	}
 }
 
-func isConfigured(i v1beta1.ZoneInstance) bool { return i.Status == v1beta1.ZoneConfigured }
-
-// keepProviderTimes is keepInstanceTimes for providers.
-func keepProviderTimes(next []v1beta1.ZoneProvider, prev v1beta1.DNSZoneStatus, generation int64, now time.Time) {
-	at := metav1.NewTime(now.Truncate(time.Second))
-	for i := range next {
-		next[i].LastReconciledAt = &at
-		for _, p := range prev.Providers {
-			configured := p.Status == v1beta1.ZoneConfigured
-			if p.Name == next[i].Name && p.LastReconciledAt != nil && configured == (next[i].Status == v1beta1.ZoneConfigured) &&
-				(configured || prev.ObservedGeneration == generation) {
-				next[i].LastReconciledAt = p.LastReconciledAt
-			}
-		}
+// sinceWhen returns since when a host has the zone, or has not: since before if that is unchanged, else since now. If the host
+// has it not, a change of the zone's specification resets the time.
+func sinceWhen(before v1beta1.ZoneInstanceStatus, since *metav1.Time, is v1beta1.ZoneInstanceStatus, sameSpec bool, now *metav1.Time) *metav1.Time {
+	configured := is == v1beta1.ZoneConfigured
+	if since != nil && configured == (before == v1beta1.ZoneConfigured) && (configured || sameSpec) {
+		return since
 	}
+	return now
 }
 
 // overdueHost returns a message about the first instance or provider that has been without the zone for too long; empty if
@@ -182,7 +179,7 @@ func overdueHost(zone v1beta1.DNSZoneStatus, timeout time.Duration, now time.Tim
 		}
 	}
 	for _, i := range zone.Bind9Instances {
-		if !isConfigured(i) && now.Sub(i.LastReconciledAt.Time) >= timeout {
+		if i.Status != v1beta1.ZoneConfigured && now.Sub(i.LastReconciledAt.Time) >= timeout {
 			return fmt.Sprintf("instance %s/%s has been without the zone for %s: %s", i.Namespace, i.Name, timeout, i.Message)
 		}
 	}

@@ -173,6 +173,22 @@ func sidecarReason(err error) string {
 	return ""
 }
 
+// hostState returns the state of an instance or a provider as far as one of its servers decides it.
+func (s *ServerOutcome) hostState() (status v1beta1.ZoneInstanceStatus, message string) {
+	switch {
+	case s.Err != nil:
+		return v1beta1.ZoneFailed, s.Pod + ": " + s.Err.Error()
+	case s.Serial == 0:
+		return v1beta1.ZoneClaimed, s.Pod + " does not serve the zone yet"
+	}
+	return v1beta1.ZoneConfigured, ""
+}
+
+func isWorse(a, b v1beta1.ZoneInstanceStatus) bool {
+	order := []v1beta1.ZoneInstanceStatus{v1beta1.ZoneConfigured, v1beta1.ZoneClaimed, v1beta1.ZoneFailed}
+	return slices.Index(order, a) > slices.Index(order, b)
+}
+
 // summarizeInstances returns the state of each instance from its servers: it is configured when all its pods are.
 func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 	byName := map[types.NamespacedName]*v1beta1.ZoneInstance{}
@@ -189,11 +205,8 @@ func summarizeInstances(servers []ServerOutcome) []v1beta1.ZoneInstance {
 			}
 			byName[k] = i
 		}
-		switch {
-		case s.Err != nil:
-			i.Status, i.Reason, i.Message = v1beta1.ZoneFailed, sidecarReason(s.Err), s.Pod+": "+s.Err.Error()
-		case s.Serial == 0 && i.Status == v1beta1.ZoneConfigured:
-			i.Status, i.Message = v1beta1.ZoneClaimed, s.Pod+" does not serve the zone yet"
+		if status, message := s.hostState(); isWorse(status, i.Status) {
+			i.Status, i.Reason, i.Message = status, sidecarReason(s.Err), message
 		}
 	}
 	all := make([]v1beta1.ZoneInstance, 0, len(byName))
@@ -226,11 +239,8 @@ func summarizeProviders(servers []ServerOutcome, backends []BackendOutcome) []v1
 			n = len(all)
 			all = append(all, v1beta1.ZoneProvider{Name: s.Provider, Status: v1beta1.ZoneConfigured})
 		}
-		switch p := &all[n]; {
-		case s.Err != nil && p.Status != v1beta1.ZoneFailed:
-			p.Status, p.Message = v1beta1.ZoneFailed, s.Pod+": "+s.Err.Error()
-		case s.Serial == 0 && p.Status == v1beta1.ZoneConfigured:
-			p.Status, p.Message = v1beta1.ZoneClaimed, s.Pod+" does not serve the zone yet"
+		if status, message := s.hostState(); isWorse(status, all[n].Status) {
+			all[n].Status, all[n].Message = status, message
 		}
 	}
 	slices.SortFunc(all, func(a, b v1beta1.ZoneProvider) int { return cmp.Compare(a.Name, b.Name) })
