@@ -1,0 +1,91 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const output = `a zone of 1000 records: 1000 objects created
+RESULT get ratio=2.05 ours=8.26 ms reference=4.03 ms (the hop, and one round of SOA queries)
+    RESULT provider-bind ratio=1.50 ours=0.25 s reference=0.17 s (nsupdate; medians of 5)
+RESULT is no result
+`
+
+func reportOf(t *testing.T, outputs ...string) *Report {
+	t.Helper()
+	r := &Report{}
+	for _, o := range outputs {
+		if _, err := r.addOutput(strings.NewReader(o), 0.2, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestOutputIsRead(t *testing.T) {
+	want := []Result{
+		{"get", "the hop, and one round of SOA queries", []Run{{2.05, "8.26 ms", "4.03 ms", 0.2}}},
+		{"provider-bind", "nsupdate; medians of 5", []Run{{1.5, "0.25 s", "0.17 s", 0.2}}},
+	}
+	if diff := cmp.Diff(want, reportOf(t, output).Results); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// getRuns returns a report with ratios of get.
+func getRuns(t *testing.T, ratios ...string) *Report {
+	t.Helper()
+	var outputs []string
+	for _, ratio := range ratios {
+		outputs = append(outputs, "RESULT get ratio="+ratio+" ours=1 ms reference=1 ms (x)\n")
+	}
+	return reportOf(t, outputs...)
+}
+
+func TestSlowerIsBeyondTheSpread(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before, after []string
+		want          string
+		fails         bool
+	}{
+		{"spreads that overlap", []string{"1.9", "2.0", "2.1"}, []string{"2.3", "2.1", "2.4"}, "within the spread", false},
+		{"slower", []string{"1.9", "2.0", "2.1"}, []string{"2.2", "2.3", "2.4"}, "slower", true},
+		{"faster", []string{"1.9", "2.0", "2.1"}, []string{"1.8", "1.7", "1.6"}, "faster", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			text, slower := compareReports(getRuns(t, test.before...), getRuns(t, test.after...))
+			if !strings.Contains(text, test.want) || (len(slower) > 0) != test.fails {
+				t.Errorf("%s\nslower: %v", text, slower)
+			}
+		})
+	}
+}
+
+func TestMissingResultsAreNamed(t *testing.T) {
+	text, _ := compareReports(getRuns(t, "1"), reportOf(t, output))
+	if !strings.Contains(text, "| provider-bind | | 1.50 | new |") {
+		t.Error(text)
+	}
+	if text, _ = compareReports(reportOf(t, output), getRuns(t, "1")); !strings.Contains(text, "| provider-bind | 1.50 | | not run |") {
+		t.Error(text)
+	}
+}
+
+func TestTableReplacesTheFormerOne(t *testing.T) {
+	table := getRuns(t, "1.9", "2.1", "2.0").markdown()
+	if row := "| get | x | 1 ms | 1 ms | 2.00 | 1.90–2.10 | 0.2 |"; !strings.Contains(table, row) {
+		t.Errorf("no %q in\n%s", row, table)
+	}
+	document := "before\n" + tableBegins + "| old |\n" + tableEnds + "after\n"
+	got, err := replaceTable([]byte(document), table)
+	if want := "before\n" + tableBegins + table + tableEnds + "after\n"; err != nil || string(got) != want {
+		t.Errorf("%v\n%s", err, got)
+	}
+	if _, err := replaceTable([]byte("no table"), table); err == nil {
+		t.Error("a document without a table was changed")
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// markdown returns the results as a table, and below it where they come from.
+func (r *Report) markdown() string {
+	var b strings.Builder
+	b.WriteString("| name | reference | ours | reference's | ratio | spread | load |\n|---|---|--:|--:|--:|--:|--:|\n")
+	for i := range r.Results {
+		s := &r.Results[i]
+		m := s.median()
+		least, greatest := s.spread()
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2f | %.2f–%.2f | %.1f |\n", s.Name, s.Reference, m.Ours, m.Reference, m.Ratio, least, greatest, s.load())
+	}
+	var versions []string
+	for _, name := range slices.Sorted(maps.Keys(r.Machine.Versions)) {
+		versions = append(versions, name+" "+r.Machine.Versions[name])
+	}
+	fmt.Fprintf(&b, "\n%s, %d processors, %d GiB, Linux %s; %s. Figures are those of the run with the median ratio; the load is that before the busiest run.\n",
+		r.Machine.Date, r.Machine.Processors, r.Machine.Memory, r.Machine.Kernel, strings.Join(versions, ", "))
+	return b.String()
+}
+
+// The lines between which a document holds the table.
+const (
+	tableBegins = "<!-- The table is written by `make bench-table`. -->\n"
+	tableEnds   = "<!-- Here the table ends. -->\n"
+)
+
+// replaceTable returns a document with another table.
+func replaceTable(document []byte, table string) ([]byte, error) {
+	before, rest, begins := bytes.Cut(document, []byte(tableBegins))
+	_, after, ends := bytes.Cut(rest, []byte(tableEnds))
+	if !begins || !ends {
+		return nil, fmt.Errorf("the lines %q and %q are missing, between which the table stands", strings.TrimSpace(tableBegins), strings.TrimSpace(tableEnds))
+	}
+	return slices.Concat(before, []byte(tableBegins), []byte(table), []byte(tableEnds), after), nil
+}
+
+// compareReports returns a table of both, and the names of what is slower: every run of it was slower than every run before.
+func compareReports(before, after *Report) (text string, slower []string) {
+	var b strings.Builder
+	b.WriteString("| name | before | after | |\n|---|--:|--:|---|\n")
+	for i := range after.Results {
+		now := &after.Results[i]
+		was := before.find(now.Name)
+		if was == nil {
+			fmt.Fprintf(&b, "| %s | | %.2f | new |\n", now.Name, now.median().Ratio)
+			continue
+		}
+		verdict := "within the spread"
+		wasLeast, wasGreatest := was.spread()
+		switch least, greatest := now.spread(); {
+		case least > wasGreatest:
+			verdict = "slower"
+			slower = append(slower, now.Name)
+		case greatest < wasLeast:
+			verdict = "faster"
+		}
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %s |\n", now.Name, was.median().Ratio, now.median().Ratio, verdict)
+	}
+	for i := range before.Results {
+		if was := &before.Results[i]; after.find(was.Name) == nil {
+			fmt.Fprintf(&b, "| %s | %.2f | | not run |\n", was.Name, was.median().Ratio)
+		}
+	}
+	return b.String(), slower
+}
