@@ -54,7 +54,7 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 ##@ Test
 
 # Packages with tests that need neither a cluster nor root.
-UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fault
+UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fault ./test/bench/report
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed

@@ -4,9 +4,14 @@
 # ARGS are flags of one benchmark: make bench-zones ARGS='-zones 10000'. test/bench/README.md has them all.
 BENCHMARKS := burst bulk single steady zones read
 
-.PHONY: bench bench-install bench-admission bench-provider bench-query bench-cold bench-apply bench-delete bench-status bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
+.PHONY: bench bench-compare bench-install bench-admission bench-provider bench-query bench-cold bench-apply bench-delete bench-status bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
 
-bench: $(addprefix bench-,$(BENCHMARKS)) bench-admission bench-provider bench-query ## Every benchmark, on the cluster
+ROUNDS := 3
+bench: setup-bench ## Every benchmark three times, on the cluster, and a table of what they say: ROUNDS=3; the results are in _output/bench.json
+	go run ./test/bench/report run -rounds $(ROUNDS) -o $(OUTPUT)/bench.json $(addprefix bench-,$(BENCHMARKS)) bench-admission bench-provider bench-query
+
+bench-compare: ## What is slower in NEW=file than in OLD=file, beyond the spread of their runs
+	go run ./test/bench/report compare $(OLD) $(NEW)
 
 bench-install: setup-bench cluster-ready
 	KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH" test/install

@@ -1,7 +1,7 @@
 // Command report runs benchmarks again and again, and makes a table of what they say.
 //
 //	report run [-rounds 3] [-idle 0.5] [-o FILE] TARGET...   runs make targets, and writes their results as JSON
-//	report table FILE [DOCUMENT]                             prints them as Markdown, or writes them into a document
+//	report table FILE                                        prints them as Markdown
 //	report compare OLD NEW                                   compares two files; it fails when something is slower than before
 package main
 
@@ -33,7 +33,7 @@ func runCommand(ctx context.Context, args []string) error {
 	case "run":
 		return runTargets(ctx, args)
 	case "table":
-		return writeTable(args)
+		return printTable(args)
 	case "compare":
 		return compareFiles(args)
 	}
@@ -42,7 +42,7 @@ func runCommand(ctx context.Context, args []string) error {
 
 func runTargets(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
-	r := runner{targets: nil, out: os.Stdout}
+	r := runner{out: os.Stdout}
 	flags.IntVar(&r.rounds, "rounds", 3, "how often each target runs")
 	flags.Float64Var(&r.idle, "idle", 0.5, "the load average of the last minute that the machine has to come down to before each run")
 	flags.DurationVar(&r.patience, "patience", 5*time.Minute, "how long to wait for that; then the run begins, and its load stands in the table")
@@ -56,27 +56,16 @@ func runTargets(ctx context.Context, args []string) error {
 	return r.run(ctx, *file)
 }
 
-func writeTable(args []string) error {
-	if len(args) != 1 && len(args) != 2 {
-		return fmt.Errorf("table needs a file of results, and perhaps a document")
+func printTable(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("table needs a file of results")
 	}
 	report, err := readReport(args[0])
 	if err != nil {
 		return err
 	}
-	if len(args) == 1 {
-		fmt.Print(report.markdown())
-		return nil
-	}
-	text, err := os.ReadFile(args[1])
-	if err != nil {
-		return err
-	}
-	text, err = replaceTable(text, report.markdown())
-	if err != nil {
-		return fmt.Errorf("%s: %w", args[1], err)
-	}
-	return os.WriteFile(args[1], text, 0o644) //nolint:gosec // a document for all
+	fmt.Print(report.markdown())
+	return nil
 }
 
 func compareFiles(args []string) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,22 +24,6 @@ func (r *Report) markdown() string {
 	fmt.Fprintf(&b, "\n%s, %d processors, %d GiB, Linux %s; %s. Figures are those of the run with the median ratio; the load is that before the busiest run.\n",
 		r.Machine.Date, r.Machine.Processors, r.Machine.Memory, r.Machine.Kernel, strings.Join(versions, ", "))
 	return b.String()
-}
-
-// The lines between which a document holds the table.
-const (
-	tableBegins = "<!-- The table is written by `make bench-table`. -->\n"
-	tableEnds   = "<!-- Here the table ends. -->\n"
-)
-
-// replaceTable returns a document with another table.
-func replaceTable(document []byte, table string) ([]byte, error) {
-	before, rest, begins := bytes.Cut(document, []byte(tableBegins))
-	_, after, ends := bytes.Cut(rest, []byte(tableEnds))
-	if !begins || !ends {
-		return nil, fmt.Errorf("the lines %q and %q are missing, between which the table stands", strings.TrimSpace(tableBegins), strings.TrimSpace(tableEnds))
-	}
-	return slices.Concat(before, []byte(tableBegins), []byte(table), []byte(tableEnds), after), nil
 }
 
 // compareReports returns a table of both, and the names of what is slower: every run of it was slower than every run before.
