@@ -51,6 +51,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.recoveries.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
+	if known, ok := r.states.Load(req.NamespacedName); ok && zone.DeletionTimestamp.IsZero() {
+		if wait := known.(*zoneState).bulkWait(r.now()); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+	}
 	scope, err := r.scopeOf(ctx, zone)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/content"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -19,6 +20,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
 func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
@@ -77,5 +79,38 @@ func TestRefusedRRsetsShortenTheInterval(t *testing.T) {
 	q.err = errors.New("no reply")
 	if got := requeueAfter(result, backoff, ctrl.Request{}); !about(got, idleInterval) {
 		t.Errorf("a server that is away is to be tried after %s", got)
+	}
+}
+
+// Passes over a zone in which many objects change do not follow each other at once; what changes a little never waits.
+func TestAPauseAfterABulk(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(r.zone)}
+	// Without a client it cannot do a pass.
+	next := &reconciler{edges: r.edges}
+	next.kube = nil
+	wait := func(after time.Duration, p passResult) time.Duration {
+		next.states.Store(request.NamespacedName, r.states.stateOf(r.zone))
+		next.now = func() time.Time { return p.event.At.Add(after) }
+		result, err := next.Reconcile(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	for n := range bulkSize {
+		r.zones.Set(numbered(n, 1))
+	}
+	bulk := r.pass()
+	if got := wait(bulkPause/4, bulk); got != bulkPause*3/4 {
+		t.Errorf("the next pass waits for %s", got)
+	}
+	r.zones.Set(numbered(0, 2))
+	single := r.pass()
+	if got := r.states.stateOf(r.zone).bulkWait(bulk.event.At.Add(bulkPause)); got > 0 {
+		t.Errorf("a change waits for %s after its time", got)
+	}
+	if !r.states.stateOf(r.zone).bulkEnded.Equal(bulk.event.At) || single.event.Changes.Len() != 1 {
+		t.Errorf("%d changes count as a bulk", single.event.Changes.Len())
 	}
 }

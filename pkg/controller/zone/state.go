@@ -40,6 +40,9 @@ type zoneState struct {
 	// failingSince has, by pod, since when primaries could not be brought along.
 	failingSince map[types.NamespacedName]time.Time
 
+	// bulkEnded is when a pass that changed many RRsets ended last.
+	bulkEnded time.Time
+
 	last lastOutcome
 	// served is true once a pass has put the zone on servers, or may have.
 	served bool
@@ -52,6 +55,23 @@ type lastOutcome struct {
 	unprogrammed map[rrset.Key]status.Verdict
 	desired      *source.Zone
 }
+
+// While many objects change, each pass costs every server of the zone an update or a transfer, whatever it brings: passes that
+// follow each other at once would bring few. A change of little is never followed by a pause.
+const (
+	bulkSize  = 4
+	bulkPause = 100 * time.Millisecond
+)
+
+// noteBulk remembers when a pass ended if it changed many RRsets.
+func (s *zoneState) noteBulk(changed int, at time.Time) {
+	if changed >= bulkSize {
+		s.bulkEnded = at
+	}
+}
+
+// bulkWait returns how long the next pass should wait, because the one before it changed many RRsets.
+func (s *zoneState) bulkWait(now time.Time) time.Duration { return s.bulkEnded.Add(bulkPause).Sub(now) }
 
 // secondary finds or makes the state of a secondary.
 func (s *zoneState) secondary(pod types.NamespacedName) *secondaryState {
