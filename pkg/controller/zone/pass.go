@@ -110,6 +110,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 	result.appeared = p.state.noteServing(result.event.Servers)
 	p.state.last = addTouched(&result.event, p.state.last)
 	result.event.At = p.now()
+	p.zones.NoteReleased(p.key(), result.event.Released)
 	p.state.noteBulk(result.event.Changes.Len(), result.event.At)
 	result.event.Took = result.event.At.Sub(began)
 	return result, err

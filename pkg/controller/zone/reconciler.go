@@ -77,7 +77,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
 		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", problem)
-	r.zones.NoteReleased(req.NamespacedName, event.Released)
 	for _, l := range r.listeners {
 		l.OnSyncCompleted(event)
 	}

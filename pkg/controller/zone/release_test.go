@@ -45,6 +45,25 @@ func TestPassLetsGoOfAnObjectOnce(t *testing.T) {
 	}
 }
 
+// kube-apiserver reports the end of an object as it was stored last, with our finalizer.
+func TestTheEndOfAReleasedObjectStartsNoPass(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	released, lost := r.a("www", 1, "192.0.2.10"), r.a("mail", 1, "192.0.2.11")
+	r.zones.Set(released)
+	r.zones.Set(lost)
+	r.pass()
+	r.zones.Set(deleted(released))
+	r.pass()
+	if requests := r.zones.Remove(deleted(released)); len(requests) != 0 {
+		t.Errorf("the end of what was released asks for %v", requests)
+	}
+	if requests := r.zones.Remove(lost); len(requests) != 1 {
+		t.Errorf("the end of what has data asks for %v", requests)
+	}
+	r.pass()
+	r.holds("mail")
+}
+
 // BenchmarkDeletion deletes the 10,000 records of a zone, 50 in each pass; an object is gone 2,000 deletions later.
 func BenchmarkDeletion(b *testing.B) {
 	const records, each, lag = 10_000, 50, 2_000
