@@ -110,7 +110,10 @@ func (b *statusQueue) run(ctx context.Context, writers int) {
 	var group sync.WaitGroup
 	for i := range writers {
 		group.Go(func() {
-			for (i < fewWriters || b.awaitCalm(ctx)) && b.processNext(ctx) {
+			for i < fewWriters || b.awaitCalm(ctx) {
+				if !b.processNext(ctx) {
+					return
+				}
 			}
 		})
 	}
