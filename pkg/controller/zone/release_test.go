@@ -51,16 +51,16 @@ func TestTheEndOfAReleasedObjectStartsNoPass(t *testing.T) {
 	released, lost := r.a("www", 1, "192.0.2.10"), r.a("mail", 1, "192.0.2.11")
 	r.zones.Set(released)
 	r.zones.Set(lost)
-	r.pass()
+	r.settle()
 	r.zones.Set(deleted(released))
-	r.pass()
+	r.settle()
 	if requests := r.zones.Remove(deleted(released)); len(requests) != 0 {
 		t.Errorf("the end of what was released asks for %v", requests)
 	}
 	if requests := r.zones.Remove(lost); len(requests) != 1 {
 		t.Errorf("the end of what has data asks for %v", requests)
 	}
-	r.pass()
+	r.settle()
 	r.holds("mail")
 }
 
