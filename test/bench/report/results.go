@@ -134,5 +134,5 @@ func (r *Report) write(file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // figures for all
+	return os.WriteFile(file, append(text, '\n'), 0o644)
 }

@@ -101,7 +101,7 @@ func describeMachine(ctx context.Context) Machine {
 	for name, command := range map[string][]string{
 		"bind": {"named", "-v"}, "lockstep": {"git", "describe", "--always", "--dirty"}, "kubernetes": {"go", "-C", "test/cluster", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"},
 	} {
-		if output, err := exec.CommandContext(ctx, command[0], command[1:]...).Output(); err == nil { //nolint:gosec // named above
+		if output, err := exec.CommandContext(ctx, command[0], command[1:]...).Output(); err == nil {
 			m.Versions[name] = strings.TrimSpace(string(output))
 		}
 	}
