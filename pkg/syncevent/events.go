@@ -30,7 +30,7 @@ type eventRecorder struct {
 
 func newEventRecorder(r events.EventRecorder) *eventRecorder {
 	return &eventRecorder{
-		recorder: r, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(1, 100),
+		recorder: r, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100),
 		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500),
 	}
 }
