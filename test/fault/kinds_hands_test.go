@@ -162,12 +162,19 @@ func (w *world) hideNames(f *fault, owner, text string) error {
 		return err
 	}
 	f.end = now()
-	return w.until(writeTimeout, func(ctx context.Context) error {
+	isGone := func(ctx context.Context) error {
 		err := w.onAll(ctx, f.fleet, name, rrtype, func(text string) bool { return text == "none" })
 		if err != nil && w.onPrimaries(ctx, f.fleet, name, rrtype, func(text string) bool { return text == "none" }) != nil {
 			return errors.Join(err, w.removeFrom(f, zone, rrs)) // another primary has brought it back
 		}
 		return err
+	}
+	return w.until(writeTimeout, func(ctx context.Context) error {
+		if err := isGone(ctx); err != nil {
+			return err
+		}
+		w.pause(time.Second) // a pass that has seen it on a primary may be about to bring it to the others
+		return isGone(ctx)
 	})
 }
 
