@@ -12,7 +12,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -84,12 +83,5 @@ func replaceAddress(t *testing.T, s *named.Server, k rrset.Key, address string) 
 	m := new(dns.Msg).SetUpdate("example.com.")
 	m.RemoveRRset([]dns.RR{rr})
 	m.Insert([]dns.RR{rr})
-	conn, err := wire.Dial(t.Context(), s.Addr, &s.Update)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if reply, err := conn.Exchange(t.Context(), m); err != nil || reply.Rcode != dns.RcodeSuccess {
-		t.Fatal(reply, err)
-	}
+	s.SendUpdate(t, m)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/controller/dnsprovider"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -49,14 +48,7 @@ func sendRecord(t *testing.T, s *bind.Server, zone string, rr dns.RR) {
 	m := new(dns.Msg).SetUpdate(zone)
 	m.RemoveRRset([]dns.RR{rr})
 	m.Insert([]dns.RR{rr})
-	conn, err := wire.Dial(t.Context(), s.Addr, &s.Update)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if reply, err := conn.Exchange(t.Context(), m); err != nil || reply.Rcode != dns.RcodeSuccess {
-		t.Fatal(reply, err)
-	}
+	s.SendUpdate(t, m)
 }
 
 // When a host name has another address, the server there is asked and written, and the former one no longer. That both have the zone under

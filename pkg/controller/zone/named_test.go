@@ -220,14 +220,7 @@ func (r *rig) insert(primary int, records ...string) {
 
 func (r *rig) update(primary int, m *dns.Msg) {
 	r.t.Helper()
-	conn, err := wire.Dial(r.t.Context(), r.primary[primary].Addr, &r.primary[primary].Update)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if reply, err := conn.Exchange(r.t.Context(), m); err != nil || reply.Rcode != dns.RcodeSuccess {
-		r.t.Fatal(reply, err)
-	}
+	r.primary[primary].SendUpdate(r.t, m)
 }
 
 // BenchmarkPass is a whole pass for one changed record in a zone of 100,000 on two primaries and a secondary.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ type Run struct {
 
 // median returns the run with the median of the ratios, the lower one of two.
 func (r *Result) median() Run {
-	sorted := slices.SortedFunc(slices.Values(r.Runs), func(a, b Run) int { return compareFloats(a.Ratio, b.Ratio) })
+	sorted := slices.SortedFunc(slices.Values(r.Runs), func(a, b Run) int { return cmp.Compare(a.Ratio, b.Ratio) })
 	return sorted[(len(sorted)-1)/2]
 }
 
@@ -67,16 +68,6 @@ func (r *Result) load() float64 {
 		load = max(load, run.Load)
 	}
 	return load
-}
-
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // find returns a result by name, nil if there is none.
