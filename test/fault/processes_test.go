@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -184,6 +185,20 @@ func (w *world) repairCluster() error {
 		return fmt.Errorf("make cluster-up: %w\n%s", err, out)
 	}
 	return nil
+}
+
+// keepScheduler starts kube-scheduler again whenever it has ended, as the kubelet does in other clusters: it ends itself when what it
+// remembers is not what kube-apiserver says, which happens after faults of that.
+func (w *world) keepScheduler(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		pid, err := nodeProcess("kube-scheduler")
+		if err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return
+		}
+		if err := w.repairCluster(); err != nil {
+			w.Logf("kube-scheduler has ended: %v", err)
+		}
+	}, time.Second)
 }
 
 // inNetwork runs a program in the network of a pod, whose file it is.

@@ -129,6 +129,7 @@ func (w *world) startWorkload() {
 			}
 		})
 	}
+	w.workload.Go(func() { w.keepScheduler(ctx) })
 }
 
 // changeOne changes, renames, deletes or creates one object.
