@@ -6,6 +6,7 @@ package desired
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -243,6 +244,11 @@ func (s *Subject) Declaring() []*Zone {
 		return s.Zones[:1]
 	}
 	return s.Zones
+}
+
+// Equal reports whether nothing has changed between two looks at an object: snapshots are the same ones, not only alike.
+func (s *Subject) Equal(o *Subject) bool {
+	return s.Object == o.Object && slices.Equal(s.ZoneKeys, o.ZoneKeys) && slices.Equal(s.Zones, o.Zones) && slices.Equal(s.Unplaced, o.Unplaced)
 }
 
 // resolveAttempts bounds how often an object is looked up again because it moved.

@@ -58,24 +58,6 @@ func (r *Refresher) verdicts(ctx context.Context, keys []desired.Key, since time
 	return verdicts
 }
 
-// Prefetch asks the servers while the caller still finds out what they should serve. Nobody waits for the answers here; who
-// asks next shares them.
-func (r *Refresher) Prefetch(ctx context.Context, key desired.Key, since time.Time) {
-	if s, _ := r.index.Resolve(key); len(s.Zones) > 0 {
-		go r.askZones(context.WithoutCancel(ctx), zonesOf(&s), since)
-		for z, keys := range resolvable(&s) {
-			for _, server := range z.Servers {
-				if server.ReadBy != v1beta1.ReadByQuery {
-					go r.askEach(context.WithoutCancel(ctx), z, server, keys, since)
-				}
-			}
-		}
-		for z, server := range readByQuery(&s) {
-			go r.askObject(context.WithoutCancel(ctx), z, server, key, since)
-		}
-	}
-}
-
 // evaluate returns verdicts that are fit to be published, and the revision at which their evaluation began. What looks wrong
 // is looked at twice.
 func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time.Time, resolve bool) (verdicts []*syncv1.SyncStatus, evaluatedFrom uint64) {

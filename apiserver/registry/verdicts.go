@@ -103,15 +103,11 @@ func (v *Verdicts) getVerdict(ctx context.Context, key desired.Key) (*syncv1.Syn
 	if err := v.waitReady(ctx); err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	v.refresher.Prefetch(ctx, key, began)
-	if err := v.refresher.WaitForObject(ctx, key); err != nil {
-		return nil, err
+	s, err := v.refresher.CurrentVerdict(ctx, key, time.Now())
+	if s == nil && err == nil {
+		err = errorFor(ctx, key)
 	}
-	if s := v.refresher.ResolvedVerdicts(ctx, []desired.Key{key}, began)[0]; s != nil {
-		return s, nil
-	}
-	return nil, errorFor(ctx, key)
+	return s, err
 }
 
 // errorFor returns why there is no verdict of an object.
