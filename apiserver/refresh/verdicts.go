@@ -86,17 +86,20 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 			judgements[z] = r.evaluator.Judge(z, oldest)
 		}
 		verdicts = make([]*syncv1.SyncStatus, len(keys))
+		var mu sync.Mutex
+		var found []finding
 		onAllProcessors(len(keys), func(i int) {
-			if s := subjects[i]; s != nil {
-				verdicts[i] = r.evaluator.Status(s, func(n int) *syncstatus.Evaluation { return judgements[s.Zones[n]] })
+			s := subjects[i]
+			if s == nil {
+				return
+			}
+			verdicts[i] = r.evaluator.Status(s, func(n int) *syncstatus.Evaluation { return judgements[s.Zones[n]] })
+			if f, doubtful := r.findingOf(s, verdicts[i]); doubtful {
+				mu.Lock()
+				defer mu.Unlock()
+				found = append(found, f)
 			}
 		})
-		var found []finding
-		for i, v := range verdicts {
-			if v != nil {
-				found = r.appendFinding(found, subjects[i], v)
-			}
-		}
 		found = slices.DeleteFunc(found, func(f finding) bool { return confirmed[f.key] == f.digest })
 		if round == maxConfirmations || len(found) == 0 || ctx.Err() != nil {
 			return verdicts, evaluatedFrom
@@ -181,10 +184,10 @@ type placeOfZone struct {
 	server int
 }
 
-// appendFinding adds a finding if a verdict needs another look before it is believed: at content that was not transferred
+// findingOf reports whether a verdict needs another look before it is believed, and at what: at content that was not transferred
 // lately, and, if the verdict is news, at the objects, and at the primaries that a server seems to be ahead of.
-func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1.SyncStatus) []finding {
-	f := finding{key: s.Key, digest: r.publisher.Digest(v)}
+func (r *Refresher) findingOf(s *desired.Subject, v *syncv1.SyncStatus) (f finding, doubtful bool) {
+	f = finding{key: s.Key, digest: r.publisher.Digest(v)}
 	isNews := !r.publisher.IsPublished(s.Key, f.digest)
 	for _, z := range s.Declaring() {
 		current, ahead, shadowed := evaluate.ServersWithWrongData(v, z)
@@ -199,10 +202,7 @@ func (r *Refresher) appendFinding(found []finding, s *desired.Subject, v *syncv1
 			f.kinds = append(f.kinds, kindsDeclaring(v, z.Key.Namespace)...)
 		}
 	}
-	if len(f.doubted)+len(f.disputed) == 0 {
-		return found
-	}
-	return append(found, f)
+	return f, len(f.doubted)+len(f.disputed) > 0
 }
 
 // confirm takes another look at what findings follow from. Without an answer the caches are believed.
