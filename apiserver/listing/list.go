@@ -35,34 +35,50 @@ func (l *List) CacheEncode(_ runtime.Identifier, encode func(runtime.Object, io.
 	if !ok || l.Items == nil {
 		return encode(l.GetObject(), w)
 	}
-	t := text{raw: make([]byte, 0, pieceSize+pieceSize/8)}
-	t.raw = append(append(t.raw, head...), `"items":[`...)
+	done := make(chan struct{})
+	defer close(done)
 	first := 1 // Such a short first write is how k8s.io/apiserver knows a list that comes in pieces.
-	for i := range l.Items {
-		if i > 0 {
-			t.raw = append(t.raw, ',')
+	for piece := range l.encodeAhead(head, done) {
+		for _, part := range [][]byte{piece[:first], piece[first:]} {
+			if len(part) == 0 {
+				continue
+			}
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
 		}
-		t.addStatus(&l.Items[i])
-		if len(t.raw) < pieceSize {
-			continue
-		}
-		if err := writePieces(w, t.raw[:first], t.raw[first:]); err != nil {
-			return err
-		}
-		first, t.raw = 0, t.raw[:0]
-	}
-	t.raw = append(t.raw, "]}\n"...)
-	return writePieces(w, t.raw[:first], t.raw[first:])
-}
-
-func writePieces(w io.Writer, pieces ...[]byte) error {
-	for _, piece := range pieces {
-		if len(piece) == 0 {
-			continue
-		}
-		if _, err := w.Write(piece); err != nil {
-			return err
-		}
+		first = 0
 	}
 	return nil
+}
+
+// encodeAhead returns the text of the list after its head in pieces, each until the next one is received: while one is
+// written, which is mostly to compress it, the next one is made. It ends early with done.
+func (l *List) encodeAhead(head []byte, done <-chan struct{}) <-chan []byte {
+	pieces := make(chan []byte)
+	go func() {
+		defer close(pieces)
+		t, other := text{raw: make([]byte, 0, pieceSize+pieceSize/8)}, text{}
+		t.raw = append(append(t.raw, head...), `"items":[`...)
+		for i := range l.Items {
+			if i > 0 {
+				t.raw = append(t.raw, ',')
+			}
+			if t.addStatus(&l.Items[i]); len(t.raw) < pieceSize {
+				continue
+			}
+			select {
+			case pieces <- t.raw:
+			case <-done:
+				return
+			}
+			t, other = other, t
+			t.raw = t.raw[:0]
+		}
+		select {
+		case pieces <- append(t.raw, "]}\n"...):
+		case <-done:
+		}
+	}()
+	return pieces
 }
