@@ -49,7 +49,7 @@ func (r *Rig) RestartAPIServer(ctx context.Context) error {
 		if len(pods) != len(old) {
 			return fmt.Errorf("%d of %d pods of our API server have started", len(pods), len(old))
 		}
-		_, _, err = r.ReadPath(ctx, r.SyncStatusPath("")+"?limit=1")
+		_, err = r.MeasureHop(ctx) // has it look at nothing
 		return err
 	})
 }
@@ -80,23 +80,18 @@ func (r *Rig) APIServerMemory(ctx context.Context) (float64, error) {
 	return most, nil
 }
 
-// memoryOfReplica reads the memory of one replica.
+// memoryOfReplica reads the metrics of one replica, past kube-apiserver, as the user of the kubeconfig.
 func (r *Rig) memoryOfReplica(ctx context.Context, address string) (float64, error) {
-	page, err := r.readReplica(ctx, address, "/metrics")
-	return sumSamples(parseMetrics(page), "process_resident_memory_bytes", nil), err
-}
-
-// readReplica reads a path of one replica, past kube-apiserver, as the user of the kubeconfig.
-func (r *Rig) readReplica(ctx context.Context, address, path string) ([]byte, error) {
 	direct, err := r.directConfig(ctx)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	c, err := rest.HTTPClientFor(direct)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return fetchPageWith(ctx, c, fmt.Sprintf("https://%s:%d%s", address, apiServerPort, path))
+	page, err := fetchPageWith(ctx, c, fmt.Sprintf("https://%s:%d/metrics", address, apiServerPort))
+	return sumSamples(parseMetrics(page), "process_resident_memory_bytes", nil), err
 }
 
 // directConfig returns a configuration for our API server's own port: its certificate is checked as kube-apiserver does.

@@ -1,0 +1,144 @@
+// Command cold measures the first list after our API server was started anew: it knows nothing of what the servers hold, and has to
+// transfer every zone from each of them. Beside it, in the same run, the bare transfers of all zones from all servers.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/bench/rig"
+)
+
+var (
+	count   = flag.Int("zones", 100, "zones")
+	records = flag.Int("records", 1000, "RRs of each zone, in DNSEndpoints of ten")
+	rounds  = flag.Int("rounds", 3, "how often our API server is started anew")
+	limit   = flag.Duration("limit", 10*time.Minute, "when to give up waiting until all is served")
+)
+
+func main() { rig.Main("cold", measureCold) }
+
+func measureCold(ctx context.Context, r *rig.Rig) error {
+	names, err := createZones(ctx, r)
+	if err != nil {
+		return err
+	}
+	objects := *count * (1 + *records/10)
+	for _, list := range []struct {
+		result, selector string
+		count            int
+	}{{"cold", "?fieldSelector=kind%3DDNSZone", *count}, {"cold-all", "", objects}} {
+		var ours, hop, bare rig.Times
+		path := r.SyncStatusPath("") + list.selector
+		for range *rounds {
+			if err := r.RestartAPIServer(ctx); err != nil {
+				return err
+			}
+			times := make([]time.Duration, 3)
+			if times[0], err = measureHop(ctx, r); err != nil {
+				return err
+			}
+			if times[1], err = listInSync(ctx, r, path, list.count); err != nil {
+				return err
+			}
+			if times[2], err = transferAll(ctx, r, names); err != nil {
+				return err
+			}
+			hop, ours, bare = append(hop, times[0]), append(ours, times[1]), append(bare, times[2])
+		}
+		fmt.Printf("first LIST of %d objects: %s\n", list.count, ours)
+		fmt.Printf("bare transfers of %d zones of %d RRs from %d servers: %s\n", *count, *records, len(r.Servers), bare)
+		r.AddResult(list.result, rig.Milliseconds(ours.Quantile(.5)), rig.Milliseconds(hop.Quantile(.5)+bare.Quantile(.5)), "ms",
+			fmt.Sprintf("bare AXFRs of %d zones of %d RRs from %d servers and the hop to an aggregated API; medians, %d objects listed", *count, *records, len(r.Servers), list.count))
+	}
+	return nil
+}
+
+// createZones makes the zones and waits until every server serves them completely.
+func createZones(ctx context.Context, r *rig.Rig) (names []string, err error) {
+	zones, endpoints := make([]client.Object, *count), []client.Object{}
+	wanted := make([][]rig.Address, *count)
+	for i := range zones {
+		object, name := fmt.Sprintf("c-%d", i), fmt.Sprintf("c-%d.example", i)
+		names, zones[i], wanted[i] = append(names, name), r.NewZone(object, name), rig.Endpoints.WantedRecords(name, *records)
+		endpoints = append(endpoints, r.DeclareRecords(rig.Endpoints, object, name, wanted[i])...)
+	}
+	for _, objects := range [][]client.Object{zones, endpoints} {
+		creation, err := r.CreateAll(ctx, objects)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Println(creation)
+	}
+	for i, name := range names {
+		f, err := r.FollowZone(ctx, name, wanted[i])
+		if err != nil {
+			return nil, err
+		}
+		if _, err := f.WaitServed(ctx, *limit); err != nil {
+			return nil, err
+		}
+	}
+	return names, r.WaitQuiet(ctx, 5*time.Second)
+}
+
+// measureHop measures the second request of a new connection of kube-apiserver to our API server.
+func measureHop(ctx context.Context, r *rig.Rig) (time.Duration, error) {
+	if _, err := r.MeasureHop(ctx); err != nil {
+		return 0, err
+	}
+	return r.MeasureHop(ctx)
+}
+
+// transfersPerServer is how many transfers our API server has under way from one server.
+const transfersPerServer = 4
+
+// transferAll transfers every zone from every server, as many at a time as our API server does.
+func transferAll(ctx context.Context, r *rig.Rig, names []string) (time.Duration, error) {
+	began := time.Now()
+	servers := &errgroup.Group{}
+	for _, server := range r.Servers {
+		servers.Go(func() error {
+			transfers := &errgroup.Group{}
+			transfers.SetLimit(transfersPerServer)
+			for _, name := range names {
+				transfers.Go(func() error {
+					result, err := wire.Transfer(ctx, server, name+".", nil, r.Transfer)
+					if err == nil && len(result.Records) < *records {
+						err = fmt.Errorf("%s has %d RRs of %s", server, len(result.Records), name)
+					}
+					return err
+				})
+			}
+			return transfers.Wait()
+		})
+	}
+	err := servers.Wait()
+	return time.Since(began), err
+}
+
+// listInSync measures until a list says of all objects that they are in sync: of a server that is not read in time it says that.
+func listInSync(ctx context.Context, r *rig.Rig, path string, count int) (time.Duration, error) {
+	began := time.Now()
+	for lists := 1; ; lists++ {
+		body, _, err := r.ReadPath(ctx, path)
+		if err != nil {
+			return 0, err
+		}
+		in := strings.Count(string(body), `"inSync":true`)
+		if in == count {
+			return time.Since(began), nil
+		}
+		fmt.Printf("list %d has %d of %d objects in sync after %.2f s\n", lists, in, count, time.Since(began).Seconds())
+		if time.Since(began) > *limit {
+			return 0, fmt.Errorf("%d of %d objects are in sync", in, count)
+		}
+	}
+}
