@@ -479,6 +479,43 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	r.holds("www", "192.0.2.12")
 }
 
+// Each primary is away while the other one is changed. The serials of the two changes differ, and so do the copies by their serials: also
+// that of a server which gets the zone anew.
+func TestASerialStandsForOneContent(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	r.sidecar = addzone{r.sidecar, r.primary[1], filepath.Join(t.TempDir(), "zone")}
+	began := time.Now()
+	r.now = func() time.Time { return began } // A serial is the one before plus one.
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.settle()
+	away := func(n int, address string) {
+		r.primary[n].Pause()
+		r.zones.Set(r.a("www", int64(n)+2, address))
+		if p := r.pass(); p.event.Problem.Holds() {
+			t.Fatal("a primary that is away is no problem")
+		}
+		r.primary[n].Resume()
+		r.dns.Reset(r.primary[n].Addr)
+	}
+	serialOf := func(n int) uint32 { return r.observer.Serial(t.Context(), r.primary[n].Addr, rigZone, nil).Serial }
+	away(0, "192.0.2.11")
+	away(1, "192.0.2.12")
+	if first, second := serialOf(1), serialOf(0); first == second {
+		t.Errorf("two contents have the serial %d", first)
+	}
+	if out, err := r.primary[1].Rndc("delzone", "example.test"); err != nil {
+		t.Fatal(out, err)
+	}
+	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("problem %v, unprogrammed %v", p.event.Problem, p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.12")
+	r.settle()
+	if got := served(t, r.secondary, "www"); !slices.Equal(got, []string{"192.0.2.12"}) {
+		t.Errorf("the secondary answers %q", got)
+	}
+}
+
 func TestPassSendsARefusedRRsetOnce(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{Policy: `deny * name refused.example.test. A; grant * zonesub ANY;`})
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))

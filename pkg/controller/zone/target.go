@@ -74,21 +74,33 @@ func isLater(a, b *observe.Mirror) bool {
 // chooseSOA returns the SOA that all primaries end on. The serial stays that of the reference while it has nothing to change
 // and the others can be brought to it.
 func (s *primarySync) chooseSOA() rrset.SOA {
-	soa, now := s.state.content.Desired().SOA, uint32(s.now().Unix()) //nolint:gosec // RFC 1982 serials wrap, and so may this
-	if s.target.reference == nil {
-		soa.Serial = rrset.NextSerial(soa.Serial, now)
-		return soa
-	}
-	soa.Serial = s.target.reference.SOA.Serial
-	if s.needsNewSerial() {
-		soa.Serial = rrset.NextSerial(soa.Serial, now)
-		for _, q := range s.line {
-			if least := q.leastSerial(); rrset.SerialLess(soa.Serial, least) {
-				soa.Serial = least
-			}
-		}
+	soa := s.state.content.Desired().SOA
+	switch {
+	case s.target.reference == nil:
+		soa.Serial = s.newSerial(soa.Serial)
+	case s.needsNewSerial():
+		soa.Serial = s.newSerial(s.target.reference.SOA.Serial)
+	default:
+		soa.Serial = s.target.reference.SOA.Serial
 	}
 	return soa
+}
+
+// newSerial returns a serial after last that no primary has had, not even one that is away now: whoever transferred the zone from it with
+// that serial would not notice that there is other content.
+func (s *primarySync) newSerial(last uint32) uint32 {
+	serial := rrset.NextSerial(last, uint32(s.now().Unix())) //nolint:gosec // RFC 1982 serials wrap, and so may this
+	for _, q := range s.line {
+		if latest, may := q.known.HasBeenAt(serial); may {
+			serial = rrset.AddSerial(latest, 1)
+		}
+	}
+	for _, q := range s.line {
+		if least := q.leastSerial(); q.seen.Mirror != nil && rrset.SerialLess(serial, least) {
+			serial = least
+		}
+	}
+	return serial
 }
 
 // needsNewSerial reports whether a primary cannot be brought to the wanted content on the reference's serial.

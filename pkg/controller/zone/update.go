@@ -31,7 +31,7 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 		want.Serial = rrset.NextSerial(q.seen.Serial, want.Serial)
 	}
 	changes := q.sendable
-	q.known.NoteWritten()
+	q.known.NoteWritten(want.Serial)
 	to := rfc2136.Target{Server: q.server.Addr, Zone: s.dnsName(), Key: q.updateKey, Shared: q.server.Shared}
 	result, err := s.updates.Apply(ctx, to, changes, q.seen.SOA, want)
 	if err == nil && !to.Shared && result.SOA == q.seen.SOA && failsToWrite(result.Refused) && q.known.RefusesAnew(result.Refused, changes) {
@@ -94,7 +94,7 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 		},
 	}
 	sidecar := fleet.SidecarOf(q.server)
-	q.known.NoteWritten()
+	q.known.NoteWritten(soa.Serial)
 	err := s.sidecar.CreateZone(ctx, sidecar, request)
 	if bindcar.IsExists(err) {
 		if s.awaitLoaded(ctx, q); q.err != nil || q.seen.Authoritative {

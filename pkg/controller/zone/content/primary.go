@@ -39,6 +39,9 @@ type Primary struct {
 	refused map[rrset.Key]refusal
 	// written is true while the primary was sent something that was not read back.
 	written bool
+	// latest is the latest serial that the primary was seen with or sent, while hasLatest is true.
+	latest    uint32
+	hasLatest bool
 	// names are owner names at which something else has changed since.
 	names map[string]struct{}
 }
@@ -113,6 +116,7 @@ func (z *Zone) Compare(p *Primary, mirror, bottom *observe.Mirror) {
 	}
 	p.SOA, p.Desired, p.mirror, p.overlaid, p.prune, p.names = mirror.SOA, z.desired, weak.Make(mirror), bottom != nil, z.prune, nil
 	p.written = false
+	p.noteSerial(mirror.SOA.Serial)
 	p.compareAllAgain(z.foreign) // What is foreign now is part of what the reference holds later.
 	p.kept = nil
 	if len(z.primaries) > 1 {
@@ -232,8 +236,22 @@ func (z *Zone) SettleForeign(mirrors []*observe.Mirror) (some bool) {
 	return some
 }
 
-// NoteWritten takes note that the primary is sent something: until it is compared again, what is there may be ours.
-func (p *Primary) NoteWritten() { p.written = true }
+// NoteWritten takes note that the primary is sent something with a serial: until it is compared again, what is there may be ours.
+func (p *Primary) NoteWritten(serial uint32) {
+	p.written = true
+	p.noteSerial(serial)
+}
+
+func (p *Primary) noteSerial(serial uint32) {
+	if !p.hasLatest || rrset.SerialLess(p.latest, serial) {
+		p.latest, p.hasLatest = serial, true
+	}
+}
+
+// HasBeenAt reports whether the primary may have had other content with a serial, or with a later one.
+func (p *Primary) HasBeenAt(serial uint32) (latest uint32, may bool) {
+	return p.latest, p.hasLatest && !rrset.SerialLess(p.latest, serial)
+}
 
 // Drift returns what a primary held as desired when it was last seen, as before, and holds otherwise in mirror although nothing was sent to
 // it since. It is among what it lacks: whether that is declared otherwise by now does not matter.
