@@ -41,6 +41,8 @@ type primary struct {
 	// drifted are RRsets that somebody else changed on the server. overtaken is true if that happened after the last update.
 	drifted   map[rrset.Key]struct{}
 	overtaken bool
+	// unsettled is true when the zone has to be looked at once more, on all primaries.
+	unsettled bool
 	// err is why the server could not be brought along.
 	err error
 }
@@ -104,13 +106,16 @@ func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, pause
 		s.rested = true
 		return s
 	}
-	s.forEachPrimary(func(q *primary) { s.observePrimary(ctx, q) })
-	s.compareAll(ctx)
-	if !paused {
+	for try, again := 1, true; again; try++ {
+		s.forEachPrimary(func(q *primary) { s.observePrimary(ctx, q) })
+		if s.compareAll(ctx); paused {
+			return s
+		}
 		p.serials.Expect(p.key(), s.target.soa.Serial)
-		s.forEachPrimary(func(q *primary) { s.settle(ctx, q) })
-		s.countForeign()
+		s.forEachPrimary(func(q *primary) { s.settle(ctx, q, try == maxTries) })
+		again = try < maxTries && slices.ContainsFunc(primaries, func(q *primary) bool { return q.err == nil && q.unsettled })
 	}
+	s.countForeign()
 	return s
 }
 
@@ -294,53 +299,52 @@ func (s *primarySync) compare(q *primary) {
 	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
-// settle brings one primary to the target and reads back what it serves then.
-func (s *primarySync) settle(ctx context.Context, q *primary) {
-	for try := 0; ; try++ {
-		created := q.seen.Mirror == nil
-		switch {
-		case created && isForeignServer(q.server):
-			q.err = &missingZoneError{rcode: q.seen.Rcode, detail: q.seen.Message()}
-			return
-		case created:
-			q.err = s.createOnPrimary(ctx, q)
-		case q.sendable.HasChanges() || !q.server.Shared && q.seen.SOA != s.target.soa:
-			q.err = s.applyChanges(ctx, q)
-		default:
-			return
-		}
-		sent, raced := q.err, errors.Is(q.err, rfc2136.ErrConflict)
-		again := raced || errors.Is(q.err, rfc2136.ErrUnknown)
-		if again && !q.server.Shared {
-			s.state.verified.Clear()
-		}
-		if q.err != nil && !again {
-			s.invalidateKeys(q)
-			return
-		}
-		q.err = nil
-		if s.readBack(ctx, q); created {
-			s.awaitLoaded(ctx, q)
-		}
-		if q.err == nil && q.seen.Mirror != nil {
-			s.noteForeign(q)
-			s.compare(q)
-			q.noteOvertaking(raced)
-		}
-		again = again || q.overtaken || !created && q.lacksMore() || created && s.signing.CanRestore(s.target.reference)
-		if try == maxTries-1 && q.err == nil && errors.Is(sent, rfc2136.ErrUnknown) && q.sendable.HasChanges() {
-			q.err = sent // It was never applied, and this is all that the server says.
-			s.invalidateKeys(q)
-		}
-		if !again || q.err != nil || try == maxTries-1 {
-			return
-		}
+// settle sends one primary what it lacks, and reads back what it serves then. If somebody else was faster, it is unsettled: all primaries
+// are looked at once more, because what was seen of the others is no newer. What nobody declares would come back from that.
+func (s *primarySync) settle(ctx context.Context, q *primary, last bool) {
+	created := q.seen.Mirror == nil
+	q.unsettled, q.overtaken = false, false
+	switch {
+	case created && isForeignServer(q.server):
+		q.err = &missingZoneError{rcode: q.seen.Rcode, detail: q.seen.Message()}
+		return
+	case created && q.written != (rrset.SOA{}):
+		return // It is loading what it has got.
+	case created:
+		q.err = s.createOnPrimary(ctx, q)
+	case q.sendable.HasChanges() || !q.server.Shared && q.seen.SOA != s.target.soa:
+		q.err = s.applyChanges(ctx, q)
+	default:
+		return
+	}
+	sent, raced := q.err, errors.Is(q.err, rfc2136.ErrConflict)
+	q.unsettled = raced || errors.Is(q.err, rfc2136.ErrUnknown)
+	if q.unsettled && !q.server.Shared {
+		s.state.verified.Clear()
+	}
+	if q.err != nil && !q.unsettled {
+		s.invalidateKeys(q)
+		return
+	}
+	q.err = nil
+	if s.readBack(ctx, q); created {
+		s.awaitLoaded(ctx, q)
+	}
+	if q.err == nil && q.seen.Mirror != nil {
+		s.noteForeign(q)
+		s.compare(q)
+		s.noteOvertaking(q, raced)
+	}
+	q.unsettled = q.unsettled || q.overtaken || !created && q.lacksMore() || created && s.signing.CanRestore(s.target.reference)
+	if last && q.err == nil && errors.Is(sent, rfc2136.ErrUnknown) && q.sendable.HasChanges() {
+		q.err = sent // It was never applied, and this is all that the server says.
+		s.invalidateKeys(q)
 	}
 }
 
 // noteOvertaking finds out whether somebody else changed the zone between the update and the look at it: then what the server
 // lacks is not what it ignored. Where others write as well, that shows if it was before the update.
-func (q *primary) noteOvertaking(raced bool) {
+func (s *primarySync) noteOvertaking(q *primary, raced bool) {
 	if !q.server.Shared {
 		raced = q.seen.SOA != q.written
 	}
@@ -349,7 +353,9 @@ func (q *primary) noteOvertaking(raced bool) {
 		return
 	}
 	for key := range q.sendable.Keys() {
-		q.drifted[key] = struct{}{}
+		if _, declared := s.state.content.Desired().Get(key); declared {
+			q.drifted[key] = struct{}{}
+		}
 	}
 }
 

@@ -273,28 +273,26 @@ func (m meddlerBefore) Apply(ctx context.Context, to rfc2136.Target, changes pla
 	return m.updateClient.Apply(ctx, to, changes, have, want)
 }
 
-// laggard is an update client whose reply from one server comes when the other one, which somebody changes before its first update, was
-// read again.
+// laggard is an update client whose reply from one server comes after that of the other one, which somebody changes before its first update.
 type laggard struct {
 	updateClient
 	slow   netip.AddrPort
 	meddle func()
 	once   sync.Once
-	read   chan struct{}
+	other  chan struct{}
 }
 
 func (l *laggard) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
 	if to.Server != l.slow {
-		again := true
-		l.once.Do(func() { l.meddle(); again = false })
-		if again {
-			close(l.read)
+		first := false
+		if l.once.Do(func() { l.meddle(); first = true }); first {
+			defer close(l.other)
 		}
 		return l.updateClient.Apply(ctx, to, changes, have, want)
 	}
 	result, err := l.updateClient.Apply(ctx, to, changes, have, want)
 	select {
-	case <-l.read:
+	case <-l.other:
 	case <-ctx.Done():
 	}
 	return result, err
@@ -307,7 +305,7 @@ func TestPrimaryLacksWhatAnotherOneHasMeanwhile(t *testing.T) {
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	r.pass()
 	r.updates = &laggard{
-		updateClient: r.updates, slow: r.primary[0].Addr, read: make(chan struct{}),
+		updateClient: r.updates, slow: r.primary[0].Addr, other: make(chan struct{}),
 		meddle: func() { r.byHand(1, "theirs", "192.0.2.99") },
 	}
 	r.zones.Set(r.a("www", 2, "192.0.2.20"))
@@ -316,4 +314,55 @@ func TestPrimaryLacksWhatAnotherOneHasMeanwhile(t *testing.T) {
 	}
 	r.holds("www", "192.0.2.20")
 	r.holds("theirs", "192.0.2.99")
+}
+
+// barrier is an update client for two servers: somebody changes their zone before either has the first update, or after both have it.
+type barrier struct {
+	updateClient
+	before, after func()
+	updated       sync.WaitGroup
+	rounds        sync.Map
+}
+
+func (b *barrier) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	if _, again := b.rounds.LoadOrStore(to.Server, true); again {
+		return b.updateClient.Apply(ctx, to, changes, have, want)
+	}
+	b.before()
+	result, err := b.updateClient.Apply(ctx, to, changes, have, want)
+	b.updated.Done()
+	b.updated.Wait()
+	b.after()
+	return result, err
+}
+
+// What nobody declares and somebody removes from all primaries during a pass does not come back from what the pass has seen of one
+// before.
+func TestForeignDataRemovedDuringAPassStaysAway(t *testing.T) {
+	for name, at := range map[string]func(b *barrier, remove func()){
+		"before the update":           func(b *barrier, remove func()) { b.before = remove },
+		"between update and readback": func(b *barrier, remove func()) { b.after = remove },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 2, bind.Zone{Records: "theirs 300 A 192.0.2.99\n"})
+			r.zones.Set(r.a("www", 1, "192.0.2.10"))
+			r.pass()
+			r.holds("theirs", "192.0.2.99")
+			b := &barrier{updateClient: r.updates, before: func() {}, after: func() {}}
+			b.updated.Add(2)
+			at(b, sync.OnceFunc(func() {
+				r.byHand(0, "theirs", "")
+				r.byHand(1, "theirs", "")
+			}))
+			r.updates = b
+			r.zones.Set(r.a("www", 2, "192.0.2.20"))
+			for range 3 {
+				if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Drift > 1 {
+					t.Errorf("%+v, %v, drift %d", p.event.Problem, p.event.Unprogrammed, p.event.Drift)
+				}
+				r.holds("www", "192.0.2.20")
+				r.holds("theirs")
+			}
+		})
+	}
 }

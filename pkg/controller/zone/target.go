@@ -21,13 +21,16 @@ type target struct {
 	soa     rrset.SOA
 }
 
-// findReference takes the primary with the latest serial; when all primaries are empty, the secondary with the latest, so
+// findReference takes the primary with the latest serial, which remains it for the pass as it is by then; when all primaries are empty, the secondary with the latest, so
 // that a restored zone comes back on the serial that its secondaries know. Strangers are never the reference, nor are
 // secondaries that may transfer from them: when nobody else has the zone, it is an empty copy on their serial, so that they
 // keep nothing but what is declared.
 func (s *primarySync) findReference(ctx context.Context) (t target) {
 	if len(s.line) == 0 {
 		return t
+	}
+	if of := s.target.of; of != nil && of.err == nil && of.seen.Mirror != nil {
+		return target{reference: of.seen.Mirror, of: of}
 	}
 	for _, q := range s.line {
 		if q.err == nil && !s.isStranger(q.server) && isLater(t.reference, q.seen.Mirror) {
