@@ -118,6 +118,12 @@ func TestController(t *testing.T) {
 	}
 	<-changed // The watch of the former connection has ended.
 	backends.Follow(client.ObjectKey{Name: "z"}, zone, []*v1beta1.DNSProvider{corp}, func() {})
+	// The provider and its Secrets go before the zone.
+	clear(known)
+	backends.Forget(client.ObjectKeyFromObject(corp))
+	if b = backends.Followed(client.ObjectKey{Name: "z"}, client.ObjectKeyFromObject(corp)); b == nil {
+		t.Fatal("the connection that a zone needs is closed")
+	}
 	if err := backend.Clear(t.Context(), backend.Named{Backend: b, Name: corp.Name}, zone); err != nil {
 		t.Error(err)
 	}
@@ -127,5 +133,8 @@ func TestController(t *testing.T) {
 	backends.Follow(client.ObjectKey{Name: "z"}, zone, nil, nil)
 	if _, err := b.Observe(t.Context(), zone); err == nil {
 		t.Error("the connection that nobody needs is still open")
+	}
+	if backends.Followed(client.ObjectKey{Name: "z"}, client.ObjectKeyFromObject(corp)) != nil {
+		t.Error("the zone is still followed")
 	}
 }

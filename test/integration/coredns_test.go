@@ -56,6 +56,7 @@ func TestProviderCoreDNS(t *testing.T) {
 	c.runSub("etcd stopped", corednsTest.testEtcdStopped)
 	c.runSub("replicas of a Service", corednsTest.testService)
 	c.runSub("zone deleted", corednsTest.testZoneDeleted)
+	c.runSub("namespace deleted", corednsTest.testNamespaceDeleted)
 }
 
 func (c corednsTest) runSub(name string, run func(corednsTest)) {
@@ -258,6 +259,12 @@ func (c corednsTest) testService() {
 
 func (c corednsTest) testZoneDeleted() {
 	c.deleteAnyway(c.dnsZone("main", c.zone))
+	c.waitNoKeys()
+}
+
+// waitNoKeys waits until nothing of the zone is in etcd.
+func (c corednsTest) waitNoKeys() {
+	c.Helper()
 	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
 		keys, err := c.world.keys(ctx, "/skydns/")
 		if err == nil && len(keys) > 0 {
@@ -265,4 +272,17 @@ func (c corednsTest) testZoneDeleted() {
 		}
 		return err
 	})
+}
+
+// testNamespaceDeleted: what is in etcd goes with the zone, although the provider and its Secret go first.
+func (c corednsTest) testNamespaceDeleted() {
+	zone := c.dnsZone("main", c.zone)
+	zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "etcd"}}
+	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+		again := zone.DeepCopy()
+		return c.client.Create(ctx, again) // The former one may not be gone yet.
+	})
+	c.waitOutside("www.coredns.example.", []string{"192.0.2.10"}, c.world.addrs()...)
+	c.deleteNamespace(c.provider, &corev1.Secret{ObjectMeta: c.meta("etcd-user", nil)})
+	c.waitNoKeys()
 }

@@ -31,7 +31,7 @@ func TestProvider(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "provider.example", 1, 0)
 	host := f.hostAddress()
-	zones := []namedtest.Zone{{Name: "provider.example.", Records: "legacy 300 A 192.0.2.77\n"}}
+	zones := []namedtest.Zone{{Name: "provider.example.", Records: "legacy 300 A 192.0.2.77\n"}, {Name: "ending.example."}}
 	primaryAddr, secondaryAddr := freePort(t, host), freePort(t, host)
 	primary := namedtest.Start(t, namedtest.Options{Addr: primaryAddr, Zones: zones, AlsoNotify: []netip.AddrPort{secondaryAddr}})
 	secondary := namedtest.Start(t, namedtest.Options{Role: namedtest.Secondary, Addr: secondaryAddr, Primary: primary, Zones: zones})
@@ -139,6 +139,58 @@ func TestProvider(t *testing.T) {
 			f.Errorf("what is there does not stay as it is: %v", err)
 		}
 	})
+	f.runSub("namespace deleted", func(f *fixture) { f.testNamespaceDeleted(primary) })
+}
+
+// testNamespaceDeleted: a zone on a server outside stays there as it is when its namespace is deleted, and its records before it.
+func (f *fixture) testNamespaceDeleted(outside *namedtest.Server) {
+	f = &fixture{T: f.T, client: f.client, namespace: kube.Namespace(f.T, "it"), zone: "ending.example", object: "main"}
+	zone := f.dnsZone("main", f.zone)
+	zone.Spec.ClusterRef, zone.Spec.ProviderRefs = "", []v1beta1.ProviderReference{{Name: "corp"}}
+	f.create(f.keySecret("corp-update", outside.Update), f.keySecret("corp-transfer", outside.Transfer), f.outsidePrimary("corp", outside.Addr), zone)
+	var records []client.Object
+	for n := range 20 {
+		records = append(records, f.aRecord(fmt.Sprintf("r%d", n), fmt.Sprintf("r%d", n), "192.0.2.10"))
+	}
+	f.create(records...)
+	isWhole := func() {
+		f.Helper()
+		for _, r := range records {
+			f.waitOutside(r.GetName()+".ending.example.", []string{"192.0.2.10"}, outside.Addr)
+		}
+	}
+	isWhole()
+	was, err := queryRdata(outside.Addr.String(), "ending.example.", dns.TypeSOA)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.deleteNamespace(records...)
+	isWhole()
+	if is, err := queryRdata(outside.Addr.String(), "ending.example.", dns.TypeSOA); err != nil || !slices.Equal(is, was) {
+		f.Errorf("its SOA was %q and is %q, %v", was, is, err)
+	}
+}
+
+// deleteNamespace deletes the fixture's namespace, and some objects before Kubernetes gets to it, and waits for its end.
+func (f *fixture) deleteNamespace(first ...client.Object) {
+	f.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
+	if err := f.client.Delete(f.Context(), namespace); err != nil {
+		f.Fatal(err)
+	}
+	for _, o := range first {
+		if err := f.client.Delete(f.Context(), o); client.IgnoreNotFound(err) != nil {
+			f.Fatal(err)
+		}
+	}
+	for _, o := range append(first, client.Object(namespace)) {
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil || err == nil {
+				return fmt.Errorf("%s is still there: %w", o.GetName(), err)
+			}
+			return nil
+		})
+	}
 }
 
 // hostAddress returns the address under which pods reach programs beside the Kubernetes cluster.

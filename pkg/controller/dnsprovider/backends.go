@@ -84,11 +84,23 @@ func (b *Backends) drop(key client.ObjectKey) {
 	delete(b.open, key)
 }
 
-// Forget closes the connection to a provider that is gone.
+// Forget closes the connection to a provider that is gone, unless a zone is followed there: what it has there may have to go first.
 func (b *Backends) Forget(key client.ObjectKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.drop(key)
+	if known := b.open[key]; known != nil && len(known.watched) == 0 {
+		b.drop(key)
+	}
+}
+
+// Followed returns the backend of a provider, which may be gone, at which a zone is followed; nil if it is not.
+func (b *Backends) Followed(zone, at client.ObjectKey) provider.Backend {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.open[at]; known != nil && known.watched[zone] != nil {
+		return known.backend
+	}
+	return nil
 }
 
 // Follow has changed called whenever somebody may have changed a zone with some providers, and no longer with others. A

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -115,4 +117,15 @@ func RunningContainers(pod *corev1.Pod) map[string]int32 {
 		}
 	}
 	return running
+}
+
+// IsTerminating reports whether a namespace is being deleted, or does not exist. Through a reader that has no cache, false means that
+// nothing was deleted with the namespace before the call: it has its deletionTimestamp before anything in it has.
+func IsTerminating(ctx context.Context, live client.Reader, namespace string) (bool, error) {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := live.Get(ctx, client.ObjectKey{Name: namespace}, head); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return !head.DeletionTimestamp.IsZero(), nil
 }

@@ -22,6 +22,8 @@ type backendSource interface {
 	Of(ctx context.Context, p *v1beta1.DNSProvider) (provider.Backend, error)
 	// Follow has changed called when somebody may have changed a zone with these providers, and no longer with others.
 	Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSProvider, changed func())
+	// Followed returns the backend of a provider, which may be gone, at which a zone is followed; nil if it is not.
+	Followed(zone, at client.ObjectKey) provider.Backend
 }
 
 // byBackend returns the providers that have a backend without an SOA, and those that are DNS servers.
@@ -95,20 +97,31 @@ func (p zonePass) addBackends(outcomes []backend.Outcome, event *syncevent.SyncC
 	return failed
 }
 
-// clearBackends deletes what is ours of the zone from providers that are no DNS servers.
+// clearBackends deletes what is ours of the zone from providers that are no DNS servers, also from one that went before the zone.
 func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) error {
 	var errs []error
-	for _, at := range s.backendProviders() {
-		b, err := r.backends.Of(ctx, at)
-		if err == nil {
+	for _, at := range s.providers {
+		b, err := r.backendOf(ctx, s, at)
+		if b != nil {
 			err = backend.Clear(ctx, backend.Named{Backend: b, Name: at.Name}, name)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("DNSProvider %s: %w", at.Name, err))
 		}
 	}
-	if r.backends != nil {
-		r.backends.Follow(s.key(), name, nil, nil)
-	}
 	return errors.Join(errs...)
+}
+
+// backendOf returns the backend of a provider, nil without an error if it has none. Of one that is gone, or whose Secrets are, it is that at
+// which the zone is followed.
+func (r *reconciler) backendOf(ctx context.Context, s scope, at *v1beta1.DNSProvider) (b provider.Backend, err error) {
+	if at.Spec.CoreDNS != nil {
+		b, err = r.backends.Of(ctx, at)
+	}
+	if b == nil && r.backends != nil {
+		if b = r.backends.Followed(s.key(), client.ObjectKeyFromObject(at)); b != nil {
+			err = nil
+		}
+	}
+	return b, err
 }

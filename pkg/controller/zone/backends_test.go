@@ -43,6 +43,13 @@ func (f *fakeBackend) Follow(_ client.ObjectKey, _ string, in []*v1beta1.DNSProv
 	f.follows = len(in)
 }
 
+func (f *fakeBackend) Followed(client.ObjectKey, client.ObjectKey) provider.Backend {
+	if f.follows == 0 {
+		return nil
+	}
+	return f
+}
+
 func (f *fakeBackend) Check(context.Context, string) error { return f.away }
 
 func (f *fakeBackend) Observe(context.Context, string) (provider.Observation, error) {
@@ -89,6 +96,7 @@ func passOverBackend() (zonePass, *fakeBackend) {
 	store := &fakeBackend{sets: plan.Map{}, ours: map[rrset.Key]bool{}}
 	p := passOverFake(&fakePrimary{})
 	p.backends = store
+	p.isTerminating = func(context.Context, string) (bool, error) { return false, nil }
 	p.scope.instances, p.scope.servers = nil, nil
 	corp := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "corp", UID: "corp"}}
 	corp.Spec.CoreDNS = &v1beta1.CoreDNSProvider{}
@@ -198,5 +206,29 @@ func TestBackendOfASignedZone(t *testing.T) {
 	}
 	if problem := result.event.Problem; problem.Holds() || !strings.Contains(problem.Message, "set dnssecPolicy to none") {
 		t.Errorf("problem %+v", problem)
+	}
+}
+
+// A deleted zone leaves etcd also if its DNSProvider goes first, as it may when their namespace is deleted.
+func TestBackendOfAProviderThatIsGone(t *testing.T) {
+	p, store := passOverBackend()
+	p.zones.Set(numbered(1, 1))
+	if _, err := p.run(t.Context()); err != nil || len(store.sets) != 1 {
+		t.Fatalf("%v, the backend holds %v", err, store.sets)
+	}
+	corp := p.scope.providers[0]
+	p.scope.providers = []*v1beta1.DNSProvider{{ObjectMeta: metav1.ObjectMeta{Namespace: corp.Namespace, Name: corp.Name}}}
+	p.isTerminating = func(context.Context, string) (bool, error) { return true, nil }
+	if _, err := p.run(t.Context()); !errors.Is(err, errEnding) || store.follows != 1 {
+		t.Errorf("the pass returns %v, and %d providers are followed", err, store.follows)
+	}
+	r := &reconciler{edges: p.edges}
+	store.away = errors.New("no answer")
+	if err := r.clearBackends(t.Context(), p.scope, "example.test."); err == nil || store.follows != 1 {
+		t.Errorf("while it is away: %v, %d providers are followed", err, store.follows)
+	}
+	store.away = nil
+	if err := r.clearBackends(t.Context(), p.scope, "example.test."); err != nil || len(store.sets) > 0 {
+		t.Errorf("%v, the backend holds %v", err, store.sets)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // declare brings the desired state up to date with the objects that changed, and fills in the event's part about them. It
-// reports false when there is nothing to work with. The error is for objects that could not get their finalizer.
+// reports false when there is nothing to work with. The error is for objects that could not get their finalizer, or errEnding.
 func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (ready bool, err error) {
 	zone := p.state.content
 	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
@@ -28,6 +28,13 @@ func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (
 		}
 	}
 	changed := p.zones.Take(p.key(), all)
+	if all || len(changed) > 0 || p.lacksProvider() {
+		if err := p.checkNamespace(ctx); err != nil {
+			zone.Discard() // What was taken is taken again.
+			event.Problem = problem(status.ReconcileFailed, "%v", err)
+			return false, err
+		}
+	}
 	refused := p.refusal != (membership.Refusal{})
 	if !refused {
 		changed, err = p.addFinalizers(ctx, changed)

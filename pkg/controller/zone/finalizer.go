@@ -113,15 +113,50 @@ func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error)
 		}
 	}
 	r.zones.EnqueueAbove(s.zone)
-	var leaving []source.Object
-	for _, m := range r.zones.Take(s.key(), true) {
+	r.writer.Release(s.key(), r.takeLeaving(s)...)
+	_, err := apply.Metadata(ctx, r.kube, s.zone, removeFinalizer)
+	return ctrl.Result{}, err
+}
+
+// takeLeaving returns the objects that leave a zone.
+func (e edges) takeLeaving(s scope) (leaving []source.Object) {
+	for _, m := range e.zones.Take(s.key(), true) {
 		if m.Role == membership.Leaving {
 			leaving = append(leaving, m.Object)
 		}
 	}
+	return leaving
+}
+
+// errEnding ends a pass over a zone on servers of others whose namespace is being deleted.
+var errEnding = errors.New("the zone's namespace is being deleted")
+
+// checkNamespace returns errEnding if the zone is on servers of others and ends with its namespace. Kubernetes deletes what is in a
+// namespace in any order: a record that goes before its zone would be taken off servers that keep the zone. A namespace is marked
+// before anything in it is deleted, so one that is not marked now is not the reason why an object went.
+func (p zonePass) checkNamespace(ctx context.Context) error {
+	if len(p.providers) == 0 {
+		return nil
+	}
+	going, err := p.isTerminating(ctx, p.zone.Namespace)
+	if err != nil {
+		return fmt.Errorf("finding out whether namespace %s is being deleted: %w", p.zone.Namespace, err)
+	}
+	if going {
+		return errEnding
+	}
+	return nil
+}
+
+// leaveAsIs releases what leaves a zone that ends with its namespace, and changes nothing on servers: the end of the zone is all that they
+// learn. What was the zone's own there is forgotten, so that nothing of it is deleted if the zone stays after all.
+func (r *reconciler) leaveAsIs(ctx context.Context, s scope) {
+	leaving := r.takeLeaving(s)
+	log.FromContext(ctx).V(1).Info("zone ends with its namespace", "zone", s.zone.Spec.ZoneName, "released", len(leaving))
+	r.states.Delete(s.key())
+	r.recoveries.forget(s.key())
+	r.zones.NoteReleased(s.key(), leaving)
 	r.writer.Release(s.key(), leaving...)
-	_, err := apply.Metadata(ctx, r.kube, s.zone, removeFinalizer)
-	return ctrl.Result{}, err
 }
 
 // deleteFromServers deletes the zone on every server that has a pod.

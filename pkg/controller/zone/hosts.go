@@ -27,6 +27,11 @@ import (
 // hasHosts reports whether the zone is to be served anywhere.
 func (s scope) hasHosts() bool { return len(s.instances)+len(s.providers) > 0 }
 
+// lacksProvider reports whether a DNSProvider that the zone names does not exist.
+func (s scope) lacksProvider() bool {
+	return slices.ContainsFunc(s.providers, func(p *v1beta1.DNSProvider) bool { return p.UID == "" })
+}
+
 // isForeignServer reports whether somebody else runs a server: it has no sidecar.
 func isForeignServer(server observe.Server) bool { return server.Provider != "" }
 

@@ -43,8 +43,10 @@ type edges struct {
 	updates    updateClient
 	backends   backendSource
 	keys       keySource
-	serials    *notify.Serials
-	now        func() time.Time
+	// isTerminating reports whether a namespace is being deleted, or gone, at this moment: no cache may answer.
+	isTerminating func(ctx context.Context, namespace string) (bool, error)
+	serials       *notify.Serials
+	now           func() time.Time
 }
 
 // dnsClient asks servers what they serve. It does not wait for a server that is known to be unreachable.

@@ -5,6 +5,7 @@ package zone
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"k8s.io/client-go/util/workqueue"
@@ -49,6 +50,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.metrics.Forget(req.NamespacedName)
 		r.backoff.Forget(req)
 		r.recoveries.forget(req.NamespacedName)
+		if r.backends != nil {
+			r.backends.Follow(req.NamespacedName, "", nil, nil)
+		}
 		return ctrl.Result{}, nil
 	}
 	if known, ok := r.states.Load(req.NamespacedName); ok && zone.DeletionTimestamp.IsZero() {
@@ -66,7 +70,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.addZoneFinalizer(ctx, zone); err != nil {
 		return ctrl.Result{}, err
 	}
-	result, finalizerErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
+	result, passErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
+	if errors.Is(passErr, errEnding) {
+		r.leaveAsIs(ctx, scope)
+		return ctrl.Result{RequeueAfter: jitter(foreignInterval)}, nil
+	}
 	level, event := 0, result.event
 	if result.rested {
 		level = 1 // Thousands of zones are looked at now and then.
@@ -83,8 +91,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if result.appeared {
 		r.zones.EnqueueAbove(zone)
 	}
-	if finalizerErr != nil {
-		return ctrl.Result{}, finalizerErr
+	if passErr != nil {
+		return ctrl.Result{}, passErr
 	}
 	leads, recovered := r.recoveries.record(req.NamespacedName, event.Servers, event.At)
 	if recovered {

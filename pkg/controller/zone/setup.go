@@ -83,6 +83,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		edges: edges{
 			kube: mgr.GetClient(), zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
 			updates: rfc2136.New(rfc2136.Options{Timeout: updateTimeout}), keys: o.Keys, backends: o.Backends, serials: serials, now: time.Now,
+			isTerminating: func(ctx context.Context, namespace string) (bool, error) {
+				return fleet.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
+			},
 		},
 		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
