@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/intern"
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )
@@ -76,7 +77,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		WebhookServer:          crwebhook.NewServer(listen),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
-		Cache:                  cache.Options{DefaultTransform: review.StripForCache, NewInformer: caches.NewInformer},
+		Cache:                  cache.Options{DefaultTransform: transformForCache(), NewInformer: caches.NewInformer},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
@@ -100,6 +101,19 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		}
 	}
 	return mgr, addProbes(mgr, limiter, objects, serving, checks)
+}
+
+// transformForCache returns the transformation of objects that enter a cache: what no review looks at is dropped, and what many have in
+// common is shared.
+func transformForCache() toolscache.TransformFunc {
+	pool := &intern.Pool{}
+	return func(o any) (any, error) {
+		stripped, err := review.StripForCache(o)
+		if err != nil {
+			return nil, err
+		}
+		return pool.Transform(stripped)
+	}
 }
 
 // registerReviews has a server serve reviews at their paths, or below the path of the aggregated API.

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -24,6 +23,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
+	"github.com/lockstep-dns/lockstep/pkg/intern"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
@@ -47,6 +47,7 @@ type Informers struct {
 	// list is nil where nothing is listed past the caches.
 	list   LiveLister
 	caches *cachehealth.Monitor
+	pool   intern.Pool
 }
 
 // LiveReader reads the metadata of one object past the caches.
@@ -100,14 +101,16 @@ func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, ho
 
 func (i *Informers) newInformer(from cache.ListerWatcher, example runtime.Object) cache.SharedIndexInformer {
 	informer := i.caches.NewInformer(from, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	// SetTransform fails only once the informer runs.
-	_ = informer.SetTransform(func(o any) (any, error) {
-		if m, err := meta.Accessor(o); err == nil {
-			m.SetManagedFields(nil)
-		}
-		return o, nil
-	})
+	_ = informer.SetTransform(i.transform) // fails only once the informer runs
 	return informer
+}
+
+// transform drops what is not read here, the long lists in the status of zones among it, and has objects share what they have in common.
+func (i *Informers) transform(o any) (any, error) {
+	if zone, ok := o.(*v1beta1.DNSZone); ok {
+		zone.Status.Records, zone.Status.ForeignRRsets = nil, nil
+	}
+	return i.pool.Transform(o)
 }
 
 // Run fills the caches and keeps them current until the context ends. Kinds that do not exist yet are waited for.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -131,5 +132,25 @@ func TestLiveReadsOneObject(t *testing.T) {
 		case c.want != "" && (err != nil || o.GetResourceVersion() != "7"):
 			t.Errorf("%s %q: %v, %v", c.kind.Kind, c.name, o, err)
 		}
+	}
+}
+
+// What every record of a zone has is in memory once.
+func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {
+	inf := NewFrom(func(string) cache.ListerWatcher { return &cache.ListWatch{} }, nil, "home")
+	labels := func(o metav1.Object) uintptr {
+		o.SetLabels(map[string]string{"zone": "example"})
+		if _, err := inf.transform(o); err != nil {
+			t.Fatal(err)
+		}
+		return reflect.ValueOf(o.GetLabels()).Pointer()
+	}
+	zone := &v1beta1.DNSZone{}
+	zone.Status.Records = []v1beta1.RecordReference{{Name: "www"}}
+	if labels(zone) != labels(&v1beta1.ARecord{}) {
+		t.Error("each object has labels of its own")
+	}
+	if len(zone.Status.Records) > 0 {
+		t.Error("the zone has its records")
 	}
 }

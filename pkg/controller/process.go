@@ -17,7 +17,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,6 +28,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/intern"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
@@ -57,7 +57,7 @@ func (p *Process) addFlags(fs *pflag.FlagSet) {
 
 // newManager returns a manager without reconcilers, and the configuration of its clients. Its cache keeps of zones what
 // trimZone leaves; nil leaves all.
-func (p *Process) newManager(ctx context.Context, trimZone toolscache.TransformFunc) (ctrl.Manager, *rest.Config, error) {
+func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone)) (ctrl.Manager, *rest.Config, error) {
 	ctrl.SetLogger(klog.Background())
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -74,7 +74,6 @@ func (p *Process) newManager(ctx context.Context, trimZone toolscache.TransformF
 		return nil, nil, fmt.Errorf("preparing the lease: %w", err)
 	}
 	caches := cachehealth.NewMonitor()
-	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              newScheme(),
 		MapperProvider:                      cachehealth.NewMapper,
@@ -89,20 +88,7 @@ func (p *Process) newManager(ctx context.Context, trimZone toolscache.TransformF
 		RetryPeriod:                         new(retryPeriod),
 		HealthProbeBindAddress:              p.ProbeAddress,
 		Metrics:                             server.Options{BindAddress: p.MetricsAddress},
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			NewInformer:      caches.NewInformer,
-			ByObject: map[client.Object]cache.ByObject{
-				&v1beta1.DNSZone{}:              {Transform: trimZone},
-				&corev1.Pod{}:                   {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
-				&corev1.Service{}:               managed,
-				&appsv1.StatefulSet{}:           managed,
-				&corev1.ServiceAccount{}:        managed,
-				&policyv1.PodDisruptionBudget{}: managed,
-				&rbacv1.Role{}:                  managed,
-				&rbacv1.RoleBinding{}:           managed,
-			},
-		},
+		Cache:                               cacheOptions(caches, trimZone),
 		// Secrets and users' ConfigMaps are read one at a time and by name, never listed.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
@@ -110,6 +96,32 @@ func (p *Process) newManager(ctx context.Context, trimZone toolscache.TransformF
 		return nil, nil, err
 	}
 	return mgr, config, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", caches.Check))
+}
+
+// cacheOptions returns what the cache holds: of children only our own, and of all objects what many have in common only once.
+func cacheOptions(caches *cachehealth.Monitor, trimZone func(*v1beta1.DNSZone)) cache.Options {
+	pool := &intern.Pool{}
+	transformZone := func(o any) (any, error) {
+		if zone, ok := o.(*v1beta1.DNSZone); ok && trimZone != nil {
+			trimZone(zone)
+		}
+		return pool.Transform(o)
+	}
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})}
+	return cache.Options{
+		DefaultTransform: pool.Transform,
+		NewInformer:      caches.NewInformer,
+		ByObject: map[client.Object]cache.ByObject{
+			&v1beta1.DNSZone{}:              {Transform: transformZone},
+			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
+			&corev1.Service{}:               managed,
+			&appsv1.StatefulSet{}:           managed,
+			&corev1.ServiceAccount{}:        managed,
+			&policyv1.PodDisruptionBudget{}: managed,
+			&rbacv1.Role{}:                  managed,
+			&rbacv1.RoleBinding{}:           managed,
+		},
+	}
 }
 
 func newScheme() *runtime.Scheme {

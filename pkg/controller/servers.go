@@ -139,12 +139,7 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 }
 
 // trimZone drops what the fleet manager does not read of a zone: the status lists up to a thousand records.
-func trimZone(o any) (any, error) {
-	if zone, ok := o.(*v1beta1.DNSZone); ok {
-		zone.ManagedFields, zone.Status.Records, zone.Status.ForeignRRsets = nil, nil, nil
-	}
-	return o, nil
-}
+func trimZone(zone *v1beta1.DNSZone) { zone.Status.Records, zone.Status.ForeignRRsets = nil, nil }
 
 // caBundleTargets returns the objects that hold the authority by which kube-apiserver verifies the other two servers.
 func (o *FleetOptions) caBundleTargets() []certs.Target {

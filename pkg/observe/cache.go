@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // zoneEntry is the cached state of one zone on one server. Observer.mu guards it.
 type zoneEntry struct {
 	server *serverEntry
+	key    wire.Key
 	// last is the last observation; nil at first and after Invalidate.
 	last *Observation
 	// mirror is the newest known content, also while the server is unreachable.
@@ -55,22 +57,29 @@ func (z *zoneEntry) noteRefusal(err error, now time.Time) {
 // charge charges the memory of a zone's content to an owner, instead of what it was. Observer.mu is held.
 func (o *Observer) charge(z *zoneEntry, t entryKey, owner string, bytes int64) {
 	o.memory.add(z.owner, -z.bytes)
-	if z.bytes, z.owner = bytes, owner; o.zones[t.place][t.key] != z {
+	if z.bytes, z.owner = bytes, owner; o.find(t) != z {
 		z.bytes = 0 // It was forgotten meanwhile.
 	}
 	o.memory.add(z.owner, z.bytes)
 }
 
+// find returns the entry, nil if there is none. Observer.mu is held.
+func (o *Observer) find(t entryKey) *zoneEntry {
+	for _, z := range o.zones[t.place] {
+		if z.key == t.key {
+			return z
+		}
+	}
+	return nil
+}
+
 // entryFor returns the entry, which it creates if there is none, and restarts its idle timer. Observer.mu is held.
 func (o *Observer) entryFor(t entryKey) *zoneEntry {
-	z := o.zones[t.place][t.key]
+	z := o.find(t)
 	if z == nil {
-		z = &zoneEntry{server: o.acquireServer(t.server)}
+		z = &zoneEntry{server: o.acquireServer(t.server), key: t.key}
 		z.idle = time.AfterFunc(o.options.IdleAfter, func() { o.dropIdle(t, z) })
-		if o.zones[t.place] == nil {
-			o.zones[t.place] = map[wire.Key]*zoneEntry{}
-		}
-		o.zones[t.place][t.key] = z
+		o.zones[t.place] = append(o.zones[t.place], z)
 	}
 	z.idle.Reset(o.options.IdleAfter)
 	return z
@@ -80,7 +89,7 @@ func (o *Observer) dropIdle(t entryKey, z *zoneEntry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.zones[t.place][t.key] != z:
+	case o.find(t) != z:
 	case z.running != nil:
 		z.idle.Reset(o.options.IdleAfter)
 	default:
@@ -90,9 +99,10 @@ func (o *Observer) dropIdle(t entryKey, z *zoneEntry) {
 
 // dropEntry removes an entry. Observer.mu is held.
 func (o *Observer) dropEntry(t entryKey) {
-	if z := o.zones[t.place][t.key]; z != nil {
+	if z := o.find(t); z != nil {
 		z.idle.Stop()
-		if delete(o.zones[t.place], t.key); len(o.zones[t.place]) == 0 {
+		o.zones[t.place] = slices.DeleteFunc(o.zones[t.place], func(other *zoneEntry) bool { return other == z })
+		if len(o.zones[t.place]) == 0 {
 			delete(o.zones, t.place)
 		}
 		o.charge(z, t, z.owner, 0)

@@ -69,7 +69,7 @@ func differing(answers []answered) (questions []Question) {
 func (o *Observer) lastKnown(t entryKey) Observation {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if z := o.zones[t.place][t.key]; z != nil && z.last != nil {
+	if z := o.find(t); z != nil && z.last != nil {
 		return *z.last
 	}
 	return Observation{}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,7 +56,7 @@ type Observer struct {
 	memory  memory
 
 	mu      sync.Mutex
-	zones   map[place]map[wire.Key]*zoneEntry
+	zones   map[place][]*zoneEntry // by key; nearly always one
 	servers map[netip.AddrPort]*serverEntry
 }
 
@@ -85,7 +86,7 @@ func entryKeyOf(server netip.AddrPort, zone string, key *wire.Key) entryKey {
 func New(options Options) *Observer {
 	options.setDefaults()
 	return &Observer{
-		options: options, zones: map[place]map[wire.Key]*zoneEntry{}, servers: map[netip.AddrPort]*serverEntry{},
+		options: options, zones: map[place][]*zoneEntry{}, servers: map[netip.AddrPort]*serverEntry{},
 		memory: memory{limit: options.Limits.TotalBytes, owners: map[netip.AddrPort]string{}, shares: map[string]int64{}},
 	}
 }
@@ -152,8 +153,8 @@ func (o *Observer) Forget(server netip.AddrPort, zone string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at := place{server: server, zone: zone}
-	for key := range o.zones[at] {
-		o.dropEntry(entryKey{at, key})
+	for _, z := range slices.Clone(o.zones[at]) {
+		o.dropEntry(entryKey{at, z.key})
 	}
 }
 

@@ -35,6 +35,13 @@ bench-steady: bench-install ## What 10,000 records cost in which nothing changes
 bench-zones: bench-install ## 1,000 zones on three servers until all serve them, beside BIND alone; LIST of their SyncStatus, beside bare DNS
 	$(BENCH)/zones $(ARGS)
 
+.PHONY: bench-zones-many bench-objects
+bench-zones-many: bench-install ## 10,000 zones of ten records, until all servers serve them; a new leader over all; one change among them; half an hour
+	$(BENCH)/zones -zones 10000 -records 10 -lists 3 $(ARGS)
+
+bench-objects: bench-install ## 100,000 ARecords in one zone, stored in the etcd of the dev cluster: one change, a new leader, memory
+	$(BENCH)/single -stored $(ARGS)
+
 bench-read: bench-install ## GET, LIST and watch of SyncStatus with 10,000 records, and their memory, beside kube-apiserver and bare DNS
 	$(BENCH)/read $(ARGS)
 

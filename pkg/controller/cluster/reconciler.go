@@ -163,7 +163,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.Kind.Kind, req, err)
 	}
 	result, err := r.updateStatus(ctx, c, facts)
-	result.RequeueAfter = fleet.Sooner(fleet.Sooner(result.RequeueAfter, requeue), fleet.LookInterval(ctx, r.client))
+	result.RequeueAfter = fleet.Sooner(fleet.Sooner(result.RequeueAfter, requeue), fleet.LookInterval(ctx, r.client, 0))
 	return result, err
 }
 

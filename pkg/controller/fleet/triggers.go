@@ -15,17 +15,22 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// Debounce is how long events about zones are gathered into one reconciliation of an instance.
+// Debounce is how long events are gathered into one reconciliation at least.
 const Debounce = 100 * time.Millisecond
 
 // Debounced enqueues what an object maps to after a moment, so that a thousand zones do not cause a thousand
 // reconciliations.
 func Debounced(find func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
+	return DebouncedBy(func(reconcile.Request) time.Duration { return Debounce }, find)
+}
+
+// DebouncedBy is Debounced with a moment that depends on what is enqueued.
+func DebouncedBy(moment func(reconcile.Request) time.Duration, find func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, q queue, objects ...client.Object) {
 		for _, o := range objects {
 			for _, request := range find(ctx, o) {
-				q.AddAfter(request, Debounce)
+				q.AddAfter(request, moment(request))
 			}
 		}
 	}

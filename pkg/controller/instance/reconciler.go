@@ -33,6 +33,7 @@ type reconciler struct {
 	workloads *workloads
 	pods      *podChecker
 	status    *statusWriter
+	zones     zoneCounts
 	now       func() time.Time
 }
 
@@ -42,6 +43,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	} else if err != nil || !instance.DeletionTimestamp.IsZero() {
+		r.zones.Delete(req.NamespacedName)
 		return ctrl.Result{}, r.status.writeDeleting(ctx, instance, r.now())
 	}
 	facts, requeue, err := r.reconcileLive(ctx, instance)
@@ -50,6 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reconciling instance %s: %w", req, err)
 	}
+	r.zones.Store(req.NamespacedName, len(facts.Zones))
 	return r.status.update(ctx, instance, facts, requeue, r.now())
 }
 

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -71,9 +72,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Owns(&corev1.Service{}).
 		Owns(&appsv1.StatefulSet{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOfPod), builder.WithPredicates(podStateChanged())).
-		Watches(&v1beta1.DNSZone{}, fleet.Debounced(r.instancesOfZone), builder.WithPredicates(predicate.Or[client.Object](
+		Watches(&v1beta1.DNSZone{}, fleet.DebouncedBy(r.zones.debounce, r.instancesOfZone), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
-		Watches(&v1beta1.DNSZone{}, zoneArrived()).
+		Watches(&v1beta1.DNSZone{}, r.zones.arrived()).
 		WatchesRawSource(sources.Channel[client.Object](o.Wakeups, fleet.Debounced(
 			func(_ context.Context, o client.Object) []reconcile.Request {
 				return []reconcile.Request{fleet.RequestFor(o)}
@@ -105,13 +106,24 @@ func (r *reconciler) instancesOfZone(ctx context.Context, o client.Object) []rec
 	return requestsFor(all.InstancesOf(o.(*v1beta1.DNSZone)))
 }
 
-// zoneArrived enqueues the instances of which the status of a zone says now that they have it, or do not any more.
-func zoneArrived() handler.EventHandler {
+// zoneCounts knows how many zones each instance had when it was looked at last. It is safe for concurrent use.
+type zoneCounts struct{ sync.Map }
+
+// debounce returns how long events about zones are gathered into one look at an instance.
+func (c *zoneCounts) debounce(request reconcile.Request) time.Duration {
+	zones, _ := c.Load(request.NamespacedName)
+	count, _ := zones.(int)
+	return fleet.DebounceFor(count)
+}
+
+// arrived enqueues the instances of which the status of a zone says now that they have it, or do not any more.
+func (c *zoneCounts) arrived() handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		before, after := zoneStates(e.ObjectOld), zoneStates(e.ObjectNew)
 		for instance, state := range after {
 			if before[instance] != state {
-				q.AddAfter(reconcile.Request{NamespacedName: instance}, fleet.Debounce)
+				request := reconcile.Request{NamespacedName: instance}
+				q.AddAfter(request, c.debounce(request))
 			}
 		}
 	}}

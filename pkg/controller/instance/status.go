@@ -29,7 +29,7 @@ type statusWriter struct {
 func (w *statusWriter) update(ctx context.Context, instance *v1beta1.Bind9Instance, facts status.InstanceFacts, requeue time.Duration, now time.Time) (ctrl.Result, error) {
 	next := status.Instance(instance.Status, facts, now)
 	requeue = fleet.Sooner(requeue, status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, now))
-	requeue = fleet.Sooner(requeue, fleet.LookInterval(ctx, w.client))
+	requeue = fleet.Sooner(requeue, fleet.LookInterval(ctx, w.client, len(facts.Zones)))
 	if equality.Semantic.DeepEqual(instance.Status, next) {
 		return ctrl.Result{RequeueAfter: requeue}, nil
 	}

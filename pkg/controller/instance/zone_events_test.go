@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -16,10 +17,11 @@ import (
 type recordingQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	added []string
+	after []time.Duration
 }
 
-func (q *recordingQueue) AddAfter(request reconcile.Request, _ time.Duration) {
-	q.added = append(q.added, request.String())
+func (q *recordingQueue) AddAfter(request reconcile.Request, after time.Duration) {
+	q.added, q.after = append(q.added, request.String()), append(q.after, after)
 }
 
 // An instance looks at its pods again when the status of a zone says that they got it or lost it, and not for other news.
@@ -45,10 +47,25 @@ func TestZoneArrived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := &recordingQueue{}
-			zoneArrived().Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
+			new(zoneCounts).arrived().Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
 			if diff := cmp.Diff(c.want, q.added); diff != "" {
 				t.Errorf("reconciled (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The more zones an instance has, the more of them one look is about.
+func TestZonesArriveTogether(t *testing.T) {
+	counts := &zoneCounts{}
+	counts.Store(client.ObjectKey{Namespace: "dns", Name: "a"}, 2000)
+	zone := &v1beta1.DNSZone{}
+	zone.Status.Bind9Instances = []v1beta1.ZoneInstance{{Namespace: "dns", Name: "a", Status: v1beta1.ZoneClaimed}}
+	q := &recordingQueue{}
+	counts.arrived().Update(t.Context(), event.UpdateEvent{ObjectOld: &v1beta1.DNSZone{}, ObjectNew: zone}, q)
+	zone.Status.Bind9Instances[0].Name = "b"
+	counts.arrived().Update(t.Context(), event.UpdateEvent{ObjectOld: &v1beta1.DNSZone{}, ObjectNew: zone}, q)
+	if diff := cmp.Diff([]time.Duration{2 * time.Second, 100 * time.Millisecond}, q.after); diff != "" {
+		t.Errorf("pauses before the looks (-want +got):\n%s", diff)
 	}
 }

@@ -27,24 +27,9 @@ var createdKinds = []schema.GroupVersionKind{
 // records at once, so that their records need not be taken out of DNS one by one.
 func (r *Rig) removeEverything(ctx context.Context) error {
 	began := time.Now()
-	total := 0
-	for _, kind := range createdKinds {
-		objects, err := r.listMetadata(ctx, kind)
-		if err != nil {
-			return err
-		}
-		total += len(objects)
-		err = ForEachParallel(ctx, maxRequests, kind.Kind+"s deleted", objects, func(ctx context.Context, o client.Object) error {
-			return client.IgnoreNotFound(r.Client.Delete(ctx, o))
-		})
-		if err != nil {
-			return fmt.Errorf("clearing namespace %s: %w", r.Namespace, err)
-		}
-	}
-	for _, kind := range createdKinds {
-		if err := r.waitDeleted(ctx, kind, time.Minute+time.Duration(total)*10*time.Millisecond); err != nil {
-			return fmt.Errorf("%w; see kubectl --namespace lockstep-system logs deployment/lockstep-controller, then try again with: %s", err, clearCommand(r.name))
-		}
+	total, err := r.RemoveObjects(ctx)
+	if err != nil {
+		return err
 	}
 	if err := r.RemoveBareKind(ctx); err != nil {
 		return err
@@ -54,6 +39,29 @@ func (r *Rig) removeEverything(ctx context.Context) error {
 	}
 	fmt.Printf("cleared %d objects and the namespace in %.1f s\n", total, time.Since(began).Seconds())
 	return nil
+}
+
+// RemoveObjects deletes the records, the endpoints and the zones of the rig, waits until they are gone, and returns how many they were.
+func (r *Rig) RemoveObjects(ctx context.Context) (total int, err error) {
+	for _, kind := range createdKinds {
+		objects, err := r.listMetadata(ctx, kind)
+		if err != nil {
+			return total, err
+		}
+		total += len(objects)
+		err = ForEachParallel(ctx, maxRequests, kind.Kind+"s deleted", objects, func(ctx context.Context, o client.Object) error {
+			return client.IgnoreNotFound(r.Client.Delete(ctx, o))
+		})
+		if err != nil {
+			return total, fmt.Errorf("clearing namespace %s: %w", r.Namespace, err)
+		}
+	}
+	for _, kind := range createdKinds {
+		if err := r.waitDeleted(ctx, kind, time.Minute+time.Duration(total)*10*time.Millisecond); err != nil {
+			return total, fmt.Errorf("%w; see kubectl --namespace lockstep-system logs deployment/lockstep-controller, then try again with: %s", err, clearCommand(r.name))
+		}
+	}
+	return total, nil
 }
 
 func (r *Rig) listMetadata(ctx context.Context, kind schema.GroupVersionKind) ([]client.Object, error) {

@@ -117,6 +117,11 @@ func parseController(all []metricSample) Controller {
 	}
 }
 
+// RestartController deletes the controller's pods.
+func (r *Rig) RestartController(ctx context.Context) error {
+	return r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "controller"})
+}
+
 // WaitRestarted waits until another controller works and has been over at least so many zones, with none left in its queue.
 func (r *Rig) WaitRestarted(ctx context.Context, zones int, limit time.Duration) (c Controller, err error) {
 	err = PollUntil(ctx, limit, 100*time.Millisecond, func() error {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/test/bench/rig"
+	"github.com/lockstep-dns/lockstep/test/bench/usage"
 )
 
 // pause is how long nothing happens before each change.
@@ -31,17 +33,28 @@ var (
 	records = flag.Int("records", 100_000, "A RRs in the zone, besides the one that changes")
 	changes = flag.Int("changes", 200, "changes to measure, each way")
 	form    = flag.String("form", "endpoints", "form of the objects that declare the records: objects, addresses or endpoints")
+	stored  = flag.Bool("stored", false, "store the records, as objects, in the etcd of the dev cluster instead of creating them, and measure what they cost")
+	etcd    = flag.String("etcd", "127.0.0.1:12379", "etcd of the dev cluster")
+	pki     = flag.String("pki", "/var/lib/lockstep-cluster/pki", "folder of the dev cluster's certificates")
 )
 
 func main() { rig.Main("single", measureChanges) }
 
-func measureChanges(ctx context.Context, r *rig.Rig) error {
+func measureChanges(ctx context.Context, r *rig.Rig) (err error) {
 	form, err := rig.ParseForm(*form)
 	if err != nil {
 		return err
 	}
 	b := &singleBench{Rig: r, form: form, provider: rfc2136.New(rfc2136.Options{})}
 	defer b.provider.Close()
+	name := "single"
+	if *stored {
+		name, b.form = "objects", rig.Objects
+		if b.store, err = openStore(*etcd, *pki, r.Namespace); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.store.removeStored(context.WithoutCancel(ctx))) }()
+	}
 	if err := b.createRecords(ctx); err != nil {
 		return err
 	}
@@ -62,9 +75,9 @@ func measureChanges(ctx context.Context, r *rig.Rig) error {
 	}
 	fmt.Println("through Lockstep:", ours)
 	fmt.Println("bare UPDATE:     ", reference)
-	what := fmt.Sprintf("bare UPDATE until all three servers answer; %d changes in a zone of %d %s", *changes, *records, form)
-	r.AddResult("single-p99", rig.Milliseconds(ours.Quantile(.99)), rig.Milliseconds(reference.Quantile(.99)), "ms", what)
-	r.AddResult("single", rig.Milliseconds(ours.Quantile(.5)), rig.Milliseconds(reference.Quantile(.5)), "ms", "median "+what)
+	what := fmt.Sprintf("bare UPDATE until all three servers answer; %d changes in a zone of %d %s", *changes, *records, b.form)
+	r.AddResult(name+"-p99", rig.Milliseconds(ours.Quantile(.99)), rig.Milliseconds(reference.Quantile(.99)), "ms", what)
+	r.AddResult(name, rig.Milliseconds(ours.Quantile(.5)), rig.Milliseconds(reference.Quantile(.5)), "ms", "median "+what)
 	return nil
 }
 
@@ -73,6 +86,8 @@ type singleBench struct {
 	form     rig.Form
 	provider *rfc2136.Provider
 	changing client.Object
+	// store is set if the records are stored in it.
+	store *etcdStore
 }
 
 // createRecords declares the zone and its records and waits until all is done that follows from them.
@@ -80,7 +95,18 @@ func (b *singleBench) createRecords(ctx context.Context) error {
 	if err := b.CreateZone(ctx, object, zone); err != nil {
 		return err
 	}
+	var empty emptyMemory
+	if b.store != nil {
+		var err error
+		if empty, err = b.measureEmpty(ctx); err != nil {
+			return err
+		}
+	}
 	before, err := b.ControllerState(ctx)
+	if err != nil {
+		return err
+	}
+	used, err := usage.Start(ctx, b.Rig)
 	if err != nil {
 		return err
 	}
@@ -90,7 +116,7 @@ func (b *singleBench) createRecords(ctx context.Context) error {
 	b.changing = b.DeclareRecords(b.form, object+"-changing", zone, []rig.Address{changing})[0]
 	b.changing.SetLabels(rig.ZoneLabels(object))
 	peak := b.TrackPeakMemory(ctx)
-	creation, err := b.CreateAll(ctx, append(b.DeclareRecords(b.form, object, zone, wanted), b.changing))
+	creation, err := b.makeRecords(ctx, wanted)
 	if err != nil {
 		return err
 	}
@@ -110,20 +136,33 @@ func (b *singleBench) createRecords(ctx context.Context) error {
 	if err := b.WaitQuiet(ctx, 5*time.Second); err != nil {
 		return err
 	}
+	if err := used.Report(ctx, len(wanted), "records"); err != nil {
+		return err
+	}
 	after, err := b.ControllerState(ctx)
 	fmt.Printf("status written %.0f s later; controller: %.1f s of CPU, memory %.0f MiB before, %.0f MiB at most, %.0f MiB now\n",
 		(time.Since(served) - 5*time.Second).Seconds(), after.CPU-before.CPU, rig.MiB(before.Resident), rig.MiB(peak()), rig.MiB(after.Resident))
-	return err
+	if err != nil || b.store == nil {
+		return err
+	}
+	return b.measureFull(ctx, empty)
+}
+
+// makeRecords creates the records, or stores them, and creates the one that changes.
+func (b *singleBench) makeRecords(ctx context.Context, wanted []rig.Address) (rig.Creation, error) {
+	if b.store == nil {
+		return b.CreateAll(ctx, append(b.DeclareRecords(b.form, object, zone, wanted), b.changing))
+	}
+	if err := b.Client.Create(ctx, b.changing); err != nil {
+		return rig.Creation{}, err
+	}
+	return b.storeRecords(ctx, b.store, wanted)
 }
 
 // measureLockstep changes the object and measures from the API server's answer on.
 func (b *singleBench) measureLockstep(ctx context.Context, i int) (time.Duration, error) {
 	address := fmt.Sprintf("172.16.%d.%d", i/250, i%250+1)
-	patch := fmt.Appendf(nil, `{"spec":{"ipv4Addresses":[%q]}}`, address)
-	if b.form == rig.Endpoints {
-		patch = fmt.Appendf(nil, `{"spec":{"endpoints":[{"dnsName":"changing.%s","recordType":"A","targets":[%q]}]}}`, apex, address)
-	}
-	if err := b.Client.Patch(ctx, b.changing, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+	if err := b.Client.Patch(ctx, b.changing, patchOf(b.form, address)); err != nil {
 		return 0, err
 	}
 	return b.WaitAnswered(ctx, "changing."+apex, address)

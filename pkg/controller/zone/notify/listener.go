@@ -199,10 +199,11 @@ func (s *stream) pollSerials(ctx context.Context) {
 	_ = group.Wait()
 }
 
-// instance returns the server's instance; nil if it is gone.
+// instance returns the server's instance, which must not be changed; nil if it is gone. A copy would cost what its status lists: a thousand
+// zones, for each notification.
 func (s *stream) instance(ctx context.Context) *v1beta1.Bind9Instance {
 	instance := &v1beta1.Bind9Instance{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.server.pod.Namespace, Name: s.server.instance}, instance); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.server.pod.Namespace, Name: s.server.instance}, instance, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	return instance
