@@ -39,12 +39,14 @@ type Process struct {
 	Namespace      string
 	MetricsAddress string
 	ProbeAddress   string
+	ProfileAddress string
 	LeaderElect    bool
 }
 
 func newProcess(name string) Process {
 	return Process{
-		name: name, podName: os.Getenv("POD_NAME"), Namespace: os.Getenv("POD_NAMESPACE"), MetricsAddress: ":8080", ProbeAddress: ":8081", LeaderElect: true,
+		name: name, podName: os.Getenv("POD_NAME"), Namespace: os.Getenv("POD_NAMESPACE"), MetricsAddress: ":8080", ProbeAddress: ":8081",
+		ProfileAddress: "0", LeaderElect: true,
 	}
 }
 
@@ -52,6 +54,7 @@ func (p *Process) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.Namespace, "namespace", p.Namespace, "namespace that Lockstep runs in; default from the environment variable POD_NAMESPACE")
 	fs.StringVar(&p.MetricsAddress, "metrics-bind-address", p.MetricsAddress, "address of /metrics; 0 turns it off")
 	fs.StringVar(&p.ProbeAddress, "health-probe-bind-address", p.ProbeAddress, "address of /healthz and /readyz")
+	fs.StringVar(&p.ProfileAddress, "pprof-bind-address", p.ProfileAddress, "address of /debug/pprof, where anybody who reaches it gets profiles and may slow the process down; 0 turns it off")
 	fs.BoolVar(&p.LeaderElect, "leader-elect", p.LeaderElect, "work only while holding the lease "+p.name+", so that several replicas are safe")
 }
 
@@ -87,6 +90,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 		RenewDeadline:                       new(renewDeadline),
 		RetryPeriod:                         new(retryPeriod),
 		HealthProbeBindAddress:              p.ProbeAddress,
+		PprofBindAddress:                    p.ProfileAddress,
 		Metrics:                             server.Options{BindAddress: p.MetricsAddress},
 		Cache:                               cacheOptions(caches, trimZone),
 		// Secrets and users' ConfigMaps are read one at a time and by name, never listed.

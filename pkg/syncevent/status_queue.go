@@ -38,8 +38,14 @@ const (
 	burstRate, burstSize = 100, 50
 )
 
-// lowPriority is the priority of objects that nobody waits for: those that are looked at because their whole zone is.
-const lowPriority = -1
+// Priorities of objects beside 0, that of the few which a namespace has changed. manyWaiting is how many objects of a namespace may
+// wait before those that follow have the next one: whoever changes one object does not wait for the thousands of another namespace.
+// lowPriority is that of objects that nobody waits for: those that are looked at because their whole zone is.
+const (
+	manyWaiting  = 50
+	bulkPriority = -1
+	lowPriority  = -2
+)
 
 // statusQueue holds the tasks that have not been done yet, no more than one for each object, and hands them to workers. A
 // task replaces the one that is queued for the same object; one that failed is tried again, for ever.
@@ -52,6 +58,8 @@ type statusQueue struct {
 
 	mu    sync.Mutex
 	tasks map[source.ObjectKey]statusTask
+	// waiting is how many of the tasks are of each namespace.
+	waiting map[string]int
 	// room is how many objects may still come in before half of it is used up, which is a burst.
 	room *rate.Limiter
 }
@@ -61,7 +69,7 @@ func newStatusQueue(write func(context.Context, source.ObjectKey, statusTask) (t
 		queue: priorityqueue.New("status", func(o *priorityqueue.Opts[source.ObjectKey]) {
 			o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[source.ObjectKey](firstRetry, lastRetry)
 		}),
-		write: write, depth: depth, tasks: map[source.ObjectKey]statusTask{},
+		write: write, depth: depth, tasks: map[source.ObjectKey]statusTask{}, waiting: map[string]int{},
 		room: rate.NewLimiter(burstRate, 2*burstSize),
 	}
 }
@@ -69,16 +77,30 @@ func newStatusQueue(write func(context.Context, source.ObjectKey, statusTask) (t
 // add queues the same task for any number of objects.
 func (b *statusQueue) add(n statusTask, priority int, keys ...source.ObjectKey) {
 	b.mu.Lock()
+	var few, many []source.ObjectKey
 	for _, key := range keys {
-		b.tasks[key] = n
+		if b.setTask(key, n); b.waiting[key.Namespace] <= manyWaiting {
+			few = append(few, key)
+		} else {
+			many = append(many, key)
+		}
 	}
-	b.depth(len(b.tasks))
 	if !n.isRelease() {
 		now := time.Now()
 		b.room.AllowN(now, min(len(keys), int(b.room.TokensAt(now))))
 	}
 	b.mu.Unlock()
-	b.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
+	b.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, few...)
+	b.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(min(priority, bulkPriority))}, many...)
+}
+
+// setTask replaces an object's task. b.mu is held.
+func (b *statusQueue) setTask(key source.ObjectKey, n statusTask) {
+	if _, known := b.tasks[key]; !known {
+		b.waiting[key.Namespace]++
+	}
+	b.tasks[key] = n
+	b.depth(len(b.tasks))
 }
 
 // isRelease reports whether the task takes our marks off an object whose data has left a zone: whoever deletes it waits for that.
@@ -89,9 +111,15 @@ func (b *statusQueue) takeTask(key source.ObjectKey) (statusTask, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, ok := b.tasks[key]
+	if !ok {
+		return n, false
+	}
 	delete(b.tasks, key)
 	b.depth(len(b.tasks))
-	return n, ok
+	if b.waiting[key.Namespace]--; b.waiting[key.Namespace] == 0 {
+		delete(b.waiting, key.Namespace)
+	}
+	return n, true
 }
 
 // putBack queues a task that failed, unless there is a newer one.
@@ -99,8 +127,7 @@ func (b *statusQueue) putBack(key source.ObjectKey, n statusTask) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, newer := b.tasks[key]; !newer {
-		b.tasks[key] = n
-		b.depth(len(b.tasks))
+		b.setTask(key, n)
 	}
 }
 

@@ -155,6 +155,39 @@ func TestOutboxServesWhatPeopleWaitForFirst(t *testing.T) {
 	})
 }
 
+// Whoever changes one object waits for no more than what is being written, however many objects of another namespace wait, of a
+// burst or because their zone is looked at. What waits longest in that namespace is written meanwhile.
+func TestBurstOfANamespaceDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1, func(context.Context, note) (time.Duration, error) { time.Sleep(time.Second); return 0, nil })
+		for i := range 200 {
+			d.add(of("zone"), 0, key(fmt.Sprint("one-", i)))
+		}
+		var many []source.ObjectKey
+		for i := range 200 {
+			many = append(many, key(fmt.Sprint("many-", i)))
+		}
+		d.add(of("zone"), 0, many...)
+		d.add(of("zone"), lowPriority, key("looked at"))
+		time.Sleep(100*time.Second + time.Second/2)
+		other := source.ObjectKey{Kind: "ARecord", Namespace: "other", Name: "www"}
+		d.add(of("their zone"), 0, other)
+		time.Sleep(10 * time.Minute)
+		all := d.written()
+		if len(all) != 402 || d.depth != 0 || len(d.waiting) != 0 {
+			t.Fatalf("%d writes, %d objects are left, and %v", len(all), d.depth, d.waiting)
+		}
+		if all[101].Key != other || all[401].Key != key("looked at") {
+			t.Errorf("the object that changed alone was written at %v, what nobody waits for at %v", all[101], all[401])
+		}
+		for i, n := range all[:101] {
+			if n.Key != key(fmt.Sprint("one-", i)) {
+				t.Fatalf("write %d is of %s", i, n.Key)
+			}
+		}
+	})
+}
+
 // Creations that come in all the time are not slowed down by many writers; these come when it is over. What is deleted does not wait.
 func TestFewWritersDuringABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,11 +4,11 @@
 # ARGS are flags of one benchmark: make bench-zones ARGS='-zones 10000'. test/bench/README.md has them all.
 BENCHMARKS := burst bulk single steady zones read cold
 
-.PHONY: bench bench-compare bench-install bench-admission bench-provider bench-query bench-demo bench-apply bench-delete bench-status bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
+.PHONY: bench bench-compare bench-install bench-admission bench-provider bench-query bench-demo bench-mixed bench-apply bench-delete bench-status bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
 
 ROUNDS := 3
 bench: setup-bench ## Every benchmark three times, on the cluster, and a table of what they say: ROUNDS=3; the results are in _output/bench.json
-	go run ./test/bench/report run -rounds $(ROUNDS) -o $(OUTPUT)/bench.json $(addprefix bench-,$(BENCHMARKS)) bench-admission bench-provider bench-query
+	go run ./test/bench/report run -rounds $(ROUNDS) -o $(OUTPUT)/bench.json $(addprefix bench-,$(BENCHMARKS)) bench-mixed bench-admission bench-provider bench-query
 
 bench-compare: ## What is slower in NEW=file than in OLD=file, beyond the spread of their runs
 	go run ./test/bench/report compare $(OLD) $(NEW)
@@ -25,6 +25,9 @@ bench-bulk: bench-install ## 10,000 ARecords created, ready and deleted again, b
 	$(BENCH)/bulk $(ARGS)
 
 bench-apply bench-delete bench-status: bench-bulk ## One of the three that bench-bulk measures in one run
+
+bench-mixed: bench-install ## Single changes in one namespace while 10,000 records are created in another, beside the same at rest
+	$(BENCH)/bulk -mixed -changes 300 $(ARGS)
 
 bench-single: bench-install ## One changed record in a zone of 100,000 until all three servers serve it, beside a bare UPDATE
 	$(BENCH)/single $(ARGS)

@@ -1,7 +1,8 @@
 // Command bulk measures what users wait for who create and delete many records at once: how fast kube-apiserver takes
-// them in a zone that selects them, when the last of them says that it is ready, and when all are gone again. The
-// reference, in turn with it in the same run, is the same client with objects of a bare kind: it has the schema of
-// ARecords and neither webhooks nor a controller, so the client writes their statuses and takes off their finalizers.
+// them in a zone that selects them, when the last of them says that it is ready, when all are gone again, and how much
+// CPU each program uses meanwhile. The reference, in turn with it in the same run, is the same client with objects of a bare kind: it has
+// the schema of ARecords and neither webhooks nor a controller, so the client writes their statuses and takes off their finalizers.
+// With -mixed it measures what a burst does to single changes in another namespace.
 package main
 
 import (
@@ -28,10 +29,20 @@ var (
 	clients    = flag.Int("clients", 16, "clients that create, write and delete at the same time")
 	changes    = flag.Int("changes", 50, "changes of a single record at rest, until it is served and until it is ready")
 	unselected = flag.Bool("unselected", false, "also create records that no zone selects")
+	least      = flag.Bool("least", false, "also create objects of the bare kind for which a webhook that looks at nothing is called and a watch writes the statuses: the least that any such controller does")
+	mixed      = flag.Bool("mixed", false, "measure single changes in another namespace, at rest and while the records are created, and nothing else")
+	profiles   = flag.String("profiles", "", "folder for CPU profiles of the first seconds of each part")
 	limit      = flag.Duration("limit", 15*time.Minute, "when to give up")
 )
 
-func main() { rig.Main("bulk", measureBulk) }
+func main() {
+	rig.Main("bulk", func(ctx context.Context, r *rig.Rig) error {
+		if *mixed {
+			return measureMixed(ctx, r)
+		}
+		return measureBulk(ctx, r)
+	})
+}
 
 // phaseTimes are how long the parts of a round took: creating, from the first request to the last status, and deleting.
 type phaseTimes struct{ create, ready, remove time.Duration }
@@ -41,33 +52,32 @@ func measureBulk(ctx context.Context, r *rig.Rig) error {
 	if err := errors.Join(r.CreateBareKind(ctx), r.CreateZone(ctx, object, zone)); err != nil {
 		return err
 	}
-	var ours, reference, loose []phaseTimes
+	ways := []struct {
+		measured bool
+		measure  func(context.Context) (phaseTimes, error)
+	}{{true, b.measureOurs}, {*unselected, b.measureUnselected}, {true, b.measureBare}, {*least, b.measureLeast}}
+	results := make([][]phaseTimes, len(ways))
 	for range *rounds {
-		one, err := b.measureOurs(ctx)
-		if err != nil {
-			return err
-		}
-		ours = append(ours, one)
-		if *unselected {
-			if one, err = b.measureUnselected(ctx); err != nil {
+		for i, way := range ways {
+			if !way.measured {
+				continue
+			}
+			times, err := way.measure(ctx)
+			if err != nil {
 				return err
 			}
-			loose = append(loose, one)
+			results[i] = append(results[i], times)
 		}
-		if one, err = b.measureBare(ctx); err != nil {
-			return err
-		}
-		reference = append(reference, one)
 	}
-	b.addResult("apply", ours, reference, func(p phaseTimes) time.Duration { return p.create }, "creating as many of a bare kind")
-	b.addResult("status", ours, reference, func(p phaseTimes) time.Duration { return p.ready },
-		"the client creating and status-patching as many of a bare kind itself")
-	b.addResult("delete", ours, reference, func(p phaseTimes) time.Duration { return p.remove },
-		"deleting as many of a bare kind and taking off their finalizers")
+	b.addResults("", results[0], results[2])
 	if *unselected {
-		b.addResult("apply-unselected", loose, reference, func(p phaseTimes) time.Duration { return p.create }, "creating as many of a bare kind")
+		b.addResults("-unselected", results[1], results[2])
+	}
+	if *least {
+		b.addResults("-least", results[3], results[2])
 	}
 	b.addSingles()
+	b.cpu.print()
 	return nil
 }
 
@@ -77,6 +87,15 @@ type bulkBench struct {
 	status json.RawMessage
 	// served and ready are how long single changes took.
 	served, ready rig.Times
+	cpu           cpuTable
+}
+
+func (b *bulkBench) addResults(suffix string, ours, reference []phaseTimes) {
+	b.addResult("apply"+suffix, ours, reference, func(p phaseTimes) time.Duration { return p.create }, "creating as many of a bare kind")
+	b.addResult("status"+suffix, ours, reference, func(p phaseTimes) time.Duration { return p.ready },
+		"the client creating and status-patching as many of a bare kind itself")
+	b.addResult("delete"+suffix, ours, reference, func(p phaseTimes) time.Duration { return p.remove },
+		"deleting as many of a bare kind and taking off their finalizers")
 }
 
 func (b *bulkBench) addResult(name string, ours, reference []phaseTimes, part func(phaseTimes) time.Duration, what string) {
@@ -167,7 +186,20 @@ func (b *bulkBench) checkGone(ctx context.Context, collection string) error {
 	return nil
 }
 
+// round is what differs between rounds: the objects and who writes their statuses and releases them.
+type round struct {
+	objects []encodedObject
+	path    func(name string) string
+	// awaitStatuses waits until all have their status and returns when that was; between is done before they are deleted, if
+	// anything; release after the deletion of each.
+	awaitStatuses func(context.Context) (time.Time, error)
+	between       func(context.Context) error
+	release       func(ctx context.Context, name string) error
+}
+
 func leaveAlone(context.Context, string) error { return nil }
+
+func awaitNothing(context.Context) (time.Time, error) { return time.Now(), nil }
 
 // measureOurs creates records that the zone selects, waits until all are ready, and deletes them.
 func (b *bulkBench) measureOurs(ctx context.Context) (p phaseTimes, err error) {
@@ -179,34 +211,29 @@ func (b *bulkBench) measureOurs(ctx context.Context) (p phaseTimes, err error) {
 	if err != nil {
 		return p, err
 	}
-	creation, err := b.createAll(ctx, b.ARecordPath(""), all)
+	p, err = b.measureRound(ctx, "ours", round{
+		objects: all, path: b.ARecordPath, release: leaveAlone,
+		awaitStatuses: func(ctx context.Context) (time.Time, error) { return waitReady(ctx, b.Rig, len(all)) },
+		between: func(ctx context.Context) error {
+			if err := usage.report(ctx, "created and ready"); err != nil {
+				return err
+			}
+			if b.status == nil {
+				if err := b.readStatus(ctx, all[0].name); err != nil {
+					return err
+				}
+				s := singleChanges{Rig: b.Rig, zone: zone, record: all[0].name}
+				if b.served, b.ready, err = s.measure(ctx, func(done int) bool { return done < *changes }); err != nil {
+					return err
+				}
+			}
+			usage, err = b.startUsage(ctx)
+			return err
+		},
+	})
 	if err != nil {
 		return p, err
 	}
-	ready, err := b.waitReady(ctx, len(all))
-	if err != nil {
-		return p, err
-	}
-	p.create, p.ready = creation.Duration(), ready.Sub(creation.Began)
-	fmt.Printf("ours: %s; ready %.1f s after the last\n", creation, ready.Sub(creation.Ended).Seconds())
-	if err := usage.report(ctx, "created and ready"); err != nil {
-		return p, err
-	}
-	if b.status == nil {
-		if err := b.readStatus(ctx, all[0].name); err != nil {
-			return p, err
-		}
-		if err := b.measureSingles(ctx, all[0].name); err != nil {
-			return p, err
-		}
-	}
-	if usage, err = b.startUsage(ctx); err != nil {
-		return p, err
-	}
-	if p.remove, err = b.deleteAll(ctx, b.ARecordPath, all, leaveAlone); err != nil {
-		return p, err
-	}
-	fmt.Printf("ours: deleted in %.1f s, %.0f/s\n", p.remove.Seconds(), float64(len(all))/p.remove.Seconds())
 	return p, usage.report(ctx, "deleted")
 }
 
@@ -216,49 +243,30 @@ func (b *bulkBench) measureUnselected(ctx context.Context) (p phaseTimes, err er
 	if err != nil {
 		return p, err
 	}
-	usage, err := b.startUsage(ctx)
-	if err != nil {
-		return p, err
-	}
-	creation, err := b.createAll(ctx, b.ARecordPath(""), all)
-	if err != nil {
-		return p, err
-	}
-	p.create = creation.Duration()
-	fmt.Printf("selected by no zone: %s\n", creation)
-	if err := usage.report(ctx, "created without a zone"); err != nil {
-		return p, err
-	}
-	p.remove, err = b.deleteAll(ctx, b.ARecordPath, all, leaveAlone)
-	return p, err
+	return b.measureRound(ctx, "unselected", round{objects: all, path: b.ARecordPath, awaitStatuses: awaitNothing, release: leaveAlone})
 }
 
 // measureBare does with objects of the bare kind what users and the controller do with ours.
 func (b *bulkBench) measureBare(ctx context.Context) (p phaseTimes, err error) {
-	all, err := b.encodeObjects(rig.BareAPIVersion, rig.BareKind, object, "bench.lockstep.invalid/finalizer")
+	all, err := b.encodeObjects(rig.BareAPIVersion, rig.BareKind, object, rig.BareFinalizer)
 	if err != nil {
 		return p, err
 	}
-	if err := b.WaitQuiet(ctx, 2*time.Second); err != nil {
-		return p, err
-	}
-	creation, err := b.createAll(ctx, b.BarePath(""), all)
-	if err != nil {
-		return p, err
-	}
-	patch := slices.Concat([]byte(`{"status":`), b.status, []byte(`}`))
-	err = rig.ForEachParallel(ctx, *clients, "status-patched", all, func(ctx context.Context, i encodedObject) error {
-		_, err := b.SendRequest(ctx, http.MethodPatch, b.BarePath(i.name)+"/status", rig.MergePatch, patch)
-		return err
+	return b.measureRound(ctx, "bare", round{
+		objects: all, path: b.BarePath, release: b.ReleaseBare,
+		awaitStatuses: func(ctx context.Context) (time.Time, error) {
+			err := rig.ForEachParallel(ctx, *clients, "status-patched", all, func(ctx context.Context, i encodedObject) error {
+				return b.writeBareStatus(ctx, i.name)
+			})
+			return time.Now(), err
+		},
 	})
-	if err != nil {
-		return p, err
-	}
-	p.create, p.ready = creation.Duration(), time.Since(creation.Began)
-	fmt.Printf("bare: %s; statuses %.1f s after the last\n", creation, (p.ready - p.create).Seconds())
-	p.remove, err = b.deleteAll(ctx, b.BarePath, all, b.ReleaseBare)
-	fmt.Printf("bare: deleted in %.1f s, %.0f/s\n", p.remove.Seconds(), float64(len(all))/p.remove.Seconds())
-	return p, err
+}
+
+func (b *bulkBench) writeBareStatus(ctx context.Context, name string) error {
+	patch := slices.Concat([]byte(`{"status":`), b.status, []byte(`}`))
+	_, err := b.SendRequest(ctx, http.MethodPatch, b.BarePath(name)+"/status", rig.MergePatch, patch)
+	return err
 }
 
 func (b *bulkBench) readStatus(ctx context.Context, name string) error {

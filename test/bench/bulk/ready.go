@@ -41,10 +41,10 @@ func (e recordEvent) isReady() bool {
 
 // watchRecords calls back with what exists and with each change, until the context ends. kube-apiserver ends the watch of a
 // client that it finds too slow: then it begins anew.
-func (b *bulkBench) watchRecords(ctx context.Context, selector string, see func(recordEvent)) error {
+func watchRecords(ctx context.Context, r *rig.Rig, selector string, see func(recordEvent)) error {
 	var broken error
 	for {
-		err := b.ReadLines(ctx, b.ARecordPath("")+"?watch=1&resourceVersion=0"+selector, func() {}, func(line []byte) {
+		err := r.ReadLines(ctx, r.ARecordPath("")+"?watch=1&resourceVersion=0"+selector, func() {}, func(line []byte) {
 			var e recordEvent
 			if err := json.Unmarshal(line, &e); err != nil {
 				broken = err
@@ -58,11 +58,11 @@ func (b *bulkBench) watchRecords(ctx context.Context, selector string, see func(
 }
 
 // waitReady waits until so many records are ready, and returns when the last one was seen to be.
-func (b *bulkBench) waitReady(ctx context.Context, count int) (last time.Time, err error) {
+func waitReady(ctx context.Context, r *rig.Rig, count int) (last time.Time, err error) {
 	ctx, stop := context.WithTimeout(ctx, *limit)
 	defer stop()
 	ready := make(map[string]struct{}, count)
-	err = b.watchRecords(ctx, "", func(e recordEvent) {
+	err = watchRecords(ctx, r, "", func(e recordEvent) {
 		if !e.isReady() || len(ready) == count {
 			return
 		}
@@ -78,58 +78,75 @@ func (b *bulkBench) waitReady(ctx context.Context, count int) (last time.Time, e
 	return last, nil
 }
 
-// measureSingles changes one record again and again. It measures from the API server's answer on until all servers serve
-// the change, and until the record says that it is ready.
-func (b *bulkBench) measureSingles(ctx context.Context, name string) error {
-	if err := b.WaitQuiet(ctx, 2*time.Second); err != nil {
-		return err
-	}
+// singleChanges are changes of one record, one after the other.
+type singleChanges struct {
+	*rig.Rig
+	// zone is the DNS name of the record's zone, record its object, which declares the zone's first host.
+	zone, record string
+}
+
+// readySighting is that a record was seen to be ready.
+type readySighting struct {
+	generation int64
+	at         time.Time
+}
+
+// measure changes the record again and again. It returns, for each change, how long it took from the API server's answer on until
+// all servers served it, and until the record said that it is ready.
+func (s singleChanges) measure(ctx context.Context, more func(done int) bool) (served, ready rig.Times, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer stop()
-	type sighting struct {
-		generation int64
-		at         time.Time
-	}
-	ready := make(chan sighting, *changes+1)
+	seen := make(chan readySighting)
 	watching.Go(func() {
-		_ = b.watchRecords(ctx, "&fieldSelector=metadata.name%3D"+name, func(e recordEvent) {
+		defer close(seen)
+		_ = watchRecords(ctx, s.Rig, "&fieldSelector=metadata.name%3D"+s.record, func(e recordEvent) {
 			if e.isReady() {
 				select {
-				case ready <- sighting{e.Object.Metadata.Generation, time.Now()}:
+				case seen <- readySighting{e.Object.Metadata.Generation, time.Now()}:
 				case <-ctx.Done():
 				}
 			}
 		})
-		close(ready)
 	})
-	owner := rig.Objects.WantedRecords(zone, 1)[0].Name
-	for i := range *changes {
-		address := fmt.Sprintf("172.16.%d.%d", i/250, i%250+1)
-		body, err := b.SendRequest(ctx, http.MethodPatch, b.ARecordPath(name), rig.MergePatch, fmt.Appendf(nil, `{"spec":{"ipv4Addresses":[%q]}}`, address))
+	for i := 0; more(i); i++ {
+		toServed, toReady, err := s.change(ctx, fmt.Sprintf("172.16.%d.%d", i/250%250, i%250+1), seen)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		answered := time.Now()
-		var changed recordEvent
-		if err := json.Unmarshal(body, &changed.Object); err != nil {
-			return err
-		}
-		served, err := b.WaitAnswered(ctx, owner, address)
-		if err != nil {
-			return err
-		}
-		for {
-			seen, ok := <-ready
-			if !ok {
-				return fmt.Errorf("the watch of %s has ended", name)
-			}
-			if seen.generation == changed.Object.Metadata.Generation {
-				b.served, b.ready = append(b.served, served), append(b.ready, max(0, seen.at.Sub(answered)))
-				break
-			}
-		}
+		served, ready = append(served, toServed), append(ready, toReady)
 	}
-	return nil
+	return served, ready, nil
+}
+
+// change gives the record another address.
+func (s singleChanges) change(ctx context.Context, address string, seen <-chan readySighting) (served, ready time.Duration, err error) {
+	body, err := s.SendRequest(ctx, http.MethodPatch, s.ARecordPath(s.record), rig.MergePatch, fmt.Appendf(nil, `{"spec":{"ipv4Addresses":[%q]}}`, address))
+	if err != nil {
+		return 0, 0, err
+	}
+	answered := time.Now()
+	var changed recordEvent
+	if err := json.Unmarshal(body, &changed.Object); err != nil {
+		return 0, 0, err
+	}
+	sighted := make(chan time.Time, 1)
+	go func() {
+		defer close(sighted)
+		for at := range seen {
+			if at.generation == changed.Object.Metadata.Generation {
+				sighted <- at.at
+				return
+			}
+		}
+	}()
+	if served, err = s.WaitAnswered(ctx, rig.Objects.WantedRecords(s.zone, 1)[0].Name, address); err != nil {
+		return 0, 0, err
+	}
+	at, ok := <-sighted
+	if !ok {
+		return 0, 0, fmt.Errorf("the watch of %s has ended", s.record)
+	}
+	return served, max(0, at.Sub(answered)), nil
 }

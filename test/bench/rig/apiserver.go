@@ -80,18 +80,23 @@ func (r *Rig) APIServerMemory(ctx context.Context) (float64, error) {
 	return most, nil
 }
 
-// memoryOfReplica reads the metrics of one replica, past kube-apiserver, as the user of the kubeconfig.
+// memoryOfReplica reads the memory of one replica.
 func (r *Rig) memoryOfReplica(ctx context.Context, address string) (float64, error) {
+	page, err := r.readReplica(ctx, address, "/metrics")
+	return sumSamples(parseMetrics(page), "process_resident_memory_bytes", nil), err
+}
+
+// readReplica reads a path of one replica, past kube-apiserver, as the user of the kubeconfig.
+func (r *Rig) readReplica(ctx context.Context, address, path string) ([]byte, error) {
 	direct, err := r.directConfig(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	c, err := rest.HTTPClientFor(direct)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	page, err := fetchPageWith(ctx, c, fmt.Sprintf("https://%s:%d/metrics", address, apiServerPort))
-	return sumSamples(parseMetrics(page), "process_resident_memory_bytes", nil), err
+	return fetchPageWith(ctx, c, fmt.Sprintf("https://%s:%d%s", address, apiServerPort, path))
 }
 
 // directConfig returns a configuration for our API server's own port: its certificate is checked as kube-apiserver does.

@@ -49,6 +49,9 @@ func (r *Rig) CreateBareKind(ctx context.Context) error {
 
 // RemoveBareKind removes the kind, if it is there, and all of its objects, whatever finalizers they have.
 func (r *Rig) RemoveBareKind(ctx context.Context) error {
+	if err := r.removeBareWebhook(ctx); err != nil {
+		return err
+	}
 	bare := newDefinition(bareResource + "." + bareGroup)
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(bare), bare); err != nil {
 		return client.IgnoreNotFound(err)

@@ -22,10 +22,23 @@ var createdKinds = []schema.GroupVersionKind{
 	v1beta1.GroupVersion.WithKind("DNSZone"),
 }
 
-// removeEverything takes away everything of the rig. The objects go first, while there are servers that their data can be taken off,
+// removeEverything takes away everything of the rig, and what is beside it.
+func (r *Rig) removeEverything(ctx context.Context) error {
+	other := r.beside()
+	err := r.Client.Get(ctx, client.ObjectKey{Name: other.Namespace}, &corev1.Namespace{})
+	if err == nil {
+		err = other.removeNamespace(ctx)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return r.removeNamespace(ctx)
+}
+
+// removeNamespace takes away a namespace with all that is in it. The objects go first, while there are servers that their data can be taken off,
 // and are deleted one by one but many at a time: a namespace that is deleted takes them in turn. The zones follow the
 // records at once, so that their records need not be taken out of DNS one by one.
-func (r *Rig) removeEverything(ctx context.Context) error {
+func (r *Rig) removeNamespace(ctx context.Context) error {
 	began := time.Now()
 	total, err := r.RemoveObjects(ctx)
 	if err != nil {

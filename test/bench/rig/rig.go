@@ -67,6 +67,24 @@ func connectRig(name string) (*Rig, error) {
 	return &Rig{Client: c, Namespace: "bench-" + name, name: name, config: config, http: plain}, nil
 }
 
+// besideSuffix is what the namespace of [Rig.StartBeside] has after that of the rig.
+const besideSuffix = "-beside"
+
+// StartBeside starts a fleet in another namespace, which is removed with the rig's own.
+func (r *Rig) StartBeside(ctx context.Context) (*Rig, error) {
+	other := r.beside()
+	if err := other.createNamespace(ctx); err != nil {
+		return nil, err
+	}
+	return other, other.startFleet(ctx)
+}
+
+func (r *Rig) beside() *Rig {
+	other := *r
+	other.Namespace += besideSuffix
+	return &other
+}
+
 func (r *Rig) createNamespace(ctx context.Context) error {
 	err := r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}})
 	if apierrors.IsAlreadyExists(err) {
