@@ -160,7 +160,7 @@ class Judge:
         zone = world.zone_of.get(name)
         decisions = []
         for address, state, row_zone, pod, message in item["rows"]:
-            mine = [k for k in world.objects.keys[name] if world.zone_of_key(k) == (row_zone or zone)]
+            mine = [k for k in world.objects.own_keys[name, item["uid"]] if world.zone_of_key(k) == (row_zone or zone)]
             verdicts = {k: self.decide_key(address, k, entry, name, version) for k in mine}
             wrong = [k for k, v in verdicts.items() if v is False]
             # The next version may have come to the server and gone again from sight between two questions.

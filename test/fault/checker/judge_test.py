@@ -114,6 +114,14 @@ class JudgeTest(unittest.TestCase):
                  "answers": {}}
         self.check([renamed, served, status(21, "InSync", generation=3), later], rows=1, falseInSync=1)
 
+    def test_former_namesake(self):
+        """What another object of the same name declared, and left behind, is not the business of this one."""
+        again = write(12, 1, "192.0.2.5") | {"uid": "v", "spec": {"name": "other", "ttl": 60, "ipv4Addresses": ["192.0.2.5"]}}
+        gone = write(11, 3, "", verb="delete")
+        new = ITEM | {"uid": "v", "generation": 1, "phase": "InSync", "rows": [[ADDRESS, "InSync", "one.example", POD, ""]]}
+        looks = [sweep(t, OLD) | {"answers": {KEY: OLD, "other.one.example. A": "60 192.0.2.5"}} for t in (20, 22)]
+        self.check([gone, again, looks[0], status(21, "InSync") | {"items": [new]}, looks[1]], rows=1)
+
     def test_own_write(self):
         self.check([sweep(20, OLD), status(21, "InSync", generation=1), sweep(22, OLD)], rows=1, falseInSync=1)
         self.check([sweep(20, OLD), status(21, "Stale", phase="Propagating", generation=1), sweep(22, OLD)], rows=1, stale=1, falseOutOfSync=1)

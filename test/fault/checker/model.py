@@ -65,6 +65,7 @@ class Objects:
         self.versions = {}  # "kind.name" -> [Version]
         self.by_key = {}  # "name type" -> {"kind.name"}
         self.keys = {}  # "kind.name" -> {"name type"}, of all its versions
+        self.own_keys = {}  # ("kind.name", uid) -> {"name type"}, of one object's: its namesakes before it are not its business
 
     def write(self, entry, zone, ttl):
         """Takes a write of the history, which is in the order of each object's writes."""
@@ -75,6 +76,7 @@ class Objects:
             return  # nothing changed
         versions.append(Version(entry["begin"], entry["end"], entry.get("uid"), entry.get("generation"), values))
         self.keys.setdefault(name, set()).update(values)
+        self.own_keys.setdefault((name, entry.get("uid")), set()).update(values)
         for key in values:
             self.by_key.setdefault(key, set()).add(name)
 
