@@ -82,6 +82,25 @@ func TestRefusedRRsetsShortenTheInterval(t *testing.T) {
 	}
 }
 
+// The pauses grow while many objects change, and begin anew after a while.
+func TestPausesGrowWithABulk(t *testing.T) {
+	var s zoneState
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, want := range []time.Duration{bulkPause, 2 * bulkPause, lastBulkPause, lastBulkPause, lastBulkPause, bulkPause} {
+		if now = now.Add(max(0, s.bulkWait(now)) + bulkPause); i == 5 {
+			now = now.Add(2 * lastBulkPause)
+		}
+		s.noteBulk(bulkSize-1, now)
+		if got := s.bulkWait(now); got > 0 {
+			t.Errorf("a change of little after bulk %d waits for %s", i, got)
+		}
+		s.noteBulk(bulkSize, now)
+		if got := s.bulkWait(now); got != want {
+			t.Errorf("the pause after bulk %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
 // Passes over a zone in which many objects change do not follow each other at once; what changes a little never waits.
 func TestAPauseAfterABulk(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})

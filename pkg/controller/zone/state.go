@@ -40,8 +40,9 @@ type zoneState struct {
 	// failingSince has, by pod, since when primaries could not be brought along.
 	failingSince map[types.NamespacedName]time.Time
 
-	// bulkEnded is when a pass that changed many RRsets ended last.
+	// bulkEnded is when a pass that changed many RRsets ended last, pause how long the next one should wait after it.
 	bulkEnded time.Time
+	pause     time.Duration
 
 	last lastOutcome
 	// served is true once a pass has put the zone on servers, or may have.
@@ -57,21 +58,26 @@ type lastOutcome struct {
 }
 
 // While many objects change, each pass costs every server of the zone an update or a transfer, whatever it brings: passes that
-// follow each other at once would bring few. A change of little is never followed by a pause.
+// follow each other at once would bring few. The pauses grow while this goes on. A change of little is never followed by one.
 const (
-	bulkSize  = 4
-	bulkPause = 100 * time.Millisecond
+	bulkSize      = 4
+	bulkPause     = 100 * time.Millisecond
+	lastBulkPause = 4 * bulkPause
 )
 
 // noteBulk remembers when a pass ended if it changed many RRsets.
 func (s *zoneState) noteBulk(changed int, at time.Time) {
-	if changed >= bulkSize {
-		s.bulkEnded = at
+	if changed < bulkSize {
+		return
 	}
+	if s.pause = min(2*s.pause, lastBulkPause); at.Sub(s.bulkEnded) > 2*lastBulkPause {
+		s.pause = bulkPause
+	}
+	s.bulkEnded = at
 }
 
 // bulkWait returns how long the next pass should wait, because the one before it changed many RRsets.
-func (s *zoneState) bulkWait(now time.Time) time.Duration { return s.bulkEnded.Add(bulkPause).Sub(now) }
+func (s *zoneState) bulkWait(now time.Time) time.Duration { return s.bulkEnded.Add(s.pause).Sub(now) }
 
 // secondary finds or makes the state of a secondary.
 func (s *zoneState) secondary(pod types.NamespacedName) *secondaryState {
