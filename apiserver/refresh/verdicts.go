@@ -2,10 +2,8 @@ package refresh
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -88,7 +87,7 @@ func (r *Refresher) evaluate(ctx context.Context, keys []desired.Key, since time
 		verdicts = make([]*syncv1.SyncStatus, len(keys))
 		var mu sync.Mutex
 		var found []finding
-		onAllProcessors(len(keys), func(i int) {
+		parallel.ForRange(len(keys), func(i int) {
 			s := subjects[i]
 			if s == nil {
 				return
@@ -241,25 +240,4 @@ func (r *Refresher) confirm(ctx context.Context, found []finding) {
 		})
 	}
 	reads.Wait()
-}
-
-// portion is how much of a list one processor takes at a time; what is shorter is not shared out.
-const portion = 256
-
-// onAllProcessors calls do with each number below n.
-func onAllProcessors(n int, do func(i int)) {
-	var next atomic.Int64
-	work := func() {
-		for from := int(next.Add(portion)) - portion; from < n; from = int(next.Add(portion)) - portion {
-			for i := from; i < min(from+portion, n); i++ {
-				do(i)
-			}
-		}
-	}
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (n-1)/portion+1) - 1 {
-		wg.Go(work)
-	}
-	work()
-	wg.Wait()
 }

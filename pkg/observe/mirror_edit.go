@@ -40,20 +40,12 @@ func (m *Mirror) beginEdit() *mirrorEdit {
 	return e
 }
 
-// isOpen reports whether records of an RRset have come before.
-func (e *mirrorEdit) isOpen(key rrset.Key) bool {
-	if e.opened[key] != nil {
-		return true
-	}
-	_, known := e.Get(key)
-	return known
-}
-
 // addRecords adds records, runs of them of the same RRset. One that comes in one run need not be opened. It shares what it has in
 // common with like (which may be nil).
 func (e *mirrorEdit) addRecords(records []wire.Record, like *Mirror) error {
 	for run := range groupByRRset(records) {
-		if e.isOpen(run[0].Key) {
+		types, known := e.typesAt(run[0].Key)
+		if known || e.opened[run[0].Key] != nil { // Records of it have come before.
 			e.open(run[0].Key).add(run...)
 			continue
 		}
@@ -63,9 +55,29 @@ func (e *mirrorEdit) addRecords(records []wire.Record, like *Mirror) error {
 				s = twin
 			}
 		}
-		if err := e.put(s); err != nil {
+		if err := checkTypes(s.Name, types+1); err != nil {
 			return err
 		}
+		e.insert(s)
+	}
+	return nil
+}
+
+// typesAt counts the RRsets at an owner name. It reports whether the one of the key is among them.
+func (e *mirrorEdit) typesAt(key rrset.Key) (types int, known bool) {
+	for at := range e.Near(key) {
+		if at.Name == key.Name {
+			types++
+			known = known || at.Type == key.Type
+		}
+	}
+	return types, known
+}
+
+// checkTypes fails if an owner name has too many types.
+func checkTypes(name string, types int) error {
+	if types > maxTypes {
+		return &wire.LimitError{Subject: name, What: fmt.Sprintf("%d types of records", maxTypes)}
 	}
 	return nil
 }
@@ -101,15 +113,9 @@ func (s *openRRset) remove(r wire.Record) bool {
 
 // put puts a complete RRset, or removes one that is empty. It fails if the owner name has too many types then.
 func (e *mirrorEdit) put(s rrset.RRset) error {
-	if _, known := e.Get(s.Key); !known {
-		types := 1
-		for key := range e.Near(rrset.Key{Name: s.Name}) {
-			if key.Name == s.Name {
-				types++
-			}
-		}
-		if types > maxTypes {
-			return &wire.LimitError{Subject: s.Name, What: fmt.Sprintf("%d types of records", maxTypes)}
+	if types, known := e.typesAt(s.Key); !known {
+		if err := checkTypes(s.Name, types+1); err != nil {
+			return err
 		}
 	}
 	e.replace(s)
@@ -125,6 +131,11 @@ func (e *mirrorEdit) replace(s rrset.RRset) {
 		e.Delete(s.Key)
 		return
 	}
+	e.insert(s)
+}
+
+// insert puts an RRset that is not empty and takes the place of none that is counted.
+func (e *mirrorEdit) insert(s rrset.RRset) {
 	e.records += len(s.Rdata)
 	e.bytes += sizeOf(s)
 	e.Put(s.Key, s)

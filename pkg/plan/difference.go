@@ -7,6 +7,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -34,19 +35,30 @@ func (d *Difference) Reset(want, observed Content, owned func(rrset.Key) bool) {
 }
 
 // Update compares again at the given names, which may be repeated. Afterwards d is as after Reset, provided that names
-// are all owner names at which want, observed or owned may have changed. Its cost depends on what is at these names.
+// are all owner names at which want, observed or owned may have changed. Its cost depends on what is at these names. Many are
+// compared on all processors: want, observed and owned have to be safe for concurrent reads.
 func (d *Difference) Update(names iter.Seq[string], want, observed Content, owned func(rrset.Key) bool) {
-	var w, have nameContent
-	for name := range names {
-		w, have = slices.AppendSeq(w[:0], want.At(name)), slices.AppendSeq(have[:0], observed.At(name))
-		if slices.EqualFunc(w, have, rrset.RRset.Equal) {
-			delete(d.changes, name)
-			d.setForeign(name, nil)
-			continue
-		}
-		d.setChanges(name, Calculate(w, have, owned, rrset.SOA{}, rrset.SOA{}))
-		d.setForeign(name, foreignKeys(w, have, owned))
+	all := slices.Collect(names)
+	found := make([]nameDifference, len(all))
+	parallel.ForRange(len(all), func(i int) { found[i] = compareName(all[i], want, observed, owned) })
+	for i, name := range all {
+		d.setChanges(name, found[i].changes)
+		d.setForeign(name, found[i].foreign)
 	}
+}
+
+// nameDifference is the difference at one owner name.
+type nameDifference struct {
+	changes Changes
+	foreign []rrset.Key
+}
+
+func compareName(name string, want, observed Content, owned func(rrset.Key) bool) nameDifference {
+	w, have := nameContent(slices.Collect(want.At(name))), nameContent(slices.Collect(observed.At(name)))
+	if slices.EqualFunc(w, have, rrset.RRset.Equal) {
+		return nameDifference{}
+	}
+	return nameDifference{Calculate(w, have, owned, rrset.SOA{}, rrset.SOA{}), foreignKeys(w, have, owned)}
 }
 
 // Changes returns what Calculate would, at a cost that depends on the number of changes. The caller owns its slices.

@@ -170,6 +170,9 @@ func FuzzCanonicalName(f *testing.F) {
 func FuzzCompareNames(f *testing.F) {
 	f.Add("a.example.", `b\.c.example.`)
 	f.Add(`\000.`, ".")
+	f.Add("b.example.", "a.example.")
+	f.Add(`a\.example.`, "a.example.")
+	f.Add("example.", ".")
 	f.Fuzz(func(t *testing.T, x, y string) {
 		a, errA := CanonicalName(x)
 		b, errB := CanonicalName(y)

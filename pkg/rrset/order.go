@@ -11,6 +11,9 @@ func CompareNames(a, b string) int {
 	if a == b {
 		return 0
 	}
+	if c, ok := compareSiblings(a, b); ok {
+		return c
+	}
 	if strings.IndexByte(a, '\\') >= 0 || strings.IndexByte(b, '\\') >= 0 {
 		return compareEscaped(a, b)
 	}
@@ -29,6 +32,15 @@ func CompareNames(a, b string) int {
 		return c
 	}
 	return len(a) - len(b)
+}
+
+// compareSiblings is CompareNames for two names of the same parent, as most are, whose first labels have no escapes.
+func compareSiblings(a, b string) (c int, ok bool) {
+	i, j := strings.IndexByte(a, '.'), strings.IndexByte(b, '.')
+	if i < 0 || j < 0 || a[i:] != b[j:] || strings.IndexByte(a[:i], '\\') >= 0 || strings.IndexByte(b[:j], '\\') >= 0 {
+		return 0, false
+	}
+	return strings.Compare(a[:i], b[:j]), true
 }
 
 func compareEscaped(a, b string) int {

@@ -124,16 +124,16 @@ func (b *Builder) buildFresh(count int, objects iter.Seq[Object]) *Zone {
 		}
 	}
 	r := b.newRevision(&Zone{Name: b.name, Ref: b.ref, SOA: b.soa})
-	size := 0
+	declared := make([]declaredIndex, 0, count)
 	for o := range objects {
-		size += countDeclarations(o)
-	}
-	r.fresh = newFreshContent(size)
-	for o := range objects {
-		key := KeyOf(o)
 		for index := range b.declaredIndexes(o) {
-			r.addDeclaration(key, o, index)
+			declared = append(declared, declaredIndex{o, index})
 		}
+	}
+	r.fresh = b.readFresh(declared)
+	for i := range r.fresh.declarations {
+		d := &r.fresh.declarations[i]
+		r.enterDeclaration(d.Key, declared[i].by, &d.Value)
 	}
 	r.decideName(b.tree.apex) // The zone itself declares something there.
 	return r.finishZone()

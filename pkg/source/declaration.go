@@ -61,14 +61,6 @@ func (b *Builder) declaredIndexes(o Object) iter.Seq[int] {
 	}
 }
 
-// countDeclarations is the most declarations that an object may have.
-func countDeclarations(o Object) int {
-	if e, ok := o.(*v1alpha1.DNSEndpoint); ok {
-		return len(e.Spec.Endpoints)
-	}
-	return 1
-}
-
 // takesEndpoint reports whether an endpoint belongs to the zone.
 func (b *Builder) takesEndpoint(e *v1alpha1.DNSEndpoint, dnsName string) bool {
 	name, _ := EndpointName(dnsName)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/snapshot"
 	"github.com/lockstep-dns/lockstep/pkg/status"
@@ -36,22 +37,23 @@ type freshContent struct {
 	owners       [][]Ref
 }
 
-// newFreshContent makes room for at most so many declarations.
-func newFreshContent(size int) *freshContent {
-	return &freshContent{
-		sets: make([]snapshot.Entry[rrset.Key, RRset], 0, size), declarations: make([]snapshot.Entry[ID, Declaration], 0, size),
-		refs: make([]Ref, 0, size), owners: make([][]Ref, 0, size),
-	}
+// declaredIndex is one declaration of an object, to be read.
+type declaredIndex struct {
+	by    Object
+	index int
 }
 
-// placeDeclaration returns a declaration the place that it has until, and when afresh also after, it is decided.
-func (r *zoneRevision) placeDeclaration(id ID, d Declaration) *Declaration {
-	if r.fresh == nil {
-		return &d
+// readFresh reads declarations, each of which has its place until, and also after, it is decided.
+func (b *Builder) readFresh(all []declaredIndex) *freshContent {
+	read := make([]snapshot.Entry[ID, Declaration], len(all))
+	parallel.ForRange(len(all), func(i int) {
+		o, index := all[i].by, all[i].index
+		read[i].Key, read[i].Value = ID{KeyOf(o), index}, b.readDeclaration(o, index)
+	})
+	size := len(all)
+	return &freshContent{
+		declarations: read, sets: make([]snapshot.Entry[rrset.Key, RRset], 0, size), refs: make([]Ref, 0, size), owners: make([][]Ref, 0, size),
 	}
-	all := append(r.fresh.declarations, snapshot.Entry[ID, Declaration]{Key: id, Value: d})
-	r.fresh.declarations = all
-	return &all[len(all)-1].Value
 }
 
 // decidedDeclaration is a declaration with what was decided on it.
@@ -92,15 +94,19 @@ func (r *zoneRevision) replaceObject(key ObjectKey, next Object) {
 	}
 }
 
-// addDeclaration enters one declaration of an object. What is wrong by itself needs no decision.
+// addDeclaration reads and enters one declaration of an object.
 func (r *zoneRevision) addDeclaration(key ObjectKey, o Object, index int) {
-	id := ID{key, index}
-	d := r.placeDeclaration(id, r.Builder.readDeclaration(o, index))
+	d := r.Builder.readDeclaration(o, index)
+	r.enterDeclaration(ID{key, index}, o, &d)
+}
+
+// enterDeclaration enters a declaration. What is wrong by itself needs no decision.
+func (r *zoneRevision) enterDeclaration(id ID, o Object, d *Declaration) {
 	if !d.Accepted {
 		r.storeDeclaration(decidedDeclaration{id, o, d})
 		return
 	}
-	n := r.tree.addItem(nodeItem{object: o, created: creationTime(o), index: index, raw: d}, d)
+	n := r.tree.addItem(nodeItem{object: o, created: creationTime(o), index: id.Index, raw: d}, d)
 	if r.fresh == nil {
 		r.touchRelated(n, d, n.cuts == 1)
 	} else if len(n.items) == 1 {

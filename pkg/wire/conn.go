@@ -53,14 +53,40 @@ func Dial(ctx context.Context, server netip.AddrPort, key *Key) (*Conn, error) {
 // Exchange sends a copy of m with its own ID and signature and returns the reply, whatever its rcode. The error is an
 // *Error; its field Sent is true if the server may have acted on the message.
 func (c *Conn) Exchange(ctx context.Context, m *dns.Msg) (*dns.Msg, error) {
+	p, err := c.Prepare(m)
+	if err != nil {
+		return nil, err
+	}
+	return c.ExchangePrepared(ctx, p)
+}
+
+// Prepared is a message that has its ID and signature and is ready to be sent, once. The signature is valid for some minutes.
+type Prepared struct {
+	*request
+	operation, zone string
+}
+
+// Prepare makes a copy of m ready to be sent. It does not wait for the exchange under way. The error is an *Error.
+func (c *Conn) Prepare(m *dns.Msg) (*Prepared, error) {
+	p := &Prepared{operation: operationName(m), zone: m.Question[0].Name}
+	req, err := newRequest(m, c.key)
+	if err != nil {
+		return nil, wrapError(err, p.operation, c.server, p.zone)
+	}
+	p.request = req
+	return p, nil
+}
+
+// ExchangePrepared is Exchange of what Prepare of the same Conn returned.
+func (c *Conn) ExchangePrepared(ctx context.Context, p *Prepared) (*dns.Msg, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, exchangeTimeout)
 		defer cancel()
 	}
-	reply, err := c.exchange(ctx, m)
+	reply, err := c.exchange(ctx, p.request)
 	if err != nil {
-		return nil, wrapError(err, operationName(m), c.server, m.Question[0].Name)
+		return nil, wrapError(err, p.operation, c.server, p.zone)
 	}
 	return reply, nil
 }
@@ -74,11 +100,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-func (c *Conn) exchange(ctx context.Context, m *dns.Msg) (*dns.Msg, error) {
-	req, err := newRequest(m, c.key)
-	if err != nil {
-		return nil, err
-	}
+func (c *Conn) exchange(ctx context.Context, req *request) (*dns.Msg, error) {
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()

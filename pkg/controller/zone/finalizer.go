@@ -57,6 +57,7 @@ func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member
 	var group errgroup.Group
 	var errs []error
 	group.SetLimit(maxMetadataWrites)
+	ready = make([]membership.Member, 0, len(changed))
 	for _, m := range changed {
 		if m.Role != membership.Selected || p.hasMarks(m.Object) {
 			ready = append(ready, m)

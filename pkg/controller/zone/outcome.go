@@ -199,7 +199,7 @@ func addTouched(event *syncevent.SyncCompleted, last lastOutcome) lastOutcome {
 		event.All = true
 		return next
 	}
-	touched := map[source.ObjectKey]struct{}{}
+	touched := make(map[source.ObjectKey]struct{}, len(event.Touched))
 	for _, key := range event.Touched {
 		touched[key] = struct{}{}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/client/v3"
 
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
@@ -176,10 +177,17 @@ func (s *snapshot) units(want map[string]value) map[string]batch {
 		}
 		units[place] = append(units[place], o)
 	}
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if _, found := s.find(key); !found {
-			place := s.placeOfKey(key)
-			units[place] = append(units[place], operation{key: key, raw: encodeJSON(want[key]), write: true})
+	keys := slices.Sorted(maps.Keys(want))
+	puts := make([]operation, len(keys))
+	parallel.ForRange(len(keys), func(i int) {
+		if _, found := s.find(keys[i]); !found {
+			puts[i] = operation{key: keys[i], raw: encodeJSON(want[keys[i]]), write: true}
+		}
+	})
+	for _, o := range puts {
+		if o.write {
+			place := s.placeOfKey(o.key)
+			units[place] = append(units[place], o)
 		}
 	}
 	for place, unit := range units {

@@ -3,10 +3,10 @@ package coredns
 import (
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -24,8 +24,10 @@ func newContent(s *snapshot) *content {
 	size := len(s.entries)
 	c := &content{sets: make(names, size), ours: make(names, size)}
 	ours, foreign := make(map[rrset.Key][]entry, size), map[rrset.Key]bool{}
-	for _, e := range s.entries {
-		switch key := s.keyOf(e); {
+	keys := make([]rrset.Key, size)
+	parallel.ForRange(size, func(i int) { keys[i] = s.keyOf(s.entries[i]) })
+	for i, e := range s.entries {
+		switch key := keys[i]; {
 		case s.isOurs(e):
 			ours[key] = append(ours[key], e)
 		case e.broken || s.isOfZoneBelow(e): // What is broken is seen where it keeps ours from being answered.
@@ -36,12 +38,8 @@ func newContent(s *snapshot) *content {
 	for key, entries := range ours {
 		c.ours[key.Name] = append(c.ours[key.Name], decode(key, entries))
 	}
-	var damaged map[rrset.Key]bool
-	var comparing sync.WaitGroup
-	comparing.Go(func() { damaged = s.damaged(c.ours, ours) })
-	all := s.answerAll(c.ours, len(ours))
-	comparing.Wait()
-	for _, answered := range all {
+	damaged := s.damaged(c.ours, ours)
+	for _, answered := range s.answerAll(c.ours, len(ours)) {
 		if damaged[answered.Key] {
 			answered.TTL = 0
 		}
@@ -60,15 +58,15 @@ func newContent(s *snapshot) *content {
 func (s *snapshot) answerAll(asked names, count int) []rrset.RRset {
 	all := make([]rrset.RRset, 0, count)
 	for _, sets := range asked {
-		for _, set := range sets {
-			answered, ok := s.answer(set.Key)
-			if !ok {
-				answered = set
-				answered.TTL = 0
-			}
-			all = append(all, answered)
-		}
+		all = append(all, sets...)
 	}
+	parallel.ForRange(len(all), func(i int) {
+		if answered, ok := s.answer(all[i].Key); ok {
+			all[i] = answered
+		} else {
+			all[i].TTL = 0
+		}
+	})
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -24,30 +25,45 @@ func (n names) get(name string, rrtype uint16) (rrset.RRset, bool) {
 
 // encode returns the values of RRsets that the zone can hold together, by key.
 func (l layout) encode(sets names) map[string]value {
-	values := make(map[string]value, len(sets))
+	all := make([]rrset.RRset, 0, len(sets))
 	for _, some := range sets {
-		for _, set := range some {
-			for i, v := range valuesOf(set) {
-				v.TTL = set.TTL
-				v.Marker = marker{Owner: l.owner, Zone: l.zone, Type: dns.Type(set.Type).String()}
-				l.put(values, sets, set.Key, set.Rdata[i], v)
-			}
+		all = append(all, some...)
+	}
+	encoded := make([][]keyValue, len(all))
+	parallel.ForRange(len(all), func(i int) { encoded[i] = l.encodeSet(sets, all[i]) })
+	values := make(map[string]value, len(all))
+	for _, some := range encoded {
+		for _, e := range some {
+			values[e.key] = e.value
 		}
 	}
 	return values
 }
 
-// put adds a value under its key or keys. A question for a name is answered with all values below its key, of which those of the
-// group of the shortest key count: a name's values are a group.
-func (l layout) put(values map[string]value, sets names, key rrset.Key, rdata string, v value) {
-	place := l.placeOf(key)
-	if isExact(key.Type) {
-		values[l.pathOf(place)] = l.shield(sets, place, v)
+// keyValue is a value with its key.
+type keyValue struct {
+	key string
+	value
+}
+
+// encodeSet returns the values of one RRset among those of the zone. A question for a name is answered with all values below its key,
+// of which those of the group of the shortest key count: a name's values are a group.
+func (l layout) encodeSet(sets names, set rrset.RRset) []keyValue {
+	place := l.placeOf(set.Key)
+	path := l.pathOf(place)
+	encoded := make([]keyValue, 0, len(set.Rdata)+1)
+	for i, v := range valuesOf(set) {
+		v.TTL = set.TTL
+		v.Marker = marker{Owner: l.owner, Zone: l.zone, Type: dns.Type(set.Type).String()}
+		if isExact(set.Type) {
+			encoded = append(encoded, keyValue{path, l.shield(sets, place, v)})
+		}
+		if set.Type != dns.TypePTR {
+			v.Group = place
+			encoded = append(encoded, keyValue{path + "/" + lastPart(set.Type, set.Rdata[i]), v})
+		}
 	}
-	if key.Type != dns.TypePTR {
-		v.Group = place
-		values[l.pathOf(place)+"/"+lastPart(key.Type, rdata)] = v
-	}
+	return encoded
 }
 
 // shield keeps a value under a name's own key from the answers for the name above it. Its key is as long as those of the values

@@ -8,6 +8,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
@@ -26,8 +27,11 @@ func Unsupported(zone string, want plan.Content) map[rrset.Key]string {
 // neither: CoreDNS makes it.
 func (l layout) unsupported(want plan.Content) (map[rrset.Key]string, names) {
 	reasons, held, doubtful := map[rrset.Key]string{}, make(names, want.Len()), map[string]bool{}
-	for set := range want.All() {
-		switch reason := l.unsupportedAlone(set); {
+	all := slices.Collect(want.All())
+	alone := make([]string, len(all))
+	parallel.ForRange(len(all), func(i int) { alone[i] = l.unsupportedAlone(all[i]) })
+	for i, set := range all {
+		switch reason := alone[i]; {
 		case set.Key == rrset.Key{Name: l.zone, Type: dns.TypeNS}:
 		case reason != "":
 			reasons[set.Key] = reason

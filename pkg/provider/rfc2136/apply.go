@@ -116,6 +116,8 @@ type applyRun struct {
 	target   Target
 	want     rrset.SOA
 	result   Result
+	// ahead is the message after the one that is under way.
+	ahead aheadMessage
 	// probed is true once the server has accepted an update of the zone.
 	probed bool
 	// raced is the error of an RRset that somebody else has changed, failures counts those that the server failed at alone.
@@ -127,7 +129,7 @@ func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged
 	changed := soaChanged
 	for len(queue) > 0 {
 		batch := queue[0]
-		err := a.sendBatch(ctx, batch, a.nextSerial(len(queue)))
+		err := a.sendFirst(ctx, queue)
 		switch {
 		case err == nil:
 			queue, changed = queue[1:], true
@@ -146,7 +148,7 @@ func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged
 		}
 	}
 	if changed && rrset.SerialLess(a.result.SOA.Serial, a.want.Serial) {
-		return a.sendBatch(ctx, nil, a.want.Serial) // The message with the last serial was refused.
+		return a.exchangeUpdate(ctx, nil, a.want) // The message with the last serial was refused.
 	}
 	return a.raced
 }
@@ -194,31 +196,42 @@ func (a *applyRun) probeZone(ctx context.Context, batch []updateUnit, refusal er
 	return nil
 }
 
-// nextSerial returns the serial that the next of so many remaining messages sets: the last one takes the wanted serial,
-// those before it follow the current one, which leaves room for messages that a refusal may add.
-func (a *applyRun) nextSerial(left int) uint32 {
-	next := rrset.AddSerial(a.result.SOA.Serial, 1)
-	if left == 1 && rrset.SerialLess(next, a.want.Serial) {
-		return a.want.Serial
+// sendFirst sends the first batch. Meanwhile it makes the message of the second.
+func (a *applyRun) sendFirst(ctx context.Context, queue [][]updateUnit) error {
+	soa := a.soaAfter(a.result.SOA, len(queue))
+	message := a.prepare(a.result.SOA, soa, queue[0])
+	if len(queue) > 1 {
+		have := soa
+		if a.target.Shared {
+			have = a.result.SOA
+		}
+		a.ahead = a.prepareAhead(have, a.soaAfter(have, len(queue)-1), queue[1])
 	}
-	return next
+	return a.exchange(ctx, message, soa)
 }
 
-func (a *applyRun) sendBatch(ctx context.Context, batch []updateUnit, serial uint32) error {
+// soaAfter returns the SOA that the next of so many remaining messages sets after that of have: the last one takes the wanted
+// serial, those before it follow the current one, which leaves room for messages that a refusal may add.
+func (a *applyRun) soaAfter(have rrset.SOA, left int) rrset.SOA {
 	soa := a.want
-	soa.Serial = serial
-	return a.exchangeUpdate(ctx, batch, soa)
+	if next := rrset.AddSerial(have.Serial, 1); left > 1 || !rrset.SerialLess(next, a.want.Serial) {
+		soa.Serial = next
+	}
+	return soa
 }
 
 // exchangeUpdate sends one message and records the zone's new SOA if the server answered NOERROR.
 func (a *applyRun) exchangeUpdate(ctx context.Context, batch []updateUnit, soa rrset.SOA) error {
+	return a.exchange(ctx, a.prepare(a.result.SOA, soa, batch), soa)
+}
+
+func (a *applyRun) exchange(ctx context.Context, m preparedMessage, soa rrset.SOA) error {
+	if m.err != nil {
+		return m.err
+	}
 	ctx, cancel := context.WithTimeout(ctx, a.provider.timeout)
 	defer cancel()
-	message := buildMessage
-	if a.target.Shared {
-		message = buildSharedMessage
-	}
-	reply, err := a.conn.Exchange(ctx, message(a.target.Zone, a.result.SOA, soa, batch))
+	reply, err := a.conn.ExchangePrepared(ctx, m.Prepared)
 	var e *wire.Error
 	switch {
 	case errors.As(err, &e) && e.Sent:
@@ -241,6 +254,46 @@ func (a *applyRun) exchangeUpdate(ctx context.Context, batch []updateUnit, soa r
 		}
 	}
 	return &wire.Error{Op: "update", Server: a.target.Server.String(), Zone: a.target.Zone, Rcode: reply.Rcode}
+}
+
+// preparedMessage is a message that is ready to be sent, or why there is none.
+type preparedMessage struct {
+	*wire.Prepared
+	err error
+}
+
+// aheadMessage is a message under construction, for the case that the server takes the one before it.
+type aheadMessage struct {
+	have, soa rrset.SOA
+	batch     []updateUnit
+	ready     <-chan preparedMessage
+}
+
+// prepareAhead makes a message while another one is under way.
+func (a *applyRun) prepareAhead(have, soa rrset.SOA, batch []updateUnit) aheadMessage {
+	ready := make(chan preparedMessage, 1)
+	go func() { ready <- a.makeMessage(have, soa, batch) }()
+	return aheadMessage{have, soa, batch, ready}
+}
+
+// prepare returns a message: the one that was made ahead if it is the same.
+func (a *applyRun) prepare(have, soa rrset.SOA, batch []updateUnit) preparedMessage {
+	ahead := a.ahead
+	a.ahead = aheadMessage{}
+	isSame := len(batch) > 0 && len(batch) == len(ahead.batch) && &batch[0] == &ahead.batch[0]
+	if isSame && have == ahead.have && soa == ahead.soa {
+		return <-ahead.ready
+	}
+	return a.makeMessage(have, soa, batch)
+}
+
+func (a *applyRun) makeMessage(have, soa rrset.SOA, batch []updateUnit) preparedMessage {
+	build := buildMessage
+	if a.target.Shared {
+		build = buildSharedMessage
+	}
+	p, err := a.conn.Prepare(build(a.target.Zone, have, soa, batch))
+	return preparedMessage{p, err}
 }
 
 // buildMessage returns an UPDATE: if the zone's SOA is have, replace it by soa and apply the units.

@@ -39,8 +39,9 @@ const (
 // messageLimits of one message.
 type messageLimits struct{ records, bytes int }
 
-// BIND's throughput rises up to about 500 records in a message; a message has at most 64 KiB.
-var defaultLimits = messageLimits{records: 1000, bytes: 48 << 10}
+// Each message costs a server a write to its disk, so there are few large ones. One has at most 64 KiB, of which the SOA as it was and
+// as it will be, each with two names, and the signature take less than three.
+var defaultLimits = messageLimits{records: 2000, bytes: 60 << 10}
 
 // Batches returns an upper bound of the messages that Apply needs for the changes if none is refused, hence how far ahead of
 // the current serial the wanted one must be. It is 1 if everything certainly fits into one message; it is cheap, and for
@@ -97,9 +98,9 @@ func unitsOf(t Target, changes plan.Changes, lim messageLimits) ([]updateUnit, m
 		collect(creationUnit(s))
 	}
 	all = joinAtCNAME(all)
-	slices.SortStableFunc(all, func(a, b updateUnit) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), a.keys[0].Compare(b.keys[0]))
-	})
+	if !slices.IsSortedFunc(all, updateUnit.compare) { // It is if all is new and of one kind, as most that is much.
+		slices.SortStableFunc(all, updateUnit.compare)
+	}
 	if t.Shared {
 		return addPrerequisites(all, changes, refused), refused
 	}
@@ -203,6 +204,14 @@ func joinAtCNAME(all []updateUnit) []updateUnit {
 		out = append(out, u)
 	}
 	return out
+}
+
+// compare orders units as they are to be sent.
+func (u updateUnit) compare(o updateUnit) int {
+	if u.rank != o.rank {
+		return cmp.Compare(u.rank, o.rank)
+	}
+	return u.keys[0].Compare(o.keys[0])
 }
 
 func (u *updateUnit) merge(o updateUnit) {

@@ -190,8 +190,8 @@ func TestSerials(t *testing.T) {
 		"the last round the corner": {4294967295, 5, 1, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := applyRun{want: rrset.SOA{Serial: tc.want}, result: Result{SOA: rrset.SOA{Serial: tc.have}}}
-			if got := a.nextSerial(tc.left); got != tc.next {
+			a := applyRun{want: rrset.SOA{Serial: tc.want}}
+			if got := a.soaAfter(rrset.SOA{Serial: tc.have}, tc.left).Serial; got != tc.next {
 				t.Errorf("%d, want %d", got, tc.next)
 			}
 		})

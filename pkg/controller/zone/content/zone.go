@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -102,14 +103,24 @@ func (z *Zone) Update(changed []membership.Member) {
 			}
 		}
 	}
-	for _, m := range changed {
-		z.noteSharedDeclarations(last, m.Key)
-		if m.Role == membership.Selected || m.Role == membership.Leaving {
-			for _, key := range z.keysOf(m.Object) {
-				z.retire(key, true)
-			}
+	for i, keys := range z.formerKeys(changed) {
+		z.noteSharedDeclarations(last, changed[i].Key)
+		for _, key := range keys {
+			z.retire(key, true)
 		}
 	}
+}
+
+// formerKeys returns, for each member, the RRsets in which it has data, or may have, and that no object declares now.
+func (z *Zone) formerKeys(members []membership.Member) [][]rrset.Key {
+	all := make([][]rrset.Key, len(members))
+	isDeclared := func(key rrset.Key) bool { return z.isDesired(key) && !z.desired.IsApexData(key) }
+	parallel.ForRange(len(members), func(i int) {
+		if m := members[i]; m.Role == membership.Selected || m.Role == membership.Leaving {
+			all[i] = slices.DeleteFunc(z.keysOf(m.Object), isDeclared)
+		}
+	})
+	return all
 }
 
 func (z *Zone) setMember(m membership.Member) {

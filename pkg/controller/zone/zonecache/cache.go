@@ -179,6 +179,7 @@ func (c *Cache) Take(zone membership.ZoneKey, all bool) []membership.Member {
 	if all {
 		taken = c.Members.Members(zone)
 	} else {
+		taken = make([]membership.Member, 0, len(c.dirty[zone]))
 		for key := range c.dirty[zone] {
 			taken = append(taken, c.Members.Member(zone, key))
 		}
