@@ -23,22 +23,20 @@ func (r *Refresher) CurrentVerdict(ctx context.Context, key desired.Key, since t
 	}
 	early, outdate := context.WithCancel(ctx)
 	defer outdate()
-	confirmed := make(chan error, 1)
+	evaluated := make(chan *syncv1.SyncStatus, 1)
 	go func() {
-		err := r.WaitForObject(ctx, key)
-		if now, _ := r.index.Resolve(key); err != nil || !now.Equal(&assumed) {
-			outdate()
-		}
-		confirmed <- err
+		r.prefetch(early, &assumed, since)
+		evaluated <- r.ResolvedVerdicts(early, []desired.Key{key}, since)[0]
 	}()
-	r.prefetch(ctx, &assumed, since)
-	v := r.ResolvedVerdicts(early, []desired.Key{key}, since)[0]
-	if err := <-confirmed; err != nil {
+	if err := r.WaitForObject(ctx, key); err != nil { // It takes longest, and is sent first.
 		return nil, err
 	}
-	if v != nil && early.Err() == nil && r.publisher.IsPublished(key, r.publisher.Digest(v)) {
-		return v, nil
+	if now, _ := r.index.Resolve(key); now.Equal(&assumed) {
+		if v := <-evaluated; v != nil && r.publisher.IsPublished(key, r.publisher.Digest(v)) {
+			return v, nil
+		}
 	}
+	outdate()
 	return r.ResolvedVerdicts(ctx, []desired.Key{key}, since)[0], nil
 }
 
