@@ -183,7 +183,7 @@ func (w *Writer) writeEndpointStatus(ctx context.Context, n *endpointOutcome) er
 	if equality.Semantic.DeepEqual(next, prev) {
 		return nil
 	}
-	if err := w.applyStatus(ctx, source.EndpointKind, n.object, &next); err != nil {
+	if err := w.writeStatus(ctx, source.EndpointKind, n.object, &next); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(n.facts.Zones, func(z status.EndpointZoneFacts) bool { return !z.Problem.Holds() }) {

@@ -54,7 +54,7 @@ func (w *Writer) writeHeld(ctx context.Context, record v1beta1.Record, reason st
 	if equality.Semantic.DeepEqual(next, prev) {
 		return nil
 	}
-	return w.applyStatus(ctx, v1beta1.KindOf(record).Kind, record, &next)
+	return w.writeStatus(ctx, v1beta1.KindOf(record).Kind, record, &next)
 }
 
 // writeRecordStatus writes the status of a record that a zone selects, if it differs.
@@ -68,7 +68,7 @@ func (w *Writer) writeRecordStatus(ctx context.Context, record v1beta1.Record, e
 	facts.Absent = e.isAbsent(d, record, keys)
 	next := status.Record(prev, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, prev) {
-		if err := w.applyStatus(ctx, d.Ref.Kind, record, &next); err != nil {
+		if err := w.writeStatus(ctx, d.Ref.Kind, record, &next); err != nil {
 			return err
 		}
 		if e.Problem.Holds() {
@@ -156,7 +156,7 @@ func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n sta
 	if equality.Semantic.DeepEqual(next, *record.GetRecordStatus()) {
 		return nil
 	}
-	return w.applyStatus(ctx, v1beta1.KindOf(record).Kind, record, &next)
+	return w.writeStatus(ctx, v1beta1.KindOf(record).Kind, record, &next)
 }
 
 // removeMarks removes what shows that an object's data may be in DNS.

@@ -257,13 +257,19 @@ func declaringObjects(z *source.Zone) []source.ObjectKey {
 	return keys
 }
 
-// applyStatus writes a status and counts that.
-func (w *Writer) applyStatus(ctx context.Context, kind string, obj client.Object, next any) error {
+// writeStatus writes a status and counts that. Zones and DNSEndpoints have fields and conditions of others in theirs, records have not.
+func (w *Writer) writeStatus(ctx context.Context, kind string, obj client.Object, next any) error {
 	gvk := v1beta1.GroupVersion.WithKind(kind)
 	if kind == source.EndpointKind {
 		gvk = v1alpha1.GroupVersion.WithKind(kind)
 	}
-	version, err := apply.StatusAt(ctx, w.Client, gvk, obj, obj.GetResourceVersion(), next)
+	var version string
+	var err error
+	if _, isRecord := v1beta1.RecordKindOf(kind); isRecord {
+		version, err = apply.ReplaceStatus(ctx, w.Client, gvk, obj, next)
+	} else {
+		version, err = apply.StatusAt(ctx, w.Client, gvk, obj, obj.GetResourceVersion(), next)
+	}
 	w.Metrics.countWrite(kind, err)
 	if err == nil {
 		obj.SetResourceVersion(version)

@@ -77,7 +77,7 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 	facts.Records = w.listRecords(ctx, e, facts.Programmed, zone.Status.Records)
 	next := status.Zone(zone.Status, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, zone.Status) {
-		if err := w.applyStatus(ctx, zoneKind, zone, &next); err != nil {
+		if err := w.writeStatus(ctx, zoneKind, zone, &next); err != nil {
 			return 0, err
 		}
 		w.recordFailure(zone, zone.Status, next)

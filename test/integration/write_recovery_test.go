@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,7 +49,7 @@ func TestWriteStatusBesideAStalledCache(t *testing.T) {
 	was := record.Status
 	failed := *was.DeepCopy()
 	status.Set(&failed.Conditions, "Ready", status.False(status.ReconcileFailed, "dns-primary-0-0: SERVFAIL"), record.Generation, time.Now())
-	for _, next := range []v1beta1.RecordStatus{failed, was} {
+	for i, next := range []v1beta1.RecordStatus{failed, was, failed, was} {
 		read := &v1beta1.ARecord{}
 		if err := current.Get(t.Context(), client.ObjectKeyFromObject(record), read); err != nil {
 			t.Fatal(err)
@@ -56,9 +57,18 @@ func TestWriteStatusBesideAStalledCache(t *testing.T) {
 		if reflect.DeepEqual(read.Status, next) {
 			continue // As a writer of statuses does.
 		}
-		if _, err := apply.StatusAt(t.Context(), current, kind, read, read.ResourceVersion, &next); err != nil {
+		var err error
+		if i < 2 {
+			_, err = apply.ReplaceStatus(t.Context(), current, kind, read, &next)
+		} else {
+			_, err = apply.StatusAt(t.Context(), current, kind, read, read.ResourceVersion, &next)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := apply.ReplaceStatus(t.Context(), current, kind, record, &failed); !apierrors.IsConflict(err) {
+		t.Errorf("a status made from an older object was written: %v", err)
 	}
 	waitCondition(f, v1beta1.Record(record), recordConditions, "Ready", metav1.ConditionFalse, "NotSelected")
 }

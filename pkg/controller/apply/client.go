@@ -82,6 +82,15 @@ func (c *statusClient) Apply(ctx context.Context, o runtime.ApplyConfiguration, 
 	return err
 }
 
+// Patch implements client.SubResourceWriter.
+func (c *statusClient) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	err := c.SubResourceWriter.Patch(ctx, o, patch, options...)
+	if err == nil {
+		c.writes.record(o)
+	}
+	return err
+}
+
 // ownWrites has the resource version of the last write to each object, by UID, for writeMemory at least and twice as long
 // at most. It is safe for concurrent use.
 type ownWrites struct {

@@ -26,6 +26,8 @@ type RecordCommon struct {
 }
 
 // RecordStatus is what the controller observed about a record. All record kinds share it.
+//
+// +structType=atomic
 type RecordStatus struct {
 	// Conditions of the record. Accepted: it is part of its zone's data. Programmed: every primary was queried and
 	// answered with it. Ready: both, for the current generation; the reason is ReconcileSucceeded, NotSelected,
