@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -29,6 +30,7 @@ func TestMainJobUninstall(t *testing.T) {
 		f.create(f.aRecord(fmt.Sprint("host-", i), fmt.Sprint("host-", i), "192.0.2.1"))
 	}
 	f.waitServed("host-99.uninstall.example.", "A", "192.0.2.1")
+	f.requireOwnersOutliveChildren()
 	began := time.Now()
 	kube.Kubectl(t, "", "delete", "-k", overlay, "--timeout=150s")
 	t.Logf("kubectl delete -k took %s", time.Since(began).Round(time.Second))
@@ -81,6 +83,22 @@ func (f *fixture) requireAlone() {
 	for _, zone := range zones.Items {
 		if zone.Namespace != f.namespace && zone.DeletionTimestamp == nil && !strings.HasPrefix(zone.Namespace, "it-") {
 			f.Fatalf("DNSZone %s/%s is not of a test: this cluster is in use, and the test would uninstall Lockstep", zone.Namespace, zone.Name)
+		}
+	}
+}
+
+// requireOwnersOutliveChildren fails the test unless the objects that own pods and Secrets wait for Kubernetes to delete these. If they
+// did not, the garbage collector could miss them: it watches a kind that was just installed again only after a while.
+func (f *fixture) requireOwnersOutliveChildren() {
+	f.Helper()
+	owners := kube.Kubectl(f, "", "get", "bind9clusters,bind9instances", "-n", f.namespace, "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.finalizers}{"\n"}{end}`)
+	lines := strings.Split(strings.TrimSpace(owners), "\n")
+	if len(lines) != 1+f.size {
+		f.Fatalf("there are %d owners, want a cluster and %d instances:\n%s", len(lines), f.size, owners)
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, metav1.FinalizerDeleteDependents) {
+			f.Errorf("an owner can be gone before its children: %s", line)
 		}
 	}
 }

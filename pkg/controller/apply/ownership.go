@@ -10,10 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // ErrForeign says that an object has the name of a child and belongs to somebody else. It is not changed, and with the
@@ -76,6 +78,26 @@ func writeOwned(ctx context.Context, c client.Client, child runtime.ApplyConfigu
 		wanted.SetUID(live.GetUID())
 	}
 	return wanted, c.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), client.FieldOwner(FieldOwner), client.ForceOwnership)
+}
+
+// OutliveChildren has an object stay, once it is deleted, until Kubernetes has deleted its children: foreground deletion, unless the
+// request to delete it says otherwise. The garbage collector learns of owners by watching them. One that came and went while it did not
+// watch their kind would leave its children behind, and with the kind's definition gone for good.
+func OutliveChildren(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, owner client.Object) error {
+	if controllerutil.ContainsFinalizer(owner, metav1.FinalizerDeleteDependents) {
+		return nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(owner.GetNamespace())
+	u.SetName(owner.GetName())
+	u.SetUID(owner.GetUID())
+	u.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if err != nil && !isGone(err) {
+		return fmt.Errorf("putting a finalizer on %s: %w", nameOf(gvk.Kind, owner.GetNamespace(), owner.GetName()), err)
+	}
+	return nil
 }
 
 func asUnstructured(child runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {

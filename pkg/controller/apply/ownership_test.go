@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,5 +112,29 @@ func TestFieldsOfCreationAreApplied(t *testing.T) {
 	}
 	if len(after.Data) != 1 || after.Data["second"] != "2" {
 		t.Errorf("data %v", after.Data)
+	}
+}
+
+// An owner gets the garbage collector's finalizer once, and keeps those of others.
+func TestOwnersOutliveTheirChildren(t *testing.T) {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "web", UID: "1", Finalizers: []string{"example.com/mine"}}}
+	writes := 0
+	kube := fake.NewClientBuilder().WithObjects(owner).WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			writes++
+			return c.Apply(ctx, o, options...)
+		},
+	}).Build()
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	for range 2 {
+		if err := OutliveChildren(t.Context(), kube, kind, owner); err != nil {
+			t.Fatal(err)
+		}
+		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(owner), owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"example.com/mine", metav1.FinalizerDeleteDependents}; !slices.Equal(owner.Finalizers, want) || writes != 1 {
+		t.Errorf("the finalizers are %v after %d writes, want %v after one", owner.Finalizers, writes, want)
 	}
 }

@@ -58,6 +58,7 @@ func (d declaredInstance) configuration(c fleet.Cluster) *unstructured.Unstructu
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{
+			"finalizers": []any{metav1.FinalizerDeleteDependents},
 			"ownerReferences": []any{map[string]any{
 				"apiVersion": c.Kind.GroupVersion().String(), "kind": c.Kind.Kind, "name": c.GetName(), "uid": string(c.GetUID()),
 				"controller": true, "blockOwnerDeletion": true,

@@ -173,6 +173,9 @@ func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster
 	if err := fleet.CheckReadable(c.Object); err != nil {
 		return 0, err
 	}
+	if err := apply.OutliveChildren(ctx, r.client, c.Kind, c.Object); err != nil {
+		return 0, err
+	}
 	requeue, changed, err := r.Keys.Ensure(ctx, tsigkeys.ClusterOwner(c), r.now())
 	if err != nil {
 		return 0, err
@@ -198,7 +201,7 @@ func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster
 			continue
 		}
 		log.FromContext(ctx).Info("deleting a surplus instance", "instance", i.Name)
-		if err := r.client.Delete(ctx, i, client.Preconditions{UID: &i.UID}); client.IgnoreNotFound(err) != nil {
+		if err := r.client.Delete(ctx, i, client.Preconditions{UID: &i.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("deleting instance %s: %w", i.Name, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +59,11 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 	}
 	if err := fleet.CheckReadable(instance, cluster.Object); err != nil {
 		return result, err
+	}
+	if metav1.GetControllerOf(instance) == nil { // One that a cluster made has it from the beginning.
+		if err := apply.OutliveChildren(ctx, w.client, fleet.InstanceKind, instance); err != nil {
+			return result, err
+		}
 	}
 	if err := w.ensureKeys(ctx, instance, cluster, &result); err != nil {
 		return result, err
