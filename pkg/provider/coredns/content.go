@@ -18,31 +18,24 @@ type content struct {
 	ours names
 }
 
+// ourSet is an RRset of ours with its values.
+type ourSet struct {
+	rrset.RRset
+	entries []entry
+}
+
 // newContent returns what CoreDNS answers for each RRset that has a value. An RRset of ours of which a value is missing, changed or
 // too many has the TTL 0, so that it differs from whatever is desired.
 func newContent(s *snapshot) *content {
-	size := len(s.entries)
-	c := &content{sets: make(names, size), ours: make(names, size)}
-	ours, foreign := make(map[rrset.Key][]entry, size), map[rrset.Key]bool{}
-	keys := make([]rrset.Key, size)
-	parallel.ForRange(size, func(i int) { keys[i] = s.keyOf(s.entries[i]) })
-	for i, e := range s.entries {
-		switch key := keys[i]; {
-		case s.isOurs(e):
-			ours[key] = append(ours[key], e)
-		case e.broken || s.isOfZoneBelow(e): // What is broken is seen where it keeps ours from being answered.
-		default:
-			s.addForeignKeys(foreign, key)
-		}
+	ours, foreign := s.groupEntries()
+	c := &content{sets: make(names, len(ours)), ours: make(names, len(ours))}
+	parallel.ForRange(len(ours), func(i int) { ours[i].RRset = decode(ours[i].Key, ours[i].entries) })
+	for _, of := range ours {
+		c.ours[of.Name] = append(c.ours[of.Name], of.RRset)
 	}
-	for key, entries := range ours {
-		c.ours[key.Name] = append(c.ours[key.Name], decode(key, entries))
-	}
-	damaged := s.damaged(c.ours, ours)
-	for _, answered := range s.answerAll(c.ours, len(ours)) {
-		if damaged[answered.Key] {
-			answered.TTL = 0
-		}
+	answers := make([]rrset.RRset, len(ours))
+	parallel.ForRange(len(ours), func(i int) { answers[i] = s.answerOurs(c.ours, ours[i]) })
+	for _, answered := range answers {
 		c.add(answered)
 		delete(foreign, answered.Key)
 	}
@@ -54,20 +47,51 @@ func newContent(s *snapshot) *content {
 	return c
 }
 
-// answerAll returns what CoreDNS answers for RRsets, so many. One that it does not answer with has the TTL 0.
-func (s *snapshot) answerAll(asked names, count int) []rrset.RRset {
-	all := make([]rrset.RRset, 0, count)
-	for _, sets := range asked {
-		all = append(all, sets...)
-	}
-	parallel.ForRange(len(all), func(i int) {
-		if answered, ok := s.answer(all[i].Key); ok {
-			all[i] = answered
-		} else {
-			all[i].TTL = 0
+// groupEntries returns the RRsets that have values: ours, which are still to be decoded, and the keys of those of others.
+func (s *snapshot) groupEntries() (ours []ourSet, foreign map[rrset.Key]bool) {
+	size := len(s.entries)
+	keys := make([]rrset.Key, size)
+	parallel.ForRange(size, func(i int) { keys[i] = s.keyOf(s.entries[i]) })
+	known := make(map[rrset.Key]int, size) // indexes of ours
+	ours, foreign = make([]ourSet, 0, size), map[rrset.Key]bool{}
+	for i, key := range keys {
+		switch e := &s.entries[i]; {
+		case s.isOurs(*e):
+			if n, again := known[key]; again {
+				ours[n].entries = append(ours[n].entries, *e)
+				continue
+			}
+			known[key] = len(ours)
+			ours = append(ours, ourSet{rrset.RRset{Key: key}, s.entries[i : i+1 : i+1]})
+		case e.broken || s.isOfZoneBelow(*e): // What is broken is seen where it keeps ours from being answered.
+		default:
+			s.addForeignKeys(foreign, key)
 		}
-	})
-	return all
+	}
+	return ours, foreign
+}
+
+// answerOurs returns what CoreDNS answers for one RRset of ours. The TTL is 0 if it does not answer with it, or the values are not those
+// that encode makes of it.
+func (s *snapshot) answerOurs(all names, of ourSet) rrset.RRset {
+	answered, ok := s.answer(of.Key)
+	if !ok {
+		answered = of.RRset
+	}
+	if !ok || s.isDamaged(all, of) {
+		answered.TTL = 0
+	}
+	return answered
+}
+
+// isDamaged reports whether the values of an RRset of ours are not those that encode makes of it.
+func (s *snapshot) isDamaged(all names, of ourSet) bool {
+	expected := make(map[string]value, len(of.entries))
+	for _, e := range s.encodeSet(all, of.RRset) {
+		expected[e.key] = e.value
+	}
+	isWrong := func(e entry) bool { v, ok := expected[e.key]; return !ok || v != e.value }
+	return len(expected) != len(of.entries) || slices.ContainsFunc(of.entries, isWrong)
 }
 
 func (c *content) add(set rrset.RRset) {
@@ -107,25 +131,6 @@ func decode(key rrset.Key, entries []entry) rrset.RRset {
 		return err != nil
 	})
 	return rrset.New(key, a.set.TTL, readable...)
-}
-
-// damaged returns the RRsets of ours whose values are not those that encode makes of them.
-func (s *snapshot) damaged(sets names, entries map[rrset.Key][]entry) map[rrset.Key]bool {
-	damaged := map[rrset.Key]bool{}
-	expected := s.encode(sets)
-	for key, some := range entries {
-		for _, e := range some {
-			if v, ok := expected[e.key]; !ok || v != e.value {
-				damaged[key] = true
-			}
-			delete(expected, e.key)
-		}
-	}
-	for key, v := range expected { // missing
-		e := entry{key: key, value: v}
-		damaged[s.keyOf(e)] = true
-	}
-	return damaged
 }
 
 // Get implements plan.Content.
