@@ -1,6 +1,7 @@
 package coredns
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -128,5 +129,38 @@ func TestUnsupported(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestDamagedValues: whatever value of a zone is missing or another one, an RRset is not read back as it is declared.
+func TestDamagedValues(t *testing.T) {
+	t.Parallel()
+	missing, changed := 0, 0
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		want := providertest.RandomZone(r, zone, 1+r.IntN(20))
+		refused, held := ours.unsupported(want)
+		values := ours.encode(held)
+		keys := slices.Sorted(maps.Keys(values))
+		if len(keys) == 0 {
+			continue
+		}
+		key := keys[r.IntN(len(keys))]
+		if v := values[key]; r.IntN(2) == 0 {
+			delete(values, key)
+			missing++
+		} else {
+			v.TTL, v.Group = v.TTL+uint32(r.IntN(2)), v.Group+"x"
+			values[key] = v
+			changed++
+		}
+		c := newContent(snapshotOf(ours, values))
+		isWhole := func(set rrset.RRset) bool { got, _ := c.Get(set.Key); return got.Equal(set) }
+		if !slices.ContainsFunc(slices.Collect(want.All()), func(set rrset.RRset) bool { return refused[set.Key] == "" && !isWhole(set) }) {
+			t.Fatalf("seed %d: nothing shows that %s is not as it should be; zone %s", seed, key, show(want))
+		}
+	}
+	if min(missing, changed) < 100 {
+		t.Errorf("%d were missing, %d changed", missing, changed)
 	}
 }
