@@ -22,7 +22,7 @@ demo: cluster-ready ## Run the main job on a real cluster: install, apply zones 
 	$(ON_CLUSTER) test/demo/run
 
 .PHONY: demo-providers
-demo-providers: cluster-ready setup-test ## A zone on a BIND and a Knot outside of the cluster: imported, applied, one stopped, one changed by hand
+demo-providers: cluster-ready setup-test ## A zone on a BIND, a Knot and a CoreDNS with etcd outside of the cluster: imported, applied, one stopped, one changed by hand
 	$(ON_CLUSTER) test/demo/providers
 
 .PHONY: demo-down

@@ -66,10 +66,11 @@ func TestProvidersDemo(t *testing.T) {
 	for what, pattern := range map[string]string{
 		"an import that compares equal":      `differences: 0`,
 		"a zone that stays as it was":        `nothing has changed on BIND: .* 2026112201 `,
-		"providers that are ready":           `(?s)dnsprovider\S*/bind condition met\n.*dnsprovider\S*/knot condition met`,
-		"a change on both":                   `(?s)both servers get it.*(dig \+short @\S+ -p \d+ www\.corp\.example A\n192\.0\.2\.20\n.*){2}`,
+		"providers that are ready":           `(?s)dnsprovider\S*/bind condition met\n.*dnsprovider\S*/etcd condition met\n.*dnsprovider\S*/knot condition met`,
+		"a change on all three":              `(?s)all servers get it.*(dig \+short @\S+ -p \d+ www\.corp\.example A\n192\.0\.2\.20\n.*){3}`,
 		"who is missing, and that others go": `(?m)^bind\s+InSync.*\nknot\s+Unreachable`,
 		"what was put right":                 `(?s)it is seen, and put right.*www\.corp\.example A\n192\.0\.2\.30\n`,
+		"a zone that outlives its namespace": `(?s)the namespace ends here.*namespace "existing-servers" deleted.*www\.corp\.example A\n192\.0\.2\.30\n`,
 	} {
 		if !regexp.MustCompile(pattern).Match(out) {
 			t.Errorf("the demo did not show %s (%s)", what, pattern)
