@@ -282,7 +282,8 @@ func (c corednsTest) testNamespaceDeleted() {
 		again := zone.DeepCopy()
 		return c.client.Create(ctx, again) // The former one may not be gone yet.
 	})
-	c.waitOutside("www.coredns.example.", []string{"192.0.2.10"}, c.world.addrs()...)
+	c.create(c.aRecord("ending", "ending", "192.0.2.60"))
+	c.waitOutside("ending.coredns.example.", []string{"192.0.2.60"}, c.world.replicas[0].addr)
 	c.deleteNamespace(c.provider, &corev1.Secret{ObjectMeta: c.meta("etcd-user", nil)})
 	c.waitNoKeys()
 }
