@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
@@ -12,17 +11,14 @@ import (
 
 // To notify a thousand watchers takes longer than a change takes to reach all servers: notified of every step, they would
 // learn of the end last. So the more watchers there are, the longer a verdict waits that only says that a change is on its
-// way; most changes have arrived by then. That all of a zone is in sync, which sums up its objects, goes with the verdicts of
-// these: to send two at once costs little more than to send one. Without any it waits as long. What has arrived or gone wrong
-// is published at once, and for a few watchers everything is.
+// way; most changes have arrived by then. That all of a zone is in sync, which sums up its objects, waits as long, for these
+// to go first. What has arrived or gone wrong is published at once, and for a few watchers everything is.
 const (
 	// debouncePerWatcher is about what one more watcher adds to the time that it takes to notify all, kube-apiserver's part
 	// included.
 	debouncePerWatcher = 50 * time.Microsecond
 	// minDebounce is the shortest time that is worth waiting, maxDebounce the longest.
 	minDebounce, maxDebounce = 5 * time.Millisecond, 50 * time.Millisecond
-	// maxTogether is how many verdicts are published in one step, so that a large zone's need no memory all at once.
-	maxTogether = 64
 )
 
 // debounceTime returns how long a verdict waits that says that a change is on its way. Watches of a single object do not
@@ -46,10 +42,13 @@ func (t *tracker) debounceTime() time.Duration {
 	return 0
 }
 
-// isDebounced reports whether a verdict has to wait, unless others of its zone are news: the object is evaluated again then.
-func (t *tracker) isDebounced(p pendingVerdict, wait time.Duration, others bool) bool {
-	isSummary := p.of.key.Kind == syncstatus.ZoneKind.Kind && p.verdict.Status.InSync && !others
-	if wait == 0 || p.verdict.Status.Phase != syncv1.PhasePropagating && !isSummary || !p.of.published || !t.isNews(p) {
+// isDebounced reports whether a verdict has to wait. The object is evaluated again then.
+func (t *tracker) isDebounced(o *trackedObject, s *syncv1.SyncStatus, wait time.Duration) bool {
+	isSummary := o.key.Kind == syncstatus.ZoneKind.Kind && s.Status.InSync
+	if wait == 0 || s.Status.Phase != syncv1.PhasePropagating && !isSummary || !o.published {
+		return false
+	}
+	if t.refresher.publisher.IsPublished(o.key, t.refresher.publisher.Digest(s)) {
 		return false
 	}
 	if t.publishAt.IsZero() {
@@ -57,11 +56,6 @@ func (t *tracker) isDebounced(p pendingVerdict, wait time.Duration, others bool)
 		time.AfterFunc(wait, func() { wake(t.woken) })
 	}
 	return true
-}
-
-// isNews reports whether the verdict is another one than was published last.
-func (t *tracker) isNews(p pendingVerdict) bool {
-	return !t.refresher.publisher.IsPublished(p.of.key, t.refresher.publisher.Digest(p.verdict))
 }
 
 // endDebounce has everything evaluated again that was debounced, when it has waited long enough or need not any more. It
@@ -111,24 +105,11 @@ func (t *tracker) evaluateZone(w *trackedZone, wait time.Duration) {
 	if w.all {
 		suspects = w.members
 	}
-	var ready []pendingVerdict
-	news := false // only many watchers make it matter
 	for key := range zoneLast(w, suspects) {
-		p := pendingVerdict{of: t.objects[key]}
-		if p.verdict = t.evaluateMember(w, p.of, held); p.verdict == nil {
-			continue
-		}
-		if t.isDebounced(p, wait, news) {
+		if t.evaluateObject(w, t.objects[key], wait, held) {
 			debounced = append(debounced, key)
-			continue
-		}
-		news = news || wait > 0 && t.isNews(p)
-		if ready = append(ready, p); len(ready) == maxTogether {
-			t.publishVerdicts(ready...)
-			ready = ready[:0]
 		}
 	}
-	t.publishVerdicts(ready...)
 	if w.evaluated = true; !held {
 		w.all = false
 		clear(w.suspects)
@@ -140,7 +121,7 @@ func (t *tracker) evaluateZone(w *trackedZone, wait time.Duration) {
 	t.confirmFindings(w)
 }
 
-// zoneLast puts a zone behind its objects, with which it goes.
+// zoneLast puts a zone behind its objects, for which it waits.
 func zoneLast(w *trackedZone, suspects map[desired.Key]struct{}) iter.Seq[desired.Key] {
 	return func(yield func(desired.Key) bool) {
 		self := desired.KeyOf(w.key)
@@ -155,19 +136,20 @@ func zoneLast(w *trackedZone, suspects map[desired.Key]struct{}) iter.Seq[desire
 	}
 }
 
-// pendingVerdict is a verdict that is to be published.
-type pendingVerdict struct {
-	of      *trackedObject
-	verdict *syncv1.SyncStatus
-}
-
-// evaluateMember returns the verdict of one member of a zone; nil if nothing can be said at the moment.
-func (t *tracker) evaluateMember(w *trackedZone, o *trackedObject, held bool) *syncv1.SyncStatus {
+// evaluateObject evaluates one member of a zone, and publishes the verdict unless it has to wait. It reports whether the
+// verdict is debounced.
+func (t *tracker) evaluateObject(w *trackedZone, o *trackedObject, wait time.Duration, held bool) (debounced bool) {
 	subject, v := t.evaluateTracked(o)
-	if v == nil || held && v.Status.Phase != syncv1.PhasePropagating || t.needsConfirmation(w, o, subject, v) {
-		return nil
+	switch {
+	case v == nil || held && v.Status.Phase != syncv1.PhasePropagating:
+		return false
+	case t.needsConfirmation(w, o, subject, v):
+		return false
+	case t.isDebounced(o, v, wait):
+		return true
 	}
-	return v
+	t.publishVerdict(o, v)
+	return false
 }
 
 // evaluateTracked returns the verdict of an object by the newest answers; nil while the tracker does not follow its zones as
@@ -190,31 +172,19 @@ func (t *tracker) evaluateTracked(o *trackedObject) (*desired.Subject, *syncv1.S
 	return &s, t.refresher.evaluator.Status(&s, func(i int) *syncstatus.Evaluation { return t.zones[s.ZoneKeys[i]].judged })
 }
 
-// publishVerdicts publishes verdicts in one step. What is outdated is evaluated again.
-func (t *tracker) publishVerdicts(all ...pendingVerdict) {
-	verdicts := make([]*syncv1.SyncStatus, len(all))
-	for i, p := range all {
-		verdicts[i] = p.verdict
+// publishVerdict publishes a verdict. One that is outdated is evaluated again.
+func (t *tracker) publishVerdict(o *trackedObject, v *syncv1.SyncStatus) {
+	if len(t.refresher.publisher.Publish(t.evaluatedFrom, v)) > 0 {
+		t.touchObject(o.key)
+		return
 	}
-	outdated := t.refresher.publisher.Publish(t.evaluatedFrom, verdicts...)
-	for i, p := range all {
-		if slices.Contains(outdated, i) {
-			t.touchObject(p.of.key)
-		} else {
-			t.notePublished(p)
-		}
-	}
-}
-
-func (t *tracker) notePublished(p pendingVerdict) {
-	o := p.of
 	if o.published = true; !t.refresher.publisher.IsPublished(o.key, o.confirmed) {
 		o.confirmed = 0
 	}
 	for _, zone := range o.zones {
 		if w := t.zones[zone]; w == nil {
 			continue
-		} else if p.verdict.Status.InSync {
+		} else if v.Status.InSync {
 			delete(w.outOfSync, o.key)
 		} else {
 			w.outOfSync[o.key] = struct{}{}
@@ -226,7 +196,7 @@ func (t *tracker) notePublished(p pendingVerdict) {
 func (t *tracker) publishAlone(o *trackedObject) {
 	t.beginRound()
 	if _, v := t.evaluateTracked(o); v != nil {
-		t.publishVerdicts(pendingVerdict{o, v})
+		t.publishVerdict(o, v)
 	}
 }
 

@@ -61,8 +61,6 @@ type Store struct {
 	// oldest is the revision from which on all deletions are known.
 	oldest   uint64
 	watchers map[Scope]map[*Watcher]struct{}
-	// notified are the watchers with events for which wakeWatchers has not woken them.
-	notified map[*Watcher]struct{}
 }
 
 // New returns an empty Store. onEvent is called for each event that a watcher receives.
@@ -70,7 +68,7 @@ func New(now func() time.Time, onEvent func(watch.EventType)) *Store {
 	clock := newRevisionClock(now)
 	return &Store{
 		clock: clock, seed: maphash.MakeSeed(), onEvent: onEvent, namespaces: map[string]map[Key]*entry{},
-		buried: map[Key]*tombstone{}, oldest: clock.currentRevision(), watchers: map[Scope]map[*Watcher]struct{}{}, notified: map[*Watcher]struct{}{},
+		buried: map[Key]*tombstone{}, oldest: clock.currentRevision(), watchers: map[Scope]map[*Watcher]struct{}{},
 	}
 }
 
@@ -90,7 +88,6 @@ func (s *Store) Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus) (o
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.wakeWatchers()
 	for i, v := range verdicts {
 		if v != nil && !s.publish(v, digests[i], evaluatedFrom) {
 			outdated = append(outdated, i)
@@ -149,7 +146,6 @@ func (s *Store) IsPublished(key Key, digest uint64) bool {
 func (s *Store) Delete(key Key, o metav1.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.wakeWatchers()
 	if e := s.namespaces[key.Namespace][key]; e != nil && e.uid == o.GetUID() {
 		s.end(key, e)
 		return
@@ -182,7 +178,6 @@ func (s *Store) bury(t *tombstone) {
 func (s *Store) EndUnlisted(rev uint64, scope Scope, selector Selector, verdicts []*syncv1.SyncStatus, uidOf func(Key) types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.wakeWatchers()
 	entries := 0
 	for range s.entriesIn(scope) {
 		entries++
@@ -225,7 +220,7 @@ func (s *Store) deletedSince(rev uint64) func(yield func(*tombstone) bool) {
 }
 
 // notifyWatchers queues an event for all watchers of an object: was and is are the states before and after, nil where there is none;
-// last is what they receive. wakeWatchers has them take it. s.mu is held, which keeps every queue in the order of revisions.
+// last is what they receive. s.mu is held, which keeps every queue in the order of revisions.
 func (s *Store) notifyWatchers(key Key, was, is, last *syncv1.SyncStatus) {
 	var object *Object
 	for _, scope := range []Scope{{}, {Namespace: key.Namespace}, {Namespace: key.Namespace, Object: key}} {
@@ -235,19 +230,9 @@ func (s *Store) notifyWatchers(key Key, was, is, last *syncv1.SyncStatus) {
 					object = newObject(last)
 				}
 				w.pushEvent(kind, object)
-				s.notified[w] = struct{}{}
 			}
 		}
 	}
-}
-
-// wakeWatchers has the events handed over that were queued since: those of one publication together, so that each watcher is
-// sent one piece of text, whatever the number of events. s.mu is held.
-func (s *Store) wakeWatchers() {
-	for w := range s.notified {
-		w.wakeUp()
-	}
-	clear(s.notified)
 }
 
 // entriesIn yields the entries of a scope. s.mu is held.

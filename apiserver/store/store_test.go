@@ -531,29 +531,6 @@ func TestWaitingEventsBecomeOne(t *testing.T) {
 	}
 }
 
-// What is published in one step reaches a watcher at once, without a client that reads it: so it is sent as one piece of text.
-func TestEventsOfOneStepComeTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		w := mustWatch(t, s, everything{}, WatchOptions{SendInitialEvents: new(false)})
-		w.Begin(nil)
-		synctest.Wait()
-		a, b := verdict("a", syncv1.PhaseInSync), verdict("b", syncv1.PhaseInSync)
-		s.mu.Lock()
-		s.notifyWatchers(KeyOf(a), nil, a, a)
-		s.mu.Unlock()
-		if synctest.Wait(); len(w.ResultChan()) > 0 {
-			t.Error("an event is handed over before the step ends")
-		}
-		s.mustPublish(t, a, b)
-		if synctest.Wait(); len(w.ResultChan()) != 2 {
-			t.Errorf("%d of 2 events are handed over", len(w.ResultChan()))
-		}
-		w.Stop()
-		synctest.Wait()
-	})
-}
-
 // Deleted objects are forgotten after a while.
 func TestTombstonesExpire(t *testing.T) {
 	now := time.Now()

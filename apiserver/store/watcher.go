@@ -20,9 +20,6 @@ const (
 	MaxWatchDuration = 2 * time.Hour
 	// bookmarkInterval is how often a watcher that wants bookmarks gets one.
 	bookmarkInterval = 30 * time.Second
-	// maxTogether is how many events are sent as one piece of text, at most: k8s.io/apiserver writes out what it has encoded when no
-	// event is left in the channel.
-	maxTogether = 32
 	// maxQueueGaps is how many gaps a queue may have, beside as many as events.
 	maxQueueGaps = 64
 )
@@ -51,7 +48,7 @@ type WatchOptions struct {
 
 // Watcher is one watch. It receives what is published from Watch on, once Begin has added what was before. Events wait in a
 // queue that holds at most one for each object: a client that is too slow misses states in between, never the last one, and
-// never costs more memory than one list and the few events that are being sent.
+// never costs more memory than one list.
 type Watcher struct {
 	store    *Store
 	scope    Scope
@@ -87,7 +84,7 @@ func (s *Store) Watch(ctx context.Context, scope Scope, selector Selector, o Wat
 	w := &Watcher{
 		store: s, scope: scope, selector: selector, from: from, initial: initial, bookmarks: o.Bookmarks,
 		markEnd: o.Bookmarks && o.SendInitialEvents != nil && *o.SendInitialEvents,
-		cancel:  cancel, done: ctx.Done(), result: make(chan watch.Event, maxTogether), pending: map[Key]int{}, wake: make(chan struct{}, 1),
+		cancel:  cancel, done: ctx.Done(), result: make(chan watch.Event), pending: map[Key]int{}, wake: make(chan struct{}, 1),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,11 +319,12 @@ func (w *Watcher) eventFor(was, is *syncv1.SyncStatus) watch.EventType {
 	return ""
 }
 
-// pushEvent queues one event, which is handed over when the watcher is woken.
+// pushEvent queues one event.
 func (w *Watcher) pushEvent(kind watch.EventType, o *Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.enqueue(kind, o)
+	w.wakeUp()
 }
 
 // enqueue replaces an event of the same object that still waits, and is what both together are to the client. w.mu is held.

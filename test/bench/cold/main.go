@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,34 +29,31 @@ func measureCold(ctx context.Context, r *rig.Rig) error {
 	if err != nil {
 		return err
 	}
-	objects := *count * (1 + *records/10)
-	for _, list := range []struct {
-		result, selector string
-		count            int
-	}{{"cold", "?fieldSelector=kind%3DDNSZone", *count}, {"cold-all", "", objects}} {
-		var ours, hop, bare rig.Times
-		path := r.SyncStatusPath("") + list.selector
-		for range *rounds {
-			if err := r.RestartAPIServer(ctx); err != nil {
-				return err
-			}
-			times := make([]time.Duration, 3)
-			if times[0], err = measureHop(ctx, r); err != nil {
-				return err
-			}
-			if times[1], err = listInSync(ctx, r, path, list.count); err != nil {
-				return err
-			}
-			if times[2], err = transferAll(ctx, r, names); err != nil {
-				return err
-			}
-			hop, ours, bare = append(hop, times[0]), append(ours, times[1]), append(bare, times[2])
+	var ours, hop, bare rig.Times
+	path := r.SyncStatusPath("") + "?fieldSelector=kind%3DDNSZone"
+	for range *rounds {
+		if err := r.RestartAPIServer(ctx); err != nil {
+			return err
 		}
-		fmt.Printf("first LIST of %d objects: %s\n", list.count, ours)
-		fmt.Printf("bare transfers of %d zones of %d RRs from %d servers: %s\n", *count, *records, len(r.Servers), bare)
-		r.AddResult(list.result, rig.Milliseconds(ours.Quantile(.5)), rig.Milliseconds(hop.Quantile(.5)+bare.Quantile(.5)), "ms",
-			fmt.Sprintf("bare AXFRs of %d zones of %d RRs from %d servers and the hop to an aggregated API; medians, %d objects listed", *count, *records, len(r.Servers), list.count))
+		for _, m := range []struct {
+			times   *rig.Times
+			measure func() (time.Duration, error)
+		}{
+			{&hop, func() (time.Duration, error) { return measureHop(ctx, r) }},
+			{&ours, func() (time.Duration, error) { return listInSync(ctx, r, path) }},
+			{&bare, func() (time.Duration, error) { return transferAll(ctx, r, names) }},
+		} {
+			took, err := m.measure()
+			if err != nil {
+				return err
+			}
+			*m.times = append(*m.times, took)
+		}
 	}
+	fmt.Println("first LIST of all zones:", ours)
+	fmt.Println("bare transfers:         ", bare)
+	r.AddResult("cold", rig.Milliseconds(ours.Quantile(.5)), rig.Milliseconds(hop.Quantile(.5)+bare.Quantile(.5)), "ms",
+		fmt.Sprintf("bare AXFRs of %d zones of %d RRs from %d servers and the hop to an aggregated API; medians", *count, *records, len(r.Servers)))
 	return nil
 }
 
@@ -124,21 +120,12 @@ func transferAll(ctx context.Context, r *rig.Rig, names []string) (time.Duration
 	return time.Since(began), err
 }
 
-// listInSync measures until a list says of all objects that they are in sync: of a server that is not read in time it says that.
-func listInSync(ctx context.Context, r *rig.Rig, path string, count int) (time.Duration, error) {
+// listInSync measures until a list says of all zones that they are in sync: of a server that is not read in time it says that.
+func listInSync(ctx context.Context, r *rig.Rig, path string) (time.Duration, error) {
 	began := time.Now()
-	for lists := 1; ; lists++ {
-		body, _, err := r.ReadPath(ctx, path)
-		if err != nil {
-			return 0, err
-		}
-		in := strings.Count(string(body), `"inSync":true`)
-		if in == count {
-			return time.Since(began), nil
-		}
-		fmt.Printf("list %d has %d of %d objects in sync after %.2f s\n", lists, in, count, time.Since(began).Seconds())
-		if time.Since(began) > *limit {
-			return 0, fmt.Errorf("%d of %d objects are in sync", in, count)
-		}
-	}
+	err := rig.PollUntil(ctx, *limit, time.Millisecond, func() error {
+		_, err := r.ListInSync(ctx, path, *count)
+		return err
+	})
+	return time.Since(began), err
 }
