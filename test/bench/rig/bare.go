@@ -24,8 +24,9 @@ import (
 // BIND itself needs for something. Its first server is the primary.
 type Bare struct {
 	dir     string
-	key     *wire.Key
 	servers []*bareServer
+	// key is for transfers, update for updates.
+	key, update *wire.Key
 }
 
 type bareServer struct {
@@ -42,6 +43,9 @@ func StartBare(ctx context.Context) (*Bare, error) {
 	}
 	b := &Bare{dir: dir}
 	if b.key, err = named.NewKey("bench", "bare", named.KeyTransfer); err != nil {
+		return nil, err
+	}
+	if b.update, err = named.NewKey("bench", "bare", named.KeyUpdate); err != nil {
 		return nil, err
 	}
 	for _, role := range []v1beta1.ServerRole{v1beta1.RolePrimary, v1beta1.RoleSecondary, v1beta1.RoleSecondary} {
@@ -91,15 +95,13 @@ func (b *Bare) startServer(ctx context.Context, role v1beta1.ServerRole) error {
 	if err != nil {
 		return err
 	}
-	ring, err := named.NewKeyring(named.KeyTransfer, b.key, time.Now())
-	if err != nil {
-		return err
-	}
-	// A primary reads a key for updates too. Nobody updates these, so it is an empty file.
-	errs := []error{
-		writeFile(layout.ControlKeyFile, controlKey.Clause()),
-		writeFile(filepath.Join(layout.KeyDir, string(named.KeyTransfer), named.KeyClauseEntry), ring.Clauses(named.KeyTransfer)),
-		writeFile(filepath.Join(layout.KeyDir, string(named.KeyUpdate), named.KeyClauseEntry), ""),
+	errs := []error{writeFile(layout.ControlKeyFile, controlKey.Clause())}
+	for role, key := range map[named.KeyRole]*wire.Key{named.KeyTransfer: b.key, named.KeyUpdate: b.update} { // nobody updates these
+		ring, err := named.NewKeyring(role, key, time.Now())
+		if err != nil {
+			return err
+		}
+		errs = append(errs, writeFile(filepath.Join(layout.KeyDir, string(role), named.KeyClauseEntry), ring.Clauses(role)))
 	}
 	for name, text := range files {
 		errs = append(errs, writeFile(filepath.Join(layout.ConfigDir, name), text))
