@@ -28,3 +28,26 @@ func BenchmarkCreateZone(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkList is what a look at a pod with a thousand zones costs: a list of them, CPU of the client and the sidecar, which are in this
+// process, and time, in which named works as well.
+func BenchmarkList(b *testing.B) {
+	const zones = 1000
+	s := start(b, v1beta1.RolePrimary, [2]*wire.Key{})
+	for n := range zones {
+		if err := s.client.CreateZone(b.Context(), s.addr, primaryZone(fmt.Sprintf("z%d.example", n), s.UpdateKey.Name)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	const lists = 20
+	for b.Loop() {
+		before := cpu(b)
+		for range lists {
+			if list, err := s.client.Zones(b.Context(), s.addr); err != nil || list.Count < zones {
+				b.Fatal(list.Count, err)
+			}
+		}
+		b.ReportMetric((cpu(b)[0]-before[0]).Seconds()*1e6/lists/zones, "µs/zone-of-this-process")
+		b.ReportMetric(b.Elapsed().Seconds()*1e6/lists/zones, "µs/zone")
+	}
+}
