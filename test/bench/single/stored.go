@@ -123,9 +123,20 @@ func hashOf(a rig.Address) string {
 	return source.Hash(source.Declaration{Key: rrset.Key{Name: a.Name, Type: dns.TypeA}, TTL: 3600, Rdata: []string{a.IP}})
 }
 
-// removeStored takes all records of the namespace out of etcd.
+// removeStored takes all records that were stored out of etcd, each by itself.
 func (s *etcdStore) removeStored(ctx context.Context) error {
-	_, err := s.Delete(ctx, s.key("stored-"), clientv3.WithPrefix())
+	left, err := s.Get(ctx, s.key("stored-"), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	var deletions []clientv3.Op
+	for _, kv := range left.Kvs {
+		deletions = append(deletions, clientv3.OpDelete(string(kv.Key)))
+	}
+	err = rig.ForEachParallel(ctx, storedAtOnce, "removed from etcd", deletions, func(ctx context.Context, deletion clientv3.Op) error {
+		_, err := s.Do(ctx, deletion)
+		return err
+	})
 	return errors.Join(err, s.Close())
 }
 
