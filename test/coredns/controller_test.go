@@ -112,8 +112,7 @@ func TestController(t *testing.T) {
 		<-changed
 	}
 	corp.Generation++
-	b, err := backends.Of(t.Context(), corp)
-	if err != nil {
+	if _, err := backends.Of(t.Context(), corp); err != nil {
 		t.Fatal(err)
 	}
 	<-changed // The watch of the former connection has ended.
@@ -121,7 +120,8 @@ func TestController(t *testing.T) {
 	// The provider and its Secrets go before the zone.
 	clear(known)
 	backends.Forget(client.ObjectKeyFromObject(corp))
-	if b = backends.Followed(client.ObjectKey{Name: "z"}, client.ObjectKeyFromObject(corp)); b == nil {
+	b := backends.Followed(client.ObjectKey{Name: "z"}, client.ObjectKeyFromObject(corp))
+	if b == nil {
 		t.Fatal("the connection that a zone needs is closed")
 	}
 	if err := backend.Clear(t.Context(), backend.Named{Backend: b, Name: corp.Name}, zone); err != nil {
