@@ -101,7 +101,7 @@ func (f *fixture) restartPods(names ...string) {
 	for _, name := range names {
 		pod := &corev1.Pod{ObjectMeta: f.meta(name, nil)}
 		before := f.uidOf(pod)
-		kube.Kubectl(f, "", "-n", f.namespace, "delete", "pod", name, "--wait=false")
+		kube.Kubectl(f, "", "-n", f.namespace, "delete", "pod", name, "--wait=false", "--ignore-not-found") // It may be going already.
 		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 				return err
