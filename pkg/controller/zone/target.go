@@ -21,8 +21,9 @@ type target struct {
 	soa     rrset.SOA
 }
 
-// findReference takes the primary with the latest serial, which remains it for the pass as it is by then; when all primaries are empty, the secondary with the latest, so
-// that a restored zone comes back on the serial that its secondaries know. Strangers are never the reference, nor are
+// findReference takes the primary with the latest serial; when all primaries are empty, the secondary with the latest, so
+// that a restored zone comes back on the serial that its secondaries know. A pass that looks again keeps its primary, with
+// what that holds by then. Strangers are never the reference, nor are
 // secondaries that may transfer from them: when nobody else has the zone, it is an empty copy on their serial, so that they
 // keep nothing but what is declared.
 func (s *primarySync) findReference(ctx context.Context) (t target) {

@@ -45,14 +45,7 @@ func (b *readBench) measureFullMemory(ctx context.Context) error {
 // settleTime is how long a process is left alone before its memory is read.
 const settleTime = 3 * time.Second
 
-// memoryAfterRestart starts our API server anew, has it fetch the zone from all its servers, and reads its memory.
+// memoryAfterRestart returns the memory of our API server after a start, with the zone from all its servers.
 func (b *readBench) memoryAfterRestart(ctx context.Context) (float64, error) {
-	if err := b.RestartAPIServer(ctx); err != nil {
-		return 0, err
-	}
-	if _, _, err := b.ReadPath(ctx, b.SyncStatusPath("dnszone."+object)); err != nil {
-		return 0, err
-	}
-	time.Sleep(settleTime)
-	return b.APIServerMemory(ctx)
+	return b.MemoryAfterRestart(ctx, b.SyncStatusPath("dnszone."+object), settleTime)
 }

@@ -80,6 +80,19 @@ func (r *Rig) APIServerMemory(ctx context.Context) (float64, error) {
 	return most, nil
 }
 
+// MemoryAfterRestart starts our API server anew, has it fetch a zone from all its servers by reading a path, leaves it alone for a while,
+// and returns its memory in bytes.
+func (r *Rig) MemoryAfterRestart(ctx context.Context, path string, settle time.Duration) (float64, error) {
+	if err := r.RestartAPIServer(ctx); err != nil {
+		return 0, err
+	}
+	if _, _, err := r.ReadPath(ctx, path); err != nil {
+		return 0, err
+	}
+	time.Sleep(settle)
+	return r.APIServerMemory(ctx)
+}
+
 // memoryOfReplica reads the memory of one replica.
 func (r *Rig) memoryOfReplica(ctx context.Context, address string) (float64, error) {
 	page, err := r.readReplica(ctx, address, "/metrics")

@@ -168,16 +168,9 @@ func (b *singleBench) measureLeader(ctx context.Context) (took time.Duration, me
 // settleTime is how long a process is left alone before its memory is read.
 const settleTime = 5 * time.Second
 
-// measureAPIServer starts our API server anew, has it fetch the zone from all servers, and returns its memory.
+// measureAPIServer returns the memory of our API server after a start, with the zone from all servers.
 func (b *singleBench) measureAPIServer(ctx context.Context) (memory float64, err error) {
-	if err := b.RestartAPIServer(ctx); err != nil {
-		return 0, err
-	}
-	if _, _, err := b.ReadPath(ctx, b.SyncStatusPath("dnszone."+object)); err != nil {
-		return 0, err
-	}
-	time.Sleep(settleTime)
-	return b.APIServerMemory(ctx)
+	return b.MemoryAfterRestart(ctx, b.SyncStatusPath("dnszone."+object), settleTime)
 }
 
 // emptyMemory is what new processes need with the zone and hardly a record.
