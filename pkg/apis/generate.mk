@@ -1,12 +1,13 @@
 ##@ Generated code of the stored API
 
 # Packages whose types are stored by kube-apiserver.
-STORED_API := bindy/v1beta1 externaldns/v1alpha1
+STORED_API := bindy/v1beta1 externaldns/v1alpha1 clusterapi/infrastructure/v1beta1 clusterapi/controlplane/v1beta1
 
 .PHONY: generate
 generate: ## Regenerate deepcopy functions and CustomResourceDefinitions
 	go tool -modfile=tools.mod controller-gen object $(foreach api,$(STORED_API),paths=./pkg/apis/$(api))
 	go run ./pkg/apis/internal/crdgen -out manifests/crds
+	go run ./pkg/apis/internal/crdgen -paths ./pkg/apis/clusterapi/... -out manifests/components/cluster-api/crds
 
 .PHONY: verify-generated
 verify-generated: ## Prove that what `make generate` writes is what is checked in
@@ -17,4 +18,6 @@ verify-generated: ## Prove that what `make generate` writes is what is checked i
 	    || { echo "pkg/apis/$$api is stale: run make generate"; exit 1; }; \
 	done; \
 	go run ./pkg/apis/internal/crdgen -out $$tmp/crds; \
-	diff -ru manifests/crds $$tmp/crds || { echo "manifests/crds is stale: run make generate"; exit 1; }
+	go run ./pkg/apis/internal/crdgen -paths ./pkg/apis/clusterapi/... -out $$tmp/capi; \
+	diff -ru manifests/crds $$tmp/crds || { echo "manifests/crds is stale: run make generate"; exit 1; }; \
+	diff -ru manifests/components/cluster-api/crds $$tmp/capi || { echo "manifests/components/cluster-api/crds is stale: run make generate"; exit 1; }

@@ -41,7 +41,7 @@ type lifecycleFacts struct {
 func finishLifecycle(prev v1beta1.LifecycleStatus, conditions *[]metav1.Condition, o lifecycleFacts, now time.Time) v1beta1.LifecycleStatus {
 	next := v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating}
 	since := phaseSince(prev, meta.FindStatusCondition(*conditions, Ready), o, now)
-	if !o.failure.terminal && !o.ready.Holds() && o.ready.Reason != NoChildren && now.Sub(since.Time) >= o.timeout {
+	if !o.failure.terminal && !o.ready.Holds() && !isUntimed(o.ready.Reason) && now.Sub(since.Time) >= o.timeout {
 		o.ready = False(ProgressDeadlineExceeded, fmt.Sprintf("%s after %s", o.ready.Message, o.timeout))
 		o.failure = terminalFailure{true, o.ready}
 	}
@@ -56,13 +56,16 @@ func finishLifecycle(prev v1beta1.LifecycleStatus, conditions *[]metav1.Conditio
 	return next
 }
 
+// isUntimed reports whether an object is not ready for a reason for which it may be so for any time: others have to act first.
+func isUntimed(reason string) bool { return reason == NoChildren || reason == WaitingForEndpoint }
+
 // phaseSince returns since when the object is ready, or has made no progress towards it. A status from before this was
 // recorded has the condition's transition time instead.
 func phaseSince(prev v1beta1.LifecycleStatus, ready *metav1.Condition, o lifecycleFacts, now time.Time) *metav1.Time {
 	switch {
 	case ready == nil, o.ready.Holds() != (ready.Status == metav1.ConditionTrue):
 		return wholeSeconds(now)
-	case !o.ready.Holds() && (o.progress || ready.ObservedGeneration != o.generation || ready.Reason == NoChildren && o.ready.Reason != NoChildren):
+	case !o.ready.Holds() && (o.progress || ready.ObservedGeneration != o.generation || isUntimed(ready.Reason) && !isUntimed(o.ready.Reason)):
 		return wholeSeconds(now)
 	case prev.PhaseSince == nil:
 		return &ready.LastTransitionTime
@@ -86,7 +89,7 @@ func Deleting(prev v1beta1.LifecycleStatus, now time.Time) v1beta1.LifecycleStat
 // UntilDeadline returns how much longer an object may be not ready before it has failed; 0 if it is ready or has failed.
 func UntilDeadline(life v1beta1.LifecycleStatus, conditions []metav1.Condition, timeout time.Duration, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(conditions, Ready)
-	if life.Phase != v1beta1.PhaseCreating || life.PhaseSince == nil || ready == nil || ready.Reason == NoChildren {
+	if life.Phase != v1beta1.PhaseCreating || life.PhaseSince == nil || ready == nil || isUntimed(ready.Reason) {
 		return 0
 	}
 	return max(time.Second, timeout-now.Sub(life.PhaseSince.Time))

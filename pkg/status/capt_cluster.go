@@ -1,0 +1,124 @@
+package status
+
+import (
+	"encoding/json"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+
+	infrastructure "github.com/lockstep-dns/lockstep/pkg/apis/clusterapi/infrastructure/v1beta1"
+)
+
+// CAPTClusterFacts is what one look at a CAPTCluster found.
+type CAPTClusterFacts struct {
+	Generation int64
+	// Owned is true if a Cluster owns the object. Paused is true if nothing may be done for the time being.
+	Owned, Paused bool
+	// Endpoint is the host and port of the API server; empty if neither the object nor its Cluster has one.
+	Endpoint  string
+	Workspace Workspace
+	// VPCID is from the connection Secret of the workspace. If it is empty, SecretProblem is why.
+	VPCID         string
+	SecretProblem Verdict
+	// SecretUnread is why the Secret could not be read, for the time being; empty if it could.
+	SecretUnread string
+	Name         PublishedName
+	// FailureDomains are those of the spec, ListedDomains is true if Cluster API expects a list of them (contract v1beta2).
+	FailureDomains []infrastructure.FailureDomain
+	ListedDomains  bool
+}
+
+// CAPTCluster returns the status of a CAPTCluster, and when it is to be looked at again; 0 if only an event can change anything.
+// It is ready when the network is there, an endpoint is known and, if it has a name, that is propagated. A name that ceases to be
+// propagated later takes nothing back: EndpointPropagated shows it. What cannot be read for the time being changes its own condition
+// only.
+func CAPTCluster(prev infrastructure.CAPTClusterStatus, f CAPTClusterFacts, now time.Time) (infrastructure.CAPTClusterStatus, time.Duration) {
+	if !f.Owned || f.Paused {
+		return prev, 0
+	}
+	next := *prev.DeepCopy()
+	next.VPCWorkspaceName, next.Endpoint, next.FailureDomains = f.Workspace.Name, f.Endpoint, f.encodeDomains()
+	vpc := f.vpc()
+	Set(&next.Conditions, VPCReady, vpc, f.Generation, now)
+	f.Name.setCondition(&next.Conditions, f.Generation, now)
+	if f.Workspace.Unread != "" || f.SecretUnread != "" || f.Name.Unread != "" && vpc.Holds() && !f.isProvisioned(prev) {
+		return next, creatingInterval
+	}
+	if f.VPCID != "" {
+		next.VPCID = f.VPCID
+	}
+	next.ObservedGeneration = f.Generation
+	ready, timeout := f.ready(vpc, f.isProvisioned(prev))
+	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
+		ready: ready, failure: f.failure(), generation: f.Generation, timeout: timeout,
+		progress: hasAdvanced(prev.Conditions, next.Conditions, VPCReady),
+	}, now)
+	if next.Ready {
+		next.Initialization = &infrastructure.CAPTClusterInitialization{Provisioned: new(true)}
+	}
+	return next, nextLook(next.LifecycleStatus, next.Conditions, f.Name, timeout, now)
+}
+
+func (f CAPTClusterFacts) isProvisioned(prev infrastructure.CAPTClusterStatus) bool {
+	return prev.Initialization != nil && ptr.Deref(prev.Initialization.Provisioned, false)
+}
+
+// vpc returns whether the network is there and known.
+func (f CAPTClusterFacts) vpc() Verdict {
+	workspace := f.Workspace.verdict()
+	switch {
+	case !workspace.Holds():
+		return workspace
+	case f.SecretUnread != "":
+		return Unknown(WorkspaceUnread, "the connection Secret of WorkspaceTemplateApply "+f.Workspace.Name+" could not be read: "+f.SecretUnread)
+	case f.VPCID == "":
+		return f.SecretProblem
+	}
+	return True(ReasonReady, "the network "+f.VPCID+" is ready")
+}
+
+// failure returns what waiting does not mend.
+func (f CAPTClusterFacts) failure() terminalFailure {
+	if f.Workspace.verdict().Holds() && f.SecretProblem.Reason == SecretForeign {
+		return terminalFailure{true, f.SecretProblem}
+	}
+	return terminalFailure{f.Name.Terminal, f.Name.Problem}
+}
+
+// ready returns the summary, and how long it may take to get further.
+func (f CAPTClusterFacts) ready(vpc Verdict, provisioned bool) (Verdict, time.Duration) {
+	switch waiting, waits := f.Name.waiting(); {
+	case !vpc.Holds() && vpc.Reason == SecretNotReady:
+		return vpc, SecretTimeout
+	case !vpc.Holds():
+		return vpc, VPCTimeout
+	case f.Endpoint == "":
+		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor that of the Cluster has a host yet"), VPCTimeout
+	case waits && !provisioned:
+		return waiting, ControlPlaneTimeout
+	}
+	return True(ReasonReady, vpc.Message+", and the API server is at "+f.Endpoint), VPCTimeout
+}
+
+// encodeDomains returns the failure domains in the form that the contract of Cluster API has.
+func (f CAPTClusterFacts) encodeDomains() *apiextensionsv1.JSON {
+	if len(f.FailureDomains) == 0 {
+		return nil
+	}
+	var value any = f.FailureDomains
+	if !f.ListedDomains {
+		byName := map[string]infrastructure.FailureDomain{}
+		for _, d := range f.FailureDomains {
+			name := d.Name
+			d.Name = ""
+			byName[name] = d
+		}
+		value = byName
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil // Strings and booleans can be encoded.
+	}
+	return &apiextensionsv1.JSON{Raw: raw}
+}
