@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/controller/clusterapi"
 	"github.com/lockstep-dns/lockstep/pkg/controller/dnsprovider"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone"
@@ -29,6 +30,8 @@ type Options struct {
 	Limits observe.Limits
 	// QuestionRate is how many questions in a second a server that is read by query gets at most.
 	QuestionRate int
+	// ClusterAPI publishes the endpoints of Cluster API's clusters.
+	ClusterAPI bool
 }
 
 // NewOptions returns the defaults.
@@ -41,6 +44,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
 	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
 	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each key in turn")
+	fs.BoolVar(&o.ClusterAPI, "cluster-api", o.ClusterAPI, "publish the control plane endpoints of Cluster API's clusters, and keep the status of CAPTClusters and CAPTControlPlanes; needs the rights of the component cluster-api")
 	o.Limits.AddFlags(fs)
 }
 
@@ -77,6 +81,11 @@ func (o *Options) Run(ctx context.Context) error {
 		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
 	}); err != nil {
 		return err
+	}
+	if o.ClusterAPI {
+		if err := errors.Join(clusterapi.AddToScheme(mgr.GetScheme()), mgr.Add(clusterapi.Starter{Manager: mgr})); err != nil {
+			return err
+		}
 	}
 	return mgr.Start(ctx)
 }

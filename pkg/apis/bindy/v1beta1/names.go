@@ -27,6 +27,14 @@ const (
 	// AllowDeletionAnnotation with the value "true" on a zone, instance or cluster permits its deletion although others
 	// depend on it: records on the zone, zones on the cluster or on the last primary.
 	AllowDeletionAnnotation = GroupName + "/allow-deletion"
+	// EndpointZoneAnnotation on a Cluster of Cluster API, a CAPTCluster or a CAPTControlPlane holds the DNS name of the zone in which its
+	// control plane endpoint is published.
+	EndpointZoneAnnotation = GroupName + "/endpoint-zone"
+	// EndpointNameAnnotation beside EndpointZoneAnnotation holds the complete name that is published. Default: the name of the
+	// Cluster in that zone.
+	EndpointNameAnnotation = GroupName + "/endpoint-name"
+	// EndpointWildcardAnnotation with the value "true" beside EndpointZoneAnnotation publishes all names below the name as well.
+	EndpointWildcardAnnotation = GroupName + "/endpoint-wildcard"
 )
 
 // Labels on the objects that belong to a cluster or instance.

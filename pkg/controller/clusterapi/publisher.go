@@ -1,0 +1,126 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// publisher brings names to DNS as DNSEndpoints, and asks Lockstep's API server whether they are live.
+type publisher struct {
+	client client.Client
+	// live reads past the cache.
+	live     client.Reader
+	children *apply.Children
+}
+
+// publish brings the name that an object asks for to DNS, or takes it back if the object asks for none, and returns what is known of
+// it. A name that has become invalid stays as it was: API servers are not to vanish for a mistake in an annotation. An error is one
+// that may pass; what is returned says so.
+func (p *publisher) publish(ctx context.Context, o bearer) (status.PublishedName, error) {
+	declared := declareEndpoint(o)
+	name := status.PublishedName{Name: declared.name, Problem: declared.problem, Terminal: declared.invalid}
+	found := &v1alpha1.DNSEndpoint{}
+	err := client.IgnoreNotFound(p.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: endpointName(o)}, found))
+	switch {
+	case err != nil:
+		err = fmt.Errorf("reading DNSEndpoint %s: %w", endpointName(o), err)
+	case !wantsName(o):
+		return status.PublishedName{}, p.withdraw(ctx, o, found)
+	case declared.object == nil:
+		return name, nil
+	default:
+		err = p.applyEndpoint(ctx, declared.object, found, &name)
+	}
+	if err != nil {
+		name.Unread = err.Error()
+	}
+	return name, err
+}
+
+// withdraw deletes the DNSEndpoint of an object that asks for no name any more.
+func (p *publisher) withdraw(ctx context.Context, o bearer, found *v1alpha1.DNSEndpoint) error {
+	if holder := metav1.GetControllerOf(found); holder == nil || holder.UID != o.GetUID() || found.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := p.client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting DNSEndpoint %s: %w", found.Name, err)
+	}
+	return nil
+}
+
+// applyEndpoint writes a DNSEndpoint if that changes something, and completes what is known of its name.
+func (p *publisher) applyEndpoint(ctx context.Context, wanted, found *v1alpha1.DNSEndpoint, name *status.PublishedName) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+	if err != nil {
+		return fmt.Errorf("encoding DNSEndpoint %s: %w", wanted.Name, err)
+	}
+	delete(fields, "status")
+	child := &unstructured.Unstructured{Object: fields}
+	child.SetAnnotations(wanted.Annotations)
+	switch err := p.children.ApplyUnstructured(ctx, child, found); {
+	case errors.Is(err, apply.ErrForeign):
+		name.Problem = status.False(status.EndpointForeign, fmt.Sprintf("DNSEndpoint %s exists already and is somebody else's: delete or rename it", wanted.Name))
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		name.Problem = status.False(status.EndpointRefused, refusalOf(err))
+		return nil
+	case err != nil:
+		return err
+	}
+	if !equality.Semantic.DeepEqual(found.Spec, wanted.Spec) {
+		return nil // The cache does not have it yet.
+	}
+	return p.observe(ctx, found, name)
+}
+
+// refusalOf returns the message of an error of kube-apiserver, without what came before it.
+func refusalOf(err error) string {
+	if s := apierrors.APIStatus(nil); errors.As(err, &s) {
+		return s.Status().Message
+	}
+	return err.Error()
+}
+
+// observe asks for the SyncStatus of a DNSEndpoint, which comes from live answers. One of an older declaration shows nothing.
+func (p *publisher) observe(ctx context.Context, e *v1alpha1.DNSEndpoint, name *status.PublishedName) error {
+	answers := &sync.SyncStatus{}
+	key := client.ObjectKey{Namespace: e.Namespace, Name: strings.ToLower(endpointKind.Kind) + "." + e.Name}
+	err := p.live.Get(ctx, key, answers)
+	if apierrors.IsNotFound(err) {
+		return nil // The API server does not know the object yet.
+	}
+	if err != nil {
+		return fmt.Errorf("reading SyncStatus %s: %w", key.Name, err)
+	}
+	if ref := answers.ObjectRef; ref.UID != e.UID || ref.Generation != e.Generation {
+		return nil
+	}
+	name.Accepted = verdictOf(answers.Status.Conditions, sync.ConditionAccepted)
+	name.Programmed = verdictOf(answers.Status.Conditions, sync.ConditionProgrammed)
+	name.Propagated = verdictOf(answers.Status.Conditions, sync.ConditionPropagated)
+	return nil
+}
+
+// verdictOf returns a condition, zero if there is none.
+func verdictOf(conditions []metav1.Condition, kind string) status.Verdict {
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil {
+		return status.Verdict{}
+	}
+	return status.Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
+}
