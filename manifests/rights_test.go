@@ -52,6 +52,11 @@ func TestRights(t *testing.T) {
 		},
 		"Role lockstep-apiserver": {"secrets lockstep-apiserver-tls lockstep-apiserver-client: get list watch"},
 		"Role lockstep-webhook":   {"secrets lockstep-webhook-tls: get list watch"},
+		// With the component cluster-api. Nobody has the second but where a namespace grants it, the others are of Cluster API and users.
+		"ClusterRole lockstep-cluster-api":            {"clusters/status: patch", "captclusters/status: patch", "captcontrolplanes/status: patch", "dnsendpoints: create delete"},
+		"ClusterRole lockstep-cluster-api-connection": {"secrets: get"},
+		"ClusterRole lockstep-cluster-api-manager":    {"captclusters: create update patch delete", "captcontrolplanes: create update patch delete"},
+		"ClusterRole lockstep-cluster-api-edit":       {"captclusters: create update patch delete deletecollection", "captcontrolplanes: create update patch delete deletecollection"},
 	}
 	got := map[string][]string{}
 	for _, object := range loadRBAC(t) {
@@ -72,7 +77,7 @@ func TestRights(t *testing.T) {
 // Nobody gets the rights of another component, and one object alone grants the fleet manager its rights in all namespaces:
 // components/enrolled-only takes it away.
 func TestRightsBindings(t *testing.T) {
-	shared := map[string]string{"lockstep-fleet-namespace": "lockstep-fleet", "system:auth-delegator": "lockstep-apiserver", "extension-apiserver-authentication-reader": "lockstep-apiserver"}
+	shared := map[string]string{"lockstep-fleet-namespace": "lockstep-fleet", "lockstep-cluster-api": "lockstep-controller", "system:auth-delegator": "lockstep-apiserver", "extension-apiserver-authentication-reader": "lockstep-apiserver"}
 	everywhere := 0
 	for _, object := range loadRBAC(t) {
 		account := object.RoleRef.Name
@@ -116,7 +121,7 @@ func loadRBAC(t *testing.T) (all []rbacObject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
+	for _, file := range append(files, "components/cluster-api/rbac.yaml") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
