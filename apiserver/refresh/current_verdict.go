@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/parallel"
 )
 
 // CurrentVerdict returns the verdict about an object as it is in the Kubernetes cluster now, by answers from since or later; nil
@@ -23,16 +24,16 @@ func (r *Refresher) CurrentVerdict(ctx context.Context, key desired.Key, since t
 	}
 	early, outdate := context.WithCancel(ctx)
 	defer outdate()
-	evaluated := make(chan *syncv1.SyncStatus, 1)
-	go func() {
+	var v *syncv1.SyncStatus
+	evaluated := parallel.Start(func() {
 		r.prefetch(early, &assumed, since)
-		evaluated <- r.ResolvedVerdicts(early, []desired.Key{key}, since)[0]
-	}()
+		v = r.ResolvedVerdicts(early, []desired.Key{key}, since)[0]
+	})
 	if err := r.WaitForObject(ctx, key); err != nil { // It takes longest, and is sent first.
 		return nil, err
 	}
 	if now, _ := r.index.Resolve(key); now.Equal(&assumed) {
-		if v := <-evaluated; v != nil && r.publisher.IsPublished(key, r.publisher.Digest(v)) {
+		if evaluated(); v != nil && r.publisher.IsPublished(key, r.publisher.Digest(v)) {
 			return v, nil
 		}
 	}

@@ -33,11 +33,15 @@ type recorder struct {
 	*store.Store
 	mu        sync.Mutex
 	published map[string][]string
+	broken    bool
 }
 
 func (p *recorder) Publish(evaluatedFrom uint64, verdicts ...*syncv1.SyncStatus) []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.broken {
+		panic("broken")
+	}
 	for _, v := range verdicts {
 		if v != nil && !p.IsPublished(store.KeyOf(v), p.Digest(v)) {
 			text := string(v.Status.Phase)

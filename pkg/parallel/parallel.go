@@ -1,0 +1,50 @@
+// Package parallel shares work that needs nothing but processors out to all of them. It knows nothing of DNS and does no I/O.
+package parallel
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+)
+
+// portion is how much of a range one processor takes at a time; what is shorter is not shared out.
+const portion = 256
+
+// ForRange calls do with each number from 0 to n-1, on all processors at a time, and returns after the last call. What a call panics with,
+// it panics with.
+func ForRange(n int, do func(i int)) {
+	var next atomic.Int64
+	work := func() {
+		for from := int(next.Add(portion)) - portion; from < n; from = int(next.Add(portion)) - portion {
+			for i := from; i < min(from+portion, n); i++ {
+				do(i)
+			}
+		}
+	}
+	for range min(runtime.GOMAXPROCS(0), (n-1)/portion+1) - 1 {
+		defer Start(work)()
+	}
+	work()
+}
+
+// Start calls do in a goroutine of its own. wait returns when do has, and panics with what it panics with: in another goroutine than its
+// caller's, a panic would end the process, whoever recovers.
+func Start(do func()) (wait func()) {
+	var panicked error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				panicked = fmt.Errorf("%v\n\n%s", p, debug.Stack())
+			}
+		}()
+		do()
+	}()
+	return func() {
+		if <-done; panicked != nil {
+			panic(panicked)
+		}
+	}
+}
