@@ -3,7 +3,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -215,15 +214,11 @@ func (f *fixture) hostAddress() netip.Addr {
 // freePort returns a port of an address that nobody uses at the moment.
 func freePort(t *testing.T, address netip.Addr) netip.AddrPort {
 	t.Helper()
-	for range 200 {
-		addr := netip.AddrPortFrom(address, uint16(20000+rand.IntN(12000)))
-		if tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr)); err == nil {
-			_ = tcp.Close()
-			return addr
-		}
+	addr, err := namedtest.FreeAddress(address)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no free port on %s", address)
-	return netip.AddrPort{}
+	return addr
 }
 
 func serverAt(addr netip.AddrPort) v1beta1.ProviderServer {
