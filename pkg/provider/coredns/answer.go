@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -86,6 +87,7 @@ func (s *snapshot) lookUp(name string, exact bool) []entry {
 }
 
 func (s *snapshot) usable(found []entry, rrtype uint16) (services []entry, readable bool) {
+	services = make([]entry, 0, len(found))
 	for _, e := range found {
 		if e.broken {
 			return nil, false
@@ -118,16 +120,11 @@ func filterGroup(services []entry) []entry {
 	if group == "" {
 		return services
 	}
-	var kept []entry
-	for i, e := range services {
-		switch {
-		case e.value.Group == "" || e.value.Group == group:
-			kept = append(kept, e)
-		case i < compared && strings.Count(e.key, "/") == shortest:
-			return services
-		}
+	isOther := func(e entry) bool { return e.value.Group != "" && e.value.Group != group }
+	if slices.ContainsFunc(services[:compared], func(e entry) bool { return isOther(e) && strings.Count(e.key, "/") == shortest }) {
+		return services
 	}
-	return kept
+	return slices.DeleteFunc(services, isOther)
 }
 
 // kindOf returns what CoreDNS takes a value for: an address, a text, or else an alias (CNAME).
@@ -146,7 +143,6 @@ func kindOf(v value) (rrtype uint16, address bool) {
 
 // addPlain adds addresses or texts. An alias among the values is added to the answer, unless it points below the name.
 func (a *answer) addPlain(key rrset.Key, services []entry) {
-	texts := map[string]bool{}
 	for _, e := range services {
 		kind, _ := kindOf(e.value)
 		switch {
@@ -154,10 +150,7 @@ func (a *answer) addPlain(key rrset.Key, services []entry) {
 			a.mixed = true
 		case kind != key.Type:
 		case kind == dns.TypeTXT:
-			if !texts[e.value.Text] {
-				texts[e.value.Text] = true
-				a.add(e.value.TTL, rdataOfText(e.value.Text))
-			}
+			a.add(e.value.TTL, rdataOfText(e.value.Text))
 		default:
 			a.add(e.value.TTL, canonical(key, e.value.Host))
 		}

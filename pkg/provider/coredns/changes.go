@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/client/v3"
 
-	"github.com/lockstep-dns/lockstep/pkg/parallel"
 	"github.com/lockstep-dns/lockstep/pkg/plan"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
@@ -48,17 +46,19 @@ func (b batch) size() (bytes int) {
 }
 
 // compares returns the conditions of a transaction.
-func (t transaction) compares() (compares []clientv3.Cmp) {
+func (t transaction) compares() []clientv3.Cmp {
 	if t.isFresh {
 		return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(t.first), "=", 0).WithRange(t.last + "\x00")}
 	}
+	compares := make([]clientv3.Cmp, 0, len(t.batch))
 	for _, o := range t.batch {
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(o.key), "=", o.modified))
 	}
 	return compares
 }
 
-func (b batch) operations() (ops []clientv3.Op) {
+func (b batch) operations() []clientv3.Op {
+	ops := make([]clientv3.Op, 0, len(b))
 	for _, o := range b {
 		switch {
 		case !o.write:
@@ -84,13 +84,8 @@ func (s *snapshot) plan(changes plan.Changes, ours names) planned {
 	refused := map[rrset.Key]error{}
 	held := s.change(ours, changes, refused)
 	want := s.encode(held)
-	units := s.units(want)
+	batches, ordered := packBatches(s.units(want))
 	s.explainOthers(changes, want, refused)
-	var sorted []batch
-	for _, place := range slices.SortedFunc(maps.Keys(units), rrset.CompareNames) {
-		sorted = append(sorted, units[place])
-	}
-	batches, ordered := packBatches(sorted)
 	return planned{s.transactions(batches, ordered), ordered, refused}
 }
 
@@ -120,7 +115,7 @@ func (s *snapshot) transactions(batches []batch, ordered bool) []transaction {
 // change returns our RRsets as the changes make them, without those that are refused: CoreDNS cannot hold them, or a key of theirs
 // is somebody else's.
 func (s *snapshot) change(ours names, changes plan.Changes, refused map[rrset.Key]error) names {
-	next := plan.Map{}
+	next := make(plan.Map, len(ours)+len(changes.Create))
 	for _, sets := range ours {
 		for _, set := range sets {
 			next[set.Key] = set
@@ -150,60 +145,85 @@ func (s *snapshot) change(ours names, changes plan.Changes, refused map[rrset.Ke
 
 // takenKey returns a key that an RRset needs and somebody else has.
 func (s *snapshot) takenKey(set rrset.RRset) string {
-	for key := range s.encode(names{set.Name: {set}}) {
-		if e, found := s.at(key); found && !s.isOurs(e) {
-			return key
+	for _, v := range s.encode(names{set.Name: {set}}) {
+		if e, found := s.at(v.key); found && !s.isOurs(e) {
+			return v.key
 		}
 	}
 	return ""
 }
 
-// units returns what has to be written at each name for the zone to have the wanted values, beside what others have. The values
-// of an RRset that stay as they are are compared too.
-func (s *snapshot) units(want map[string]value) map[string]batch {
-	units, unchanged := make(map[string]batch, len(want)), map[string]batch{}
-	for _, e := range s.entries {
-		if !s.isOurs(e) {
-			continue
+// unit is the operations at one name: those that write, and those that compare what stays as it is.
+type unit struct{ writes, compares batch }
+
+// units returns what has to be written at each name for the zone to have the wanted values, beside what others have, in the order of
+// the keys. The values of an RRset that stay as they are are compared too.
+func (s *snapshot) units(want []keyValue) []batch {
+	all, places := make([]unit, 0, len(want)), make(map[string]int, len(want))
+	s.merge(want, func(e *entry, w *keyValue) {
+		var o operation
+		switch {
+		case e == nil:
+			o = operation{key: w.key, raw: encodeJSON(&w.value), write: true}
+		case !s.isOurs(*e):
+			return
+		case w == nil:
+			o = operation{key: e.key, modified: e.modified, write: true}
+		case w.value != e.value:
+			o = operation{key: e.key, raw: encodeJSON(&w.value), modified: e.modified, write: true}
+		default:
+			o = operation{key: e.key, modified: e.modified}
 		}
-		o, place := operation{key: e.key, modified: e.modified}, s.placeOfKey(e.key)
-		v, wanted := want[e.key]
-		if wanted && v == e.value {
-			unchanged[place] = append(unchanged[place], o)
-			continue
+		at, known := places[pathOfName(o.key)]
+		if !known {
+			at, places[pathOfName(o.key)] = len(all), len(all)
+			all = append(all, unit{})
 		}
-		if o.write = true; wanted {
-			o.raw = encodeJSON(v)
-		}
-		units[place] = append(units[place], o)
-	}
-	keys := slices.Sorted(maps.Keys(want))
-	puts := make([]operation, len(keys))
-	parallel.ForRange(len(keys), func(i int) {
-		if _, found := s.find(keys[i]); !found {
-			puts[i] = operation{key: keys[i], raw: encodeJSON(want[keys[i]]), write: true}
+		if o.write {
+			all[at].writes = append(all[at].writes, o)
+		} else {
+			all[at].compares = append(all[at].compares, o)
 		}
 	})
-	for _, o := range puts {
-		if o.write {
-			place := s.placeOfKey(o.key)
-			units[place] = append(units[place], o)
-		}
-	}
-	for place, unit := range units {
-		if len(unit)+len(unchanged[place]) <= maxOperations {
-			units[place] = append(unit, unchanged[place]...)
+	units := make([]batch, 0, len(all))
+	for _, u := range all {
+		switch {
+		case len(u.writes) == 0:
+		case len(u.writes)+len(u.compares) > maxOperations:
+			units = append(units, u.writes)
+		default:
+			units = append(units, append(u.writes, u.compares...))
 		}
 	}
 	return units
 }
 
-// placeOfKey returns the name at which a value is kept.
-func (l layout) placeOfKey(key string) string {
-	if i := strings.LastIndexByte(key, '/'); strings.HasPrefix(key[i+1:], "!") {
-		key = key[:i]
+// merge calls do for each key of the snapshot or of the wanted values, in order, with what is there and what is wanted: either may be nil.
+func (s *snapshot) merge(want []keyValue, do func(*entry, *keyValue)) {
+	next := 0
+	for i := range want {
+		w := &want[i]
+		for ; next < len(s.entries) && s.entries[next].key < w.key; next++ {
+			do(&s.entries[next], nil)
+		}
+		if next == len(s.entries) || s.entries[next].key != w.key {
+			do(nil, w)
+			continue
+		}
+		do(&s.entries[next], w)
+		next++
 	}
-	return l.nameOf(key)
+	for ; next < len(s.entries); next++ {
+		do(&s.entries[next], nil)
+	}
+}
+
+// pathOfName returns the path of the name at which a value is kept.
+func pathOfName(key string) string {
+	if i := strings.LastIndexByte(key, '/'); strings.HasPrefix(key[i+1:], "!") {
+		return key[:i]
+	}
+	return key
 }
 
 // packBatches returns transactions, each of as many units as fit. A unit that is too large is divided, what is written before what
@@ -245,7 +265,7 @@ func deletesLast(o operation) int {
 }
 
 // explainOthers refuses wanted RRsets that CoreDNS will not answer as they are because of values that others have put there.
-func (s *snapshot) explainOthers(changes plan.Changes, want map[string]value, refused map[rrset.Key]error) {
+func (s *snapshot) explainOthers(changes plan.Changes, want []keyValue, refused map[rrset.Key]error) {
 	after := &snapshot{layout: s.layout}
 	for _, e := range s.entries {
 		if !s.isOurs(e) {
@@ -255,8 +275,8 @@ func (s *snapshot) explainOthers(changes plan.Changes, want map[string]value, re
 	if len(after.entries) == 0 {
 		return
 	}
-	for key, v := range want {
-		after.entries = append(after.entries, entry{key: key, value: v})
+	for _, v := range want {
+		after.entries = append(after.entries, entry{key: v.key, value: v.value})
 	}
 	slices.SortFunc(after.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	for _, set := range slices.Concat(changes.Create, changes.UpdateNew) {

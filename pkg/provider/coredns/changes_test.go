@@ -2,6 +2,7 @@ package coredns
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -54,5 +55,63 @@ func TestFreshTransactions(t *testing.T) {
 	}
 	if fresh < 1000 {
 		t.Errorf("only %d are fresh", fresh)
+	}
+}
+
+// TestUnits: what is written at the names makes of ours what is wanted, changes nothing of others, and compares all that it depends on;
+// what is written at one name is in one unit.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		valueAt := func() value {
+			return value{Host: "192.0.2.1", TTL: uint32(1 + r.IntN(2)), Marker: marker{Owner: ours.owner, Zone: ours.zone, Type: "A"}}
+		}
+		s, after, others := &snapshot{layout: ours}, map[string]string{}, map[string]bool{}
+		var want []keyValue
+		wanted := map[string]string{}
+		for i := range 30 {
+			key := fmt.Sprintf("/skydns/test/example/n%02d/!A-%d", i/3, i%3)
+			if r.IntN(2) == 0 {
+				v := valueAt()
+				if others[key] = r.IntN(4) == 0; others[key] {
+					v.Marker.Owner = "somebody else"
+					wanted[key] = encodeJSON(&v)
+				}
+				s.entries = append(s.entries, entry{key: key, value: v, modified: int64(1 + i)})
+				after[key] = encodeJSON(&v)
+			}
+			if r.IntN(2) == 0 {
+				v := valueAt()
+				want = append(want, keyValue{key, v})
+				if !others[key] {
+					wanted[key] = encodeJSON(&v)
+				}
+			}
+		}
+		unitOf := map[string]int{}
+		for n, unit := range s.units(want) {
+			for _, o := range unit {
+				e, found := s.at(o.key)
+				if before, known := unitOf[pathOfName(o.key)]; known && before != n || others[o.key] || found != (o.modified != 0) || e.modified != o.modified {
+					t.Fatalf("seed %d: unit %d has %+v, there is %+v", seed, n, o, e)
+				}
+				switch unitOf[pathOfName(o.key)] = n; {
+				case o.write && o.raw == "":
+					delete(after, o.key)
+				case o.write:
+					after[o.key] = o.raw
+				}
+			}
+		}
+		if !maps.Equal(after, wanted) {
+			t.Fatalf("seed %d: %v, want %v", seed, after, wanted)
+		}
+		for _, e := range s.entries { // What stays at a name where something changes is compared.
+			n, changed := unitOf[pathOfName(e.key)]
+			if changed && !others[e.key] && !slices.ContainsFunc(s.units(want)[n], func(o operation) bool { return o.key == e.key }) {
+				t.Fatalf("seed %d: %s is not compared", seed, e.key)
+			}
+		}
 	}
 }

@@ -86,12 +86,9 @@ func (s *snapshot) answerOurs(all names, of ourSet) rrset.RRset {
 
 // isDamaged reports whether the values of an RRset of ours are not those that encode makes of it.
 func (s *snapshot) isDamaged(all names, of ourSet) bool {
-	expected := make(map[string]value, len(of.entries))
-	for _, e := range s.encodeSet(all, of.RRset) {
-		expected[e.key] = e.value
-	}
-	isWrong := func(e entry) bool { v, ok := expected[e.key]; return !ok || v != e.value }
-	return len(expected) != len(of.entries) || slices.ContainsFunc(of.entries, isWrong)
+	expected := s.encodeSet(all, of.RRset)
+	slices.SortFunc(expected, compareByKey)
+	return !slices.EqualFunc(of.entries, expected, func(e entry, v keyValue) bool { return e.key == v.key && e.value == v.value })
 }
 
 func (c *content) add(set rrset.RRset) {

@@ -23,36 +23,38 @@ func (n names) get(name string, rrtype uint16) (rrset.RRset, bool) {
 	return rrset.RRset{}, false
 }
 
-// encode returns the values of RRsets that the zone can hold together, by key.
-func (l layout) encode(sets names) map[string]value {
-	all := make([]rrset.RRset, 0, len(sets))
-	for _, some := range sets {
-		all = append(all, some...)
-	}
-	encoded := make([][]keyValue, len(all))
-	parallel.ForRange(len(all), func(i int) { encoded[i] = l.encodeSet(sets, all[i]) })
-	values := make(map[string]value, len(all))
-	for _, some := range encoded {
-		for _, e := range some {
-			values[e.key] = e.value
-		}
-	}
-	return values
-}
-
 // keyValue is a value with its key.
 type keyValue struct {
 	key string
 	value
 }
 
+// encode returns the values of RRsets that the zone can hold together, by key.
+func (l layout) encode(sets names) []keyValue {
+	all := make([]rrset.RRset, 0, len(sets))
+	for _, some := range sets {
+		all = append(all, some...)
+	}
+	encoded := make([][]keyValue, len(all))
+	parallel.ForRange(len(all), func(i int) { encoded[i] = l.encodeSet(sets, all[i]) })
+	values := slices.Concat(encoded...)
+	slices.SortFunc(values, compareByKey)
+	return slices.CompactFunc(values, func(a, b keyValue) bool { return a.key == b.key })
+}
+
+func compareByKey(a, b keyValue) int { return strings.Compare(a.key, b.key) }
+
 // encodeSet returns the values of one RRset among those of the zone. A question for a name is answered with all values below its key,
 // of which those of the group of the shortest key count: a name's values are a group.
 func (l layout) encodeSet(sets names, set rrset.RRset) []keyValue {
 	place := l.placeOf(set.Key)
-	path := l.pathOf(place)
-	encoded := make([]keyValue, 0, len(set.Rdata)+1)
-	for i, v := range valuesOf(set) {
+	path, size := l.pathOf(place), len(set.Rdata)
+	if isExact(set.Type) {
+		size *= 2
+	}
+	encoded := make([]keyValue, 0, size)
+	for i, rdata := range set.Rdata {
+		v := valueOf(set, i)
 		v.TTL = set.TTL
 		v.Marker = marker{Owner: l.owner, Zone: l.zone, Type: dns.Type(set.Type).String()}
 		if isExact(set.Type) {
@@ -60,7 +62,7 @@ func (l layout) encodeSet(sets names, set rrset.RRset) []keyValue {
 		}
 		if set.Type != dns.TypePTR {
 			v.Group = place
-			encoded = append(encoded, keyValue{path + "/" + lastPart(set.Type, set.Rdata[i]), v})
+			encoded = append(encoded, keyValue{keyAt(path, set.Type, rdata), v})
 		}
 	}
 	return encoded
@@ -92,24 +94,19 @@ func (l layout) hasValues(sets names, name string) bool {
 	return false
 }
 
-// valuesOf returns a value for each rdata of an RRset that Unsupported has nothing against.
-func valuesOf(set rrset.RRset) []value {
-	values := make([]value, len(set.Rdata))
-	for i, rdata := range set.Rdata {
-		switch set.Type {
-		case dns.TypeTXT:
-			values[i].Text = textOf(set, i)
-		case dns.TypeMX:
-			mx := toRR[*dns.MX](set, i)
-			values[i] = value{Host: mx.Mx, Priority: int(mx.Preference), Mail: true}
-		case dns.TypeSRV:
-			srv := toRR[*dns.SRV](set, i)
-			values[i] = value{Host: srv.Target, Priority: int(srv.Priority), Weight: int(srv.Weight), Port: int(srv.Port)}
-		default:
-			values[i].Host = rdata
-		}
+// valueOf returns the value for one rdata of an RRset that Unsupported has nothing against.
+func valueOf(set rrset.RRset, i int) value {
+	switch set.Type {
+	case dns.TypeTXT:
+		return value{Text: textOf(set, i)}
+	case dns.TypeMX:
+		mx := toRR[*dns.MX](set, i)
+		return value{Host: mx.Mx, Priority: int(mx.Preference), Mail: true}
+	case dns.TypeSRV:
+		srv := toRR[*dns.SRV](set, i)
+		return value{Host: srv.Target, Priority: int(srv.Priority), Weight: int(srv.Weight), Port: int(srv.Port)}
 	}
-	return values
+	return value{Host: set.Rdata[i]}
 }
 
 // toRR returns one rdata as the RR of its type.
@@ -144,10 +141,10 @@ func servedWeight(weight, sum int) int {
 // canHoldWeights reports whether CoreDNS would answer with the weights of an SRV RRset: if they make up 100 for each priority, or as
 // good as.
 func canHoldWeights(set rrset.RRset) bool {
-	values := valuesOf(set)
-	sums := map[int]int{}
-	for _, v := range values {
-		sums[v.Priority] += v.Weight
+	sums, values := map[int]int{}, make([]value, len(set.Rdata))
+	for i := range values {
+		values[i] = valueOf(set, i)
+		sums[values[i].Priority] += values[i].Weight
 	}
 	return !slices.ContainsFunc(values, func(v value) bool {
 		return sums[v.Priority] == 0 || servedWeight(v.Weight, sums[v.Priority]) != v.Weight

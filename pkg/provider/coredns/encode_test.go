@@ -1,7 +1,6 @@
 package coredns
 
 import (
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -20,10 +19,10 @@ const zone = "example.test."
 var ours = layout{prefix: "/skydns", owner: "team/corp", zone: zone}
 
 // snapshotOf returns values as if they had been read.
-func snapshotOf(l layout, values map[string]value) *snapshot {
+func snapshotOf(l layout, values []keyValue) *snapshot {
 	s := &snapshot{layout: l, revision: 7}
-	for key, v := range values {
-		s.entries = append(s.entries, newEntry(key, []byte(encodeJSON(v)), 5))
+	for _, v := range values {
+		s.entries = append(s.entries, newEntry(v.key, []byte(encodeJSON(&v.value)), 5))
 	}
 	slices.SortFunc(s.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	return s
@@ -141,17 +140,16 @@ func TestDamagedValues(t *testing.T) {
 		want := providertest.RandomZone(r, zone, 1+r.IntN(20))
 		refused, held := ours.unsupported(want)
 		values := ours.encode(held)
-		keys := slices.Sorted(maps.Keys(values))
-		if len(keys) == 0 {
+		if len(values) == 0 {
 			continue
 		}
-		key := keys[r.IntN(len(keys))]
-		if v := values[key]; r.IntN(2) == 0 {
-			delete(values, key)
+		i := r.IntN(len(values))
+		key, v := values[i].key, &values[i].value
+		if r.IntN(2) == 0 {
+			values = slices.Delete(values, i, i+1)
 			missing++
 		} else {
 			v.TTL, v.Group = v.TTL+uint32(r.IntN(2)), v.Group+"x"
-			values[key] = v
 			changed++
 		}
 		c := newContent(snapshotOf(ours, values))

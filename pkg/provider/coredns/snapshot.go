@@ -1,8 +1,8 @@
 package coredns
 
 import (
-	"encoding/json"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -29,9 +29,8 @@ type snapshot struct {
 }
 
 func newEntry(key string, raw []byte, modified int64) entry {
-	e := entry{key: key, modified: modified}
-	e.broken = json.Unmarshal(raw, &e.value) != nil
-	return e
+	v, ok := decodeJSON(raw)
+	return entry{key: key, value: v, modified: modified, broken: !ok}
 }
 
 // hasForeign reports whether there is any value that is not ours.
@@ -53,7 +52,7 @@ func (l layout) isOfZoneBelow(e entry) bool {
 
 // find returns where a key is, or would be.
 func (s *snapshot) find(key string) (int, bool) {
-	return slices.BinarySearchFunc(s.entries, key, func(e entry, key string) int { return strings.Compare(e.key, key) })
+	return sort.Find(len(s.entries), func(i int) int { return strings.Compare(key, s.entries[i].key) })
 }
 
 func (s *snapshot) at(key string) (entry, bool) {
@@ -65,9 +64,10 @@ func (s *snapshot) at(key string) (entry, bool) {
 
 // below returns the entries whose keys begin with a path and a slash.
 func (s *snapshot) below(path string) []entry {
-	from, _ := s.find(path + "/")
-	to, _ := s.find(path + "0") // "0" follows "/"
-	return s.entries[from:to]
+	path += "/"
+	from, _ := s.find(path)
+	size := sort.Search(len(s.entries)-from, func(i int) bool { return !strings.HasPrefix(s.entries[from+i].key, path) })
+	return s.entries[from : from+size]
 }
 
 // keyOf returns the RRset that a value belongs to: of ours what its marker says, of others what it looks like.

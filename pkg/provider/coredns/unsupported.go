@@ -27,7 +27,7 @@ func Unsupported(zone string, want plan.Content) map[rrset.Key]string {
 // neither: CoreDNS makes it.
 func (l layout) unsupported(want plan.Content) (map[rrset.Key]string, names) {
 	reasons, held, doubtful := map[rrset.Key]string{}, make(names, want.Len()), map[string]bool{}
-	all := slices.Collect(want.All())
+	all := slices.AppendSeq(make([]rrset.RRset, 0, want.Len()), want.All())
 	alone := make([]string, len(all))
 	parallel.ForRange(len(all), func(i int) { alone[i] = l.unsupportedAlone(all[i]) })
 	for i, set := range all {

@@ -34,12 +34,29 @@ type marker struct {
 }
 
 // encodeJSON returns a value's JSON, which is the same for the same value.
-func encodeJSON(v value) string {
+func encodeJSON(v *value) string {
+	if isPlain(v) {
+		var buffer [usualSize]byte
+		return string(appendPlain(buffer[:0], v))
+	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(v) // strings and numbers: it cannot fail
 	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// decodeJSON returns the value that JSON is of; ok is false if CoreDNS cannot read it. JSON that is, byte by byte, what encodeJSON writes
+// of the fields in it needs no general decoder.
+func decodeJSON(raw []byte) (v value, ok bool) {
+	v = guessPlain(string(raw))
+	var buffer [usualSize]byte
+	if isPlain(&v) && bytes.Equal(appendPlain(buffer[:0], &v), raw) {
+		return v, true
+	}
+	v = value{}
+	err := json.Unmarshal(raw, &v)
+	return v, err == nil
 }
 
 // layout is where the values of one zone are, and whose they are. The prefix has a slash at the beginning and none at the end.
@@ -49,7 +66,8 @@ type layout struct {
 
 // pathOf returns the key of a name without escapes: its labels from the right, below the prefix.
 func (l layout) pathOf(name string) string {
-	path := append(make([]byte, 0, len(l.prefix)+len(name)+64), l.prefix...) // and what follows the name
+	var buffer [usualSize]byte
+	path := append(buffer[:0], l.prefix...)
 	for end := len(name) - 1; end > 0; {
 		dot := strings.LastIndexByte(name[:end], '.')
 		path = append(append(path, '/'), name[dot+1:end]...)
@@ -64,16 +82,17 @@ func (l layout) nameOf(key string) string {
 	if !ok {
 		return ""
 	}
-	name := make([]byte, 0, len(rest))
+	var buffer [usualSize]byte
+	name := buffer[:0]
 	for end := len(rest); end > 0; {
 		slash := strings.LastIndexByte(rest[:end], '/')
 		name = append(append(name, rest[slash+1:end]...), '.')
 		end = slash
 	}
-	if !rrset.IsSubdomain(string(name), l.zone) {
-		return ""
+	if found := string(name); rrset.IsSubdomain(found, l.zone) {
+		return found
 	}
-	return string(name)
+	return ""
 }
 
 // The names below the zone's apex where CoreDNS looks for the apex' addresses and for its name servers.
@@ -98,11 +117,13 @@ func (l layout) ownerOf(place string) string {
 	return place
 }
 
-// lastPart returns the last part of the key of a value. It begins with "!", so that it sorts before the labels of names, and has
+// keyAt returns the key of a value of a name. Its last part begins with "!", so that it sorts before the labels of names, and has
 // capital letters, so that no query reaches it: CoreDNS asks for lower case.
-func lastPart(rrtype uint16, rdata string) string {
+func keyAt(path string, rrtype uint16, rdata string) string {
 	sum := sha256.Sum256([]byte(rdata))
-	return "!" + dns.Type(rrtype).String() + "-" + hex.EncodeToString(sum[:10])
+	var buffer [usualSize]byte
+	key := append(append(append(buffer[:0], path...), "/!"...), dns.Type(rrtype).String()...)
+	return string(hex.AppendEncode(append(key, '-'), sum[:10]))
 }
 
 func isAddress(rrtype uint16) bool { return rrtype == dns.TypeA || rrtype == dns.TypeAAAA }

@@ -58,7 +58,7 @@ type run struct {
 
 // Sync brings a zone to a backend, unless it is paused: then it is only looked at.
 func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused bool) Outcome {
-	r := &run{backend: b, zone: zone, want: want, reasons: b.Unsupported(zone, want), desired: plan.Map{}}
+	r := &run{backend: b, zone: zone, want: want, reasons: b.Unsupported(zone, want), desired: make(plan.Map, want.Len())}
 	for set := range want.All() {
 		if set.Type == dns.TypeNS && set.Name == zone || r.reasons[set.Key] != "" {
 			continue // The NS records of the apex are the backend's own.
