@@ -51,7 +51,7 @@ func CAPTCluster(prev infrastructure.CAPTClusterStatus, f CAPTClusterFacts, now 
 	next.ObservedGeneration = f.Generation
 	ready, timeout := f.ready(vpc, f.isProvisioned(prev))
 	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
-		ready: ready, failure: f.failure(), generation: f.Generation, timeout: timeout,
+		ready: ready, failure: f.failure(f.isProvisioned(prev)), generation: f.Generation, timeout: timeout,
 		progress: hasAdvanced(prev.Conditions, next.Conditions, VPCReady),
 	}, now)
 	if next.Ready {
@@ -79,11 +79,11 @@ func (f CAPTClusterFacts) vpc() Verdict {
 }
 
 // failure returns what waiting does not mend.
-func (f CAPTClusterFacts) failure() terminalFailure {
+func (f CAPTClusterFacts) failure(provisioned bool) terminalFailure {
 	if f.Workspace.verdict().Holds() && f.SecretProblem.Reason == SecretForeign {
 		return terminalFailure{true, f.SecretProblem}
 	}
-	return terminalFailure{f.Name.Terminal, f.Name.Problem}
+	return f.Name.failure(provisioned)
 }
 
 // ready returns the summary, and how long it may take to get further.

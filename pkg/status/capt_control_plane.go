@@ -45,7 +45,7 @@ func CAPTControlPlane(prev controlplane.CAPTControlPlaneStatus, f CAPTControlPla
 	}
 	ready, timeout := f.ready(workspace, prev.Initialized)
 	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
-		ready: ready, failure: terminalFailure{f.Name.Terminal, f.Name.Problem}, generation: f.Generation, timeout: timeout,
+		ready: ready, failure: f.Name.failure(prev.Initialized), generation: f.Generation, timeout: timeout,
 		progress: hasAdvanced(prev.Conditions, next.Conditions, WorkspaceReady),
 	}, now)
 	if next.Ready {

@@ -132,6 +132,11 @@ func (n PublishedName) waiting() (Verdict, bool) {
 	return False(EndpointNotPropagated, "the name of the API server is not live: "+v.Message), n.isWanted() && !v.Holds()
 }
 
+// failure returns why an object waits for the name in vain. One that has had its name waits no more.
+func (n PublishedName) failure(initialized bool) terminalFailure {
+	return terminalFailure{n.Terminal && !initialized, n.Problem}
+}
+
 // Workspace is what is known of a WorkspaceTemplateApply.
 type Workspace struct {
 	Name string

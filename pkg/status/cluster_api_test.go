@@ -192,12 +192,21 @@ func TestCAPTStaysInitialized(t *testing.T) {
 	if !got.Ready || !got.Initialized || meta.IsStatusConditionTrue(got.Conditions, EndpointPropagated) {
 		t.Errorf("without the name: %+v", got)
 	}
+	invalid := readyControlPlane()
+	invalid.Name = PublishedName{Problem: False(Invalid, "x"), Terminal: true}
+	if got, _ := CAPTControlPlane(got, invalid, clusterAPIStart.Add(time.Minute)); !got.Ready || got.FailureReason != "" {
+		t.Errorf("with an annotation that has become invalid: %+v", got)
+	}
 	got, _ = CAPTControlPlane(got, noWorkspace, clusterAPIStart.Add(2*time.Minute))
 	if got.Ready || !got.Initialized || !*got.Initialization.ControlPlaneInitialized || got.Phase != v1beta1.PhaseCreating {
 		t.Errorf("without the workspace: %+v", got)
 	}
 	f := readyCluster()
 	provisioned, _ := CAPTCluster(infrastructure.CAPTClusterStatus{}, f, clusterAPIStart)
+	f.Name = invalid.Name
+	if got, _ := CAPTCluster(provisioned, f, clusterAPIStart); !got.Ready || got.FailureReason != "" {
+		t.Errorf("CAPTCluster with an annotation that has become invalid: %+v", got)
+	}
 	f.Workspace = Workspace{}
 	if got, _ := CAPTCluster(provisioned, f, clusterAPIStart); got.Ready || !*got.Initialization.Provisioned {
 		t.Errorf("CAPTCluster without the workspace: %+v", got)
