@@ -60,12 +60,16 @@ func (a *asker) askZones(ctx context.Context, zones map[*desired.Zone]bool, sinc
 	wg.Wait()
 }
 
-// askServer asks one server for one zone. Answers from before the zone was declared as it is now are never used.
+// askServer asks one server for one zone. Answers from before the zone was declared as it is now are never used; but that a server
+// is silent has nothing to do with what is declared. So whoever reads while many objects change waits for it once.
 func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server, since time.Time) {
+	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
+	if a.isSilentSince(place, since) {
+		return
+	}
 	if since.Before(z.Since) {
 		since = z.Since
 	}
-	place := evaluate.PlaceOf(s, z.Declared.ZoneName())
 	o, ok := a.observe(ctx, z, s, place, since)
 	switch {
 	case ok && (ctx.Err() == nil || o.Rcode != observe.NoReply):
@@ -78,6 +82,12 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 	case !errors.Is(ctx.Err(), context.Canceled): // Else nobody waits any more.
 		a.answers.Keep(place, evaluate.NoAnswer(s.Addr, place.Zone, since))
 	}
+}
+
+// isSilentSince reports whether a server was asked for a zone at since or later, a moment ago, and has not answered.
+func (a *asker) isSilentSince(place evaluate.Place, since time.Time) bool {
+	last := a.answers.Full(place)
+	return last != nil && isSilent(last) && !last.At.Before(since) && time.Since(last.At) < 2*a.options.Deadline
 }
 
 // observe reports whether the server was asked. The questions are for a server that is read by query.

@@ -225,7 +225,10 @@ func (r *Refresher) confirm(ctx context.Context, found []finding) {
 	began := time.Now()
 	var questions, reads sync.WaitGroup
 	for p := range places {
-		questions.Go(func() { r.askServer(ctx, p.zone, p.zone.Servers[p.server], began) })
+		server := p.zone.Servers[p.server]
+		if !r.isSilentSince(evaluate.PlaceOf(server, p.zone.Declared.ZoneName()), time.Time{}) { // It was asked a moment ago.
+			questions.Go(func() { r.askServer(ctx, p.zone, server, began) })
+		}
 	}
 	questions.Wait()
 	for of := range kinds {

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -59,5 +62,50 @@ func TestTarpitDelaysNobodyElse(t *testing.T) {
 	case name := <-answered:
 		t.Errorf("%s was answered before its deadline: nobody was waiting", name)
 	default:
+	}
+}
+
+// TestSilentServerIsWaitedForOnce: a reader who has waited for a server in vain is not made to wait again because something else was
+// declared meanwhile; servers that answer are asked about that.
+func TestSilentServerIsWaitedForOnce(t *testing.T) {
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	var questions atomic.Int32
+	go func() {
+		for {
+			if _, _, err := silent.ReadFrom(make([]byte, 512)); err != nil {
+				return
+			}
+			questions.Add(1)
+		}
+	}()
+	w := newWorld(t, func(o *testOptions) { o.Deadline = 300 * time.Millisecond })
+	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test.", Records: "www A 192.0.2.7"}}, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	w.Server("tarpit", v1beta1.RoleSecondary, silent.LocalAddr().(*net.UDPAddr).AddrPort())
+	z := fakekube.Zone("example.test", "primary", "tarpit")
+	r := w.Record(z, "www", "192.0.2.7")
+	w.Apply(z)
+	w.Apply(r)
+	w.awaitRecords(slices.Values([]string{"www"}))
+	w.get("arecord.www") // All that is looked at once is known.
+
+	called, key := time.Now(), keyOf("arecord.www")
+	verdict := func() string {
+		return states(w.verdicts.refresher.Verdicts(w.ctx, []desired.Key{key}, called)[0])
+	}
+	if got, want := verdict(), "OutOfSync primary-0=InSync tarpit-0=Unreachable"; got != want {
+		t.Fatalf("%s, want %s", got, want)
+	}
+	asked := questions.Load()
+	r.Generation, r.Spec.IPv4Addresses = 2, []string{"192.0.2.8"}
+	w.SetProgrammed(z, r)
+	w.Apply(r)
+	w.Eventually("the change is judged", func() bool { return strings.Contains(verdict(), "primary-0=Divergent") })
+	if more := questions.Load() - asked; more > 0 {
+		t.Errorf("the server that was silent was asked %d times more for the same reader", more)
 	}
 }

@@ -124,8 +124,9 @@ const maxListings = 3
 // listVerdicts returns all SyncStatus objects that a query selects, sorted by namespace and name, by answers no older than
 // Options.MaxAge; for a single object as get does. Errors are API errors.
 func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStatusList, error) {
+	called := time.Now()
 	for listing := 1; ; listing++ {
-		list, agrees, err := v.tryList(ctx, q)
+		list, agrees, err := v.tryList(ctx, q, called)
 		if err != nil || agrees || listing == maxListings {
 			return list, err
 		}
@@ -134,11 +135,11 @@ func (v *Verdicts) listVerdicts(ctx context.Context, q *query) (*syncv1.SyncStat
 
 // tryList returns a list, and whether a watch that goes on from it takes the client to know what is in the list and nothing
 // else. A page is part of a list.
-func (v *Verdicts) tryList(ctx context.Context, q *query) (list *syncv1.SyncStatusList, agrees bool, err error) {
+func (v *Verdicts) tryList(ctx context.Context, q *query, called time.Time) (list *syncv1.SyncStatusList, agrees bool, err error) {
 	if err := v.waitReady(ctx); err != nil {
 		return nil, false, err
 	}
-	since, verdictsOf := time.Now(), v.refresher.Verdicts
+	since, verdictsOf := called, v.refresher.Verdicts
 	if key, ok := q.singleObject(); ok {
 		verdictsOf = v.refresher.ResolvedVerdicts
 		if err := v.refresher.WaitForObject(ctx, key); err != nil {
