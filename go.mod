@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/miekg/dns v1.1.73
+	golang.org/x/sys v0.49.0
 	k8s.io/api v0.37.1
 	k8s.io/apiserver v0.37.1
 	k8s.io/pod-security-admission v0.37.1
@@ -87,7 +88,6 @@ require (
 	golang.org/x/net v0.61.0
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.24.0
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.15.0

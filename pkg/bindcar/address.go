@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/deadpeer"
 )
 
 // Address is a sidecar as its callers know it.
@@ -68,7 +70,7 @@ func (o ClientOptions) dialTLS(ctx context.Context, network, address string) (ne
 	if err != nil {
 		return nil, fmt.Errorf("preparing a certificate for Bindcar API: %w", err)
 	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, net.JoinHostPort(addr.String(), port))
+	conn, err := deadpeer.NewDialer(dialTimeout).DialContext(ctx, network, net.JoinHostPort(addr.String(), port))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/deadpeer"
 )
 
 // ClientOptions configure a Client.
@@ -45,7 +47,7 @@ func NewClient(options ClientOptions) *Client {
 		timeout = 30 * time.Second
 	}
 	connections := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:           deadpeer.NewDialer(dialTimeout).DialContext,
 		MaxIdleConnsPerHost:   idleConnections,
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: timeout,

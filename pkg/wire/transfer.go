@@ -10,6 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/deadpeer"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
 
@@ -125,10 +126,7 @@ func readTransferMessage(ctx context.Context, nc net.Conn, req *request, a *tran
 }
 
 func dialTCP(ctx context.Context, server netip.AddrPort) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
-	defer cancel()
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", server.String())
+	nc, err := deadpeer.NewDialer(DefaultTimeout).DialContext(ctx, "tcp", server.String())
 	if err != nil {
 		return nil, contextCause(ctx, err)
 	}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package deadpeer
+
+import "syscall"
+
+// setUserTimeout sets nothing: probes alone find out that a peer is gone.
+func setUserTimeout(_, _ string, _ syscall.RawConn) error { return nil }
