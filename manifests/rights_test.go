@@ -57,6 +57,7 @@ func TestRights(t *testing.T) {
 		"ClusterRole lockstep-cluster-api-connection": {"secrets: get"},
 		"ClusterRole lockstep-cluster-api-manager":    {"captclusters: create update patch delete", "captcontrolplanes: create update patch delete"},
 		"ClusterRole lockstep-cluster-api-edit":       {"captclusters: create update patch delete deletecollection", "captcontrolplanes: create update patch delete deletecollection"},
+		"ClusterRole lockstep-external-dns":           {"dnsendpoints: create patch delete", "events: create patch"},
 	}
 	got := map[string][]string{}
 	for _, object := range loadRBAC(t) {
@@ -121,7 +122,7 @@ func loadRBAC(t *testing.T) (all []rbacObject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "components/cluster-api/rbac.yaml") {
+	for _, file := range append(files, "components/cluster-api/rbac.yaml", "components/external-dns/rbac.yaml") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/sidecar"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
+	"github.com/lockstep-dns/lockstep/pkg/externaldns"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 	"github.com/lockstep-dns/lockstep/webhook"
 )
@@ -39,6 +40,7 @@ func newCommand() *cobra.Command {
 		componentCommand("fleet", "Run the servers of clusters and instances", controller.NewFleetOptions()),
 		componentCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
 		componentCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
+		componentCommand("externaldns", "Publish what external-dns finds: its webhook provider, in the same pod", externaldns.NewOptions()),
 		bindcar,
 		rndcCommand(),
 		validateCommand(),

@@ -1,0 +1,95 @@
+package externaldns
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+)
+
+// planChanges is the body of POST /records: what external-dns has planned. What it replaces is known from what is stored, so
+// updateOld is not read.
+type planChanges struct {
+	Create    []*v1alpha1.Endpoint `json:"create"`
+	UpdateNew []*v1alpha1.Endpoint `json:"updateNew"`
+	Delete    []*v1alpha1.Endpoint `json:"delete"`
+}
+
+// declaration is what a source object is to declare: its endpoints, none to delete it. Stored is its DNSEndpoint, nil if there is none.
+type declaration struct {
+	resource  resource
+	endpoints []*v1alpha1.Endpoint
+	stored    *v1alpha1.DNSEndpoint
+}
+
+// endpointKey is an endpoint within its object.
+type endpointKey struct{ dnsName, recordType string }
+
+func keyOf(e *v1alpha1.Endpoint) endpointKey { return endpointKey{e.DNSName, e.RecordType} }
+
+// mergeChanges returns the declarations that changes lead to, of the source objects of which anything is to be written, and what of the
+// changes cannot be served.
+func mergeChanges(stored []v1alpha1.DNSEndpoint, changes planChanges, owner string) (next []declaration, refused []refusal) {
+	objects := map[resource]*v1alpha1.DNSEndpoint{}
+	for i := range stored {
+		if r, ok := sourceOf(&stored[i], owner); ok {
+			objects[r] = &stored[i]
+		}
+	}
+	touched := map[resource]map[endpointKey]*v1alpha1.Endpoint{}
+	declared := func(r resource) map[endpointKey]*v1alpha1.Endpoint {
+		if touched[r] == nil {
+			touched[r] = storedEndpoints(objects[r])
+		}
+		return touched[r]
+	}
+	for _, e := range changes.Delete {
+		if e == nil {
+			continue
+		}
+		if r, err := resourceOf(e); err == nil {
+			delete(declared(r), keyOf(e))
+		}
+	}
+	wanted, refused := adjustEndpoints(slices.Concat(changes.Create, changes.UpdateNew))
+	for _, e := range wanted {
+		r, _ := resourceOf(e)
+		e.SetIdentifier = ""
+		declared(r)[keyOf(e)] = e
+	}
+	for r, endpoints := range touched {
+		d := declaration{resource: r, stored: objects[r]}
+		d.endpoints = slices.SortedFunc(maps.Values(endpoints), func(a, b *v1alpha1.Endpoint) int {
+			return cmp.Or(cmp.Compare(a.DNSName, b.DNSName), cmp.Compare(a.RecordType, b.RecordType))
+		})
+		if !d.isStored() {
+			next = append(next, d)
+		}
+	}
+	slices.SortFunc(next, func(a, b declaration) int { return cmp.Compare(a.resource.String(), b.resource.String()) })
+	return next, refused
+}
+
+func storedEndpoints(o *v1alpha1.DNSEndpoint) map[endpointKey]*v1alpha1.Endpoint {
+	endpoints := map[endpointKey]*v1alpha1.Endpoint{}
+	if o == nil || o.DeletionTimestamp != nil {
+		return endpoints
+	}
+	for _, e := range o.Spec.Endpoints {
+		if e != nil {
+			endpoints[keyOf(e)] = e
+		}
+	}
+	return endpoints
+}
+
+// isStored reports whether nothing is to be written.
+func (d declaration) isStored() bool {
+	if d.stored == nil || d.stored.DeletionTimestamp != nil {
+		return len(d.endpoints) == 0
+	}
+	return len(d.endpoints) > 0 && equality.Semantic.DeepEqual(d.endpoints, d.stored.Spec.Endpoints)
+}

@@ -1,0 +1,72 @@
+package externaldns
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// recordRefused is the reason of Events on source objects, and publishAction their action.
+	recordRefused = "RecordNotServed"
+	publishAction = "Publish"
+	// repeatNotice is when the same is said again, maxNotices how much is remembered.
+	repeatNotice = time.Hour
+	maxNotices   = 10_000
+	// maxNote is how long the note of an Event may be, in bytes (events.k8s.io/v1).
+	maxNote = 1024
+)
+
+// notices makes Warning Events on source objects of which a record is not served, each once in an hour: external-dns asks again every
+// minute.
+type notices struct {
+	store    *store
+	recorder events.EventRecorder
+	limit    flowcontrol.PassiveRateLimiter
+	mu       sync.Mutex
+	given    *cache.LRUExpireCache
+}
+
+func newNotices(s *store, recorder events.EventRecorder) *notices {
+	return &notices{store: s, recorder: recorder, limit: flowcontrol.NewTokenBucketPassiveRateLimiter(20, 200), given: cache.NewLRUExpireCache(maxNotices)}
+}
+
+// reportRefusals makes the Events that are due.
+func (n *notices) reportRefusals(ctx context.Context, refused []refusal) {
+	for _, r := range refused {
+		if !n.isNew(r) {
+			continue
+		}
+		klog.FromContext(ctx).Info("record is not served", "source", r.resource.String(), "reason", r.note)
+		if r.resource == (resource{}) || !n.limit.TryAccept() {
+			continue
+		}
+		if o, err := n.store.readSource(ctx, r.resource); err == nil && o != nil {
+			n.recorder.Eventf(o, nil, corev1.EventTypeWarning, recordRefused, publishAction, "%s", truncateNote(r.note))
+		}
+	}
+}
+
+func (n *notices) isNew(r refusal) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, given := n.given.Get(r); given {
+		return false
+	}
+	n.given.Add(r, nil, repeatNotice)
+	return true
+}
+
+func truncateNote(note string) string {
+	if len(note) <= maxNote {
+		return note
+	}
+	return strings.ToValidUTF8(note[:maxNote-3], "") + "..."
+}

@@ -1,0 +1,273 @@
+package externaldns
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+)
+
+// protocol is a server, and a client that speaks as external-dns does. What Kubernetes does is tested on a cluster.
+type protocol struct {
+	*testing.T
+	server  *webhookServer
+	url     string
+	client  client.Client
+	events  chan string
+	onApply func(name string) error
+}
+
+func newProtocol(t *testing.T, objects ...client.Object) *protocol {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	p := &protocol{T: t}
+	p.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			if p.onApply != nil {
+				if err := p.onApply(fmt.Sprint(o)); err != nil {
+					return err
+				}
+			}
+			return c.Apply(ctx, o, options...)
+		},
+	}).Build()
+	recorder := events.NewFakeRecorder(100)
+	p.events = recorder.Events
+	kept := &store{client: p.client, owner: "external-dns", owned: true}
+	p.server = &webhookServer{store: kept, notices: newNotices(kept, recorder), metrics: newServerMetrics(), filter: domainFilter{[]string{}, []string{}}}
+	s := httptest.NewServer(p.server.handler())
+	t.Cleanup(s.Close)
+	p.url = s.URL
+	return p
+}
+
+// request returns the answer to one request, and fails the test for a status that would end external-dns.
+func (p *protocol) request(method, path string, body any) (int, []byte) {
+	p.Helper()
+	text, raw := body.([]byte)
+	if !raw && body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			p.Fatal(err)
+		}
+	}
+	request, err := http.NewRequestWithContext(p.Context(), method, p.url+path, bytes.NewReader(text))
+	if err != nil {
+		p.Fatal(err)
+	}
+	request.Header.Set("Accept", mediaType)
+	request.Header.Set("Content-Type", mediaType)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if code := response.StatusCode; code >= 300 && (code < 500 || code > 510) {
+		p.Errorf("%s %s is answered with %d, which ends external-dns", method, path, code)
+	}
+	if response.StatusCode == http.StatusOK && response.Header.Get("Content-Type") != mediaType {
+		p.Errorf("%s %s has media type %q", method, path, response.Header.Get("Content-Type"))
+	}
+	return response.StatusCode, answer
+}
+
+// sync does what external-dns does at an interval with these desired endpoints, all of which are new.
+func (p *protocol) sync(desired ...*v1alpha1.Endpoint) int {
+	p.Helper()
+	_, answer := p.request("POST", "/adjustendpoints", desired)
+	var adjusted []*v1alpha1.Endpoint
+	if err := json.Unmarshal(answer, &adjusted); err != nil {
+		p.Fatal(err)
+	}
+	code, _ := p.request("POST", "/records", planChanges{Create: adjusted})
+	return code
+}
+
+// declared returns what is stored, by object.
+func (p *protocol) declared() map[string]string {
+	p.Helper()
+	list := &v1alpha1.DNSEndpointList{}
+	if err := p.client.List(p.Context(), list); err != nil {
+		p.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, o := range list.Items {
+		var lines []string
+		for _, e := range o.Spec.Endpoints {
+			lines = append(lines, e.DNSName+" "+e.RecordType+" "+strings.Join(e.Targets, ","))
+		}
+		all[o.Namespace+"/"+o.Name] = strings.Join(lines, ", ")
+	}
+	return all
+}
+
+func service(namespace, name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid-of-" + "service"}}
+}
+
+func TestProtocol(t *testing.T) {
+	p := newProtocol(t, service("shop", "web"), service("blog", "web"))
+	if code, answer := p.request("GET", "/", nil); code != 200 || strings.TrimSpace(string(answer)) != `{"include":[],"exclude":[]}` {
+		t.Errorf("GET /: %d %s", code, answer)
+	}
+	if code, answer := p.request("GET", "/records", nil); code != 200 || strings.TrimSpace(string(answer)) != "[]" {
+		t.Errorf("GET /records: %d %s", code, answer)
+	}
+	code := p.sync(found("service/shop/web", "www.example.com.", "A", 60, "192.0.2.1"), found("service/blog/web", "www.example.com", "A", 0, "192.0.2.2"),
+		found("service/shop/web", "bad.example.com", "A", 0, "no address"), found("crd/shop/x", "x.example.com", "A", 0, "192.0.2.3"),
+		found("service/gone/web", "gone.example.com", "A", 0, "192.0.2.4"))
+	if code != http.StatusNoContent {
+		t.Errorf("POST /records: %d, want 204", code)
+	}
+	want := map[string]string{
+		"shop/external-dns.service.web": "www.example.com A 192.0.2.1", "blog/external-dns.service.web": "www.example.com A 192.0.2.2",
+	}
+	if diff := cmp.Diff(want, p.declared()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	if event := <-p.events; !strings.Contains(event, "Warning RecordNotServed") || !strings.Contains(event, "bad.example.com") {
+		t.Errorf("Event %q", event)
+	}
+	o := &v1alpha1.DNSEndpoint{}
+	if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "external-dns.service.web"}, o); err != nil {
+		t.Fatal(err)
+	}
+	if len(o.OwnerReferences) != 1 || o.OwnerReferences[0].Kind != "Service" || o.OwnerReferences[0].UID == "" {
+		t.Errorf("owner references %v", o.OwnerReferences)
+	}
+	_, answer := p.request("GET", "/records", nil)
+	var records []*v1alpha1.Endpoint
+	if err := json.Unmarshal(answer, &records); err != nil || len(records) != 2 {
+		t.Fatalf("records %s: %v", answer, err)
+	}
+	if code, _ := p.request("POST", "/records", planChanges{Delete: records}); code != http.StatusNoContent {
+		t.Errorf("deletion: %d", code)
+	}
+	if diff := cmp.Diff(map[string]string{}, p.declared()); diff != "" {
+		t.Errorf("stored after the deletion (-want +got):\n%s", diff)
+	}
+}
+
+// Whatever comes is answered with a status that leaves external-dns running.
+func TestProtocolNeverEndsExternalDNS(t *testing.T) {
+	p := newProtocol(t, service("shop", "web"))
+	for _, path := range []string{"/records", "/adjustendpoints"} {
+		for name, body := range map[string][]byte{
+			"nothing": nil, "no JSON": []byte("{"), "another type": []byte(`"x"`), "null": []byte("null"), "nulls": []byte("[null]"),
+			"numbers": []byte(`{"create":[{"recordTTL":1e99}]}`), "nested": []byte(strings.Repeat("[", 20000)), "too large": bytes.Repeat([]byte(" "), maxBody+1),
+		} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				s := *p
+				s.T = t
+				s.request("POST", path, body)
+			})
+		}
+	}
+	for name, err := range map[string]error{
+		"refused":   apierrors.NewForbidden(schema.GroupResource{Resource: "dnsendpoints"}, "x", errors.New("admission: no")),
+		"invalid":   apierrors.NewInvalid(schema.GroupKind{Kind: "DNSEndpoint"}, "x", nil),
+		"too large": apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large"),
+		"busy":      apierrors.NewTooManyRequests("busy", 1), "away": errors.New("connection refused"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := *p
+			s.T = t
+			p.onApply = func(string) error { return err }
+			code := s.sync(found("service/shop/web", "www.example.com", "A", 0, "192.0.2.1"))
+			refused := name != "busy" && name != "away"
+			if refused != (code == http.StatusNoContent) {
+				t.Errorf("answered with %d", code)
+			}
+		})
+	}
+}
+
+// An object that the server did not make is neither changed nor deleted, whatever it is called.
+func TestForeignObjectsStay(t *testing.T) {
+	foreign := storedObject("service/shop/web", endpoint("a.example.com", "A", "192.0.2.1"))
+	foreign.Labels = nil
+	p := newProtocol(t, service("shop", "web"), &foreign)
+	if code := p.sync(found("service/shop/web", "b.example.com", "A", 0, "192.0.2.2")); code != http.StatusNoContent {
+		t.Errorf("answered with %d", code)
+	}
+	if event := <-p.events; !strings.Contains(event, "exists already") {
+		t.Errorf("Event %q", event)
+	}
+	p.request("POST", "/records", planChanges{Delete: []*v1alpha1.Endpoint{found("service/shop/web", "a.example.com", "A", 0)}})
+	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "a.example.com A 192.0.2.1"}, p.declared()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
+func TestNamespacesAndDryRun(t *testing.T) {
+	p := newProtocol(t, service("shop", "web"), service("blog", "web"))
+	p.server.store.namespaces = []string{"shop"}
+	p.server.dryRun = true
+	desired := []*v1alpha1.Endpoint{found("service/shop/web", "a.example.com", "A", 0, "192.0.2.1"), found("service/blog/web", "b.example.com", "A", 0, "192.0.2.2")}
+	p.sync(desired...)
+	if diff := cmp.Diff(map[string]string{}, p.declared()); diff != "" {
+		t.Errorf("stored by a dry run (-want +got):\n%s", diff)
+	}
+	p.server.dryRun = false
+	p.sync(desired...)
+	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "a.example.com A 192.0.2.1"}, p.declared()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for address, valid := range map[string]bool{"localhost:8888": true, "127.0.0.1:1": true, "[::1]:8888": true, ":8888": false, "0.0.0.0:8888": false, "10.0.0.1:8888": false, "x": false} {
+		o := NewOptions()
+		if o.Address = address; (o.Validate() == nil) != valid {
+			t.Errorf("--bind-address=%s: %v", address, o.Validate())
+		}
+	}
+	o := NewOptions()
+	o.Owner, o.Namespaces, o.WaitPropagated = "A.b", []string{"x/y"}, maxWait+1
+	for _, flag := range []string{"--owner", "--namespaces", "--wait-propagated"} {
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s is not refused: %v", flag, err)
+		}
+	}
+}
+
+// BenchmarkStoreChanges stores the names of 5,000 Services: what the server itself takes for it.
+func BenchmarkStoreChanges(b *testing.B) {
+	var desired []*v1alpha1.Endpoint
+	for i := range 5000 {
+		desired = append(desired, found(fmt.Sprintf("service/shop/web-%d", i), fmt.Sprintf("web-%d.example.com", i), "A", 0, "192.0.2.1"))
+	}
+	for b.Loop() {
+		adjusted, _ := adjustEndpoints(desired)
+		if next, _ := mergeChanges(nil, planChanges{Create: adjusted}, "external-dns"); len(next) != len(desired) {
+			b.Fatal(len(next))
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package externaldns
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	syncv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+)
+
+const (
+	// fieldOwner is the manager of the fields that are applied.
+	fieldOwner = "lockstep-externaldns"
+	// pageSize is how many DNSEndpoints are listed at a time.
+	pageSize = 500
+	// releaseTimeout is how long an object that is being deleted is waited for, so that another one can have its name.
+	releaseTimeout = 10 * time.Second
+)
+
+// sourceKinds are the kinds of external-dns' sources that can own a DNSEndpoint and have Events: those of which the name of the
+// resource is that of one kind.
+var sourceKinds = map[string]schema.GroupVersionKind{
+	"service":        {Version: "v1", Kind: "Service"},
+	"pod":            {Version: "v1", Kind: "Pod"},
+	"ingress":        {Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+	"httproute":      {Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"},
+	"grpcroute":      {Group: "gateway.networking.k8s.io", Version: "v1", Kind: "GRPCRoute"},
+	"tlsroute":       {Group: "gateway.networking.k8s.io", Version: "v1alpha2", Kind: "TLSRoute"},
+	"tcproute":       {Group: "gateway.networking.k8s.io", Version: "v1alpha2", Kind: "TCPRoute"},
+	"udproute":       {Group: "gateway.networking.k8s.io", Version: "v1alpha2", Kind: "UDPRoute"},
+	"virtualservice": {Group: "networking.istio.io", Version: "v1", Kind: "VirtualService"},
+	"httpproxy":      {Group: "projectcontour.io", Version: "v1", Kind: "HTTPProxy"},
+	"route":          {Group: "route.openshift.io", Version: "v1", Kind: "Route"},
+}
+
+// store keeps the DNSEndpoints of one external-dns.
+type store struct {
+	client client.Client
+	owner  string
+	// namespaces are those that it serves; empty for all.
+	namespaces []string
+	// zoneNamespaces is put on each DNSEndpoint as the consent to zones of other namespaces; empty for none.
+	zoneNamespaces string
+	// owned makes source objects owners of their DNSEndpoints.
+	owned bool
+}
+
+// listStored returns the DNSEndpoints of this external-dns as they are stored now.
+func (s *store) listStored(ctx context.Context) ([]v1alpha1.DNSEndpoint, error) {
+	namespaces := s.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	var all []v1alpha1.DNSEndpoint
+	for _, namespace := range namespaces {
+		list := &v1alpha1.DNSEndpointList{}
+		for more := true; more; more = list.Continue != "" {
+			err := s.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{ownerLabel: s.owner}, client.Limit(pageSize), client.Continue(list.Continue))
+			if err != nil {
+				return nil, fmt.Errorf("listing DNSEndpoints: %w", err)
+			}
+			all = append(all, list.Items...)
+		}
+	}
+	return all, nil
+}
+
+// refusedError is the answer of kube-apiserver or of admission that an object cannot be as it is: to try again is no use.
+type refusedError struct{ error }
+
+// applyDeclaration stores what a source object declares, or deletes its DNSEndpoint. If that has left nothing to store, because the source object
+// does not exist any more, it returns no error: external-dns is to find out by itself.
+func (s *store) applyDeclaration(ctx context.Context, d declaration) error {
+	if len(d.endpoints) == 0 {
+		return s.deleteStored(ctx, d.stored)
+	}
+	if d.stored != nil && d.stored.DeletionTimestamp != nil {
+		if err := s.waitGone(ctx, d.stored); err != nil {
+			return err
+		}
+		d.stored = nil
+	}
+	if d.stored == nil {
+		if err := s.checkName(ctx, d.resource); err != nil {
+			return err
+		}
+	}
+	owner, err := s.readSource(ctx, d.resource)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	configuration, err := s.configurationOf(d, owner)
+	if err != nil {
+		return err
+	}
+	err = s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		return refusedError{err}
+	}
+	if err != nil {
+		return fmt.Errorf("storing the records of %s: %w", d.resource, err)
+	}
+	return nil
+}
+
+// checkName returns an error if somebody else's object has the name of a source object's DNSEndpoint.
+func (s *store) checkName(ctx context.Context, r resource) error {
+	o := &v1alpha1.DNSEndpoint{}
+	key := client.ObjectKey{Namespace: r.namespace, Name: r.objectName(s.owner)}
+	switch err := s.client.Get(ctx, key, o); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading DNSEndpoint %s: %w", key, err)
+	}
+	if _, ours := sourceOf(o, s.owner); !ours {
+		return refusedError{fmt.Errorf("a DNSEndpoint %s exists already, and was not made by external-dns: delete or rename it", o.Name)}
+	}
+	return nil
+}
+
+func (s *store) deleteStored(ctx context.Context, o *v1alpha1.DNSEndpoint) error {
+	if o == nil || o.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := client.IgnoreNotFound(s.client.Delete(ctx, o, client.Preconditions{UID: &o.UID})); err != nil {
+		return fmt.Errorf("deleting DNSEndpoint %s/%s: %w", o.Namespace, o.Name, err)
+	}
+	return nil
+}
+
+// waitGone waits until a DNSEndpoint that is being deleted is gone: what was applied to it would go with it.
+func (s *store) waitGone(ctx context.Context, o *v1alpha1.DNSEndpoint) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, releaseTimeout, true, func(ctx context.Context) (bool, error) {
+		current := &v1alpha1.DNSEndpoint{}
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(o), current)
+		return apierrors.IsNotFound(err) || err == nil && current.UID != o.UID, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("DNSEndpoint %s/%s is still being deleted: %w", o.Namespace, o.Name, err)
+	}
+	return nil
+}
+
+// readSource returns the source object's metadata, nil if it is of a kind that cannot be read.
+func (s *store) readSource(ctx context.Context, r resource) (*metav1.PartialObjectMetadata, error) {
+	kind, known := sourceKinds[strings.ToLower(r.kind)]
+	if !known {
+		return nil, nil
+	}
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	err := s.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, o)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading %s: %w", r, err)
+	}
+	return o, err
+}
+
+// configurationOf returns what is applied for a source object.
+func (s *store) configurationOf(d declaration, owner *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
+	o := &v1alpha1.DNSEndpoint{Spec: v1alpha1.DNSEndpointSpec{Endpoints: d.endpoints}}
+	o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("DNSEndpoint"))
+	o.Namespace, o.Name = d.resource.namespace, d.resource.objectName(s.owner)
+	o.Labels = map[string]string{ownerLabel: s.owner}
+	o.Annotations = map[string]string{sourceAnnotation: d.resource.String()}
+	if s.zoneNamespaces != "" {
+		o.Annotations[v1beta1.AllowZoneNamespacesAnnotation] = s.zoneNamespaces
+	}
+	if s.owned && owner != nil {
+		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}}
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("converting the records of %s: %w", d.resource, err)
+	}
+	unstructured.RemoveNestedField(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// waitPropagated waits until every server answers what is declared, or the context ends.
+func (s *store) waitPropagated(ctx context.Context, d declaration) {
+	key := client.ObjectKey{Namespace: d.resource.namespace, Name: "dnsendpoint." + d.resource.objectName(s.owner)}
+	_ = wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		verdict := &syncv1alpha1.SyncStatus{}
+		if err := s.client.Get(ctx, key, verdict); err != nil {
+			return len(d.endpoints) == 0 && apierrors.IsNotFound(err), nil
+		}
+		return len(d.endpoints) > 0 && (verdict.Status.Phase == syncv1alpha1.PhaseInSync || verdict.Status.Phase == syncv1alpha1.PhaseFailed), nil
+	})
+}
+
+// serves reports whether objects of a namespace are served.
+func (s *store) serves(namespace string) bool {
+	return len(s.namespaces) == 0 || slices.Contains(s.namespaces, namespace)
+}

@@ -1,0 +1,362 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// externalDNSVersion is the version of external-dns that is tried. It comes from the Go module proxy, and the second time from Go's cache.
+const externalDNSVersion = "v0.21.0"
+
+// externalDNS is an external-dns with its provider, as processes here that have the rights of the component external-dns.
+type externalDNS struct {
+	*fixture
+	folder, owner, kubeconfig string
+	ports                     []int
+}
+
+// The names of Services and Ingresses, by a real external-dns. All tests share the zone externaldns.example.
+func TestExternalDNS(t *testing.T) {
+	kube.Isolated(t)
+	f := newFixture(t, "externaldns.example", 1, 1)
+	e := newExternalDNS(f)
+	e.runSub("life", func(f *fixture) { externalDNSLife(e.in(f)) })
+	e.runSub("two claims", func(f *fixture) { externalDNSClaims(e.in(f)) })
+	e.runSub("another namespace", func(f *fixture) { externalDNSElsewhere(e.in(f)) })
+	e.runSub("upsert only", func(f *fixture) { externalDNSUpsertOnly(e.in(f)) })
+	e.runSub("dry run", func(f *fixture) { externalDNSDryRun(e.in(f)) })
+}
+
+func (e externalDNS) in(f *fixture) externalDNS {
+	e.fixture = f
+	return e
+}
+
+// newExternalDNS builds both programs, and makes a kubeconfig with the rights of the component.
+func newExternalDNS(f *fixture) externalDNS {
+	f.Helper()
+	e := externalDNS{fixture: f, folder: filepath.Join(kube.Root(f), "_output", "external-dns"), owner: "external-dns"}
+	for _, build := range []*exec.Cmd{
+		exec.CommandContext(f.Context(), "go", "install", "-ldflags=-s -w", "sigs.k8s.io/external-dns@"+externalDNSVersion),
+		exec.CommandContext(f.Context(), "go", "build", "-o", e.folder+"/", "./cmd/lockstep"),
+	} {
+		build.Dir, build.Env = kube.Root(f), append(os.Environ(), "GOBIN="+e.folder)
+		if out, err := build.CombinedOutput(); err != nil {
+			f.Fatalf("%v: %v\n%s", build.Args, err, out)
+		}
+	}
+	var err error
+	if e.ports, err = namedtest.FreePorts(3); err != nil {
+		f.Fatal(err)
+	}
+	e.grantRights()
+	return e
+}
+
+// grantRights gives a user the ClusterRole of the component, and writes a kubeconfig that acts as that user.
+func (e *externalDNS) grantRights() {
+	e.Helper()
+	user := "external-dns-of-" + e.namespace
+	text, err := os.ReadFile(filepath.Join(kube.Root(e), "manifests/components/external-dns/rbac.yaml"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.Unmarshal(bytes.Split(text, []byte("\n---\n"))[0], role); err != nil {
+		e.Fatal(err)
+	}
+	role.Name, role.Labels = user, nil
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}
+	e.create(role, binding)
+	e.Cleanup(func() {
+		for _, o := range []client.Object{role, binding} {
+			_ = e.client.Delete(context.WithoutCancel(e.Context()), o)
+		}
+	})
+	e.kubeconfig = filepath.Join(e.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigAs(kube.Config(e), user), e.kubeconfig); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// kubeconfigAs returns a kubeconfig that acts as a user.
+func kubeconfigAs(c *rest.Config, user string) clientcmdapi.Config {
+	return clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: c.Host, CertificateAuthority: c.CAFile, CertificateAuthorityData: c.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificate: c.CertFile, ClientKey: c.KeyFile, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken, Impersonate: user}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}
+}
+
+// startProvider runs lockstep externaldns until the returned function is called.
+func (e externalDNS) startProvider(flags ...string) (stop func()) {
+	e.Helper()
+	return e.start(append([]string{filepath.Join(e.folder, "lockstep"), "externaldns", fmt.Sprintf("--bind-address=localhost:%d", e.ports[0]),
+		fmt.Sprintf("--health-probe-bind-address=localhost:%d", e.ports[1]), "--owner=" + e.owner}, flags...)...)
+}
+
+// startExternalDNS runs external-dns for the namespace of the fixture, until the returned function is called.
+func (e externalDNS) startExternalDNS(flags ...string) (stop func()) {
+	e.Helper()
+	return e.start(append([]string{filepath.Join(e.folder, "external-dns"), "--provider=webhook", fmt.Sprintf("--webhook-provider-url=http://localhost:%d", e.ports[0]),
+		"--registry=noop", "--source=service", "--source=ingress", "--interval=2s", "--events", fmt.Sprintf("--metrics-address=localhost:%d", e.ports[2])}, flags...)...)
+}
+
+// start runs a program; its output is logged if the test fails, and that it ends by itself is a failure.
+func (e externalDNS) start(args ...string) (stop func()) {
+	e.Helper()
+	var output bytes.Buffer
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.kubeconfig)
+	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		e.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stop = sync.OnceFunc(func() {
+		select {
+		case err := <-ended:
+			e.Errorf("%s ended by itself: %v", filepath.Base(args[0]), err)
+		default:
+			_ = cmd.Process.Signal(syscall.SIGKILL)
+			<-ended
+		}
+		if e.Failed() {
+			e.Logf("%s:\n%s", filepath.Base(args[0]), output.String())
+		}
+	})
+	e.Cleanup(stop)
+	return stop
+}
+
+// service is a headless Service that declares names; external-dns publishes the addresses of its annotation.
+func (e externalDNS) service(namespace, name, target string, names ...string) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{
+		"external-dns.alpha.kubernetes.io/hostname": strings.Join(names, ","), "external-dns.alpha.kubernetes.io/target": target,
+		"external-dns.alpha.kubernetes.io/ttl": "60",
+	}}}
+	s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, AllocateLoadBalancerNodePorts: new(false), Ports: []corev1.ServicePort{{Port: 80}}}
+	return s
+}
+
+func (e externalDNS) ingress(name, target, host string) *networkingv1.Ingress {
+	i := &networkingv1.Ingress{ObjectMeta: e.meta(name, nil)}
+	i.Annotations = map[string]string{"external-dns.alpha.kubernetes.io/target": target}
+	i.Spec.Rules = []networkingv1.IngressRule{{Host: host}}
+	return i
+}
+
+// waitEvent waits for a Warning Event on an object that says all words.
+func (e externalDNS) waitEvent(o client.Object, words ...string) {
+	e.Helper()
+	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
+		list := &corev1.EventList{}
+		if err := e.client.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
+			return err
+		}
+		var seen []string
+		for _, event := range list.Items {
+			if event.InvolvedObject.UID == o.GetUID() && event.Type == corev1.EventTypeWarning {
+				if seen = append(seen, event.Message); containsAll(event.Message, words) {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("%s has the warnings %q", o.GetName(), seen)
+	})
+}
+
+// A Service, an Ingress and a DNSEndpoint become names, change and go; either program is killed meanwhile.
+func externalDNSLife(e externalDNS) {
+	const zone = ".externaldns.example"
+	stopProvider, stopExternalDNS := e.startProvider(), e.startExternalDNS("--policy=sync", "--source=crd", "--namespace="+e.namespace)
+	service := e.service(e.namespace, "web", "192.0.2.1,192.0.2.2", "www"+zone, "bad_"+strings.Repeat("x", 70)+zone)
+	ingress := e.ingress("shop", "web.example.net", "shop"+zone)
+	direct := e.dnsEndpoint("direct", endpointEntry("direct"+zone, "A", 0, "192.0.2.9"))
+	e.create(service, ingress, direct)
+	e.waitServed("www"+zone, "A", "192.0.2.1", "192.0.2.2")
+	e.waitServed("shop"+zone, "CNAME", "web.example.net.")
+	e.waitServed("direct"+zone, "A", "192.0.2.9")
+	e.waitEvent(service, "bad_", "dnsName")
+	e.waitNoChanges()
+
+	stopProvider()
+	stopProvider = e.startProvider()
+	change(e.fixture, service, func(s *corev1.Service) { s.Annotations["external-dns.alpha.kubernetes.io/target"] = "192.0.2.3" })
+	e.waitServed("www"+zone, "A", "192.0.2.3")
+
+	stopExternalDNS()
+	stopExternalDNS = e.startExternalDNS("--policy=sync", "--source=crd", "--namespace="+e.namespace)
+	change(e.fixture, service, func(s *corev1.Service) { s.Annotations["external-dns.alpha.kubernetes.io/hostname"] = "other" + zone })
+	e.waitServed("other"+zone, "A", "192.0.2.3")
+	e.waitServed("www"+zone, "A")
+
+	stopExternalDNS() // The owner reference alone deletes what is left.
+	if err := e.client.Delete(e.Context(), service); err != nil {
+		e.Fatal(err)
+	}
+	e.waitServed("other"+zone, "A")
+	e.startExternalDNS("--policy=sync", "--source=crd", "--namespace="+e.namespace)
+	for _, o := range []client.Object{ingress, direct} {
+		if err := e.client.Delete(e.Context(), o); err != nil {
+			e.Fatal(err)
+		}
+	}
+	e.waitServed("shop"+zone, "CNAME")
+	e.waitServed("direct"+zone, "A")
+	stopProvider()
+}
+
+// waitNoChanges waits until external-dns finds nothing to change: everything came back as it was adjusted.
+func (e externalDNS) waitNoChanges() {
+	e.Helper()
+	before := -1.0
+	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
+		found, err := readGauge(ctx, fmt.Sprintf("http://localhost:%d/metrics", e.ports[2]), "external_dns_controller_no_op_runs_total")
+		if err != nil {
+			return err
+		}
+		if before < 0 {
+			before = found
+		}
+		if found < before+2 {
+			return fmt.Errorf("external-dns found nothing to change %v times", found-before)
+		}
+		return nil
+	})
+}
+
+func readGauge(ctx context.Context, url, name string) (float64, error) {
+	out, err := exec.CommandContext(ctx, "curl", "-sS", "--max-time", "5", url).Output()
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(out)) {
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			var value float64
+			_, err := fmt.Sscan(text, &value)
+			return value, err
+		}
+	}
+	return 0, fmt.Errorf("no metric %s", name)
+}
+
+// Of two source objects that claim a name for different hosts, the older has it. When it goes, the other gets it.
+func externalDNSClaims(e externalDNS) {
+	const name = "claimed.externaldns.example"
+	e.startProvider()
+	e.startExternalDNS("--policy=sync", "--namespace="+e.namespace)
+	first, second := e.ingress("zz-first", "first.example.net", name), e.ingress("aa-second", "second.example.net", name)
+	e.create(first)
+	e.waitServed(name, "CNAME", "first.example.net.")
+	e.create(second)
+	e.waitEvent(second, "Conflict", "stands alone", "CNAME")
+	e.waitServed(name, "CNAME", "first.example.net.")
+	if err := e.client.Delete(e.Context(), first); err != nil {
+		e.Fatal(err)
+	}
+	e.waitServed(name, "CNAME", "second.example.net.")
+	if err := e.client.Delete(e.Context(), second); err != nil {
+		e.Fatal(err)
+	}
+	e.waitServed(name, "CNAME")
+}
+
+// A Service of a namespace that the zone does not admit gets no name in it, and keeps nobody from getting it.
+func externalDNSElsewhere(e externalDNS) {
+	const name = "mine.externaldns.example"
+	other := kube.Namespace(e, "it")
+	e.startProvider("--allow-zone-namespaces=" + e.namespace)
+	e.startExternalDNS("--policy=sync")
+	thief, owner := e.service(other, "aa-thief", "198.51.100.1", name), e.ingress("zz-owner", "192.0.2.1", name)
+	e.create(thief)
+	e.waitEvent(thief, "NoMatchingZone", name)
+	e.create(owner)
+	e.waitServed(name, "A", "192.0.2.1")
+	for _, o := range []client.Object{thief, owner} {
+		if err := e.client.Delete(e.Context(), o); err != nil {
+			e.Fatal(err)
+		}
+	}
+	e.waitServed(name, "A")
+}
+
+// With --policy=upsert-only and without owner references, names stay when their source goes.
+func externalDNSUpsertOnly(e externalDNS) {
+	const name = "stays.externaldns.example"
+	e.startProvider("--owner-references=false", "--wait-propagated=10s")
+	e.startExternalDNS("--policy=upsert-only", "--namespace="+e.namespace)
+	service := e.service(e.namespace, "stays", "192.0.2.1", name)
+	e.create(service)
+	e.waitServed(name, "A", "192.0.2.1")
+	e.waitNoChanges()
+	if err := e.client.Delete(e.Context(), service); err != nil {
+		e.Fatal(err)
+	}
+	e.waitGone(service)
+	e.waitNoChanges()
+	e.waitServed(name, "A", "192.0.2.1")
+	kept := &v1alpha1.DNSEndpoint{}
+	if err := e.client.Get(e.Context(), client.ObjectKey{Namespace: e.namespace, Name: "external-dns.service.stays"}, kept); err != nil {
+		e.Fatal(err)
+	}
+	if err := e.client.Delete(e.Context(), kept); err != nil {
+		e.Fatal(err)
+	}
+	e.waitServed(name, "A")
+}
+
+// A dry run stores nothing.
+func externalDNSDryRun(e externalDNS) {
+	e.startProvider("--dry-run", "--owner=dry")
+	stop := e.startExternalDNS("--policy=sync", "--namespace="+e.namespace, "--dry-run")
+	service := e.service(e.namespace, "dry", "192.0.2.1", "dry.externaldns.example")
+	e.create(service)
+	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
+		count, err := readGauge(ctx, fmt.Sprintf("http://localhost:%d/metrics", e.ports[2]), "external_dns_webhook_provider_applychanges_requests_total")
+		if err == nil && count < 2 {
+			err = fmt.Errorf("external-dns has sent changes %v times", count)
+		}
+		return err
+	})
+	stop()
+	list := &v1alpha1.DNSEndpointList{}
+	if err := e.client.List(e.Context(), list, client.InNamespace(e.namespace)); err != nil {
+		e.Fatal(err)
+	}
+	if slices.ContainsFunc(list.Items, func(o v1alpha1.DNSEndpoint) bool { return strings.HasPrefix(o.Name, "dry.") }) {
+		e.Error("a dry run has stored a DNSEndpoint")
+	}
+	if err := e.client.Delete(e.Context(), service); err != nil {
+		e.Fatal(err)
+	}
+}
