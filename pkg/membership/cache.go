@@ -14,7 +14,7 @@ import (
 
 // Cache knows which object has which role in which zone, and keeps up with their changes at the cost of what a change
 // affects. It is safe for concurrent use. It keeps the objects that it was given and changes none; what it returns must
-// not be changed either.
+// not be changed either. Only of a DNSEndpoint whose status somebody else has replaced it keeps a copy with the status before.
 type Cache struct {
 	mu      sync.RWMutex
 	zones   map[ZoneKey]*zoneEntry

@@ -8,6 +8,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
@@ -32,6 +33,9 @@ func (c *Cache) SetObject(o source.Object) []Affected {
 		return c.updateRoles(known, true)
 	}
 	changed := !sameForPass(known.Object, o)
+	if isStatusReplaced(known.Object, o) {
+		o, changed = keepStatus(known.Object, o), true
+	}
 	c.unindexObject(known)
 	known.Object = o
 	c.indexObject(known)
@@ -170,6 +174,22 @@ func sameForPass(a, b source.Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() && hasFinalizer(a) == hasFinalizer(b) &&
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
+}
+
+// isStatusReplaced reports whether somebody else has replaced the status of a DNSEndpoint. external-dns does, by a PUT of its own idea of
+// the status, which has no conditions and no zones. We never take a condition away.
+func isStatusReplaced(before, after source.Object) bool {
+	a, ok := before.(*v1alpha1.DNSEndpoint)
+	b, also := after.(*v1alpha1.DNSEndpoint)
+	return ok && also && a.UID == b.UID && len(a.Status.Conditions) > 0 && len(b.Status.Conditions) == 0
+}
+
+// keepStatus returns a DNSEndpoint with the status that it had before: it still names the zones that hold data of it. The next status that is
+// written names them again.
+func keepStatus(before, after source.Object) source.Object {
+	kept := after.(*v1alpha1.DNSEndpoint).DeepCopy()
+	kept.Status = before.(*v1alpha1.DNSEndpoint).Status
+	return kept
 }
 
 // ZoneHandler returns a handler for an informer of zones, which keeps the cache's zones current.

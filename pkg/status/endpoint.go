@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
@@ -21,6 +22,9 @@ type EndpointFacts struct {
 	Zones []EndpointZoneFacts
 	// Unplaced are the endpoints that no zone takes; only their Index and RRset matter.
 	Unplaced []EndpointOutcome
+	// Leaving are zones that take no endpoint and may hold data of the object, with what that may be. They are in the status even if
+	// somebody else has replaced it.
+	Leaving []v1alpha1.EndpointZone
 	// Left reports whether a zone in the previous status no longer holds data of the object.
 	Left func(v1alpha1.EndpointZone) bool
 }
@@ -57,9 +61,20 @@ func Endpoint(prev v1alpha1.DNSEndpointStatus, f EndpointFacts, now time.Time) v
 	}
 	next.ObservedGeneration = f.Generation
 	next.Zones = endpointZones(prev.Zones, f)
+	programmed := f.programmed()
+	if programmed.Holds() && !isProgrammed(prev, f.Generation) {
+		next.LastSyncTime = wholeSeconds(now)
+	}
 	Set(&next.Conditions, Accepted, f.accepted(), f.Generation, now)
-	Set(&next.Conditions, Programmed, f.programmed(), f.Generation, now)
+	Set(&next.Conditions, Programmed, programmed, f.Generation, now)
+	Set(&next.Conditions, Ready, programmed, f.Generation, now)
 	return next
+}
+
+// isProgrammed reports whether a status says that a generation is programmed.
+func isProgrammed(s v1alpha1.DNSEndpointStatus, generation int64) bool {
+	c := meta.FindStatusCondition(s.Conditions, Programmed)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation && s.LastSyncTime != nil
 }
 
 // keepProgrammed keeps endpoints programmed while a primary of their zone is unreachable: nothing new is known about
@@ -205,6 +220,11 @@ func endpointZones(prev []v1alpha1.EndpointZone, f EndpointFacts) []v1alpha1.End
 		}
 		if len(entry.RRsets) > 0 {
 			next = append(next, entry)
+		}
+	}
+	for _, leaving := range f.Leaving {
+		if !slices.ContainsFunc(prev, func(p v1alpha1.EndpointZone) bool { return p.Namespace == leaving.Namespace && p.Name == leaving.Name }) {
+			prev = append(slices.Clone(prev), leaving)
 		}
 	}
 	for _, p := range prev {

@@ -48,6 +48,10 @@ func told(generation int64, accepted, programmed Verdict, zones ...v1alpha1.Endp
 	s := v1alpha1.DNSEndpointStatus{ObservedGeneration: generation, Zones: zones}
 	Set(&s.Conditions, Accepted, accepted, generation, early)
 	Set(&s.Conditions, Programmed, programmed, generation, early)
+	Set(&s.Conditions, Ready, programmed, generation, early)
+	if programmed.Holds() {
+		s.LastSyncTime = &metav1.Time{Time: early}
+	}
 	return s
 }
 
@@ -123,6 +127,13 @@ func TestEndpoint(t *testing.T) {
 			want: told(2, True(Accepted, "2 endpoints are part of zones a.com, b.com"),
 				False(PrimaryFailed, "1 of 2 endpoints are programmed; spec.endpoints[0] www.a.com./A: connection refused"), holds("a", www), holds("b", mail)),
 		},
+		"somebody replaced the status while a zone lets go": {
+			prev: v1alpha1.DNSEndpointStatus{ObservedGeneration: 2},
+			facts: EndpointFacts{Generation: 2, Zones: []EndpointZoneFacts{takes("a", served(0, www))}, Leaving: []v1alpha1.EndpointZone{holds("b", mail)},
+				Left: func(v1alpha1.EndpointZone) bool { return false }},
+			want: told(2, True(Accepted, "1 endpoint is part of zone a.com"),
+				True(Programmed, "every primary of zone a.com answers with 1 endpoint"), holds("a", www), holds("b", mail)),
+		},
 		"it declares nothing": {
 			facts: EndpointFacts{Generation: 1},
 			want:  told(1, True(Accepted, "there are no endpoints"), True(Programmed, "there are no endpoints")),
@@ -131,6 +142,9 @@ func TestEndpoint(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := Endpoint(c.prev, c.facts, early)
+			if c.want.LastSyncTime == nil {
+				c.want.LastSyncTime = c.prev.LastSyncTime
+			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -149,5 +163,24 @@ func TestEndpointKeepsTimesOfConditionsThatStay(t *testing.T) {
 	accepted, programmed := meta.FindStatusCondition(second.Conditions, Accepted), meta.FindStatusCondition(second.Conditions, Programmed)
 	if !accepted.LastTransitionTime.Time.Equal(early) || !programmed.LastTransitionTime.Time.Equal(late) || programmed.Status != metav1.ConditionTrue {
 		t.Errorf("conditions are %+v", second.Conditions)
+	}
+}
+
+// The last sync is when the data of a generation was programmed, not when a status was written.
+func TestEndpointLastSync(t *testing.T) {
+	facts := func(generation int64, o EndpointOutcome) EndpointFacts {
+		return EndpointFacts{Generation: generation, Zones: []EndpointZoneFacts{takes("a", o)}}
+	}
+	s := Endpoint(v1alpha1.DNSEndpointStatus{}, facts(1, unserved(0, "www.a.com./A", "REFUSED")), early)
+	if s.LastSyncTime != nil {
+		t.Errorf("a sync at %v of what is not programmed", s.LastSyncTime)
+	}
+	s = Endpoint(s, facts(1, served(0, "www.a.com./A")), late)
+	later := Endpoint(s, facts(1, served(0, "www.a.com./A")), late.Add(time.Hour))
+	if !s.LastSyncTime.Time.Equal(late) || !later.LastSyncTime.Time.Equal(late) {
+		t.Errorf("synced at %v, then at %v, want %v", s.LastSyncTime, later.LastSyncTime, late)
+	}
+	if next := Endpoint(s, facts(2, served(0, "www.a.com./A")), late.Add(time.Hour)); !next.LastSyncTime.Time.Equal(late.Add(time.Hour)) {
+		t.Errorf("another generation is synced at %v", next.LastSyncTime)
 	}
 }

@@ -86,7 +86,24 @@ func (w *Writer) gatherEndpoint(ctx context.Context, key source.ObjectKey, o *v1
 		return left[types.NamespacedName{Namespace: z.Namespace, Name: z.Name}]
 	}
 	n.Held = slices.DeleteFunc(slices.Clone(n.Held), func(z types.NamespacedName) bool { return left[z] })
+	n.facts.Leaving = w.leavingZones(n)
 	return n, err
+}
+
+// leavingZones returns the zones that may hold data of an object and take nothing of it, with all that it may be.
+func (w *Writer) leavingZones(n *endpointOutcome) (leaving []v1alpha1.EndpointZone) {
+	for _, zone := range n.Held {
+		e, known := w.latestOutcome(zone)
+		if !known || e.Desired == nil || slices.Contains(n.Taken, zone) {
+			continue
+		}
+		entry := v1alpha1.EndpointZone{Namespace: zone.Namespace, Name: zone.Name, ZoneName: e.Zone.Spec.ZoneName}
+		for _, key := range source.PublishedKeys(n.object, e.Desired.Name) {
+			entry.RRsets = append(entry.RRsets, rrsetText(key))
+		}
+		leaving = append(leaving, entry)
+	}
+	return leaving
 }
 
 // endpointZoneFacts returns the outcome of a zone for the endpoints of an object that it takes.

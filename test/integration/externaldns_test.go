@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/test/kube"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
@@ -47,6 +49,7 @@ func TestExternalDNS(t *testing.T) {
 	e.runSub("two claims", func(f *fixture) { externalDNSClaims(e.in(f)) })
 	e.runSub("another namespace", func(f *fixture) { externalDNSElsewhere(e.in(f)) })
 	e.runSub("upsert only", func(f *fixture) { externalDNSUpsertOnly(e.in(f)) })
+	e.runSub("status", externalDNSStatus)
 	e.runSub("dry run", func(f *fixture) { externalDNSDryRun(e.in(f)) })
 }
 
@@ -359,4 +362,42 @@ func externalDNSDryRun(e externalDNS) {
 	if err := e.client.Delete(e.Context(), service); err != nil {
 		e.Fatal(err)
 	}
+}
+
+// external-dns replaces the status of DNSEndpoints that it reads. The conditions come back, and data leaves a zone that does not take the
+// object any more.
+func externalDNSStatus(f *fixture) {
+	other := kube.Namespace(f, "it")
+	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
+	admit := func(namespaces string) {
+		change(f, zone, func(z *v1beta1.DNSZone) {
+			z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: namespaces}
+		})
+	}
+	admit(other)
+	o := f.dnsEndpoint("replaced", endpointEntry("replaced.externaldns.example", "A", 0, "192.0.2.1"))
+	o.Namespace, o.Annotations = other, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: f.namespace}
+	f.create(o)
+	served := map[string][]string{"main": {"replaced.externaldns.example./A"}}
+	f.waitProgrammed(o, served)
+	replace := func() {
+		change(f, o, func(*v1alpha1.DNSEndpoint) {}) // as it is now
+		o.Status = v1alpha1.DNSEndpointStatus{ObservedGeneration: o.Generation}
+		if err := f.client.Status().Update(f.Context(), o); err != nil {
+			f.Fatal(err)
+		}
+	}
+	replace()
+	f.waitProgrammed(o, served)
+	if ready := meta.FindStatusCondition(o.Status.Conditions, "Ready"); ready == nil || ready.Status != metav1.ConditionTrue || o.Status.LastSyncTime == nil {
+		f.Errorf("condition Ready is %+v, the last sync %v", ready, o.Status.LastSyncTime)
+	}
+	replace()
+	admit("nobody")
+	f.waitServed("replaced.externaldns.example", "A")
+	waitCondition(f, o, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "replaced.externaldns.example")
+	if err := f.client.Delete(f.Context(), o); err != nil {
+		f.Fatal(err)
+	}
+	f.waitGone(o)
 }

@@ -13,6 +13,8 @@ import (
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=https://github.com/kubernetes-sigs/external-dns/pull/2007"
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Programmed",type=string,JSONPath=`.status.conditions[?(@.type=="Programmed")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Last sync",type=date,JSONPath=`.status.lastSyncTime`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type DNSEndpoint struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -100,12 +102,18 @@ type DNSEndpointStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Conditions of the endpoints. Accepted: they are part of their zones' data; False with reason Invalid, NoMatchingZone
-	// or Conflict. Programmed: every primary was queried and answered with them.
+	// or Conflict. Programmed: every primary was queried and answered with them. Ready: the same as Programmed, under the name
+	// that external-dns uses.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// LastSyncTime is when the servers were last brought to these endpoints: when Programmed became True for a generation.
+	//
+	// +optional
+	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
 
 	// Zones are the zones that hold data of these endpoints.
 	//
