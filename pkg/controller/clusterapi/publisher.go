@@ -82,10 +82,7 @@ func (p *publisher) applyEndpoint(ctx context.Context, wanted, found *v1alpha1.D
 	case err != nil:
 		return err
 	}
-	if !equality.Semantic.DeepEqual(found.Spec, wanted.Spec) {
-		return nil // The cache does not have it yet.
-	}
-	return p.observe(ctx, found, name)
+	return p.observe(ctx, wanted, found, name)
 }
 
 // refusalOf returns the message of an error of kube-apiserver, without what came before it.
@@ -96,24 +93,25 @@ func refusalOf(err error) string {
 	return err.Error()
 }
 
-// observe asks for the SyncStatus of a DNSEndpoint, which comes from live answers. One of an older declaration shows nothing.
-func (p *publisher) observe(ctx context.Context, e *v1alpha1.DNSEndpoint, name *status.PublishedName) error {
+// observe asks for the SyncStatus of a DNSEndpoint, which comes from live answers.
+func (p *publisher) observe(ctx context.Context, wanted, found *v1alpha1.DNSEndpoint, name *status.PublishedName) error {
 	answers := &sync.SyncStatus{}
-	key := client.ObjectKey{Namespace: e.Namespace, Name: strings.ToLower(endpointKind.Kind) + "." + e.Name}
-	err := p.live.Get(ctx, key, answers)
-	if apierrors.IsNotFound(err) {
-		return nil // The API server does not know the object yet.
-	}
-	if err != nil {
+	key := client.ObjectKey{Namespace: wanted.Namespace, Name: strings.ToLower(endpointKind.Kind) + "." + wanted.Name}
+	if err := p.live.Get(ctx, key, answers); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading SyncStatus %s: %w", key.Name, err)
 	}
-	if ref := answers.ObjectRef; ref.UID != e.UID || ref.Generation != e.Generation {
-		return nil
+	if isAbout(answers.ObjectRef, wanted, found) {
+		name.Accepted = verdictOf(answers.Status.Conditions, sync.ConditionAccepted)
+		name.Programmed = verdictOf(answers.Status.Conditions, sync.ConditionProgrammed)
+		name.Propagated = verdictOf(answers.Status.Conditions, sync.ConditionPropagated)
 	}
-	name.Accepted = verdictOf(answers.Status.Conditions, sync.ConditionAccepted)
-	name.Programmed = verdictOf(answers.Status.Conditions, sync.ConditionProgrammed)
-	name.Propagated = verdictOf(answers.Status.Conditions, sync.ConditionPropagated)
 	return nil
+}
+
+// isAbout reports whether a SyncStatus is about the DNSEndpoint that is wanted: found, of which it is, may be an older one, or have been
+// changed by somebody else.
+func isAbout(ref sync.ObjectReference, wanted, found *v1alpha1.DNSEndpoint) bool {
+	return found.UID != "" && ref.UID == found.UID && ref.Generation == found.Generation && equality.Semantic.DeepEqual(found.Spec, wanted.Spec)
 }
 
 // verdictOf returns a condition, zero if there is none.
