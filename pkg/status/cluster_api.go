@@ -61,9 +61,10 @@ const (
 // When an object of Cluster API is looked at again although nothing happened to it.
 const (
 	creatingInterval = 5 * time.Second
-	// NameInterval is while a name is not propagated, NameCheckInterval once it is.
-	NameInterval      = 2 * time.Second
-	NameCheckInterval = 30 * time.Second
+	settledInterval  = 30 * time.Second
+	// nameInterval is while a name is not propagated, nameCheckInterval once it is.
+	nameInterval      = 2 * time.Second
+	nameCheckInterval = 10 * time.Second
 )
 
 // workspaceStages are what the reasons of VPCReady and WorkspaceReady go through.
@@ -112,9 +113,9 @@ func (n PublishedName) Interval() time.Duration {
 	case !n.isWanted():
 		return 0
 	case n.Verdict().Holds():
-		return NameCheckInterval
+		return nameCheckInterval
 	}
-	return NameInterval
+	return nameInterval
 }
 
 // setCondition writes EndpointPropagated, or removes it if no name is to be published.
@@ -204,7 +205,7 @@ func hasAdvanced(prev, next []metav1.Condition, condition string) bool {
 // nextLook returns when an object is to be looked at again, whatever its events.
 func nextLook(life v1beta1.LifecycleStatus, conditions []metav1.Condition, name PublishedName, timeout time.Duration, now time.Time) time.Duration {
 	if life.Phase != v1beta1.PhaseCreating {
-		return NameCheckInterval
+		return settledInterval
 	}
 	soonest := creatingInterval
 	if at := name.Interval(); at > 0 {

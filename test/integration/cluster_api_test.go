@@ -167,6 +167,16 @@ func (f *clusterAPIFixture) life() {
 	f.checkColumns("captcluster", "NAME VPC-ID READY ENDPOINT AGE", "prod vpc-123456789 true 192.0.2.10:6443")
 	f.checkColumns("captcontrolplane", "NAME READY PHASE VERSION ENDPOINT AGE", "prod true Ready 1.31 192.0.2.10:6443")
 
+	// A server that does not answer: the name is not live everywhere, and nothing that has happened is taken back.
+	never := f.instance("never", v1beta1.RoleSecondary, 1)
+	never.Spec.ClusterRef, never.Spec.Image = "dns", &v1beta1.ImageConfig{Image: noImage}
+	f.create(never)
+	f.waitShown(cluster, `{.status.conditions[?(@.type=="EndpointPropagated")].status}`, "False")
+	f.waitShown(plane, `{.status.conditions[?(@.type=="EndpointPropagated")].status}`, "False")
+	f.waitShown(plane, "{.status['ready','phase','initialized']}", "true Ready true")
+	f.deleteAnyway(never)
+	f.waitCondition(cluster, "EndpointPropagated", "True", "EndpointPropagated")
+
 	// The endpoint moves: the condition is of the new one.
 	f.kubectl("patch", cluster, "--type=merge", "-p", `{"spec":{"controlPlaneEndpoint":{"host":"lb.example.net","port":6443}}}`)
 	f.waitServed("prod.capi.example.", "CNAME", "lb.example.net.")
