@@ -77,7 +77,7 @@ func isPaused(cluster *unstructured.Unstructured, o client.Object) bool {
 func endpointIn(cluster *unstructured.Unstructured) (e infrastructure.APIEndpoint) {
 	e.Host, _, _ = unstructured.NestedString(cluster.Object, "spec", "controlPlaneEndpoint", "host")
 	port, _, _ := unstructured.NestedInt64(cluster.Object, "spec", "controlPlaneEndpoint", "port")
-	e.Port = int32(min(max(port, 0), 65535)) //nolint:gosec // within its bounds
+	e.Port = int32(min(max(port, 0), 65535))
 	return e
 }
 
