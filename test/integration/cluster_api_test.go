@@ -108,6 +108,17 @@ func (f *clusterAPIFixture) waitCondition(object, condition, status, reason stri
 	f.waitShown(object, fmt.Sprintf(`{.status.conditions[?(@.type==%q)]['status','reason']}`, condition), status+" "+reason)
 }
 
+// waitNotPropagated waits until the name of an object is not known to be live everywhere.
+func (f *clusterAPIFixture) waitNotPropagated(object string) {
+	f.Helper()
+	kube.Eventually(f, settleTimeout, func(context.Context) error {
+		if got := f.kubectl("get", object, "-o", `jsonpath={.status.conditions[?(@.type=="EndpointPropagated")].status}`); got != "False" && got != "Unknown" {
+			return fmt.Errorf("EndpointPropagated of %s is %q", object, got)
+		}
+		return nil
+	})
+}
+
 // patchStatus does what the controller of another kind does to a status.
 func (f *clusterAPIFixture) patchStatus(object, status string) {
 	f.Helper()
@@ -171,8 +182,8 @@ func (f *clusterAPIFixture) life() {
 	never := f.instance("never", v1beta1.RoleSecondary, 1)
 	never.Spec.ClusterRef, never.Spec.Image = "dns", &v1beta1.ImageConfig{Image: noImage}
 	f.create(never)
-	f.waitShown(cluster, `{.status.conditions[?(@.type=="EndpointPropagated")].status}`, "False")
-	f.waitShown(plane, `{.status.conditions[?(@.type=="EndpointPropagated")].status}`, "False")
+	f.waitNotPropagated(cluster)
+	f.waitNotPropagated(plane)
 	f.waitShown(plane, "{.status['ready','phase','initialized']}", "true Ready true")
 	f.deleteAnyway(never)
 	f.waitCondition(cluster, "EndpointPropagated", "True", "EndpointPropagated")
