@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -28,7 +29,9 @@ type declaration struct {
 // endpointKey is an endpoint within its object.
 type endpointKey struct{ dnsName, recordType string }
 
-func keyOf(e *v1alpha1.Endpoint) endpointKey { return endpointKey{e.DNSName, e.RecordType} }
+func keyOf(e *v1alpha1.Endpoint) endpointKey {
+	return endpointKey{strings.TrimSuffix(e.DNSName, "."), e.RecordType}
+}
 
 // mergeChanges returns the declarations that changes lead to, of the source objects of which anything is to be written, and what of the
 // changes cannot be served.
@@ -57,8 +60,7 @@ func mergeChanges(stored []v1alpha1.DNSEndpoint, changes planChanges, owner stri
 	wanted, refused := adjustEndpoints(slices.Concat(changes.Create, changes.UpdateNew))
 	for _, e := range wanted {
 		r, _ := resourceOf(e)
-		e.SetIdentifier = ""
-		declared(r)[keyOf(e)] = e
+		declared(r)[keyOf(e)] = storedForm(e)
 	}
 	for r, endpoints := range touched {
 		d := declaration{resource: r, stored: objects[r]}
@@ -71,6 +73,14 @@ func mergeChanges(stored []v1alpha1.DNSEndpoint, changes planChanges, owner stri
 	}
 	slices.SortFunc(next, func(a, b declaration) int { return cmp.Compare(a.resource.String(), b.resource.String()) })
 	return next, refused
+}
+
+// storedForm returns an adjusted endpoint as it is stored: its name ends in a dot. If external-dns reads DNSEndpoints as well, it takes
+// endpoints that are equal for one and forgets of which object the other was: it would delete what it finds stored.
+func storedForm(e *v1alpha1.Endpoint) *v1alpha1.Endpoint {
+	stored := *e
+	stored.DNSName, stored.SetIdentifier = e.DNSName+".", ""
+	return &stored
 }
 
 func storedEndpoints(o *v1alpha1.DNSEndpoint) map[endpointKey]*v1alpha1.Endpoint {

@@ -33,8 +33,9 @@ func serveAll(o *v1alpha1.DNSEndpoint) {
 	}
 }
 
+// endpoint is one as it is stored.
 func endpoint(name, rrtype string, targets ...string) *v1alpha1.Endpoint {
-	return &v1alpha1.Endpoint{DNSName: name, RecordType: rrtype, Targets: targets, Labels: map[string]string{resourceLabel: "service/shop/web"}}
+	return &v1alpha1.Endpoint{DNSName: name + ".", RecordType: rrtype, Targets: targets, Labels: map[string]string{resourceLabel: "service/shop/web"}}
 }
 
 func TestMergeChanges(t *testing.T) {
@@ -55,11 +56,11 @@ func TestMergeChanges(t *testing.T) {
 		"nothing": {want: map[string]string{}},
 		"another source object": {
 			changes: planChanges{Create: []*v1alpha1.Endpoint{found(other, "a.example.com", "A", 0, "192.0.2.7")}},
-			want:    map[string]string{other: "a.example.com A 192.0.2.7"},
+			want:    map[string]string{other: "a.example.com. A 192.0.2.7"},
 		},
 		"one more name": {
 			changes: planChanges{Create: []*v1alpha1.Endpoint{found(web, "c.example.com", "TXT", 0, "x")}},
-			want:    map[string]string{web: `a.example.com A 192.0.2.1, b.example.com A 192.0.2.2, c.example.com TXT "x"`},
+			want:    map[string]string{web: `a.example.com. A 192.0.2.1, b.example.com. A 192.0.2.2, c.example.com. TXT "x"`},
 		},
 		"what is stored": {
 			changes: planChanges{UpdateNew: []*v1alpha1.Endpoint{found(web, "A.example.com.", "A", 0, "192.0.2.1")}},
@@ -71,7 +72,7 @@ func TestMergeChanges(t *testing.T) {
 				Delete:    []*v1alpha1.Endpoint{found(web, "b.example.com", "A", 0)},
 				Create:    []*v1alpha1.Endpoint{found(web, "b.example.com", "CNAME", 0, "host.example.net")},
 			},
-			want: map[string]string{web: "a.example.com A 192.0.2.8, b.example.com CNAME host.example.net"},
+			want: map[string]string{web: "a.example.com. A 192.0.2.8, b.example.com. CNAME host.example.net"},
 		},
 		"all names": {
 			changes: planChanges{Delete: []*v1alpha1.Endpoint{found(web, "a.example.com", "A", 0), found(web, "b.example.com", "A", 0)}},
@@ -83,11 +84,11 @@ func TestMergeChanges(t *testing.T) {
 		},
 		"an object that is being deleted": {
 			changes: planChanges{Create: []*v1alpha1.Endpoint{found("service/shop/going", "new.example.com", "A", 0, "192.0.2.1")}},
-			want:    map[string]string{"service/shop/going": "new.example.com A 192.0.2.1"},
+			want:    map[string]string{"service/shop/going": "new.example.com. A 192.0.2.1"},
 		},
 		"an invalid one among good ones": {
 			changes: planChanges{Create: []*v1alpha1.Endpoint{found(other, "x.example.com", "A", 0, "x"), found(other, "y.example.com", "A", 0, "192.0.2.5")}},
-			want:    map[string]string{other: "y.example.com A 192.0.2.5"}, refused: 1,
+			want:    map[string]string{other: "y.example.com. A 192.0.2.5"}, refused: 1,
 		},
 	}
 	for name, tc := range tests {

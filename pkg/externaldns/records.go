@@ -28,7 +28,7 @@ func servedRecords(stored []v1alpha1.DNSEndpoint, owner string) []*v1alpha1.Endp
 				continue
 			}
 			record := &v1alpha1.Endpoint{
-				DNSName: e.DNSName, RecordType: e.RecordType, RecordTTL: e.RecordTTL, SetIdentifier: r.String(),
+				DNSName: strings.TrimSuffix(e.DNSName, "."), RecordType: e.RecordType, RecordTTL: e.RecordTTL, SetIdentifier: r.String(),
 				Labels: map[string]string{resourceLabel: r.String()},
 			}
 			if served[rrsetText(e)] {

@@ -147,7 +147,7 @@ func TestProtocol(t *testing.T) {
 		t.Errorf("POST /records: %d, want 204", code)
 	}
 	want := map[string]string{
-		"shop/external-dns.service.web": "www.example.com A 192.0.2.1", "blog/external-dns.service.web": "www.example.com A 192.0.2.2",
+		"shop/external-dns.service.web": "www.example.com. A 192.0.2.1", "blog/external-dns.service.web": "www.example.com. A 192.0.2.2",
 	}
 	if diff := cmp.Diff(want, p.declared()); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
@@ -221,7 +221,7 @@ func TestForeignObjectsStay(t *testing.T) {
 		t.Errorf("Event %q", event)
 	}
 	p.request("POST", "/records", planChanges{Delete: []*v1alpha1.Endpoint{found("service/shop/web", "a.example.com", "A", 0)}})
-	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "a.example.com A 192.0.2.1"}, p.declared()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "a.example.com. A 192.0.2.1"}, p.declared()); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 }
@@ -237,7 +237,7 @@ func TestNamespacesAndDryRun(t *testing.T) {
 	}
 	p.server.dryRun = false
 	p.sync(desired...)
-	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "a.example.com A 192.0.2.1"}, p.declared()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "a.example.com. A 192.0.2.1"}, p.declared()); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 }
