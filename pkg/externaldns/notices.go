@@ -41,23 +41,21 @@ func newNotices(s *store, recorder events.EventRecorder) *notices {
 // reportRefusals makes the Events that are due.
 func (n *notices) reportRefusals(ctx context.Context, refused []refusal) {
 	for _, r := range refused {
-		if !n.isNew(r) {
+		if !n.takeNew(r) {
 			continue
 		}
 		klog.FromContext(ctx).Info("record is not served", "source", r.resource.String(), "reason", r.note)
-		if r.resource == (resource{}) || !n.limit.TryAccept() {
-			continue
-		}
 		if o, err := n.store.readSource(ctx, r.resource); err == nil && o != nil {
 			n.recorder.Eventf(o, nil, corev1.EventTypeWarning, recordRefused, publishAction, "%s", truncateNote(r.note))
 		}
 	}
 }
 
-func (n *notices) isNew(r refusal) bool {
+// takeNew reports whether something is to be said now. What is too much at once is said at a later interval.
+func (n *notices) takeNew(r refusal) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, given := n.given.Get(r); given {
+	if _, given := n.given.Get(r); given || !n.limit.TryAccept() {
 		return false
 	}
 	n.given.Add(r, nil, repeatNotice)

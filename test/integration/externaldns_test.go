@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,6 +93,9 @@ func (e *externalDNS) grantRights() {
 		e.Fatal(err)
 	}
 	role.Name, role.Labels = user, nil
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{ // With its source CRD external-dns needs this, too.
+		APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"dnsendpoints/status"}, Verbs: []string{"update"},
+	})
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
@@ -118,41 +122,48 @@ func kubeconfigAs(c *rest.Config, user string) clientcmdapi.Config {
 	}
 }
 
-// startProvider runs lockstep externaldns until the returned function is called.
+// startProvider runs lockstep externaldns, which answers then, until the returned function is called.
 func (e externalDNS) startProvider(flags ...string) (stop func()) {
 	e.Helper()
-	return e.start(append([]string{filepath.Join(e.folder, "lockstep"), "externaldns", fmt.Sprintf("--bind-address=localhost:%d", e.ports[0]),
+	stop = e.start(false, append([]string{filepath.Join(e.folder, "lockstep"), "externaldns", fmt.Sprintf("--bind-address=localhost:%d", e.ports[0]),
 		fmt.Sprintf("--health-probe-bind-address=localhost:%d", e.ports[1]), "--owner=" + e.owner}, flags...)...)
+	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
+		_, err := readURL(ctx, fmt.Sprintf("http://localhost:%d/", e.ports[0]))
+		return err
+	})
+	return stop
 }
 
-// startExternalDNS runs external-dns until the returned function is called.
-func (e externalDNS) startExternalDNS(flags ...string) (stop func()) {
+// startExternalDNS runs external-dns until the returned function is called. With restart its provider may be away for a moment.
+func (e externalDNS) startExternalDNS(restart bool, flags ...string) (stop func()) {
 	e.Helper()
-	return e.start(append([]string{filepath.Join(e.folder, "external-dns"), "--provider=webhook", fmt.Sprintf("--webhook-provider-url=http://localhost:%d", e.ports[0]),
-		"--registry=noop", "--kubeconfig=" + e.kubeconfig, "--interval=2s", "--events", fmt.Sprintf("--metrics-address=localhost:%d", e.ports[2])}, append(flags, "--source=service", "--source=ingress")...)...)
+	return e.start(restart, append([]string{filepath.Join(e.folder, "external-dns"), "--provider=webhook", fmt.Sprintf("--webhook-provider-url=http://localhost:%d", e.ports[0]),
+		"--registry=noop", "--kubeconfig=" + e.kubeconfig, "--interval=2s", "--events", fmt.Sprintf("--metrics-address=localhost:%d", e.ports[2])},
+		append(flags, "--source=service", "--source=ingress")...)...)
 }
 
-// start runs a program; its output is logged if the test fails, and that it ends by itself is a failure.
-func (e externalDNS) start(args ...string) (stop func()) {
+// start runs a program until the returned function kills it. If the program ends by itself, the test fails or, with restart, it starts again, as
+// the kubelet has it. The output is logged if the test fails.
+func (e externalDNS) start(restart bool, args ...string) (stop func()) {
 	e.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(e.Context()))
 	var output bytes.Buffer
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.kubeconfig)
-	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		e.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	stop = sync.OnceFunc(func() {
-		select {
-		case err := <-ended:
-			e.Errorf("%s ended by itself: %v", filepath.Base(args[0]), err)
-		default:
-			_ = cmd.Process.Signal(syscall.SIGKILL)
-			<-ended
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), "KUBECONFIG="+e.kubeconfig)
+			cmd.Stdout, cmd.Stderr = &output, &output
+			if err := cmd.Run(); ctx.Err() == nil && !restart {
+				e.Errorf("%s ended by itself: %v", filepath.Base(args[0]), err)
+				return
+			}
 		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
 		if e.Failed() {
 			e.Logf("%s:\n%s", filepath.Base(args[0]), output.String())
 		}
@@ -161,7 +172,7 @@ func (e externalDNS) start(args ...string) (stop func()) {
 	return stop
 }
 
-// service is a headless Service that declares names; external-dns publishes the addresses of its annotation.
+// service is a Service that declares names for the addresses in its annotation.
 func (e externalDNS) service(namespace, name, target string, names ...string) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{
 		"external-dns.alpha.kubernetes.io/hostname": strings.Join(names, ","), "external-dns.alpha.kubernetes.io/target": target,
@@ -203,7 +214,7 @@ func (e externalDNS) waitEvent(o client.Object, words ...string) {
 func externalDNSLife(e externalDNS) {
 	flags := []string{"--policy=sync", "--source=crd", "--namespace=" + e.namespace}
 	const zone = ".externaldns.example"
-	stopProvider, stopExternalDNS := e.startProvider(), e.startExternalDNS(flags...)
+	stopProvider, stopExternalDNS := e.startProvider(), e.startExternalDNS(true, flags...)
 	service := e.service(e.namespace, "web", "192.0.2.1,192.0.2.2", "www"+zone, "bad.*"+zone)
 	ingress := e.ingress("shop", "web.example.net", "shop"+zone)
 	direct := e.dnsEndpoint("direct", endpointEntry("direct"+zone, "A", 0, "192.0.2.9"))
@@ -220,7 +231,7 @@ func externalDNSLife(e externalDNS) {
 	e.waitServed("www"+zone, "A", "192.0.2.3")
 
 	stopExternalDNS()
-	stopExternalDNS = e.startExternalDNS(flags...)
+	stopExternalDNS = e.startExternalDNS(true, flags...)
 	change(e.fixture, service, func(s *corev1.Service) { s.Annotations["external-dns.alpha.kubernetes.io/hostname"] = "other" + zone })
 	e.waitServed("other"+zone, "A", "192.0.2.3")
 	e.waitServed("www"+zone, "A")
@@ -230,7 +241,7 @@ func externalDNSLife(e externalDNS) {
 		e.Fatal(err)
 	}
 	e.waitServed("other"+zone, "A")
-	e.startExternalDNS(flags...)
+	e.startExternalDNS(true, flags...)
 	for _, o := range []client.Object{ingress, direct} {
 		if err := e.client.Delete(e.Context(), o); err != nil {
 			e.Fatal(err)
@@ -260,12 +271,26 @@ func (e externalDNS) waitNoChanges() {
 	})
 }
 
+func readURL(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
 func readGauge(ctx context.Context, url, name string) (float64, error) {
-	out, err := exec.CommandContext(ctx, "curl", "-sS", "--max-time", "5", url).Output()
+	text, err := readURL(ctx, url)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(text) {
 		if text, ok := strings.CutPrefix(line, name+" "); ok {
 			var value float64
 			_, err := fmt.Sscan(text, &value)
@@ -279,12 +304,12 @@ func readGauge(ctx context.Context, url, name string) (float64, error) {
 func externalDNSClaims(e externalDNS) {
 	const name = "claimed.externaldns.example"
 	e.startProvider()
-	e.startExternalDNS("--policy=sync", "--namespace="+e.namespace)
+	e.startExternalDNS(false, "--policy=sync", "--namespace="+e.namespace)
 	first, second := e.ingress("zz-first", "first.example.net", name), e.ingress("aa-second", "second.example.net", name)
 	e.create(first)
 	e.waitServed(name, "CNAME", "first.example.net.")
 	e.create(second)
-	e.waitEvent(second, "Conflict", "stands alone", "CNAME")
+	e.waitEvent(second, "Conflict", "already an alias of first.example.net")
 	e.waitServed(name, "CNAME", "first.example.net.")
 	if err := e.client.Delete(e.Context(), first); err != nil {
 		e.Fatal(err)
@@ -301,7 +326,7 @@ func externalDNSElsewhere(e externalDNS) {
 	const name = "mine.externaldns.example"
 	other := kube.Namespace(e, "it")
 	e.startProvider("--allow-zone-namespaces=" + e.namespace)
-	e.startExternalDNS("--policy=sync")
+	e.startExternalDNS(false, "--policy=sync")
 	thief, owner := e.service(other, "aa-thief", "198.51.100.1", name), e.ingress("zz-owner", "192.0.2.1", name)
 	e.create(thief)
 	e.waitEvent(thief, "NoMatchingZone", name)
@@ -319,7 +344,7 @@ func externalDNSElsewhere(e externalDNS) {
 func externalDNSUpsertOnly(e externalDNS) {
 	const name = "stays.externaldns.example"
 	e.startProvider("--owner-references=false", "--wait-propagated=10s")
-	e.startExternalDNS("--policy=upsert-only", "--namespace="+e.namespace)
+	e.startExternalDNS(false, "--policy=upsert-only", "--namespace="+e.namespace)
 	service := e.service(e.namespace, "stays", "192.0.2.1", name)
 	e.create(service)
 	e.waitServed(name, "A", "192.0.2.1")
@@ -343,7 +368,7 @@ func externalDNSUpsertOnly(e externalDNS) {
 // A dry run stores nothing.
 func externalDNSDryRun(e externalDNS) {
 	e.startProvider("--dry-run", "--owner=dry")
-	stop := e.startExternalDNS("--policy=sync", "--namespace="+e.namespace, "--dry-run")
+	stop := e.startExternalDNS(false, "--policy=sync", "--namespace="+e.namespace, "--dry-run")
 	service := e.service(e.namespace, "dry", "192.0.2.1", "dry.externaldns.example")
 	e.create(service)
 	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
