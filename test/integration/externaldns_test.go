@@ -398,7 +398,7 @@ func externalDNSStatus(f *fixture) {
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
 	admit := func(namespaces string) {
 		change(f, zone, func(z *v1beta1.DNSZone) {
-			z.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: namespaces}
+			metav1.SetMetaDataAnnotation(&z.ObjectMeta, v1beta1.AllowEndpointNamespacesAnnotation, namespaces)
 		})
 	}
 	admit(other)
@@ -408,11 +408,13 @@ func externalDNSStatus(f *fixture) {
 	served := map[string][]string{"main": {"replaced.externaldns.example./A"}}
 	f.waitProgrammed(o, served)
 	replace := func() {
-		change(f, o, func(*v1alpha1.DNSEndpoint) {}) // as it is now
-		o.Status = v1alpha1.DNSEndpointStatus{ObservedGeneration: o.Generation}
-		if err := f.client.Status().Update(f.Context(), o); err != nil {
-			f.Fatal(err)
-		}
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+				return err
+			}
+			o.Status = v1alpha1.DNSEndpointStatus{ObservedGeneration: o.Generation}
+			return f.client.Status().Update(ctx, o)
+		})
 	}
 	replace()
 	f.waitProgrammed(o, served)
