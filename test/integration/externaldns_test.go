@@ -392,41 +392,50 @@ func externalDNSDryRun(e externalDNS) {
 }
 
 // external-dns replaces the status of DNSEndpoints that it reads. The conditions come back, and data leaves a zone that does not take the
-// object any more.
+// object any more: at once, or after a restart of the controller.
 func externalDNSStatus(f *fixture) {
 	other := kube.Namespace(f, "it")
-	zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
-	admit := func(namespaces string) {
-		change(f, zone, func(z *v1beta1.DNSZone) {
-			metav1.SetMetaDataAnnotation(&z.ObjectMeta, v1beta1.AllowEndpointNamespacesAnnotation, namespaces)
-		})
-	}
-	admit(other)
-	o := f.dnsEndpoint("replaced", endpointEntry("replaced.externaldns.example", "A", 0, "192.0.2.1"))
-	o.Namespace, o.Annotations = other, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: f.namespace}
-	f.create(o)
-	served := map[string][]string{"main": {"replaced.externaldns.example./A"}}
-	f.waitProgrammed(o, served)
-	replace := func() {
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
-			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-				return err
+	for _, restart := range []bool{false, true} {
+		f.admitEndpoints(other)
+		o := f.dnsEndpoint("replaced", endpointEntry("replaced.externaldns.example", "A", 0, "192.0.2.1"))
+		o.Namespace, o.Annotations = other, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: f.namespace}
+		f.create(o)
+		served := map[string][]string{"main": {"replaced.externaldns.example./A"}}
+		f.waitProgrammed(o, served)
+		f.replaceStatus(o)
+		if restart {
+			f.waitProgrammed(o, served)
+			if ready := meta.FindStatusCondition(o.Status.Conditions, "Ready"); ready == nil || ready.Status != metav1.ConditionTrue || o.Status.LastSyncTime == nil {
+				f.Errorf("condition Ready is %+v, the last sync %v", ready, o.Status.LastSyncTime)
 			}
-			o.Status = v1alpha1.DNSEndpointStatus{ObservedGeneration: o.Generation}
-			return f.client.Status().Update(ctx, o)
-		})
+			f.killController(0)
+		}
+		f.admitEndpoints("nobody")
+		f.waitServed("replaced.externaldns.example", "A")
+		waitCondition(f, o, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "replaced.externaldns.example")
+		if err := f.client.Delete(f.Context(), o); err != nil {
+			f.Fatal(err)
+		}
+		f.waitGone(o)
 	}
-	replace()
-	f.waitProgrammed(o, served)
-	if ready := meta.FindStatusCondition(o.Status.Conditions, "Ready"); ready == nil || ready.Status != metav1.ConditionTrue || o.Status.LastSyncTime == nil {
-		f.Errorf("condition Ready is %+v, the last sync %v", ready, o.Status.LastSyncTime)
-	}
-	replace()
-	admit("nobody")
-	f.waitServed("replaced.externaldns.example", "A")
-	waitCondition(f, o, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "replaced.externaldns.example")
-	if err := f.client.Delete(f.Context(), o); err != nil {
-		f.Fatal(err)
-	}
-	f.waitGone(o)
+}
+
+// admitEndpoints has the zone admit DNSEndpoints of other namespaces.
+func (f *fixture) admitEndpoints(namespaces string) {
+	f.Helper()
+	change(f, &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}, func(z *v1beta1.DNSZone) {
+		metav1.SetMetaDataAnnotation(&z.ObjectMeta, v1beta1.AllowEndpointNamespacesAnnotation, namespaces)
+	})
+}
+
+// replaceStatus writes a status as external-dns does.
+func (f *fixture) replaceStatus(o *v1alpha1.DNSEndpoint) {
+	f.Helper()
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		o.Status = v1alpha1.DNSEndpointStatus{ObservedGeneration: o.Generation}
+		return f.client.Status().Update(ctx, o)
+	})
 }
