@@ -13,7 +13,7 @@ import (
 // is waited for.
 const (
 	shortest = 50 * time.Millisecond
-	longest  = 250 * time.Millisecond
+	longest  = 500 * time.Millisecond
 )
 
 // Eventually repeats check until it returns nil, and fails the test with its last error when it has not done so in time.

@@ -76,11 +76,11 @@ func describeNamespace(t testing.TB, namespace string) string {
 		{"get", "syncstatus", "-o", "wide"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 	} {
-		out, _ := runCommand(Root(t), "", "kubectl", append([]string{"--namespace", namespace}, args...)...)
+		out, _ := runKubectl(Root(t), "", append([]string{"--namespace", namespace}, args...)...)
 		b.WriteString(out + "\n")
 	}
 	for _, deployment := range []string{"lockstep-fleet", "lockstep-controller"} {
-		out, _ := runCommand(Root(t), "", "kubectl", "--namespace", "lockstep-system", "logs", "deployment/"+deployment, "--tail=1000")
+		out, _ := runKubectl(Root(t), "", "--namespace", "lockstep-system", "logs", "deployment/"+deployment, "--tail=1000")
 		lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.Contains(line, namespace) })
 		b.WriteString(deployment + ":\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n") + "\n")
 	}
