@@ -45,8 +45,8 @@ spec:
 // Cluster API's controller, Crossplane and a user do. The definitions of Cluster API are the real ones; they are installed after
 // Lockstep.
 func TestClusterAPI(t *testing.T) {
-	kube.Disruptive(t, nil)
-	f := &clusterAPIFixture{fixture: newFixture(t, "capi.example", 1, 1)}
+	var f *clusterAPIFixture
+	kube.Disruptive(t, func() { f = &clusterAPIFixture{fixture: newFixture(t, "capi.example", 1, 1)} })
 	kube.InstallOverlay(t, "manifests/overlays/cluster-api", system)
 	definitions := clusterDefinition(t)
 	defer func() {
