@@ -11,7 +11,7 @@ func TestTurns(t *testing.T) {
 	for _, name := range names {
 		queue[name] = s.addTest(name < "a")
 	}
-	s.wait(queue["C"])
+	s.beginTests() // as the first to wait does
 	for _, step := range []struct{ end, want string }{
 		{"", "CF"}, {"C", "aCF"}, {"C", "aCF"}, {"d", "aCF"}, {"a", "abCF"}, {"b", "abCeF"}, {"F", "abCeF"}, {"e", "abCeF"},
 	} {
