@@ -66,6 +66,8 @@ type Backend struct {
 	mu      sync.Mutex
 	client  *clientv3.Client
 	closed  bool
+	// expected has an *expectation by name for each zone that was changed and has not been read since.
+	expected sync.Map
 }
 
 // errTooLarge is a zone that takes more memory than it may.
@@ -172,7 +174,9 @@ func (b *Backend) Observe(ctx context.Context, zone string) (provider.Observatio
 	if err != nil {
 		return provider.Observation{}, fmt.Errorf("reading zone %s from etcd: %w", zone, b.explain(ctx, err))
 	}
-	c := newContent(s)
+	found, _ := b.expected.LoadAndDelete(zone)
+	expected, _ := found.(*expectation)
+	c := expected.contentOf(s)
 	return provider.Observation{
 		Content: c, Version: version{s, c.ours},
 		Ours: func(key rrset.Key) bool { _, ours := c.ours.get(key.Name, key.Type); return ours },
@@ -232,6 +236,7 @@ func (b *Backend) Apply(ctx context.Context, zone string, changes plan.Changes, 
 	if err != nil {
 		return result, fmt.Errorf("connecting to etcd: %w", b.explain(ctx, err))
 	}
+	expected := expect(from.snapshot, p.want)
 	group, ctx := errgroup.WithContext(ctx)
 	if group.SetLimit(maxTransactions); p.ordered {
 		group.SetLimit(1)
@@ -247,6 +252,7 @@ func (b *Backend) Apply(ctx context.Context, zone string, changes plan.Changes, 
 	if err := group.Wait(); err != nil {
 		return result, fmt.Errorf("writing zone %s to etcd: %w", zone, err)
 	}
+	b.expected.Store(zone, expected)
 	return result, nil
 }
 

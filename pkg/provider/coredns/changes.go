@@ -76,6 +76,8 @@ type planned struct {
 	transactions []transaction
 	ordered      bool
 	refused      map[rrset.Key]error
+	// want are the values of ours that the zone then has.
+	want []keyValue
 }
 
 // plan returns how changes become transactions. The values of ours that the zone then has are encoded as a whole, so that each is
@@ -86,7 +88,7 @@ func (s *snapshot) plan(changes plan.Changes, ours names) planned {
 	want := s.encode(held)
 	batches, ordered := packBatches(s.units(want))
 	s.explainOthers(changes, want, refused)
-	return planned{s.transactions(batches, ordered), ordered, refused}
+	return planned{s.transactions(batches, ordered), ordered, refused, want}
 }
 
 // transactions returns the transactions of batches, in any order unless they are ordered. Those are fresh in whose range there is no
@@ -264,21 +266,26 @@ func deletesLast(o operation) int {
 	return 0
 }
 
+// after returns what is there when ours are the wanted values, without revisions of these.
+func (s *snapshot) after(want []keyValue) *snapshot {
+	after := &snapshot{layout: s.layout, entries: make([]entry, 0, len(want))}
+	s.merge(want, func(e *entry, w *keyValue) {
+		switch {
+		case e != nil && !s.isOurs(*e):
+			after.entries = append(after.entries, *e)
+		case w != nil:
+			after.entries = append(after.entries, entry{key: w.key, value: w.value})
+		}
+	})
+	return after
+}
+
 // explainOthers refuses wanted RRsets that CoreDNS will not answer as they are because of values that others have put there.
 func (s *snapshot) explainOthers(changes plan.Changes, want []keyValue, refused map[rrset.Key]error) {
-	after := &snapshot{layout: s.layout}
-	for _, e := range s.entries {
-		if !s.isOurs(e) {
-			after.entries = append(after.entries, e)
-		}
-	}
-	if len(after.entries) == 0 {
+	if !s.hasForeign() {
 		return
 	}
-	for _, v := range want {
-		after.entries = append(after.entries, entry{key: v.key, value: v.value})
-	}
-	slices.SortFunc(after.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	after := s.after(want)
 	for _, set := range slices.Concat(changes.Create, changes.UpdateNew) {
 		if refused[set.Key] != nil {
 			continue

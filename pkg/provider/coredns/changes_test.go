@@ -7,6 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dns/lockstep/pkg/plan"
+	"github.com/lockstep-dns/lockstep/pkg/provider/providertest"
 )
 
 // TestFreshTransactions: the one condition of a fresh transaction fails for each of its keys that somebody else writes, and for no key that is
@@ -114,4 +119,51 @@ func TestUnits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestExpectation: what is read after an Apply has the content that it has without expectations, whatever anybody has changed meanwhile.
+func TestExpectation(t *testing.T) {
+	t.Parallel()
+	met := 0
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		_, held := ours.unsupported(providertest.RandomZone(r, zone, 1+r.IntN(20)))
+		want := ours.encode(held)
+		before := snapshotOf(ours, want)
+		before.entries = slices.DeleteFunc(before.entries, func(entry) bool { return r.IntN(2) == 0 })
+		if len(before.entries) > 0 && r.IntN(2) == 0 {
+			before.entries = append(before.entries, newEntry(before.pathOf("zz."+zone)+"/x", []byte(`{"host":"192.0.2.9"}`), 5))
+		}
+		e := expect(before, want)
+		read := before.after(want)
+		for i := range read.entries {
+			read.entries[i].modified = 9
+		}
+		if i := r.IntN(len(read.entries) + 1); i < len(read.entries) {
+			switch r.IntN(6) {
+			case 0:
+				read.entries[i].value.TTL++
+			case 1:
+				read.entries[i].broken = true
+			case 2:
+				read.entries[i].key += "x"
+			case 3:
+				read.entries = slices.Delete(read.entries, i, i+1)
+			}
+		}
+		got, fresh := e.contentOf(read), newContent(read)
+		if got == e.content {
+			met++
+		}
+		if diff := cmp.Diff(allOf(fresh), allOf(got)); diff != "" || !cmp.Equal(fresh.ours, got.ours) {
+			t.Fatalf("seed %d: %s", seed, diff)
+		}
+	}
+	if met < 50 || met > 450 {
+		t.Errorf("%d of 500 met their expectation", met)
+	}
+}
+
+func allOf(c plan.Content) plan.Map {
+	return mapOf(slices.Collect(c.All())...)
 }

@@ -9,5 +9,6 @@
 // and what cannot be kept apart is refused: encode and Unsupported know the rules, answer has the plugin's own, and the tests ask
 // a real CoreDNS whether both are right.
 //
-// Every transaction compares the revisions of the keys that the plan was made from.
+// Every transaction compares the revisions of the keys that the plan was made from. What a zone holds is read from etcd each time; what
+// CoreDNS makes of it is worked out while the transactions are under way, and counts if the very same was read.
 package coredns

@@ -29,7 +29,7 @@ type keyValue struct {
 	value
 }
 
-// encode returns the values of RRsets that the zone can hold together, by key.
+// encode returns the values of RRsets that the zone can hold together, sorted by key.
 func (l layout) encode(sets names) []keyValue {
 	all := make([]rrset.RRset, 0, len(sets))
 	for _, some := range sets {
