@@ -120,14 +120,12 @@ func (i ClusterInstance) verdict() Verdict {
 	return False(ready.Reason, "Instance "+i.Name+" is not ready "+pods+": "+ready.Message)
 }
 
-// cause returns what keeps the instance's pods from running, if its summary says that.
+// cause returns what keeps the instance's pods from running, if its status says that.
 func (i ClusterInstance) cause() string {
 	if i.Instance == nil {
 		return ""
 	}
-	ready := ptr.Deref(meta.FindStatusCondition(i.Instance.Status.Conditions, Ready), metav1.Condition{})
-	_, cause, _ := strings.Cut(ready.Message, causeSeparator("pods"))
-	return cause
+	return i.Instance.Status.PendingCause
 }
 
 // podConditions returns the number of expected pods of an instance.

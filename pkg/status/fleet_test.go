@@ -396,6 +396,11 @@ func TestClusterRepeatsTheCause(t *testing.T) {
 	if diff := cmp.Diff(want, lines(got.Conditions)); diff != "" {
 		t.Error(diff)
 	}
+	broken.Instance.Status = Instance(broken.Instance.Status, InstanceFacts{Problem: False(ConfigurationInvalid, "a message that ends with: no pods are ready: really")}, early)
+	got = Cluster(v1beta1.Bind9ClusterStatus{}, ClusterFacts{Problem: True("", ""), Instances: []ClusterInstance{broken, instance("b", true)}}, early)
+	if got := lines(got.Conditions)[2]; got != "Ready False PartiallyReady: 1 of 2 instances are ready" {
+		t.Errorf("what is no cause is taken for one: %s", got)
+	}
 }
 
 // A cluster says that it is being made or scaled from the first missing instance until all are ready and nothing is left of those

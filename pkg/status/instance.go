@@ -68,8 +68,9 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 	if n := len(children); ready.Reason == PartiallyReady && n >= minimumOf && int(next.ReadyReplicas) == n-1 {
 		ready.Reason = MinimumReplicasAvailable
 	}
+	next.PendingCause = commonCause(children)
 	if !f.Problem.Holds() {
-		ready = f.Problem
+		ready, next.PendingCause = f.Problem, ""
 	}
 	next.Conditions = setChildren(next.Conditions, "Pod-", children, f.Generation, now)
 	failed := terminalFailure{f.Terminal, f.Problem}
@@ -106,9 +107,6 @@ type childCondition struct {
 	cause string
 }
 
-// causeSeparator is what is between a summary of children that are not ready and their cause.
-func causeSeparator(children string) string { return " " + children + " are ready: " }
-
 // commonCause returns the cause that all children have that are not ready; empty if there is no such cause.
 func commonCause(all []childCondition) (cause string) {
 	for _, c := range all {
@@ -143,7 +141,7 @@ func summarizeChildren(children string, all []childCondition) Verdict {
 	}
 	are := fmt.Sprintf(" %s are ready", children)
 	if cause := commonCause(all); cause != "" {
-		are = causeSeparator(children) + cause
+		are += ": " + cause
 	}
 	if ready > 0 {
 		return False(PartiallyReady, fmt.Sprintf("%d of %d%s", ready, len(all), are))

@@ -168,6 +168,11 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
+	// PendingCause is what keeps all pods from running that are not ready, in the words of the scheduler or of the kubelet; empty if
+	// they say nothing, or not the same.
+	//
+	// +optional
+	PendingCause string `json:"pendingCause,omitempty"`
 	// ServiceAddress is the IP address, or else the host name, of the instance's Service.
 	//
 	// +optional
