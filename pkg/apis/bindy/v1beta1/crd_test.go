@@ -178,7 +178,7 @@ func TestNames(t *testing.T) {
 		"Bind9Cluster":         {"bind9clusters", "b9c b9cs", "Namespaced", cluster},
 		"Bind9GlobalCluster":   {"bind9globalclusters", "b9gc", "Cluster", cluster},
 		"ClusterBind9Provider": {"clusterbind9providers", "cb9p cb9ps", "Cluster", cluster},
-		"DNSEndpoint":          {"dnsendpoints", "", "Namespaced", "Accepted Programmed Age"},
+		"DNSEndpoint":          {"dnsendpoints", "", "Namespaced", "Accepted Programmed Ready Last sync Age"},
 		"ZoneGrant":            {"zonegrants", "zg", "Cluster", "Suffixes Namespaces Age"},
 		"DNSProvider":          {"dnsproviders", "dnsp dnsps", "Namespaced", "Type Zones Ready Reason Age"},
 	}
