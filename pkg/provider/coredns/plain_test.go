@@ -26,7 +26,7 @@ func randomValue(r *rand.Rand) (v value) {
 	text := func() string { return texts[r.IntN(len(texts))] }
 	number := func() int { return []int{0, 0, 1, -1, 65535, 1 << 40}[r.IntN(6)] }
 	v = value{
-		Host: text(), Port: number(), Priority: number(), Weight: number(), Text: text(), Mail: r.IntN(2) == 0, TTL: uint32(number()), //nolint:gosec // any will do
+		Host: text(), Port: number(), Priority: number(), Weight: number(), Text: text(), Mail: r.IntN(2) == 0, TTL: uint32(number()),
 		TargetStrip: number(), Group: text(),
 	}
 	if r.IntN(2) == 0 {
