@@ -51,7 +51,7 @@ func TestClusterAPI(t *testing.T) {
 	definitions := clusterDefinition(t)
 	defer func() {
 		kube.Reinstall(t)
-		kube.Kubectl(t, workspaceDefinition, "delete", "--ignore-not-found", "-f", "-", "-f", definitions, "-f", "manifests/components/cluster-api/rbac.yaml")
+		kube.Kubectl(t, workspaceDefinition, "delete", "--ignore-not-found", "-f", "-", "-f", definitions, "-f", "manifests/components/cluster-api/rbac.yaml", "-f", "manifests/components/cluster-api/policy.yaml")
 		kube.Kubectl(t, "", "delete", "-k", "manifests/components/cluster-api/crds")
 	}()
 	kube.Kubectl(t, "", "apply", "--server-side", "-f", definitions)
@@ -216,6 +216,22 @@ func (f *clusterAPIFixture) checkColumns(kind, header, row string) {
 // hostile is what one who may edit Clusters in a namespace tries.
 func (f *clusterAPIFixture) hostile() {
 	const endpoint = "controlPlaneEndpoint: {host: 192.0.2.66, port: 6443}"
+
+	// Names by somebody who may edit Clusters alone. All else of them may still be edited.
+	f.newCluster("plain", "a: b", endpoint)
+	f.kubectl("create", "role", "clusters", "--verb=get,patch", "--resource=clusters.cluster.x-k8s.io")
+	f.kubectl("create", "rolebinding", "clusters", "--role=clusters", "--user=mallory")
+	annotate := func(annotation string) (string, error) {
+		return kube.TryKubectl(f, "", "--as=mallory", "--namespace", f.namespace, "annotate", "clusters.cluster.x-k8s.io/plain", annotation)
+	}
+	for _, annotation := range []string{v1beta1.EndpointZoneAnnotation, v1beta1.EndpointNameAnnotation, v1beta1.EndpointWildcardAnnotation, v1beta1.AllowZoneNamespacesAnnotation} {
+		if out, err := annotate(annotation + "=x"); err == nil || !strings.Contains(out, "the right to create dnsendpoints in namespace "+f.namespace) {
+			f.Errorf("annotation %s by one who may not create DNSEndpoints: %v: %s", annotation, err, out)
+		}
+	}
+	if out, err := annotate("harmless=x"); err != nil {
+		f.Errorf("another annotation: %v: %s", err, out)
+	}
 
 	// The zone of another namespace, with all the consent that the thief can give.
 	thief := &clusterAPIFixture{f.inTest(f.fixture)}
