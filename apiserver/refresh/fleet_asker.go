@@ -95,7 +95,7 @@ func (a *asker) askSerial(ctx context.Context, place evaluate.Place, secret type
 }
 
 // askPod asks the sidecar of a server whether it and named answer, and for named's version. A server whose sidecar does not say
-// is asked itself, unless its version is known.
+// is asked itself, unless its version is known or it is silent.
 func (a *asker) askPod(ctx context.Context, s observe.Server) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
 	defer cancel()
@@ -106,7 +106,7 @@ func (a *asker) askPod(ctx context.Context, s observe.Server) {
 	p.VersionAt = p.At
 	if last := a.answers.Pod(s.Addr); p.Version == "" && last.Version != "" && last.Restarts == s.Restarts && time.Since(last.VersionAt) < versionTimeout {
 		p.Version, p.VersionAt = last.Version, last.VersionAt
-	} else if p.Version == "" {
+	} else if p.Version == "" && !a.observer.IsSilent(s.Addr) {
 		p.Version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(a.options.Deadline))
 	}
 	a.answers.KeepPod(s.Addr, p)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/miekg/dns"
@@ -167,7 +168,9 @@ func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name stri
 		obs.Err = errorForZone(obs.Err, addr, name)
 		return obs
 	}
-	at := time.Now()
+	at, caller := time.Now(), ctx
+	ctx, stop := s.unlessRefused(ctx, addr)
+	defer stop()
 	reply, err := wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout), wire.WithExpire(), wire.WithKey(key))
 	keyErr := err
 	if !failedVerification(err) {
@@ -182,12 +185,54 @@ func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name stri
 		}
 	}
 	s.meter.Asked(addr, obs.Rcode != NoReply, time.Since(at))
-	if obs.Rcode == NoReply && ctx.Err() == nil {
-		s.mu.Lock()
-		s.unanswered = obs
-		s.mu.Unlock()
-	}
+	s.noteAnswered(caller, obs)
 	return obs
+}
+
+// noteAnswered remembers the last question if it was not answered while its caller waited.
+func (s *serverEntry) noteAnswered(ctx context.Context, obs Observation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case obs.Rcode != NoReply:
+		s.unanswered = Observation{}
+	case ctx.Err() == nil:
+		s.unanswered = obs
+	}
+}
+
+// IsSilent reports whether a server has not answered the last question for a zone.
+func (o *Observer) IsSilent(server netip.AddrPort) bool {
+	o.mu.Lock()
+	s := o.servers[server]
+	o.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	_, silent := s.unansweredSince(time.Time{})
+	return silent
+}
+
+// refusalGrace is how long a server that refuses TCP may take to answer over UDP. It is used to be silent.
+const refusalGrace = 250 * time.Millisecond
+
+// unlessRefused returns the context of a question to a server. If the last one was not answered, and TCP is refused as well, the
+// context ends soon: nobody listens there. Of questions over UDP the kernel of the other side says that once a second at most.
+func (s *serverEntry) unlessRefused(ctx context.Context, addr netip.AddrPort) (context.Context, context.CancelFunc) {
+	if _, silent := s.unansweredSince(time.Time{}); !silent {
+		return ctx, func() {}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		if err := wire.TryTCP(ctx, addr); errors.Is(err, syscall.ECONNREFUSED) {
+			select {
+			case <-time.After(refusalGrace):
+				end(err)
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return ctx, func() { end(nil) }
 }
 
 // failedVerification reports whether a server answered a signed query without a valid signature, or refused the key.

@@ -125,6 +125,15 @@ func readTransferMessage(ctx context.Context, nc net.Conn, req *request, a *tran
 	return a.addMessage(reply.Rcode, reply.answers, reply.records())
 }
 
+// TryTCP reports by its error why a server accepts no connection over TCP.
+func TryTCP(ctx context.Context, server netip.AddrPort) error {
+	nc, err := dialTCP(ctx, server)
+	if err == nil {
+		_ = nc.Close()
+	}
+	return err
+}
+
 func dialTCP(ctx context.Context, server netip.AddrPort) (net.Conn, error) {
 	nc, err := deadpeer.NewDialer(DefaultTimeout).DialContext(ctx, "tcp", server.String())
 	if err != nil {
