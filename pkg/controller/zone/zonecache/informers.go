@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,23 +49,25 @@ func (s *Source) WaitForSync(ctx context.Context) error {
 
 // watchAll begins with the zones, so that an object that arrives then finds its own.
 func (s *Source) watchAll(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-	kinds := []client.Object{&v1beta1.DNSZone{}}
+	if err := s.watchKind(ctx, queue, &v1beta1.DNSZone{}); err != nil {
+		return err
+	}
+	kinds := []client.Object{&v1alpha1.DNSEndpoint{}}
 	for _, kind := range v1beta1.RecordKinds {
 		kinds = append(kinds, kind.New().(client.Object))
 	}
-	for _, kind := range append(kinds, &v1alpha1.DNSEndpoint{}) {
-		if err := s.watchKind(ctx, queue, kind); err != nil {
-			return fmt.Errorf("watching %T: %w", kind, err)
-		}
+	var others errgroup.Group
+	for _, kind := range kinds {
+		others.Go(func() error { return s.watchKind(ctx, queue, kind) })
 	}
-	return nil
+	return others.Wait()
 }
 
 // watchKind follows one kind and returns when all that exists has arrived.
 func (s *Source) watchKind(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request], kind client.Object) error {
 	informer, err := s.informers.GetInformer(ctx, kind)
 	if err != nil {
-		return err
+		return fmt.Errorf("watching %T: %w", kind, err)
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
@@ -83,9 +86,9 @@ func (s *Source) watchKind(ctx context.Context, queue workqueue.TypedRateLimitin
 		},
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("watching %T: %w", kind, err)
 	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+	if !toolscache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
 		return context.Cause(ctx)
 	}
 	return nil
