@@ -20,8 +20,7 @@ import (
 
 const overlay = "manifests/overlays/default"
 
-// Everything goes, with zones and records present, and so do the namespaces that held them. (This file comes before the others that remove
-// Lockstep: Kubernetes takes longer to delete what has kinds that were just installed.)
+// Everything goes, with zones and records present, and so do the namespaces that held them.
 func TestMainJobUninstall(t *testing.T) {
 	kube.Disruptive(t, nil)
 	f := newFixture(t, "uninstall.example", 1, 1)
