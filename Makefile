@@ -61,13 +61,13 @@ check: verify lint test-unit ## Before a commit: formatting, generated code, lin
 
 # The isolated tests take all processors. The disruptive ones mostly wait, one at a time, so the unit tests in the bare root and then
 # those of CoreDNS and the linters run beside them. Those end first: the output closes with the summary of the cluster tests.
-STAGES := cluster-ready verify lint cluster-test test-coredns test-isolated test-disruptive test-bare
+STAGES := cluster-ready verify lint cluster-test external-dns test-coredns test-isolated test-disruptive test-bare
 
 .PHONY: test
 test: ## The gate: everything that is checked before a change is merged
 	@test/setup/install -check demo cluster test bench bare
 	@test/setup/install test bare
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify cluster-test)
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify cluster-test external-dns)
 	@$(MAKE) --no-print-directory stage-test-isolated
 	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare test-coredns lint)
 
@@ -107,6 +107,10 @@ test-disruptive: setup-test cluster-ready ## Those that disturb the whole cluste
 attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a real cluster; part of test-cluster
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -parallel $(PARALLEL) ./test/attack
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/attack -disruptive
+
+.PHONY: external-dns
+external-dns: ## Build external-dns, which tests of its names run, before they wait for it
+	GOBIN=$(abspath $(OUTPUT))/external-dns go install -ldflags='-s -w' sigs.k8s.io/external-dns@v0.21.0
 
 .PHONY: fault
 FAULTS := 1000
