@@ -54,7 +54,7 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 ##@ Test
 
 # Packages with tests that need neither a cluster nor root.
-UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/kube ./test/model ./test/fault ./test/bench/report
+UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fault ./test/bench/report
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -99,7 +99,7 @@ test-cluster: ## Tests on a real cluster; RUN=regex selects, for example RUN=Tes
 	@$(MAKE) --no-print-directory test-disruptive
 
 test-isolated: setup-test cluster-ready ## Those that change nothing outside their own namespaces
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 2 -parallel $(PARALLEL) ./test/integration ./test/attack ./test/e2e
+	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 2 -parallel $(PARALLEL) ./test/e2e ./test/integration ./test/attack
 
 test-disruptive: setup-test cluster-ready ## Those that disturb the whole cluster
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 1 ./test/integration ./test/attack ./test/fault -disruptive

@@ -143,14 +143,12 @@ func TestAttack11Rights(t *testing.T) {
 // With the enrolled overlay, not even the fleet manager's rights reach a namespace that nobody has enrolled; a cluster there says
 // so, and works after an administrator has run the command that it shows.
 func TestAttack11Enrolled(t *testing.T) {
-	var n, other *tenant
-	kube.Disruptive(t, func() {
-		n, other = newTenant(t, "enrolled"), newTenant(t, "other")
-		createSecret(other, "password")
-	})
+	kube.Disruptive(t, nil)
 	defer kube.Reinstall(t)
 	kube.Kubectl(t, "", "apply", "-k", "manifests/overlays/enrolled")
 	kube.Kubectl(t, "", "delete", "clusterrolebinding", "lockstep-fleet-namespace")
+	n, other := newTenant(t, "enrolled"), newTenant(t, "other")
+	createSecret(other, "password")
 	n.apply(bind9Cluster("dns") + dnsZone("main", "corp", "clusterRef: dns") + aRecord("www", "main", "www", "192.0.2.1"))
 	var command string
 	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {

@@ -101,11 +101,9 @@ func keepSending(ctx context.Context, stop <-chan struct{}, address, request str
 // A review that a pod forges learns nothing once the webhook answers kube-apiserver alone; admission works as before. Nobody gets
 // there through kube-apiserver either.
 func TestAttack10ForgedReview(t *testing.T) {
-	var victim, attacker *tenant
-	kube.Disruptive(t, func() {
-		victim, attacker = newTenant(t, "victim"), newTenant(t, "attacker")
-		victim.apply(dnsZone("main", "bank.example", "clusterRef: none") + aRecord("secret-name", "main", "www", "192.0.2.1"))
-	})
+	kube.Disruptive(t, nil)
+	victim, attacker := newTenant(t, "victim"), newTenant(t, "attacker")
+	victim.apply(dnsZone("main", "bank.example", "clusterRef: none") + aRecord("secret-name", "main", "www", "192.0.2.1"))
 	review := forgedReview(victim.namespace)
 	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
 		if answer, err := askWebhook(ctx, t, review); err != nil || !strings.Contains(answer, "secret-name") {

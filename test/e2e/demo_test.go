@@ -12,8 +12,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-func TestMain(m *testing.M) { kube.Main(m) }
-
 // The demo is the main job. It fails by itself when a step fails; here its output is held against what it promises.
 func TestMainJobDemo(t *testing.T) {
 	kube.Isolated(t)

@@ -32,7 +32,7 @@ type corednsTest struct {
 // A zone is on a cluster and in etcd for CoreDNS: each replica answers as declared, in sync means on all of them. What CoreDNS cannot
 // hold is refused by itself; what fails there is reported with what to do, and hinders nobody.
 func TestProviderCoreDNS(t *testing.T) {
-	kube.IsolatedLong(t)
+	kube.Isolated(t)
 	f := newFixture(t, "coredns.example", 1, 0)
 	w := startCoreDNS(t, f.hostAddress(), f.zone, "", "cache 30")
 	secret := &corev1.Secret{ObjectMeta: f.meta("etcd-user", nil), StringData: map[string]string{"username": etcdUser, "password": etcdPassword}}

@@ -28,7 +28,7 @@ const noImage = "lockstep.invalid/bind9:none"
 // Clients that ask the servers all the time see no wrong answer and never two servers away at once, while a new image
 // and a mistake roll out, and while servers come and go.
 func TestFleetRolloutUnderLoad(t *testing.T) {
-	kube.IsolatedLong(t)
+	kube.Isolated(t)
 	f := newFixture(t, "load.example", 1, 2)
 	f.create(f.aRecord("www", "www", "192.0.2.1"))
 	f.waitServed("www.load.example.", "A", "192.0.2.1")

@@ -28,7 +28,7 @@ const rotationTimeout = 10 * time.Minute
 // and of a client that updates by itself, one in a user's own Secret, and one that has reached its age. In the middle the
 // controller is killed. No update and no transfer may fail, no pod restarts, and at the end the old keys are worth nothing.
 func TestKeyRotation(t *testing.T) {
-	kube.IsolatedLong(t)
+	kube.Isolated(t)
 	f := newFixture(t, "keys.example", 2, 1)
 	alone := *f
 	alone.namespace = kube.Namespace(t, "alone")

@@ -19,7 +19,7 @@ import (
 // A zone on a server that lets nobody transfer it: what is declared is there, and SyncStatus says so by the server's answers, for one
 // object and in lists; a change by hand shows and is undone.
 func TestProviderQuery(t *testing.T) {
-	kube.IsolatedLong(t)
+	kube.Isolated(t)
 	f := newFixture(t, "fleet.example", 1, 0)
 	zones := []namedtest.Zone{{Name: "query.example.", Records: "legacy 300 A 192.0.2.77\n", Extra: "allow-transfer { none; };"}}
 	outside := namedtest.Start(t, namedtest.Options{Addr: freePort(t, f.hostAddress()), Zones: zones})

@@ -41,7 +41,7 @@ type outsideTest struct {
 // Servers outside transfer a zone from the cluster's primary with the provider's key, are notified and asked, and have rows; the key
 // opens no other zone; what goes wrong at one is reported; a provider that the zone does not name any more gets nothing.
 func TestProviderSecondaries(t *testing.T) {
-	kube.IsolatedLong(t)
+	kube.Isolated(t)
 	f := &outsideTest{fixture: newFixture(t, "followed.example", 1, 0)}
 	host, zone := f.hostAddress(), f.dnsZone("main", f.zone)
 	f.primary = f.serviceOf("dns-primary-0")

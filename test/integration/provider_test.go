@@ -27,7 +27,7 @@ import (
 // A zone is on a cluster and on servers outside of Kubernetes: the same on all, in sync only when it is on all. What is changed by
 // hand there comes back; a key that the server does not know is reported with what to do, and hinders nobody.
 func TestProvider(t *testing.T) {
-	kube.IsolatedLong(t)
+	kube.Isolated(t)
 	f := newFixture(t, "provider.example", 1, 0)
 	host := f.hostAddress()
 	zones := []namedtest.Zone{{Name: "provider.example.", Records: "legacy 300 A 192.0.2.77\n"}, {Name: "ending.example."}}

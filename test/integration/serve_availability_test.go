@@ -26,11 +26,7 @@ func TestHighAvailability(t *testing.T) {
 	f := newServedRecord(t, "available.example")
 	f.requireAlone()
 	defer reinstall(t)
-	defer func() {
-		if t.Failed() { // else it is gone
-			kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--ignore-not-found", "--timeout=150s")
-		}
-	}()
+	defer kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--ignore-not-found", "--timeout=150s")
 	kube.InstallOverlay(t, availableOverlay, system)
 	record := f.aRecord("www", "www", "192.0.2.1")
 	for killed := range 2 {

@@ -23,13 +23,13 @@ import (
 // What reaches the servers, and what status and Events report. All tests share two primaries and a secondary; each has a zone of
 // its own there. Those that do harm to the servers, or look at them when nothing changes, come last and one by one.
 func TestWrite(t *testing.T) {
-	kube.IsolatedLong(t)
+	kube.Isolated(t)
 	f := newFixture(t, "write.example", 2, 1)
 	run := func(t *testing.T, zone string, test func(*fixture)) {
 		t.Run(zone, func(t *testing.T) { test(f.newZone(t, zone)) })
 	}
 	t.Run("together", func(t *testing.T) {
-		var together errgroup.Group // t.Parallel would run all of them at once
+		var together errgroup.Group // t.Parallel would put them at the end of the queue of all tests
 		together.SetLimit(6)
 		for _, test := range []struct {
 			zone string

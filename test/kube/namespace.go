@@ -33,7 +33,6 @@ func Namespace(t testing.TB, prefix string) string {
 		if t.Failed() {
 			t.Log(describeNamespace(t, ns.Name))
 		}
-		endTurn(t) // What is left of the test is to wait.
 		if err := deleteNamespace(c, ns.Name); err != nil {
 			t.Error(err)
 		}
