@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +58,7 @@ func deleteNamespace(c client.Client, name string) error {
 	for _, object := range objects {
 		_ = c.DeleteAllOf(ctx, object, client.InNamespace(name), client.GracePeriodSeconds(1)) // or Kubernetes does
 	}
+	deleteEvents(ctx, c, name)
 	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, false, func(ctx context.Context) (bool, error) {
 		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})), nil
 	})
@@ -64,6 +66,24 @@ func deleteNamespace(c client.Client, name string) error {
 		return fmt.Errorf("namespace %s is still there: %w", name, err)
 	}
 	return nil
+}
+
+// deleteEvents deletes the Events of a namespace, several at a time, while its pods end. Kubernetes deletes one after the other, and
+// begins anew after a minute: a test may have caused more of them than a busy machine deletes in that time.
+func deleteEvents(ctx context.Context, c client.Client, namespace string) {
+	var events corev1.EventList
+	if err := c.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+		return // Kubernetes does it.
+	}
+	var deletions errgroup.Group
+	deletions.SetLimit(8)
+	for i := range events.Items {
+		deletions.Go(func() error {
+			_ = c.Delete(ctx, &events.Items[i])
+			return nil
+		})
+	}
+	_ = deletions.Wait()
 }
 
 // describeNamespace returns what helps to understand a failure: the objects and events of the test's namespace, and what those who
