@@ -28,7 +28,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
-	"github.com/lockstep-dns/lockstep/pkg/deadpeer"
 	"github.com/lockstep-dns/lockstep/pkg/intern"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
@@ -70,7 +69,6 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 	// kube-apiserver's priority and fairness decides how fast is too fast.
 	config.QPS = -1
 	config.UserAgent = p.name
-	config.Dial = deadpeer.NewDialer(0).DialContext // Each request has a limit of its own.
 	if err := cachehealth.WaitForServer(ctx, config); err != nil {
 		return nil, nil, err
 	}

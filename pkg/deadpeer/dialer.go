@@ -10,7 +10,7 @@ import (
 
 // Timeout is how long a peer may acknowledge nothing, neither data nor a probe of an idle connection. A peer that is slow, or
 // stopped, acknowledges: its kernel does.
-const Timeout = 2 * time.Second
+const Timeout = 4 * time.Second
 
 // probeInterval is how often an idle connection is probed.
 const probeInterval = time.Second
