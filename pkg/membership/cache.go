@@ -14,8 +14,12 @@ import (
 
 // Cache knows which object has which role in which zone, and keeps up with their changes at the cost of what a change
 // affects. It is safe for concurrent use. It keeps the objects that it was given and changes none; what it returns must
-// not be changed either. Only of a DNSEndpoint whose status somebody else has replaced it keeps a copy with the status before.
+// not be changed either.
 type Cache struct {
+	// KeepsStatuses has it keep, of a DNSEndpoint whose status somebody else has replaced, a copy with the status before. It is for
+	// who writes that status, and is set before the first object comes.
+	KeepsStatuses bool
+
 	mu      sync.RWMutex
 	zones   map[ZoneKey]*zoneEntry
 	objects map[source.ObjectKey]*objectEntry

@@ -23,6 +23,7 @@ func TestReplacedStatus(t *testing.T) {
 	key, wanted := source.KeyOf(e), []Affected{{KeyOfZone(zone), source.KeyOf(e)}}
 
 	c := NewCache(zone) // It does not admit the namespace any more.
+	c.KeepsStatuses = true
 	c.SetObject(e)
 	for range 2 {
 		replaced := e.DeepCopy()

@@ -33,7 +33,7 @@ func (c *Cache) SetObject(o source.Object) []Affected {
 		return c.updateRoles(known, true)
 	}
 	changed := !sameForPass(known.Object, o)
-	if isStatusReplaced(known.Object, o) {
+	if c.KeepsStatuses && isStatusReplaced(known.Object, o) {
 		o, changed = keepStatus(known.Object, o), true
 	}
 	c.unindexObject(known)

@@ -37,8 +37,10 @@ type Cache struct {
 
 // New returns an empty cache.
 func New() *Cache {
+	members := membership.NewCache()
+	members.KeepsStatuses = true
 	return &Cache{
-		Members: membership.NewCache(), dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{},
+		Members: members, dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{},
 		released: map[membership.ZoneKey]map[source.ObjectKey]types.UID{}, orphans: map[string]map[source.ObjectKey]struct{}{},
 	}
 }
