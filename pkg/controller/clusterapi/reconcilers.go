@@ -123,11 +123,8 @@ type infrastructureReconciler struct{ reconciler }
 // Reconcile implements reconcile.Reconciler.
 func (r *infrastructureReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &infrastructure.CAPTCluster{}
-	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil || o.DeletionTimestamp != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	cluster, err := r.clusters.ownerOf(ctx, o)
-	if err != nil || cluster == nil || isPaused(cluster, o) {
+	cluster, err := r.readOwned(ctx, req.NamespacedName, o)
+	if err != nil || cluster == nil {
 		return ctrl.Result{}, err
 	}
 	endpoint := effectiveEndpoint(o.Spec.ControlPlaneEndpoint, cluster)
@@ -154,11 +151,8 @@ type controlPlaneReconciler struct{ reconciler }
 // Reconcile implements reconcile.Reconciler.
 func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &controlplane.CAPTControlPlane{}
-	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil || o.DeletionTimestamp != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	cluster, err := r.clusters.ownerOf(ctx, o)
-	if err != nil || cluster == nil || isPaused(cluster, o) {
+	cluster, err := r.readOwned(ctx, req.NamespacedName, o)
+	if err != nil || cluster == nil {
 		return ctrl.Result{}, err
 	}
 	endpoint := effectiveEndpoint(o.Spec.ControlPlaneEndpoint, cluster)
@@ -178,6 +172,18 @@ func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		err = apply.Status(ctx, r.client, controlPlaneKind, o, &next)
 	}
 	return ctrl.Result{RequeueAfter: again}, errors.Join(err, nameErr, workspaceErr)
+}
+
+// readOwned reads an object, and returns the Cluster that owns it; nil if there is nothing to do.
+func (r *reconciler) readOwned(ctx context.Context, key client.ObjectKey, o client.Object) (*unstructured.Unstructured, error) {
+	if err := r.client.Get(ctx, key, o); err != nil || o.GetDeletionTimestamp() != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	cluster, err := r.clusters.ownerOf(ctx, o)
+	if err != nil || cluster == nil || isPaused(cluster, o) {
+		return nil, err
+	}
+	return cluster, nil
 }
 
 // lookAtName publishes the name of an object, and takes its own back if the Cluster's is the one that counts.
