@@ -109,8 +109,9 @@ attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a 
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/attack -disruptive
 
 .PHONY: external-dns
-external-dns: ## Build external-dns, which tests of its names run, before they wait for it
-	GOBIN=$(abspath $(OUTPUT))/external-dns go install -ldflags='-s -w' sigs.k8s.io/external-dns@v0.21.0
+EXTERNAL_DNS_VERSION = $(shell sed -n 's/^const externalDNSVersion = "\(.*\)"/\1/p' test/integration/externaldns_test.go)
+external-dns: ## Build external-dns, ahead of the tests that run it
+	GOBIN=$(abspath $(OUTPUT))/external-dns go install -ldflags='-s -w' sigs.k8s.io/external-dns@$(EXTERNAL_DNS_VERSION)
 
 .PHONY: fault
 FAULTS := 1000
