@@ -2,7 +2,6 @@ package externaldns
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +10,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 const (
@@ -20,8 +21,6 @@ const (
 	// repeatNotice is when the same is said again, maxNotices how much is remembered.
 	repeatNotice = time.Hour
 	maxNotices   = 10_000
-	// maxNote is how long the note of an Event may be, in bytes (events.k8s.io/v1).
-	maxNote = 1024
 )
 
 // notices makes Warning Events on source objects of which a record is not served, each once in an hour: external-dns asks again every
@@ -46,7 +45,7 @@ func (n *notices) reportRefusals(ctx context.Context, refused []refusal) {
 		}
 		klog.FromContext(ctx).Info("record is not served", "source", r.resource.String(), "reason", r.note)
 		if o, err := n.store.readSource(ctx, r.resource); err == nil && o != nil {
-			n.recorder.Eventf(o, nil, corev1.EventTypeWarning, recordRefused, publishAction, "%s", truncateNote(r.note))
+			n.recorder.Eventf(o, nil, corev1.EventTypeWarning, recordRefused, publishAction, "%s", status.TruncateMessage(r.note))
 		}
 	}
 }
@@ -60,11 +59,4 @@ func (n *notices) takeNew(r refusal) bool {
 	}
 	n.given.Add(r, nil, repeatNotice)
 	return true
-}
-
-func truncateNote(note string) string {
-	if len(note) <= maxNote {
-		return note
-	}
-	return strings.ToValidUTF8(note[:maxNote-3], "") + "..."
 }

@@ -183,7 +183,7 @@ func (w Workspace) report(prev *controlplane.WorkspaceTemplateStatus) *controlpl
 	case next.Ready:
 		next.State, next.LastAppliedRevision = "Ready", revision
 	case w.Synced.Status == metav1.ConditionFalse:
-		next.State, next.LastFailedRevision, next.LastFailureMessage = "Failed", revision, truncateMessage(cmp.Or(w.Synced.Message, w.Synced.Reason))
+		next.State, next.LastFailedRevision, next.LastFailureMessage = "Failed", revision, TruncateMessage(cmp.Or(w.Synced.Message, w.Synced.Reason))
 	case w.Synced.Holds():
 		next.LastAppliedRevision = revision
 	}

@@ -90,7 +90,7 @@ func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1
 	for _, s := range f.Servers {
 		next.Servers = append(next.Servers, v1beta1.ProviderServerStatus{
 			Address: s.Address, IP: s.IP, Role: s.Role, Reachable: s.Reachable, Authenticated: s.Authenticated, Software: s.Software,
-			Message: truncateMessage(s.problem()),
+			Message: TruncateMessage(s.problem()),
 		})
 	}
 	if found := f.capabilities(); found != nil {

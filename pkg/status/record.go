@@ -114,13 +114,14 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now
 // Set writes one condition; its transition time changes only with its status.
 func Set(conditions *[]metav1.Condition, kind string, v Verdict, generation int64, now time.Time) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: kind, Status: v.Status, Reason: v.Reason, Message: truncateMessage(v.Message),
+		Type: kind, Status: v.Status, Reason: v.Reason, Message: TruncateMessage(v.Message),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 	})
 }
 
-// truncateMessage bounds a message well below the 32768 bytes that metav1.Condition allows, to keep it readable.
-func truncateMessage(message string) string {
+// TruncateMessage bounds a message at the 1024 bytes that the note of an Event may have (events.k8s.io/v1). metav1.Condition allows 32768, of
+// which nobody reads as many.
+func TruncateMessage(message string) string {
 	const most = 1024
 	if len(message) <= most {
 		return message

@@ -54,7 +54,7 @@ type ZoneFacts struct {
 func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZoneStatus {
 	next := *prev.DeepCopy()
 	next.ObservedGeneration = f.Generation
-	next.FailureReason, next.FailureMessage = f.Failure.Reason, truncateMessage(f.Failure.Message)
+	next.FailureReason, next.FailureMessage = f.Failure.Reason, TruncateMessage(f.Failure.Message)
 	if f.Serial != 0 {
 		serial := int64(f.Serial)
 		next.Serial = &serial

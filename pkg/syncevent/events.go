@@ -1,8 +1,6 @@
 package syncevent
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,19 +65,10 @@ func transitionEvent(prev, next []metav1.Condition) (kind, reason, note string) 
 	}
 	switch after.Status {
 	case metav1.ConditionTrue:
-		return corev1.EventTypeNormal, RecordProgrammed, truncateNote(after.Message)
+		return corev1.EventTypeNormal, RecordProgrammed, status.TruncateMessage(after.Message)
 	case metav1.ConditionFalse:
-		return corev1.EventTypeWarning, RecordFailed, truncateNote(after.Reason + ": " + after.Message)
+		return corev1.EventTypeWarning, RecordFailed, status.TruncateMessage(after.Reason + ": " + after.Message)
 	default:
 		return "", "", ""
 	}
-}
-
-// truncateNote keeps a note within the 1024 bytes that events.k8s.io/v1 allows.
-func truncateNote(note string) string {
-	const most = 1024
-	if len(note) <= most {
-		return note
-	}
-	return strings.ToValidUTF8(note[:most-3], "") + "..."
 }

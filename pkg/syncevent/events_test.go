@@ -64,7 +64,7 @@ func TestEventsAreLimited(t *testing.T) {
 }
 
 func TestNotesFitIntoAnEvent(t *testing.T) {
-	if note := truncateNote(strings.Repeat("ä", 4000)); len(note) > 1024 || !strings.HasSuffix(note, "...") {
+	if note := status.TruncateMessage(strings.Repeat("ä", 4000)); len(note) > 1024 || !strings.HasSuffix(note, "...") {
 		t.Errorf("a note of %d bytes", len(note))
 	}
 }
