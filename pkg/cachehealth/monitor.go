@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/watchlist"
@@ -63,16 +64,23 @@ func NewMonitor() *Monitor {
 
 // NewInformer is a cache.Options.NewInformer of controller-runtime.
 func (m *Monitor) NewInformer(from cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(m.Watch(example, from), example, resync, indexers)
+	w := m.watch(example, from)
+	informer := cache.NewSharedIndexInformer(w, example, resync, indexers)
+	w.store = informer.GetStore()
+	return informer
 }
 
 // Watch returns a ListerWatcher that passes on another one and reports its failures. example is an object of its kind.
 func (m *Monitor) Watch(example runtime.Object, from cache.ListerWatcher) cache.ListerWatcher {
+	return m.watch(example, from)
+}
+
+func (m *Monitor) watch(example runtime.Object, from cache.ListerWatcher) *monitored {
 	name := typeOf(example)
 	if kind := example.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		name = kind // metadata alone
 	}
-	return &monitored{Monitor: m, name: name, from: cache.ToListerWatcherWithContext(from), unsupported: watchlist.DoesClientNotSupportWatchListSemantics(from)}
+	return &monitored{Monitor: m, name: name, example: example, from: cache.ToListerWatcherWithContext(from), unsupported: watchlist.DoesClientNotSupportWatchListSemantics(from)}
 }
 
 // typeOf returns the name of an object's Go type without its package.
@@ -145,8 +153,14 @@ type monitored struct {
 	name        string
 	from        cache.ListerWatcherWithContext
 	unsupported bool
-	// cut is true after the connection of a watch was lost.
-	cut atomic.Bool
+	// example is an object of the kind.
+	example runtime.Object
+	// store is what the informer holds; nil if it is not known.
+	store cache.Store
+	// given is the version of the list or the object that the informer was given last; nil before that.
+	given atomic.Pointer[string]
+	// cut is true after the connection of a watch was lost, expired after a watch has ended because its start is forgotten.
+	cut, expired atomic.Bool
 }
 
 // IsWatchListSemanticsUnSupported is how client-go asks whether lists may be streamed.
@@ -169,6 +183,7 @@ func (w *monitored) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 	if err != nil {
 		return nil, err
 	}
+	w.noteGiven(list)
 	return list, meta.EachListItem(list, func(o runtime.Object) error {
 		w.inspect(ctx, o)
 		return nil
@@ -181,40 +196,63 @@ func (w *monitored) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	if w.cut.Swap(false) {
 		waitToResume(ctx)
 	}
-	events, err := untilAnswered(ctx, w, func() (watch.Interface, error) { return w.from.WatchWithContext(ctx, o) })
 	lists := ptr.Deref(o.SendInitialEvents, false)
+	if w.expired.Swap(false) && !lists {
+		return w.catchUp(ctx, o)
+	}
+	events, err := untilAnswered(ctx, w, func() (watch.Interface, error) { return w.from.WatchWithContext(ctx, o) })
+	if isExpired(err) && !lists {
+		return w.catchUp(ctx, o)
+	}
 	if err != nil || !lists {
 		w.reportOutcome(ctx, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return w.follow(ctx, events), nil
+	return w.follow(ctx, events, nil), nil
 }
 
 // errEnded says that a cache does not follow until it watches again.
 var errEnded = errors.New("the watch has ended")
 
-// follow passes on the events of a watch, and reports what they say about it, and its end unless the informer has ended it.
-func (w *monitored) follow(ctx context.Context, from watch.Interface) watch.Interface {
+// follow passes on some events and then those of a watch, and reports what they say about it, and its end unless the informer has ended it.
+func (w *monitored) follow(ctx context.Context, from watch.Interface, first []watch.Event) watch.Interface {
 	events := make(chan watch.Event)
 	to := watch.NewProxyWatcher(events)
+	began := time.Now()
+	pass := func(e watch.Event) (goesOn bool) {
+		if !w.accept(ctx, e) {
+			return true
+		}
+		w.noteGiven(e.Object)
+		select {
+		case events <- e:
+			return true
+		case <-to.StopChan():
+			return false
+		}
+	}
 	go func() {
 		defer close(events)
 		defer from.Stop()
+		for _, e := range first {
+			if !pass(e) {
+				return
+			}
+		}
 		for {
 			select {
 			case e, open := <-from.ResultChan():
 				if !open {
 					w.reportOutcome(ctx, errEnded)
+					select { // An informer takes a shorter one for a failure, and pauses longer with each.
+					case <-time.After(time.Until(began.Add(shortestWatch))):
+					case <-to.StopChan():
+					}
 					return
 				}
-				if !w.accept(ctx, e) {
-					continue
-				}
-				select {
-				case events <- e:
-				case <-to.StopChan():
+				if !pass(e) {
 					return
 				}
 			case <-to.StopChan():
@@ -225,6 +263,24 @@ func (w *monitored) follow(ctx context.Context, from watch.Interface) watch.Inte
 	return to
 }
 
+// shortestWatch is how long a watch without events lasts at least; client-go wants more than a second.
+const shortestWatch = 1100 * time.Millisecond
+
+// noteGiven notes the version of a list or an object that the informer gets, unless it had a later one already.
+func (w *monitored) noteGiven(o runtime.Object) {
+	version := versionOf(o)
+	for was := w.given.Load(); version != ""; was = w.given.Load() {
+		if was != nil {
+			if order, err := resourceversion.CompareResourceVersion(*was, version); err != nil || order >= 0 {
+				return
+			}
+		}
+		if w.given.CompareAndSwap(was, &version) {
+			return
+		}
+	}
+}
+
 // accept reports whether the informer is to have an event of its watch.
 func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
 	switch e.Type {
@@ -232,7 +288,8 @@ func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
 		err := apierrors.FromObject(e.Object)
 		w.reportOutcome(ctx, err)
 		w.cut.Store(isCut(err))
-		return !isCut(err)
+		w.expired.Store(isExpired(err) && w.store != nil)
+		return !isCut(err) && !w.expired.Load()
 	case watch.Bookmark:
 		w.reportOutcome(ctx, nil)
 	default:
@@ -243,8 +300,11 @@ func (w *monitored) accept(ctx context.Context, e watch.Event) bool {
 
 // reportOutcome reports what a request led to. One that the informer ended, or whose start is too old, is no failure.
 func (w *monitored) reportOutcome(ctx context.Context, err error) {
-	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+	if ctx.Err() != nil || isExpired(err) {
 		return
+	}
+	if apierrors.IsNotFound(err) && !w.wasAway() {
+		err = nil // The kind was removed, and with it all objects.
 	}
 	w.report(w.name, err)
 }

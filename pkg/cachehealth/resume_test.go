@@ -132,6 +132,25 @@ func TestEarlyRefusalIsNoAnswer(t *testing.T) {
 	}
 }
 
+// A cache of a kind that was removed, as when Cluster API is uninstalled, has all that there is. A kube-apiserver that has just started may
+// not know the kind yet.
+func TestRemovedKindIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &monitored{Monitor: NewMonitor(), name: "Cluster"}
+		removed := apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("clusters").GroupResource(), "")
+		w.reportOutcome(t.Context(), errEnded)
+		w.reportOutcome(t.Context(), removed)
+		if err := w.Failing(0); err != nil {
+			t.Errorf("a kind that was removed: %v", err)
+		}
+		w.reportOutcome(t.Context(), &url.Error{Op: "Get", URL: "https://kubernetes", Err: syscall.ECONNREFUSED})
+		w.reportOutcome(t.Context(), removed)
+		if w.Failing(0) == nil {
+			t.Error("a kind that is not known yet is taken for removed")
+		}
+	})
+}
+
 // A component waits for a kube-apiserver that is away, or not ready, but not for one that answers something else, or is never ready.
 func TestWaitForServer(t *testing.T) {
 	for name, answers := range map[string][]int{
