@@ -16,11 +16,11 @@ import (
 )
 
 // Timing of the leases. A leader that cannot renew its lease in time ends, and is started anew by a kubelet that makes it
-// wait longer each time: so a kube-apiserver that is away for some seconds must not cost it. Who takes over need not wait for
-// the lease to expire (podLock).
+// wait longer each time: so a kube-apiserver and an etcd that are away one after the other must not cost it. Who takes over
+// need not wait for the lease to expire (podLock).
 const (
-	leaseDuration = 15 * time.Second
-	renewDeadline = 12 * time.Second
+	leaseDuration = 30 * time.Second
+	renewDeadline = 25 * time.Second
 	retryPeriod   = time.Second
 )
 
@@ -30,7 +30,7 @@ func (p *Process) newLock(config *rest.Config) (resourcelock.Interface, error) {
 		return nil, nil
 	}
 	holder := resourcelock.ResourceLockConfig{Identity: p.podName}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, p.Namespace, p.name, holder, config, renewDeadline)
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, p.Namespace, p.name, holder, config, renewDeadline/2)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// A component that does not reach kube-apiserver for some seconds keeps its lease and its process. Otherwise the kubelet lets it wait,
+// A component that does not reach kube-apiserver for a quarter of a minute keeps its lease and its process. Otherwise the kubelet lets it wait,
 // longer each time, and nothing converges meanwhile.
 func TestFaultKeepsLease(t *testing.T) {
 	kube.Disruptive(t, nil)
@@ -25,7 +25,7 @@ func TestFaultKeepsLease(t *testing.T) {
 				t.Fatal(err)
 			}
 			cut := time.Now()
-			if err := w.filtered(before, func() { w.pause(8 * time.Second) }, cutFromKubernetes); err != nil {
+			if err := w.filtered(before, func() { w.pause(15 * time.Second) }, cutFromKubernetes); err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("cut off for %s", time.Since(cut).Round(100*time.Millisecond))
