@@ -29,8 +29,10 @@ type CreateZone struct {
 	// UpdateKeyName is the TSIG key that may update a primary zone.
 	UpdateKeyName string `json:"updateKeyName,omitempty"`
 	// Owner is the DNSZone whose data the zone has, as "namespace/name".
-	Owner      string     `json:"owner,omitempty"`
-	ZoneConfig ZoneConfig `json:"zoneConfig"`
+	Owner string `json:"owner,omitempty"`
+	// ReplaceUnloaded has a zone that is there replaced if its data cannot be loaded.
+	ReplaceUnloaded bool       `json:"replaceUnloaded,omitempty"`
+	ZoneConfig      ZoneConfig `json:"zoneConfig"`
 }
 
 // ZoneConfig is the content of a primary zone, whom it notifies and who may transfer it.

@@ -71,7 +71,7 @@ func (c *Client) endpointURL(server Address, path string) string {
 	return "https://" + net.JoinHostPort(server.hostname(), strconv.Itoa(int(server.Addr.Port()))) + PathPrefix + path
 }
 
-// CreateZone adds a zone; IsExists reports that it was there.
+// CreateZone adds a zone; IsExists reports that it was there, and stays as it is.
 func (c *Client) CreateZone(ctx context.Context, server Address, zone CreateZone) error {
 	return c.sendRequest(ctx, http.MethodPost, server, "/zones", zone, nil)
 }

@@ -3,6 +3,7 @@ package syncevent
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,9 +61,15 @@ func (e SyncCompleted) isPublished(key source.ObjectKey, o source.Object) bool {
 	return false
 }
 
-// isFollowed reports whether no secondary answers with another version of the zone than the primaries have.
+// silenceLimit is for how long a secondary that does not answer is expected to be back with the version of the zone that it had.
+const silenceLimit = 10 * time.Minute
+
+// isFollowed reports whether no secondary answers with another version of the zone than the primaries have, or may do so when it
+// answers again.
 func (e SyncCompleted) isFollowed() bool {
-	return !slices.ContainsFunc(e.Servers, func(s ServerOutcome) bool { return s.Role == observe.Secondary && s.Serial != 0 && !s.Current })
+	return !slices.ContainsFunc(e.Servers, func(s ServerOutcome) bool {
+		return s.Role == observe.Secondary && !s.Current && (s.Serial != 0 || !s.SilentSince.IsZero() && e.At.Sub(s.SilentSince) < silenceLimit)
+	})
 }
 
 // removeFormerNames removes the annotation of an object's former names once none of the RRsets that it has or had waits for

@@ -3,6 +3,7 @@ package syncevent
 import (
 	"context"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,8 +25,8 @@ func (p *patched) Patch(context.Context, client.Object, client.Patch, ...client.
 	return nil
 }
 
-// A secondary that is behind may still answer with a former name: the object has it until the secondary has followed. One that
-// does not answer is not waited for.
+// A secondary that is behind may still answer with a former name, and one that does not answer may be back with it: the object has the name
+// until the secondary has followed, or was silent for long.
 func TestFormerNamesAreNotedUntilTheSecondariesHaveFollowed(t *testing.T) {
 	record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app", UID: "app", Generation: 1}}
 	record.Spec.Name, record.Spec.IPv4Addresses = "www", []string{"192.0.2.1"}
@@ -36,7 +37,7 @@ func TestFormerNamesAreNotedUntilTheSecondariesHaveFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := NewWriter(Options{Client: shelve(record)})
-	key, keys := source.KeyOf(record), source.PublishedKeys(record, desired.Name)
+	key, keys, now := source.KeyOf(record), source.PublishedKeys(record, desired.Name), time.Now()
 	for i, step := range []struct {
 		secondary   ServerOutcome
 		look, noted bool
@@ -44,10 +45,11 @@ func TestFormerNamesAreNotedUntilTheSecondariesHaveFollowed(t *testing.T) {
 		{ServerOutcome{Serial: 7, Current: true}, true, false}, // The first pass: all objects are looked at.
 		{ServerOutcome{Serial: 6}, true, true},
 		{ServerOutcome{Serial: 6}, false, true},
-		{ServerOutcome{}, true, false},
+		{ServerOutcome{SilentSince: now}, false, true},
+		{ServerOutcome{SilentSince: now.Add(-silenceLimit)}, true, false},
 	} {
 		step.secondary.Role = observe.Secondary
-		pass := SyncCompleted{Zone: zone, Desired: desired, Serial: 7, Problem: status.True(status.ReconcileSucceeded, ""), Servers: []ServerOutcome{step.secondary}}
+		pass := SyncCompleted{Zone: zone, Desired: desired, At: now, Serial: 7, Problem: status.True(status.ReconcileSucceeded, ""), Servers: []ServerOutcome{step.secondary}}
 		w.OnSyncCompleted(pass)
 		if _, look := w.queue.takeTask(key); look != step.look {
 			t.Errorf("outcome %d: the object is looked at: %t", i, look)

@@ -25,6 +25,8 @@ type ServerOutcome struct {
 	Serial uint32
 	// Current is true when the server answered with the serial of the pass.
 	Current bool
+	// SilentSince is since when passes have had no answer from a secondary, zero when this one had.
+	SilentSince time.Time
 	// Err is why the zone could not be brought to the server; nil while it is only on its way.
 	Err error
 }

@@ -1,9 +1,15 @@
 package sidecar
 
 import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
@@ -68,7 +74,8 @@ func TestRetransferReachesAPrimaryThatWasUnreachable(t *testing.T) {
 	}
 }
 
-// named waits five seconds for a primary's answer, and then asks once more. The order to transfer the zone does not wait.
+// named waits five seconds for a primary's answer, and then asks once more. The order to transfer the zone does not wait, not even when
+// the sidecar cannot save what it changes for that.
 func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
 	p := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
 	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
@@ -84,7 +91,15 @@ func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
 	}
 	serial := uint32(firstSerial)
 	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == serial })
-	for ordered := 1; ordered <= 3; ordered++ {
+	description := strings.TrimSuffix(s.server.zones.Files(zone).Content(), ".zone") + ".json.new"
+	for ordered := 1; ordered <= 4; ordered++ {
+		if ordered == 2 { // Nothing can be saved for a while.
+			if err := os.MkdirAll(description, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.RemoveAll(description); err != nil {
+			t.Fatal(err)
+		}
 		var lost atomic.Int32
 		proxy.Filter(func(network string, reply []byte) ([]byte, error) {
 			if network == "udp" {
@@ -130,5 +145,39 @@ func TestFormerSourceIsDropped(t *testing.T) {
 		if description, err = s.server.zones.LoadDescription(zone); err != nil || (description.TransferSource == source) != kept {
 			t.Errorf("source %s is kept: %q, %v", source, description.TransferSource, err)
 		}
+	}
+}
+
+// The first requests for a connection to a primary are lost. TCP would send them again after a second.
+func TestPrimaryThatAnswersLateIsReached(t *testing.T) {
+	primary, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(primary) }()
+	// With such a queue, further requests are dropped until a connection is accepted.
+	if err := errors.Join(syscall.Bind(primary, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(primary, 0)); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
+	for full := false; !full; {
+		waiting, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
+		if full = err != nil; !full {
+			defer func() { _ = waiting.Close() }()
+		}
+	}
+	time.AfterFunc(firstDialTimeout/2, func() {
+		for range 2 {
+			if accepted, _, err := syscall.Accept(primary); err == nil {
+				_ = syscall.Close(accepted)
+			}
+		}
+	})
+	if source, err := dialAny(t.Context(), []string{address}); err != nil || source != "127.0.0.1" {
+		t.Errorf("connected from %q: %v", source, err)
 	}
 }

@@ -34,7 +34,7 @@ func (s *server) createZone(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer unlock()
-	if err := s.addZone(r.Context(), zone, request.ZoneConfig); err != nil {
+	if err := s.addZone(r.Context(), zone, request); err != nil {
 		return err
 	}
 	klog.FromContext(r.Context()).Info("zone added", "zone", zone.Name, "type", zone.Type, "records", len(request.ZoneConfig.Records))
@@ -63,11 +63,11 @@ func (s *server) describeZone(request bindcar.CreateZone) (zonefile.Description,
 
 // addZone puts the zone's files in place and then adds it to named. A zone that named has lost exists still, with the data that
 // it had. A failure leaves nothing behind. Once begun it is not interrupted by a caller that disconnects.
-func (s *server) addZone(ctx context.Context, zone zonefile.Description, config bindcar.ZoneConfig) (err error) {
+func (s *server) addZone(ctx context.Context, zone zonefile.Description, request bindcar.CreateZone) (err error) {
 	ctx = context.WithoutCancel(ctx)
 	files := s.zones.Files(zone.Name)
 	if files.Exist() {
-		if err := s.checkMissing(ctx, zone.Name); err != nil {
+		if err := s.ensureMissing(ctx, zone.Name, request.ReplaceUnloaded); err != nil {
 			return err
 		}
 		if lost, err := s.restoreMissing(ctx, zone.Name); lost && err == nil {
@@ -85,7 +85,7 @@ func (s *server) addZone(ctx context.Context, zone zonefile.Description, config 
 		}
 	}()
 	if zone.Type == bindcar.Primary {
-		if err := zonefile.Write(files.Content(), zone.Name, config); err != nil {
+		if err := zonefile.Write(files.Content(), zone.Name, request.ZoneConfig); err != nil {
 			return err
 		}
 	}
@@ -105,17 +105,22 @@ func (s *server) addZone(ctx context.Context, zone zonefile.Description, config 
 	return nil
 }
 
-// checkMissing asks named for a zone that has files: they may be in use, or left from before. Without files there is
+// ensureMissing asks named for a zone that has files: they may be in use, or left from before. Without files there is
 // nothing to lose, and addzone itself fails when the zone is there. named runs one command at a time, so one less makes
-// adding many zones faster.
-func (s *server) checkMissing(ctx context.Context, name string) error {
-	switch _, err := s.zoneStatus(ctx, name); {
-	case err == nil:
-		return errZoneExists(name)
-	case !httperror.IsNotFound(err):
+// adding many zones faster. A zone without data is taken from named if that is asked for: it counts as lost then, and is
+// loaded once more. It is not one that is just being loaded, because zonestatus waits for that.
+func (s *server) ensureMissing(ctx context.Context, name string, takeUnloaded bool) error {
+	text, err := s.zoneStatus(ctx, name)
+	switch {
+	case httperror.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case takeUnloaded && parseType(text) == "":
+		_, err = s.control.Command(ctx, "delzone "+name)
 		return err
 	}
-	return nil
+	return errZoneExists(name)
 }
 
 func errZoneExists(name string) error {
@@ -222,18 +227,23 @@ func (s *server) prepareSigning(ctx context.Context, before, after zonefile.Desc
 	return nil
 }
 
-// replaceClause gives an existing zone a new clause. The running zone adopts it without a restart, and keeps its data.
+// replaceClause gives an existing zone a new clause, and saves its description.
 func (s *server) replaceClause(ctx context.Context, zone zonefile.Description) error {
-	files := s.zones.Files(zone.Name)
-	zone.NoticeAddress = s.noticeAddress
-	var err error
-	if zone.TransferKey, err = s.tsigKeys.transferKey(); err != nil {
-		return err
-	}
-	if _, err := s.control.Command(ctx, fmt.Sprintf("modzone %q %s", zone.Name, zone.Clause(files.Content()))); err != nil {
+	if err := s.modifyZone(ctx, &zone); err != nil {
 		return err
 	}
 	return s.zones.SaveDescription(zone)
+}
+
+// modifyZone gives an existing zone a new clause, and completes its description. The running zone adopts the clause without a restart, and
+// keeps its data.
+func (s *server) modifyZone(ctx context.Context, zone *zonefile.Description) (err error) {
+	zone.NoticeAddress = s.noticeAddress
+	if zone.TransferKey, err = s.tsigKeys.transferKey(); err != nil {
+		return err
+	}
+	_, err = s.control.Command(ctx, fmt.Sprintf("modzone %q %s", zone.Name, zone.Clause(s.zones.Files(zone.Name).Content())))
+	return err
 }
 
 // runZoneCommand returns a handler that runs an rndc command on a zone.

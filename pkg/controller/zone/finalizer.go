@@ -201,6 +201,7 @@ func (p zonePass) withdraw(ctx context.Context) []syncevent.ServerOutcome {
 		return outcomes
 	}
 	p.state.served = false
+	p.state.content.KeepPrimaries(nil)
 	for _, other := range p.zones.Members.ZonesNamed(p.zone.Spec.ZoneName) {
 		if other.UID != p.zone.UID {
 			p.zones.Enqueue(membership.KeyOfZone(other))

@@ -486,6 +486,27 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	r.holds("www", "192.0.2.12")
 }
 
+// Since when a secondary has not answered is known from one pass to the next: it may be back with what it had.
+func TestPassReportsSinceWhenASecondaryIsSilent(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	silentSince := func() time.Time { return r.pass().event.Servers[1].SilentSince }
+	r.settle()
+	if since := silentSince(); !since.IsZero() {
+		t.Errorf("a secondary that answers is silent since %s", since)
+	}
+	r.secondary.Pause()
+	began := time.Now()
+	first := silentSince()
+	if second := silentSince(); first.Before(began) || !second.Equal(first) {
+		t.Errorf("paused at %s, silent since %s, and since %s in the next pass", began, first, second)
+	}
+	r.secondary.Resume()
+	r.dns.Reset(r.secondary.Addr)
+	if since := silentSince(); !since.IsZero() {
+		t.Errorf("a secondary that answers again is silent since %s", since)
+	}
+}
+
 // Each primary is away while the other one is changed. The serials of the two changes differ, and so do the copies by their serials: also
 // that of a server which gets the zone anew.
 func TestASerialStandsForOneContent(t *testing.T) {
@@ -755,6 +776,35 @@ func TestForeignDataIsCountedAfterTheOnlyPrimaryLostTheZone(t *testing.T) {
 	}
 	r.holds("legacy", "192.0.2.99")
 	r.holds("www", "192.0.2.10")
+}
+
+// One of two primaries is away when the other loses the zone, and no secondary answers: data that nobody declares comes back from what
+// they held last, and is still there when the other is back.
+func TestForeignDataOutlivesBothPrimaries(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	r.sidecar = addzone{r.sidecar, r.primary[0], filepath.Join(t.TempDir(), "zone")}
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.zones.Set(r.a("old", 1, "192.0.2.10"))
+	r.byHand(0, "legacy", "192.0.2.99")
+	r.settle()
+	r.secondary.Stop()
+	r.primary[1].Pause()
+	gone := r.a("old", 1, "192.0.2.10")
+	gone.DeletionTimestamp = new(metav1.Now())
+	r.zones.Set(gone)
+	r.rndc("delzone", "example.test")
+	r.pass()
+	if got := served(t, r.primary[0], "legacy"); len(got) != 1 {
+		t.Errorf("the primary that lost the zone answers %q", got)
+	}
+	r.primary[1].Resume()
+	r.dns.Reset(r.primary[1].Addr)
+	for range 2 {
+		r.pass()
+	}
+	r.holds("legacy", "192.0.2.99")
+	r.holds("www", "192.0.2.10")
+	r.holds("old")
 }
 
 // The only primary loses the zone before the secondary has heard that a record was deleted, and gets it back from there, without the

@@ -47,6 +47,8 @@ type fakePrimary struct {
 	deleteErr error
 	// owner of the zone that the server has.
 	owner string
+	// records are those with which the zone was created last.
+	records []bindcar.Record
 }
 
 func (f *fakePrimary) Serial(_ context.Context, at netip.AddrPort, _ unreachable.Zone, _ *wire.Key) observe.Observation {
@@ -100,7 +102,7 @@ func (f *fakePrimary) Zone(context.Context, bindcar.Address, string) (bindcar.Zo
 
 func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
 	f.created++
-	f.owner = zone.Owner
+	f.owner, f.records = zone.Owner, zone.ZoneConfig.Records
 	f.soa = rrset.SOA{Serial: zone.ZoneConfig.SOA.Serial}
 	return nil
 }
@@ -305,6 +307,33 @@ func TestPassWithdrawsWhatIsNotPermitted(t *testing.T) {
 	p.zone.Status.Bind9Instances = []v1beta1.ZoneInstance{{Namespace: "dns", Name: "primary"}}
 	if run(notPermitted); f.deleted != 3 {
 		t.Errorf("deleted %d times, want 3", f.deleted)
+	}
+}
+
+// A zone that was withdrawn, and may be served again, begins anew: what somebody had added does not come back from memory.
+func TestPassForgetsWhatAWithdrawnZoneHeld(t *testing.T) {
+	theirs := rrset.RRset{Key: rrset.Key{Name: "theirs.example.test.", Type: dns.TypeA}, TTL: 60, Rdata: []string{"198.51.100.1"}}
+	f := &fakePrimary{sets: map[rrset.Key]rrset.RRset{theirs.Key: theirs}, owner: "dns/zone"}
+	p := passOverFake(f)
+	second := p.servers[0]
+	second.Pod = "primary-1"
+	p.servers = append(p.servers, second)
+	run := func(refusal membership.Refusal) {
+		t.Helper()
+		p.refusal = refusal
+		if _, err := p.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(membership.Refusal{})
+	isTheirs := func(r bindcar.Record) bool { return r.Name == theirs.Name }
+	f.sets = nil
+	if run(membership.Refusal{}); !slices.ContainsFunc(f.records, isTheirs) {
+		t.Errorf("a zone that was lost comes back with %v", f.records)
+	}
+	run(membership.Refusal{Reason: status.NotPermitted, Message: "no"})
+	if run(membership.Refusal{}); slices.ContainsFunc(f.records, isTheirs) {
+		t.Errorf("a zone that was withdrawn comes back with %v", f.records)
 	}
 }
 

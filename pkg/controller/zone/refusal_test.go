@@ -44,8 +44,13 @@ func TestWhatWasRefusedIsServedSoonAfterItBecamePossible(t *testing.T) {
 	r.zones.Set(text)
 	key := rrset.Key{Name: "full." + rigZone, Type: dns.TypeTXT}
 	p := r.pass()
-	if _, refused := p.event.Unprogrammed[key]; !refused {
-		t.Fatal("the server takes a name's 101st type: the test needs another refusal")
+	for until := time.Now().Add(10 * time.Second); ; p = r.pass() { // On a busy machine, the server's answer may come late.
+		if _, refused := p.event.Unprogrammed[key]; refused {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the server takes a name's 101st type, the test needs another refusal; or no pass succeeds: %+v", p.event)
+		}
 	}
 	serial := p.event.Serial
 	for began := now; now.Sub(began) < time.Hour; now = now.Add(10 * time.Minute) {

@@ -68,7 +68,10 @@ func (p zonePass) syncSecondaries(ctx context.Context, primaries []*primary, eve
 			continue
 		}
 		known := p.state.secondary(podOf(out.Server))
-		wg.Go(func() { s.forServer(out.Server).syncSecondary(ctx, out, known) })
+		wg.Go(func() {
+			s.forServer(out.Server).syncSecondary(ctx, out, known)
+			out.SilentSince = known.noteAnswer(out.Serial != 0 || out.Addr.IsValid() && out.Err == nil, s.now())
+		})
 	}
 	wg.Wait()
 	return outcomes

@@ -11,19 +11,19 @@ import (
 
 // target is what every primary is brought to: the content of reference with the desired changes, at the SOA.
 type target struct {
-	// reference is the best copy of the zone that was found; nil when no server has any. What it holds beyond what was
+	// reference is the best copy of the zone that was found; nil when there is none. What it holds beyond what was
 	// ever declared is kept, so that a primary that comes back empty regains foreign data too. of is the primary that has
-	// it; nil when it is a secondary's.
+	// it; nil when it is a secondary's, or what a primary that is away held last.
 	reference *observe.Mirror
 	of        *primary
-	// cleaned is true when a secondary's copy held data that was ours: its serial stands for other content.
-	cleaned bool
-	soa     rrset.SOA
+	// needsSerial is true when the serial of the reference may stand for other content than that.
+	needsSerial bool
+	soa         rrset.SOA
 }
 
-// findReference takes the primary with the latest serial; when all primaries are empty, the secondary with the latest, so
-// that a restored zone comes back on the serial that its secondaries know. A pass that looks again keeps its primary, with
-// what that holds by then. Strangers are never the reference, nor are
+// findReference takes the primary with the latest serial; when all primaries are empty or away, the secondary with the latest, so
+// that a restored zone comes back on the serial that its secondaries know, or what a primary held last if that is later. A pass
+// that looks again keeps its primary, with what that holds by then. Strangers are never the reference, nor are
 // secondaries that may transfer from them: when nobody else has the zone, it is an empty copy on their serial, so that they
 // keep nothing but what is declared.
 func (s *primarySync) findReference(ctx context.Context) (t target) {
@@ -53,8 +53,14 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 			t.reference = seen.Mirror
 		}
 	}
+	for _, q := range s.line {
+		if last := q.known.LastCopy(); !s.isStranger(q.server) && isLater(t.reference, last) {
+			t.reference, t.needsSerial = last, true
+		}
+	}
 	if t.reference != nil {
-		t.reference, t.cleaned = s.state.content.WithoutLeftovers(t.reference)
+		clean, had := s.state.content.WithoutLeftovers(t.reference)
+		t.reference, t.needsSerial = clean, t.needsSerial || had
 		return t
 	}
 	for _, q := range s.line {
@@ -110,7 +116,7 @@ func (s *primarySync) newSerial(last uint32) uint32 {
 // needsNewSerial reports whether a primary cannot be brought to the wanted content on the reference's serial.
 func (s *primarySync) needsNewSerial() bool {
 	if s.target.of == nil {
-		return s.target.cleaned || s.state.content.DiffersFrom(s.target.reference)
+		return s.target.needsSerial || s.state.content.DiffersFrom(s.target.reference)
 	}
 	for _, q := range s.line {
 		if q.seen.Mirror != nil && rrset.SerialLess(s.target.reference.SOA.Serial, q.seen.Serial) {

@@ -38,6 +38,19 @@ type secondaryState struct {
 	answer  string
 	// had is the serial with which it was in sync last.
 	had uint32
+	// silentSince is since when it has not answered, zero when it did last.
+	silentSince time.Time
+}
+
+// noteAnswer takes note of whether the secondary answered in a pass, and returns since when it has not.
+func (s *secondaryState) noteAnswer(answered bool, now time.Time) (silentSince time.Time) {
+	switch {
+	case answered:
+		s.silentSince = time.Time{}
+	case s.silentSince.IsZero():
+		s.silentSince = now
+	}
+	return s.silentSince
 }
 
 // transferError is a secondary that does not follow its primaries, although it was ordered to transfer the zone.

@@ -100,9 +100,10 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 		if s.awaitLoaded(ctx, q); q.err != nil || q.seen.Authoritative {
 			return cmp.Or(q.err, rfc2136.ErrConflict) // The sidecar has restored a zone that the server had lost.
 		}
-		// It is configured, but its data could not be loaded. A fresh copy replaces it.
-		if err = s.sidecar.DeleteZone(ctx, sidecar, request.ZoneName); err == nil {
-			err = s.sidecar.CreateZone(ctx, sidecar, request)
+		// It is configured, but its data could not be loaded. If that fails once more, a fresh copy replaces it.
+		request.ReplaceUnloaded = true
+		if err = s.sidecar.CreateZone(ctx, sidecar, request); bindcar.IsExists(err) {
+			return rfc2136.ErrConflict // It has been loaded meanwhile.
 		}
 	}
 	log.FromContext(ctx).Info("zone created on a primary", "zone", s.zone.Spec.ZoneName, "server", q.server.Pod,

@@ -65,6 +65,9 @@ func (p *Primary) WasCompared() bool { return p.Desired != nil }
 // Foreign counts the RRsets on the primary that nobody declares, and returns some of them.
 func (p *Primary) Foreign() (int, []rrset.Key) { return p.difference.Foreign() }
 
+// LastCopy returns what the primary held when it was last compared, if it is one of several; otherwise nil.
+func (p *Primary) LastCopy() *observe.Mirror { return p.kept }
+
 // Changes returns what a primary with the SOA lacks.
 func (z *Zone) Changes(p *Primary, soa rrset.SOA) plan.Changes {
 	if p.shared {
