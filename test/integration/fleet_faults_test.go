@@ -63,6 +63,7 @@ func TestFleetChildrenComeBack(t *testing.T) {
 	zone.Spec.DNSSECPolicy = "default"
 	f.create(f.cluster("dns", 1, 1), zone)
 	kube.WaitReady(f, f.client, f.namespace, 4*time.Minute, "bind9cluster/dns", "dnszone/main")
+	addresses := f.serviceAddresses()
 	deleted := map[string]map[string]types.UID{}
 	for kind, c := range childKinds {
 		deleted[kind] = map[string]types.UID{}
@@ -91,8 +92,17 @@ func TestFleetChildrenComeBack(t *testing.T) {
 			return err
 		})
 	}
+	if again := f.serviceAddresses(); again != addresses {
+		f.Errorf("the Services had the addresses %s and have %s", addresses, again)
+	}
 	f.restartPods("dns-primary-0-0", "dns-secondary-0-0")
 	kube.WaitReady(f, f.client, f.namespace, 4*time.Minute, "bind9cluster/dns", "dnszone/main")
+}
+
+// serviceAddresses returns the names and addresses of the Services of the test's namespace.
+func (f *fixture) serviceAddresses() string {
+	f.Helper()
+	return kube.Kubectl(f, "", "-n", f.namespace, "get", "services", "-o", `jsonpath={range .items[*]}{.metadata.name}={.spec.clusterIP} {end}`)
 }
 
 // restartPods deletes pods, and waits until others of their names are ready.

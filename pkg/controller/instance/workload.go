@@ -8,8 +8,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -151,10 +153,26 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload) 
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
+	former := workload.Instance.Status.ServiceAddress
+	if cached.UID == "" && former != "" && service.Spec.ClusterIP == nil {
+		return nil, w.restoreService(ctx, service, digest, former)
+	}
 	if cached.Spec.ClusterIP != corev1.ClusterIPNone {
 		address = &cached.Spec.ClusterIP
 	}
 	return address, w.Children.ApplyCached(ctx, service, digest, &cached)
+}
+
+// restoreService makes a Service again that somebody has deleted, with the address that it had if that is still free: clients have it, and
+// named waits ten seconds for a primary that has gone from an address.
+func (w *workloads) restoreService(ctx context.Context, service *corev1ac.ServiceApplyConfiguration, digest, former string) error {
+	service.Spec.WithClusterIP(former)
+	err := w.Children.ApplyCached(ctx, service, digest, &corev1.Service{})
+	if apierrors.IsInvalid(err) {
+		service.Spec.ClusterIP = nil
+		err = w.Children.ApplyCached(ctx, service, digest, &corev1.Service{})
+	}
+	return err
 }
 
 // applyStatefulSet reports whether it did, or had nothing to do: a change of running pods waits for the instance's turn.
