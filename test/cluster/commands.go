@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/cluster"
@@ -20,7 +21,10 @@ const usage = `usage: cluster COMMAND
   build          build the binaries of Kubernetes
   bin-dir        print the folder of the binaries, kubectl among them
   images build   build the project's images into _output/images
-  images load    load them into the cluster; with -if-running, only if it runs`
+  images load    load them into the cluster; with -if-running, only if it runs
+  images external-dns
+                 load _output/external-dns/external-dns into it, as the image
+                 that the component external-dns runs`
 
 type command func(context.Context, *cluster.Cluster) error
 
@@ -32,8 +36,9 @@ var commands = map[string]command{
 	"build":        func(ctx context.Context, c *cluster.Cluster) error { return c.Cache.Ensure(ctx, c.Out, func() {}) },
 	"bin-dir":      printValue(func(c *cluster.Cluster) string { return c.Cache.Bin }),
 	"images build": buildImages,
-	"images load":  func(ctx context.Context, c *cluster.Cluster) error { return c.LoadImages(ctx) },
+	"images load":  loadImages,
 
+	"images external-dns":     loadExternalDNS,
 	"images load -if-running": loadIfRunning,
 }
 
@@ -56,12 +61,27 @@ func buildImages(ctx context.Context, c *cluster.Cluster) error {
 	return c.Images.Build(ctx, c.Out, c.Images.Project())
 }
 
+func loadImages(ctx context.Context, c *cluster.Cluster) error {
+	return c.LoadImages(ctx, c.Images.Project())
+}
+
+func loadExternalDNS(ctx context.Context, c *cluster.Cluster) error {
+	recipes, err := c.Images.ExternalDNS(filepath.Join(c.Images.Root, "_output", "external-dns", "external-dns"))
+	if err != nil {
+		return err
+	}
+	if err := c.Images.Build(ctx, c.Out, recipes); err != nil {
+		return err
+	}
+	return c.LoadImages(ctx, recipes)
+}
+
 func loadIfRunning(ctx context.Context, c *cluster.Cluster) error {
 	if !c.Running(ctx) {
 		c.Out.Say("the images are in %s; no dev cluster runs to load them into", c.Images.Out())
 		return nil
 	}
-	return c.LoadImages(ctx)
+	return loadImages(ctx, c)
 }
 
 func printValue(value func(*cluster.Cluster) string) command {

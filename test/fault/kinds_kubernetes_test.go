@@ -100,6 +100,9 @@ func (w *world) withProxy(f *fault, prepare, run func(*proxy, *place) error) (er
 		return err
 	}
 	defer network.Close()
+	defer func() { // When the proxy has closed: without the rules the component would not hear that its connections have ended.
+		err = errors.Join(err, inNetwork(network, "iptables", "--wait", "--flush"), inNetwork(network, "iptables", "--wait", "-t", "nat", "--flush"))
+	}()
 	service, p, err := w.newProxy()
 	if err != nil {
 		return err
@@ -109,9 +112,6 @@ func (w *world) withProxy(f *fault, prepare, run func(*proxy, *place) error) (er
 		return err
 	}
 	old := []string{"OUTPUT", "-p", "tcp", "-d", service.String(), "--dport", "443"}
-	defer func() {
-		err = errors.Join(err, inNetwork(network, "iptables", "--wait", "--flush"), inNetwork(network, "iptables", "--wait", "-t", "nat", "--flush"))
-	}()
 	if err := inNetwork(network, "iptables", append(append([]string{"--wait", "-t", "nat", "--append"}, old...), "-j", "DNAT", "--to", p.addr.String())...); err != nil {
 		return err
 	}

@@ -105,7 +105,12 @@ func (w *world) stopNodeProcess(f *fault) error {
 	return w.stopProcesses(f, []int{pid})
 }
 
+// killNodeProcess kills a component of Kubernetes, one at a time: kube-apiserver ends when etcd is away for long at its start.
 func (w *world) killNodeProcess(f *fault) error {
+	if !w.repairing.TryLock() {
+		return errNotNow
+	}
+	defer w.repairing.Unlock()
 	pid, err := nodeProcess(f.target)
 	if err != nil {
 		return err

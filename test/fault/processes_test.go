@@ -213,7 +213,16 @@ func inNetwork(network *os.File, name string, args ...string) error {
 
 // network opens the network of a pod. It stays the pod's when containers of it restart.
 func (p *place) network() (*os.File, error) {
-	return os.Open(fmt.Sprintf("/proc/%d/ns/net", p.pids[0]))
+	network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", p.pids[0]))
+	if err != nil {
+		return nil, err
+	}
+	of, err := network.Stat()
+	own, ownErr := os.Stat("/proc/self/ns/net")
+	if err := errors.Join(err, ownErr); err != nil || os.SameFile(of, own) { // The process has ended, and another one has its number.
+		return nil, errors.Join(err, errNotNow, network.Close())
+	}
+	return network, nil
 }
 
 // rndc calls rndc inside a pod. It needs no API server.

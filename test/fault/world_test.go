@@ -77,6 +77,9 @@ type world struct {
 	remade sync.WaitGroup
 	stop   context.CancelFunc
 
+	// repairing is held while a component of Kubernetes that was killed is started again.
+	repairing sync.Mutex
+
 	// began is when the run did.
 	began time.Time
 

@@ -18,6 +18,7 @@ import model
 
 MAX_AGE = 1.05  # of the answers behind a list: --max-age of the API server, and a margin for the clock
 UNREACHABLE_BOUND = 3.0  # for how long a server may be called unreachable after a fault between it and the API server
+ZONE_BACK_BOUND = 1.0  # for how long a server may be called one that refuses after somebody deleted a zone on it
 FOREIGN_WINDOW = 5.0  # from the beginning of a change of foreign data to its UPDATE, which may have to be signed anew
 NEAR = 5.0  # how long after a fault a row counts as one under faults
 INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
@@ -193,7 +194,8 @@ class Judge:
         if not verdicts or not all(v is True for v in verdicts.values()):
             self.undecided += 1
             return None
-        if state == "Unreachable" and self.is_excused(entry, pod) or state != "InSync" and self.is_touched(verdicts, entry):
+        if (state == "Unreachable" and self.is_excused(entry, pod) or state == "Refused" and self.is_zone_deleted(entry, pod)
+                or state != "InSync" and self.is_touched(verdicts, entry)):
             self.undecided += 1
             return None
         self.count()
@@ -215,6 +217,11 @@ class Judge:
         """Reports whether a fault may have kept the API server from reaching a pod."""
         begin, end = self.span(entry)
         return bool(self.world.faults_between(begin - UNREACHABLE_BOUND, end, pod))
+
+    def is_zone_deleted(self, entry, pod):
+        """Reports whether somebody deleted a zone on a pod: it may have come back between two questions."""
+        begin, end = self.span(entry)
+        return any(f["kind"] == "delzone" for f in self.world.faults_between(begin - ZONE_BACK_BOUND, end, pod))
 
     def judge_age(self, entry, item, version):
         """A GET is about the last version that was written before it, or a later one."""

@@ -66,6 +66,13 @@ class JudgeTest(unittest.TestCase):
     def test_false_out_of_sync(self):
         self.check([sweep(20, RIGHT), status(21, "Stale"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
 
+    def test_deleted_zone(self):
+        """A zone that somebody deletes on a server may be back before the next question, and who asked in between was refused."""
+        self.check([fault("delzone", 20.5, 20.6), sweep(20, RIGHT), status(21, "Refused"), sweep(22, RIGHT)], rows=0)
+        self.check([fault("delzone", 20.5, 20.6), sweep(20, RIGHT), status(21, "Stale"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
+        self.check([fault("delzone", 18, 18.1), sweep(20, RIGHT), status(21, "Refused"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
+        self.check([fault("delzone", 20.5, 20.6, ["other"]), sweep(20, RIGHT), status(21, "Refused"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
+
     def test_false_phase(self):
         self.check([sweep(20, RIGHT), status(21, "InSync", phase="Failed"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
 

@@ -65,8 +65,8 @@ func (c *Cluster) Running(ctx context.Context) bool {
 	return checkHealth(ctx, c.Layout.Containerd().Healthy) == nil
 }
 
-// LoadImages loads the project's images into the running cluster.
-func (c *Cluster) LoadImages(ctx context.Context) error {
+// LoadImages loads images into the running cluster.
+func (c *Cluster) LoadImages(ctx context.Context, recipes []images.Recipe) error {
 	unlock, err := c.lockCluster()
 	if err != nil {
 		return err
@@ -75,5 +75,5 @@ func (c *Cluster) LoadImages(ctx context.Context) error {
 	if !c.Running(ctx) {
 		return errors.New("the dev cluster does not run; start it with `make cluster-up`")
 	}
-	return c.Images.Load(ctx, c.Out, c.Layout.Socket(), c.Images.Project())
+	return c.Images.Load(ctx, c.Out, c.Layout.Socket(), recipes)
 }

@@ -10,6 +10,7 @@ const (
 	etcdClients = "127.0.0.1:12379"
 	etcdPeers   = "127.0.0.1:12380"
 	etcdHealth  = "127.0.0.1:12381"
+	etcdHTTP    = "127.0.0.1:12382"
 )
 
 func (l Layout) etcd() Component {
@@ -19,6 +20,8 @@ func (l Layout) etcd() Component {
 			"--name="+Name,
 			"--data-dir="+filepath.Join(l.State, "etcd"),
 			"--listen-client-urls=https://"+etcdClients,
+			// etcd warns of HTTP at the port of gRPC: with TLS, watches may then wait behind the answers to large reads.
+			"--listen-client-http-urls=https://"+etcdHTTP,
 			"--advertise-client-urls=https://"+etcdClients,
 			"--listen-peer-urls=https://"+etcdPeers,
 			"--initial-advertise-peer-urls=https://"+etcdPeers,
@@ -29,7 +32,7 @@ func (l Layout) etcd() Component {
 			"--unsafe-no-fsync", // a dev cluster's data is not worth a disk's time
 			"--log-level=warn",
 		),
-		Listens: []string{etcdClients, etcdPeers, etcdHealth},
+		Listens: []string{etcdClients, etcdPeers, etcdHealth, etcdHTTP},
 		Healthy: l.answersOK("http://" + etcdHealth + "/readyz"),
 		Grace:   5 * time.Second,
 	}
