@@ -93,6 +93,9 @@ func genericCodec(rrtype uint16) rdataCodec {
 func genericText(rr dns.RR) string {
 	var list []string
 	switch r := rr.(type) {
+	case *dns.NAPTR: // The case of the name in it does not matter (RFC 3403 section 4.1).
+		lower := *r
+		rr, lower.Replacement = &lower, lenientName(r.Replacement)
 	case *dns.NSEC:
 		bare := *r
 		rr, list, bare.TypeBitMap = &bare, typeNames(r.TypeBitMap), nil

@@ -41,6 +41,8 @@ func TestParse(t *testing.T) {
 		"SOA":                        {dns.TypeSOA, "NS1.example. admin.Example. 1 2 3 4 5", "ns1.example. admin.example. 1 2 3 4 5"},
 		"SSHFP by the parser":        {dns.TypeSSHFP, "1 1 ABCDEF0123456789ABCDEF0123456789ABCDEF01", "1 1 ABCDEF0123456789ABCDEF0123456789ABCDEF01"},
 		"TLSA with blanks":           {dns.TypeTLSA, "3 1 1 ab cd", "3 1 1 abcd"},
+		"NAPTR":                      {dns.TypeNAPTR, `010 100 "S" "SIP+D2U" "" _Sip._udp.Example.`, `10 100 "S" "SIP+D2U" "" _sip._udp.example.`},
+		"NAPTR with an expression":   {dns.TypeNAPTR, `10 100 "u" "E2U+sip" "!^\\+(.*)$!sip:\\1@Example!" .`, `10 100 "u" "E2U+sip" "!^\\+(.*)$!sip:\\1@Example!" .`},
 		"SVCB by the parser":         {dns.TypeHTTPS, `1 . alpn="h2,h3"`, `1 . alpn="h2,h3"`},
 		"unknown type":               {65400, `\# 3 ABCDEF`, `\# 3 abcdef`},
 		"known type in unknown form": {dns.TypeSSHFP, `\# 3 0101ab`, "1 1 AB"},
