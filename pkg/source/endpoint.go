@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -15,7 +16,11 @@ import (
 // endpointTypes are the types that an endpoint may have, in the order in which they are presented to people.
 var endpointTypes = []uint16{
 	dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeTXT, dns.TypeMX, dns.TypeSRV, dns.TypeCAA,
+	dns.TypeNAPTR,
 }
+
+// IsEndpointType reports whether a DNSEndpoint can publish a type.
+func IsEndpointType(rrtype uint16) bool { return slices.Contains(endpointTypes, rrtype) }
 
 // EndpointData returns the RRset that one endpoint of a DNSEndpoint describes: its owner name and type, and its values in
 // canonical form, sorted and without duplicates. Names in an endpoint are complete, with or without the final dot. What of

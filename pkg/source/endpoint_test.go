@@ -33,6 +33,7 @@ func TestEndpointData(t *testing.T) {
 		"MX, no mail":              {endpoint("www.example.com", "MX", "0 ."), []string{"0 ."}},
 		"SRV":                      {endpoint("www.example.com", "SRV", "10 5 443 host.example.com"), []string{"10 5 443 host.example.com."}},
 		"CAA":                      {endpoint("www.example.com", "CAA", `0 Issue "ca.example.net"`, "128 iodef mailto:a@b"), []string{`0 issue "ca.example.net"`, `128 iodef "mailto:a@b"`}},
+		"NAPTR":                    {endpoint("www.example.com", "NAPTR", `10 100 "S" "SIP+D2U" "" _sip._udp.Example.com`), []string{`10 100 "S" "SIP+D2U" "" _sip._udp.example.com.`}},
 		"TXT as it stands":         {endpoint("www.example.com", "TXT", `v=spf1 include:"x" \ -all`), []string{`"v=spf1 include:\"x\" \\ -all"`}},
 		"TXT in quotes":            {endpoint("www.example.com", "TXT", `"heritage=external-dns,external-dns/owner=x"`), []string{`"heritage=external-dns,external-dns/owner=x"`}},
 		"TXT in quotes, escapes":   {endpoint("www.example.com", "TXT", `"a\"b\\c\065"`), []string{`"a\"b\\cA"`}},
@@ -70,8 +71,8 @@ func TestEndpointDataRefuses(t *testing.T) {
 		// messages are what each line begins with.
 		messages []string
 	}{
-		"unknown type": {endpoint("www.example.com", "NAPTR", "x"),
-			[]string{`recordType: "NAPTR" is not published here; write one of A, AAAA, CNAME, NS, PTR, TXT, MX, SRV or CAA`}},
+		"unknown type": {endpoint("www.example.com", "HTTPS", "x"),
+			[]string{`recordType: "HTTPS" is not published here; write one of A, AAAA, CNAME, NS, PTR, TXT, MX, SRV, CAA or NAPTR`}},
 		"no type":              {endpoint("www.example.com", "", "192.0.2.1"), []string{`recordType: "" is not published here`}},
 		"type of another case": {endpoint("www.example.com", "a", "192.0.2.1"), []string{`recordType: "a" is not published here`}},
 		"no target":            {endpoint("www.example.com", "A"), []string{"targets: there is no target"}},
@@ -92,6 +93,7 @@ func TestEndpointDataRefuses(t *testing.T) {
 		"MX without number":    {endpoint("www.example.com", "MX", "mail.example.com"), []string{"targets[0]: "}},
 		"MX to an address":     {endpoint("www.example.com", "MX", "10 192.0.2.1"), []string{"targets[0]: "}},
 		"SRV of three fields":  {endpoint("www.example.com", "SRV", "10 443 host.example.com"), []string{"targets[0]: "}},
+		"NAPTR of five fields": {endpoint("www.example.com", "NAPTR", `10 100 "S" "SIP+D2U" _sip._udp.example.com`), []string{"targets[0]: "}},
 		"CAA without value":    {endpoint("www.example.com", "CAA", "0 issue"), []string{"targets[0]: "}},
 		"TXT quoted wrong":     {endpoint("www.example.com", "TXT", `"a"b"`), []string{"targets[0]: "}},
 		"IDN":                  {endpoint("bücher.example.com", "A", "192.0.2.1"), []string{`dnsName: "bücher.example.com" is not ASCII; write "xn--bcher-kva.example.com"`}},

@@ -109,7 +109,8 @@ func oddEndpoints(r *rand.Rand, zone string, n int) *v1alpha1.DNSEndpoint {
 				"A": fmt.Sprintf("192.0.2.%d", r.IntN(256)), "AAAA": fmt.Sprintf("2001:DB8::%X", r.IntN(65536)),
 				"CNAME": host(), "NS": host(), "PTR": host(), "MX": fmt.Sprintf("%d %s", r.IntN(65536), host()),
 				"SRV": fmt.Sprintf("1 %d 65535 %s", r.IntN(3), host()), "CAA": fmt.Sprintf(`%d Issue "a\"b\\c %d"`, r.IntN(256), r.IntN(9)),
-				"TXT": oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
+				"NAPTR": fmt.Sprintf(`%d %d "U" "E2U+sip" "!^\\+(.*)$!sip:\\1@\"%d!" %s`, r.IntN(65536), r.IntN(9), r.IntN(9), host()),
+				"TXT":   oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
 			}[endpoint.RecordType])
 		}
 		e.Spec.Endpoints = append(e.Spec.Endpoints, endpoint)

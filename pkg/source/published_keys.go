@@ -114,7 +114,7 @@ func nameAndType(s string) (name string, rrtype uint16) {
 
 // publishedType is the number of a type that objects publish, 0 for any other.
 func publishedType(mnemonic string) uint16 {
-	if rrtype := dns.StringToType[mnemonic]; slices.Contains(endpointTypes, rrtype) {
+	if rrtype := dns.StringToType[mnemonic]; IsEndpointType(rrtype) {
 		return rrtype
 	}
 	return 0

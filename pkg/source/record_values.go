@@ -29,6 +29,24 @@ func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []stri
 	return d.rrtype, d.rdata, d.err
 }
 
+// RelativeTarget returns the canonical name that a record's target stands for, and a remark for the user, when the target has a dot inside and
+// none at the end: it may have been meant to be complete. Otherwise it returns "".
+func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
+	if _, has := hostOfRdata(v1beta1.KindOf(record).RRType, ""); !has {
+		return "", ""
+	}
+	origin, err := rrset.CanonicalName(zone)
+	if err != nil {
+		return "", ""
+	}
+	d := valuesOfRecord(record, origin)
+	if d.err != nil || d.note == "" {
+		return "", ""
+	}
+	host, _ = hostOfRdata(d.rrtype, d.rdata[0])
+	return host, d.note
+}
+
 // recordValues is what one record says about its RRset.
 type recordValues struct {
 	rrtype uint16

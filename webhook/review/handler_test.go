@@ -114,7 +114,7 @@ func TestReview(t *testing.T) {
 		},
 
 		"endpoint":                                    {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`)},
-		"endpoint of a foreign type":                  {object: endpoint(`{dnsName: a.example.com, recordType: NAPTR, targets: [whatever]}`)},
+		"endpoint of a foreign type":                  {object: endpoint(`{dnsName: a.example.com, recordType: HTTPS, targets: [whatever]}`)},
 		"endpoint, text as it stands":                 {object: endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"heritage=external-dns,x=y"', plain words]}`)},
 		"endpoint, bad target":                        {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1, x]}`), want: []string{"spec.endpoints[0].targets[1]"}},
 		"endpoint, two faults":                        {object: endpoint(`{dnsName: "a..b", recordType: MX, targets: [mail.example.com]}`), want: []string{"spec.endpoints[0].dnsName", "a..b", "spec.endpoints[0].targets[0]", "preference"}},
@@ -210,7 +210,7 @@ spec:
 		"below that":                    {below("c"), record("ARecord", "a.kiosk", address), true},
 		"beside it":                     {below("c"), record("ARecord", "workkiosk", address), false},
 		"a zone on other servers":       {below("d"), record("ARecord", "a.kiosk", address), false},
-		"its delegation":                {below("c"), record("NSRecord", "kiosk", "nameserver: ns1.kiosk"), false},
+		"its delegation":                {below("c"), record("NSRecord", "kiosk", "nameserver: ns.test."), false},
 		"without another zone":          {nil, record("ARecord", "a.kiosk", address), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestReviewWarnsOfEndpoints(t *testing.T) {
 	}{
 		"published":       {endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), nil},
 		"no zone":         {endpoint(outside(1)), []string{`spec.endpoints[0].dnsName: no DNSZone takes "a.elsewhere.test"`}},
-		"a type unknown":  {endpoint(`{dnsName: a.example.com, recordType: NAPTR, targets: [x]}`), []string{`spec.endpoints[0].recordType: Lockstep does not publish type "NAPTR"`}},
+		"a type unknown":  {endpoint(`{dnsName: a.example.com, recordType: HTTPS, targets: [x]}`), []string{`spec.endpoints[0].recordType: Lockstep does not publish type "HTTPS"`}},
 		"a type left out": {endpoint(`{dnsName: a.example.com, targets: [x]}`), []string{"spec.endpoints[0].recordType"}},
 		"not admitted": {
 			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: strangers", 1),
@@ -312,5 +312,33 @@ func TestUnreadableObjectIsRefused(t *testing.T) {
 	answer := NewHandler(newStaticObjects()).Handle(quick(t), req)
 	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.endpoints cannot be read") {
 		t.Errorf("answered %+v", answer.Result)
+	}
+}
+
+// A target with a dot inside and none at the end is warned about, unless the zone has what it stands for.
+func TestWarnOfRelativeTargets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object string
+		warns  string
+	}{
+		"alias":                 {record("CNAMERecord", "a", "{name: a, target: example.github.io}"), `spec.target "example.github.io" has no final dot, so it is relative to the zone: example.github.io.example.com., where nothing is declared; write it with a final dot`},
+		"mail server":           {record("MXRecord", "a", "{name: a, priority: 10, mailServer: mx.test}"), "mx.test.example.com., where nothing is declared"},
+		"server of a service":   {record("SRVRecord", "a", "{name: _sip._tcp, priority: 1, weight: 1, port: 5060, target: sip.test}"), "sip.test.example.com., where"},
+		"name server":           {record("NSRecord", "a", "{name: a, nameserver: ns.test}"), "ns.test.example.com., where"},
+		"inside its delegation": {record("NSRecord", "a", "{name: a, nameserver: ns1.a}"), ""},
+		"one label":             {record("CNAMERecord", "a", "{name: a, target: nowhere}"), ""},
+		"complete":              {record("CNAMERecord", "a", "{name: a, target: example.github.io.}"), ""},
+		"a record's name":       {record("CNAMERecord", "a", "{name: a, target: deep.down}"), ""},
+		"an endpoint's name":    {record("CNAMERecord", "a", "{name: a, target: stand.market}"), ""},
+		"below a delegation":    {record("CNAMERecord", "a", "{name: a, target: host.sub}"), ""},
+		"no target":             {record("TXTRecord", "a", "{name: a, text: [example.github.io]}"), ""},
+		"no zone that it is in": {strings.Replace(record("CNAMERecord", "a", "{name: a, target: example.github.io}"), "zone: example", "zone: other", 1), "no DNSZone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := NewHandler(example(t)).Handle(quick(t), request(t, tc.object, ""))
+			if said := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(said, tc.warns) || tc.warns == "" && said != "" {
+				t.Errorf("allowed = %v (%v), warnings = %q, want %q", answer.Allowed, answer.Result, answer.Warnings, tc.warns)
+			}
+		})
 	}
 }

@@ -46,7 +46,11 @@ func (r recordReviewer) review(ctx context.Context, record, old v1beta1.Record) 
 	if err != nil {
 		return Result{}, err
 	}
-	warnings := append(r.warnHidden(ctx, zone, neighbors, record), r.warnUnsupported(ctx, zone, neighbors, record)...)
+	relative, err := warnRelative(ctx, r.objects, zone, record)
+	if err != nil {
+		return Result{}, err
+	}
+	warnings := slices.Concat(r.warnHidden(ctx, zone, neighbors, record), relative, r.warnUnsupported(ctx, zone, neighbors, record))
 	return Result{Problems: conflictsWith(zone, neighbors, record, old), Warnings: warnings}, nil
 }
 
@@ -65,6 +69,24 @@ func (r recordReviewer) warnHidden(ctx context.Context, zone *v1beta1.DNSZone, n
 	}
 	return []string{fmt.Sprintf("servers answer for %s from DNSZone %s, whose zone %s is longer than %s: declare this in that zone",
 		owner, hiding.Name, hiding.Spec.ZoneName, zone.Spec.ZoneName)}
+}
+
+// warnRelative warns of a target that was probably meant to be complete: it has no final dot, and the zone has nothing at the name that it
+// stands for. The name server of a delegation may well be inside of that.
+func warnRelative(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]string, error) {
+	host, remark := source.RelativeTarget(record, zone.Spec.ZoneName)
+	if host == "" {
+		return nil, nil
+	}
+	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+	if err != nil || record.RecordName() != "@" && rrset.IsSubdomain(host, owner) {
+		return nil, nil
+	}
+	declared, err := findDeclared(ctx, o, zone, record, host)
+	if err != nil || declared {
+		return nil, err
+	}
+	return []string{remark + ", where nothing is declared; write it with a final dot if it is complete"}, nil
 }
 
 // zoneHiding returns the zone below another one, of its namespace and on the same cluster, from which servers answer for a name;

@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,24 +28,49 @@ type relatedObjects struct {
 	found     map[source.ObjectKey]*v1alpha1.DNSEndpoint
 }
 
+func newRelatedObjects(o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) (*relatedObjects, error) {
+	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
+	if err != nil {
+		return nil, fmt.Errorf("naming the zone: %w", err)
+	}
+	return &relatedObjects{
+		objects: o, zone: zone, apex: apex, itself: source.KeyOf(record), records: map[source.ObjectKey]v1beta1.Record{},
+		endpoints: map[source.ObjectKey]map[int]*v1alpha1.Endpoint{}, found: map[source.ObjectKey]*v1alpha1.DNSEndpoint{},
+	}, nil
+}
+
+// findDeclared reports whether objects other than the record declare something at a name of the zone: there, by a wildcard, or by a delegation.
+func findDeclared(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record, name string) (bool, error) {
+	r, err := newRelatedObjects(o, zone, record)
+	if err != nil {
+		return false, err
+	}
+	if err := r.collectAt(ctx, name); err != nil {
+		return false, err
+	}
+	for parent := range parentNames(name, r.apex) {
+		if err := errors.Join(r.collectAt(ctx, parent, dns.TypeNS), r.collectAt(ctx, "*."+parent)); err != nil {
+			return false, err
+		}
+	}
+	err = r.collectAt(ctx, "*."+r.apex)
+	return len(r.records)+len(r.found) > 0, err
+}
+
 // findRelated returns the objects, of each DNSEndpoint only the endpoints that matter, however many it has.
 func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v1beta1.Record) ([]source.Object, error) {
 	owner, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
 	if err != nil {
 		return nil, fmt.Errorf("naming the record: %w", err)
 	}
-	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
+	r, err := newRelatedObjects(o, zone, record)
 	if err != nil {
-		return nil, fmt.Errorf("naming the zone: %w", err)
-	}
-	r := &relatedObjects{
-		objects: o, zone: zone, apex: apex, itself: source.KeyOf(record), records: map[source.ObjectKey]v1beta1.Record{},
-		endpoints: map[source.ObjectKey]map[int]*v1alpha1.Endpoint{}, found: map[source.ObjectKey]*v1alpha1.DNSEndpoint{},
+		return nil, err
 	}
 	if err := r.collectAt(ctx, owner); err != nil {
 		return nil, err
 	}
-	for name := range parentNames(owner, apex) {
+	for name := range parentNames(owner, r.apex) {
 		if err := r.collectAt(ctx, name, dns.TypeNS); err != nil {
 			return nil, err
 		}
