@@ -78,7 +78,7 @@ func TestRights(t *testing.T) {
 // Nobody gets the rights of another component, and one object alone grants the fleet manager its rights in all namespaces:
 // components/enrolled-only takes it away.
 func TestRightsBindings(t *testing.T) {
-	shared := map[string]string{"lockstep-fleet-namespace": "lockstep-fleet", "lockstep-cluster-api": "lockstep-controller", "system:auth-delegator": "lockstep-apiserver", "extension-apiserver-authentication-reader": "lockstep-apiserver"}
+	shared := map[string]string{"lockstep-fleet-namespace": "lockstep-fleet", "lockstep-cluster-api": "lockstep-controller", "lockstep-external-dns-gateway": "lockstep-external-dns", "system:auth-delegator": "lockstep-apiserver", "extension-apiserver-authentication-reader": "lockstep-apiserver"}
 	everywhere := 0
 	for _, object := range loadRBAC(t) {
 		account := object.RoleRef.Name
@@ -122,7 +122,7 @@ func loadRBAC(t *testing.T) (all []rbacObject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "components/cluster-api/rbac.yaml", "components/external-dns/rbac.yaml") {
+	for _, file := range append(files, "components/cluster-api/rbac.yaml", "components/external-dns/rbac.yaml", "components/external-dns-gateway/rbac.yaml") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

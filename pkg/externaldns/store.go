@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,18 +32,18 @@ const (
 
 // sourceKinds are the kinds of external-dns' sources that can own a DNSEndpoint and have Events: those of which the name of the
 // resource is that of one kind.
-var sourceKinds = map[string]schema.GroupVersionKind{
-	"service":        {Version: "v1", Kind: "Service"},
-	"pod":            {Version: "v1", Kind: "Pod"},
-	"ingress":        {Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
-	"httproute":      {Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"},
-	"grpcroute":      {Group: "gateway.networking.k8s.io", Version: "v1", Kind: "GRPCRoute"},
-	"tlsroute":       {Group: "gateway.networking.k8s.io", Version: "v1alpha2", Kind: "TLSRoute"},
-	"tcproute":       {Group: "gateway.networking.k8s.io", Version: "v1alpha2", Kind: "TCPRoute"},
-	"udproute":       {Group: "gateway.networking.k8s.io", Version: "v1alpha2", Kind: "UDPRoute"},
-	"virtualservice": {Group: "networking.istio.io", Version: "v1", Kind: "VirtualService"},
-	"httpproxy":      {Group: "projectcontour.io", Version: "v1", Kind: "HTTPProxy"},
-	"route":          {Group: "route.openshift.io", Version: "v1", Kind: "Route"},
+var sourceKinds = map[string]schema.GroupKind{
+	"service":        {Kind: "Service"},
+	"pod":            {Kind: "Pod"},
+	"ingress":        {Group: "networking.k8s.io", Kind: "Ingress"},
+	"httproute":      {Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"},
+	"grpcroute":      {Group: "gateway.networking.k8s.io", Kind: "GRPCRoute"},
+	"tlsroute":       {Group: "gateway.networking.k8s.io", Kind: "TLSRoute"},
+	"tcproute":       {Group: "gateway.networking.k8s.io", Kind: "TCPRoute"},
+	"udproute":       {Group: "gateway.networking.k8s.io", Kind: "UDPRoute"},
+	"virtualservice": {Group: "networking.istio.io", Kind: "VirtualService"},
+	"httpproxy":      {Group: "projectcontour.io", Kind: "HTTPProxy"},
+	"route":          {Group: "route.openshift.io", Kind: "Route"},
 }
 
 // store keeps the DNSEndpoints of one external-dns.
@@ -157,15 +158,22 @@ func (s *store) waitGone(ctx context.Context, o *v1alpha1.DNSEndpoint) error {
 	return nil
 }
 
-// readSource returns the source object's metadata, nil if it is of a kind that cannot be read.
+// readSource returns the source object's metadata in the version that kube-apiserver prefers, nil if it is of a kind that cannot be read.
 func (s *store) readSource(ctx context.Context, r resource) (*metav1.PartialObjectMetadata, error) {
 	kind, known := sourceKinds[strings.ToLower(r.kind)]
 	if !known {
 		return nil, nil
 	}
+	mapping, err := s.client.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the versions of %s: %w", kind, err)
+	}
 	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(kind)
-	err := s.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, o)
+	o.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = s.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, o)
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}

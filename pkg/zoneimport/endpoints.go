@@ -33,15 +33,6 @@ func newEndpoint(set rrset.RRset, zoneTTL uint32) (*v1alpha1.Endpoint, error) {
 	return e, err
 }
 
-// isEndpointType reports whether DNSEndpoints publish a type.
-func isEndpointType(rrtype uint16) bool {
-	switch rrtype {
-	case dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeTXT, dns.TypeMX, dns.TypeSRV, dns.TypeCAA:
-		return true
-	}
-	return false
-}
-
 // endpointGroups cuts endpoints into groups for one object each.
 func endpointGroups(all []*v1alpha1.Endpoint) [][]*v1alpha1.Endpoint {
 	var groups [][]*v1alpha1.Endpoint

@@ -90,7 +90,7 @@ func (m *manifestBuilder) removeHidden(sets []placedSet) []placedSet {
 		cut, below := m.delegationAbove(cuts, set.Name)
 		_, isGlue := glue[set.Name]
 		switch {
-		case !isEndpointType(set.Type):
+		case !source.IsEndpointType(set.Type):
 			m.report.leaveOut(set.place, set.Key, "no record kind and no DNSEndpoint has this type")
 		case !below, set.Name == cut && set.Type == dns.TypeNS, isGlue && (set.Type == dns.TypeA || set.Type == dns.TypeAAAA):
 			kept = append(kept, set)

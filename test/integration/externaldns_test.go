@@ -31,12 +31,18 @@ import (
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
 
-// externalDNSVersion is the version of external-dns that is tried. It comes from the Go module proxy, and the second time from Go's cache.
-const externalDNSVersion = "v0.21.0"
+// externalDNSRelease is a build of external-dns by `make external-dns`, and how its annotations begin.
+type externalDNSRelease struct{ program, annotations string }
+
+var (
+	externalDNS021 = externalDNSRelease{"external-dns", "external-dns.alpha.kubernetes.io/"}
+	externalDNS022 = externalDNSRelease{"external-dns-0.22", "external-dns.kubernetes.io/"}
+)
 
 // externalDNS is an external-dns with its provider, as processes here that have the rights of the component external-dns.
 type externalDNS struct {
 	*fixture
+	release                   externalDNSRelease
 	folder, owner, kubeconfig string
 	ports                     []int
 }
@@ -46,10 +52,14 @@ func TestExternalDNS(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "externaldns.example", 1, 1)
 	e := newExternalDNS(f)
-	e.runSub("life", func(f *fixture) { externalDNSLife(e.in(f)) })
+	for _, release := range []externalDNSRelease{externalDNS022, externalDNS021} {
+		e.release = release
+		e.runSub("life of "+release.program, func(f *fixture) { externalDNSLife(e.in(f)) })
+	}
 	e.runSub("two claims", func(f *fixture) { externalDNSClaims(e.in(f)) })
 	e.runSub("another namespace", func(f *fixture) { externalDNSElsewhere(e.in(f)) })
 	e.runSub("upsert only", func(f *fixture) { externalDNSUpsertOnly(e.in(f)) })
+	e.runSub("routes", func(f *fixture) { externalDNSRoutes(e.in(f)) })
 	e.runSub("status", externalDNSStatus)
 	e.runSub("dry run", func(f *fixture) { externalDNSDryRun(e.in(f)) })
 }
@@ -64,10 +74,10 @@ func newExternalDNS(f *fixture) externalDNS {
 	f.Helper()
 	e := externalDNS{fixture: f, folder: filepath.Join(kube.Root(f), "_output", "external-dns"), owner: "external-dns"}
 	for _, build := range []*exec.Cmd{
-		exec.CommandContext(f.Context(), "go", "install", "-ldflags=-s -w", "sigs.k8s.io/external-dns@"+externalDNSVersion),
+		exec.CommandContext(f.Context(), "make", "external-dns"),
 		exec.CommandContext(f.Context(), "go", "build", "-o", e.folder+"/", "./cmd/lockstep"),
 	} {
-		build.Dir, build.Env = kube.Root(f), append(os.Environ(), "GOBIN="+e.folder)
+		build.Dir = kube.Root(f)
 		if out, err := build.CombinedOutput(); err != nil {
 			f.Fatalf("%v: %v\n%s", build.Args, err, out)
 		}
@@ -80,19 +90,23 @@ func newExternalDNS(f *fixture) externalDNS {
 	return e
 }
 
-// grantRights gives a user the ClusterRole of the component, and writes a kubeconfig that acts as that user.
+// grantRights gives a user the ClusterRoles of the components, and writes a kubeconfig that acts as that user.
 func (e *externalDNS) grantRights() {
 	e.Helper()
 	user := "external-dns-of-" + e.namespace
-	text, err := os.ReadFile(filepath.Join(kube.Root(e), "manifests/components/external-dns/rbac.yaml"))
-	if err != nil {
-		e.Fatal(err)
-	}
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.Unmarshal(bytes.Split(text, []byte("\n---\n"))[0], role); err != nil {
-		e.Fatal(err)
+	for _, component := range []string{"external-dns", "external-dns-gateway"} {
+		text, err := os.ReadFile(filepath.Join(kube.Root(e), "manifests/components", component, "rbac.yaml"))
+		if err != nil {
+			e.Fatal(err)
+		}
+		one := &rbacv1.ClusterRole{}
+		if err := yaml.Unmarshal(bytes.Split(text, []byte("\n---\n"))[0], one); err != nil {
+			e.Fatal(err)
+		}
+		role.Rules = append(role.Rules, one.Rules...)
 	}
-	role.Name, role.Labels = user, nil
+	role.Name = user
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{ // With its source CRD external-dns needs this, too.
 		APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"dnsendpoints/status"}, Verbs: []string{"update"},
 	})
@@ -137,7 +151,7 @@ func (e externalDNS) startProvider(flags ...string) (stop func()) {
 // startExternalDNS runs external-dns until the returned function is called. With restart its provider may be away for a moment.
 func (e externalDNS) startExternalDNS(restart bool, flags ...string) (stop func()) {
 	e.Helper()
-	return e.start(restart, append([]string{filepath.Join(e.folder, "external-dns"), "--provider=webhook", fmt.Sprintf("--webhook-provider-url=http://localhost:%d", e.ports[0]),
+	return e.start(restart, append([]string{filepath.Join(e.folder, e.release.program), "--provider=webhook", fmt.Sprintf("--webhook-provider-url=http://localhost:%d", e.ports[0]),
 		"--registry=noop", "--kubeconfig=" + e.kubeconfig, "--interval=2s", "--events", fmt.Sprintf("--metrics-address=localhost:%d", e.ports[2])},
 		append(flags, "--source=service", "--source=ingress")...)...)
 }
@@ -175,8 +189,7 @@ func (e externalDNS) start(restart bool, args ...string) (stop func()) {
 // service is a Service that declares names for the addresses in its annotation.
 func (e externalDNS) service(namespace, name, target string, names ...string) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{
-		"external-dns.alpha.kubernetes.io/hostname": strings.Join(names, ","), "external-dns.alpha.kubernetes.io/target": target,
-		"external-dns.alpha.kubernetes.io/ttl": "60",
+		e.release.annotations + "hostname": strings.Join(names, ","), e.release.annotations + "target": target, e.release.annotations + "ttl": "60",
 	}}}
 	s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, AllocateLoadBalancerNodePorts: new(false), Ports: []corev1.ServicePort{{Port: 80}}}
 	return s
@@ -184,7 +197,7 @@ func (e externalDNS) service(namespace, name, target string, names ...string) *c
 
 func (e externalDNS) ingress(name, target, host string) *networkingv1.Ingress {
 	i := &networkingv1.Ingress{ObjectMeta: e.meta(name, nil)}
-	i.Annotations = map[string]string{"external-dns.alpha.kubernetes.io/target": target}
+	i.Annotations = map[string]string{e.release.annotations + "target": target}
 	i.Spec.Rules = []networkingv1.IngressRule{{Host: host}}
 	return i
 }
@@ -227,12 +240,12 @@ func externalDNSLife(e externalDNS) {
 
 	stopProvider()
 	stopProvider = e.startProvider()
-	change(e.fixture, service, func(s *corev1.Service) { s.Annotations["external-dns.alpha.kubernetes.io/target"] = "192.0.2.3" })
+	change(e.fixture, service, func(s *corev1.Service) { s.Annotations[e.release.annotations+"target"] = "192.0.2.3" })
 	e.waitServed("www"+zone, "A", "192.0.2.3")
 
 	stopExternalDNS()
 	stopExternalDNS = e.startExternalDNS(true, flags...)
-	change(e.fixture, service, func(s *corev1.Service) { s.Annotations["external-dns.alpha.kubernetes.io/hostname"] = "other" + zone })
+	change(e.fixture, service, func(s *corev1.Service) { s.Annotations[e.release.annotations+"hostname"] = "other" + zone })
 	e.waitServed("other"+zone, "A", "192.0.2.3")
 	e.waitServed("www"+zone, "A")
 
