@@ -145,7 +145,7 @@ func TestAttack11Rights(t *testing.T) {
 func TestAttack11Enrolled(t *testing.T) {
 	kube.Disruptive(t, nil)
 	defer kube.Reinstall(t)
-	kube.Kubectl(t, "", "apply", "-k", "manifests/overlays/enrolled")
+	kube.Kubectl(t, "", "apply", "-k", "test/attack/testdata/enrolled")
 	kube.Kubectl(t, "", "delete", "clusterrolebinding", "lockstep-fleet-namespace")
 	n, other := newTenant(t, "enrolled"), newTenant(t, "other")
 	createSecret(other, "password")

@@ -2,26 +2,20 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/test/kube"
-)
-
-// The version of Cluster API whose definitions are used, and the checksum of its module.
-const (
-	clusterAPIModule = "sigs.k8s.io/cluster-api@v1.14.2"
-	clusterAPISum    = "h1:o3GFNaeNFAOEEMpDPfhCK+2CjmV6gtQ8yLEcUwCg7bA="
 )
 
 // workspaceDefinition is as much of the definition of WorkspaceTemplateApply as others rely on.
@@ -45,14 +39,11 @@ spec:
 // Cluster API's controller, Crossplane and a user do. The definitions of Cluster API are the real ones; they are installed after
 // Lockstep.
 func TestClusterAPI(t *testing.T) {
-	var f *clusterAPIFixture
-	kube.Disruptive(t, func() { f = &clusterAPIFixture{fixture: newFixture(t, "capi.example", 1, 1)} })
-	kube.InstallOverlay(t, "manifests/overlays/cluster-api", system)
-	definitions := clusterDefinition(t)
+	kube.Isolated(t)
+	f := &clusterAPIFixture{fixture: newFixture(t, "capi.example", 1, 1)}
+	definitions := filepath.Join(moduleFolder(t, "test/clusterapi", "sigs.k8s.io/cluster-api"), "core/config/crd/bases")
 	defer func() {
-		kube.Reinstall(t)
-		kube.Kubectl(t, workspaceDefinition, "delete", "--ignore-not-found", "-f", "-", "-f", definitions, "-f", "manifests/components/cluster-api/rbac.yaml", "-f", "manifests/components/cluster-api/policy.yaml")
-		kube.Kubectl(t, "", "delete", "-k", "manifests/components/cluster-api/crds")
+		kube.Kubectl(t, workspaceDefinition, "delete", "--ignore-not-found", "-f", "-", "-f", definitions)
 	}()
 	kube.Kubectl(t, "", "apply", "--server-side", "-f", definitions)
 	kube.Kubectl(t, workspaceDefinition, "apply", "-f", "-")
@@ -60,20 +51,7 @@ func TestClusterAPI(t *testing.T) {
 
 	f.runSub("life", func(s *fixture) { (&clusterAPIFixture{s}).life() })
 	f.runSub("hostile", func(s *fixture) { (&clusterAPIFixture{s}).hostile() })
-}
-
-// clusterDefinition returns the file with the definition of Cluster.
-func clusterDefinition(t *testing.T) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", clusterAPIModule)
-	command.Dir = t.TempDir() // Outside of any module, whose go.sum it would change.
-	command.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
-	text, err := command.Output()
-	var module struct{ Dir, Sum string }
-	if err != nil || json.Unmarshal(text, &module) != nil || module.Sum != clusterAPISum {
-		t.Fatalf("downloading %s: %v, sum %s\n%s", clusterAPIModule, err, module.Sum, text)
-	}
-	return filepath.Join(module.Dir, "core", "config", "crd", "bases", "cluster.x-k8s.io_clusters.yaml")
+	f.runSub("core controller", func(s *fixture) { (&clusterAPIFixture{s}).core() })
 }
 
 // clusterAPIFixture is a fixture with what a test of Cluster API does over and over.
@@ -91,14 +69,39 @@ func (f *clusterAPIFixture) kubectl(args ...string) string {
 	return kube.Kubectl(f, "", append([]string{"--namespace", f.namespace}, args...)...)
 }
 
+// clusterAPIKinds are the kinds of objects by the names under which the tests refer to them.
+var clusterAPIKinds = map[string]schema.GroupVersionKind{
+	"clusters.cluster.x-k8s.io": {Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"},
+	"captcluster":               {Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "CAPTCluster"},
+	"captcontrolplane":          {Group: "controlplane.cluster.x-k8s.io", Version: "v1beta1", Kind: "CAPTControlPlane"},
+}
+
+// shown returns what a JSONPath of an object is, as kubectl prints it, and the object.
+func (f *clusterAPIFixture) shown(ctx context.Context, object, path string) (text string, o *unstructured.Unstructured, err error) {
+	kind, name, _ := strings.Cut(object, "/")
+	o = &unstructured.Unstructured{}
+	o.SetGroupVersionKind(clusterAPIKinds[kind])
+	if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, o); err != nil {
+		return "", nil, err
+	}
+	query := jsonpath.New(object).AllowMissingKeys(true)
+	if err := query.Parse(path); err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	err = query.Execute(&b, o.Object)
+	return b.String(), o, err
+}
+
 // waitShown waits until a JSONPath of an object is a text.
 func (f *clusterAPIFixture) waitShown(object, path, want string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
-		if got := f.kubectl("get", object, "-o", "jsonpath="+path); got != want {
-			return fmt.Errorf("%s of %s is %q, want %q\n%s", path, object, got, want, f.kubectl("get", object, "-o", "yaml"))
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		got, o, err := f.shown(ctx, object, path)
+		if err == nil && got != want {
+			err = fmt.Errorf("%s of %s is %q, want %q: %v", path, object, got, want, o)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -108,14 +111,15 @@ func (f *clusterAPIFixture) waitCondition(object, condition, status, reason stri
 	f.waitShown(object, fmt.Sprintf(`{.status.conditions[?(@.type==%q)]['status','reason']}`, condition), status+" "+reason)
 }
 
-// waitNotPropagated waits until the name of an object is not known to be live everywhere.
-func (f *clusterAPIFixture) waitNotPropagated(object string) {
+// waitNotTrue waits until a condition of an object is False or Unknown.
+func (f *clusterAPIFixture) waitNotTrue(object, condition string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
-		if got := f.kubectl("get", object, "-o", `jsonpath={.status.conditions[?(@.type=="EndpointPropagated")].status}`); got != "False" && got != "Unknown" {
-			return fmt.Errorf("EndpointPropagated of %s is %q", object, got)
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		got, o, err := f.shown(ctx, object, fmt.Sprintf(`{.status.conditions[?(@.type==%q)].status}`, condition))
+		if err == nil && got != "False" && got != "Unknown" {
+			err = fmt.Errorf("%s of %s is %q: %v", condition, object, got, o)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -182,8 +186,8 @@ func (f *clusterAPIFixture) life() {
 	never := f.instance("never", v1beta1.RoleSecondary, 1)
 	never.Spec.ClusterRef, never.Spec.Image = "dns", &v1beta1.ImageConfig{Image: noImage}
 	f.create(never)
-	f.waitNotPropagated(cluster)
-	f.waitNotPropagated(plane)
+	f.waitNotTrue(cluster, "EndpointPropagated")
+	f.waitNotTrue(plane, "EndpointPropagated")
 	f.waitShown(plane, "{.status['ready','phase','initialized']}", "true Ready true")
 	f.deleteAnyway(never)
 	f.waitCondition(cluster, "EndpointPropagated", "True", "EndpointPropagated")

@@ -133,7 +133,7 @@ func TestInstallWebhookNetworkPolicy(t *testing.T) {
 // all components there, and uninstalls again.
 func testElsewhere(t *testing.T) {
 	overlay := overlayElsewhere(t, "../default")
-	defer kube.Kubectl(t, "", "delete", "-k", overlay, "--ignore-not-found", "--timeout=150s")
+	defer kube.Uninstall(t, overlay, "team-dns")
 	kube.InstallOverlay(t, overlay, "team-dns")
 	f := newFixture(t, "elsewhere.example", 1, 1)
 	www := f.aRecord("www", "www", "192.0.2.1")

@@ -16,8 +16,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-const availableOverlay = "manifests/overlays/ha"
-
 // The overlay ha runs wherever the default one does, and with it every component may lose a replica, all of them at the same time, as
 // when their node fails: admission and SyncStatus answer, all but a few requests of that moment, and what users change reaches the servers.
 // It is uninstalled like the default one, which takes its place.
@@ -26,8 +24,9 @@ func TestHighAvailability(t *testing.T) {
 	f := newServedRecord(t, "available.example")
 	f.requireAlone()
 	defer reinstall(t)
-	defer kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--ignore-not-found", "--timeout=150s")
-	kube.InstallOverlay(t, availableOverlay, system)
+	overlay := writeOverlay(t, map[string]string{"kustomization.yaml": "resources: [../ha]\ncomponents: [../../components/cluster-api]\n"})
+	defer kube.Uninstall(t, overlay, system)
+	kube.InstallOverlay(t, overlay, system)
 	record := f.aRecord("www", "www", "192.0.2.1")
 	for killed := range 2 {
 		f.killReplicas("apiserver", "webhook", "controller", "fleet")
@@ -39,7 +38,7 @@ func TestHighAvailability(t *testing.T) {
 		kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9instance/"+extra.Name)
 		f.deleteAnyway(extra) // It does not serve the zone, and all servers of the namespace are asked.
 	}
-	kube.Kubectl(t, "", "delete", "-k", availableOverlay, "--timeout=150s")
+	kube.Uninstall(t, overlay, system)
 	f.waitNothingLeft()
 }
 

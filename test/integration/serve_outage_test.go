@@ -29,7 +29,7 @@ func TestServeOutage(t *testing.T) {
 	var f *fixture
 	kube.Disruptive(t, func() { f = newServedRecord(t, "outage.example") })
 	defer func() {
-		kube.Kubectl(t, "", "apply", "-k", overlay)
+		kube.Kubectl(t, "", "apply", "-k", kube.Overlay)
 		f.scaleAPIServer(1)
 	}()
 	f.scaleAPIServer(0)

@@ -18,8 +18,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-const overlay = "manifests/overlays/default"
-
 // Everything goes, with zones and records present, and so do the namespaces that held them.
 func TestMainJobUninstall(t *testing.T) {
 	kube.Disruptive(t, nil)
@@ -32,7 +30,7 @@ func TestMainJobUninstall(t *testing.T) {
 	f.waitServed("host-99.uninstall.example.", "A", "192.0.2.1")
 	f.requireOwnersOutliveChildren()
 	began := time.Now()
-	kube.Kubectl(t, "", "delete", "-k", overlay, "--timeout=150s")
+	kube.Uninstall(t, kube.Overlay, system)
 	t.Logf("kubectl delete -k took %s", time.Since(began).Round(time.Second))
 	f.waitNothingLeft()
 	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
@@ -62,7 +60,7 @@ func TestMainJobUninstallWithoutController(t *testing.T) {
 	f.waitServed("www.uninstall.example.", "A", "192.0.2.1")
 	f.scaleAPIServer(0)
 	stopControllers(t)
-	kube.Kubectl(t, "", "delete", "-k", overlay, "--wait=false")
+	kube.Kubectl(t, "", "delete", "-k", kube.Overlay, "--wait=false")
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
 
 	remedy := exec.CommandContext(t.Context(), "bash", "-c", documentedRemedy(t))

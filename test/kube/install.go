@@ -1,9 +1,16 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var installation struct {
@@ -14,16 +21,19 @@ var installation struct {
 // install makes sure that Lockstep runs in the cluster, once for all tests of a process.
 func install(t testing.TB) {
 	t.Helper()
-	installation.once.Do(func() { installation.err = runInstall(t) })
+	installation.once.Do(func() { installation.err = runInstall(t, "OVERLAY="+Overlay) })
 	if installation.err != nil {
 		t.Fatal(installation.err)
 	}
 }
 
+// Overlay is what the tests install, as a user would who has Cluster API.
+const Overlay = "manifests/overlays/cluster-api"
+
 // Reinstall installs Lockstep after a test has removed it.
 func Reinstall(t testing.TB) {
 	t.Helper()
-	if err := runInstall(t); err != nil {
+	if err := runInstall(t, "OVERLAY="+Overlay); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -34,6 +44,35 @@ func InstallOverlay(t testing.TB, overlay, namespace string) {
 	if err := runInstall(t, "OVERLAY="+overlay, "NAMESPACE="+namespace); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Uninstall removes what an overlay installs into a namespace, as a user does, and waits until it is gone.
+func Uninstall(t testing.TB, overlay, namespace string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var hurrying sync.WaitGroup
+	hurrying.Go(func() { hurryDeletion(ctx, Client(t), namespace) })
+	out, err := TryKubectl(t, "", "delete", "-k", overlay, "--ignore-not-found", "--timeout=150s")
+	stop()
+	hurrying.Wait()
+	if err != nil {
+		t.Fatalf("uninstalling %s: %v\n%s", overlay, err, out)
+	}
+}
+
+// hurryDeletion has Kubernetes look again at a namespace that is being deleted as soon as its pods have gone. It does so five seconds
+// after a change of the namespace, and by itself only after half of the pods' grace period, which the fleet manager needs for a large
+// installation.
+func hurryDeletion(ctx context.Context, c client.Client, namespace string) {
+	_ = wait.PollUntilContextCancel(ctx, 500*time.Millisecond, false, func(ctx context.Context) (bool, error) {
+		var ns corev1.Namespace
+		var pods corev1.PodList
+		if c.Get(ctx, client.ObjectKey{Name: namespace}, &ns) != nil || ns.DeletionTimestamp == nil ||
+			c.List(ctx, &pods, client.InNamespace(namespace)) != nil || len(pods.Items) > 0 {
+			return false, nil
+		}
+		return c.Patch(ctx, &ns, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"pods":"gone"}}}`))) == nil, nil
+	})
 }
 
 func runInstall(t testing.TB, environment ...string) error {
