@@ -25,6 +25,13 @@ demo: cluster-ready ## Run the main job on a real cluster: install, apply zones 
 demo-providers: cluster-ready setup-test ## A zone on a BIND, a Knot and a CoreDNS with etcd outside of the cluster: imported, applied, one stopped, one changed by hand
 	$(ON_CLUSTER) test/demo/providers
 
+.PHONY: demo-sources
+demo-sources: cluster-ready external-dns ## A Service and an Ingress become names by external-dns, the endpoint of a Cluster API cluster becomes live, and its gate turns True
+ifeq ($(CLUSTER_EXTERNAL),)
+	@$(CLUSTER) images external-dns
+endif
+	$(ON_CLUSTER) test/demo/sources
+
 .PHONY: demo-down
 demo-down: ## Remove what the demo installed; the cluster stays
 	$(ON_CLUSTER) test/demo/down
@@ -53,6 +60,9 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 
 ##@ Test
 
+# Nobody debugs the binaries of tests, and without what that takes they are linked sooner.
+LINK := -ldflags='-s -w'
+
 # Packages with tests that need neither a cluster nor root.
 UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fault ./test/bench/report
 
@@ -61,13 +71,13 @@ check: verify lint test-unit ## Before a commit: formatting, generated code, lin
 
 # The isolated tests take all processors. The disruptive ones mostly wait, one at a time, so the unit tests in the bare root and then
 # those of CoreDNS and the linters run beside them. Those end first: the output closes with the summary of the cluster tests.
-STAGES := cluster-ready verify lint cluster-test external-dns test-coredns test-isolated test-disruptive test-bare
+STAGES := cluster-ready verify lint cluster-test external-dns cluster-api test-coredns test-isolated test-disruptive test-bare
 
 .PHONY: test
 test: ## The gate: everything that is checked before a change is merged
 	@test/setup/install -check demo cluster test bench bare
 	@test/setup/install test bare
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify cluster-test external-dns)
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify cluster-test external-dns cluster-api)
 	@$(MAKE) --no-print-directory stage-test-isolated
 	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare test-coredns lint)
 
@@ -79,11 +89,11 @@ $(STAGES:%=stage-%): stage-%:
 
 .PHONY: test-unit
 test-unit: setup-test ## Unit tests, and tests against named on loopback; results of unchanged packages come from Go's cache
-	go test $(TESTFLAGS) $(UNIT)
+	go test $(LINK) $(TESTFLAGS) $(UNIT)
 
 .PHONY: test-coredns
 test-coredns: ## CoreDNS with etcd as a place of zones, against real servers; a module of its own
-	cd test/coredns && go test -count=1 $(TESTFLAGS) ./...
+	cd test/coredns && go test -count=1 $(LINK) $(TESTFLAGS) ./...
 
 .PHONY: test-bare
 test-bare: ## Set up in a bare Debian root, and prove there that test/setup/programs is complete
@@ -93,7 +103,7 @@ test-bare: ## Set up in a bare Debian root, and prove there that test/setup/prog
 .PHONY: test-cluster test-isolated test-disruptive attack
 # Isolated tests run at the same time, disruptive ones one by one. PARALLEL is for a machine of 2 cores.
 PARALLEL := 8
-CLUSTER_TESTS := -count=1 -timeout 40m -v $(if $(RUN),-run '$(RUN)')
+CLUSTER_TESTS := -count=1 $(LINK) -timeout 40m -v $(if $(RUN),-run '$(RUN)')
 test-cluster: ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
 	@$(MAKE) --no-print-directory test-isolated
 	@$(MAKE) --no-print-directory test-disruptive
@@ -108,10 +118,14 @@ attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a 
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -parallel $(PARALLEL) ./test/attack
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/attack -disruptive
 
-.PHONY: external-dns
-EXTERNAL_DNS_VERSION = $(shell sed -n 's/^const externalDNSVersion = "\(.*\)"/\1/p' test/integration/externaldns_test.go)
-external-dns: ## Build external-dns, ahead of the tests that run it
-	GOBIN=$(abspath $(OUTPUT))/external-dns go install -ldflags='-s -w' sigs.k8s.io/external-dns@$(EXTERNAL_DNS_VERSION)
+.PHONY: external-dns cluster-api
+EXTERNAL_DNS_VERSION := v0.21.0
+external-dns: ## Build external-dns in two versions, ahead of the tests that run it
+	GOBIN=$(abspath $(OUTPUT))/external-dns go install $(LINK) sigs.k8s.io/external-dns@$(EXTERNAL_DNS_VERSION)
+	go -C test/externaldns build $(LINK) -o $(abspath $(OUTPUT))/external-dns/external-dns-0.22 sigs.k8s.io/external-dns
+
+cluster-api: ## Build Cluster API's core controller, ahead of the test that runs it
+	go -C test/clusterapi build $(LINK) -o $(abspath $(OUTPUT))/cluster-api/core sigs.k8s.io/cluster-api/core
 
 .PHONY: fault
 FAULTS := 1000
@@ -145,6 +159,7 @@ verify-tidy: ## go.mod and go.sum hold what the code imports, no more
 	go mod tidy -diff
 	cd test/cluster && go mod tidy -diff
 	cd test/coredns && go mod tidy -diff
+	cd test/clusterapi && go mod tidy -diff
 
 .PHONY: verify-format
 verify-format: ## gofmt has nothing to say

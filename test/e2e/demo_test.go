@@ -2,6 +2,7 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -22,6 +23,7 @@ func TestMainJobDemo(t *testing.T) {
 	})
 	began := time.Now()
 	cmd := exec.Command(filepath.Join(root, "test/demo/run"))
+	cmd.Env = append(os.Environ(), "OVERLAY="+kube.Overlay)
 	out, err := cmd.CombinedOutput()
 	t.Logf("the demo took %s and printed:\n%s", time.Since(began).Round(time.Second), out)
 	if err != nil {
@@ -58,7 +60,9 @@ func TestProvidersDemo(t *testing.T) {
 		kube.Kubectl(t, "", "delete", "namespace", "existing-servers", "--ignore-not-found", "--timeout=120s")
 	})
 	began := time.Now()
-	out, err := exec.Command(filepath.Join(kube.Root(t), "test/demo/providers")).CombinedOutput()
+	cmd := exec.Command(filepath.Join(kube.Root(t), "test/demo/providers"))
+	cmd.Env = append(os.Environ(), "OVERLAY="+kube.Overlay)
+	out, err := cmd.CombinedOutput()
 	t.Logf("the demo took %s and printed:\n%s", time.Since(began).Round(time.Second), out)
 	if err != nil {
 		t.Fatalf("the demo failed: %v", err)
