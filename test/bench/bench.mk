@@ -4,11 +4,14 @@
 # ARGS are flags of one benchmark: make bench-zones ARGS='-zones 10000'. test/bench/README.md has them all.
 BENCHMARKS := burst bulk single steady zones read cold
 
-.PHONY: bench bench-compare bench-install bench-admission bench-provider bench-query bench-demo bench-mixed bench-apply bench-delete bench-status bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
+.PHONY: bench bench-docs bench-compare bench-install bench-admission bench-provider bench-query bench-demo bench-mixed bench-apply bench-delete bench-status bench-get bench-list bench-watch bench-memory $(addprefix bench-,$(BENCHMARKS))
 
 ROUNDS := 3
 bench: setup-bench ## Every benchmark three times, on the cluster, and a table of what they say: ROUNDS=3; the results are in _output/bench.json
 	go run ./test/bench/report run -rounds $(ROUNDS) -o $(OUTPUT)/bench.json $(addprefix bench-,$(BENCHMARKS)) bench-mixed bench-admission bench-provider bench-query
+
+bench-docs: ## Put the figures of the last `make bench` into the table of docs/benchmarks.md
+	go run ./test/bench/report update $(OUTPUT)/bench.json docs/benchmarks.md
 
 bench-compare: ## What is slower in NEW=file than in OLD=file, beyond the spread of their runs
 	go run ./test/bench/report compare $(OLD) $(NEW)
@@ -63,6 +66,11 @@ bench-provider: setup-bench ## A pass that brings 10,000 RRsets to a BIND, a Kno
 
 bench-cold: bench-install ## The first LIST of 100 zones of 1,000 RRs after our API server was started anew, beside the bare transfers
 	$(BENCH)/cold $(ARGS)
+
+.PHONY: bench-externaldns
+bench-externaldns: setup-bench bench-install external-dns ## The names of 5,000 Services by external-dns until all three servers have them, beside its provider rfc2136
+	go build -o $(OUTPUT)/external-dns/ ./cmd/lockstep
+	$(BENCH)/externaldns $(ARGS)
 
 bench-demo: ## `make demo` with empty caches, beside the bare build of Kubernetes and etcd; ends the dev cluster
 	test/bench/demo

@@ -2,6 +2,7 @@
 //
 //	report run [-rounds 3] [-idle 0.5] [-o FILE] TARGET...   runs make targets, and writes their results as JSON
 //	report table FILE                                        prints them as Markdown
+//	report update FILE DOCUMENT                              puts them into the table of a document, which stays as it is otherwise
 //	report compare OLD NEW                                   compares two files; it fails when something is slower than before
 package main
 
@@ -34,10 +35,12 @@ func runCommand(ctx context.Context, args []string) error {
 		return runTargets(ctx, args)
 	case "table":
 		return printTable(args)
+	case "update":
+		return updateFile(args)
 	case "compare":
 		return compareFiles(args)
 	}
-	return fmt.Errorf("%q is none of run, table and compare; see the head of test/bench/report/main.go", command)
+	return fmt.Errorf("%q is none of run, table, update and compare; see the head of test/bench/report/main.go", command)
 }
 
 func runTargets(ctx context.Context, args []string) error {

@@ -81,3 +81,37 @@ func TestTableHasTheMedianAndTheSpread(t *testing.T) {
 		t.Errorf("no %q in\n%s", row, table)
 	}
 }
+
+// New figures replace old ones in a document's table, and nothing else; what a goal is stays, and whether it is missed follows.
+func TestDocumentIsUpdated(t *testing.T) {
+	const document = `# Benchmarks
+
+| name | what is measured | reference | ours | reference's | ratio | goal |
+|---|---|---|---|---|---|---|
+| get | GET of one | the hop | 9 ms | 1 ms | 9.00 | ratio 2 (missed) |
+| list | LIST | its own | 2 ms | 1 ms | 2.00 | ratio 3 |
+
+Explained | by | a | text.
+`
+	r := getRuns(t, "1.9", "1.8", "2.1")
+	if _, err := r.addOutput(strings.NewReader("RESULT watch ratio=3.50 ours=7 ms reference=2 ms (its own watchers)\n"), 0, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	r.Machine.Date = "2026-01-01"
+	want := strings.NewReplacer(
+		"| 9 ms | 1 ms | 9.00 | ratio 2 (missed) |", "| 1 ms | 1 ms | 1.90 (1.80–2.10) | ratio 2 |",
+		"ratio 3 |\n", "ratio 3 |\n| watch | | its own watchers | 7 ms | 2 ms | 3.50 | |\n\n"+originMark+
+			"The figures of get, watch are of 2026-01-01, 0 processors, 0 GiB, Linux ; . Each is that of the run with the median ratio; the load before the busiest run was 0.2.\n",
+	).Replace(document)
+	got := updateDocument(document, r)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, updateDocument(got, r)); diff != "" {
+		t.Errorf("the second time: %s", diff)
+	}
+	missed := updateDocument(got, getRuns(t, "2.5"))
+	if !strings.Contains(missed, "| 2.50 | ratio 2 (missed) |") {
+		t.Error(missed)
+	}
+}

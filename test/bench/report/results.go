@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Report is what benchmarks said in one session on one machine.
@@ -27,6 +29,15 @@ type Machine struct {
 	Memory   int               `json:"memory"`
 	Kernel   string            `json:"kernel"`
 	Versions map[string]string `json:"versions"`
+}
+
+// String returns date, hardware and versions.
+func (m Machine) String() string {
+	var versions []string
+	for _, name := range slices.Sorted(maps.Keys(m.Versions)) {
+		versions = append(versions, name+" "+m.Versions[name])
+	}
+	return fmt.Sprintf("%s, %d processors, %d GiB, Linux %s; %s", m.Date, m.Processors, m.Memory, m.Kernel, strings.Join(versions, ", "))
 }
 
 // Result is what one benchmark said, run after run.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -17,12 +15,7 @@ func (r *Report) markdown() string {
 		least, greatest := s.spread()
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2f | %.2f–%.2f | %.1f |\n", s.Name, s.Reference, m.Ours, m.Reference, m.Ratio, least, greatest, s.load())
 	}
-	var versions []string
-	for _, name := range slices.Sorted(maps.Keys(r.Machine.Versions)) {
-		versions = append(versions, name+" "+r.Machine.Versions[name])
-	}
-	fmt.Fprintf(&b, "\n%s, %d processors, %d GiB, Linux %s; %s. Figures are those of the run with the median ratio; the load is that before the busiest run.\n",
-		r.Machine.Date, r.Machine.Processors, r.Machine.Memory, r.Machine.Kernel, strings.Join(versions, ", "))
+	fmt.Fprintf(&b, "\n%s. Figures are those of the run with the median ratio; the load is that before the busiest run.\n", r.Machine)
 	return b.String()
 }
 

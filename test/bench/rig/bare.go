@@ -96,7 +96,7 @@ func (b *Bare) startServer(ctx context.Context, role v1beta1.ServerRole) error {
 		return err
 	}
 	errs := []error{writeFile(layout.ControlKeyFile, controlKey.Clause())}
-	for role, key := range map[named.KeyRole]*wire.Key{named.KeyTransfer: b.key, named.KeyUpdate: b.update} { // nobody updates these
+	for role, key := range map[named.KeyRole]*wire.Key{named.KeyTransfer: b.key, named.KeyUpdate: b.update} {
 		ring, err := named.NewKeyring(role, key, time.Now())
 		if err != nil {
 			return err
@@ -194,6 +194,18 @@ func (b *Bare) addPrimary(ctx context.Context, zone, address string) error {
 	}
 	_, err := s.control.Command(ctx, fmt.Sprintf(`addzone %q { type primary; file %q; also-notify { %s}; };`, zone, file, notify))
 	return err
+}
+
+// AddUpdatable adds an empty zone to the primary alone, and returns the key that may update and transfer it.
+func (b *Bare) AddUpdatable(ctx context.Context, zone string) (*wire.Key, error) {
+	s := b.servers[0]
+	file := filepath.Join(s.layout.ZonesDir, zone+".zone")
+	if err := writeFile(file, "$TTL 3600\n@ SOA ns1 hostmaster 1 3600 600 604800 86400\n@ NS ns1\nns1 A 192.0.2.53\n"); err != nil {
+		return nil, err
+	}
+	key := fmt.Sprintf("{ key %q; }", b.update.Name)
+	_, err := s.control.Command(ctx, fmt.Sprintf(`addzone %q { type primary; file %q; allow-update %s; allow-transfer %s; notify no; };`, zone, file, key, key))
+	return b.update, err
 }
 
 func (b *Bare) addSecondaries(ctx context.Context, s *bareServer, zones <-chan string) error {
