@@ -185,7 +185,7 @@ func (f *fixture) deleteNamespace(first ...client.Object) {
 	for _, o := range append(first, client.Object(namespace)) {
 		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil || err == nil {
-				return fmt.Errorf("%s is still there: %w", o.GetName(), err)
+				return fmt.Errorf("%s is still there: %w; the namespace says %v", o.GetName(), err, namespace.Status.Conditions)
 			}
 			return nil
 		})

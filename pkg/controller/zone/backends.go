@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone/backend"
@@ -43,31 +44,40 @@ func (s scope) backendProviders() []*v1beta1.DNSProvider {
 	return providers
 }
 
-// syncBackends brings the zone to those of its providers that are no DNS servers, and has what others change there looked at.
+// syncBackends brings the zone to those of its providers that are no DNS servers, and has what others change there looked at. The zone is
+// followed before it is written: a connection at which it is followed outlives its provider, so what is written can be deleted.
 func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outcome {
 	providers := p.backendProviders()
 	outcomes := make([]backend.Outcome, len(providers))
-	var wg sync.WaitGroup
+	backends := make([]provider.Backend, len(providers))
 	for i, at := range providers {
-		wg.Go(func() {
-			b, err := p.backends.Of(ctx, at)
-			if problem := observe.ProviderProblem(at); problem != "" {
-				err = errors.New(problem)
-			} else if p.signing.IsSigned() {
-				err = errSignedHere
-			}
-			if err != nil {
-				outcomes[i] = backend.Outcome{Name: at.Name, Err: err}
-				return
-			}
-			outcomes[i] = backend.Sync(ctx, backend.Named{Backend: b, Name: at.Name}, p.dnsName(), p.state.content.Desired(), paused)
-		})
+		outcomes[i].Name = at.Name
+		backends[i], outcomes[i].Err = p.usableBackend(ctx, at)
 	}
-	wg.Wait()
 	if p.backends != nil {
 		p.backends.Follow(p.key(), p.dnsName(), providers, func() { p.zones.Enqueue(p.key()) })
 	}
+	var wg sync.WaitGroup
+	for i, at := range providers {
+		if outcomes[i].Err == nil {
+			wg.Go(func() {
+				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name}, p.dnsName(), p.state.content.Desired(), paused)
+			})
+		}
+	}
+	wg.Wait()
 	return outcomes
+}
+
+// usableBackend returns the backend of a provider, or why the zone cannot be there.
+func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (provider.Backend, error) {
+	b, err := p.backends.Of(ctx, at)
+	if problem := observe.ProviderProblem(at); problem != "" {
+		err = errors.New(problem)
+	} else if p.signing.IsSigned() {
+		err = errSignedHere
+	}
+	return b, err
 }
 
 // addBackends adds how the zone is at providers that are no DNS servers. It reports whether one of them could not be brought along.
@@ -102,7 +112,10 @@ func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) er
 	var errs []error
 	for _, at := range s.providers {
 		b, err := r.backendOf(ctx, s, at)
-		if b != nil {
+		switch {
+		case b == nil && err == nil && at.UID == "":
+			log.FromContext(ctx).Info("what the zone may have at a provider that is gone stays there", "zone", name, "provider", at.Name)
+		case b != nil:
 			err = backend.Clear(ctx, backend.Named{Backend: b, Name: at.Name}, name)
 		}
 		if err != nil {

@@ -33,6 +33,8 @@ type fakeBackend struct {
 	away    error
 	ignores bool
 	follows int
+	// unfollowed counts the writes of zones that nobody followed.
+	unfollowed int
 }
 
 func (f *fakeBackend) Of(context.Context, *v1beta1.DNSProvider) (provider.Backend, error) {
@@ -62,6 +64,9 @@ func (f *fakeBackend) Observe(context.Context, string) (provider.Observation, er
 func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _ provider.Observation) (provider.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.follows == 0 {
+		f.unfollowed++
+	}
 	if f.ignores {
 		return provider.Result{}, nil
 	}
@@ -209,12 +214,16 @@ func TestBackendOfASignedZone(t *testing.T) {
 	}
 }
 
-// A deleted zone leaves etcd also if its DNSProvider goes first, as it may when their namespace is deleted.
+// A deleted zone leaves etcd also if its DNSProvider goes first, as it may when their namespace is deleted: at the moment of the first
+// write already, the connection is kept for the zone.
 func TestBackendOfAProviderThatIsGone(t *testing.T) {
 	p, store := passOverBackend()
 	p.zones.Set(numbered(1, 1))
 	if _, err := p.run(t.Context()); err != nil || len(store.sets) != 1 {
 		t.Fatalf("%v, the backend holds %v", err, store.sets)
+	}
+	if store.unfollowed > 0 {
+		t.Errorf("%d writes were made while nobody followed the zone", store.unfollowed)
 	}
 	corp := p.scope.providers[0]
 	p.scope.providers = []*v1beta1.DNSProvider{{ObjectMeta: metav1.ObjectMeta{Namespace: corp.Namespace, Name: corp.Name}}}
