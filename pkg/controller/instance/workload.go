@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/wait"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -163,12 +164,21 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload) 
 	return address, w.Children.ApplyCached(ctx, service, digest, &cached)
 }
 
-// restoreService makes a Service again that somebody has deleted, with the address that it had if that is still free: clients have it, and
+// addressTimeout is how long a deleted Service's address may take to be free: Kubernetes frees it after the Service has gone.
+const addressTimeout = 2 * time.Second
+
+// restoreService makes a Service again that somebody has deleted, with the address that it had unless that is taken: clients have it, and
 // named waits ten seconds for a primary that has gone from an address.
 func (w *workloads) restoreService(ctx context.Context, service *corev1ac.ServiceApplyConfiguration, digest, former string) error {
 	service.Spec.WithClusterIP(former)
-	err := w.Children.ApplyCached(ctx, service, digest, &corev1.Service{})
-	if apierrors.IsInvalid(err) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, addressTimeout, true, func(ctx context.Context) (bool, error) {
+		err := w.Children.ApplyCached(ctx, service, digest, &corev1.Service{})
+		if apierrors.IsInvalid(err) {
+			return false, nil
+		}
+		return true, err
+	})
+	if wait.Interrupted(err) {
 		service.Spec.ClusterIP = nil
 		err = w.Children.ApplyCached(ctx, service, digest, &corev1.Service{})
 	}
