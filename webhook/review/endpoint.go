@@ -20,7 +20,7 @@ import (
 const maxWarnings = 5
 
 // endpointReviewer judges DNSEndpoints, each endpoint by itself. Other programs read this kind as well, so what is nothing
-// but unknown here is stored with a warning: a type that we do not publish, a name that falls into no zone of ours.
+// but unknown here is stored with a warning: a type that we do not publish, and all that has a name in no zone of ours.
 type endpointReviewer struct {
 	objects Objects
 }
@@ -58,15 +58,12 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 // reviewEndpoint returns what is wrong with an endpoint, or why it is not published although nothing is. The zone is the one that
 // takes it, nil when none does.
 func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace string, zone *v1beta1.DNSZone) (field.ErrorList, string) {
-	if zone == nil && endpoint.SetIdentifier != "" {
-		// Some other program answers for the name, and may well know what this means.
-		endpoint = endpoint.DeepCopy()
-		endpoint.SetIdentifier = ""
-	}
 	key, _, err := source.EndpointData(endpoint)
 	switch {
 	case key.Type == 0:
 		return nil, fmt.Sprintf("%s: Lockstep does not publish type %q: it is stored for other programs", path.Child("recordType"), endpoint.RecordType)
+	case zone == nil && err != nil:
+		return nil, fmt.Sprintf("%s: no DNSZone takes %q: it is stored for other programs, and could not be published here: %s", path, endpoint.DNSName, errorTexts(err)[0])
 	case err != nil:
 		return endpointProblems(path, err), ""
 	case zone == nil:

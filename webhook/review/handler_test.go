@@ -3,6 +3,7 @@ package review
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -117,15 +118,15 @@ func TestReview(t *testing.T) {
 		"endpoint of a foreign type":                  {object: endpoint(`{dnsName: a.example.com, recordType: HTTPS, targets: [whatever]}`)},
 		"endpoint, text as it stands":                 {object: endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"heritage=external-dns,x=y"', plain words]}`)},
 		"endpoint, bad target":                        {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1, x]}`), want: []string{"spec.endpoints[0].targets[1]"}},
-		"endpoint, two faults":                        {object: endpoint(`{dnsName: "a..b", recordType: MX, targets: [mail.example.com]}`), want: []string{"spec.endpoints[0].dnsName", "a..b", "spec.endpoints[0].targets[0]", "preference"}},
-		"endpoint, the second one":                    {object: endpoint(`{dnsName: a.b, recordType: A, targets: [192.0.2.1]}, {dnsName: a.b, recordType: SRV, targets: [1 2 70000 x]}`), want: []string{"spec.endpoints[1].targets[0]", "70000"}},
+		"endpoint, two faults":                        {object: endpoint(`{dnsName: "a..example.com", recordType: MX, targets: [mail.example.com]}`), want: []string{"spec.endpoints[0].dnsName", "a..example.com", "spec.endpoints[0].targets[0]", "preference"}},
+		"endpoint, the second one":                    {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}, {dnsName: a.example.com, recordType: SRV, targets: [1 2 70000 x]}`), want: []string{"spec.endpoints[1].targets[0]", "70000"}},
 		"endpoint, all types":                         {object: endpoint(`{dnsName: a.example.com, recordType: MX, targets: [10 mail.example.com]}, {dnsName: 1.2.0.192.in-addr.arpa, recordType: PTR, targets: [a.example.com]}, {dnsName: _s._tcp.example.com, recordType: SRV, targets: [1 2 443 a.example.com]}, {dnsName: example.com, recordType: CAA, targets: ['0 issue "ca.test"']}`)},
-		"endpoint, no target":                         {object: endpoint(`{dnsName: a.b, recordType: A}`), want: []string{"spec.endpoints[0].targets"}},
-		"endpoint, address of a host":                 {object: endpoint(`{dnsName: a.b, recordType: PTR, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].targets[0]", "recordType A"}},
+		"endpoint, no target":                         {object: endpoint(`{dnsName: a.example.com, recordType: A}`), want: []string{"spec.endpoints[0].targets"}},
+		"endpoint, address of a host":                 {object: endpoint(`{dnsName: a.example.com, recordType: PTR, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].targets[0]", "recordType A"}},
 		"endpoint, routed answers":                    {object: endpoint(`{dnsName: a.example.com, recordType: A, setIdentifier: blue, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].setIdentifier", "blue", "leave this out"}},
 		"endpoint, routed answers of another program": {object: endpoint(`{dnsName: a.b, recordType: A, setIdentifier: blue, targets: [192.0.2.1]}`)},
-		"endpoint, bad name":                          {object: endpoint(`{dnsName: "a..b", recordType: A, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].dnsName", "a..b"}},
-		"endpoint, bad TTL":                           {object: endpoint(`{dnsName: a.b, recordType: A, recordTTL: -1, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].recordTTL", "-1"}},
+		"endpoint, bad name":                          {object: endpoint(`{dnsName: "a..example.com", recordType: A, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].dnsName", "a..example.com"}},
+		"endpoint, bad TTL":                           {object: endpoint(`{dnsName: a.example.com, recordType: A, recordTTL: -1, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].recordTTL", "-1"}},
 		"another kind":                                {object: `{kind: Bind9Cluster, metadata: {name: c, namespace: dns}}`},
 	}
 	for name, tc := range tests {
@@ -146,6 +147,30 @@ func TestReview(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a DNSEndpoint has at names of no zone is the matter of other programs: it is stored, whatever it is, with a warning that says why it
+// could not be published here.
+func TestReviewLeavesOtherNamesAlone(t *testing.T) {
+	addresses := make([]string, 101)
+	for n := range addresses {
+		addresses[n] = fmt.Sprintf("192.0.2.%d", n)
+	}
+	for text, warned := range map[string]string{
+		`{dnsName: a.b, recordType: A, targets: []}`: "there is no target",
+		`{dnsName: a.b, recordType: CNAME, targets: [a.test, b.test], providerSpecific: [{name: alias, value: "true"}]}`: "a CNAME has one target",
+		`{dnsName: a.b, recordType: A, targets: [lb.cloud.test], providerSpecific: [{name: aws/alias, value: "true"}]}`:  "targets[0]",
+		`{dnsName: bücher.test, recordType: A, targets: [192.0.2.1]}`:                                                    "xn--bcher-kva.test",
+		`{dnsName: a.b, recordType: A, targets: [` + strings.Join(addresses, ", ") + `]}`:                                "100",
+	} {
+		answer := NewHandler(example(t)).Handle(quick(t), request(t, endpoint(text), ""))
+		if !answer.Allowed {
+			t.Errorf("%.80s: refused: %s", text, answer.Result.Message)
+		}
+		if len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "no DNSZone takes") || !strings.Contains(answer.Warnings[0], warned) {
+			t.Errorf("%.80s: warnings %q", text, answer.Warnings)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ type Endpoint struct {
 	// +listType=atomic
 	Targets []string `json:"targets,omitempty"`
 
-	// RecordType is the DNS type: A, AAAA, CNAME, NS, PTR, TXT, MX, SRV or CAA.
+	// RecordType is the DNS type: A, AAAA, CNAME, NS, PTR, TXT, MX, SRV, CAA or NAPTR.
 	//
 	// +optional
 	RecordType string `json:"recordType,omitempty"`
