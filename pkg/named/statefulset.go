@@ -40,7 +40,7 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 		WithServiceName(w.Instance.Name).
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
 		WithMinReadySeconds(minReadySeconds).
-		WithSelector(metav1ac.LabelSelector().WithMatchLabels(SelectorLabels(w.Instance.Name))).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(w.setLabels())).
 		WithTemplate(corev1ac.PodTemplateSpec().
 			WithLabels(w.Labels()).
 			WithAnnotations(map[string]string{
@@ -130,7 +130,7 @@ func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfigurati
 		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: quantity}))
 	claim.StorageClassName = config.StorageClassName
 	return &corev1ac.PersistentVolumeClaimApplyConfiguration{
-		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(volumeCache).WithLabels(SelectorLabels(w.Instance.Name)),
+		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(volumeCache).WithLabels(w.setLabels()),
 		Spec:                         claim,
 	}, nil
 }
@@ -140,7 +140,6 @@ func (w Workload) volumeClaim() (*corev1ac.PersistentVolumeClaimApplyConfigurati
 // pod that is not ready may always go. A role's only server may too: a drain would never end otherwise.
 func (w Workload) DisruptionBudget(owner *metav1ac.OwnerReferenceApplyConfiguration) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	name, labels := w.Instance.Name, w.peerLabels()
-	labels[LabelManagedBy] = Manager
 	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {
 		name = cluster + "-" + string(w.role())
 	} else {
@@ -157,7 +156,12 @@ func (w Workload) DisruptionBudget(owner *metav1ac.OwnerReferenceApplyConfigurat
 // a standalone instance's pods.
 func (w Workload) peerLabels() map[string]string {
 	if cluster := w.Instance.Spec.ClusterRef; cluster != "" {
-		return map[string]string{LabelName: AppName, v1beta1.ClusterLabel: cluster, v1beta1.RoleLabel: string(w.role())}
+		return map[string]string{LabelName: AppName, LabelManagedBy: Manager, v1beta1.ClusterLabel: cluster, v1beta1.RoleLabel: string(w.role())}
 	}
 	return SelectorLabels(w.Instance.Name)
+}
+
+// setLabels returns the selector of the StatefulSet, which cannot be changed.
+func (w Workload) setLabels() map[string]string {
+	return map[string]string{LabelName: AppName, LabelInstance: w.Instance.Name}
 }

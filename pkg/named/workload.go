@@ -28,8 +28,16 @@ const (
 	LabelPartOf    = "app.kubernetes.io/part-of"
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
+	// The older forms of the first two, which selectors of users still have.
+	labelApp          = "app"
+	labelInstanceName = "instance"
+
 	// AppName is the value of LabelName on every BIND pod.
 	AppName = "bind9"
+	// ComponentServer is the value of LabelComponent on every BIND pod.
+	ComponentServer = "dns-server"
+	// PartOf is the value of LabelPartOf on instances and what they consist of: that of the API's group.
+	PartOf = "bindy"
 	// Manager is the value of LabelManagedBy on everything the controller makes.
 	Manager = "lockstep"
 )
@@ -162,18 +170,19 @@ func (w Workload) keyAlgorithm() string {
 	return string(key.Algorithm)
 }
 
-// SelectorLabels choose the pods of an instance.
+// SelectorLabels choose the pods of an instance, and not those that Bindy made for one of that name: they have all labels but the last.
 func SelectorLabels(instance string) map[string]string {
-	return map[string]string{LabelName: AppName, LabelInstance: instance}
+	return map[string]string{LabelName: AppName, LabelInstance: instance, LabelManagedBy: Manager}
 }
 
 // Labels returns those of every object of the instance.
 func (w Workload) Labels() map[string]string {
 	labels := SelectorLabels(w.Instance.Name)
 	maps.Copy(labels, map[string]string{
-		LabelComponent:         string(w.role()),
-		LabelPartOf:            KeyOwner(w.Instance),
-		LabelManagedBy:         Manager,
+		labelApp:               AppName,
+		labelInstanceName:      w.Instance.Name,
+		LabelComponent:         ComponentServer,
+		LabelPartOf:            PartOf,
 		v1beta1.RoleLabel:      string(w.role()),
 		v1beta1.ManagedByLabel: "Bind9Instance",
 	})

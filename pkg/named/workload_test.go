@@ -138,8 +138,9 @@ func TestStatefulSet(t *testing.T) {
 		t.Errorf("gates %v", pod.Spec.ReadinessGates)
 	}
 	for label, want := range map[string]string{
-		"app.kubernetes.io/name": "bind9", "app.kubernetes.io/instance": "prod-primary-0", "app.kubernetes.io/component": "primary",
-		"app.kubernetes.io/managed-by": "lockstep", "bindy.firestoned.io/cluster": "prod", "bindy.firestoned.io/role": "primary",
+		"app.kubernetes.io/name": "bind9", "app.kubernetes.io/instance": "prod-primary-0", "app.kubernetes.io/component": "dns-server",
+		"app.kubernetes.io/part-of": "bindy", "app": "bind9", "instance": "prod-primary-0", "app.kubernetes.io/managed-by": "lockstep",
+		"bindy.firestoned.io/cluster": "prod", "bindy.firestoned.io/role": "primary",
 	} {
 		if pod.Labels[label] != want {
 			t.Errorf("label %s: %q", label, pod.Labels[label])

@@ -46,12 +46,12 @@ func declaredInstances(c fleet.Cluster) (all []declaredInstance) {
 
 // configuration returns only what makes the instance this cluster's: its server takes all settings from the cluster itself.
 func (d declaredInstance) configuration(c fleet.Cluster) *unstructured.Unstructured {
-	labels := map[string]string{}
-	maps.Copy(labels, d.labels)
+	labels := named.SelectorLabels(d.name)
 	maps.Copy(labels, map[string]string{
-		named.LabelName: named.AppName, named.LabelInstance: d.name, named.LabelComponent: string(d.role), named.LabelPartOf: c.GetName(),
-		named.LabelManagedBy: named.Manager, v1beta1.ManagedByLabel: c.Kind.Kind, v1beta1.ClusterLabel: c.GetName(), v1beta1.RoleLabel: string(d.role),
+		named.LabelComponent: named.ComponentServer, named.LabelPartOf: named.PartOf,
+		v1beta1.ManagedByLabel: "Bind9Cluster", v1beta1.ClusterLabel: c.GetName(), v1beta1.RoleLabel: string(d.role),
 	})
+	maps.Copy(labels, d.labels) // Users select by what they have declared.
 	spec := map[string]any{"clusterRef": c.GetName(), "role": string(d.role), "replicas": int64(1)}
 	if c.Spec.Version != "" {
 		spec["version"] = c.Spec.Version
