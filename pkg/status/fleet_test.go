@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ func lines(conditions []metav1.Condition) []string {
 	for _, c := range conditions {
 		out = append(out, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -74,84 +72,90 @@ func TestInstanceConditions(t *testing.T) {
 	}{
 		"all ready": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), holding("dns-1", pod(true))}},
-			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready", "Ready True AllReady: All 2 pods are ready"},
+			[]string{"Ready True AllReady: All 2 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready"},
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
 		"some ready": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {Name: "dns-1", Pod: pod(false), Problem: False(BindcarUnreachable, "cannot connect to Bindcar API")}}},
-			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 False BindcarUnreachable: Pod dns-1 cannot connect to Bindcar API",
-				"Ready False PartiallyReady: 1 of 2 pods are ready"},
+			[]string{"Ready False PartiallyReady: 1 of 2 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready",
+				"Pod-1 False BindcarUnreachable: Pod dns-1 cannot connect to Bindcar API"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"none ready": {
 			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(false), Problem: False(ReasonProgressing, "serves 1 of 2 zones")}, holding("dns-1", pod(false))}},
-			[]string{"Pod-0 False Progressing: Pod dns-0 serves 1 of 2 zones", "Pod-1 False Progressing: Pod dns-1 is starting", "Ready False NotReady: No pods are ready"},
+			[]string{"Ready False NotReady: No pods are ready", "Pod-0 False Progressing: Pod dns-0 serves 1 of 2 zones", "Pod-1 False Progressing: Pod dns-1 is starting"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"loading more zones in service": {
 			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(true), Problem: False(ReasonProgressing, "serves 1 of 2 zones")}}},
-			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Ready True AllReady: All 1 pods are ready"},
+			[]string{"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready"},
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
 		"pending": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", unschedulable), holding("dns-1", nil)}},
-			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: 0/3 nodes are available", "Pod-1 False PodsPending: Pod dns-1 does not exist yet",
-				"Ready False PodsPending: No pods are ready"},
+			[]string{"Ready False PodsPending: No pods are ready", "Pod-0 False PodsPending: Pod dns-0 is pending: 0/3 nodes are available",
+				"Pod-1 False PodsPending: Pod dns-1 does not exist yet"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"no image": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", waiting(corev1.PodPending, "ImagePullBackOff", "back-off")), holding("dns-1", pod(true))}},
-			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: container named: ImagePullBackOff back-off", "Pod-1 True Ready: Pod dns-1 is ready",
-				"Ready False PartiallyReady: 1 of 2 pods are ready: container named: ImagePullBackOff back-off"},
+			[]string{"Ready False PartiallyReady: 1 of 2 pods are ready: container named: ImagePullBackOff back-off", "Pod-0 False PodsPending: Pod dns-0 is pending: container named: ImagePullBackOff back-off",
+				"Pod-1 True Ready: Pod dns-1 is ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"no image of a sidecar": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", waiting(corev1.PodRunning, "ErrImagePull", "not found"))}},
-			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: container named: ErrImagePull not found",
-				"Ready False PodsPending: No pods are ready: container named: ErrImagePull not found"},
+			[]string{"Ready False PodsPending: No pods are ready: container named: ErrImagePull not found",
+				"Pod-0 False PodsPending: Pod dns-0 is pending: container named: ErrImagePull not found"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"ready, whatever else is said": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", unscheduledReady)}},
-			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Ready True AllReady: All 1 pods are ready"},
+			[]string{"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready"},
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
 		"a missing Secret": {
 			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "PodInitializing", ""), Problem: True("", ""), Missing: "Secret a does not exist"}}},
-			[]string{"Pod-0 False PodsPending: Pod dns-0 is pending: Secret a does not exist", "Ready False PodsPending: No pods are ready: Secret a does not exist"},
+			[]string{"Ready False PodsPending: No pods are ready: Secret a does not exist", "Pod-0 False PodsPending: Pod dns-0 is pending: Secret a does not exist"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"a pod of somebody else's": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true))}, ForeignPods: []string{"old-1", "old-2"}},
+			[]string{"Ready False ForeignPods: the Service also sends queries to pods that are not the instance's: old-1, old-2; delete them, or change their labels",
+				"Pod-0 True Ready: Pod dns-0 is ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"being deleted": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", deleting)}},
-			[]string{"Pod-0 False PodsPending: Pod dns-0 is being deleted", "Ready False PodsPending: No pods are ready"},
+			[]string{"Ready False PodsPending: No pods are ready", "Pod-0 False PodsPending: Pod dns-0 is being deleted"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"a container is not ready": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", unready)}},
-			[]string{"Pod-0 False Progressing: Pod dns-0 is starting: containers with unready status: [named]", "Ready False NotReady: No pods are ready"},
+			[]string{"Ready False NotReady: No pods are ready", "Pod-0 False Progressing: Pod dns-0 is starting: containers with unready status: [named]"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"crashing": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", crashing)}},
-			[]string{"Pod-0 False PodsCrashing: Pod dns-0 is crashing: container named exited 4 times: Error (exit code 1) named.conf:1: unknown option 'x'; exiting",
-				"Ready False PodsCrashing: No pods are ready"},
+			[]string{"Ready False PodsCrashing: No pods are ready",
+				"Pod-0 False PodsCrashing: Pod dns-0 is crashing: container named exited 4 times: Error (exit code 1) named.conf:1: unknown option 'x'; exiting"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"all but one of three": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), holding("dns-1", pod(true)), holding("dns-2", nil)}},
-			[]string{"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready", "Pod-2 False PodsPending: Pod dns-2 does not exist yet",
-				"Ready False MinimumReplicasAvailable: 2 of 3 pods are ready"},
+			[]string{"Ready False MinimumReplicasAvailable: 2 of 3 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready",
+				"Pod-2 False PodsPending: Pod dns-2 does not exist yet"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"no primary": {
 			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: pod(false), Problem: False(UpstreamUnreachable, "serves 0 of 1 zones: no primary of example.com is ready")}}},
-			[]string{"Pod-0 False UpstreamUnreachable: Pod dns-0 serves 0 of 1 zones: no primary of example.com is ready",
-				"Ready False UpstreamUnreachable: No pods are ready"},
+			[]string{"Ready False UpstreamUnreachable: No pods are ready",
+				"Pod-0 False UpstreamUnreachable: Pod dns-0 serves 0 of 1 zones: no primary of example.com is ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"sidecar ended": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", withoutSidecar)}},
-			[]string{"Pod-0 False BindcarUnreachable: Pod dns-0 cannot connect to Bindcar API", "Ready False BindcarUnreachable: No pods are ready"},
+			[]string{"Ready False BindcarUnreachable: No pods are ready", "Pod-0 False BindcarUnreachable: Pod dns-0 cannot connect to Bindcar API"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"no replicas": {
@@ -188,7 +192,7 @@ func TestInstanceConditions(t *testing.T) {
 func TestInstanceForgetsSurplusPods(t *testing.T) {
 	two := Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: True("", ""), Pods: []PodFacts{holding("a-0", pod(true)), holding("a-1", pod(true))}}, early)
 	one := Instance(two, InstanceFacts{Problem: True("", ""), Pods: []PodFacts{holding("a-0", pod(true))}}, late)
-	want := []string{"Pod-0 True Ready: Pod a-0 is ready", "Ready True AllReady: All 1 pods are ready"}
+	want := []string{"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod a-0 is ready"}
 	if diff := cmp.Diff(want, lines(one.Conditions)); diff != "" {
 		t.Error(diff)
 	}
@@ -328,23 +332,23 @@ func TestClusterConditions(t *testing.T) {
 	}{
 		"all ready": {
 			[]ClusterInstance{instance("production-dns-primary-0", true, true), instance("production-dns-secondary-0", true)},
-			[]string{"Bind9Instance-0 True Ready: Instance production-dns-primary-0 is ready (2/2 pods)",
-				"Bind9Instance-1 True Ready: Instance production-dns-secondary-0 is ready (1/1 pods)",
-				"Ready True AllReady: All 2 instances are ready"},
+			[]string{"Ready True AllReady: All 2 instances are ready",
+				"Bind9Instance-0 True Ready: Instance production-dns-primary-0 is ready (2/2 pods)",
+				"Bind9Instance-1 True Ready: Instance production-dns-secondary-0 is ready (1/1 pods)"},
 			"Ready True ClustersReady: All 2 instances are ready", "",
 		},
 		"partly": {
 			[]ClusterInstance{instance("production-dns-primary-0", true), instance("production-dns-secondary-0", true, false), instance("x", false)},
-			[]string{"Bind9Instance-0 True Ready: Instance production-dns-primary-0 is ready (1/1 pods)",
+			[]string{"Ready False PartiallyReady: 1 of 3 instances are ready",
+				"Bind9Instance-0 True Ready: Instance production-dns-primary-0 is ready (1/1 pods)",
 				"Bind9Instance-1 False PartiallyReady: Instance production-dns-secondary-0 is progressing (1/2 pods)",
-				"Bind9Instance-2 False NotReady: Instance x is not ready (0/1 pods): No pods are ready",
-				"Ready False PartiallyReady: 1 of 3 instances are ready"},
+				"Bind9Instance-2 False NotReady: Instance x is not ready (0/1 pods): No pods are ready"},
 			"Ready False ClustersProgressing: 1 of 3 instances are ready: Instance production-dns-secondary-0 is progressing (1/2 pods); " +
 				"Instance x is not ready (0/1 pods): No pods are ready", "",
 		},
 		"just made": {
 			[]ClusterInstance{{"dns-primary-0", nil}},
-			[]string{"Bind9Instance-0 False InstancesPending: Instance dns-primary-0 does not exist yet", "Ready False InstancesCreated: No instances are ready"},
+			[]string{"Ready False InstancesCreated: No instances are ready", "Bind9Instance-0 False InstancesPending: Instance dns-primary-0 does not exist yet"},
 			"Ready False ClustersProgressing: No instances are ready: Instance dns-primary-0 does not exist yet", "",
 		},
 		"none": {
@@ -352,7 +356,7 @@ func TestClusterConditions(t *testing.T) {
 		},
 		"failed": {
 			[]ClusterInstance{broken},
-			[]string{"Bind9Instance-0 False ConfigurationInvalid: Instance dns-primary-0 is not ready (0/0 pods): bad", "Ready False NotReady: No instances are ready"},
+			[]string{"Ready False NotReady: No instances are ready", "Bind9Instance-0 False ConfigurationInvalid: Instance dns-primary-0 is not ready (0/0 pods): bad"},
 			"Ready False ClustersProgressing: No instances are ready: Instance dns-primary-0 is not ready (0/0 pods): bad", "ConfigurationInvalid Instance dns-primary-0: bad",
 		},
 	}
@@ -377,7 +381,7 @@ func TestClusterConditions(t *testing.T) {
 	}
 	grown := Cluster(v1beta1.Bind9ClusterStatus{InstanceCount: 1}, ClusterFacts{Problem: True("", ""),
 		Instances: []ClusterInstance{instance("a", true), {"b", nil}}}, early)
-	if got := lines(grown.Conditions)[2]; got != "Ready False InstancesScaling: 1 of 2 instances are ready" {
+	if got := lines(grown.Conditions)[0]; got != "Ready False InstancesScaling: 1 of 2 instances are ready" {
 		t.Error(got)
 	}
 }
@@ -388,17 +392,15 @@ func TestClusterRepeatsTheCause(t *testing.T) {
 	broken.Instance.Status = Instance(v1beta1.Bind9InstanceStatus{}, InstanceFacts{Problem: True("", ""),
 		Pods: []PodFacts{holding("dns-primary-0-0", waiting(corev1.PodPending, "ImagePullBackOff", "back-off"))}}, early)
 	got := Cluster(v1beta1.Bind9ClusterStatus{}, ClusterFacts{Problem: True("", ""), Instances: []ClusterInstance{broken, instance("b", true)}}, early)
-	want := []string{
+	want := []string{"Ready False PartiallyReady: 1 of 2 instances are ready: container named: ImagePullBackOff back-off",
 		"Bind9Instance-0 False PodsPending: Instance dns-primary-0 is not ready (0/1 pods): No pods are ready: container named: ImagePullBackOff back-off",
-		"Bind9Instance-1 True Ready: Instance b is ready (1/1 pods)",
-		"Ready False PartiallyReady: 1 of 2 instances are ready: container named: ImagePullBackOff back-off",
-	}
+		"Bind9Instance-1 True Ready: Instance b is ready (1/1 pods)"}
 	if diff := cmp.Diff(want, lines(got.Conditions)); diff != "" {
 		t.Error(diff)
 	}
 	broken.Instance.Status = Instance(broken.Instance.Status, InstanceFacts{Problem: False(ConfigurationInvalid, "a message that ends with: no pods are ready: really")}, early)
 	got = Cluster(v1beta1.Bind9ClusterStatus{}, ClusterFacts{Problem: True("", ""), Instances: []ClusterInstance{broken, instance("b", true)}}, early)
-	if got := lines(got.Conditions)[2]; got != "Ready False PartiallyReady: 1 of 2 instances are ready" {
+	if got := lines(got.Conditions)[0]; got != "Ready False PartiallyReady: 1 of 2 instances are ready" {
 		t.Errorf("what is no cause is taken for one: %s", got)
 	}
 }

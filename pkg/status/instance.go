@@ -17,8 +17,12 @@ type InstanceFacts struct {
 	Generation int64
 	// Pods are the expected pods by ordinal, including those that do not exist yet.
 	Pods []PodFacts
+	// ParentGeneration is that of the cluster.
+	ParentGeneration int64
 	// Address of the instance's Service.
 	Address string
+	// ForeignPods are the names of pods that the instance's Service selects and that are not its own.
+	ForeignPods []string
 	// Zones that the instance is to serve, in a stable order, without times.
 	Zones   []v1beta1.ZoneReference
 	Cluster *v1beta1.ClusterReference
@@ -37,13 +41,16 @@ type InstanceFacts struct {
 // MaxInstanceZones bounds status.zones of an instance, for the size of the object; the count is always of all.
 const MaxInstanceZones = 1000
 
+// maxNamed is how many pods of others a message names.
+const maxNamed = 3
+
 // minimumOf is the number of pods from which on an instance counts as available while one of them is missing.
 const minimumOf = 3
 
 // Instance returns the status of an instance: a condition for each pod, and Ready as their summary.
 func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) v1beta1.Bind9InstanceStatus {
 	next := *prev.DeepCopy()
-	next.ObservedGeneration = f.Generation
+	next.ObservedGeneration, next.ObservedParentGeneration = f.Generation, f.ParentGeneration
 	next.ServiceAddress = f.Address
 	next.ClusterRef = f.Cluster
 	if f.KeyRotation != nil {
@@ -69,6 +76,10 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 		ready.Reason = MinimumReplicasAvailable
 	}
 	next.PendingCause = commonCause(children)
+	if ready.Holds() && len(f.ForeignPods) > 0 {
+		ready = False(ForeignPods, fmt.Sprintf("the Service also sends queries to pods that are not the instance's: %s; delete them, or change their labels",
+			strings.Join(f.ForeignPods[:min(len(f.ForeignPods), maxNamed)], ", ")))
+	}
 	if !f.Problem.Holds() {
 		ready, next.PendingCause = f.Problem, ""
 	}

@@ -65,6 +65,7 @@ const (
 	ConfigurationValid       = "ConfigurationValid"
 	ConfigurationInvalid     = "ConfigurationInvalid"
 	NotEnrolled              = "NotEnrolled"
+	ForeignPods              = "ForeignPods"
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	RNDCAuthenticationFailed = "RNDCAuthenticationFailed"
 	ZoneTransferComplete     = "ZoneTransferComplete"

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -111,13 +112,19 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now
 	return next
 }
 
-// Set writes one condition; its transition time changes only with its status.
+// Set writes one condition; its transition time changes only with its status. Ready is the first of all: scripts read conditions[0].
 func Set(conditions *[]metav1.Condition, kind string, v Verdict, generation int64, now time.Time) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: kind, Status: v.Status, Reason: v.Reason, Message: TruncateMessage(v.Message),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 	})
+	if n := slices.IndexFunc(*conditions, isReady); n > 0 {
+		ready := (*conditions)[n]
+		*conditions = slices.Insert(slices.Delete(*conditions, n, n+1), 0, ready)
+	}
 }
+
+func isReady(c metav1.Condition) bool { return c.Type == Ready }
 
 // TruncateMessage bounds a message at the 1024 bytes that the note of an Event may have (events.k8s.io/v1). metav1.Condition allows 32768, of
 // which nobody reads as many.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -62,6 +63,7 @@ func newPodChecker(c client.Client, home string, sidecar Sidecar, dns DNS) *podC
 type podsResult struct {
 	zones   []v1beta1.ZoneReference
 	pods    []status.PodFacts
+	foreign []string
 	failure status.Verdict
 	requeue time.Duration
 }
@@ -110,6 +112,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 	if err != nil {
 		return result, err
 	}
+	result.foreign = foreignPods(instance, pods)
 	results := make([]podResult, named.Replicas(instance))
 	var group errgroup.Group
 	for ordinal := range results {
@@ -246,6 +249,18 @@ func podsByName(ctx context.Context, c client.Reader, namespace, instance string
 		pods[pod.Name] = pod
 	}
 	return pods, err
+}
+
+// foreignPods returns the names of those pods in service that an instance's Service selects and that are not of its StatefulSet.
+func foreignPods(instance *v1beta1.Bind9Instance, selected map[string]*corev1.Pod) (names []string) {
+	for name, pod := range selected {
+		set := metav1.GetControllerOf(pod)
+		if status.PodReady(pod) && (set == nil || set.Kind != "StatefulSet" || set.Name != instance.Name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // countServed counts the required zones that the pod serves. A zone that DNS answered for once counts from then on while

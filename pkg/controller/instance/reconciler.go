@@ -60,13 +60,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9Instance) (status.InstanceFacts, time.Duration, error) {
 	facts := status.InstanceFacts{
 		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef,
-		Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
+		ParentGeneration: instance.Status.ObservedParentGeneration,
+		Problem:          status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
 	}
 	cluster, err := fleet.ClusterOf(ctx, r.client, instance, r.home)
 	switch name := instance.Spec.ClusterRef; {
 	case err != nil:
 		return facts, 0, err
 	case cluster.Object != nil:
+		facts.ParentGeneration = cluster.GetGeneration()
 		facts.Cluster = &v1beta1.ClusterReference{
 			APIVersion: cluster.Kind.GroupVersion().String(), Kind: cluster.Kind.Kind, Name: name, Namespace: cluster.GetNamespace(),
 		}
@@ -74,7 +76,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		facts.Problem = status.False(status.NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, instance.Namespace))
 		return facts, 0, r.pods.addKnown(ctx, instance, &facts)
 	default:
-		facts.Cluster = nil
+		facts.Cluster, facts.ParentGeneration = nil, 0
 	}
 	made, err := r.workloads.ensure(ctx, instance, cluster)
 	err = r.rights.Explain(ctx, instance.Namespace, err)
@@ -103,5 +105,6 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	}
 	checked, err := r.pods.check(ctx, instance)
 	facts.Zones, facts.Pods, facts.Failure = checked.zones, checked.pods, checked.failure
+	facts.ForeignPods = checked.foreign
 	return facts, fleet.Sooner(requeue, checked.requeue), err
 }

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -182,7 +183,7 @@ func podStateChanged() predicate.Predicate {
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-		return before.Status.Phase != after.Status.Phase || before.Status.PodIP != after.Status.PodIP ||
+		return before.Status.Phase != after.Status.Phase || before.Status.PodIP != after.Status.PodIP || !maps.Equal(before.Labels, after.Labels) ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			!equality.Semantic.DeepEqual(reported(before), reported(after)) ||
 			!equality.Semantic.DeepEqual(before.Status.InitContainerStatuses, after.Status.InitContainerStatuses) ||

@@ -160,6 +160,10 @@ type Bind9InstanceStatus struct {
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// ObservedParentGeneration is the metadata.generation of the cluster whose settings the instance has.
+	//
+	// +optional
+	ObservedParentGeneration int64 `json:"observedParentGeneration,omitempty"`
 	// Replicas is the number of pods that exist.
 	//
 	// +optional

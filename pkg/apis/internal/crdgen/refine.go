@@ -69,6 +69,9 @@ func refineEmbedded(s *apiextensionsv1.JSONSchemaProps, top bool) {
 		s.Description = ""
 	}
 	for name, p := range s.Properties {
+		if name == "metadata" { // That of a volumeClaimTemplate, of which the generator leaves nothing.
+			p.Properties = map[string]apiextensionsv1.JSONSchemaProps{"annotations": textMap(), "labels": textMap()}
+		}
 		refineEmbedded(&p, false)
 		s.Properties[name] = p
 	}
@@ -78,6 +81,11 @@ func refineEmbedded(s *apiextensionsv1.JSONSchemaProps, top bool) {
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
 		refineEmbedded(s.AdditionalProperties.Schema, false)
 	}
+}
+
+// textMap returns the schema of annotations or labels.
+func textMap() apiextensionsv1.JSONSchemaProps {
+	return apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}}
 }
 
 func isSelector(s *apiextensionsv1.JSONSchemaProps) bool {
