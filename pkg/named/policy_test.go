@@ -1,6 +1,7 @@
 package named_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -40,7 +41,7 @@ func TestNetworkPolicy(t *testing.T) {
 		}
 		var ports []string
 		for _, p := range slices.Concat(template.Spec.Containers[0].Ports, template.Spec.Containers[1].Ports) {
-			ports = append(ports, p.Name+"/"+string(p.Protocol))
+			ports = append(ports, fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol))
 		}
 		for port := range open {
 			if !slices.Contains(ports, port) {
@@ -48,10 +49,10 @@ func TestNetworkPolicy(t *testing.T) {
 			}
 		}
 	}
-	if len(open) != 3 || len(open["dns/UDP"]) != 0 || len(open["dns-tcp/TCP"]) != 0 || len(open["bindcar/TCP"]) != 1 {
+	if len(open) != 3 || len(open["5353/UDP"]) != 0 || len(open["5353/TCP"]) != 0 || len(open["8080/TCP"]) != 1 {
 		t.Fatalf("open are %v", open)
 	}
-	from := open["bindcar/TCP"][0]
+	from := open["8080/TCP"][0]
 	controller := map[string]string{"app.kubernetes.io/name": "lockstep", "app.kubernetes.io/component": "controller"}
 	if !selects(t, from.NamespaceSelector, map[string]string{corev1.LabelMetadataName: "lockstep-system"}) || !selects(t, from.PodSelector, controller) {
 		t.Errorf("the controller cannot reach the sidecar: %+v", from)

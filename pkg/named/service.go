@@ -13,7 +13,7 @@ import (
 
 // Names of the ports of an instance's Service and pods.
 const (
-	portDNS     = "dns"
+	portDNS     = "dns-udp"
 	portDNSTCP  = "dns-tcp"
 	portBindcar = "bindcar"
 	portHealth  = "health"
@@ -33,16 +33,16 @@ func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
 	}
 	spec.Selector, spec.Ports = nil, nil
 	spec.WithSelector(SelectorLabels(w.Instance.Name)).WithPorts(
-		servicePort(adjust, portDNS, corev1.ProtocolUDP, ServicePort),
-		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, ServicePort),
-		servicePort(adjust, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort),
+		servicePort(adjust, portDNS, corev1.ProtocolUDP, ServicePort, Port),
+		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, ServicePort, Port),
+		servicePort(adjust, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort, SidecarPort),
 	)
 	return corev1ac.Service(w.Instance.Name, w.Instance.Namespace).
 		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithAnnotations(role.Annotations).WithSpec(spec), nil
 }
 
-func servicePort(adjust corev1.ServiceSpec, name string, protocol corev1.Protocol, port int32) *corev1ac.ServicePortApplyConfiguration {
-	out := corev1ac.ServicePort().WithName(name).WithProtocol(protocol).WithPort(port).WithTargetPort(intstr.FromString(name))
+func servicePort(adjust corev1.ServiceSpec, name string, protocol corev1.Protocol, port, target int32) *corev1ac.ServicePortApplyConfiguration {
+	out := corev1ac.ServicePort().WithName(name).WithProtocol(protocol).WithPort(port).WithTargetPort(intstr.FromInt32(target))
 	for _, wanted := range adjust.Ports {
 		if wanted.NodePort != 0 && (wanted.Name == name || wanted.Port == port && wanted.Protocol == protocol) {
 			out.WithNodePort(wanted.NodePort)
