@@ -90,7 +90,7 @@ func (b *Builder) readRecord(r v1beta1.Record) Declaration {
 	d.Key.Name, d.Rdata, d.Note = owner, values.rdata, values.note
 	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
 	d.TTL = ttl
-	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), b.checkApex(recordFields, d.Key)); err != nil {
+	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), recordFields.checkApex(b.name, d.Key)); err != nil {
 		d.Rdata = nil
 		d.markRefused(status.Invalid, err.Error())
 		return d
@@ -105,7 +105,7 @@ func (b *Builder) readEndpoint(e *v1alpha1.DNSEndpoint, index int) Declaration {
 	key, rdata, err := EndpointData(endpoint)
 	d.Key, d.Rdata = key, rdata
 	d.TTL, _ = endpointTTL(endpoint, b.ttl)
-	if err = errors.Join(readError(e), err, b.checkApex(endpointFields, key)); err != nil {
+	if err = errors.Join(readError(e), err, endpointFields.checkApex(b.name, key)); err != nil {
 		d.Rdata = nil
 		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
 		return d
@@ -143,12 +143,12 @@ func (f fieldNames) checkPlacement(k rrset.Key, rdata []string) error {
 	return nil
 }
 
-// checkApex refuses a CNAME where SOA and NS are.
-func (b *Builder) checkApex(f fieldNames, k rrset.Key) error {
-	if k.Type != dns.TypeCNAME || k.Name != b.name {
+// checkApex refuses a CNAME where SOA and NS of the zone are.
+func (f fieldNames) checkApex(zone string, k rrset.Key) error {
+	if k.Type != dns.TypeCNAME || k.Name != zone {
 		return nil
 	}
-	return fmt.Errorf("%s: a CNAME cannot stand at the apex of the zone, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", f.name, b.name)
+	return fmt.Errorf("%s: a CNAME cannot stand at the apex of the zone, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", f.name, zone)
 }
 
 func (d *Declaration) markRefused(reason, message string) {

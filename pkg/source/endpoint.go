@@ -9,6 +9,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 )
@@ -53,6 +54,11 @@ func EndpointData(e *v1alpha1.Endpoint) (rrset.Key, []string, error) {
 		return key, nil, err
 	}
 	return key, values.rdata, nil
+}
+
+// CheckEndpointApex returns why a zone cannot have what an endpoint of its own name describes.
+func CheckEndpointApex(key rrset.Key, zone *v1beta1.DNSZone) error {
+	return endpointFields.checkApex(DNSName(zone)+".", key)
 }
 
 // EndpointName returns the canonical owner name of an endpoint. For one that is no DNS name it returns an error and, all

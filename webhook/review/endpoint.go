@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -59,6 +60,9 @@ func (r endpointReviewer) review(ctx context.Context, obj, _ *v1alpha1.DNSEndpoi
 // takes it, nil when none does.
 func reviewEndpoint(path *field.Path, endpoint *v1alpha1.Endpoint, namespace string, zone *v1beta1.DNSZone) (field.ErrorList, string) {
 	key, _, err := source.EndpointData(endpoint)
+	if zone != nil {
+		err = errors.Join(err, source.CheckEndpointApex(key, zone))
+	}
 	switch {
 	case key.Type == 0:
 		return nil, fmt.Sprintf("%s: Lockstep does not publish type %q: it is stored for other programs", path.Child("recordType"), endpoint.RecordType)

@@ -126,6 +126,7 @@ func TestReview(t *testing.T) {
 		"endpoint, routed answers":                    {object: endpoint(`{dnsName: a.example.com, recordType: A, setIdentifier: blue, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].setIdentifier", "blue", "leave this out"}},
 		"endpoint, routed answers of another program": {object: endpoint(`{dnsName: a.b, recordType: A, setIdentifier: blue, targets: [192.0.2.1]}`)},
 		"endpoint, bad name":                          {object: endpoint(`{dnsName: "a..example.com", recordType: A, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].dnsName", "a..example.com"}},
+		"endpoint, alias of the zone itself":          {object: endpoint(`{dnsName: example.com, recordType: CNAME, targets: [lb.cloud.test]}`), want: []string{"spec.endpoints[0].dnsName", "at the apex", "publish addresses there"}},
 		"endpoint, bad TTL":                           {object: endpoint(`{dnsName: a.example.com, recordType: A, recordTTL: -1, targets: [192.0.2.1]}`), want: []string{"spec.endpoints[0].recordTTL", "-1"}},
 		"another kind":                                {object: `{kind: Bind9Cluster, metadata: {name: c, namespace: dns}}`},
 	}
