@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -209,6 +210,28 @@ func TestProtocolNeverEndsExternalDNS(t *testing.T) {
 				t.Errorf("answered with %d", code)
 			}
 		})
+	}
+}
+
+// A record that admission refuses, such as an alias of a zone itself, does not keep the others of its source object from being stored.
+func TestRefusedRecordLeavesTheOthers(t *testing.T) {
+	p := newProtocol(t, service("shop", "web"))
+	applied := 0
+	p.onApply = func() error {
+		if applied++; applied > 1 {
+			return nil
+		}
+		at := field.NewPath("spec", "endpoints").Index(0).Child("dnsName")
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "DNSEndpoint"}, "x", field.ErrorList{field.Invalid(at, "example.com", "a CNAME cannot stand there")})
+	}
+	if code := p.sync(found("service/shop/web", "example.com", "CNAME", 0, "lb.cloud.test"), found("service/shop/web", "www.example.com", "A", 0, "192.0.2.1")); code != http.StatusNoContent {
+		t.Errorf("answered with %d", code)
+	}
+	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "www.example.com. A 192.0.2.1"}, p.declared()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	if event := <-p.events; !strings.Contains(event, "a CNAME cannot stand there") {
+		t.Errorf("Event %q", event)
 	}
 }
 

@@ -1,9 +1,13 @@
 package externaldns
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,6 +85,8 @@ func (s *store) listStored(ctx context.Context) ([]v1alpha1.DNSEndpoint, error) 
 // refusedError is the answer of kube-apiserver or of admission that an object cannot be as it is: to try again is no use.
 type refusedError struct{ error }
 
+func (e refusedError) Unwrap() error { return e.error }
+
 // applyDeclaration stores what a source object declares, or deletes its DNSEndpoint. If that has left nothing to store, because the source object
 // does not exist any more, it returns no error: external-dns is to find out by itself.
 func (s *store) applyDeclaration(ctx context.Context, d declaration) error {
@@ -105,6 +111,16 @@ func (s *store) applyDeclaration(ctx context.Context, d declaration) error {
 	if err != nil {
 		return err
 	}
+	err = s.applyEndpoints(ctx, d, owner)
+	if rest := withoutRefused(d.endpoints, err); len(rest) > 0 && len(rest) < len(d.endpoints) {
+		d.endpoints = rest
+		err = cmp.Or(s.applyEndpoints(ctx, d, owner), err)
+	}
+	return err
+}
+
+// applyEndpoints stores all endpoints of a declaration, or none.
+func (s *store) applyEndpoints(ctx context.Context, d declaration, owner *metav1.PartialObjectMetadata) error {
 	configuration, err := s.configurationOf(d, owner)
 	if err != nil {
 		return err
@@ -117,6 +133,32 @@ func (s *store) applyDeclaration(ctx context.Context, d declaration) error {
 		return fmt.Errorf("storing the records of %s: %w", d.resource, err)
 	}
 	return nil
+}
+
+// refusedField is how the cause of a refusal names an endpoint.
+var refusedField = regexp.MustCompile(`^spec\.endpoints\[([0-9]+)\]`)
+
+// withoutRefused returns the endpoints that a refusal does not name: one that cannot be served does not keep the others of its source
+// object from being so.
+func withoutRefused(endpoints []*v1alpha1.Endpoint, err error) []*v1alpha1.Endpoint {
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) || refusal.Status().Details == nil {
+		return endpoints
+	}
+	refused := map[int]bool{}
+	for _, cause := range refusal.Status().Details.Causes {
+		if match := refusedField.FindStringSubmatch(cause.Field); match != nil {
+			n, _ := strconv.Atoi(match[1])
+			refused[n] = true
+		}
+	}
+	var rest []*v1alpha1.Endpoint
+	for i, e := range endpoints {
+		if !refused[i] {
+			rest = append(rest, e)
+		}
+	}
+	return rest
 }
 
 // checkName returns an error if somebody else's object has the name of a source object's DNSEndpoint.
