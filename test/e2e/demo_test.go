@@ -59,6 +59,7 @@ func TestProvidersDemo(t *testing.T) {
 	t.Cleanup(func() {
 		kube.Kubectl(t, "", "delete", "namespace", "existing-servers", "--ignore-not-found", "--timeout=120s")
 	})
+	defer kube.KeepControllers(t)() // Its namespace ends with data in etcd.
 	began := time.Now()
 	cmd := exec.Command(filepath.Join(kube.Root(t), "test/demo/providers"))
 	cmd.Env = append(os.Environ(), "OVERLAY="+kube.Overlay)

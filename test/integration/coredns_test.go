@@ -274,8 +274,10 @@ func (c corednsTest) waitNoKeys() {
 	})
 }
 
-// testNamespaceDeleted: what is in etcd goes with the zone, although the provider and its Secret go first.
+// testNamespaceDeleted: what is in etcd goes with the zone, although the provider and its Secret go first. A controller that starts only then
+// could not know how to get there.
 func (c corednsTest) testNamespaceDeleted() {
+	defer kube.KeepControllers(c)()
 	zone := c.dnsZone("main", c.zone)
 	zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "etcd"}}
 	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {

@@ -188,7 +188,7 @@ func (f *fixture) killControllerAmidst(name string) {
 		if len(ring.Keys) != 2 {
 			return fmt.Errorf("%s has %+v", name, ring.Names())
 		}
-		return killController(ctx, f.client, 0)
+		return kube.KillControllers(ctx, f.client, 0)
 	})
 }
 

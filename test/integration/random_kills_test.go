@@ -2,9 +2,7 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,28 +61,9 @@ func (w *randomWorld) stepKillNamed() bool {
 
 func (w *randomWorld) stepKillController() bool {
 	grace := pick[int64](w, 0, 30)
-	if err := killController(w.Context(), w.client, grace); err != nil {
+	if err := kube.KillControllers(w.Context(), w.client, grace); err != nil {
 		w.Fatal(err)
 	}
 	w.logStep("delete the pods of the controller and the fleet manager, grace period %d", grace)
 	return true
-}
-
-// controllerMemory is held for reading by tests of what the controller promises only while it runs: which of two primaries
-// somebody else changed. It is not killed meanwhile.
-var controllerMemory sync.RWMutex
-
-// killController deletes the pods of the controller and of the fleet manager.
-func killController(ctx context.Context, c client.Client, grace int64) error {
-	controllerMemory.Lock()
-	defer controllerMemory.Unlock()
-	var errs []error
-	for _, component := range []string{"controller", "fleet"} {
-		var pods corev1.PodList
-		errs = append(errs, c.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": component}))
-		for i := range pods.Items {
-			errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(grace))))
-		}
-	}
-	return errors.Join(errs...)
 }

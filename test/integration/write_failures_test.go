@@ -72,7 +72,7 @@ func writeBurst(f *fixture) {
 
 func (f *fixture) killController(grace int64) {
 	f.Helper()
-	if err := killController(f.Context(), f.client, grace); err != nil {
+	if err := kube.KillControllers(f.Context(), f.client, grace); err != nil {
 		f.Fatal(err)
 	}
 }

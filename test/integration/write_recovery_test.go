@@ -117,7 +117,7 @@ func (f *fixture) waitForeignCount(want int32) {
 func TestWriteControllerReplaced(t *testing.T) {
 	kube.Isolated(t)
 	c := kube.Client(t)
-	if err := killController(t.Context(), c, 0); err != nil {
+	if err := kube.KillControllers(t.Context(), c, 0); err != nil {
 		t.Fatal(err)
 	}
 	kube.Eventually(t, time.Minute, func(ctx context.Context) error {
