@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,20 +57,20 @@ func TestFleetNetworkPolicy(t *testing.T) {
 			open[port.Port.String()+"/"+string(*port.Protocol)] = rule.From
 		}
 	}
-	for _, want := range []string{"dns/UDP", "dns-tcp/TCP", "bindcar/TCP"} {
+	for _, want := range []string{"5353/UDP", "5353/TCP", "8080/TCP"} {
 		if _, ok := open[want]; !ok {
 			t.Errorf("port %s is closed", want)
 		}
 		if !slices.ContainsFunc(slices.Concat(pod.Spec.Containers[0].Ports, pod.Spec.Containers[1].Ports), func(p corev1.ContainerPort) bool {
-			return p.Name+"/"+string(p.Protocol) == want
+			return fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol) == want
 		}) {
 			t.Errorf("no container has port %s", want)
 		}
 	}
-	if len(open) != 3 || len(open["dns/UDP"]) != 0 || len(open["dns-tcp/TCP"]) != 0 || len(open["bindcar/TCP"]) != 1 {
+	if len(open) != 3 || len(open["5353/UDP"]) != 0 || len(open["5353/TCP"]) != 0 || len(open["8080/TCP"]) != 1 {
 		t.Errorf("open are %v", open)
 	}
-	from := open["bindcar/TCP"][0]
+	from := open["8080/TCP"][0]
 	var home corev1.Namespace
 	if err := f.client.Get(t.Context(), client.ObjectKey{Name: system}, &home); err != nil {
 		t.Fatal(err)
