@@ -109,6 +109,12 @@ func (r *reconciler) readInstances(ctx context.Context, c fleet.Cluster) (owned 
 		}
 	}
 	facts.Leaving, err = r.leavingInstances(ctx, c, stays)
+	for name, i := range owned {
+		if waits := v1beta1.FinalizersOfBindy(i); !declared[name] && len(waits) > 0 && !i.DeletionTimestamp.IsZero() {
+			facts.Leaving = append(slices.DeleteFunc(facts.Leaving, func(leaving string) bool { return leaving == name }),
+				fmt.Sprintf("%s, which waits for another operator to remove its finalizer %s", name, waits[0]))
+		}
+	}
 	return owned, facts, err
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/wait"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -21,6 +22,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 // workloads applies everything that instances consist of.
@@ -82,7 +84,7 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 	if err := w.Children.Apply(ctx, configMap); err != nil {
 		return result, err
 	}
-	if result.address, err = w.applyService(ctx, workload); err != nil {
+	if err := w.applyService(ctx, workload, &result); err != nil {
 		return result, err
 	}
 	if err := w.ensureCertificate(ctx, workload); err != nil {
@@ -140,28 +142,55 @@ func (w *workloads) warnOfIgnoredFields(workload *named.Workload) {
 	}
 }
 
-// applyService returns the address of the Service as far as the cache knows it: nil for a headless one.
-func (w *workloads) applyService(ctx context.Context, workload *named.Workload) (address *string, err error) {
+// applyService finds the address of the Service as far as the cache knows it: nil for a headless one.
+func (w *workloads) applyService(ctx context.Context, workload *named.Workload, result *workloadResult) error {
 	service, err := workload.Service()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	digest, err := apply.StampDigest(service)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var cached corev1.Service
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
-		return nil, err
+		return err
 	}
 	former := workload.Instance.Status.ServiceAddress
 	if cached.UID == "" && former != "" && service.Spec.ClusterIP == nil {
-		return nil, w.restoreService(ctx, service, digest, former)
+		return w.restoreService(ctx, service, digest, former)
+	}
+	if cached.UID == "" {
+		if inUse, err := w.hasFormerService(ctx, workload.Instance); err != nil || inUse {
+			result.requeue = fleet.Sooner(result.requeue, handoverInterval)
+			return err
+		}
 	}
 	if cached.Spec.ClusterIP != corev1.ClusterIPNone {
-		address = &cached.Spec.ClusterIP
+		result.address = &cached.Spec.ClusterIP
 	}
-	return address, w.Children.ApplyCached(ctx, service, digest, &cached)
+	return w.Children.ApplyCached(ctx, service, digest, &cached)
+}
+
+// handoverInterval is how soon it is looked again whether a Service that Bindy made can be taken over.
+const handoverInterval = time.Second
+
+// hasFormerService reports whether clients still need the pods that a Service of Bindy's selects: until one of the instance's own is ready,
+// the Service stays as it is. The cache has none but our own Services.
+func (w *workloads) hasFormerService(ctx context.Context, instance *v1beta1.Bind9Instance) (bool, error) {
+	live := &unstructured.Unstructured{} // Objects without a type are read from kube-apiserver.
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+	err := w.client.Get(ctx, client.ObjectKeyFromObject(instance), live)
+	if err != nil || live.GetLabels()[named.LabelManagedBy] == named.Manager {
+		return false, client.IgnoreNotFound(err)
+	}
+	pods, err := podsByName(ctx, w.client, instance.Namespace, instance.Name)
+	for _, pod := range pods {
+		if status.PodReady(pod) {
+			return false, err
+		}
+	}
+	return true, err
 }
 
 // addressTimeout is how long a deleted Service's address may take to be free: Kubernetes frees it after the Service has gone.

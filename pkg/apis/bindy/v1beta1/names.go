@@ -1,5 +1,11 @@
 package v1beta1
 
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // Annotations.
 const (
 	// ZoneAnnotation on a record holds the spec.zoneName of the zone that selects it.
@@ -65,3 +71,14 @@ const (
 	// DefaultBindcarPort is the TCP port of the sidecar's HTTP API.
 	DefaultBindcarPort int32 = 8080
 )
+
+// FinalizersOfBindy returns the finalizers on an object that the operator Bindy has put there, for example
+// bindy.firestoned.io/arecord-finalizer. Nobody but Bindy, or a person, removes them.
+func FinalizersOfBindy(o metav1.Object) (all []string) {
+	for _, name := range o.GetFinalizers() {
+		if strings.HasPrefix(name, GroupName+"/") && strings.HasSuffix(name, "-finalizer") {
+			all = append(all, name)
+		}
+	}
+	return all
+}
