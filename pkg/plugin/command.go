@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-dns/lockstep/pkg/migrate"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 	"github.com/lockstep-dns/lockstep/pkg/zoneimport"
 )
@@ -17,7 +18,7 @@ import (
 // Exit codes. diff has the same meanings for its own question.
 const (
 	exitOK        = 0
-	exitNotInSync = 1 // not in sync; different; not all imported
+	exitNotInSync = 1 // not in sync; different; not all imported; steps left
 	exitError     = 2 // the question could not be answered
 )
 
@@ -36,7 +37,7 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNotInSync), errors.Is(err, zoneimport.ErrIncomplete):
+	case errors.Is(err, errNotInSync), errors.Is(err, zoneimport.ErrIncomplete), errors.Is(err, migrate.ErrStepsLeft):
 		return exitNotInSync
 	}
 	fmt.Fprintln(errOut, "error:", err)
@@ -70,7 +71,8 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	root.CompletionOptions.DisableDefaultCmd = true
 	o := newOptions()
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), zoneimport.NewCommand("kubectl lockstep", o.kubeconfig()))
+	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), zoneimport.NewCommand("kubectl lockstep", o.kubeconfig()),
+		migrate.NewCommand("kubectl lockstep", o.kubeconfig()))
 	return root
 }
 

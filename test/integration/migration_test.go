@@ -7,10 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -46,6 +50,101 @@ func TestMigrationOfPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.waitReadyReason(instance, status.AllReady, "")
+}
+
+// A zone that a server of Bindy's answers for is taken over: kubectl lockstep migrate says what is to be done, does it, goes on where it
+// was interrupted, and no query on the way is left without the right answer.
+func TestMigration(t *testing.T) {
+	var f *pluginTest
+	var m *formerInstallation
+	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), buildPlugin(t)} })
+	var end func() *queryLoad
+	f.withoutController(func() {
+		m = f.installFormer("former.example")
+		end = f.startLoad(f.services(m.instance.Name), "www.former.example.", "192.0.2.1")
+	})
+	f.expectOutput(1, `(?s)1 +stop Bindy; .*Deployment `+f.namespace+`/bindy.*2 +delete its admission policies +ValidatingAdmissionPolicy.*3 +install Lockstep +done.*`+
+		`4 +remove Bindy's finalizers +1 ARecord, 1 Bind9Instance, 1 DNSZone.*7 +delete the former servers +Deployment `+f.namespace+`/web\n8 +delete what served them .*Nothing was changed`, "migrate")
+	f.expectOutput(2, `error: migrate: step 6: after 1ms: `+f.namespace+`/web \(`, "migrate", "--apply", "--wait=1ms")
+	f.expectOutput(0, `(?s)6\. wait until .*7\. delete the former servers.*Done\.`, "migrate", "--apply")
+	f.waitGone(m.server)
+	end().report(f.fixture, "from Bindy to Lockstep")
+	f.waitServed("www.former.example.", "A", "192.0.2.1")
+	if pods := f.serviceEndpoints(m.instance.Name); !slices.Equal(pods, []string{m.instance.Name + "-0"}) {
+		t.Errorf("the Service sends queries to %v", pods)
+	}
+	f.expectOutput(0, `Nothing is left to do`, "migrate")
+	f.deleteAnyway(m.zone)
+	f.waitGone(m.zone) // It had a finalizer of Bindy's.
+}
+
+// formerInstallation is what Bindy made and left: objects with its finalizers, and a server that answers.
+type formerInstallation struct {
+	instance *v1beta1.Bind9Instance
+	zone     *v1beta1.DNSZone
+	server   *appsv1.Deployment
+}
+
+// installFormer makes what Bindy makes for an instance with a zone, and an idle operator of its name.
+func (f *fixture) installFormer(zone string) *formerInstallation {
+	f.Helper()
+	m := &formerInstallation{instance: f.instance("web", v1beta1.RolePrimary, 1), zone: f.dnsZone("main", zone)}
+	m.instance.Labels, m.instance.Finalizers = map[string]string{"app": "web"}, []string{"bindy.firestoned.io/bind9instance-finalizer"}
+	m.zone.Finalizers = []string{"bindy.firestoned.io/dnszone-finalizer"}
+	m.zone.Spec.ClusterRef = ""
+	m.zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: m.instance.Labels}}}
+	record := f.aRecord("www", "www", "192.0.2.1")
+	record.Finalizers = []string{"bindy.firestoned.io/arecord-finalizer"}
+	f.create(m.instance, m.zone, record)
+
+	former := map[string]string{
+		"app": "bind9", "instance": "web", named.LabelName: named.AppName, named.LabelInstance: "web", named.LabelComponent: "dns-server",
+		named.LabelPartOf: "bindy", named.LabelManagedBy: "Bind9Instance",
+	}
+	owners := []metav1.OwnerReference{*metav1.NewControllerRef(m.instance, v1beta1.GroupVersion.WithKind("Bind9Instance"))}
+	config := &corev1.ConfigMap{ObjectMeta: f.meta("web-former", former), Data: map[string]string{
+		"named.conf": `options { directory "/var/cache/bind"; listen-on port 5353 { any; }; recursion no; dnssec-validation no; empty-zones-enable no; pid-file none; };
+controls {};
+zone "` + zone + `" { type primary; file "/etc/former/zone"; };
+`,
+		"zone": "$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 300\n@ NS ns1\nns1 A 192.0.2.53\nwww A 192.0.2.1\n",
+	}}
+	pod := f.idlePod("web", former)
+	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Name = sameImage, "bind9"
+	pod.Spec.Containers[0].Command = []string{"named", "-g", "-c", "/etc/former/named.conf"}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/former"}, {Name: "cache", MountPath: "/var/cache/bind"}}
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: config.Name}}}},
+		{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
+	m.server = f.deploymentOf("web", former, pod)
+	m.server.OwnerReferences = owners
+	service := &corev1.Service{ObjectMeta: f.meta("web", former)}
+	service.OwnerReferences, service.Spec.Selector = owners, former
+	service.Spec.Ports = []corev1.ServicePort{
+		{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(5353)},
+		{Name: "dns-udp", Port: 53, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(5353)},
+	}
+	operator := map[string]string{"app": "bindy"}
+	account := &corev1.ServiceAccount{ObjectMeta: f.meta("bind9", map[string]string{named.LabelName: named.AppName, named.LabelPartOf: "bindy"})}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "bindy-" + f.namespace, Labels: map[string]string{named.LabelPartOf: "bindy"}}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Create},
+		Rule:       admissionv1.Rule{APIGroups: []string{"bindy.firestoned.io"}, APIVersions: []string{"v1beta1"}, Resources: []string{"arecords"}},
+	}}}}
+	policy.Spec.Validations = []admissionv1.Validation{{Expression: "true"}}
+	f.create(config, m.server, service, account, policy, f.deploymentOf("bindy", operator, f.idlePod("bindy", operator)))
+	f.Cleanup(func() { _ = f.client.Delete(context.Background(), policy) })
+	kube.Kubectl(f, "", "-n", f.namespace, "wait", "--for=condition=Available", "deployment/web", "--timeout=60s")
+	return m
+}
+
+// deploymentOf returns a Deployment of one pod.
+func (f *fixture) deploymentOf(name string, labels map[string]string, pod *corev1.Pod) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: f.meta(name, labels)}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec}
+	return d
 }
 
 // expectSelected checks that a selector finds objects.

@@ -1,0 +1,272 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// pageSize is how many objects are listed at a time.
+const pageSize = 500
+
+// inventory is what Bindy has left in a Kubernetes cluster.
+type inventory struct {
+	// operators are the Deployments of Bindy and its Scout that run.
+	operators []appsv1.Deployment
+	// policies are its admission policies and their bindings.
+	policies []client.Object
+	// installed is true if Lockstep runs servers here.
+	installed bool
+	// finalized are the objects that have a finalizer of Bindy's.
+	finalized []metav1.PartialObjectMetadata
+	// inner are the clusters that Bindy made for ClusterBind9Providers: these own their instances here.
+	inner []innerCluster
+	// servers are the Deployments of Bindy's instances.
+	servers []formerServer
+	// leftovers are objects that served them, and that nobody needs any more.
+	leftovers []client.Object
+	// lost says what Lockstep does not take over.
+	lost []string
+}
+
+// innerCluster is a Bind9Cluster that Bindy made for a ClusterBind9Provider, and the instances that it controls.
+type innerCluster struct {
+	cluster   v1beta1.Bind9Cluster
+	provider  v1beta1.ClusterBind9Provider
+	instances []v1beta1.Bind9Instance
+}
+
+// formerServer is the Deployment of an instance.
+type formerServer struct {
+	deployment appsv1.Deployment
+	// waits is why queries still need it; empty if they do not.
+	waits string
+}
+
+// Labels that Bindy puts on everything that it makes, and those of its own Deployments.
+var (
+	madeByBindy  = mustParse("app.kubernetes.io/part-of=bindy,app.kubernetes.io/name=bind9,app.kubernetes.io/managed-by!=lockstep")
+	operatorApps = mustParse("app in (bindy,bindy-scout)")
+	policyParts  = mustParse("app.kubernetes.io/part-of=bindy")
+)
+
+func mustParse(selector string) client.MatchingLabelsSelector {
+	s, err := labels.Parse(selector)
+	if err != nil {
+		panic(err)
+	}
+	return client.MatchingLabelsSelector{Selector: s}
+}
+
+// takeInventory reads what there is. It changes nothing.
+func takeInventory(ctx context.Context, c client.Client) (*inventory, error) {
+	i := &inventory{}
+	for _, part := range []func(context.Context, client.Client) error{
+		i.addOperators, i.addPolicies, i.addFinalized, i.addInnerClusters, i.addServers, i.addLeftovers, i.addLost,
+	} {
+		if err := part(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return i, nil
+}
+
+func (i *inventory) addOperators(ctx context.Context, c client.Client) error {
+	var own, all appsv1.DeploymentList
+	if err := c.List(ctx, &own, client.MatchingLabels{"app.kubernetes.io/name": "lockstep", "app.kubernetes.io/component": "fleet"}); err != nil {
+		return fmt.Errorf("looking for Lockstep: %w", err)
+	}
+	i.installed = len(own.Items) > 0
+	if err := c.List(ctx, &all, operatorApps); err != nil {
+		return fmt.Errorf("looking for the operator: %w", err)
+	}
+	for _, d := range all.Items {
+		if ptr.Deref(d.Spec.Replicas, 1) > 0 {
+			i.operators = append(i.operators, d)
+		}
+	}
+	return nil
+}
+
+func (i *inventory) addPolicies(ctx context.Context, c client.Client) error {
+	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
+	var policies admissionv1.ValidatingAdmissionPolicyList
+	if err := errors.Join(c.List(ctx, &bindings, policyParts), c.List(ctx, &policies, policyParts)); err != nil {
+		return fmt.Errorf("looking for admission policies: %w", err)
+	}
+	for n := range bindings.Items {
+		i.policies = append(i.policies, &bindings.Items[n])
+	}
+	for n := range policies.Items {
+		i.policies = append(i.policies, &policies.Items[n])
+	}
+	return nil
+}
+
+// finalizedKinds are the kinds that Bindy and its Scout put finalizers on.
+func finalizedKinds() (kinds []schema.GroupVersionKind) {
+	for _, kind := range v1beta1.RecordKinds {
+		kinds = append(kinds, kind.GroupVersionKind())
+	}
+	for _, kind := range []string{"DNSZone", "Bind9Instance", "Bind9Cluster", "ClusterBind9Provider", "PTRRecord"} {
+		kinds = append(kinds, v1beta1.GroupVersion.WithKind(kind))
+	}
+	const gateway = "gateway.networking.k8s.io"
+	return append(kinds, corev1.SchemeGroupVersion.WithKind("Service"),
+		schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+		schema.GroupVersionKind{Group: gateway, Version: "v1", Kind: "HTTPRoute"})
+}
+
+func (i *inventory) addFinalized(ctx context.Context, c client.Client) error {
+	for _, kind := range finalizedKinds() {
+		err := eachMetadata(ctx, c, kind, func(o metav1.PartialObjectMetadata) {
+			if len(v1beta1.FinalizersOfBindy(&o)) > 0 {
+				o.SetGroupVersionKind(kind)
+				i.finalized = append(i.finalized, o)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachMetadata lists all objects of a kind, which may not exist.
+func eachMetadata(ctx context.Context, c client.Client, kind schema.GroupVersionKind, use func(metav1.PartialObjectMetadata), options ...client.ListOption) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	for more := true; more; more = list.Continue != "" {
+		err := c.List(ctx, list, append(options, client.Limit(pageSize), client.Continue(list.Continue))...)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
+		}
+		for _, o := range list.Items {
+			use(o)
+		}
+	}
+	return nil
+}
+
+func (i *inventory) addInnerClusters(ctx context.Context, c client.Client) error {
+	var clusters v1beta1.Bind9ClusterList
+	if err := c.List(ctx, &clusters, client.MatchingLabels{v1beta1.ManagedByLabel: "ClusterBind9Provider"}); err != nil {
+		return fmt.Errorf("looking for clusters of providers: %w", err)
+	}
+	for _, cluster := range clusters.Items {
+		inner := innerCluster{cluster: cluster}
+		err := c.Get(ctx, client.ObjectKey{Name: cluster.Labels[v1beta1.ClusterLabel]}, &inner.provider)
+		if apierrors.IsNotFound(err) {
+			continue // A user's own.
+		}
+		var instances v1beta1.Bind9InstanceList
+		if err = errors.Join(err, c.List(ctx, &instances, client.InNamespace(cluster.Namespace))); err != nil {
+			return fmt.Errorf("reading the instances of Bind9Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+		}
+		inner.instances = slices.DeleteFunc(instances.Items, func(o v1beta1.Bind9Instance) bool { return !metav1.IsControlledBy(&o, &cluster) })
+		i.inner = append(i.inner, inner)
+	}
+	return nil
+}
+
+func (i *inventory) addServers(ctx context.Context, c client.Client) error {
+	var deployments appsv1.DeploymentList
+	if err := c.List(ctx, &deployments, madeByBindy); err != nil {
+		return fmt.Errorf("looking for former servers: %w", err)
+	}
+	for _, d := range deployments.Items {
+		waits, err := whyNeeded(ctx, c, client.ObjectKeyFromObject(&d))
+		if err != nil {
+			return err
+		}
+		i.servers = append(i.servers, formerServer{d, waits})
+	}
+	return nil
+}
+
+// whyNeeded returns why an instance's queries still need the pods of its Deployment, "" if they do not.
+func whyNeeded(ctx context.Context, c client.Client, key client.ObjectKey) (string, error) {
+	var instance v1beta1.Bind9Instance
+	var service corev1.Service
+	if err := errors.Join(client.IgnoreNotFound(c.Get(ctx, key, &instance)), client.IgnoreNotFound(c.Get(ctx, key, &service))); err != nil {
+		return "", fmt.Errorf("reading instance %s: %w", key, err)
+	}
+	ready := meta.FindStatusCondition(instance.Status.Conditions, status.Ready)
+	switch {
+	case instance.Name == "":
+		return "", nil // Nothing here is to take its place.
+	case service.Name != "" && service.Labels[named.LabelManagedBy] != named.Manager:
+		return "its Service still selects the former pods", nil
+	case ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != instance.Generation:
+		return "the instance is not ready: " + ptr.Deref(ready, metav1.Condition{Message: "no status yet"}).Message, nil
+	}
+	return "", nil
+}
+
+func (i *inventory) addLeftovers(ctx context.Context, c client.Client) error {
+	for _, kind := range []schema.GroupVersionKind{
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+	} {
+		err := eachMetadata(ctx, c, kind, func(o metav1.PartialObjectMetadata) {
+			o.SetGroupVersionKind(kind)
+			i.leftovers = append(i.leftovers, &o)
+		}, madeByBindy)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addLost finds what users have that Lockstep does not do.
+func (i *inventory) addLost(ctx context.Context, c client.Client) error {
+	pointers := 0
+	err := eachMetadata(ctx, c, v1beta1.GroupVersion.WithKind("PTRRecord"), func(metav1.PartialObjectMetadata) { pointers++ })
+	if pointers > 0 {
+		i.lost = append(i.lost, fmt.Sprintf("%d PTRRecords: declare them as DNSEndpoints with recordType PTR", pointers))
+	}
+	if slices.ContainsFunc(i.operators, func(d appsv1.Deployment) bool { return d.Labels["app"] == "bindy-scout" }) {
+		i.lost = append(i.lost, "Scout: its ARecords stay, and new ones come from external-dns (docs/guides/external-dns.md)")
+	}
+	var instances v1beta1.Bind9InstanceList
+	var clusters v1beta1.Bind9ClusterList
+	if err := errors.Join(err, c.List(ctx, &instances), c.List(ctx, &clusters)); err != nil {
+		return fmt.Errorf("reading clusters and instances: %w", err)
+	}
+	for n := range instances.Items {
+		o := &instances.Items[n]
+		i.addIgnored("Bind9Instance", o, named.Workload{Instance: o})
+	}
+	for n := range clusters.Items {
+		o := &clusters.Items[n]
+		i.addIgnored("Bind9Cluster", o, named.Workload{Instance: &v1beta1.Bind9Instance{}, Cluster: o.Spec})
+	}
+	return nil
+}
+
+func (i *inventory) addIgnored(kind string, o client.Object, w named.Workload) {
+	if ignored := w.Ignored(); len(ignored) > 0 {
+		i.lost = append(i.lost, fmt.Sprintf("%s %s/%s: %s", kind, o.GetNamespace(), o.GetName(), strings.Join(ignored, "; ")))
+	}
+}

@@ -1,0 +1,187 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// step is one of the steps that lead to servers of Lockstep, in an order in which each query finds a server that knows the answer.
+type step struct {
+	title string
+	// objects are what it is about; there is nothing to do if there are none.
+	objects []string
+	// take takes the step. It is nil for one that a person has to take.
+	take func(ctx context.Context, c client.Client) error
+}
+
+// errByHand ends the command at a step that a person has to take.
+var errByHand = errors.New("this step is yours; run the command again when it is done")
+
+// steps returns what is left to do.
+func (i *inventory) steps(timeout time.Duration) []step {
+	var install []string
+	if !i.installed {
+		install = []string{"kubectl apply -k manifests/overlays/default"}
+	}
+	return []step{
+		{"stop Bindy; its servers go on answering", namesOf("Deployment", pointers(i.operators)), i.stopOperators},
+		{"delete its admission policies", namesOf("", i.policies), func(ctx context.Context, c client.Client) error { return deleteAll(ctx, c, i.policies) }},
+		{"install Lockstep", install, nil},
+		{"remove Bindy's finalizers", countKinds(i.finalized), i.removeFinalizers},
+		{"give instances of ClusterBind9Providers to these", i.innerNames(), i.dissolveClusters},
+		{"wait until Lockstep's servers are ready and in the Services", i.waitingServers(), func(ctx context.Context, c client.Client) error { return waitServers(ctx, c, timeout) }},
+		{"delete the former servers", namesOf("Deployment", i.deployments()), func(ctx context.Context, c client.Client) error { return deleteAll(ctx, c, i.deployments()) }},
+		{"delete what served them", namesOf("", i.leftovers), func(ctx context.Context, c client.Client) error { return deleteAll(ctx, c, i.leftovers) }},
+	}
+}
+
+func pointers[T any, P interface {
+	*T
+	client.Object
+}](items []T) []client.Object {
+	all := make([]client.Object, len(items))
+	for n := range items {
+		all[n] = P(&items[n])
+	}
+	return all
+}
+
+// namesOf returns how people know objects: "Deployment team/dns". kind is that of typed objects, which do not have their own.
+func namesOf(kind string, objects []client.Object) []string {
+	names := make([]string, len(objects))
+	for n, o := range objects {
+		own := o.GetObjectKind().GroupVersionKind().Kind
+		if own == "" {
+			own = kind
+		}
+		names[n] = strings.TrimSpace(own + " " + strings.TrimPrefix(client.ObjectKeyFromObject(o).String(), "/"))
+	}
+	return names
+}
+
+func (i *inventory) deployments() []client.Object {
+	all := make([]client.Object, len(i.servers))
+	for n := range i.servers {
+		all[n] = &i.servers[n].deployment
+	}
+	return all
+}
+
+func (i *inventory) waitingServers() (waiting []string) {
+	for _, s := range i.servers {
+		if s.waits != "" {
+			waiting = append(waiting, fmt.Sprintf("%s/%s (%s)", s.deployment.Namespace, s.deployment.Name, s.waits))
+		}
+	}
+	return waiting
+}
+
+func (i *inventory) innerNames() (names []string) {
+	for _, inner := range i.inner {
+		names = append(names, fmt.Sprintf("%d of Bind9Cluster %s/%s", len(inner.instances), inner.cluster.Namespace, inner.cluster.Name))
+	}
+	return names
+}
+
+// countKinds returns how many objects there are of each kind.
+func countKinds(objects []metav1.PartialObjectMetadata) (counts []string) {
+	kinds := map[string]int{}
+	for _, o := range objects {
+		kinds[o.Kind]++
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		counts = append(counts, fmt.Sprintf("%d %s", kinds[kind], kind))
+	}
+	return counts
+}
+
+// stopOperators scales the operators down: started again, they go on as before.
+func (i *inventory) stopOperators(ctx context.Context, c client.Client) error {
+	for n := range i.operators {
+		d := &i.operators[n]
+		next := d.DeepCopy()
+		next.Spec.Replicas = ptr.To[int32](0)
+		if err := c.Patch(ctx, next, client.MergeFrom(d)); err != nil {
+			return fmt.Errorf("stopping Deployment %s/%s: %w", d.Namespace, d.Name, err)
+		}
+	}
+	return nil
+}
+
+// removeFinalizers lets objects go that are being deleted, now or later.
+func (i *inventory) removeFinalizers(ctx context.Context, c client.Client) error {
+	for n := range i.finalized {
+		o := &i.finalized[n]
+		next := o.DeepCopy()
+		next.Finalizers = slices.DeleteFunc(next.Finalizers, func(name string) bool { return slices.Contains(v1beta1.FinalizersOfBindy(o), name) })
+		err := c.Patch(ctx, next, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the finalizer of %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+		}
+	}
+	return nil
+}
+
+// dissolveClusters gives the instances of clusters that Bindy made for providers to the providers, and deletes the clusters.
+func (i *inventory) dissolveClusters(ctx context.Context, c client.Client) error {
+	for n := range i.inner {
+		inner := &i.inner[n]
+		owner := metav1.NewControllerRef(&inner.provider, v1beta1.GroupVersion.WithKind("ClusterBind9Provider"))
+		for m := range inner.instances {
+			o := &inner.instances[m]
+			next := o.DeepCopy()
+			next.OwnerReferences = []metav1.OwnerReference{*owner}
+			if err := c.Patch(ctx, next, client.MergeFrom(o)); err != nil {
+				return fmt.Errorf("giving Bind9Instance %s/%s to ClusterBind9Provider %s: %w", o.Namespace, o.Name, inner.provider.Name, err)
+			}
+		}
+		permitted := inner.cluster.DeepCopy()
+		metav1.SetMetaDataAnnotation(&permitted.ObjectMeta, v1beta1.AllowDeletionAnnotation, "true")
+		if err := c.Patch(ctx, permitted, client.MergeFrom(&inner.cluster)); err != nil {
+			return fmt.Errorf("annotating Bind9Cluster %s/%s: %w", permitted.Namespace, permitted.Name, err)
+		}
+		if err := deleteAll(ctx, c, []client.Object{permitted}, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitServers waits until no query needs a former server.
+func waitServers(ctx context.Context, c client.Client, timeout time.Duration) error {
+	var waiting []string
+	err := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {
+		i := &inventory{}
+		if err := i.addServers(ctx, c); err != nil {
+			return false, err
+		}
+		waiting = i.waitingServers()
+		return len(waiting) == 0, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("after %s: %s", timeout, strings.Join(waiting, "; "))
+	}
+	return err
+}
+
+func deleteAll(ctx context.Context, c client.Client, objects []client.Object, options ...client.DeleteOption) error {
+	for _, o := range objects {
+		uid := o.GetUID()
+		if err := client.IgnoreNotFound(c.Delete(ctx, o, append(options, client.Preconditions{UID: &uid})...)); err != nil {
+			return fmt.Errorf("deleting %s: %w", o.GetName(), err)
+		}
+	}
+	return nil
+}
