@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,13 +114,16 @@ func (i *inventory) addPolicies(ctx context.Context, c client.Client) error {
 	if err := errors.Join(c.List(ctx, &bindings, policyParts), c.List(ctx, &policies, policyParts)); err != nil {
 		return fmt.Errorf("looking for admission policies: %w", err)
 	}
-	for n := range bindings.Items {
-		i.policies = append(i.policies, &bindings.Items[n])
-	}
-	for n := range policies.Items {
-		i.policies = append(i.policies, &policies.Items[n])
-	}
+	i.policies = append(withKind(pointers(bindings.Items), "ValidatingAdmissionPolicyBinding"), withKind(pointers(policies.Items), "ValidatingAdmissionPolicy")...)
 	return nil
+}
+
+// withKind sets the kind of objects: a typed client leaves it out.
+func withKind(objects []client.Object, kind string) []client.Object {
+	for _, o := range objects {
+		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Kind: kind})
+	}
+	return objects
 }
 
 // finalizedKinds are the kinds that Bindy and its Scout put finalizers on.
@@ -209,19 +214,34 @@ func (i *inventory) addServers(ctx context.Context, c client.Client) error {
 func whyNeeded(ctx context.Context, c client.Client, key client.ObjectKey) (string, error) {
 	var instance v1beta1.Bind9Instance
 	var service corev1.Service
-	if err := errors.Join(client.IgnoreNotFound(c.Get(ctx, key, &instance)), client.IgnoreNotFound(c.Get(ctx, key, &service))); err != nil {
+	var slices discoveryv1.EndpointSliceList
+	if err := errors.Join(client.IgnoreNotFound(c.Get(ctx, key, &instance)), client.IgnoreNotFound(c.Get(ctx, key, &service)),
+		c.List(ctx, &slices, client.InNamespace(key.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: key.Name})); err != nil {
 		return "", fmt.Errorf("reading instance %s: %w", key, err)
 	}
 	ready := meta.FindStatusCondition(instance.Status.Conditions, status.Ready)
 	switch {
 	case instance.Name == "":
 		return "", nil // Nothing here is to take its place.
-	case service.Name != "" && service.Labels[named.LabelManagedBy] != named.Manager:
-		return "its Service still selects the former pods", nil
+	case service.Name != "" && service.Labels[named.LabelManagedBy] != named.Manager || hasOtherPods(slices.Items, key.Name):
+		return "its Service still has the former pods", nil
 	case ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != instance.Generation:
 		return "the instance is not ready: " + ptr.Deref(ready, metav1.Condition{Message: "no status yet"}).Message, nil
 	}
 	return "", nil
+}
+
+// hasOtherPods reports whether a Service sends queries to pods that are not of the StatefulSet of its name.
+func hasOtherPods(all []discoveryv1.EndpointSlice, name string) bool {
+	for _, slice := range all {
+		for _, endpoint := range slice.Endpoints {
+			ordinal, own := strings.CutPrefix(ptr.Deref(endpoint.TargetRef, corev1.ObjectReference{}).Name, name+"-")
+			if _, err := strconv.Atoi(ordinal); !own || err != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (i *inventory) addLeftovers(ctx context.Context, c client.Client) error {

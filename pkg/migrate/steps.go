@@ -41,8 +41,8 @@ func (i *inventory) steps(timeout time.Duration) []step {
 		{"install Lockstep", install, nil},
 		{"remove Bindy's finalizers", countKinds(i.finalized), i.removeFinalizers},
 		{"give instances of ClusterBind9Providers to these", i.innerNames(), i.dissolveClusters},
-		{"wait until Lockstep's servers are ready and in the Services", i.waitingServers(), func(ctx context.Context, c client.Client) error { return waitServers(ctx, c, timeout) }},
-		{"delete the former servers", namesOf("Deployment", i.deployments()), func(ctx context.Context, c client.Client) error { return deleteAll(ctx, c, i.deployments()) }},
+		{"wait until Lockstep's servers are ready and in the Services", i.waitingServers(), func(ctx context.Context, c client.Client) error { return i.waitServers(ctx, c, timeout) }},
+		{"delete the former servers", namesOf("Deployment", i.deployments()), i.deleteServers},
 		{"delete what served them", namesOf("", i.leftovers), func(ctx context.Context, c client.Client) error { return deleteAll(ctx, c, i.leftovers) }},
 	}
 }
@@ -160,20 +160,32 @@ func (i *inventory) dissolveClusters(ctx context.Context, c client.Client) error
 }
 
 // waitServers waits until no query needs a former server.
-func waitServers(ctx context.Context, c client.Client, timeout time.Duration) error {
-	var waiting []string
+func (i *inventory) waitServers(ctx context.Context, c client.Client, timeout time.Duration) error {
+	waiting := i.waitingServers()
 	err := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {
-		i := &inventory{}
-		if err := i.addServers(ctx, c); err != nil {
+		now := &inventory{}
+		if err := now.addServers(ctx, c); err != nil {
 			return false, err
 		}
-		waiting = i.waitingServers()
+		waiting = now.waitingServers()
 		return len(waiting) == 0, nil
 	})
 	if wait.Interrupted(err) {
 		return fmt.Errorf("after %s: %s", timeout, strings.Join(waiting, "; "))
 	}
 	return err
+}
+
+// proxyDelay is how long the nodes may take to follow a Service that has changed: until then they send queries to the former pods.
+const proxyDelay = 10 * time.Second
+
+func (i *inventory) deleteServers(ctx context.Context, c client.Client) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(proxyDelay):
+	}
+	return deleteAll(ctx, c, i.deployments())
 }
 
 func deleteAll(ctx context.Context, c client.Client, objects []client.Object, options ...client.DeleteOption) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,14 +62,25 @@ func TestMigration(t *testing.T) {
 	var end func() *queryLoad
 	f.withoutController(func() {
 		m = f.installFormer("former.example")
-		end = f.startLoad(f.services(m.instance.Name), "www.former.example.", "192.0.2.1")
+		servers := f.services(m.instance.Name)
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			answer, err := queryServer(ctx, servers[m.instance.Name], "www.former.example.")
+			if err == nil && answer != "192.0.2.1" {
+				err = fmt.Errorf("the Service of Bindy answers %s", answer)
+			}
+			return err
+		})
+		end = f.startLoad(servers, "www.former.example.", "192.0.2.1")
 	})
-	f.expectOutput(1, `(?s)1 +stop Bindy; .*Deployment `+f.namespace+`/bindy.*2 +delete its admission policies +ValidatingAdmissionPolicy.*3 +install Lockstep +done.*`+
+	f.expectOutput(1, `(?s)1 +stop Bindy; .*Deployment `+f.namespace+`/bindy.*2 +delete its admission policies +ValidatingAdmissionPolicy bindy-.*3 +install Lockstep +done.*`+
 		`4 +remove Bindy's finalizers +1 ARecord, 1 Bind9Instance, 1 DNSZone.*7 +delete the former servers +Deployment `+f.namespace+`/web\n8 +delete what served them .*Nothing was changed`, "migrate")
 	f.expectOutput(2, `error: migrate: step 6: after 1ms: `+f.namespace+`/web \(`, "migrate", "--apply", "--wait=1ms")
-	f.expectOutput(0, `(?s)6\. wait until .*7\. delete the former servers.*Done\.`, "migrate", "--apply")
+	f.expectOutput(0, `(?s)6\. wait until .*7\. delete the former servers.*Done\.`, "migrate", "--apply", "--wait=2m")
 	f.waitGone(m.server)
-	end().report(f.fixture, "from Bindy to Lockstep")
+	load := end()
+	if load.report(f.fixture, "from Bindy to Lockstep"); len(load.silent) > 0 {
+		t.Errorf("%d queries were not answered, the first at %s", len(load.silent), load.silent[0].began.Format(time.StampMilli))
+	}
 	f.waitServed("www.former.example.", "A", "192.0.2.1")
 	if pods := f.serviceEndpoints(m.instance.Name); !slices.Equal(pods, []string{m.instance.Name + "-0"}) {
 		t.Errorf("the Service sends queries to %v", pods)

@@ -2,6 +2,8 @@ package instance
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -156,14 +158,13 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload, 
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	former := workload.Instance.Status.ServiceAddress
-	if cached.UID == "" && former != "" && service.Spec.ClusterIP == nil {
-		return w.restoreService(ctx, service, digest, former)
-	}
 	if cached.UID == "" {
-		if inUse, err := w.hasFormerService(ctx, workload.Instance); err != nil || inUse {
-			result.requeue = fleet.Sooner(result.requeue, handoverInterval)
+		if address, err := w.formerService(ctx, workload.Instance); err != nil || address != "" {
+			result.address, result.requeue = &address, fleet.Sooner(result.requeue, handoverInterval)
 			return err
+		}
+		if former := workload.Instance.Status.ServiceAddress; former != "" && service.Spec.ClusterIP == nil {
+			return w.restoreService(ctx, service, digest, former)
 		}
 	}
 	if cached.Spec.ClusterIP != corev1.ClusterIPNone {
@@ -175,22 +176,21 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload, 
 // handoverInterval is how soon it is looked again whether a Service that Bindy made can be taken over.
 const handoverInterval = time.Second
 
-// hasFormerService reports whether clients still need the pods that a Service of Bindy's selects: until one of the instance's own is ready,
-// the Service stays as it is. The cache has none but our own Services.
-func (w *workloads) hasFormerService(ctx context.Context, instance *v1beta1.Bind9Instance) (bool, error) {
+// formerService returns the address of a Service of Bindy's, "" if there is none or clients do not need the pods any more that it selects:
+// until one of the instance's own is ready, the Service stays as it is. The cache has none but our own Services.
+func (w *workloads) formerService(ctx context.Context, instance *v1beta1.Bind9Instance) (address string, err error) {
 	live := &unstructured.Unstructured{} // Objects without a type are read from kube-apiserver.
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	err := w.client.Get(ctx, client.ObjectKeyFromObject(instance), live)
+	err = w.client.Get(ctx, client.ObjectKeyFromObject(instance), live)
 	if err != nil || live.GetLabels()[named.LabelManagedBy] == named.Manager {
-		return false, client.IgnoreNotFound(err)
+		return "", client.IgnoreNotFound(err)
 	}
 	pods, err := podsByName(ctx, w.client, instance.Namespace, instance.Name)
-	for _, pod := range pods {
-		if status.PodReady(pod) {
-			return false, err
-		}
+	if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(pods)), status.PodReady) {
+		return "", err
 	}
-	return true, err
+	address, _, err = unstructured.NestedString(live.Object, "spec", "clusterIP")
+	return address, err
 }
 
 // addressTimeout is how long a deleted Service's address may take to be free: Kubernetes frees it after the Service has gone.
