@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
@@ -114,5 +116,26 @@ func decode(t *testing.T, configuration, object any, err error) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A former instance that Bindy's finalizer keeps is named by its cluster, with the finalizer.
+func TestLeavingInstanceWaitsForBindy(t *testing.T) {
+	h := newHundredTest(t)
+	h.reconcile()
+	former := &v1beta1.Bind9Instance{}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "dns-secondary-98"}, former); err != nil {
+		t.Fatal(err)
+	}
+	former.Finalizers = append(former.Finalizers, "bindy.firestoned.io/bind9instance-finalizer", "example.com/other-finalizer")
+	cluster := h.cluster()
+	cluster.Spec.Secondary.Replicas = new(int32(98))
+	if err := errors.Join(h.client.Update(t.Context(), former), h.client.Delete(t.Context(), former)); err != nil {
+		t.Fatal(err)
+	}
+	_, facts, err := h.readInstances(t.Context(), cluster)
+	want := "dns-secondary-98, which waits for another operator to remove its finalizer bindy.firestoned.io/bind9instance-finalizer"
+	if err != nil || len(facts.Leaving) != 1 || facts.Leaving[0] != want {
+		t.Errorf("leaving are %q, error %v", facts.Leaving, err)
 	}
 }
