@@ -63,7 +63,7 @@ func TestLeftOut(t *testing.T) {
 			t.Errorf("%s: %q", p.UID, why)
 		}
 		next := status.Provider(p.Status, status.ProviderFacts{LeftOut: why}, time.Now())
-		if ready := next.Conditions[len(next.Conditions)-1]; (ready.Reason == status.TooManyProviders) != isLeftOut {
+		if ready := next.Conditions[0]; (ready.Reason == status.TooManyProviders) != isLeftOut {
 			t.Errorf("%s: %+v", p.UID, ready)
 		}
 	}

@@ -65,7 +65,7 @@ func TestLook(t *testing.T) {
 			server := observe.Server{Provider: "corp", Pod: "corp/" + c.server.String(), Role: observe.Primary, Addr: c.server}
 			facts := status.ProviderFacts{Servers: []status.ProviderServerFacts{l.ask(t.Context(), server, true)}}
 			got := status.Provider(v1beta1.DNSProviderStatus{}, facts, metav1.Now().Time)
-			ready := got.Conditions[len(got.Conditions)-1]
+			ready := got.Conditions[0]
 			if ready.Type != status.Ready || ready.Reason != c.reason || !strings.Contains(ready.Message, c.message) {
 				t.Errorf("%+v", got.Conditions)
 			}
