@@ -46,6 +46,9 @@ type Options struct {
 	Output string
 	// As is the form of the objects: "records" or "endpoints".
 	As string
+	// WithoutExternalDNS leaves out what external-dns has published, which has TXTPrefix before the names of its TXT records.
+	WithoutExternalDNS bool
+	TXTPrefix          string
 	// MaxRecords and MaxBytes bound the zone.
 	MaxRecords int
 	MaxBytes   int64
@@ -68,6 +71,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "`namespace` of the objects; without it, the one that they are applied to")
 	fs.StringVar(&o.Output, "output", o.Output, "write files into this `folder`, which must be new or empty, instead of to standard output")
 	fs.StringVar(&o.As, "as", o.As, "`form` of the data: records, an object for each RRset; or endpoints, DNSEndpoints of up to 500 RRsets each, for large zones")
+	fs.BoolVar(&o.WithoutExternalDNS, "without-external-dns", o.WithoutExternalDNS, "leave out what external-dns has published, and its TXT records of ownership: it publishes that by Lockstep from now on")
+	fs.StringVar(&o.TXTPrefix, "txt-prefix", o.TXTPrefix, "`prefix` of the names of these TXT records: external-dns' flag of that name")
 	fs.IntVar(&o.MaxRecords, strings.TrimLeft(wire.RecordsFlag, "-"), o.MaxRecords, "`number` of records that the zone may have")
 	fs.Int64Var(&o.MaxBytes, strings.TrimLeft(wire.BytesFlag, "-"), o.MaxBytes, "`number` of bytes of memory that the zone may take")
 }
@@ -89,6 +94,9 @@ func (o *Options) Validate() error {
 	}
 	if o.IncludeFrom != "" && o.File == "" {
 		errs = append(errs, errors.New("--include-from goes with --file"))
+	}
+	if o.TXTPrefix != "" && !o.WithoutExternalDNS {
+		errs = append(errs, errors.New("--txt-prefix goes with --without-external-dns"))
 	}
 	if o.As != asRecords && o.As != asEndpoints {
 		errs = append(errs, fmt.Errorf("--as=%q: it is %s or %s", o.As, asRecords, asEndpoints))
@@ -126,6 +134,10 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 	content, err := o.readContent(ctx, in, report, log)
 	if err != nil {
 		return err
+	}
+	if o.WithoutExternalDNS {
+		published, ownership := content.withoutExternalDNS(o.TXTPrefix)
+		fmt.Fprintf(log, "%s: %d RRsets that external-dns publishes, and its %d TXT records of ownership, were left out\n", content.name, published, ownership)
 	}
 	builder := &manifestBuilder{
 		content: content, servers: zoneServers{o.Cluster, o.Instances, o.Provider}, namespace: o.Namespace, asEndpoints: o.As == asEndpoints, report: report,

@@ -214,3 +214,47 @@ func FuzzReadZoneFile(f *testing.F) {
 		}
 	})
 }
+
+// What external-dns has published is left out with its TXT records, of all forms that these have, and nothing else.
+func TestWithoutExternalDNS(t *testing.T) {
+	const mark = `"heritage=external-dns,external-dns/owner=default,external-dns/resource=service/shop/web"`
+	for name, c := range map[string]struct {
+		zone, prefix         string
+		want                 []string
+		published, ownership int
+	}{
+		"by type":        {"www A 192.0.2.1\nwww AAAA 2001:db8::1\na-www TXT " + mark + "\n", "", []string{"www AAAA"}, 1, 1},
+		"at the name":    {"old A 192.0.2.1\nold TXT " + mark + "\n", "", nil, 1, 1},
+		"another text":   {"old A 192.0.2.1\nold TXT " + mark + "\nold TXT \"v=spf1 -all\"\n", "", []string{"old TXT"}, 1, 1},
+		"a dash":         {"a-b A 192.0.2.1\na-b TXT " + mark + "\n", "", nil, 1, 1},
+		"a prefix":       {"www CNAME web\nweb A 192.0.2.1\nxdns-cname-www TXT " + mark + "\n", "xdns-", []string{"web A"}, 1, 1},
+		"an owned text":  {"t TXT \"hello\"\ntxt-t TXT " + mark + "\n", "", nil, 1, 1},
+		"nothing of it":  {"www A 192.0.2.1\nwww TXT \"heritage=mine\"\n", "", []string{"www A", "www TXT"}, 0, 0},
+		"no record left": {"a-gone TXT " + mark + "\n", "", nil, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "zone")
+			if err := os.WriteFile(file, []byte("$TTL 60\n"+start+c.zone), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			r := newContentReader("example.com.", wire.Limits{Records: 100, Bytes: 1 << 20}, &differenceReport{}, func(int) {})
+			if err := r.readZoneFile(nil, file, ""); err != nil {
+				t.Fatal(err)
+			}
+			content, err := r.finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			published, ownership := content.withoutExternalDNS(c.prefix)
+			var got []string
+			for _, set := range content.sets {
+				if set.Name != "example.com." {
+					got = append(got, strings.TrimSuffix(set.Name, ".example.com.")+" "+dns.TypeToString[set.Type])
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || published != c.published || ownership != c.ownership {
+				t.Errorf("%d and %d were left out; what is left (-want +got):\n%s", published, ownership, diff)
+			}
+		})
+	}
+}
