@@ -103,36 +103,31 @@ func (o *options) run(ctx context.Context, c client.Client, out io.Writer) error
 		return ErrStepsLeft
 	}
 	fmt.Fprintln(out)
-	return o.takeSteps(ctx, c, out)
+	return o.takeSteps(ctx, c, found, out)
 }
 
 // takeSteps takes the steps that are left. After each it looks again: one makes another possible.
-func (o *options) takeSteps(ctx context.Context, c client.Client, out io.Writer) error {
-	taken := -1
-	for {
-		found, err := takeInventory(ctx, c)
-		if err != nil {
-			return err
+func (o *options) takeSteps(ctx context.Context, c client.Client, found *inventory, out io.Writer) error {
+	for n := range found.steps(o.timeout) {
+		next := found.steps(o.timeout)[n]
+		if len(next.objects) == 0 {
+			continue
 		}
-		all := found.steps(o.timeout)
-		next := taken + 1
-		for next < len(all) && len(all[next].objects) == 0 {
-			next++
-		}
-		if next == len(all) {
-			fmt.Fprintln(out, "Done. Nothing of Bindy is left but its Secrets <instance>-rndc-key, and its namespace.")
-			return nil
-		}
-		fmt.Fprintf(out, "%d. %s: %s …\n", next+1, all[next].title, summarize(all[next].objects))
-		if all[next].take == nil {
-			fmt.Fprintln(out, "   "+errByHand.Error())
+		fmt.Fprintf(out, "%d. %s: %s …\n", n+1, next.title, summarize(next.objects))
+		if next.take == nil {
+			fmt.Fprintln(out, "   "+byHand)
 			return ErrStepsLeft
 		}
-		if err := all[next].take(ctx, c); err != nil {
-			return fmt.Errorf("step %d: %w", next+1, err)
+		err := next.take(ctx, c)
+		if err == nil {
+			found, err = takeInventory(ctx, c)
 		}
-		taken = next
+		if err != nil {
+			return fmt.Errorf("step %d: %w", n+1, err)
+		}
 	}
+	fmt.Fprintln(out, "Done. Nothing of Bindy is left but its Secrets <instance>-rndc-key, and its namespace.")
+	return nil
 }
 
 // printSteps prints the steps as a table, and returns how many are left.

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,8 @@ type inventory struct {
 	operators []appsv1.Deployment
 	// policies are its admission policies and their bindings.
 	policies []client.Object
-	// installed is true if Lockstep runs servers here.
-	installed bool
+	// home is the namespace that Lockstep runs in; empty if it is not installed.
+	home string
 	// finalized are the objects that have a finalizer of Bindy's.
 	finalized []metav1.PartialObjectMetadata
 	// inner are the clusters that Bindy made for ClusterBind9Providers: these own their instances here.
@@ -96,7 +97,9 @@ func (i *inventory) addOperators(ctx context.Context, c client.Client) error {
 	if err := c.List(ctx, &own, client.MatchingLabels{"app.kubernetes.io/name": "lockstep", "app.kubernetes.io/component": "fleet"}); err != nil {
 		return fmt.Errorf("looking for Lockstep: %w", err)
 	}
-	i.installed = len(own.Items) > 0
+	for _, d := range own.Items {
+		i.home = d.Namespace
+	}
 	if err := c.List(ctx, &all, operatorApps); err != nil {
 		return fmt.Errorf("looking for the operator: %w", err)
 	}
@@ -185,8 +188,16 @@ func (i *inventory) addInnerClusters(ctx context.Context, c client.Client) error
 		if apierrors.IsNotFound(err) {
 			continue // A user's own.
 		}
+		if err != nil {
+			return fmt.Errorf("reading ClusterBind9Provider %s: %w", cluster.Labels[v1beta1.ClusterLabel], err)
+		}
+		if home := cmp.Or(inner.provider.Spec.Namespace, i.home); cluster.Namespace != home { // Anybody may give a cluster these labels.
+			i.lost = append(i.lost, fmt.Sprintf("Bind9Cluster %s/%s: ClusterBind9Provider %s has its instances in namespace %q here, by its spec.namespace",
+				cluster.Namespace, cluster.Name, inner.provider.Name, home))
+			continue
+		}
 		var instances v1beta1.Bind9InstanceList
-		if err = errors.Join(err, c.List(ctx, &instances, client.InNamespace(cluster.Namespace))); err != nil {
+		if err := c.List(ctx, &instances, client.InNamespace(cluster.Namespace)); err != nil {
 			return fmt.Errorf("reading the instances of Bind9Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 		}
 		inner.instances = slices.DeleteFunc(instances.Items, func(o v1beta1.Bind9Instance) bool { return !metav1.IsControlledBy(&o, &cluster) })

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,13 +25,13 @@ type step struct {
 	take func(ctx context.Context, c client.Client) error
 }
 
-// errByHand ends the command at a step that a person has to take.
-var errByHand = errors.New("this step is yours; run the command again when it is done")
+// byHand is said of a step that a person has to take.
+const byHand = "this step is yours; run the command again when it is done"
 
 // steps returns what is left to do.
 func (i *inventory) steps(timeout time.Duration) []step {
 	var install []string
-	if !i.installed {
+	if i.home == "" {
 		install = []string{"kubectl apply -k manifests/overlays/default"}
 	}
 	return []step{
@@ -185,7 +184,14 @@ func (i *inventory) deleteServers(ctx context.Context, c client.Client) error {
 		return ctx.Err()
 	case <-time.After(proxyDelay):
 	}
-	return deleteAll(ctx, c, i.deployments())
+	now := &inventory{}
+	if err := now.addServers(ctx, c); err != nil {
+		return err
+	}
+	if waiting := now.waitingServers(); len(waiting) > 0 {
+		return fmt.Errorf("former servers are needed again: %s", strings.Join(waiting, "; "))
+	}
+	return deleteAll(ctx, c, now.deployments())
 }
 
 func deleteAll(ctx context.Context, c client.Client, objects []client.Object, options ...client.DeleteOption) error {

@@ -99,7 +99,7 @@ func describeNamespace(t testing.TB, namespace string) string {
 		b.WriteString(out + "\n")
 	}
 	for _, deployment := range []string{"lockstep-fleet", "lockstep-controller"} {
-		out, _ := runKubectl(Root(t), "", "--namespace", "lockstep-system", "logs", "deployment/"+deployment, "--tail=1000")
+		out, _ := runKubectl(Root(t), "", "--namespace", home, "logs", "deployment/"+deployment, "--tail=1000")
 		lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.Contains(line, namespace) })
 		b.WriteString(deployment + ":\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n") + "\n")
 	}

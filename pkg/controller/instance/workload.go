@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/wait"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -159,38 +160,48 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload, 
 		return err
 	}
 	if cached.UID == "" {
-		if address, err := w.formerService(ctx, workload.Instance); err != nil || address != "" {
-			result.address, result.requeue = &address, fleet.Sooner(result.requeue, handoverInterval)
+		former, err := w.formerService(ctx, workload.Instance)
+		if err != nil {
 			return err
 		}
-		if former := workload.Instance.Status.ServiceAddress; former != "" && service.Spec.ClusterIP == nil {
-			return w.restoreService(ctx, service, digest, former)
+		if former != nil {
+			result.address, result.requeue = addressOf(former), fleet.Sooner(result.requeue, handoverInterval)
+			return nil
+		}
+		if known := workload.Instance.Status.ServiceAddress; known != "" && service.Spec.ClusterIP == nil {
+			return w.restoreService(ctx, service, digest, known)
 		}
 	}
-	if cached.Spec.ClusterIP != corev1.ClusterIPNone {
-		result.address = &cached.Spec.ClusterIP
-	}
+	result.address = addressOf(&cached)
 	return w.Children.ApplyCached(ctx, service, digest, &cached)
+}
+
+// addressOf returns the address of a Service, nil for a headless one.
+func addressOf(service *corev1.Service) *string {
+	if service.Spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	return &service.Spec.ClusterIP
 }
 
 // handoverInterval is how soon it is looked again whether a Service that Bindy made can be taken over.
 const handoverInterval = time.Second
 
-// formerService returns the address of a Service of Bindy's, "" if there is none or clients do not need the pods any more that it selects:
-// until one of the instance's own is ready, the Service stays as it is. The cache has none but our own Services.
-func (w *workloads) formerService(ctx context.Context, instance *v1beta1.Bind9Instance) (address string, err error) {
+// formerService returns a Service of Bindy's, nil if there is none or clients do not need the pods any more that it selects: until one of
+// the instance's own is ready, the Service stays as it is. The cache has none but our own Services.
+func (w *workloads) formerService(ctx context.Context, instance *v1beta1.Bind9Instance) (*corev1.Service, error) {
 	live := &unstructured.Unstructured{} // Objects without a type are read from kube-apiserver.
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	err = w.client.Get(ctx, client.ObjectKeyFromObject(instance), live)
+	err := w.client.Get(ctx, client.ObjectKeyFromObject(instance), live)
 	if err != nil || live.GetLabels()[named.LabelManagedBy] == named.Manager {
-		return "", client.IgnoreNotFound(err)
+		return nil, client.IgnoreNotFound(err)
 	}
 	pods, err := podsByName(ctx, w.client, instance.Namespace, instance.Name)
 	if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(pods)), status.PodReady) {
-		return "", err
+		return nil, err
 	}
-	address, _, err = unstructured.NestedString(live.Object, "spec", "clusterIP")
-	return address, err
+	service := &corev1.Service{}
+	return service, runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, service)
 }
 
 // addressTimeout is how long a deleted Service's address may take to be free: Kubernetes frees it after the Service has gone.
