@@ -41,7 +41,7 @@ const EndpointKind = "DNSEndpoint"
 // TypeOfKind maps each record kind to its DNS type.
 var TypeOfKind = map[string]string{
 	"ARecord": "A", "AAAARecord": "AAAA", "CNAMERecord": "CNAME", "NSRecord": "NS",
-	"TXTRecord": "TXT", "MXRecord": "MX", "SRVRecord": "SRV", "CAARecord": "CAA",
+	"TXTRecord": "TXT", "MXRecord": "MX", "SRVRecord": "SRV", "CAARecord": "CAA", "PTRRecord": "PTR",
 }
 
 // String implements fmt.Stringer.
@@ -90,7 +90,7 @@ func (o *Object) Spec() map[string]any {
 		spec["ipv4Addresses"] = toAny(o.Values)
 	case "AAAARecord":
 		spec["ipv6Addresses"] = toAny(o.Values)
-	case "CNAMERecord":
+	case "CNAMERecord", "PTRRecord":
 		spec["target"] = first
 	case "NSRecord":
 		spec["nameserver"] = first
@@ -122,7 +122,7 @@ func (o *Object) Declare(z *Zone) *Declaration {
 	}
 	for _, v := range o.Values {
 		switch o.Kind {
-		case "CNAMERecord", "NSRecord":
+		case "CNAMERecord", "NSRecord", "PTRRecord":
 			v = AbsoluteName(v, z.Name)
 		case "TXTRecord":
 			v = `"` + v + `"`

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 )
@@ -33,7 +34,12 @@ func StatusProblem(o metav1.Object) string { return o.GetAnnotations()[statusAnn
 // spec and status that cannot be decoded are left empty; SpecProblem and StatusProblem return them. plain is a pointer to the object under
 // a type without an UnmarshalJSON; meta is its metadata. An error means that the object has no readable metadata.
 func Unmarshal(data []byte, plain any, meta *metav1.ObjectMeta) error {
-	err := kjson.UnmarshalCaseSensitivePreserveInts(data, plain)
+	into := reflect.ValueOf(plain).Elem()
+	err := jsonv2.Unmarshal(data, plain)
+	if err != nil { // Theirs takes more, such as a field twice.
+		into.SetZero()
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, plain)
+	}
 	delete(meta.Annotations, specAnnotation)
 	delete(meta.Annotations, statusAnnotation)
 	if err == nil {
@@ -43,7 +49,6 @@ func Unmarshal(data []byte, plain any, meta *metav1.ObjectMeta) error {
 	if json.Unmarshal(data, &parts) != nil {
 		return err
 	}
-	into := reflect.ValueOf(plain).Elem()
 	into.SetZero()
 	problems := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {

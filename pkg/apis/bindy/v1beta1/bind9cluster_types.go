@@ -29,6 +29,7 @@ type Bind9Cluster struct {
 	// Status is what the controller observed last.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status Bind9ClusterStatus `json:"status,omitempty"`
 }
 
@@ -110,6 +111,10 @@ type RoleConfig struct {
 	//
 	// +optional
 	Service *ServiceConfig `json:"service,omitempty"`
+	// Placement spreads the servers of the role over failure domains.
+	//
+	// +optional
+	Placement *PlacementConfig `json:"placement,omitempty"`
 	// AllowTransfer lists who may transfer zones from servers of the role. It replaces global.allowTransfer.
 	//
 	// +optional

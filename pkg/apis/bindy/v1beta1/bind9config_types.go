@@ -97,6 +97,21 @@ type Bind9Config struct {
 	//
 	// +optional
 	RNDCSecretRef *RNDCSecretRef `json:"rndcSecretRef,omitempty"`
+	// RateLimit limits answers, against attacks that forge the address of their victim.
+	//
+	// +optional
+	RateLimit *RateLimitConfig `json:"rateLimit,omitempty"`
+}
+
+// RateLimitConfig limits answers. A client over the limit is told to ask over TCP, where addresses cannot be forged; servers of the cluster
+// and the holders of its keys are exempt.
+type RateLimitConfig struct {
+	// ResponsesPerSecond is how often a network may get the same answer in a second, 0 to 1000; 0 means no limit. Defaults to 200.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	ResponsesPerSecond *int32 `json:"responsesPerSecond,omitempty"`
 }
 
 // DNSSECConfig configures validation and signing.
@@ -341,6 +356,10 @@ type BindcarConfig struct {
 	// +optional
 	// +listType=atomic
 	EnvVars []corev1.EnvVar `json:"envVars,omitempty"`
+	// TLS of the sidecar's HTTP API. It has no effect: the API always has mutual TLS, with certificates that the fleet manager issues.
+	//
+	// +optional
+	TLS *BindcarTLSConfig `json:"tls,omitempty"`
 	// ServiceSpec is merged into the spec of the instance's Service.
 	//
 	// +optional
@@ -355,6 +374,53 @@ type BindcarConfig struct {
 	// +optional
 	// +listType=atomic
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+}
+
+// BindcarTLSConfig configures TLS of the sidecar's HTTP API. None of it has an effect.
+type BindcarTLSConfig struct {
+	// Enabled turns TLS on.
+	//
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+	// SecretName names the Secret with the sidecar's certificate.
+	//
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+	// CABundle is what the certificate is verified against.
+	//
+	// +optional
+	CABundle *CABundleSource `json:"caBundle,omitempty"`
+	// ServerName is the expected name in the certificate.
+	//
+	// +optional
+	ServerName string `json:"serverName,omitempty"`
+	// ReloadIntervalSeconds is how often the certificate is read again.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReloadIntervalSeconds *int64 `json:"reloadIntervalSeconds,omitempty"`
+}
+
+// CABundleSource is where a CA bundle is.
+type CABundleSource struct {
+	// ConfigMapRef names a ConfigMap.
+	//
+	// +optional
+	ConfigMapRef *CABundleKeyRef `json:"configMapRef,omitempty"`
+	// SecretRef names a Secret.
+	//
+	// +optional
+	SecretRef *CABundleKeyRef `json:"secretRef,omitempty"`
+}
+
+// CABundleKeyRef is an entry of a ConfigMap or a Secret.
+type CABundleKeyRef struct {
+	// Name of the object.
+	Name string `json:"name"`
+	// Key of the entry.
+	//
+	// +optional
+	Key string `json:"key,omitempty"`
 }
 
 // ServiceConfig customizes the Service of an instance.

@@ -39,6 +39,7 @@ type Bind9GlobalCluster struct {
 	// Status is what the controller observed last.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status Bind9ClusterStatus `json:"status,omitempty"`
 }
 
@@ -80,6 +81,7 @@ type ClusterBind9Provider struct {
 	// Status is what the controller observed last.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status Bind9ClusterStatus `json:"status,omitempty"`
 }
 

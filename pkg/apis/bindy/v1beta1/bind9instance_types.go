@@ -32,6 +32,7 @@ type Bind9Instance struct {
 	// Status is what the controller observed last.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status Bind9InstanceStatus `json:"status,omitempty"`
 }
 
@@ -109,6 +110,10 @@ type Bind9InstanceSpec struct {
 	// +optional
 	// +listType=atomic
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+	// Placement spreads the pods over failure domains. It replaces the role's.
+	//
+	// +optional
+	Placement *PlacementConfig `json:"placement,omitempty"`
 	// Storage configures where zone files are kept.
 	//
 	// +optional
@@ -270,4 +275,78 @@ type Bind9InstanceList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 
 	Items []Bind9Instance `json:"items"`
+}
+
+// PlacementConfig spreads pods over failure domains.
+type PlacementConfig struct {
+	// Spread are the rules of the scheduler, in place of the default: keep the servers of a cluster that have the same role, or the pods
+	// of an instance without a cluster, on different nodes and in different zones if possible. An empty list means no rules.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.topologyKey == b.topologyKey && a.whenUnsatisfiable == b.whenUnsatisfiable))",message="placement.spread has two rules with the same topologyKey and whenUnsatisfiable: remove one"
+	Spread []SpreadRule `json:"spread,omitempty"`
+}
+
+// SpreadScope chooses the pods that a rule spreads.
+//
+// +kubebuilder:validation:Enum=Instance;Role;Cluster
+type SpreadScope string
+
+// The scopes of rules.
+const (
+	// SpreadInstance spreads the pods of one instance.
+	SpreadInstance SpreadScope = "Instance"
+	// SpreadRole spreads the servers of a cluster that have the same role.
+	SpreadRole SpreadScope = "Role"
+	// SpreadCluster spreads all servers of a cluster.
+	SpreadCluster SpreadScope = "Cluster"
+)
+
+// SpreadRule is a topology spread constraint of pods; the pods that it counts follow from scope.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",message="minDomains needs whenUnsatisfiable: DoNotSchedule"
+type SpreadRule struct {
+	// TopologyKey is the label of nodes that names their failure domain, for example topology.kubernetes.io/zone.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="topologyKey must be the key of a label of nodes, such as topology.kubernetes.io/zone"
+	TopologyKey string `json:"topologyKey"`
+	// MaxSkew is the largest difference between the numbers of pods in two domains, 1 to 100.
+	//
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxSkew int32 `json:"maxSkew,omitempty"`
+	// WhenUnsatisfiable is what becomes of a pod for which there is no place: ScheduleAnyway, or DoNotSchedule, with which it stays
+	// pending.
+	//
+	// +optional
+	// +kubebuilder:default=ScheduleAnyway
+	// +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
+	WhenUnsatisfiable corev1.UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
+	// Scope chooses the pods that are spread: those of the Instance, or all of its Role or of all roles in its Cluster. Defaults to
+	// Role in a cluster; for an instance without a cluster it is always Instance.
+	//
+	// +optional
+	Scope SpreadScope `json:"scope,omitempty"`
+	// MinDomains is the least number of domains, 1 to 1000. Needs DoNotSchedule.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MinDomains *int32 `json:"minDomains,omitempty"`
+	// NodeAffinityPolicy says whether nodes that the pod's affinity excludes count. Defaults to Honor: they do not.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Honor;Ignore
+	NodeAffinityPolicy *corev1.NodeInclusionPolicy `json:"nodeAffinityPolicy,omitempty"`
+	// NodeTaintsPolicy says whether nodes that have taints which the pod does not tolerate count. Defaults to Ignore: they do.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Honor;Ignore
+	NodeTaintsPolicy *corev1.NodeInclusionPolicy `json:"nodeTaintsPolicy,omitempty"`
 }

@@ -28,6 +28,7 @@ type DNSProvider struct {
 	// Status is what the controller observed last. The SyncStatus of a zone shows what the servers answer now.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DNSProviderStatus `json:"status,omitempty"`
 }
 

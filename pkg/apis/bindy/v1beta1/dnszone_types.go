@@ -33,6 +33,7 @@ type DNSZone struct {
 	// Status is what the controller observed last. The zone's SyncStatus shows what the servers answer now.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DNSZoneStatus `json:"status,omitempty"`
 }
 

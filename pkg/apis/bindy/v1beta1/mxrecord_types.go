@@ -28,6 +28,7 @@ type MXRecord struct {
 	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status RecordStatus `json:"status,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,15 @@ const (
 
 // Finalizer keeps an object until its data has been removed from the servers.
 const Finalizer = GroupName + "/finalizer"
+
+// DependentsFinalizer keeps a zone, a cluster or an instance that is being deleted at work until nothing of its namespace depends on
+// it any more: records on their zone, zones on their servers. On a cluster-scoped cluster it is any zone.
+const DependentsFinalizer = GroupName + "/dependents"
+
+// IsGoing reports whether an object is being deleted and nothing waits for what depends on it: until then it works as always.
+func IsGoing(o metav1.Object) bool {
+	return o.GetDeletionTimestamp() != nil && !slices.Contains(o.GetFinalizers(), DependentsFinalizer)
+}
 
 // ZonesLoadedGate is the type of the pod condition, listed in the readiness gates of every BIND pod, that is True while
 // the pod's named serves every zone that it should.

@@ -29,6 +29,7 @@ type NSRecord struct {
 	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status RecordStatus `json:"status,omitempty"`
 }
 

@@ -13,8 +13,8 @@ func TestRecordKinds(t *testing.T) {
 	if err := AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	if len(RecordKinds) != 8 {
-		t.Fatalf("%d record kinds, want 8", len(RecordKinds))
+	if len(RecordKinds) != 9 {
+		t.Fatalf("%d record kinds, want 9", len(RecordKinds))
 	}
 	for _, k := range RecordKinds {
 		t.Run(k.Kind, func(t *testing.T) {

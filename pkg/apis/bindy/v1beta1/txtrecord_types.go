@@ -26,6 +26,7 @@ type TXTRecord struct {
 	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status RecordStatus `json:"status,omitempty"`
 }
 

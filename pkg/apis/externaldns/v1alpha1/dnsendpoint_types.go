@@ -28,6 +28,7 @@ type DNSEndpoint struct {
 	// Status is what the controller observed last.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DNSEndpointStatus `json:"status,omitempty"`
 }
 

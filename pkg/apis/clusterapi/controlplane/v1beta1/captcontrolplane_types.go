@@ -31,6 +31,7 @@ type CAPTControlPlane struct {
 	// Status is what the controller observed last.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status CAPTControlPlaneStatus `json:"status,omitempty"`
 }
 

@@ -30,6 +30,7 @@ type CAPTCluster struct {
 	// Status is what the controller observed last.
 	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status CAPTClusterStatus `json:"status,omitempty"`
 }
 

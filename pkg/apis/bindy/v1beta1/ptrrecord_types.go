@@ -1,0 +1,61 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
+)
+
+// PTRRecord names the host of an address in a reverse zone (RFC 1035, section 3.5).
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ptr,categories=dns
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.target`
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttl`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PTRRecord struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the record to publish.
+	Spec PTRRecordSpec `json:"spec"`
+
+	// Status is what the controller observed last. The record's SyncStatus shows what the servers answer now.
+	//
+	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status RecordStatus `json:"status,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an unreadable field is no reason to lose the object. See package lenient.
+func (o *PTRRecord) UnmarshalJSON(data []byte) error {
+	type plain PTRRecord
+	return lenient.Unmarshal(data, (*plain)(o), &o.ObjectMeta)
+}
+
+// PTRRecordSpec is the desired PTR record. Its name is the rest of the reversed address: "10" in zone 2.0.192.in-addr.arpa is
+// 192.0.2.10.
+type PTRRecordSpec struct {
+	RecordCommon `json:",inline"`
+
+	// Target is the host: absolute with a trailing dot, as in "www.example.com."; relative to the zone without one.
+	//
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.target must be a host name, not an IP address: the address is in spec.name and the name of the zone, such as \"10\" in 2.0.192.in-addr.arpa for 192.0.2.10"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '@' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as www.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
+	Target string `json:"target"`
+}
+
+// PTRRecordList is a list of PTRRecord objects.
+//
+// +kubebuilder:object:root=true
+type PTRRecordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []PTRRecord `json:"items"`
+}
