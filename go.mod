@@ -3,6 +3,8 @@ module github.com/lockstep-dns/lockstep
 go 1.26.0
 
 require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/miekg/dns v1.1.73
 	golang.org/x/sys v0.49.0
 	k8s.io/api v0.37.1
@@ -10,6 +12,8 @@ require (
 	k8s.io/pod-security-admission v0.37.1
 	sigs.k8s.io/controller-runtime v0.25.2
 )
+
+require github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875
 
 require (
 	cel.dev/expr v0.25.2 // indirect
@@ -59,7 +63,7 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/prometheus/client_golang v1.24.0
-	github.com/prometheus/client_model v0.6.2 // indirect
+	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.70.0 // indirect
 	github.com/prometheus/procfs v0.21.1
 	github.com/spf13/cobra v1.10.2

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 )
 
@@ -66,9 +67,18 @@ func installGroup(generic *server.GenericAPIServer, verdicts *registry.Verdicts)
 	return nil
 }
 
+// registerMetrics registers the metrics, once in a process: the libraries of Kubernetes have one registry.
+func registerMetrics(verdicts *registry.Verdicts) error {
+	if err := verdicts.RegisterMetrics(legacyregistry.Register, legacyregistry.CustomRegister); err != nil {
+		return err
+	}
+	legacyregistry.RawMustRegister(cachehealth.Collectors()...)
+	return nil
+}
+
 // Run serves until the context ends, then lets requests in flight finish.
 func (s *Server) Run(ctx context.Context) error {
-	if err := s.Verdicts.RegisterMetrics(legacyregistry.Register, legacyregistry.CustomRegister); err != nil {
+	if err := registerMetrics(s.Verdicts); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	// The caches outlive the signal to end: requests are still answered until the server has drained.

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,16 +14,18 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
-	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/test/openapi"
 )
 
@@ -57,14 +60,19 @@ var metered sync.Once
 
 func TestMetricsAreServedBesideKubernetesOwn(t *testing.T) {
 	metered.Do(func() {
-		if err := lonely(t).Verdicts.RegisterMetrics(legacyregistry.Register, legacyregistry.CustomRegister); err != nil {
+		if err := registerMetrics(lonely(t).Verdicts); err != nil {
 			t.Fatal(err)
 		}
 	})
+	pods := &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil }}
+	watched := cache.ToListerWatcherWithContext(cachehealth.NewMonitor().Watch(&corev1.Pod{}, pods))
+	if _, err := watched.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	h := handler(t)
 	ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON)
 	_, _, body := ask(t, h, "GET", "/metrics", "*/*")
-	for _, want := range []string{"\nlockstep_syncstatus_mirrors 0\n", "\nlockstep_syncstatus_watches 0\n", `apiserver_request_total{code="503"`} {
+	for _, want := range []string{"\nlockstep_syncstatus_mirrors 0\n", "\nlockstep_syncstatus_watches 0\n", `apiserver_request_total{code="503"`, "\nlockstep_cache_synced{type=\"Pod\"} 1\n"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not among the metrics", want)
 		}
@@ -104,7 +112,7 @@ func TestDiscoveryWaitsForNobody(t *testing.T) {
 	if want := "SyncStatus syncstatus [get list watch] [sync] [dns]"; got["syncstatuses"] != want {
 		t.Errorf("syncstatuses: %s, want %s", got["syncstatuses"], want)
 	}
-	for _, r := range []string{"dnszones", "bind9instances", "bind9clusters", "arecords", "aaaarecords", "cnamerecords", "nsrecords", "txtrecords", "mxrecords", "srvrecords", "caarecords", "dnsendpoints"} {
+	for _, r := range []string{"dnszones", "bind9instances", "bind9clusters", "arecords", "aaaarecords", "cnamerecords", "nsrecords", "txtrecords", "mxrecords", "srvrecords", "caarecords", "ptrrecords", "dnsendpoints"} {
 		if want := "SyncStatus  [get] [] []"; got[r+"/syncstatus"] != want {
 			t.Errorf("%s/syncstatus: %s, want %s", r, got[r+"/syncstatus"], want)
 		}

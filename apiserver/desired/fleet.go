@@ -55,7 +55,7 @@ func (x *Index) Fleet(o metav1.Object) *Fleet {
 	}
 	all := x.fleet()
 	for _, zone := range informers.List[*v1beta1.DNSZone](x.informers, syncstatus.ZoneKind.Kind, "") {
-		if zone.DeletionTimestamp == nil && membership.Servable(zone) {
+		if !v1beta1.IsGoing(zone) && membership.Servable(zone) {
 			f.addZone(x, source.DNSName(zone), all.InstancesOf(zone), own)
 		}
 	}
@@ -113,7 +113,7 @@ func (x *Index) parentOf(zone *v1beta1.DNSZone, all *membership.Fleet) *ZoneKey 
 	for name != "." {
 		name = rrset.ParentName(name)
 		parents := slices.DeleteFunc(x.members.ZonesNamed(name), func(z *v1beta1.DNSZone) bool {
-			return z.DeletionTimestamp != nil || len(all.InstancesOf(z)) == 0 && len(z.Spec.ProviderRefs) == 0 || all.RefusalOf(z, x.members) != (membership.Refusal{})
+			return v1beta1.IsGoing(z) || len(all.InstancesOf(z)) == 0 && len(z.Spec.ProviderRefs) == 0 || all.RefusalOf(z, x.members) != (membership.Refusal{})
 		})
 		if len(parents) == 0 {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	framework "k8s.io/client-go/tools/cache/testing"
@@ -155,7 +156,7 @@ func (c *chance) step(t *testing.T) desired.Key {
 // emptyInformers are caches that nobody fills but the test.
 func emptyInformers(t testing.TB) *informers.Informers {
 	t.Helper()
-	return informers.NewFrom(func(string) cache.ListerWatcher { return framework.NewFakeControllerSource() }, nil, "home")
+	return informers.NewFrom(func(runtime.Object) cache.ListerWatcher { return framework.NewFakeControllerSource() }, nil, "home")
 }
 
 func indexOf(inf *informers.Informers) *desired.Index {

@@ -8,28 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/listwatch"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
 // podSelector selects the pods that run BIND.
 const podSelector = "app.kubernetes.io/name=bind9"
 
-// listerWatchers returns where each resource of a Kubernetes cluster is listed and watched.
-func listerWatchers(config *rest.Config) (func(resource string) cache.ListerWatcher, error) {
-	bindy, err := newTypedClient(config, v1beta1.GroupVersion, v1beta1.AddToScheme)
-	if err != nil {
-		return nil, err
-	}
-	external, err := newTypedClient(config, v1alpha1.GroupVersion, v1alpha1.AddToScheme)
+// listerWatchers returns where each kind of a Kubernetes cluster is listed and watched.
+func listerWatchers(config *rest.Config) (func(example runtime.Object) cache.ListerWatcher, error) {
+	own, err := listwatch.NewClients(config)
 	if err != nil {
 		return nil, err
 	}
@@ -37,33 +30,13 @@ func listerWatchers(config *rest.Config) (func(resource string) cache.ListerWatc
 	if err != nil {
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
-	return func(resource string) cache.ListerWatcher {
-		client, selector := cache.Getter(bindy), ""
-		switch resource {
-		case "pods":
-			client, selector = core.CoreV1().RESTClient(), podSelector
-		case syncstatus.EndpointKind.Resource:
-			client = external
+	pods := cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = podSelector })
+	return func(example runtime.Object) cache.ListerWatcher {
+		if from, ok := own.Of(example); ok {
+			return from
 		}
-		return cache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = selector })
+		return pods
 	}, nil
-}
-
-func newTypedClient(config *rest.Config, group schema.GroupVersion, addTo func(*runtime.Scheme) error) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	if err := addTo(scheme); err != nil {
-		return nil, err
-	}
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	c := rest.CopyConfig(config)
-	c.APIPath, c.GroupVersion = "/apis", &group
-	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	client, err := rest.RESTClientFor(c)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", group, err)
-	}
-	return client, nil
 }
 
 func newLiveReader(client metadata.Interface) LiveReader {

@@ -76,25 +76,23 @@ func New(config *rest.Config, home string) (*Informers, error) {
 // ListLive says how objects are listed past the caches.
 func (i *Informers) ListLive(list LiveLister) { i.list = list }
 
-// NewFrom returns caches that are filled from wherever each resource comes from.
-func NewFrom(from func(resource string) cache.ListerWatcher, live LiveReader, home string) *Informers {
+// NewFrom returns caches that are filled from wherever the kind of an object comes from.
+func NewFrom(from func(example runtime.Object) cache.ListerWatcher, live LiveReader, home string) *Informers {
 	i := &Informers{Home: home, live: live, caches: cachehealth.NewMonitor(), byKind: map[string]cache.SharedIndexInformer{}}
-	i.byKind[PodKind] = i.newInformer(from("pods"), &corev1.Pod{})
-	i.byKind[GrantKind] = i.newInformer(from("zonegrants"), &v1beta1.ZoneGrant{})
-	i.byKind[DNSProviderKind] = i.newInformer(from("dnsproviders"), &v1beta1.DNSProvider{})
-	for kind, example := range map[syncstatus.Kind]runtime.Object{
-		syncstatus.ZoneKind: &v1beta1.DNSZone{}, syncstatus.EndpointKind: &v1alpha1.DNSEndpoint{},
-		syncstatus.InstanceKind: &v1beta1.Bind9Instance{}, syncstatus.ClusterKind: &v1beta1.Bind9Cluster{},
+	for kind, example := range map[string]runtime.Object{
+		PodKind: &corev1.Pod{}, GrantKind: &v1beta1.ZoneGrant{}, DNSProviderKind: &v1beta1.DNSProvider{},
+		syncstatus.ZoneKind.Kind: &v1beta1.DNSZone{}, syncstatus.EndpointKind.Kind: &v1alpha1.DNSEndpoint{},
+		syncstatus.InstanceKind.Kind: &v1beta1.Bind9Instance{}, syncstatus.ClusterKind.Kind: &v1beta1.Bind9Cluster{},
 	} {
-		i.byKind[kind.Kind] = i.newInformer(from(kind.Resource), example)
+		i.byKind[kind] = i.newInformer(from(example), example)
 	}
 	for kind, example := range map[syncstatus.Kind]runtime.Object{
 		syncstatus.GlobalClusterKind: &v1beta1.Bind9GlobalCluster{}, syncstatus.ProviderKind: &v1beta1.ClusterBind9Provider{},
 	} {
-		i.byKind[kind.Kind] = i.newInformer(inNamespaceOfInstances(from(kind.Resource), home), example)
+		i.byKind[kind.Kind] = i.newInformer(inNamespaceOfInstances(from(example), home), example)
 	}
 	for _, k := range v1beta1.RecordKinds {
-		i.byKind[k.Kind] = i.newInformer(from(k.Resource), k.New())
+		i.byKind[k.Kind] = i.newInformer(from(k.New()), k.New())
 	}
 	return i
 }

@@ -34,7 +34,7 @@ func TestWaitEndsWhenObjectIsRecreated(t *testing.T) {
 		}
 		return zone, nil
 	}
-	inf := NewFrom(func(string) cache.ListerWatcher { return &cache.ListWatch{} }, live, "home")
+	inf := NewFrom(func(runtime.Object) cache.ListerWatcher { return &cache.ListWatch{} }, live, "home")
 	if err := inf.Indexer("DNSZone").Add(zone); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestNobodyIsAnsweredFromCachesThatDoNotFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		var records *watch.FakeWatcher
-		inf := NewFrom(func(resource string) cache.ListerWatcher {
+		inf := NewFrom(func(example runtime.Object) cache.ListerWatcher {
 			return &cache.ListWatch{
 				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 					return &v1beta1.ARecordList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
@@ -61,7 +61,7 @@ func TestNobodyIsAnsweredFromCachesThatDoNotFollow(t *testing.T) {
 						return nil, &url.Error{Op: "Get", URL: "https://kubernetes", Err: syscall.ECONNREFUSED}
 					}
 					w := watch.NewFake()
-					if resource == "arecords" {
+					if _, ok := example.(*v1beta1.ARecord); ok {
 						records = w
 					}
 					return w, nil
@@ -137,7 +137,7 @@ func TestLiveReadsOneObject(t *testing.T) {
 
 // What every record of a zone has is in memory once.
 func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {
-	inf := NewFrom(func(string) cache.ListerWatcher { return &cache.ListWatch{} }, nil, "home")
+	inf := NewFrom(func(runtime.Object) cache.ListerWatcher { return &cache.ListWatch{} }, nil, "home")
 	labels := func(o metav1.Object) uintptr {
 		o.SetLabels(map[string]string{"zone": "example"})
 		if _, err := inf.transform(o); err != nil {

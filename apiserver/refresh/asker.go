@@ -28,6 +28,7 @@ type asker struct {
 	keys     *tsigkey.Cache
 	schedule transferSchedule
 	meter    *meter
+	patience *patience
 	// sidecars is nil where no sidecar is asked.
 	sidecars *bindcar.Client
 
@@ -44,11 +45,9 @@ type asker struct {
 	names *cache.Expiring
 }
 
-// askZones asks all servers of some zones at once, and waits for answers from since or later, up to the deadline. With a zero
+// askZones asks all servers of some zones at once, and waits for answers from since or later as long as patience allows. With a zero
 // since only those are asked that have never answered.
 func (a *asker) askZones(ctx context.Context, zones map[*desired.Zone]bool, since time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
-	defer cancel()
 	var wg sync.WaitGroup
 	for z := range zones {
 		for _, s := range z.Servers {
@@ -70,6 +69,8 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 	if since.Before(z.Since) {
 		since = z.Since
 	}
+	ctx, end := a.patience.await(ctx, s.Addr)
+	defer end()
 	o, ok := a.observe(ctx, z, s, place, since)
 	switch {
 	case ok && (ctx.Err() == nil || o.Rcode != observe.NoReply):
@@ -79,7 +80,7 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 		} else {
 			a.askNames(ctx, z, s, nil, since)
 		}
-	case !errors.Is(ctx.Err(), context.Canceled): // Else nobody waits any more.
+	case isTooSlow(ctx):
 		a.answers.Keep(place, evaluate.NoAnswer(s.Addr, place.Zone, since))
 	}
 }

@@ -26,8 +26,6 @@ const versionTimeout = 30 * time.Second
 // asked at since or later. Somebody else asks about the places in polled: of these only those are asked that have never
 // answered. It returns the number of questions that the fleets are worth.
 func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evaluate.Place]bool, fleets ...metav1.Object) (questions int) {
-	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
-	defer cancel()
 	pods, places := map[netip.AddrPort]observe.Server{}, map[evaluate.Place]types.NamespacedName{}
 	for _, o := range fleets {
 		addFleet(a.index.Fleet(o), pods, places)
@@ -37,7 +35,11 @@ func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evalu
 		a.meter.nameServer(s)
 		isAsked := func() bool { return !a.answers.Pod(addr).At.Before(since) }
 		if !isAsked() {
-			wg.Go(func() { a.podQuestions.await(ctx, addr, isAsked, func(ctx context.Context) { a.askPod(ctx, s) }) })
+			wg.Go(func() {
+				ctx, end := a.patience.await(ctx, addr)
+				defer end()
+				a.podQuestions.await(ctx, addr, isAsked, func(ctx context.Context) { a.askPod(ctx, s) })
+			})
 		}
 	}
 	for place, secret := range places {
@@ -47,6 +49,8 @@ func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evalu
 		}
 		if !isAsked() {
 			wg.Go(func() {
+				ctx, end := a.patience.await(ctx, place.Server)
+				defer end()
 				a.zoneQuestions.await(ctx, place, isAsked, func(ctx context.Context) { a.askSerial(ctx, place, secret) })
 			})
 		}
@@ -83,8 +87,8 @@ func placesOf(zones map[*desired.Zone]bool) map[evaluate.Place]bool {
 }
 
 func (a *asker) askSerial(ctx context.Context, place evaluate.Place, secret types.NamespacedName) {
-	ctx, cancel := context.WithTimeout(ctx, a.options.Deadline)
-	defer cancel()
+	ctx, end := a.patience.await(ctx, place.Server)
+	defer end()
 	key, ok := a.transferKey(ctx, secret)
 	if !ok {
 		return

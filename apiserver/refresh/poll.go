@@ -99,10 +99,10 @@ func (t *tracker) askServer(w *trackedZone, i int) {
 	}
 	w.asking[i] = true
 	t.inBackground(func() func() {
-		ctx, cancel := context.WithTimeout(t.ctx, t.refresher.options.Deadline)
-		defer cancel()
 		began := time.Now()
-		if t.refresher.askServer(ctx, z, z.Servers[i], began); z.Servers[i].ReadBy == v1beta1.ReadByQuery {
+		if t.refresher.askServer(t.ctx, z, z.Servers[i], began); z.Servers[i].ReadBy == v1beta1.ReadByQuery {
+			ctx, cancel := context.WithTimeout(t.ctx, t.refresher.options.Deadline)
+			defer cancel()
 			t.refresher.awaitAnswers(ctx, z, z.Servers[i], began, urgent)
 		}
 		return func() { t.handleAnswered(z, i) }

@@ -28,7 +28,7 @@ import (
 
 // Options of a Refresher.
 type Options struct {
-	// Deadline is how long servers are waited for; a verdict then says which were too slow.
+	// Deadline is how long a server is waited for that does not answer; a verdict then says which were too slow.
 	Deadline time.Duration
 	// WatchInterval is how often the servers of watched zones are asked for their serial; one with a notification stream is
 	// asked about few of its zones each time.
@@ -69,12 +69,13 @@ type Refresher struct {
 func New(inf *informers.Informers, index *desired.Index, keys tsigkey.ReadFunc, publisher Publisher, options Options) (*Refresher, error) {
 	answers := evaluate.NewAnswers()
 	evaluator := evaluate.New(index, answers)
-	meter := newMeter(time.Now)
+	meter, patience := newMeter(time.Now), newPatience(options.Deadline)
 	r := &Refresher{
 		asker: asker{
 			options: options, index: index, answers: answers, keys: tsigkey.NewCache(keys, keyMaxAge, named.KeyGrace), meter: meter,
 			names: cache.NewExpiring(), questionsAsked: cache.NewExpiring(), sweeps: sweepSchedule{places: cache.NewExpiring()}, schedule: transferSchedule{interval: options.VerifyInterval, places: cache.NewExpiring()},
-			observer: observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: meter, Replaced: evaluator.ContentReplaced}),
+			patience: patience,
+			observer: observe.New(observe.Options{Timeout: options.Deadline, QuestionRate: options.QuestionRate, Limits: options.Limits, Meter: answerMeter{meter, patience}, Replaced: evaluator.ContentReplaced}),
 		},
 		informers: inf, evaluator: evaluator, publisher: publisher,
 		streams: notificationStreams{open: options.Notifications, streams: map[Peer]*notificationStream{}},

@@ -143,9 +143,8 @@ func (t *tracker) run() {
 			handle()
 		}
 		t.handleDone()
-		now := time.Now()
-		t.evaluateDirty(now)
-		t.admitInterests(now)
+		t.evaluateDirty()
+		t.admitInterests(time.Now())
 	}
 }
 
@@ -233,21 +232,10 @@ func (t *tracker) handleNews() {
 	}
 }
 
-// isLate reports whether an interest has waited for servers long enough.
-func (t *tracker) isLate(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, j := range t.joining {
-		if now.After(j.deadline) {
-			return true
-		}
-	}
-	return false
-}
-
-// admitInterests makes interests ready as soon as what they are about is up to date, or has been evaluated late.
+// admitInterests makes interests ready as soon as what they are about is up to date. Where something changes all the time, that every
+// server has answered once has to do after the deadline.
 func (t *tracker) admitInterests(now time.Time) {
-	isUpToDate := sync.OnceValue(t.isUpToDate)
+	isUpToDate, isAnswered := sync.OnceValue(t.isUpToDate), sync.OnceValue(t.isAnswered)
 	var ready []*Interest
 	t.mu.Lock()
 	for in, j := range t.joining {
@@ -255,7 +243,7 @@ func (t *tracker) admitInterests(now time.Time) {
 		if key := in.scope.Object; key != (desired.Key{}) {
 			upToDate = func() bool { return t.isObjectUpToDate(key) }
 		}
-		if j.followed && (now.After(j.deadline) || upToDate()) {
+		if j.followed && (upToDate() || now.After(j.deadline) && isAnswered()) {
 			delete(t.joining, in)
 			ready = append(ready, in)
 		}
@@ -271,13 +259,23 @@ func (t *tracker) isObjectUpToDate(key desired.Key) bool {
 	return o != nil && o.published || !t.refresher.informers.Exists(key)
 }
 
+// isAnswered reports whether every server has answered for each of its zones once, or was waited for long enough.
+func (t *tracker) isAnswered() bool {
+	for _, w := range t.zones {
+		if !w.isAnswered() {
+			return false
+		}
+	}
+	return true
+}
+
 // isUpToDate reports whether the present verdict of everything in the namespace has been published.
 func (t *tracker) isUpToDate() bool {
-	if len(t.dirty) > 0 {
+	if len(t.dirty) > 0 || !t.isAnswered() {
 		return false
 	}
 	for _, w := range t.zones {
-		if !w.isAnswered() || w.confirming {
+		if w.confirming {
 			return false
 		}
 	}

@@ -75,19 +75,18 @@ func (t *tracker) endDebounce() time.Duration {
 	return 0
 }
 
-// evaluateDirty evaluates what may have changed. A zone is first evaluated when all its servers have answered, or when a new
-// watcher has waited for them long enough. While answers to a new declaration are awaited, only verdicts are published that
+// evaluateDirty evaluates what may have changed. A zone is first evaluated when all its servers have answered or were waited for long
+// enough. While answers to a new declaration are awaited, only verdicts are published that
 // objects are on their way: that they are not programmed yet needs no answer, anything else does. Of what is debounced the
 // zone keeps the suspicion.
-func (t *tracker) evaluateDirty(now time.Time) {
+func (t *tracker) evaluateDirty() {
 	wait := t.endDebounce()
 	if len(t.dirty) == 0 {
 		return
 	}
-	late := t.isLate(now)
 	t.beginRound()
 	for w := range t.dirty {
-		if (w.isAnswered() || late) && !(w.isHeld() && w.evaluated) {
+		if w.isAnswered() && !(w.isHeld() && w.evaluated) {
 			t.evaluateZone(w, wait)
 		}
 	}

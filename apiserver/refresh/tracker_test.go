@@ -107,7 +107,7 @@ func (s stepper) step() {
 	s.handleNews()
 	for {
 		s.takeAnswers()
-		s.evaluateDirty(time.Now())
+		s.evaluateDirty()
 		s.admitInterests(time.Now())
 		busy := slices.ContainsFunc(slices.Collect(maps.Values(s.zones)), func(w *trackedZone) bool { return w.confirming || slices.Contains(w.asking, true) }) ||
 			slices.ContainsFunc(slices.Collect(maps.Values(s.objects)), func(o *trackedObject) bool { return o.asking })
@@ -248,7 +248,7 @@ func TestConfirmationEndsTheWaiting(t *testing.T) {
 	for _, tz := range s.zones {
 		s.askServer(tz, 0)
 		(<-s.done)()
-		s.evaluateDirty(time.Now())
+		s.evaluateDirty()
 		if !tz.confirming {
 			t.Error("wrong data is not looked at again")
 		}
@@ -292,7 +292,7 @@ func TestAheadOfThePrimariesIsConfirmed(t *testing.T) {
 		s.askServer(tz, 1)
 		(<-s.done)()
 	}
-	s.evaluateDirty(time.Now())
+	s.evaluateDirty()
 	s.expect("by an answer of the secondary alone", "arecord.www")
 	s.step()
 	s.expect("when the primary was asked again", "arecord.www", "OutOfSync primary-0=Divergent secondary-0=Divergent")

@@ -206,8 +206,6 @@ func (r *Refresher) findingOf(s *desired.Subject, v *syncv1.SyncStatus) (f findi
 
 // confirm takes another look at what findings follow from. Without an answer the caches are believed.
 func (r *Refresher) confirm(ctx context.Context, found []finding) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.Deadline)
-	defer cancel()
 	places, disputed, kinds := map[placeOfZone]bool{}, map[desired.Key]bool{}, map[kindIn]bool{}
 	for _, f := range found {
 		for _, p := range f.doubted {
@@ -231,6 +229,8 @@ func (r *Refresher) confirm(ctx context.Context, found []finding) {
 		}
 	}
 	questions.Wait()
+	ctx, cancel := context.WithTimeout(ctx, r.options.Deadline)
+	defer cancel()
 	for of := range kinds {
 		reads.Go(func() { r.waitForKind(ctx, of) })
 	}

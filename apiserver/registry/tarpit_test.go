@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -9,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -107,5 +112,62 @@ func TestSilentServerIsWaitedForOnce(t *testing.T) {
 	w.Eventually("the change is judged", func() bool { return strings.Contains(verdict(), "primary-0=Divergent") })
 	if more := questions.Load() - asked; more > 0 {
 		t.Errorf("the server that was silent was asked %d times more for the same reader", more)
+	}
+}
+
+// TestManyZonesAreWaitedFor: a server that answers for one zone after the other is not silent because the last of them take longer than
+// the deadline.
+func TestManyZonesAreWaitedFor(t *testing.T) {
+	const zones = 2000
+	w := newWorld(t, func(o *testOptions) { o.Deadline = 250 * time.Millisecond })
+	var served []bind.Zone
+	for i := range zones {
+		served = append(served, bind.Zone{Name: fmt.Sprintf("z%d.test.", i), Records: "www A 192.0.2.7"})
+	}
+	primary := bind.Start(t, bind.Options{Zones: served, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	for i := range zones {
+		w.Apply(fakekube.Zone(fmt.Sprintf("z%d.test", i), "primary"))
+	}
+	ofZones := everythingIn(ns)
+	ofZones.fields = fields.OneTermEqualSelector(syncv1.FieldKind, "DNSZone")
+	w.Eventually("all zones are in the caches", func() bool { return len(w.verdicts.candidates(ofZones)) == zones })
+	watching := w.watch(*ofZones, store.WatchOptions{})
+	list := w.list(*ofZones)
+	if len(list.Items) != zones {
+		t.Errorf("%d of %d are listed", len(list.Items), zones)
+	}
+	for i := range list.Items {
+		if s := &list.Items[i]; !s.Status.InSync {
+			t.Fatalf("%s in a list: %s", s.Name, states(s))
+		}
+	}
+	if s := w.get("bind9instance.primary"); !s.Status.InSync {
+		t.Errorf("%s: %s", s.Name, states(s))
+	}
+	for range zones {
+		if _, s := watching.next(); !s.Status.InSync {
+			t.Fatalf("%s in a watch: %s", s.Name, states(s))
+		}
+	}
+}
+
+// TestImpatientReader: that a reader gives up does not make a server silent for others.
+func TestImpatientReader(t *testing.T) {
+	w := newWorld(t)
+	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test.", Records: "www A 192.0.2.7"}}, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	z := fakekube.Zone("example.test", "primary")
+	w.Apply(z)
+	w.Apply(w.Record(z, "www", "192.0.2.7"))
+	w.awaitRecords(slices.Values([]string{"www"}))
+	w.get("arecord.www")
+	for n := range 200 {
+		ctx, cancel := context.WithTimeout(w.ctx, time.Duration(n)*10*time.Microsecond)
+		_, _ = w.verdicts.getVerdict(ctx, keyOf("arecord.www"))
+		cancel()
+		if v := w.verdicts.refresher.Verdicts(w.ctx, []desired.Key{keyOf("arecord.www")}, time.Time{})[0]; !v.Status.InSync {
+			t.Fatalf("after a reader had given up: %s", states(v))
+		}
 	}
 }

@@ -40,7 +40,15 @@ var unreadable = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "lockstep_unreadable_objects_total", Help: "Versions of objects of which a part could not be decoded, by Go type.",
 }, []string{"type"})
 
-func init() { metrics.Registry.MustRegister(unreadable) }
+// synced is 1 for each type whose cache follows the Kubernetes API, 0 while it does not.
+var synced = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "lockstep_cache_synced", Help: "1 if the informer cache of a type follows the Kubernetes API, 0 while it cannot.",
+}, []string{"type"})
+
+func init() { metrics.Registry.MustRegister(unreadable, synced) }
+
+// Collectors returns the metrics, for a process that does not serve controller-runtime's registry.
+func Collectors() []prometheus.Collector { return []prometheus.Collector{unreadable, synced} }
 
 // Monitor knows which caches fail. It is safe for concurrent use.
 type Monitor struct {
@@ -113,8 +121,10 @@ func (m *Monitor) report(name string, err error) {
 	defer m.mu.Unlock()
 	if err == nil {
 		delete(m.failing, name)
+		synced.WithLabelValues(name).Set(1)
 		return
 	}
+	synced.WithLabelValues(name).Set(0)
 	if isAway(err) {
 		m.away = m.now()
 	}

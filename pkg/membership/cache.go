@@ -54,12 +54,12 @@ type zoneEntry struct {
 // objectEntry is an object with its roles.
 type objectEntry struct {
 	source.Object
-	key   source.ObjectKey
 	roles roleList
-	// delegation is that of an NSRecord, and nameserver the one to which; zero values for others.
-	delegation delegation
-	nameserver string
+	// delegates is what an NSRecord delegates; nil for others.
+	delegates *delegatedName
 }
+
+func (o *objectEntry) key() source.ObjectKey { return source.KeyOf(o.Object) }
 
 // NewCache returns a cache of some zones.
 func NewCache(zones ...*v1beta1.DNSZone) *Cache {
@@ -221,7 +221,7 @@ func (c *Cache) Members(zone ZoneKey) []Member {
 	}
 	all := make([]Member, 0, len(z.objects))
 	for o, role := range z.objects {
-		all = append(all, Member{o.key, o.Object, role})
+		all = append(all, Member{o.key(), o.Object, role})
 	}
 	return all
 }

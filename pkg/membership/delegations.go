@@ -15,6 +15,12 @@ type delegation struct {
 	name string
 }
 
+// delegatedName is a delegation with the name server that an NSRecord names.
+type delegatedName struct {
+	delegation
+	nameserver string
+}
+
 // Delegates reports whether a zone has an NSRecord at a canonical name below its own that delegates to its own servers.
 func (c *Cache) Delegates(zone *v1beta1.DNSZone, name string) bool {
 	c.mu.RLock()
@@ -49,35 +55,35 @@ func DelegatesHere(ns *v1beta1.NSRecord, zone *v1beta1.DNSZone) bool {
 // updateDelegation finds an object's delegation anew. If it is another one, it returns the zones of which RefusalOf may be
 // another one.
 func (c *Cache) updateDelegation(o *objectEntry) []Affected {
-	before, nameserver := o.delegation, o.nameserver
-	if o.delegation, o.nameserver = delegationOf(o); o.delegation == before && o.nameserver == nameserver {
+	before, after := o.delegates, delegatedNameOf(o)
+	if before == after || before != nil && after != nil && *before == *after {
 		return nil
 	}
+	o.delegates = after
 	var affected []Affected
-	if before.zone != nil {
-		c.delegations.remove(before, o)
-		affected = c.zonesBelow(before)
+	if before != nil {
+		c.delegations.remove(before.delegation, o)
+		affected = c.zonesBelow(before.delegation)
 	}
-	if o.delegation.zone != nil {
-		c.delegations.add(o.delegation, o)
-		affected = append(affected, c.zonesBelow(o.delegation)...)
+	if after != nil {
+		c.delegations.add(after.delegation, o)
+		affected = append(affected, c.zonesBelow(after.delegation)...)
 	}
 	return affected
 }
 
-// delegationOf returns the delegation that an object declares in the zone that it belongs to, and to which name server; zero
-// values if it declares none.
-func delegationOf(o *objectEntry) (d delegation, nameserver string) {
+// delegatedNameOf returns what an object delegates in the zone that it belongs to, nil if that is nothing.
+func delegatedNameOf(o *objectEntry) *delegatedName {
 	ns, ok := o.Object.(*v1beta1.NSRecord)
 	if !ok {
-		return d, ""
+		return nil
 	}
 	for _, r := range o.roles {
 		if name, err := source.OwnerName(ns.RecordName(), r.zone.Spec.ZoneName); r.role == Selected && err == nil && name != r.zone.name {
-			return delegation{r.zone, name}, ns.Spec.Nameserver
+			return &delegatedName{delegation{r.zone, name}, ns.Spec.Nameserver}
 		}
 	}
-	return d, ""
+	return nil
 }
 
 // zonesBelow returns the zones at or below a delegated name.

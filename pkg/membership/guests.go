@@ -38,7 +38,7 @@ func (f *Fleet) GuestsBeside(p *v1beta1.DNSProvider) (guests []*v1beta1.DNSProvi
 func (f *Fleet) RingsOf(p *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) map[types.NamespacedName]*v1beta1.DNSZone {
 	rings := map[types.NamespacedName]*v1beta1.DNSZone{}
 	for _, z := range zones {
-		if !RefersTo(z, p) || !z.DeletionTimestamp.IsZero() {
+		if !RefersTo(z, p) || v1beta1.IsGoing(z) {
 			continue
 		}
 		for _, i := range f.InstancesOf(z) {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
@@ -206,7 +207,7 @@ func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
 	for name := range namesUpFrom(z.name) {
 		for above := range c.byName[name] {
 			for o := range above.objects {
-				if o.key.Kind == source.EndpointKind {
+				if _, ok := o.Object.(*v1alpha1.DNSEndpoint); ok {
 					found[o] = NoRole
 				}
 			}

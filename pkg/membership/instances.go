@@ -3,6 +3,7 @@ package membership
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,11 +29,20 @@ func consent(zone *v1beta1.DNSZone, annotation string, o metav1.Object) bool {
 			listsNamespace(o.GetAnnotations()[v1beta1.AllowZoneNamespacesAnnotation], zone.Namespace)
 }
 
+// IsLastPrimary reports whether an instance is a primary of a zone that no other one of those given is, as far as they stay.
+func IsLastPrimary(f *Fleet, instance *v1beta1.Bind9Instance, zone *v1beta1.DNSZone, of []*v1beta1.Bind9Instance) bool {
+	return instance.Spec.Role.Normalize() == v1beta1.RolePrimary && f.Serves(instance, zone) &&
+		!slices.ContainsFunc(of, func(i *v1beta1.Bind9Instance) bool {
+			return (i.Namespace != instance.Namespace || i.Name != instance.Name) && i.DeletionTimestamp == nil &&
+				i.Spec.Role.Normalize() == v1beta1.RolePrimary && f.Serves(i, zone)
+		})
+}
+
 // LiveInstances returns the instances that are not being deleted, in a slice of its own.
 func LiveInstances(instances []*v1beta1.Bind9Instance) []*v1beta1.Bind9Instance {
 	live := make([]*v1beta1.Bind9Instance, 0, len(instances))
 	for _, i := range instances {
-		if i.DeletionTimestamp.IsZero() {
+		if !v1beta1.IsGoing(i) {
 			live = append(live, i)
 		}
 	}

@@ -27,7 +27,7 @@ func (c *Cache) SetObject(o source.Object) []Affected {
 	key := source.KeyOf(o)
 	known := c.objects[key]
 	if known == nil {
-		known = &objectEntry{Object: o, key: key}
+		known = &objectEntry{Object: o}
 		c.objects[key] = known
 		c.indexObject(known)
 		return c.updateRoles(known, true)
@@ -137,26 +137,26 @@ func (c *Cache) updateAll(objects map[*objectEntry]Role) []Affected {
 // updateRoles finds an object's roles anew and returns the zones in which they changed: with changed, all in which it has
 // or had one.
 func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
-	before := o.roles
+	key, before := o.key(), o.roles
 	o.roles = c.rolesOf(o)
 	var affected []Affected
 	for _, r := range o.roles {
 		r.zone.objects[o] = r.role
 		if changed || before.in(r.zone) != r.role {
-			affected = append(affected, Affected{r.zone.key, o.key})
+			affected = append(affected, Affected{r.zone.key, key})
 		}
 	}
 	for _, r := range before {
 		if o.roles.in(r.zone) == NoRole {
 			delete(r.zone.objects, o)
-			affected = append(affected, Affected{r.zone.key, o.key})
+			affected = append(affected, Affected{r.zone.key, key})
 		}
 	}
 	if len(o.roles) == 0 && (changed || len(before) > 0) {
-		affected = append(affected, Affected{Object: o.key})
+		affected = append(affected, Affected{Object: key})
 	}
-	if c.guests.remove(o.key.Namespace, o); o.roles.areForeign(o.key.Namespace) {
-		c.guests.add(o.key.Namespace, o)
+	if c.guests.remove(key.Namespace, o); o.roles.areForeign(key.Namespace) {
+		c.guests.add(key.Namespace, o)
 	}
 	return append(affected, c.updateDelegation(o)...)
 }

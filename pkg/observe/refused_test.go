@@ -12,23 +12,15 @@ import (
 )
 
 // silentServer returns a server that takes questions over UDP and hands them to answer, nil to be silent, and whose TCP port is closed
-// or open.
+// or open. A closed one is taken all the same: nobody else can listen there.
 func silentServer(t *testing.T, open bool, answer func(net.PacketConn, net.Addr, []byte)) netip.AddrPort {
 	t.Helper()
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	udp, err := net.ListenPacket("udp", tcp.Addr().String())
+	addr := takePort(t, open)
+	udp, err := net.ListenPacket("udp", addr.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = udp.Close() })
-	if open {
-		t.Cleanup(func() { _ = tcp.Close() })
-	} else {
-		_ = tcp.Close()
-	}
 	go func() {
 		for buffer := make([]byte, 512); ; {
 			n, from, err := udp.ReadFrom(buffer)
@@ -40,7 +32,31 @@ func silentServer(t *testing.T, open bool, answer func(net.PacketConn, net.Addr,
 			}
 		}
 	}()
-	return udp.LocalAddr().(*net.UDPAddr).AddrPort()
+	return addr
+}
+
+// takePort binds a TCP port on loopback, and listens there if it is to be open.
+func takePort(t *testing.T, open bool) netip.AddrPort {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: loopback.As4()}); err != nil {
+		t.Fatal(err)
+	}
+	if open {
+		if err := syscall.Listen(fd, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netip.AddrPortFrom(loopback, uint16(bound.(*syscall.SockaddrInet4).Port))
 }
 
 // askAgain asks a server that did not answer the last time.

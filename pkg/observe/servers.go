@@ -8,9 +8,11 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 // Role of a server in its zones.
@@ -49,6 +51,8 @@ type Server struct {
 	Restarts int32
 	// Message is why the pod does not run, as Kubernetes reports it; empty if it runs or nothing is known.
 	Message string
+	// Foreign says what the instance's Service sends queries to besides its pods, as the fleet manager has found; empty if nothing.
+	Foreign string
 }
 
 // Servers returns the pods that the instances should have: <instance>-0 up to the number of replicas. Pods that exist are
@@ -61,8 +65,10 @@ func Servers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []Server {
 	}
 	var servers []Server
 	for _, i := range slices.SortedFunc(slices.Values(instances), compareInstances) {
+		foreign := foreignEndpoints(i)
 		for n := range replicaCount(i) {
 			s := Server{Namespace: i.Namespace, Instance: i.Name, Pod: fmt.Sprintf("%s-%d", i.Name, n), Role: roleOf(i)}
+			s.Foreign = foreign
 			s.Service, _ = netip.ParseAddr(i.Status.ServiceAddress) // it may be a host name
 			if p := found[[2]string{s.Namespace, s.Pod}]; p != nil && p.Labels[named.LabelInstance] == i.Name {
 				s.addPodStatus(p)
@@ -71,6 +77,14 @@ func Servers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []Server {
 		}
 	}
 	return servers
+}
+
+func foreignEndpoints(i *v1beta1.Bind9Instance) string {
+	ready := meta.FindStatusCondition(i.Status.Conditions, status.Ready)
+	if ready == nil || ready.Reason != status.ForeignPods {
+		return ""
+	}
+	return "instance " + i.Name + ": " + ready.Message
 }
 
 func compareInstances(a, b *v1beta1.Bind9Instance) int {

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
 func instance(name, role, index string, replicas *int32) *v1beta1.Bind9Instance {
@@ -78,5 +79,20 @@ func TestServers(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }),
 		cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Each server of an instance has what the fleet manager says of the instance's Service.
+func TestForeignEndpoints(t *testing.T) {
+	two := int32(2)
+	theirs := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "a"}, Spec: v1beta1.Bind9InstanceSpec{Role: v1beta1.RolePrimary, Replicas: &two}}
+	theirs.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, Reason: status.ForeignPods, Message: "Pod old"}}
+	ours := theirs.DeepCopy()
+	ours.Name, ours.Status.Conditions[0].Reason = "b", status.PodsPending
+	want := map[string]string{"a-0": "instance a: Pod old", "a-1": "instance a: Pod old", "b-0": "", "b-1": ""}
+	for _, s := range observe.Servers([]*v1beta1.Bind9Instance{theirs, ours}, nil) {
+		if s.Foreign != want[s.Pod] {
+			t.Errorf("%s: %q, want %q", s.Pod, s.Foreign, want[s.Pod])
+		}
 	}
 }

@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -147,18 +149,22 @@ func (a queryOptions) roundTrip(ctx context.Context, network string, server neti
 	return Reply{Msg: msg, RTT: time.Since(start)}, nil
 }
 
+// datagrams are buffers for what a socket receives, nearly all of which is far smaller.
+var datagrams = sync.Pool{New: func() any { return new([4 * udpSize]byte) }}
+
 // exchangeUDP waits for a reply to the request and ignores anything else that arrives.
 func exchangeUDP(nc net.Conn, req *request) (*dns.Msg, error) {
 	if _, err := nc.Write(req.raw); err != nil {
 		return nil, err
 	}
-	buf := make([]byte, 4*udpSize)
+	buf := datagrams.Get().(*[4 * udpSize]byte)
+	defer datagrams.Put(buf)
 	for {
-		n, err := nc.Read(buf)
+		n, err := nc.Read(buf[:])
 		if err != nil {
 			return nil, err
 		}
-		msg, err := req.parseReply(buf[:n])
+		msg, err := req.parseReply(bytes.Clone(buf[:n]))
 		if !errors.Is(err, ErrReply) {
 			return msg, err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -16,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/syncevent"
 )
 
@@ -27,6 +29,8 @@ type Cache struct {
 	mu sync.Mutex
 	// dirty holds for each zone the objects that changed since its last pass.
 	dirty map[membership.ZoneKey]map[source.ObjectKey]struct{}
+	// since holds when the first of these changes was noticed.
+	since map[membership.ZoneKey]time.Time
 	// released holds for each zone the deleted objects that it has released and that still exist.
 	released map[membership.ZoneKey]map[source.ObjectKey]types.UID
 	// orphans holds for each namespace objects that are in no zone and whose status may not say so.
@@ -40,7 +44,7 @@ func New() *Cache {
 	members := membership.NewCache()
 	members.KeepsStatuses = true
 	return &Cache{
-		Members: members, dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{},
+		Members: members, dirty: map[membership.ZoneKey]map[source.ObjectKey]struct{}{}, since: map[membership.ZoneKey]time.Time{},
 		released: map[membership.ZoneKey]map[source.ObjectKey]types.UID{}, orphans: map[string]map[source.ObjectKey]struct{}{},
 	}
 }
@@ -74,6 +78,7 @@ func (c *Cache) Remove(last any) []ctrl.Request {
 		key := membership.KeyOfZone(o)
 		requests := append(c.markDirty(c.Members.RemoveZone(key)), fleet.RequestFor(o))
 		delete(c.dirty, key)
+		delete(c.since, key)
 		delete(c.released, key)
 		return requests
 	case source.Object:
@@ -137,7 +142,7 @@ func (c *Cache) markDirty(affected []membership.Affected) []ctrl.Request {
 			continue
 		}
 		if a.Object != (source.ObjectKey{}) {
-			addTo(c.dirty, a.Zone, a.Object)
+			c.addDirty(a.Zone, a.Object)
 		}
 		requests[ctrl.Request{NamespacedName: a.Zone}] = struct{}{}
 	}
@@ -151,9 +156,10 @@ func addTo[K, V comparable](sets map[K]map[V]struct{}, key K, value V) {
 	sets[key][value] = struct{}{}
 }
 
-// isSameZone reports whether nothing that a user can change has changed: spec, labels, annotations, deletion.
+// isSameZone reports whether nothing that a user can change has changed: spec, labels, annotations, deletion and whether it waits.
 func isSameZone(a, b *v1beta1.DNSZone) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
+		v1beta1.IsGoing(a) == v1beta1.IsGoing(b) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
@@ -173,11 +179,11 @@ func (c *Cache) SetQueue(queue workqueue.TypedInterface[ctrl.Request]) {
 	c.queue = queue
 }
 
-// Take returns the objects of a zone that changed since the last call or, with all, every one that has a role in it.
-func (c *Cache) Take(zone membership.ZoneKey, all bool) []membership.Member {
+// Take returns the objects of a zone that changed since the last call or, with all, every one that has a role in it. since is when
+// the first of these changes was noticed; zero when there is none.
+func (c *Cache) Take(zone membership.ZoneKey, all bool) (taken []membership.Member, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var taken []membership.Member
 	if all {
 		taken = c.Members.Members(zone)
 	} else {
@@ -186,15 +192,35 @@ func (c *Cache) Take(zone membership.ZoneKey, all bool) []membership.Member {
 			taken = append(taken, c.Members.Member(zone, key))
 		}
 	}
+	since = c.since[zone]
 	delete(c.dirty, zone)
-	return taken
+	delete(c.since, zone)
+	return taken, since
+}
+
+// OldestChange returns when the oldest change was noticed that no pass has taken; zero when there is none.
+func (c *Cache) OldestChange() (oldest time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, since := range c.since {
+		oldest = status.Earlier(oldest, since)
+	}
+	return oldest
 }
 
 // PutBack has an object taken once more.
 func (c *Cache) PutBack(zone membership.ZoneKey, key source.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.addDirty(zone, key)
+}
+
+// addDirty has a pass take an object. c.mu is held.
+func (c *Cache) addDirty(zone membership.ZoneKey, key source.ObjectKey) {
 	addTo(c.dirty, zone, key)
+	if c.since[zone].IsZero() {
+		c.since[zone] = time.Now()
+	}
 }
 
 // TakeOrphans returns the objects of a namespace that came to be in no zone since the last call.

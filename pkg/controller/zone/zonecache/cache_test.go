@@ -77,13 +77,17 @@ func TestEventsAskForPassesWhereTheyMatter(t *testing.T) {
 		t.Errorf("orphans that have found a zone: %v", got)
 	}
 	roles := map[string]membership.Role{}
-	for _, m := range c.Take(membership.KeyOfZone(main), false) {
+	taken, since := c.Take(membership.KeyOfZone(main), false)
+	if since.IsZero() || !c.OldestChange().IsZero() {
+		t.Errorf("changes since %v were taken; those since %v were not", since, c.OldestChange())
+	}
+	for _, m := range taken {
 		roles[m.Key.Name] = m.Role
 	}
 	if diff := cmp.Diff(map[string]membership.Role{record.Name: membership.Leaving, "e": membership.Selected}, roles); diff != "" {
 		t.Errorf("dirty objects (-want +got):\n%s", diff)
 	}
-	if again := c.Take(membership.KeyOfZone(main), false); len(again) > 0 {
+	if again, _ := c.Take(membership.KeyOfZone(main), false); len(again) > 0 {
 		t.Errorf("handed out twice: %v", again)
 	}
 	at := c.Placement(endpoints)

@@ -23,6 +23,8 @@ type Source struct {
 	cache     *Cache
 	informers cache.Cache
 	synced    chan error
+	// Updated is called with each object that has changed, as it was and as it is, after the cache has it; nil is not.
+	Updated func(before, after client.Object)
 }
 
 // NewSource returns a Source that feeds c from informers.
@@ -77,7 +79,12 @@ func (s *Source) watchKind(ctx context.Context, queue workqueue.TypedRateLimitin
 			}
 			enqueueAll(queue, priority, s.cache.Set(o))
 		},
-		UpdateFunc: func(_, o any) { enqueueAll(queue, 0, s.cache.Set(o)) },
+		UpdateFunc: func(before, after any) {
+			enqueueAll(queue, 0, s.cache.Set(after))
+			if s.Updated != nil {
+				s.Updated(before.(client.Object), after.(client.Object))
+			}
+		},
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj

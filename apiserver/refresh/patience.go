@@ -1,0 +1,103 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// answerCredit is how much longer a server is waited for with each answer that it gives: less than that takes a server that is
+	// asked about many zones, and more than one gains that answers slowly on purpose.
+	answerCredit = 5 * time.Millisecond
+	// maxPatience is how long a server is waited for at most, unless the deadline is later. Requests end after a minute.
+	maxPatience = 30 * time.Second
+)
+
+// errTooSlow is why a wait for a server ends.
+var errTooSlow = errors.New("the server has not answered within the deadline")
+
+// patience bounds how long servers are waited for. A silent one is given up at the deadline. A question to a server that is asked
+// about thousands of zones waits for its turn first: it has the deadline, and more time for each answer that the server gives meanwhile.
+type patience struct {
+	deadline time.Duration
+
+	mu      sync.Mutex
+	servers map[netip.AddrPort]*awaitedServer
+}
+
+// awaitedServer is a server that somebody waits for.
+type awaitedServer struct {
+	waits int
+	// answers are those since somebody has been waiting.
+	answers int
+}
+
+func newPatience(deadline time.Duration) *patience {
+	return &patience{deadline: deadline, servers: map[netip.AddrPort]*awaitedServer{}}
+}
+
+// await returns a context for questions to a server that are asked now. Its cause is errTooSlow once the server was waited for long
+// enough. The caller ends the wait.
+func (p *patience) await(ctx context.Context, server netip.AddrPort) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	began := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.servers[server]
+	if s == nil {
+		s = &awaitedServer{}
+		p.servers[server] = s
+	}
+	s.waits++
+	before := s.answers
+	var timer *time.Timer
+	timer = time.AfterFunc(p.deadline, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		credit := time.Duration(s.answers-before) * answerCredit
+		if left := min(p.deadline+credit, max(p.deadline, maxPatience)) - time.Since(began); left > 0 && ctx.Err() == nil {
+			timer.Reset(left)
+			return
+		}
+		cancel(errTooSlow)
+	})
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if s.waits--; s.waits == 0 {
+			delete(p.servers, server)
+		}
+	}
+}
+
+// noteAnswer takes note that a server has answered.
+func (p *patience) noteAnswer(server netip.AddrPort) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.servers[server]; s != nil {
+		s.answers++
+	}
+}
+
+// answerMeter has patience take note of each answer, however many callers share it.
+type answerMeter struct {
+	*meter
+	patience *patience
+}
+
+// Asked implements observe.Meter.
+func (m answerMeter) Asked(server netip.AddrPort, answered bool, took time.Duration) {
+	if answered {
+		m.patience.noteAnswer(server)
+	}
+	m.meter.Asked(server, answered, took)
+}
+
+// isTooSlow reports whether a context has ended because a server was waited for long enough. Else nobody waits any more, which says
+// nothing about the server.
+func isTooSlow(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTooSlow) }

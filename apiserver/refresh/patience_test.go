@@ -1,0 +1,91 @@
+package refresh
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/fakekube"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// TestPatience: a silent server is waited for until the deadline, one that answers for longer, and none for ever.
+func TestPatience(t *testing.T) {
+	server, other := netip.MustParseAddrPort("192.0.2.1:53"), netip.MustParseAddrPort("192.0.2.2:53")
+	for name, test := range map[string]struct {
+		answering netip.AddrPort
+		every     time.Duration
+		want      time.Duration
+	}{
+		"a silent server":               {want: 2 * time.Second},
+		"one beside a busy one":         {answering: other, every: time.Millisecond, want: 2 * time.Second},
+		"one that answers once a while": {answering: server, every: 1900 * time.Millisecond, want: 2*time.Second + answerCredit},
+		"one with half of the credit":   {answering: server, every: 2 * answerCredit, want: 4 * time.Second},
+		"a busy one":                    {answering: server, every: time.Millisecond, want: maxPatience},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPatience(2 * time.Second)
+				began := time.Now()
+				ctx, end := p.await(t.Context(), server)
+				for test.every > 0 && ctx.Err() == nil {
+					select {
+					case <-time.After(test.every):
+						p.noteAnswer(test.answering)
+					case <-ctx.Done():
+					}
+				}
+				<-ctx.Done()
+				if took := time.Since(began); (took-test.want).Abs() > 2*answerCredit || !isTooSlow(ctx) {
+					t.Errorf("waited for %s, want %s: %v", took, test.want, context.Cause(ctx))
+				}
+				if end(); len(p.servers) > 0 {
+					t.Error("a server is kept that nobody waits for")
+				}
+			})
+		})
+	}
+}
+
+// TestPatienceOfCaller: that a caller gives up says nothing about the server.
+func TestPatienceOfCaller(t *testing.T) {
+	caller, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	ctx, end := newPatience(time.Minute).await(caller, netip.MustParseAddrPort("192.0.2.1:53"))
+	defer end()
+	if <-ctx.Done(); isTooSlow(ctx) {
+		t.Error(context.Cause(ctx))
+	}
+}
+
+// TestSharedAnswerCountsOnce: many who ask a slow server for the same do not make it one that answers much.
+func TestSharedAnswerCountsOnce(t *testing.T) {
+	w := newWorld(t)
+	primary := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test."}}, Transfer: w.Key})
+	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	w.Apply(fakekube.Zone("example.test", "primary"))
+	var zone *desired.Zone
+	w.Eventually("the zone and its server are known", func() bool {
+		s, ok := w.index.Resolve(desired.Key{Kind: "DNSZone", Namespace: ns, Name: "example.test"})
+		if ok && len(s.Zones) == 1 && len(s.Zones[0].Servers) == 1 {
+			zone = s.Zones[0]
+		}
+		return zone != nil
+	})
+	_, end := w.patience.await(w.ctx, primary.Addr) // Keeps the count.
+	defer end()
+	since := time.Now()
+	var readers sync.WaitGroup
+	for range 50 {
+		readers.Go(func() { w.Refresher.askServer(w.ctx, zone, zone.Servers[0], since) })
+	}
+	readers.Wait()
+	if n := w.patience.servers[primary.Addr].answers; n != 1 {
+		t.Errorf("one answer counts as %d", n)
+	}
+}
