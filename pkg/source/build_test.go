@@ -403,7 +403,7 @@ func TestHash(t *testing.T) {
 		seen[h] = name
 	}
 	same := base
-	same.Ref, same.Accepted, same.Note = Ref{Name: "x", Generation: 9}, true, "note"
+	same.Ref, same.Accepted, same.Note = &Ref{Name: "x", Generation: 9}, true, "note"
 	if Hash(same) != Hash(base) || len(Hash(base)) != 64 {
 		t.Error("the hash depends on more than DNS data")
 	}

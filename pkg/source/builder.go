@@ -54,7 +54,7 @@ func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error)
 // host. When much has changed, the zone is built afresh.
 type Builder struct {
 	zoneApex
-	ref     Ref
+	ref     *Ref
 	opts    Options
 	objects map[ObjectKey]Object
 	// pending are the objects that changed since the last Zone; nil for one that declares nothing any more.
@@ -72,8 +72,9 @@ func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	ref := refOf(zone)
 	return &Builder{
-		zoneApex: a, ref: refOf(zone, apiVersion, "DNSZone"), opts: opts,
+		zoneApex: a, ref: &ref, opts: opts,
 		objects: map[ObjectKey]Object{}, pending: map[ObjectKey]Object{},
 	}, nil
 }
@@ -124,10 +125,11 @@ func (b *Builder) buildFresh(count int, objects iter.Seq[Object]) *Zone {
 		}
 	}
 	r := b.newRevision(&Zone{Name: b.name, Ref: b.ref, SOA: b.soa})
-	declared := make([]declaredIndex, 0, count)
+	declared, refs := make([]declaredIndex, 0, count), make([]Ref, 0, count)
 	for o := range objects {
+		refs = append(refs, refOf(o))
 		for index := range b.declaredIndexes(o) {
-			declared = append(declared, declaredIndex{o, index})
+			declared = append(declared, declaredIndex{o, &refs[len(refs)-1], index})
 		}
 	}
 	r.fresh = b.readFresh(declared)

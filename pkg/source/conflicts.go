@@ -15,20 +15,20 @@ type conflictState struct {
 	first map[*nameNode]*acceptedValues
 	// hosts are the name servers of the zone itself, with the object that named each. Their names take no CNAME (RFC
 	// 2181 section 10.3): BIND would not load the zone.
-	hosts map[*nameNode]Ref
+	hosts map[*nameNode]*Ref
 	// cuts are the names below the apex that any NS is declared for.
 	cuts map[*nameNode]*delegationPoint
 }
 
 func newConflictState() conflictState {
-	return conflictState{first: map[*nameNode]*acceptedValues{}, hosts: map[*nameNode]Ref{}, cuts: map[*nameNode]*delegationPoint{}}
+	return conflictState{first: map[*nameNode]*acceptedValues{}, hosts: map[*nameNode]*Ref{}, cuts: map[*nameNode]*delegationPoint{}}
 }
 
 // acceptedValues is a declaration that was admitted.
 type acceptedValues struct {
 	key   rrset.Key
 	rdata []string
-	by    Ref
+	by    *Ref
 	index int
 }
 
@@ -40,7 +40,7 @@ type delegationPoint struct {
 
 // describeFor is how a message to a declaration names the one that came before it.
 func (l *acceptedValues) describeFor(c *declarationCandidate) string {
-	if l.by == c.Ref {
+	if l.by.isSame(c.Ref) {
 		return fmt.Sprintf("declared by spec.endpoints[%d], which comes first", l.index)
 	}
 	return fmt.Sprintf("declared by %s, which is older", l.by.readBy(c.Ref.Namespace))

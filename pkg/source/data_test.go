@@ -22,6 +22,7 @@ type (
 	mx    = v1beta1.MXRecordSpec
 	srv   = v1beta1.SRVRecordSpec
 	caa   = v1beta1.CAARecordSpec
+	ptr   = v1beta1.PTRRecordSpec
 )
 
 func recordOf(spec any) v1beta1.Record {
@@ -42,6 +43,8 @@ func recordOf(spec any) v1beta1.Record {
 		return &v1beta1.SRVRecord{Spec: s}
 	case caa:
 		return &v1beta1.CAARecord{Spec: s}
+	case ptr:
+		return &v1beta1.PTRRecord{Spec: s}
 	}
 	panic(fmt.Sprintf("no kind for %T", spec))
 }
@@ -56,6 +59,8 @@ func TestRecordData(t *testing.T) {
 		"A, both forms":       {a{IPv4Address: "192.0.2.1", IPv4Addresses: []string{"192.0.2.0"}}, []string{"192.0.2.0", "192.0.2.1"}},
 		"AAAA":                {aaaa{IPv6Addresses: []string{"2001:DB8:0::1"}}, []string{"2001:db8::1"}},
 		"AAAA, older form":    {aaaa{IPv6Address: "2001:db8::1"}, []string{"2001:db8::1"}},
+		"PTR absolute":        {ptr{Target: "WWW.Example.org."}, []string{"www.example.org."}},
+		"PTR relative":        {ptr{Target: "web"}, []string{"web.example.com."}},
 		"CNAME absolute":      {cname{Target: "WWW.Example.org."}, []string{"www.example.org."}},
 		"CNAME relative":      {cname{Target: "web"}, []string{"web.example.com."}},
 		"CNAME relative deep": {cname{Target: "a.b"}, []string{"a.b.example.com."}},

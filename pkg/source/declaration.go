@@ -68,50 +68,47 @@ func (b *Builder) takesEndpoint(e *v1alpha1.DNSEndpoint, dnsName string) bool {
 }
 
 // readDeclaration reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.
-func (b *Builder) readDeclaration(o Object, index int) Declaration {
-	switch o := o.(type) {
+func (b *Builder) readDeclaration(from declaredIndex) Declaration {
+	d := Declaration{Ref: from.ref}
+	switch o := from.by.(type) {
 	case v1beta1.Record:
-		return b.readRecord(o)
+		b.readRecord(&d, o)
 	case *v1alpha1.DNSEndpoint:
-		return b.readEndpoint(o, index)
+		b.readEndpoint(&d, o, from.index)
+	default:
+		d.markRefused(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
 	}
-	d := Declaration{Ref: refOf(o, "", kindOf(o))}
-	d.markRefused(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
 	return d
 }
 
-func (b *Builder) readRecord(r v1beta1.Record) Declaration {
+func (b *Builder) readRecord(d *Declaration, r v1beta1.Record) {
 	values := valuesOfRecord(r, b.name)
-	d := Declaration{Ref: refOf(r, apiVersion, kindOf(r)), Key: rrset.Key{Type: values.rrtype}}
 	owner, err := OwnerName(r.RecordName(), b.name)
 	if err != nil {
 		err = fmt.Errorf("spec.name: %w", err)
 	}
-	d.Key.Name, d.Rdata, d.Note = owner, values.rdata, values.note
+	d.Key, d.Rdata, d.Note = rrset.Key{Name: owner, Type: values.rrtype}, values.rdata, values.note
 	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
 	d.TTL = ttl
 	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), recordFields.checkApex(b.name, d.Key)); err != nil {
 		d.Rdata = nil
 		d.markRefused(status.Invalid, err.Error())
-		return d
+		return
 	}
 	d.Accepted = true
-	return d
 }
 
-func (b *Builder) readEndpoint(e *v1alpha1.DNSEndpoint, index int) Declaration {
+func (b *Builder) readEndpoint(d *Declaration, e *v1alpha1.DNSEndpoint, index int) {
 	endpoint := e.Spec.Endpoints[index]
-	d := Declaration{Ref: refOf(e, endpointAPIVersion, EndpointKind)}
 	key, rdata, err := EndpointData(endpoint)
 	d.Key, d.Rdata = key, rdata
 	d.TTL, _ = endpointTTL(endpoint, b.ttl)
 	if err = errors.Join(readError(e), err, endpointFields.checkApex(b.name, key)); err != nil {
 		d.Rdata = nil
 		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
-		return d
+		return
 	}
 	d.Accepted = true
-	return d
 }
 
 // readError says what could not be decoded of an object's spec, if anything.

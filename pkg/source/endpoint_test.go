@@ -199,7 +199,7 @@ func TestBuildDNSEndpoints(t *testing.T) {
 			}
 			got, refused := map[int]string{}, 0
 			for id, d := range z.Of(KeyOf(e)) {
-				if d.Ref != (Ref{"externaldns.k8s.io/v1alpha1", "DNSEndpoint", "dns", "many", e.UID, 1}) {
+				if *d.Ref != (Ref{"externaldns.k8s.io/v1alpha1", "DNSEndpoint", "dns", "many", e.UID, 1}) {
 					t.Errorf("declared by %v", d.Ref)
 				}
 				if got[id.Index] = ""; !d.Accepted {

@@ -32,7 +32,8 @@ func (r *zoneRevision) decideName(n *nameNode) {
 func (r *zoneRevision) readItem(it *nodeItem) *Declaration {
 	d := it.raw
 	if it.raw = nil; d == nil {
-		again := r.Builder.readDeclaration(it.object, it.index)
+		ref := refOf(it.object)
+		again := r.Builder.readDeclaration(declaredIndex{it.object, &ref, it.index})
 		d = &again
 	}
 	return d
@@ -49,7 +50,7 @@ func (r *zoneRevision) decideAlone(n *nameNode) {
 
 // settleItem stores what was decided on an item, or keeps it until all hosts are known.
 func (r *zoneRevision) settleItem(it *nodeItem, d *Declaration) {
-	v := decidedDeclaration{ID{ObjectKey{d.Ref.Kind, d.Ref.Namespace, d.Ref.Name}, it.index}, it.object, d}
+	v := decidedDeclaration{ID{d.Ref.Key(), it.index}, it.object, d}
 	if v.Accepted && namesHosts(v.Key.Type) {
 		r.naming = append(r.naming, v)
 		return
@@ -63,7 +64,7 @@ type groupDecision struct {
 	sets map[*nameNode][]RRset
 	conflictState
 	// lowest is, for RRsets that are declared with different TTLs, the object with the lowest.
-	lowest map[rrset.Key]Ref
+	lowest map[rrset.Key]*Ref
 }
 
 // declarationCandidate is a declaration on which there is to decide.
@@ -75,7 +76,7 @@ type declarationCandidate struct {
 
 // decideGroup decides names that are related, all of them.
 func (r *zoneRevision) decideGroup(group ...*nameNode) {
-	d := &groupDecision{zoneRevision: r, sets: make(map[*nameNode][]RRset, len(group)), conflictState: newConflictState(), lowest: map[rrset.Key]Ref{}}
+	d := &groupDecision{zoneRevision: r, sets: make(map[*nameNode][]RRset, len(group)), conflictState: newConflictState(), lowest: map[rrset.Key]*Ref{}}
 	var all []declarationCandidate
 	for _, n := range group {
 		n.decided = r.revisions

@@ -10,7 +10,7 @@ import (
 )
 
 // addRRset unites values with an RRset of the zone.
-func (d *groupDecision) addRRset(at *nameNode, key rrset.Key, ttl uint32, rdata []string, by Ref) {
+func (d *groupDecision) addRRset(at *nameNode, key rrset.Key, ttl uint32, rdata []string, by *Ref) {
 	set := findRRset(d.sets[at], key.Type)
 	if set == nil {
 		d.sets[at] = append(d.sets[at], d.newRRset(key, ttl, rdata, by))
@@ -24,23 +24,23 @@ func (d *groupDecision) addRRset(at *nameNode, key rrset.Key, ttl uint32, rdata 
 		switch {
 		case !found:
 			set.Rdata = slices.Insert(set.Rdata, i, value)
-			set.Owners = slices.Insert(set.Owners, i, []Ref{by})
-		case !slices.Contains(set.Owners[i], by):
+			set.Owners = slices.Insert(set.Owners, i, []*Ref{by})
+		case !slices.ContainsFunc(set.Owners[i], by.isSame):
 			set.Owners[i] = append(set.Owners[i], by)
 		}
 	}
 }
 
 // newRRset is an RRset that one object declares. Its slices are clipped: growing one makes a copy.
-func (r *zoneRevision) newRRset(key rrset.Key, ttl uint32, rdata []string, by Ref) RRset {
+func (r *zoneRevision) newRRset(key rrset.Key, ttl uint32, rdata []string, by *Ref) RRset {
 	return RRset{RRset: rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, Owners: r.soleOwners(by, len(rdata))}
 }
 
 // soleOwners returns owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.
-func (r *zoneRevision) soleOwners(by Ref, n int) [][]Ref {
+func (r *zoneRevision) soleOwners(by *Ref, n int) [][]*Ref {
 	h := r.fresh
 	if h == nil || len(h.refs) == cap(h.refs) || cap(h.owners)-len(h.owners) < n {
-		return slices.Repeat([][]Ref{{by}}, n)
+		return slices.Repeat([][]*Ref{{by}}, n)
 	}
 	h.refs = append(h.refs, by)
 	ref := slices.Clip(h.refs[len(h.refs)-1:])
@@ -52,7 +52,7 @@ func (r *zoneRevision) soleOwners(by Ref, n int) [][]Ref {
 }
 
 // lowerTTL returns an RRset that objects declare with different TTLs the lowest one.
-func (d *groupDecision) lowerTTL(set *RRset, ttl uint32, by Ref) {
+func (d *groupDecision) lowerTTL(set *RRset, ttl uint32, by *Ref) {
 	if ttl < set.TTL {
 		set.TTL = ttl
 		d.lowest[set.Key] = by

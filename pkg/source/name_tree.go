@@ -12,17 +12,16 @@ import (
 
 // nodeItem is a well-formed declaration in the index.
 type nodeItem struct {
-	object  Object
-	created int64
-	index   int
+	object Object
+	index  int
 	// raw is what the object declares, before anything is decided; nil once that is done, for it can be read again.
 	raw *Declaration
 }
 
 // compareItems puts the older first.
 func compareItems(a, b *nodeItem) int {
-	if a.created != b.created {
-		return cmp.Compare(a.created, b.created)
+	if c := cmp.Compare(creationTime(a.object), creationTime(b.object)); c != 0 {
+		return c
 	}
 	return cmp.Or(compareObjects(a.object, b.object), cmp.Compare(a.index, b.index))
 }

@@ -125,7 +125,7 @@ func oddRecords(r *rand.Rand, n int) []v1beta1.Record {
 	for i := range n {
 		o, c := object(fmt.Sprintf("r%d", i), r.IntN(n)), common(oneOf(r, oddNames), int64(r.IntN(4)*100))
 		var record v1beta1.Record
-		switch r.IntN(9) {
+		switch r.IntN(10) {
 		case 0, 1:
 			record = &v1beta1.ARecord{ObjectMeta: o, Spec: a{RecordCommon: c, IPv4Address: fmt.Sprintf("192.0.2.%d", r.IntN(256))}}
 		case 2:
@@ -146,6 +146,8 @@ func oddRecords(r *rand.Rand, n int) []v1beta1.Record {
 			record = &v1beta1.SRVRecord{ObjectMeta: o, Spec: srv{RecordCommon: c, Priority: 1, Weight: int32(r.IntN(3)), Port: 65535, Target: host()}}
 		case 8:
 			record = &v1beta1.CAARecord{ObjectMeta: o, Spec: caa{RecordCommon: c, Flags: int32(r.IntN(256)), Tag: "Issue", Value: oddBytes(r, 300)}}
+		case 9:
+			record = &v1beta1.PTRRecord{ObjectMeta: o, Spec: ptr{RecordCommon: c, Target: host()}}
 		}
 		records = append(records, record)
 	}

@@ -17,7 +17,10 @@ import (
 // EndpointKind is the kind of the objects of external-dns.
 const EndpointKind = "DNSEndpoint"
 
-// Object declares DNS data: a record of the eight kinds (v1beta1.Record) or a *v1alpha1.DNSEndpoint.
+// ZoneKind is the kind of zones, which declare data of their own.
+const ZoneKind = "DNSZone"
+
+// Object declares DNS data: a record of the nine kinds (v1beta1.Record) or a *v1alpha1.DNSEndpoint.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -68,8 +71,16 @@ func hashID(id ID) uint64 { return maphash.Comparable(hashSeed, id.ObjectKey) }
 // hashKey keeps all RRsets of an owner name together.
 func hashKey(k rrset.Key) uint64 { return snapshot.String(k.Name) }
 
-func refOf(o metav1.Object, apiVersion, kind string) Ref {
-	return Ref{APIVersion: apiVersion, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()}
+// refOf returns the reference of an object that declares data, or of a zone.
+func refOf(o Object) Ref {
+	r := Ref{APIVersion: apiVersion, Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration()}
+	switch o.(type) {
+	case *v1alpha1.DNSEndpoint:
+		r.APIVersion = endpointAPIVersion
+	case *v1beta1.DNSZone:
+		r.Kind = ZoneKind
+	}
+	return r
 }
 
 var (

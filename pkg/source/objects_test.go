@@ -81,7 +81,7 @@ func endpoint(dnsName, recordType string, targets ...string) v1alpha1.Endpoint {
 // plain is all that a zone says.
 type plain struct {
 	Name         string
-	Ref          Ref
+	Ref          *Ref
 	SOA          rrset.SOA
 	RRsets       map[rrset.Key]RRset
 	Declarations map[ID]Declaration

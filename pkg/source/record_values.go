@@ -56,7 +56,7 @@ type recordValues struct {
 	err  error
 }
 
-// valuesOfRecord is the one table of the eight kinds.
+// valuesOfRecord is the one table of the nine kinds.
 func valuesOfRecord(record v1beta1.Record, origin string) recordValues {
 	switch r := record.(type) {
 	case *v1beta1.ARecord:
@@ -76,8 +76,10 @@ func valuesOfRecord(record v1beta1.Record, origin string) recordValues {
 			numberField{"spec.weight", r.Spec.Weight}, numberField{"spec.port", r.Spec.Port})
 	case *v1beta1.CAARecord:
 		return caaValue(r.Spec)
+	case *v1beta1.PTRRecord:
+		return hostValue(dns.TypePTR, "spec.target", r.Spec.Target, origin)
 	}
-	return recordValues{err: fmt.Errorf("%T is none of the eight record kinds", record)}
+	return recordValues{err: fmt.Errorf("%T is none of the nine record kinds", record)}
 }
 
 func addressValues(rrtype uint16, field, older string, newer []string) recordValues {

@@ -33,13 +33,15 @@ type zoneRevision struct {
 type freshContent struct {
 	sets         []snapshot.Entry[rrset.Key, RRset]
 	declarations []snapshot.Entry[ID, Declaration]
-	refs         []Ref
-	owners       [][]Ref
+	refs         []*Ref
+	owners       [][]*Ref
 }
 
 // declaredIndex is one declaration of an object, to be read.
 type declaredIndex struct {
-	by    Object
+	by Object
+	// ref names the object, for all that it declares.
+	ref   *Ref
 	index int
 }
 
@@ -47,12 +49,11 @@ type declaredIndex struct {
 func (b *Builder) readFresh(all []declaredIndex) *freshContent {
 	read := make([]snapshot.Entry[ID, Declaration], len(all))
 	parallel.ForRange(len(all), func(i int) {
-		o, index := all[i].by, all[i].index
-		read[i].Key, read[i].Value = ID{KeyOf(o), index}, b.readDeclaration(o, index)
+		read[i].Key, read[i].Value = ID{all[i].ref.Key(), all[i].index}, b.readDeclaration(all[i])
 	})
 	size := len(all)
 	return &freshContent{
-		declarations: read, sets: make([]snapshot.Entry[rrset.Key, RRset], 0, size), refs: make([]Ref, 0, size), owners: make([][]Ref, 0, size),
+		declarations: read, sets: make([]snapshot.Entry[rrset.Key, RRset], 0, size), refs: make([]*Ref, 0, size), owners: make([][]*Ref, 0, size),
 	}
 }
 
@@ -73,31 +74,27 @@ func (r *zoneRevision) touchNode(n *nameNode) { r.touched = append(r.touched, n)
 // replaceObject brings the index from the present form of an object to its next; nil when it declares nothing any more.
 func (r *zoneRevision) replaceObject(key ObjectKey, next Object) {
 	present := r.objects[key]
-	ids := idsOf(r.declarations.Near(ID{ObjectKey: key}), key)
-	for _, id := range ids {
-		if d, _ := r.declarations.Get(id); d.Reason != status.Invalid {
-			n := r.tree.removeItem(present, id.Index, &d)
+	indexes := indexesOf(r.declarations.Near(ID{ObjectKey: key}), key)
+	for _, index := range indexes {
+		if d, _ := r.declarations.Get(ID{key, index}); d.Reason != status.Invalid {
+			n := r.tree.removeItem(present, index, &d)
 			r.touchRelated(n, &d, n.cuts == 0)
 		}
 	}
 	var declared []int
 	if next != nil {
+		ref := refOf(next)
 		for index := range r.declaredIndexes(next) {
 			declared = append(declared, index)
-			r.addDeclaration(key, next, index)
+			d := r.Builder.readDeclaration(declaredIndex{next, &ref, index})
+			r.enterDeclaration(ID{key, index}, next, &d)
 		}
 	}
-	for _, id := range ids {
-		if _, again := slices.BinarySearch(declared, id.Index); !again {
-			r.dropDeclaration(id)
+	for _, index := range indexes {
+		if _, again := slices.BinarySearch(declared, index); !again {
+			r.dropDeclaration(ID{key, index})
 		}
 	}
-}
-
-// addDeclaration reads and enters one declaration of an object.
-func (r *zoneRevision) addDeclaration(key ObjectKey, o Object, index int) {
-	d := r.Builder.readDeclaration(o, index)
-	r.enterDeclaration(ID{key, index}, o, &d)
 }
 
 // enterDeclaration enters a declaration. What is wrong by itself needs no decision.
@@ -106,7 +103,7 @@ func (r *zoneRevision) enterDeclaration(id ID, o Object, d *Declaration) {
 		r.storeDeclaration(decidedDeclaration{id, o, d})
 		return
 	}
-	n := r.tree.addItem(nodeItem{object: o, created: creationTime(o), index: id.Index, raw: d}, d)
+	n := r.tree.addItem(nodeItem{object: o, index: id.Index, raw: d}, d)
 	if r.fresh == nil {
 		r.touchRelated(n, d, n.cuts == 1)
 	} else if len(n.items) == 1 {

@@ -8,7 +8,6 @@
 package source
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 
@@ -27,12 +26,18 @@ type Ref struct {
 	Generation int64
 }
 
+// Key names the object, whatever its generation.
+func (r *Ref) Key() ObjectKey { return ObjectKey{r.Kind, r.Namespace, r.Name} }
+
 // String is how messages name an object: "ARecord dns-system/www".
-func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+func (r *Ref) String() string { return r.Key().String() }
+
+// isSame reports whether both name the same generation of an object.
+func (r *Ref) isSame(o *Ref) bool { return r == o || *r == *o }
 
 // readBy is how messages to an object of a namespace name this one: what is in another namespace, its reader may have no
 // right to know of.
-func (r Ref) readBy(namespace string) string {
+func (r *Ref) readBy(namespace string) string {
 	if r.Namespace == namespace {
 		return r.String()
 	}
@@ -43,17 +48,18 @@ func (r Ref) readBy(namespace string) string {
 type RRset struct {
 	rrset.RRset
 	// Owners holds for each rdata (same index as RRset.Rdata) the objects that declared it, oldest first.
-	Owners [][]Ref
+	Owners [][]*Ref
 }
 
 // Equal reports whether both hold the same data of the same owners.
 func (s RRset) Equal(o RRset) bool {
-	return s.RRset.Equal(o.RRset) && slices.EqualFunc(s.Owners, o.Owners, slices.Equal[[]Ref])
+	return s.RRset.Equal(o.RRset) && slices.EqualFunc(s.Owners, o.Owners, func(a, b []*Ref) bool { return slices.EqualFunc(a, b, (*Ref).isSame) })
 }
 
 // Declaration is what became of one record, or of one endpoint of a DNSEndpoint, in this zone.
 type Declaration struct {
-	Ref Ref
+	// Ref is shared by all that the object declares.
+	Ref *Ref
 	// Key is the RRset that values are declared of.
 	Key rrset.Key
 	// Rdata are the declared values in canonical form; TTL is the effective TTL (own, zone's, 3600).
@@ -69,7 +75,7 @@ type Declaration struct {
 
 // Equal reports whether both say the same.
 func (d Declaration) Equal(o Declaration) bool {
-	return d.Ref == o.Ref && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted &&
+	return d.Ref.isSame(o.Ref) && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted &&
 		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata)
 }
 
@@ -78,7 +84,7 @@ func (d Declaration) Equal(o Declaration) bool {
 type Zone struct {
 	// Name is the zone's canonical name.
 	Name string
-	Ref  Ref
+	Ref  *Ref
 	// SOA holds the desired start of authority; its Serial is the user's minimum (0 = none).
 	SOA rrset.SOA
 	// RRsets holds every desired RRset but the SOA, apex NS and its glue included.
@@ -131,14 +137,15 @@ func (z *Zone) IsApexData(key rrset.Key) bool {
 		return false
 	}
 	set, declared := z.RRsets.Get(key)
-	isOther := func(by Ref) bool { return by.Kind != z.Ref.Kind }
-	return declared && !slices.ContainsFunc(set.Owners, func(owners []Ref) bool { return slices.ContainsFunc(owners, isOther) })
+	isOther := func(by *Ref) bool { return by.Kind != z.Ref.Kind }
+	return declared && !slices.ContainsFunc(set.Owners, func(owners []*Ref) bool { return slices.ContainsFunc(owners, isOther) })
 }
 
 // Of yields the declarations of one object, by index.
 func (z *Zone) Of(key ObjectKey) iter.Seq2[ID, Declaration] {
 	return func(yield func(ID, Declaration) bool) {
-		for _, id := range idsOf(z.Declarations.Near(ID{ObjectKey: key}), key) {
+		for _, index := range indexesOf(z.Declarations.Near(ID{ObjectKey: key}), key) {
+			id := ID{key, index}
 			if d, ok := z.Declarations.Get(id); ok && !yield(id, d) {
 				return
 			}
@@ -146,18 +153,15 @@ func (z *Zone) Of(key ObjectKey) iter.Seq2[ID, Declaration] {
 	}
 }
 
-// idsOf picks the declarations of an object and sorts them.
-func idsOf(near iter.Seq2[ID, Declaration], key ObjectKey) []ID {
-	var ids []ID
+// indexesOf returns the indexes of an object's declarations, in order.
+func indexesOf(near iter.Seq2[ID, Declaration], key ObjectKey) (indexes []int) {
 	for id := range near {
 		if id.ObjectKey == key {
-			ids = append(ids, id)
+			indexes = append(indexes, id.Index)
 		}
 	}
-	if len(ids) > 1 {
-		slices.SortFunc(ids, func(a, b ID) int { return cmp.Compare(a.Index, b.Index) })
-	}
-	return ids
+	slices.Sort(indexes)
+	return indexes
 }
 
 // ChangedNames yields, once each, the owner names whose RRsets are not the same in an older version of the zone: all of

@@ -40,6 +40,7 @@ type ClusterInstance struct {
 // Cluster returns the status of a cluster: a condition for each instance, and Ready as their summary.
 func Cluster(prev v1beta1.Bind9ClusterStatus, f ClusterFacts, now time.Time) v1beta1.Bind9ClusterStatus {
 	next := *prev.DeepCopy()
+	dropClaims(&next.Conditions)
 	next.ObservedGeneration = f.Generation
 	next.InstanceCount, next.ReadyInstances, next.Instances = 0, 0, nil
 	children := make([]childCondition, len(f.Instances))
@@ -107,14 +108,15 @@ func (i ClusterInstance) verdict() Verdict {
 		return False(InstancesPending, "Instance "+i.Name+" does not exist yet")
 	}
 	s := i.Instance.Status
-	pods := fmt.Sprintf("(%d/%d pods)", s.ReadyReplicas, max(s.Replicas, int32(podConditions(s.Conditions)))) //nolint:gosec // at most 100
+	expected := max(s.Replicas, int32(podConditions(s.Conditions))) //nolint:gosec // at most 100
+	pods := fmt.Sprintf("(%d/%d pods)", s.ReadyReplicas, expected)
 	ready := meta.FindStatusCondition(s.Conditions, Ready)
 	switch {
 	case ready == nil:
 		return False(InstancesPending, "Instance "+i.Name+" has no status yet")
 	case ready.Status == metav1.ConditionTrue:
 		return True(ReasonReady, "Instance "+i.Name+" is ready "+pods)
-	case s.ReadyReplicas > 0:
+	case s.ReadyReplicas > 0 && s.ReadyReplicas < expected:
 		return False(PartiallyReady, "Instance "+i.Name+" is progressing "+pods)
 	}
 	return False(ready.Reason, "Instance "+i.Name+" is not ready "+pods+": "+ready.Message)

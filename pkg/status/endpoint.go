@@ -65,9 +65,12 @@ func Endpoint(prev v1alpha1.DNSEndpointStatus, f EndpointFacts, now time.Time) v
 	if programmed.Holds() && !isProgrammed(prev, f.Generation) {
 		next.LastSyncTime = wholeSeconds(now)
 	}
-	Set(&next.Conditions, Accepted, f.accepted(), f.Generation, now)
+	accepted := f.accepted()
+	Set(&next.Conditions, Accepted, accepted, f.Generation, now)
 	Set(&next.Conditions, Programmed, programmed, f.Generation, now)
 	Set(&next.Conditions, Ready, programmed, f.Generation, now)
+	// A zone for the name may come.
+	setStalled(&next.Conditions, accepted.Status == metav1.ConditionFalse && accepted.Reason != NoMatchingZone, accepted, f.Generation, now)
 	return next
 }
 

@@ -49,6 +49,9 @@ func told(generation int64, accepted, programmed Verdict, zones ...v1alpha1.Endp
 	Set(&s.Conditions, Accepted, accepted, generation, early)
 	Set(&s.Conditions, Programmed, programmed, generation, early)
 	Set(&s.Conditions, Ready, programmed, generation, early)
+	if accepted.Reason == Conflict || accepted.Reason == Invalid {
+		Set(&s.Conditions, Stalled, True(accepted.Reason, accepted.Message), generation, early)
+	}
 	if programmed.Holds() {
 		s.LastSyncTime = &metav1.Time{Time: early}
 	}

@@ -114,15 +114,33 @@ func TestInstanceConditions(t *testing.T) {
 			[]string{"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready"},
 			v1beta1.LifecycleStatus{Ready: true, Phase: v1beta1.PhaseReady},
 		},
+		"no image of the version": {
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "ImagePullBackOff", "back-off"), Problem: True("", ""), ImageAdvice: "push the image"}}},
+			[]string{"Ready False PodsPending: No pods are ready: push the image; container named: ImagePullBackOff back-off",
+				"Pod-0 False PodsPending: Pod dns-0 is pending: push the image; container named: ImagePullBackOff back-off"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"another reason than the image": {
+			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "CreateContainerConfigError", "no user"), Problem: True("", ""), ImageAdvice: "push the image"}}},
+			[]string{"Ready False PodsPending: No pods are ready: container named: CreateContainerConfigError no user",
+				"Pod-0 False PodsPending: Pod dns-0 is pending: container named: CreateContainerConfigError no user"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
 		"a missing Secret": {
 			InstanceFacts{Pods: []PodFacts{{Name: "dns-0", Pod: waiting(corev1.PodPending, "PodInitializing", ""), Problem: True("", ""), Missing: "Secret a does not exist"}}},
 			[]string{"Ready False PodsPending: No pods are ready: Secret a does not exist", "Pod-0 False PodsPending: Pod dns-0 is pending: Secret a does not exist"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"a pod of somebody else's": {
-			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true))}, ForeignPods: []string{"old-1", "old-2"}},
-			[]string{"Ready False ForeignPods: the Service also sends queries to pods that are not the instance's: old-1, old-2; delete them, or change their labels",
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true))}, Foreign: []string{"Pod old-1", "EndpointSlice by-hand"}},
+			[]string{"Ready False ForeignPods: the Service also sends queries to others than the instance's pods: Pod old-1, EndpointSlice by-hand; delete them, or change their labels",
 				"Pod-0 True Ready: Pod dns-0 is ready"},
+			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
+		},
+		"zones that are not loaded": {
+			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), {Name: "dns-1", Pod: pod(true), Problem: True("", ""), Unloaded: []string{"a.example: file not found", "b.example"}}}},
+			[]string{"Ready False ZonesNotLoaded: Pod dns-1 does not serve zones of configMapRefs: a.example: file not found; b.example; correct their files or statements; the log has more: kubectl logs dns-1 -c named",
+				"Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},
 		"being deleted": {
@@ -165,7 +183,7 @@ func TestInstanceConditions(t *testing.T) {
 		},
 		"invalid": {
 			InstanceFacts{Problem: False(ConfigurationInvalid, "allowQuery: nonsense"), Terminal: true},
-			[]string{"Ready False ConfigurationInvalid: allowQuery: nonsense"},
+			[]string{"Ready False ConfigurationInvalid: allowQuery: nonsense", "Stalled True ConfigurationInvalid: allowQuery: nonsense"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseFailed, FailureReason: ConfigurationInvalid, FailureMessage: "allowQuery: nonsense"},
 		},
 	}
@@ -356,7 +374,8 @@ func TestClusterConditions(t *testing.T) {
 		},
 		"failed": {
 			[]ClusterInstance{broken},
-			[]string{"Ready False NotReady: No instances are ready", "Bind9Instance-0 False ConfigurationInvalid: Instance dns-primary-0 is not ready (0/0 pods): bad"},
+			[]string{"Ready False NotReady: No instances are ready", "Bind9Instance-0 False ConfigurationInvalid: Instance dns-primary-0 is not ready (0/0 pods): bad",
+				"Stalled True ConfigurationInvalid: Instance dns-primary-0: bad"},
 			"Ready False ClustersProgressing: No instances are ready: Instance dns-primary-0 is not ready (0/0 pods): bad", "ConfigurationInvalid Instance dns-primary-0: bad",
 		},
 	}
@@ -371,7 +390,11 @@ func TestClusterConditions(t *testing.T) {
 				t.Errorf("failure %q", failure)
 			}
 			global := GlobalCluster(v1beta1.Bind9ClusterStatus{}, facts, early)
-			if diff := cmp.Diff([]string{c.global}, lines(global.Conditions)); diff != "" {
+			wantGlobal := []string{c.global}
+			if reason, message, failed := strings.Cut(c.failure, " "); failed {
+				wantGlobal = append(wantGlobal, "Stalled True "+reason+": "+message)
+			}
+			if diff := cmp.Diff(wantGlobal, lines(global.Conditions)); diff != "" {
 				t.Errorf("global:\n%s", diff)
 			}
 			if diff := cmp.Diff(global, GlobalCluster(global, facts, early.Add(time.Minute))); name != "just made" && diff != "" {

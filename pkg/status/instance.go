@@ -21,8 +21,8 @@ type InstanceFacts struct {
 	ParentGeneration int64
 	// Address of the instance's Service.
 	Address string
-	// ForeignPods are the names of pods that the instance's Service selects and that are not its own.
-	ForeignPods []string
+	// Foreign is what the instance's Service sends queries to besides the instance's pods: "Pod old-1", "EndpointSlice by-hand".
+	Foreign []string
 	// Zones that the instance is to serve, in a stable order, without times.
 	Zones   []v1beta1.ZoneReference
 	Cluster *v1beta1.ClusterReference
@@ -41,7 +41,7 @@ type InstanceFacts struct {
 // MaxInstanceZones bounds status.zones of an instance, for the size of the object; the count is always of all.
 const MaxInstanceZones = 1000
 
-// maxNamed is how many pods of others a message names.
+// maxNamed is how many of those a message names.
 const maxNamed = 3
 
 // minimumOf is the number of pods from which on an instance counts as available while one of them is missing.
@@ -50,6 +50,7 @@ const minimumOf = 3
 // Instance returns the status of an instance: a condition for each pod, and Ready as their summary.
 func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) v1beta1.Bind9InstanceStatus {
 	next := *prev.DeepCopy()
+	dropClaims(&next.Conditions)
 	next.ObservedGeneration, next.ObservedParentGeneration = f.Generation, f.ParentGeneration
 	next.ServiceAddress = f.Address
 	next.ClusterRef = f.Cluster
@@ -76,9 +77,12 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 		ready.Reason = MinimumReplicasAvailable
 	}
 	next.PendingCause = commonCause(children)
-	if ready.Holds() && len(f.ForeignPods) > 0 {
-		ready = False(ForeignPods, fmt.Sprintf("the Service also sends queries to pods that are not the instance's: %s; delete them, or change their labels",
-			strings.Join(f.ForeignPods[:min(len(f.ForeignPods), maxNamed)], ", ")))
+	if ready.Holds() && len(f.Foreign) > 0 {
+		ready = False(ForeignPods, fmt.Sprintf("the Service also sends queries to others than the instance's pods: %s; delete them, or change their labels",
+			strings.Join(f.Foreign[:min(len(f.Foreign), maxNamed)], ", ")))
+	}
+	if ready.Holds() {
+		ready = unloadedVerdict(f.Pods, ready)
 	}
 	if !f.Problem.Holds() {
 		ready, next.PendingCause = f.Problem, ""
@@ -93,6 +97,17 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 		timeout: cmp.Or(f.Timeout, InstanceTimeout),
 	}, now)
 	return next
+}
+
+// unloadedVerdict returns which zones of a user's configuration the first of the pods does not serve that lacks any; ready if none does.
+func unloadedVerdict(pods []PodFacts, ready Verdict) Verdict {
+	for _, pod := range pods {
+		if len(pod.Unloaded) > 0 {
+			return False(ZonesNotLoaded, fmt.Sprintf("Pod %s does not serve zones of configMapRefs: %s; correct their files or statements; the log has more: kubectl logs %s -c %s",
+				pod.Name, firstOf(pod.Unloaded, "; "), pod.Name, containerNamed))
+		}
+	}
+	return ready
 }
 
 // keepZoneTimes sets the time at which every zone came to the instance.

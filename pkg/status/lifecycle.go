@@ -46,6 +46,7 @@ func finishLifecycle(prev v1beta1.LifecycleStatus, conditions *[]metav1.Conditio
 		o.failure = terminalFailure{true, o.ready}
 	}
 	Set(conditions, Ready, o.ready, o.generation, now)
+	setStalled(conditions, o.failure.terminal, o.failure.verdict, o.generation, now)
 	switch {
 	case o.failure.terminal:
 		next.Phase, next.FailureReason, next.FailureMessage = v1beta1.PhaseFailed, o.failure.verdict.Reason, o.failure.verdict.Message

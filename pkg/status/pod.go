@@ -1,8 +1,8 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +24,10 @@ type PodFacts struct {
 	Problem Verdict
 	// Missing says which Secret or ConfigMap the pod waits for, which the kubelet says in Events only; empty if there is none.
 	Missing string
+	// ImageAdvice is what to do if the image of named cannot be pulled; empty if nobody knows more than the kubelet.
+	ImageAdvice string
+	// Unloaded are the zones of a user's configuration that the pod does not serve, with the reasons.
+	Unloaded []string
 }
 
 func (f PodFacts) verdict() Verdict {
@@ -45,8 +49,8 @@ func (f PodFacts) verdict() Verdict {
 		return verdict(False, f.Problem.Reason, f.Problem.Message)
 	case sidecarEnded(f.Pod):
 		return verdict(False, BindcarUnreachable, "cannot connect to Bindcar API")
-	case f.Pod.Status.Phase != corev1.PodRunning || !ready && pendingReason(f.Pod) != "":
-		return verdict(False, PodsPending, "is pending"+withReason(cmp.Or(f.Missing, pendingReason(f.Pod))))
+	case f.Pod.Status.Phase != corev1.PodRunning || !ready && f.pendingReason() != "":
+		return verdict(False, PodsPending, "is pending"+withReason(f.pendingReason()))
 	case !ready:
 		return verdict(False, ReasonProgressing, "is starting"+withReason(unreadyReason(f.Pod)))
 	}
@@ -58,7 +62,7 @@ func (f PodFacts) cause() string {
 	if f.verdict().Reason != PodsPending || f.Pod == nil || !f.Pod.DeletionTimestamp.IsZero() {
 		return ""
 	}
-	return cmp.Or(f.Missing, pendingReason(f.Pod))
+	return f.pendingReason()
 }
 
 // unreadyReason returns what the kubelet says of containers that run and are not ready; empty before it has said so.
@@ -139,21 +143,33 @@ func errorLines(log string) string {
 	return text
 }
 
-// pendingReason returns the scheduler's or the kubelet's explanation of a pod that does not run.
-func pendingReason(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
+// pendingReason returns what the pod waits for, else the scheduler's or the kubelet's explanation of a pod that does not run.
+func (f PodFacts) pendingReason() string {
+	if f.Missing != "" {
+		return f.Missing
+	}
+	for _, c := range f.Pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return c.Message
 		}
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+	for _, statuses := range [][]corev1.ContainerStatus{f.Pod.Status.InitContainerStatuses, f.Pod.Status.ContainerStatuses} {
 		for _, c := range statuses {
 			if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-				return fmt.Sprintf("container %s: %s %s", c.Name, w.Reason, w.Message)
+				reason := fmt.Sprintf("container %s: %s %s", c.Name, w.Reason, w.Message)
+				if f.ImageAdvice != "" && c.Name == containerNamed && isImageProblem(w.Reason) {
+					return f.ImageAdvice + "; " + reason
+				}
+				return reason
 			}
 		}
 	}
 	return ""
+}
+
+// isImageProblem reports whether the reason for which a container waits is that there is no image, as the kubelet names these.
+func isImageProblem(reason string) bool {
+	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}, reason)
 }
 
 func withReason(reason string) string {

@@ -36,6 +36,13 @@ const (
 // refusals are the reasons for which etcd does not let us in, or cannot be asked to.
 var refusals = map[string]bool{AuthenticationFailed: true, SecretUnusable: true, "PermissionDenied": true, "CertificateFailed": true}
 
+// stalling are the reasons for which a provider is not ready before a person has changed it or its servers. A server that does not answer
+// may come back, a Secret may be about to come, and so may a zone.
+var stalling = map[string]bool{
+	Unsupported: true, AuthenticationFailed: true, "PermissionDenied": true, "CertificateFailed": true, TooManyProviders: true,
+	TransferRefused: true, UpdateRefused: true,
+}
+
 // ProviderFacts is what one look at a provider found.
 type ProviderFacts struct {
 	Generation int64
@@ -85,6 +92,7 @@ func (f ProviderFacts) IsReady() bool { return f.ready(f.reachable(), f.authenti
 // Provider returns the status of a provider. Times are those of the last change.
 func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1beta1.DNSProviderStatus {
 	next := *prev.DeepCopy()
+	dropClaims(&next.Conditions)
 	next.ObservedGeneration, next.Type, next.ZonesCount = f.Generation, f.Type, int32(f.Zones) //nolint:gosec // far below 2^31
 	next.Servers = nil
 	for _, s := range f.Servers {
@@ -99,7 +107,9 @@ func Provider(prev v1beta1.DNSProviderStatus, f ProviderFacts, now time.Time) v1
 	reachable, authenticated := f.reachable(), f.authenticated()
 	Set(&next.Conditions, Reachable, reachable, f.Generation, now)
 	Set(&next.Conditions, Authenticated, authenticated, f.Generation, now)
-	Set(&next.Conditions, Ready, f.ready(reachable, authenticated), f.Generation, now)
+	ready := f.ready(reachable, authenticated)
+	Set(&next.Conditions, Ready, ready, f.Generation, now)
+	setStalled(&next.Conditions, !ready.Holds() && stalling[ready.Reason], ready, f.Generation, now)
 	return next
 }
 

@@ -66,6 +66,7 @@ const (
 	ConfigurationInvalid     = "ConfigurationInvalid"
 	NotEnrolled              = "NotEnrolled"
 	ForeignPods              = "ForeignPods"
+	ZonesNotLoaded           = "ZonesNotLoaded"
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	RNDCAuthenticationFailed = "RNDCAuthenticationFailed"
 	ZoneTransferComplete     = "ZoneTransferComplete"

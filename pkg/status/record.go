@@ -54,9 +54,10 @@ type RecordFacts struct {
 // more, for example after a lost conflict, name and hash are empty.
 func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()
+	dropClaims(&next.Conditions)
 	next.ObservedGeneration = f.Generation
 	next.Zone = f.Zone.Spec.ZoneName
-	if f.Addresses != "" {
+	if f.Addresses != "" || f.Accepted.Holds() {
 		next.Addresses = f.Addresses
 	}
 	programmed := f.Programmed.Holds()
@@ -86,15 +87,18 @@ func Record(prev v1beta1.RecordStatus, f RecordFacts, now time.Time) v1beta1.Rec
 	Set(&next.Conditions, Ready, ready, f.Generation, now)
 	Set(&next.Conditions, Accepted, f.Accepted, f.Generation, now)
 	Set(&next.Conditions, Programmed, f.Programmed, f.Generation, now)
+	setStalled(&next.Conditions, f.Accepted.Status == metav1.ConditionFalse, f.Accepted, f.Generation, now)
 	return next
 }
 
 // Held returns the status of a record that waits to move to another zone: what it has in DNS stays for now.
 func Held(prev v1beta1.RecordStatus, generation int64, message string, now time.Time) v1beta1.RecordStatus {
 	next := *prev.DeepCopy()
+	dropClaims(&next.Conditions)
 	next.ObservedGeneration = generation
 	Set(&next.Conditions, Ready, False(Pending, message), generation, now)
 	Set(&next.Conditions, Programmed, False(Pending, message), generation, now)
+	meta.RemoveStatusCondition(&next.Conditions, Stalled)
 	return next
 }
 
@@ -108,6 +112,8 @@ func Unselected(prev v1beta1.RecordStatus, generation int64, message string, now
 	}
 	meta.RemoveStatusCondition(&next.Conditions, Programmed)
 	meta.RemoveStatusCondition(&next.Conditions, Accepted)
+	meta.RemoveStatusCondition(&next.Conditions, Stalled)
+	dropClaims(&next.Conditions)
 	Set(&next.Conditions, Ready, False(NotSelected, message), generation, now)
 	return next
 }
@@ -123,6 +129,19 @@ func Set(conditions *[]metav1.Condition, kind string, v Verdict, generation int6
 		*conditions = slices.Insert(slices.Delete(*conditions, n, n+1), 0, ready)
 	}
 }
+
+// dropClaims removes what only a former operator can have said in ours' name, and nobody keeps true: the usual conditions of an operator
+// that the kind does not have here. Conditions with other names are those of others, and stay.
+func dropClaims(conditions *[]metav1.Condition, own ...string) {
+	for _, claim := range []string{available, Progressing, Degraded, Failed} {
+		if !slices.Contains(own, claim) {
+			meta.RemoveStatusCondition(conditions, claim)
+		}
+	}
+}
+
+// available is a condition that operators write, and ours does not.
+const available = "Available"
 
 func isReady(c metav1.Condition) bool { return c.Type == Ready }
 

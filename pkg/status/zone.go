@@ -53,6 +53,7 @@ type ZoneFacts struct {
 // Zone returns the status of a zone. Times are those of the last change, so that an unchanged zone keeps its status.
 func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZoneStatus {
 	next := *prev.DeepCopy()
+	dropClaims(&next.Conditions, Progressing, Degraded)
 	next.ObservedGeneration = f.Generation
 	next.FailureReason, next.FailureMessage = f.Failure.Reason, TruncateMessage(f.Failure.Message)
 	if f.Serial != 0 {
@@ -82,6 +83,7 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	Set(&next.Conditions, Ready, v.Ready, f.Generation, now)
 	Set(&next.Conditions, Progressing, v.Progressing, f.Generation, now)
 	Set(&next.Conditions, Degraded, v.Degraded, f.Generation, now)
+	setStalled(&next.Conditions, next.FailureReason != "", False(next.FailureReason, next.FailureMessage), f.Generation, now)
 	return next
 }
 

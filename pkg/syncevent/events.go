@@ -1,6 +1,8 @@
 package syncevent
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,12 +26,13 @@ const (
 type eventRecorder struct {
 	recorder         events.EventRecorder
 	normal, warnings flowcontrol.PassiveRateLimiter
+	transitions      *apply.Transitions
 }
 
 func newEventRecorder(r events.EventRecorder) *eventRecorder {
 	return &eventRecorder{
 		recorder: r, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100),
-		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500),
+		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500), transitions: apply.NewTransitions(r),
 	}
 }
 
@@ -48,10 +51,22 @@ func (a *eventRecorder) recordTransition(o client.Object, prev, next []metav1.Co
 	}
 }
 
-// recordFailure makes the Event of a zone that only a person can help, once.
-func (a *eventRecorder) recordFailure(zone *v1beta1.DNSZone, prev, next v1beta1.DNSZoneStatus) {
-	if next.FailureReason != prev.FailureReason && a.warnings.TryAccept() {
-		apply.RecordFailure(a.recorder, zone, prev.FailureReason, next.FailureReason, next.FailureMessage)
+// recordZone makes the Events of a zone whose status was written.
+func (a *eventRecorder) recordZone(zone *v1beta1.DNSZone, prev, next v1beta1.DNSZoneStatus) {
+	a.transitions.Record(zone, zoneSummary(prev), zoneSummary(next))
+}
+
+func zoneSummary(s v1beta1.DNSZoneStatus) apply.Summary {
+	return apply.Summary{Conditions: s.Conditions, FailureReason: s.FailureReason, FailureMessage: s.FailureMessage}
+}
+
+// recordDrift makes the Event of a pass that corrected what somebody else had changed. Two programs that write the same data would make
+// one with each pass: without the zone's version, those that follow count in the first.
+func (a *eventRecorder) recordDrift(e SyncCompleted) {
+	if e.Drift > 0 {
+		zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: e.Zone.Namespace, Name: e.Zone.Name, UID: e.Zone.UID}}
+		a.transitions.Emit(zone, corev1.EventTypeWarning, apply.DriftCorrected,
+			fmt.Sprintf("corrected on the servers what somebody else had changed there; RRsets: %d", e.Drift))
 	}
 }
 

@@ -1,10 +1,13 @@
 package syncevent
 
 import (
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -69,7 +72,7 @@ func TestNotesFitIntoAnEvent(t *testing.T) {
 	}
 }
 
-// A zone that only a person can help gets one Event for it.
+// A zone that only a person can help gets one Event for that, and one for its end.
 func TestZoneFailureEvent(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	a := newEventRecorder(recorder)
@@ -77,12 +80,39 @@ func TestZoneFailureEvent(t *testing.T) {
 	reworded := failed
 	reworded.FailureMessage = "again"
 	for _, step := range [][2]v1beta1.DNSZoneStatus{{{}, failed}, {failed, reworded}, {reworded, {}}} {
-		a.recordFailure(&v1beta1.DNSZone{}, step[0], step[1])
+		a.recordZone(&v1beta1.DNSZone{}, step[0], step[1])
 	}
-	if len(recorder.Events) != 1 {
-		t.Fatalf("%d Events, want 1", len(recorder.Events))
+	a.recordDrift(SyncCompleted{Zone: &v1beta1.DNSZone{}})
+	a.recordDrift(SyncCompleted{Zone: &v1beta1.DNSZone{}, Drift: 3})
+	if len(recorder.Events) != 3 {
+		t.Fatalf("%d Events, want 3", len(recorder.Events))
 	}
 	if got := <-recorder.Events; !strings.HasPrefix(got, "Warning Refused é") || len(got) > len("Warning Refused ")+1024 {
 		t.Errorf("the Event is %d bytes long: %.40s", len(got), got)
+	}
+	for _, want := range []string{"Normal FailureEnded ", "Warning DriftCorrected "} {
+		if got := <-recorder.Events; !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// regarded keeps what Events are about.
+type regarded struct{ objects []runtime.Object }
+
+func (r *regarded) Eventf(about, _ runtime.Object, _, _, _, _ string, _ ...any) {
+	r.objects = append(r.objects, about)
+}
+
+// client-go counts an Event in the one before if both are about the same, the version included.
+func TestDriftIsOneEvent(t *testing.T) {
+	r := &regarded{}
+	a := newEventRecorder(r)
+	for version := range 3 {
+		zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "main", UID: "1", ResourceVersion: strconv.Itoa(version)}}
+		a.recordDrift(SyncCompleted{Zone: zone, Drift: 1})
+	}
+	if len(r.objects) != 3 || !reflect.DeepEqual(r.objects[0], r.objects[2]) {
+		t.Errorf("Events are about %v", r.objects)
 	}
 }

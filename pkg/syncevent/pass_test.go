@@ -96,7 +96,7 @@ func (w *Writer) tellAll(t *testing.T) (told int) {
 		if key.Kind == "" {
 			return told
 		}
-		if key.Kind == zoneKind {
+		if key.Kind == source.ZoneKind {
 			continue
 		}
 		told++
@@ -159,11 +159,18 @@ func TestProgrammedIsAboutThePresentData(t *testing.T) {
 		if !isProgrammed(record, d) {
 			t.Error("an unchanged record is not taken for programmed")
 		}
-		d.Ref.Generation++
+		d.Ref = ofGeneration(d.Ref, d.Ref.Generation+1)
 		if isProgrammed(record, d) {
 			t.Error("a changed record is taken for programmed")
 		}
 	}
+}
+
+// ofGeneration returns the reference to another generation of the same object.
+func ofGeneration(ref *source.Ref, generation int64) *source.Ref {
+	other := *ref
+	other.Generation = generation
+	return &other
 }
 
 func TestAReleaseThatHasBeenOvertaken(t *testing.T) {
@@ -217,7 +224,7 @@ func TestARecordThatLostIsAbsentOnceItsDataIsSeenToBeGone(t *testing.T) {
 	}{
 		"gone":               {func(*SyncCompleted, *source.Declaration) {}, true},
 		"accepted":           {func(_ *SyncCompleted, d *source.Declaration) { d.Accepted = true }, false},
-		"changed since":      {func(_ *SyncCompleted, d *source.Declaration) { d.Ref.Generation-- }, false},
+		"changed since":      {func(_ *SyncCompleted, d *source.Declaration) { d.Ref = ofGeneration(d.Ref, d.Ref.Generation-1) }, false},
 		"the zone is paused": {func(e *SyncCompleted, _ *source.Declaration) { e.Paused, e.Pending = true, 1 }, false},
 		"a primary is away":  {func(e *SyncCompleted, _ *source.Declaration) { e.Problem = status.False(status.PrimaryFailed, "gone") }, false},
 		"its deletion is denied": {func(e *SyncCompleted, _ *source.Declaration) {

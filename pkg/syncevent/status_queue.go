@@ -30,13 +30,10 @@ const (
 	lastRetry  = time.Minute
 )
 
-// While many objects come in they are being created, and each status takes as much of kube-apiserver as a creation. So only a
-// few workers go on then. All of them do soon after the last object has come.
-const (
-	fewWriters = 2
-	// burstRate is how many objects in a second are a burst, burstSize how many of them show it.
-	burstRate, burstSize = 100, 50
-)
+// While many objects come in they are being created, and each status takes as much of kube-apiserver as a creation. So only
+// one worker goes on then. All of them do soon after the last object has come. burstRate is how many objects in a second are a burst,
+// burstSize how many of them show it.
+const burstRate, burstSize = 100, 50
 
 // Priorities of objects beside 0, that of the few which a namespace has changed. manyWaiting is how many objects of a namespace may
 // wait before those that follow have the next one: whoever changes one object does not wait for the thousands of another namespace.
@@ -79,10 +76,10 @@ func (b *statusQueue) add(n statusTask, priority int, keys ...source.ObjectKey) 
 	b.mu.Lock()
 	var few, many []source.ObjectKey
 	for _, key := range keys {
-		if b.setTask(key, n); b.waiting[key.Namespace] <= manyWaiting {
-			few = append(few, key)
-		} else {
+		if b.setTask(key, n); b.isCrowded(key.Namespace) {
 			many = append(many, key)
+		} else {
+			few = append(few, key)
 		}
 	}
 	if !n.isRelease() {
@@ -93,6 +90,23 @@ func (b *statusQueue) add(n statusTask, priority int, keys ...source.ObjectKey) 
 	b.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, few...)
 	b.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(min(priority, bulkPriority))}, many...)
 }
+
+// addAfter queues a task after a moment, unless the object has one by then, which writes its status as well.
+func (b *statusQueue) addAfter(moment time.Duration, n statusTask, key source.ObjectKey) {
+	b.mu.Lock()
+	if _, known := b.tasks[key]; !known {
+		b.setTask(key, n)
+	}
+	priority := 0
+	if b.isCrowded(key.Namespace) {
+		priority = bulkPriority
+	}
+	b.mu.Unlock()
+	b.queue.AddWithOpts(priorityqueue.AddOpts{After: moment, Priority: &priority}, key)
+}
+
+// isCrowded reports whether so many objects of a namespace wait that the next ones have bulkPriority. b.mu is held.
+func (b *statusQueue) isCrowded(namespace string) bool { return b.waiting[namespace] > manyWaiting }
 
 // setTask replaces an object's task. b.mu is held.
 func (b *statusQueue) setTask(key source.ObjectKey, n statusTask) {
@@ -137,7 +151,7 @@ func (b *statusQueue) run(ctx context.Context, writers int) {
 	var group sync.WaitGroup
 	for i := range writers {
 		group.Go(func() {
-			for i < fewWriters || b.awaitCalm(ctx) {
+			for i == 0 || b.awaitCalm(ctx) {
 				if !b.processNext(ctx) {
 					return
 				}

@@ -47,6 +47,11 @@ type SyncCompleted struct {
 	// Desired, whatever Touched holds.
 	Touched []source.ObjectKey
 	All     bool
+	// Since is when the earliest change that this pass took was noticed; zero when it took none.
+	Since time.Time
+	// Rebuilt is true when the pass made Desired anew, after a start or because the zone's spec or its servers changed: Since is then
+	// when that was noticed, and the declarations may have changed earlier.
+	Rebuilt bool
 	// Changes are what this pass applied to the first primary that had any.
 	Changes plan.Changes
 	// Serial is the zone's serial after the pass.

@@ -18,11 +18,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
-// maxWriters bounds the writes that run at once; kube-apiserver's fairness does the rest.
-const maxWriters = 16
-
-// zoneKind is the kind of the objects in the queue that are zones.
-const zoneKind = "DNSZone"
+// maxWriters bounds the writes that run at once. More of them write no more in a second where kube-apiserver has few cores, and whoever
+// changes a single object then waits for them: the change is late in the watches, and late on the servers.
+const maxWriters = 4
 
 // Placement is where an object is at this moment, as the controller sees it.
 type Placement struct {
@@ -70,7 +68,8 @@ type Options struct {
 type Writer struct {
 	Options
 	*eventRecorder
-	queue *statusQueue
+	queue       *statusQueue
+	corrections *apply.Corrections
 
 	mu    sync.Mutex
 	zones map[types.NamespacedName]*zoneOutcome
@@ -91,7 +90,7 @@ func NewWriter(o Options) *Writer {
 	}
 	w := &Writer{
 		Options: o, eventRecorder: newEventRecorder(o.Recorder), zones: map[types.NamespacedName]*zoneOutcome{},
-		released: map[source.ObjectKey]map[types.NamespacedName]struct{}{},
+		released: map[source.ObjectKey]map[types.NamespacedName]struct{}{}, corrections: apply.NewCorrections(o.Client),
 	}
 	w.queue = newStatusQueue(w.writeObject, func(n int) { o.Metrics.queueDepth.Set(float64(n)) })
 	return w
@@ -108,6 +107,7 @@ func (w *Writer) NeedLeaderElection() bool { return true }
 
 // OnSyncCompleted implements Listener. It costs what the pass touched.
 func (w *Writer) OnSyncCompleted(e SyncCompleted) {
+	w.recordDrift(e)
 	zone := client.ObjectKeyFromObject(e.Zone)
 	held := w.newlyHeld(zone, e)
 	all, waiting := w.storeOutcome(zone, e)
@@ -123,7 +123,7 @@ func (w *Writer) OnSyncCompleted(e SyncCompleted) {
 			w.queue.add(statusTask{zone: zone}, lowPriority, objects...)
 		}
 	}
-	w.queue.add(statusTask{zone: zone}, 0, source.ObjectKey{Kind: zoneKind, Namespace: zone.Namespace, Name: zone.Name})
+	w.queue.add(statusTask{zone: zone}, 0, source.ObjectKey{Kind: source.ZoneKind, Namespace: zone.Namespace, Name: zone.Name})
 }
 
 // newlyHeld returns the records that have to wait for something else than after the outcome before.
@@ -237,7 +237,7 @@ func (w *Writer) latestOutcome(zone types.NamespacedName) (e SyncCompleted, ok b
 // writeObject does the task of one object.
 func (w *Writer) writeObject(ctx context.Context, key source.ObjectKey, n statusTask) (time.Duration, error) {
 	switch key.Kind {
-	case zoneKind:
+	case source.ZoneKind:
 		return w.writeZone(ctx, n.zone)
 	case source.EndpointKind:
 		return 0, w.writeEndpoint(ctx, key)
@@ -257,19 +257,13 @@ func declaringObjects(z *source.Zone) []source.ObjectKey {
 	return keys
 }
 
-// writeStatus writes a status and counts that. Zones and DNSEndpoints have fields and conditions of others in theirs, records have not.
+// writeStatus writes a status, which keeps what others have in it, and counts that.
 func (w *Writer) writeStatus(ctx context.Context, kind string, obj client.Object, next any) error {
 	gvk := v1beta1.GroupVersion.WithKind(kind)
 	if kind == source.EndpointKind {
 		gvk = v1alpha1.GroupVersion.WithKind(kind)
 	}
-	var version string
-	var err error
-	if _, isRecord := v1beta1.RecordKindOf(kind); isRecord {
-		version, err = apply.ReplaceStatus(ctx, w.Client, gvk, obj, next)
-	} else {
-		version, err = apply.StatusAt(ctx, w.Client, gvk, obj, obj.GetResourceVersion(), next)
-	}
+	version, err := apply.ReplaceStatus(ctx, w.Client, gvk, obj, next)
 	w.Metrics.countWrite(kind, err)
 	if err == nil {
 		obj.SetResourceVersion(version)

@@ -70,17 +70,17 @@ func (w *Writer) writeZone(ctx context.Context, key types.NamespacedName) (time.
 	zone := &v1beta1.DNSZone{}
 	if err := w.Client.Get(ctx, key, zone); client.IgnoreNotFound(err) != nil {
 		return 0, err
-	} else if err != nil || zone.UID != e.Zone.UID || !zone.DeletionTimestamp.IsZero() {
+	} else if err != nil || zone.UID != e.Zone.UID || v1beta1.IsGoing(zone) {
 		return 0, nil // Nobody is to read the status of a zone on its way out: a thousand of them are gone sooner without.
 	}
 	facts.Instances, facts.Providers, facts.Timeout = summarizeInstances(e.Servers), summarizeProviders(e.Servers, e.Backends), w.ZoneTimeout
 	facts.Records = w.listRecords(ctx, e, facts.Programmed, zone.Status.Records)
 	next := status.Zone(zone.Status, facts, e.At)
 	if !equality.Semantic.DeepEqual(next, zone.Status) {
-		if err := w.writeStatus(ctx, zoneKind, zone, &next); err != nil {
+		if err := w.writeStatus(ctx, source.ZoneKind, zone, &next); err != nil {
 			return 0, err
 		}
-		w.recordFailure(zone, zone.Status, next)
+		w.recordZone(zone, zone.Status, next)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,10 +123,12 @@ func countUnready(e SyncCompleted) int {
 	count := e.Desired.Refused
 	for key := range e.Unprogrammed {
 		set, _ := e.Desired.RRsets.Get(key)
-		owners := slices.Concat(set.Owners...)
-		slices.SortFunc(owners, func(a, b source.Ref) int { return cmp.Compare(a.String(), b.String()) })
-		for _, owner := range slices.Compact(owners) {
-			for _, d := range e.Desired.Of(source.ObjectKey{Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}) {
+		owners := map[source.ObjectKey]struct{}{}
+		for _, owner := range slices.Concat(set.Owners...) {
+			owners[owner.Key()] = struct{}{}
+		}
+		for owner := range owners {
+			for _, d := range e.Desired.Of(owner) {
 				if d.Accepted && d.Key == key {
 					count++
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/snapshot"
 	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -38,7 +39,7 @@ func (d *DesiredState) QuestionFor(k rrset.Key) observe.Question {
 
 // identify returns a number for the objects, in their generations, that declare an RRset. What was declared before and is again
 // has another one: servers may have had something else in between.
-func identify(owners [][]source.Ref) uint64 {
+func identify(owners [][]*source.Ref) uint64 {
 	type version struct {
 		uid        types.UID
 		generation int64
@@ -180,14 +181,6 @@ func setObservedAt(row *sync.ServerStatus, oldest time.Time) {
 	}
 }
 
-// earlier returns the earlier of two times; a zero one does not count.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // compareAnswers compares all that is declared in a zone with what a server that is read by query has answered. What nobody declares
 // is not known there.
 func compareAnswers(d *DesiredState, e *serverAnswer) *serverComparison {
@@ -210,7 +203,7 @@ func compareAnswers(d *DesiredState, e *serverAnswer) *serverComparison {
 			edit.Put(q.Key, struct{}{})
 			c.countKey(q.Key, 1)
 		}
-		c.oldest = earlier(c.oldest, at)
+		c.oldest = status.Earlier(c.oldest, at)
 		c.unconfirmed = c.unconfirmed || e.unsigned && !d.isConfirmed(q.Key)
 	}
 	c.off = edit.Map()

@@ -26,6 +26,8 @@ type statusFacts struct {
 	at         time.Time
 	// remark is added to the message of the phase; empty if there is none.
 	remark string
+	// foreign is what clients may be sent to besides the servers; empty if nothing.
+	foreign string
 	// nothing is true for an object that declares no data: it is always in sync.
 	nothing bool
 }
@@ -84,6 +86,8 @@ func (v statusFacts) phase() sync.Phase {
 		return sync.PhaseInSync
 	case len(v.rows) == 0 || countState(v.rows, sync.StateUnreachable) == len(v.rows):
 		return sync.PhaseUnknown
+	case countState(v.rows, sync.StateInSync) == len(v.rows) && v.foreign != "":
+		return sync.PhaseOutOfSync
 	case countState(v.rows, sync.StateInSync) == len(v.rows):
 		return sync.PhaseInSync
 	case v.stalled != nil:
@@ -134,7 +138,11 @@ func (v statusFacts) propagated() status.Verdict {
 	case len(v.rows) == 0:
 		return status.Unknown(status.NoPrimaryInstances, "the zone has no server")
 	}
-	return summarizeRows(v.rows, "server", "servers")
+	out := summarizeRows(v.rows, "server", "servers")
+	if out.Holds() && v.foreign != "" {
+		return status.False(status.ForeignPods, out.Message+"; "+v.foreign)
+	}
+	return out
 }
 
 // summarizeRows returns the verdict over some rows: True if all are in sync, Unknown if the others could not be asked, else

@@ -90,7 +90,7 @@ func (d *DesiredState) ZoneName() string {
 
 // zonePending reports whether the controller still has to bring the zone itself to its servers.
 func (d *DesiredState) zonePending() bool {
-	return d.zone.DeletionTimestamp != nil || d.isUnobserved() || meta.IsStatusConditionTrue(d.zone.Status.Conditions, status.Progressing)
+	return v1beta1.IsGoing(d.zone) || d.isUnobserved() || meta.IsStatusConditionTrue(d.zone.Status.Conditions, status.Progressing)
 }
 
 // isUnobserved reports whether the controller has not finished a pass over the current spec of the zone.
@@ -146,7 +146,7 @@ func (d *DesiredState) ObjectsAt(name string) iter.Seq[source.ObjectKey] {
 func yieldOwners(s source.RRset, yield func(source.ObjectKey) bool) bool {
 	for _, owners := range s.Owners {
 		for _, o := range owners {
-			if !yield(source.ObjectKey{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}) {
+			if !yield(o.Key()) {
 				return false
 			}
 		}

@@ -1,6 +1,7 @@
 package syncstatus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
@@ -28,6 +30,8 @@ type Evaluation struct {
 	// at is the time of the oldest answer.
 	at   time.Time
 	past History
+	// foreign is what the Service of one of the servers sends queries to as well; empty if none does.
+	foreign string
 }
 
 // serverAnswer is what follows from one server's answer before RRsets are compared.
@@ -77,7 +81,7 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 		if at := answers[i].At; !at.IsZero() && at.Before(j.at) {
 			j.at = at
 		}
-		j.servers = append(j.servers, e)
+		j.servers, j.foreign = append(j.servers, e), cmp.Or(j.foreign, s.Foreign)
 	}
 	for i := range j.servers {
 		j.servers[i].setReference(lines[j.servers[i].shared].reference())
@@ -289,7 +293,7 @@ func (j *Evaluation) compareRRsets(e serverAnswer, keys []rrset.Key) sync.Server
 			unknown.add(e.mirror, k, j.isPending(k) || j.isUnobserved())
 			continue
 		}
-		oldest = earlier(oldest, at)
+		oldest = status.Earlier(oldest, at)
 		confirmed = confirmed && (!e.unsigned || j.isConfirmed(k))
 		if sameData(want, have) && !hidden.add(j.desired, &e, want) {
 			continue

@@ -30,14 +30,14 @@ func ClusterStatus(kind Kind, c metav1.Object, s *v1beta1.Bind9ClusterStatus, se
 }
 
 func fleetStatus(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []metav1.Condition, servers []observe.Server, seen func(observe.Server) PodAnswers, now time.Time) *sync.SyncStatus {
-	podsReady := 0
+	podsReady, foreign := 0, ""
 	for _, s := range servers {
 		var answers PodAnswers
 		if seen != nil && s.Addr.IsValid() {
 			answers = seen(s)
 		}
 		row := rowOfPod(s, answers, out.Namespace)
-		if s.PodReady {
+		if foreign = cmp.Or(foreign, s.Foreign); s.PodReady {
 			podsReady++
 		}
 		out.Servers = append(out.Servers, row)
@@ -47,6 +47,9 @@ func fleetStatus(out *sync.SyncStatus, own v1beta1.LifecycleStatus, stored []met
 	}
 	out.Summary = summarizeServers(out.Servers)
 	ready := podsVerdict(podsReady, len(servers))
+	if ready.Holds() && foreign != "" {
+		ready = status.False(status.ForeignPods, ready.Message+"; "+foreign)
+	}
 	propagated := zonesVerdict(ready, out.Servers)
 	v := statusFacts{generation: out.Generation, stored: stored, at: now}
 	out.Status.Conditions = []metav1.Condition{v.newCondition(sync.ConditionReady, ready), v.newCondition(sync.ConditionPropagated, propagated)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -20,7 +21,7 @@ const maxNameServers = 20
 // nameServers compares the names that the servers publish in the zone's NS records with the servers themselves, as far
 // as that follows from the zone's content and the addresses of pods and Services.
 func (j *Evaluation) nameServers() []sync.NameServer {
-	if j.zone.DeletionTimestamp != nil {
+	if v1beta1.IsGoing(j.zone) {
 		return nil
 	}
 	var names []string

@@ -161,7 +161,7 @@ func stalledCondition(o source.Object) *metav1.Condition {
 func (d *DesiredState) zoneFailure(namespace string) *metav1.Condition {
 	s := d.zone.Status
 	if s.FailureReason == "" || s.FailureReason == status.ProgressDeadlineExceeded ||
-		s.ObservedGeneration != d.zone.Generation || d.zone.DeletionTimestamp != nil {
+		s.ObservedGeneration != d.zone.Generation || v1beta1.IsGoing(d.zone) {
 		return nil
 	}
 	message := s.FailureMessage

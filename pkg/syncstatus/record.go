@@ -21,7 +21,7 @@ func (j *Evaluation) RecordStatus(r v1beta1.Record) *sync.SyncStatus {
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: j.accepted(r), stalled: cmp.Or(stalledCondition(r), j.zoneFailure(j.zone.Namespace)), stored: conditionsOf(r),
-		generation: r.GetGeneration(), at: j.at, remark: j.pausedRemark(),
+		generation: r.GetGeneration(), at: j.at, remark: j.pausedRemark(), foreign: j.foreign,
 	}
 	p := j.partOf(r)
 	out.RRsets = p.desiredRRsets()
@@ -136,7 +136,7 @@ func observationTime(at time.Time, rows []sync.ServerStatus) *metav1.MicroTime {
 	answered := false
 	for i := range rows {
 		if rows[i].ObservedAt != nil {
-			at, answered = earlier(at, rows[i].ObservedAt.Time), true
+			at, answered = status.Earlier(at, rows[i].ObservedAt.Time), true
 		}
 	}
 	if !answered {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -22,13 +23,15 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: status.True("Accepted", "the zone is valid"), stalled: j.zoneFailure(j.zone.Namespace), stored: j.zone.Status.Conditions,
-		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(),
+		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(), foreign: j.foreign,
 	}
 	switch {
-	case j.zone.DeletionTimestamp != nil:
+	case v1beta1.IsGoing(j.zone):
 		v.accepted = status.True("Deleting", "the zone is being deleted: it is being removed from the servers")
 	case j.problem != nil:
 		v.accepted = status.False(j.problem.Reason, j.problem.Message)
+	case j.zone.DeletionTimestamp != nil:
+		v.accepted = status.True("Deleting", "the zone is being deleted: it is served until its last record is deleted")
 	}
 	all := j.serverComparisons()
 	for i, e := range j.servers {
@@ -41,7 +44,7 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	}
 	out.Summary.RecordsOutOfSync = int32(j.compared.countOutOfSync(all)) //nolint:gosec // bounded by memory
 	out.Status = v.buildStatus()
-	if parent != nil && j.zone.DeletionTimestamp == nil {
+	if parent != nil && !v1beta1.IsGoing(j.zone) {
 		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionDelegated, j.delegatedBy(parent)))
 	}
 	out.ObservedAt = observationTime(j.at, v.rows)
@@ -50,7 +53,7 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 
 // serverComparisons returns the comparisons of the servers whose data is known; nil for the others.
 func (j *Evaluation) serverComparisons() []*serverComparison {
-	if j.zone.DeletionTimestamp != nil || j.desired == nil {
+	if v1beta1.IsGoing(j.zone) || j.desired == nil {
 		return make([]*serverComparison, len(j.servers))
 	}
 	return j.compared.compareServers(j.DesiredState, j.servers)
@@ -58,7 +61,7 @@ func (j *Evaluation) serverComparisons() []*serverComparison {
 
 // zoneRow returns the row of one server, with the counts of its RRsets.
 func (j *Evaluation) zoneRow(e serverAnswer, c *serverComparison) sync.ServerStatus {
-	if j.zone.DeletionTimestamp != nil {
+	if v1beta1.IsGoing(j.zone) {
 		return leavingRow(e)
 	}
 	row := e.row

@@ -84,7 +84,7 @@ func writeOwned(ctx context.Context, c client.Client, child runtime.ApplyConfigu
 // request to delete it says otherwise. The garbage collector learns of owners by watching them. One that came and went while it did not
 // watch their kind would leave its children behind, and with the kind's definition gone for good.
 func OutliveChildren(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, owner client.Object) error {
-	if controllerutil.ContainsFinalizer(owner, metav1.FinalizerDeleteDependents) {
+	if controllerutil.ContainsFinalizer(owner, metav1.FinalizerDeleteDependents) || owner.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	u := &unstructured.Unstructured{}

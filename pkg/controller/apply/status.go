@@ -16,22 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FieldOwner is the server-side apply manager of everything that the controller and the fleet manager write: different objects.
+// FieldOwner is the field manager of everything that the controller and the fleet manager write: different objects.
 const FieldOwner = "lockstep-controller"
 
-// Status writes the whole status of one object by server-side apply. status is a pointer to the typed status; what it
-// leaves out is taken away from the object. An object that is gone needs no status: that is not an error.
+// Status writes the whole status of one object by server-side apply, whatever version the object has by now. status is a pointer to the typed
+// status; what it leaves out is taken away from the object, whoever has written it. An object that is gone needs no status: that is not
+// an error.
 func Status(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, obj client.Object, status any) error {
-	_, err := StatusAt(ctx, c, gvk, obj, "", status)
-	return err
-}
-
-// StatusAt writes a status and returns the object's new resource version. With a version it is a conflict when the object
-// has another one by now: a status made from an older copy might forget what the latest one says is in DNS.
-func StatusAt(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, obj client.Object, version string, status any) (string, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
-		return "", fmt.Errorf("encoding the status of %s %s/%s: %w", gvk.Kind, obj.GetNamespace(), obj.GetName(), err)
+		return fmt.Errorf("encoding the status of %s %s/%s: %w", gvk.Kind, obj.GetNamespace(), obj.GetName(), err)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
 	u.SetGroupVersionKind(gvk)
@@ -39,15 +33,17 @@ func StatusAt(ctx context.Context, c client.Client, gvk schema.GroupVersionKind,
 	u.SetName(obj.GetName())
 	// An apply to a name that does not exist would create it; the UID makes sure that it is still this object.
 	u.SetUID(obj.GetUID())
-	u.SetResourceVersion(version)
 	err = c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.ForceOwnership, client.FieldOwner(FieldOwner))
 	if isGone(err) {
-		return version, nil
+		return nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("writing the status of %s %s/%s: %w", gvk.Kind, obj.GetNamespace(), obj.GetName(), err)
+		return fmt.Errorf("writing the status of %s %s/%s: %w", gvk.Kind, obj.GetNamespace(), obj.GetName(), err)
 	}
-	return u.GetResourceVersion(), nil
+	if written, ok := u.Object["status"].(map[string]any); ok && !equality.Semantic.DeepEqual(written, fields) {
+		_, err = ReplaceStatus(ctx, c, gvk, u, status) // An apply leaves what others have written.
+	}
+	return err
 }
 
 // jsonPatch is an operation of RFC 6902.
@@ -58,8 +54,8 @@ type jsonPatch struct {
 }
 
 // ReplaceStatus replaces the whole status of an object, on condition that nobody has changed the object since it was read, and returns its
-// new resource version. It is for kinds whose status has one writer: a server-side apply, which leaves alone what is others', costs
-// kube-apiserver more. An object that is gone needs no status: that is not an error.
+// new resource version. A status that keeps what the object had of others loses nothing of theirs. A server-side apply, which leaves it
+// alone by itself, costs kube-apiserver more. An object that is gone needs no status: that is not an error.
 func ReplaceStatus(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, obj client.Object, status any) (string, error) {
 	patch, err := json.Marshal([]jsonPatch{{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()}, {"add", "/status", status}})
 	if err != nil {

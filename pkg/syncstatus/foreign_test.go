@@ -1,0 +1,53 @@
+package syncstatus
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/status"
+)
+
+// Servers that all serve what is declared are not enough where the Service of one sends queries elsewhere as well: the record, its zone and
+// the instance say so. What else is wrong comes first.
+func TestForeignEndpoints(t *testing.T) {
+	z := testZone()
+	r := testRecord(z)
+	on := servers()
+	on[1].Foreign = "instance b: the Service also sends queries to others than the instance's pods: Pod old"
+	desired := build(t, z, r)
+	good, behind := holds(desired, 7), serves(6, "192.0.2.9")
+	for name, c := range map[string]struct {
+		servers []observe.Server
+		last    observe.Observation
+		phase   sync.Phase
+		reason  string
+	}{
+		"all in sync":            {on, good, sync.PhaseOutOfSync, status.ForeignPods},
+		"one behind":             {on, behind, sync.PhasePropagating, string(sync.StateStale)},
+		"without anybody else's": {servers(), good, sync.PhaseInSync, string(sync.StateInSync)},
+	} {
+		j := Evaluate(NewDesiredState(z, desired, []source.Object{r}, nil), c.servers, []observe.Observation{good, c.last}, asked, History{})
+		for of, s := range map[string]*sync.SyncStatus{"record": j.RecordStatus(r), "zone": j.ZoneStatus(nil)} {
+			propagated := meta.FindStatusCondition(s.Status.Conditions, sync.ConditionPropagated)
+			if s.Status.Phase != c.phase || s.Status.InSync != (c.phase == sync.PhaseInSync) || propagated.Reason != c.reason {
+				t.Errorf("%s, %s: %s, %+v", name, of, s.Status.Phase, propagated)
+			}
+			if says := strings.Contains(propagated.Message, "Pod old"); says != (c.reason == status.ForeignPods) {
+				t.Errorf("%s, %s: %s", name, of, propagated.Message)
+			}
+		}
+	}
+	i := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "b"}}
+	ready := observe.Server{Namespace: "dns", Instance: "b", Pod: "b-0", PodReady: true, Foreign: on[1].Foreign}
+	s := InstanceStatus(i, []observe.Server{ready}, nil, asked)
+	if c := s.Status.Conditions[0]; s.Status.Phase != sync.PhaseOutOfSync || c.Type != sync.ConditionReady || c.Reason != status.ForeignPods {
+		t.Errorf("instance: %s, %+v", s.Status.Phase, c)
+	}
+}
