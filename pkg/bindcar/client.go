@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -39,6 +40,9 @@ type Client struct {
 // idleConnections is how many connections to each sidecar are kept open: as many as a controller that works on many zones
 // at once uses. A new one costs both ends a handshake, which takes longer than adding a zone.
 const idleConnections = 32
+
+// maxRest is how much of a response that nobody wants is read, in bytes: the connection of one that was not read to its end is closed.
+const maxRest = 4 << 10
 
 // NewClient returns a client that keeps its connections open.
 func NewClient(options ClientOptions) *Client {
@@ -154,7 +158,10 @@ func (c *Client) sendRequest(ctx context.Context, method string, server Address,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }()
+	defer func() {
+		_, _ = io.CopyN(io.Discard, response.Body, maxRest)
+		_ = response.Body.Close()
+	}()
 	return decodeResponse(response, out)
 }
 
@@ -167,6 +174,7 @@ func doRequest(ctx context.Context, client *http.Client, method, target string, 
 		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := client.Do(request)
+	countCall(method, response)
 	if err != nil {
 		var urlErr *url.Error
 		if errors.As(err, &urlErr) {

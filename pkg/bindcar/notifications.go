@@ -32,8 +32,8 @@ func (c *Client) ReadNotifications(ctx context.Context, server Address, fn func(
 		defer func() { _ = body.Close() }()
 		err = c.readStream(body, watchdog, fn)
 	}
-	if errors.Is(context.Cause(ctx), errStreamSilent) {
-		return unreachable(errStreamSilent)
+	if cause := context.Cause(ctx); cause != nil {
+		return unreachable(cause) // How the connection ends after that says nothing.
 	}
 	return err
 }

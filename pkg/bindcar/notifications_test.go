@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -111,5 +113,21 @@ func TestHeartbeatKeepsStream(t *testing.T) {
 	heard := 0
 	if err := client.ReadNotifications(testContext(t), serverAt(web.URL), func(Notification) { heard++ }); heard != 1 || !errors.Is(err, io.EOF) {
 		t.Errorf("heard %d, got %v", heard, err)
+	}
+}
+
+// closedAfterFirst answers with a stream that has ended after its first notification, whatever the request's context.
+type closedAfterFirst struct{}
+
+func (closedAfterFirst) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"lost":true}` + "\n"))}, nil
+}
+
+// The end of a stream that the caller gave up is the caller's, even if the sidecar's end of the connection comes first.
+func TestReadNotificationsReportsCancellation(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &Client{streams: &http.Client{Transport: closedAfterFirst{}}, maxSilence: time.Minute}
+	if err := c.ReadNotifications(ctx, Address{Addr: netip.MustParseAddrPort("127.0.0.1:8080")}, func(Notification) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("the stream ended with: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package bindcar_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"log"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +22,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/test/mtls"
 )
+
+// manyZones are more than fit into one piece of a response.
+const manyZones = 5000
 
 // secured is a server with the certificate of an instance, and how often it was asked something, over how many connections.
 type secured struct {
@@ -40,9 +45,13 @@ func serveTLS(t *testing.T, authority, clients certs.State, namespace, instance 
 		t.Fatal(err)
 	}
 	s := &secured{}
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
-		_, _ = w.Write([]byte("{}"))
+		response := bindcar.ZoneList{}
+		if strings.HasSuffix(r.URL.Path, "/zones") && r.Method == http.MethodGet {
+			response.Zones = slices.Repeat([]string{"example.com"}, manyZones)
+		}
+		_ = json.NewEncoder(w).Encode(response)
 	}))
 	web.TLS = &tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
@@ -116,13 +125,18 @@ func TestConnectionsAreKept(t *testing.T) {
 	ours := mtls.NewAuthority(t)
 	s := serveTLS(t, ours, ours, "dns", "dns-primary-0")
 	client := mtls.Client(t, ours, bindcar.ControllerIdentity)
-	for range 20 {
-		if _, err := client.Zones(shortly(t), s.Address); err != nil {
-			t.Fatal(err)
+	for range 5 {
+		list, err1 := client.Zones(shortly(t), s.Address)
+		_, err2 := client.Zone(shortly(t), s.Address, "example.com")
+		err3 := client.CreateZone(shortly(t), s.Address, bindcar.CreateZone{})
+		err4 := client.PatchZone(shortly(t), s.Address, "example.com", bindcar.PatchZone{})
+		err5 := client.DeleteZone(shortly(t), s.Address, "example.com")
+		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || len(list.Zones) != manyZones {
+			t.Fatal(len(list.Zones), err)
 		}
 	}
 	if got := s.connections.Load(); got != 1 {
-		t.Errorf("20 requests over %d connections", got)
+		t.Errorf("25 requests over %d connections", got)
 	}
 }
 

@@ -173,11 +173,27 @@ func TestVolumes(t *testing.T) {
 		want, without         string
 		problem               string
 	}{
-		"cluster's":    {cluster: volume("c"), clusterAt: at("c", "/c"), want: "c"},
-		"instance's":   {cluster: volume("c"), clusterAt: at("c", "/c"), instance: volume("i"), instanceAt: at("i", "/i"), want: "i", without: "c"},
-		"our name":     {instance: volume("config"), problem: `another volume "config"`},
-		"our place":    {instance: volume("i"), instanceAt: at("i", "/etc/bind"), problem: "another mount at /etc/bind"},
-		"not declared": {instanceAt: at("nowhere", "/x"), problem: `volume "nowhere", which there is not`},
+		"cluster's":  {cluster: volume("c"), clusterAt: at("c", "/c"), want: "c"},
+		"instance's": {cluster: volume("c"), clusterAt: at("c", "/c"), instance: volume("i"), instanceAt: at("i", "/i"), want: "i", without: "c"},
+		"our name":   {instance: volume("config"), problem: `another volume "config": give yours another name; the pods' own are config, cache, run,`},
+		"our place": {instance: volume("i"), instanceAt: at("i", "/etc/bind/"),
+			problem: `volumeMounts: volume "i" cannot be mounted at /etc/bind/ in container named: there is another mount at /etc/bind, of volume "config": replace named.conf,`},
+		"our storage": {instance: volume("i"), instanceAt: at("i", "/var/cache/bind"),
+			problem: `another mount at /var/cache/bind, of volume "cache": use a volume of your own by storage.storageType: persistentVolumeClaim and storage.persistentVolumeClaim.claimName`},
+		"inside of the configuration": {instance: volume("i"), instanceAt: at("i", "/etc/bind/zones"),
+			problem: `it would hide what the pod itself has in /etc/bind: replace named.conf, named.conf.options and named.conf.zones with configMapRefs, and mount other files elsewhere, such as at /srv/bind`},
+		"inside of our zones":   {instance: volume("i"), instanceAt: at("i", "/var/cache/bind/zones/mine"), problem: "it has the zones of DNSZones: mount files of your own elsewhere"},
+		"inside of our storage": {instance: volume("i"), instanceAt: at("i", "/var/cache/bind/static"), want: "i"},
+		"above ours":            {instance: volume("i"), instanceAt: at("i", "/etc/"), problem: "hide what the pod itself has in /etc/bind: replace"},
+		"root":                  {instance: volume("i"), instanceAt: at("i", "/"), problem: "would hide"},
+		"within, relative":      {instance: volume("i"), instanceAt: at("i", "etc//bind/keys"), problem: "in /etc/bind:"},
+		"by a detour":           {instance: volume("i"), instanceAt: at("i", "/data/../run/named"), problem: "at /run/named"},
+		"by a link":             {instance: volume("i"), instanceAt: at("i", "/var/run/named"), problem: "at /var/run/named"},
+		"above, by a link":      {instance: volume("i"), instanceAt: at("i", "/var/run"), problem: "hide what the pod itself has in /run/named"},
+		"beside, by a link":     {instance: volume("i"), instanceAt: at("i", "/var/run/mine"), want: "i"},
+		"our program":           {instance: volume("i"), instanceAt: at("i", "/lockstep"), problem: "in /lockstep: mount it elsewhere"},
+		"beside ours":           {instance: volume("i"), instanceAt: at("i", "/etc/bind2"), want: "i"},
+		"not declared":          {instanceAt: at("nowhere", "/x"), problem: `volume "nowhere", which there is not: add it to volumes, or remove the mount`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload(t)

@@ -28,14 +28,21 @@ const commonOptions = `	empty-zones-enable no;
 	server-id none;
 `
 
+// defaultRateLimit is how often a network may get the same answer in a second.
+const defaultRateLimit = 200
+
 // rateLimit answers what a network asks too often with truncated messages, so that a forged source address gets no more than it
 // sends, and an honest resolver its answer over TCP. Holders of keys and the pod itself are exempt.
 func (c Config) rateLimit() string {
+	limit := ptr.Deref(ptr.Deref(c.Options.RateLimit, v1beta1.RateLimitConfig{}).ResponsesPerSecond, defaultRateLimit)
+	if limit == 0 {
+		return ""
+	}
 	exempt := "localhost; "
 	for _, role := range c.keyRoles() {
 		exempt += fmt.Sprintf("%q; ", KeyACL(role))
 	}
-	return fmt.Sprintf("\trate-limit { responses-per-second 200; slip 1; exempt-clients { %s}; };\n", exempt)
+	return fmt.Sprintf("\trate-limit { responses-per-second %d; slip 1; exempt-clients { %s}; };\n", limit, exempt)
 }
 
 // A changed zone is announced at once: BIND's own pace is one NOTIFY after 5 s, 20 a second. The sidecar hears of every
@@ -159,6 +166,7 @@ func MergeOptions(base, over *v1beta1.Bind9Config) v1beta1.Bind9Config {
 	merged.DNSSEC = firstNonNil(over.DNSSEC, merged.DNSSEC)
 	merged.BindcarConfig = overlay(merged.BindcarConfig, over.BindcarConfig)
 	merged.RNDCSecretRef = firstNonNil(over.RNDCSecretRef, merged.RNDCSecretRef)
+	merged.RateLimit = firstNonNil(over.RateLimit, merged.RateLimit)
 	return merged
 }
 

@@ -31,6 +31,10 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 	if err != nil {
 		return nil, err
 	}
+	files = w.withReplacements(files)
+	if err := w.checkReplacements(files); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
 	pod, err := w.podSpec()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -44,7 +48,7 @@ func (w Workload) StatefulSet() (*appsv1ac.StatefulSetApplyConfiguration, error)
 		WithTemplate(corev1ac.PodTemplateSpec().
 			WithLabels(w.Labels()).
 			WithAnnotations(map[string]string{
-				ChecksumAnnotation:                        w.configChecksum(files),
+				ChecksumAnnotation:                        configChecksum(files),
 				"kubectl.kubernetes.io/default-container": containerNamed,
 			}).
 			WithSpec(pod))
@@ -89,17 +93,10 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithReadinessGates(corev1ac.PodReadinessGate().WithConditionType(v1beta1.ZonesLoadedGate)).
-		WithTopologySpreadConstraints(w.spreadConstraint(corev1.LabelHostname), w.spreadConstraint(corev1.LabelTopologyZone)).
+		WithTopologySpreadConstraints(w.spreadConstraints()...).
 		WithInitContainers(w.initContainer()).
 		WithContainers(server, sidecar).
 		WithVolumes(volumes...), nil
-}
-
-// spreadConstraint prefers to keep the servers of a cluster that have the same role apart.
-func (w Workload) spreadConstraint(topology string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
-	return corev1ac.TopologySpreadConstraint().WithMaxSkew(1).WithTopologyKey(topology).
-		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(w.peerLabels()))
 }
 
 // hasVolumeClaim reports whether each pod has a claim of its own for what named keeps.

@@ -118,15 +118,42 @@ func (w Workload) bind9Image() string {
 	if image := w.imageConfig().Image; image != "" {
 		return image
 	}
+	image := w.Images.Bind9
+	if version := w.version(); version != "" && version != v1beta1.DefaultVersion && w.hasTag() {
+		image = image[:strings.LastIndexByte(image, ':')+1] + version
+	}
+	return image
+}
+
+// version returns the release of BIND that is asked for: the instance's, else the cluster's.
+func (w Workload) version() string {
 	version := w.Instance.Spec.Version
 	if version == "" || version == v1beta1.DefaultVersion && w.Cluster.Version != "" {
 		version = w.Cluster.Version
 	}
-	repository, tag, tagged := strings.Cut(path.Base(w.Images.Bind9), ":")
-	if version == "" || version == v1beta1.DefaultVersion || !tagged || strings.Contains(tag, "@") {
-		return w.Images.Bind9
+	return version
+}
+
+// hasTag reports whether the default image has a tag, and no digest, which would decide in place of a tag.
+func (w Workload) hasTag() bool {
+	name := path.Base(w.Images.Bind9)
+	return strings.Contains(name, ":") && !strings.Contains(name, "@")
+}
+
+// ImageAdvice is what to do if named's image cannot be pulled that comes of a version; empty if it comes of an image's name.
+func (w Workload) ImageAdvice() string {
+	image, version := w.bind9Image(), w.version()
+	if image == w.Images.Bind9 || image == w.imageConfig().Image {
+		return ""
 	}
-	return path.Join(path.Dir(w.Images.Bind9), repository) + ":" + version
+	of := "Bind9Instance " + w.Instance.Name
+	if owner := metav1.GetControllerOf(w.Instance); owner != nil {
+		of = owner.Kind + " " + owner.Name
+	} else if w.Instance.Spec.Version != version {
+		of = "cluster " + w.Instance.Spec.ClusterRef
+	}
+	return fmt.Sprintf("spec.version %q of %s needs the image %s, which cannot be pulled: push it, or add image: {image: …} to the spec, with an image of BIND %s, or set version: %q, for which there is %s",
+		version, of, image, version, v1beta1.DefaultVersion, w.Images.Bind9)
 }
 
 // bindcarImage returns the sidecar's image. The public sidecar cannot share a key that never leaves the pod, so ours stands
@@ -155,6 +182,7 @@ func (w Workload) Ignored() []string {
 	config := w.Config()
 	signs := ptr.Deref(signingConfig(config.Options), v1beta1.DNSSECSigningConfig{})
 	note(isPublicSidecar(w.bindcarConfig().Image), "bindcarConfig.image: the sidecar of this operator runs in place of the public one")
+	note(w.bindcarConfig().TLS != nil, "bindcarConfig.tls: the sidecar's API always has mutual TLS, with certificates that the fleet manager issues")
 	note(signs.KeysFrom != nil || !ptr.Deref(signs.AutoGenerate, true), "dnssec.signing.keysFrom, autoGenerate: named makes the keys, unless the zone's Secret of keys has them")
 	note(len(w.Instance.Spec.PrimaryServers) > 0, "primaryServers: a secondary transfers each zone from the primaries of that zone")
 	w.ignoredKeys(note)
@@ -212,10 +240,8 @@ func (w Workload) ConfigMap() (*corev1ac.ConfigMapApplyConfiguration, error) {
 		WithLabels(w.Labels()).WithOwnerReferences(w.ownerReference()).WithData(files), nil
 }
 
-// configChecksum covers the files that named reads, rendered or a user's. Keys are not part of it: they change without a restart.
-func (w Workload) configChecksum(files map[string]string) string {
-	files = maps.Clone(files)
-	maps.Copy(files, w.Replacements)
+// configChecksum covers the files that named reads. Keys are not part of it: they change without a restart.
+func configChecksum(files map[string]string) string {
 	digest := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(digest, "%s\n%s\n", name, files[name])

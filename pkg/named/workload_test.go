@@ -1,6 +1,7 @@
 package named_test
 
 import (
+	stdcmp "cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -226,6 +227,44 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestVersionWithoutImage: a version that the image of a digest cannot have changes nothing, and one that decides on the image comes with
+// what to do if there is no such image.
+func TestVersionWithoutImage(t *testing.T) {
+	const advice = ` needs the image a.example:5000/bind9:9.20, which cannot be pulled: push it, or add image: {image: …} to the spec, with an image of BIND 9.20, or set version: "9.18", for which there is a.example:5000/bind9:9.18`
+	for name, c := range map[string]struct {
+		standard, image, instance, cluster string
+		owned                              bool
+		want, advice                       string
+	}{
+		"instance's":     {instance: "9.20", want: "a.example:5000/bind9:9.20", advice: `spec.version "9.20" of Bind9Instance prod-primary-0` + advice},
+		"cluster's":      {cluster: "9.20", want: "a.example:5000/bind9:9.20", advice: `spec.version "9.20" of cluster prod` + advice},
+		"made by it":     {instance: "9.20", cluster: "9.20", owned: true, want: "a.example:5000/bind9:9.20", advice: `spec.version "9.20" of Bind9Cluster prod` + advice},
+		"image":          {instance: "9.20", image: "bind:mine", want: "bind:mine"},
+		"default":        {instance: "9.18", want: "a.example:5000/bind9:9.18"},
+		"digest":         {instance: "9.20", standard: "a.example:5000/bind9@sha256:abcd", want: "a.example:5000/bind9@sha256:abcd"},
+		"tag and digest": {instance: "9.20", standard: "a.example:5000/bind9:9.18@sha256:abcd", want: "a.example:5000/bind9:9.18@sha256:abcd"},
+		"no tag":         {instance: "9.20", standard: "a.example:5000/bind9", want: "a.example:5000/bind9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := workload(t)
+			w.Images.Bind9 = stdcmp.Or(c.standard, "a.example:5000/bind9:9.18")
+			w.Instance.Spec.Version, w.Cluster.Version, w.Instance.OwnerReferences = c.instance, c.cluster, nil
+			if c.image != "" {
+				w.Instance.Spec.Image = &v1beta1.ImageConfig{Image: c.image}
+			}
+			if c.owned {
+				w.Instance.OwnerReferences = []metav1.OwnerReference{{Kind: "Bind9Cluster", Name: "prod", Controller: ptr.To(true)}}
+			}
+			if got := statefulSet(t, w).Spec.Template.Spec.Containers[0].Image; got != c.want {
+				t.Errorf("image %s, want %s", got, c.want)
+			}
+			if got := w.ImageAdvice(); got != c.advice {
+				t.Errorf("advice %q, want %q", got, c.advice)
+			}
+		})
+	}
+}
+
 // TestPullSecrets: what pulls the image of named is the instance's, else the cluster's.
 func TestPullSecrets(t *testing.T) {
 	w := workload(t)
@@ -293,11 +332,12 @@ func TestReplacedContent(t *testing.T) {
 		w.Replacements = map[string]string{"named.conf.options": content}
 		return statefulSet(t, w).Spec.Template.Annotations[named.ChecksumAnnotation]
 	}
-	was := checksum("options {};", false)
-	if checksum("options { };", false) == was {
+	const needed = "allow-new-zones yes; listen-on port 5353 { any; };"
+	was := checksum("options { "+needed+" };", false)
+	if checksum("options {"+needed+"};", false) == was {
 		t.Error("another content has the same checksum")
 	}
-	if checksum("options {};", true) != was {
+	if checksum("options { "+needed+" };", true) != was {
 		t.Error("options that are not used change the checksum")
 	}
 }

@@ -30,9 +30,12 @@ func TestZoneThatNamedLostComesBack(t *testing.T) {
 			t.Errorf("the zone is back without what was added to it: %v", got)
 		}
 	}
+	// So they do of one that is deleted: somebody may want it here again by then.
+	notices := s.subscribe(t)
 	if err := s.client.DeleteZone(ctx, s.addr, zone); err != nil {
 		t.Fatal(err)
 	}
+	notices.await(t, zone, 0)
 	if err := s.server.restoreZones(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -150,6 +151,7 @@ func (s *server) deleteZone(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("zone deleted", "zone", name)
+	s.notifications.Log.Add(bindcar.Notification{Zone: name, At: time.Now()}) // Whoever wants it here sees that it is gone.
 	respondSuccess(w, http.StatusOK, "zone "+name+" deleted", "")
 	return nil
 }

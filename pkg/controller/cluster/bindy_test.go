@@ -74,7 +74,7 @@ func madeFacts(t *testing.T) map[string]string {
 	pod := set.Spec.Template
 	budget := w.DisruptionBudget(metav1ac.OwnerReference())
 	facts := map[string]string{
-		"instance: bindy.firestoned.io/instance-index": made.GetAnnotations()[v1beta1.InstanceIndexAnnotation],
+		"annotation of the instance: bindy.firestoned.io/instance-index": made.GetAnnotations()[v1beta1.InstanceIndexAnnotation],
 		"workload: kind": set.Kind, "workload: name": set.Name, "Service: name": service.Name, "ConfigMap: name": config.Name,
 		"PodDisruptionBudget: name": *budget.Name, "key: Secret": named.KeySecretName(named.KeyOwner(w.Instance), named.KeyUpdate),
 		"pod: service account": pod.Spec.ServiceAccountName, "pod: readiness gate": string(pod.Spec.ReadinessGates[0].ConditionType),

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,8 +59,8 @@ type reconciler struct {
 	empty   func() client.Object
 	now     func() time.Time
 	limiter apply.StatusLimiter
-	// recorder takes Events; nil makes none.
-	recorder events.EventRecorder
+	// transitions makes Events; nil makes none.
+	transitions *apply.Transitions
 }
 
 // Setup adds a reconciler for each kind of cluster. It runs when a cluster's specification changes, and when one of its
@@ -69,7 +68,7 @@ type reconciler struct {
 func Setup(mgr ctrl.Manager, options Options) error {
 	var problems []error
 	for _, empty := range fleet.NewClusters {
-		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now, recorder: mgr.GetEventRecorder(apply.FieldOwner)}
+		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now, transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
 		o := empty()
 		kind := fleet.AsCluster(o, "").Kind
 		keyReaders := handler.EnqueueRequestsFromMapFunc(controllerOf(kind))
@@ -79,6 +78,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
 			WatchesRawSource(turns).
 			For(o, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
+			Watches(empty(), apply.NewCorrections(r.client).Handler()).
 			Watches(&v1beta1.Bind9Instance{}, fleet.Debounced(clustersOf(kind)), builder.WithPredicates(instanceStatusChanged())).
 			WatchesMetadata(&rbacv1.Role{}, keyReaders, builder.WithPredicates(fleet.ChangedByOthers())).
 			WatchesMetadata(&rbacv1.RoleBinding{}, keyReaders, builder.WithPredicates(fleet.ChangedByOthers())).
@@ -133,7 +133,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	c := fleet.AsCluster(o, r.Home)
-	if !c.GetDeletionTimestamp().IsZero() {
+	going, err := fleet.AwaitDependents(ctx, r.client, r.Home, c.Object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if going {
 		next := *c.Status.DeepCopy()
 		next.LifecycleStatus = status.Deleting(next.LifecycleStatus, r.now())
 		if equality.Semantic.DeepEqual(*c.Status, next) {
@@ -146,6 +150,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	requeue, err := r.ensureKeysAndInstances(ctx, c, owned)
+	if c.GetDeletionTimestamp() != nil {
+		requeue = fleet.Sooner(requeue, movingInterval)
+	}
 	err = r.Rights.Explain(ctx, c.Namespace, err)
 	switch {
 	case apply.IsNamespaceTerminating(err):
@@ -208,6 +215,10 @@ func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster
 	return requeue, nil
 }
 
+func summaryOf(s v1beta1.Bind9ClusterStatus) apply.Summary {
+	return apply.Summary{Conditions: s.Conditions, FailureReason: s.FailureReason, FailureMessage: s.FailureMessage}
+}
+
 func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts status.ClusterFacts) (ctrl.Result, error) {
 	next := status.Cluster(*c.Status, facts, r.now())
 	if c.IsGlobal() {
@@ -220,7 +231,7 @@ func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts st
 		if err := apply.Status(ctx, r.client, c.Kind, c, &next); err != nil {
 			return ctrl.Result{}, err
 		}
-		apply.RecordFailure(r.recorder, c.Object, c.Status.FailureReason, next.FailureReason, next.FailureMessage)
+		r.transitions.Record(c.Object, summaryOf(*c.Status), summaryOf(next))
 	}
 	if !facts.Problem.Holds() {
 		return ctrl.Result{RequeueAfter: problemInterval}, nil

@@ -1,5 +1,6 @@
 // Package fleet holds what the reconcilers share about clusters, instances and pods: how the cache is read, which cluster an
-// instance belongs to, where a sidecar listens, which events start a reconciliation, and where servers may run. It writes nothing.
+// instance belongs to, where a sidecar listens, which events start a reconciliation, and where servers may run. It writes
+// nothing but the finalizer with which servers wait for zones.
 package fleet
 
 import (

@@ -38,5 +38,5 @@ func lookIntervalOf(instances, zones int) time.Duration {
 
 // DebounceFor returns how long events about zones are gathered into one look at an instance that has so many.
 func DebounceFor(zones int) time.Duration {
-	return min(max(time.Duration(zones)*pausePerZone, Debounce), minLookInterval)
+	return min(max(time.Duration(zones)*pausePerZone, Debounce), maxLookInterval)
 }

@@ -22,8 +22,8 @@ func TestLooksAreAsManyAsZonesBear(t *testing.T) {
 		0:       {100 * time.Millisecond, 3 * time.Second},
 		100:     {100 * time.Millisecond, 3 * time.Second},
 		1_000:   {time.Second, 3 * time.Second},
-		10_000:  {3 * time.Second, 10 * time.Second},
-		100_000: {3 * time.Second, 15 * time.Second},
+		10_000:  {10 * time.Second, 10 * time.Second},
+		100_000: {15 * time.Second, 15 * time.Second},
 	} {
 		if got := [2]time.Duration{DebounceFor(zones), lookIntervalOf(3, zones)}; got != want {
 			t.Errorf("with %d zones, a look follows an event and another look after %s, want %s", zones, got, want)

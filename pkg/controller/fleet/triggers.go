@@ -47,10 +47,11 @@ func RequestFor(o client.Object) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}
 }
 
-// DeletionStarted passes the update that marks an object as being deleted.
+// DeletionStarted passes the updates that mark an object as being deleted, and with which it waits for nothing any more.
 func DeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			v1beta1.IsGoing(e.ObjectOld) != v1beta1.IsGoing(e.ObjectNew)
 	}}
 }
 

@@ -122,7 +122,9 @@ func (t *Turns) end(own turn) {
 			continue
 		}
 		next := queues[i][n]
-		queues[i] = slices.Delete(queues[i], n, n+1)
+		// Nearly always it is the first of what may be thousands: those before it move, not those behind.
+		copy(queues[i][1:], queues[i][:n])
+		queues[i][0], queues[i] = waiter{}, queues[i][1:]
 		delete(t.isQueued, next.Request)
 		t.given[next.Request] = next.turn
 		t.count(next.turn, 1)

@@ -193,3 +193,36 @@ func (q *queueOfTest) take() []string {
 	q.added = nil
 	return added
 }
+
+// BenchmarkTurns gives turns to objects of one namespace, nearly all of which wait.
+func BenchmarkTurns(b *testing.B) {
+	for _, objects := range []int{1000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("%d waiting", objects), func(b *testing.B) {
+			for b.Loop() {
+				queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+				turns := &Turns{PerNamespace: 16, PerServers: 16, ServersOf: serversOf}
+				if err := turns.Start(b.Context(), queue); err != nil {
+					b.Fatal(err)
+				}
+				for n := range objects {
+					queue.Add(requestOf("a", "s", n))
+				}
+				var taken []turn
+				for ended := 0; ended < objects; {
+					for queue.Len() > 0 {
+						req, _ := queue.Get()
+						if own, ok := turns.take(req); ok {
+							taken = append(taken, own)
+						}
+						queue.Done(req)
+					}
+					for _, own := range taken {
+						turns.end(own)
+					}
+					ended, taken = ended+len(taken), taken[:0]
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(objects), "µs/turn")
+		})
+	}
+}

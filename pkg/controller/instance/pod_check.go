@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -37,6 +36,7 @@ type Sidecar interface {
 	Ready(ctx context.Context, server bindcar.Address) error
 	Zones(ctx context.Context, server bindcar.Address) (bindcar.ZoneList, error)
 	DeleteZone(ctx context.Context, server bindcar.Address, zone string) error
+	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
 }
 
 // DNS asks a server for the serial of a zone.
@@ -74,6 +74,8 @@ type podResult struct {
 	// missing is what the pod waits for to mount, cause why it lacks zones; both empty if there is no such thing.
 	missing string
 	cause   status.Verdict
+	// unloaded are the zones of a user's configuration that the pod does not serve.
+	unloaded []string
 	// requeue is when to check again, 0 for not before an event. terminal means that only a person can help.
 	requeue  time.Duration
 	terminal bool
@@ -112,7 +114,9 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 	if err != nil {
 		return result, err
 	}
-	result.foreign = foreignPods(instance, pods)
+	if result.foreign, err = c.foreignEndpoints(ctx, instance, pods); err != nil {
+		return result, err
+	}
 	results := make([]podResult, named.Replicas(instance))
 	var group errgroup.Group
 	for ordinal := range results {
@@ -132,6 +136,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 	var errs []error
 	for ordinal, pod := range results {
 		result.pods[ordinal].Problem, result.pods[ordinal].Missing = pod.problem, pod.missing
+		result.pods[ordinal].Unloaded = pod.unloaded
 		result.requeue = fleet.Sooner(result.requeue, pod.requeue)
 		if pod.terminal && result.failure.Status == "" {
 			result.failure = status.False(pod.problem.Reason, "Pod "+result.pods[ordinal].Name+" "+pod.problem.Message)
@@ -194,7 +199,7 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 		return podResult{err: err}
 	}
 	if waiting {
-		result.requeue = removalInterval
+		result.requeue = max(removalInterval, fleet.DebounceFor(len(list.Items)))
 	}
 	if sidecarErr != nil {
 		failed := sidecarProblem(sidecarErr, gate, pod, wasReady, c.now())
@@ -205,11 +210,12 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 	served := c.countServed(ctx, gate, netip.AddrPortFrom(sidecar.Addr.Addr(), named.Port), list, zones.required)
 	open, verdict := gate.update(len(zones.required), served, c.now())
 	if !verdict.Holds() {
-		result.requeue = fleet.Sooner(result.requeue, gate.loadingInterval(c.now()))
+		result.requeue = fleet.Sooner(result.requeue, gate.loadingInterval(len(zones.required), c.now()))
 	}
 	if !verdict.Holds() && !open {
 		result.cause = c.findCause(instance, pod, gate, list, zones)
 	}
+	result.unloaded = c.unloadedZones(ctx, gate, sidecar, list)
 	result.problem, result.err = verdict, c.setGate(ctx, pod, open, verdict)
 	return result
 }
@@ -227,7 +233,7 @@ func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9I
 			continue
 		}
 		zones.assigned[source.DNSName(zone)] = true
-		if zone.DeletionTimestamp.IsZero() {
+		if !v1beta1.IsGoing(zone) {
 			zones.live = append(zones.live, zone)
 		}
 	}
@@ -249,18 +255,6 @@ func podsByName(ctx context.Context, c client.Reader, namespace, instance string
 		pods[pod.Name] = pod
 	}
 	return pods, err
-}
-
-// foreignPods returns the names of those pods in service that an instance's Service selects and that are not of its StatefulSet.
-func foreignPods(instance *v1beta1.Bind9Instance, selected map[string]*corev1.Pod) (names []string) {
-	for name, pod := range selected {
-		set := metav1.GetControllerOf(pod)
-		if status.PodReady(pod) && (set == nil || set.Kind != "StatefulSet" || set.Name != instance.Name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // countServed counts the required zones that the pod serves. A zone that DNS answered for once counts from then on while

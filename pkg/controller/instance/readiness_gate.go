@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
 
@@ -39,6 +40,8 @@ type readinessGate struct {
 	open     bool
 	// served has the zones that the pod was seen to serve.
 	served sync.Map
+	// explanations are why zones of a user's configuration are not loaded, by name.
+	explanations sync.Map
 	// most is the greatest number of zones that it served so far, since is when that was reached.
 	most  int
 	since time.Time
@@ -102,11 +105,17 @@ func (g *readinessGate) isStuck(now time.Time) bool {
 	return now.Sub(g.since) >= errorTolerance
 }
 
-// loadingInterval returns how soon to check a pod again that lacks zones.
-func (g *readinessGate) loadingInterval(now time.Time) time.Duration {
+// loadingInterval returns how soon to check a pod again that lacks some of so many zones. While it is in service nobody waits for that,
+// and zones that come ask for a look themselves.
+func (g *readinessGate) loadingInterval(zones int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return min(max(minLoadingInterval, now.Sub(g.since)/8), maxLoadingInterval)
+	look := fleet.DebounceFor(zones)
+	pace := min(max(minLoadingInterval, now.Sub(g.since)/8, look), maxLoadingInterval)
+	if g.open {
+		return max(pace, look)
+	}
+	return pace
 }
 
 // gateConfiguration returns a pod's status with the gate's condition and nothing else.

@@ -64,3 +64,28 @@ func TestGateOfRestartedPod(t *testing.T) {
 		t.Error("a restarted container serves its zones again only once they have loaded")
 	}
 }
+
+// TestLoadingInterval: a look lists every zone, so the more of them are still to come, the less often a pod is looked at.
+func TestLoadingInterval(t *testing.T) {
+	for _, c := range []struct {
+		open  bool
+		zones int
+		since time.Duration
+		want  time.Duration
+	}{
+		{false, 10, 0, minLoadingInterval},
+		{false, 10, 16 * time.Second, 2 * time.Second},
+		{false, 10, time.Hour, maxLoadingInterval},
+		{false, 10_000, 0, maxLoadingInterval},
+		{true, 10, 0, minLoadingInterval},
+		{true, 2_000, 0, 2 * time.Second},
+		{true, 10_000, 0, 10 * time.Second},
+		{true, 10_000, time.Hour, 10 * time.Second},
+	} {
+		now := time.Now()
+		g := &readinessGate{open: c.open, since: now.Add(-c.since)}
+		if got := g.loadingInterval(c.zones, now); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}

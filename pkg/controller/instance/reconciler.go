@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,7 +43,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	instance := &v1beta1.Bind9Instance{}
 	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
-	} else if err != nil || !instance.DeletionTimestamp.IsZero() {
+	} else if err != nil {
+		r.zones.Delete(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	going, err := r.isGoing(ctx, instance)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if going {
 		r.zones.Delete(req.NamespacedName)
 		return ctrl.Result{}, r.status.writeDeleting(ctx, instance, r.now())
 	}
@@ -54,6 +63,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.zones.Store(req.NamespacedName, len(facts.Zones))
 	return r.status.update(ctx, instance, facts, requeue, r.now())
+}
+
+// isGoing reports whether an instance is being deleted and waits for no zone. One of a cluster never waits: the cluster does, and
+// decides what it needs.
+func (r *reconciler) isGoing(ctx context.Context, instance *v1beta1.Bind9Instance) (bool, error) {
+	if metav1.GetControllerOf(instance) != nil {
+		return v1beta1.IsGoing(instance), nil
+	}
+	return fleet.AwaitDependents(ctx, r.client, r.home, instance)
 }
 
 // reconcileLive brings an instance about and returns the facts for its status, and how soon to reconcile it again.
@@ -105,6 +123,9 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	}
 	checked, err := r.pods.check(ctx, instance)
 	facts.Zones, facts.Pods, facts.Failure = checked.zones, checked.pods, checked.failure
-	facts.ForeignPods = checked.foreign
+	facts.Foreign = checked.foreign
+	for i := range facts.Pods {
+		facts.Pods[i].ImageAdvice = made.imageAdvice
+	}
 	return facts, fleet.Sooner(requeue, checked.requeue), err
 }

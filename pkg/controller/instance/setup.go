@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -61,7 +62,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	c, recorder := mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner)
 	r := &reconciler{
 		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, recorder, o),
-		pods: newPodChecker(c, o.Home, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder},
+		pods: newPodChecker(c, o.Home, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder, transitions: apply.NewTransitions(recorder)},
 	}
 	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxReconciliations}
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -70,8 +71,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(turns).
 		For(&v1beta1.Bind9Instance{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, fleet.DeletionStarted()))).
+		Watches(&v1beta1.Bind9Instance{}, apply.NewCorrections(c).Handler()).
 		Owns(&corev1.Service{}).
 		Owns(&appsv1.StatefulSet{}).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(instanceOfEndpoints)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOfPod), builder.WithPredicates(podStateChanged())).
 		Watches(&v1beta1.DNSZone{}, fleet.DebouncedBy(r.zones.debounce, r.instancesOfZone), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
@@ -88,6 +91,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		b = b.Watches(empty(), handler.EnqueueRequestsFromMapFunc(r.instancesOfCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	return b.Complete(turns)
+}
+
+// instanceOfEndpoints returns the instance that has the name of the Service of an EndpointSlice.
+func instanceOfEndpoints(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[discoveryv1.LabelServiceName]}}}
 }
 
 func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {

@@ -133,8 +133,26 @@ func (f *faultyPod) DeleteZone(ctx context.Context, _ bindcar.Address, zone stri
 	return f.client.DeleteZone(ctx, f.proxy, zone)
 }
 
+func (f *faultyPod) Command(ctx context.Context, _ bindcar.Address, zone, command string) (string, error) {
+	return f.client.Command(ctx, f.proxy, zone, command)
+}
+
 // condition returns the condition of the pod, as "reason: message", and the instance's failure, after a look at it.
 func (f *faultyPod) condition(pod *corev1.Pod, zones ...*v1beta1.DNSZone) (condition, failure string) {
+	f.Helper()
+	s := f.look(pod, zones...)
+	c := meta.FindStatusCondition(s.Conditions, "Pod-0")
+	return c.Reason + ": " + c.Message, strings.TrimSpace(s.FailureReason + " " + s.FailureMessage)
+}
+
+// ready returns the instance's condition Ready after a look at its pod.
+func (f *faultyPod) ready(pod *corev1.Pod) metav1.Condition {
+	f.Helper()
+	return *meta.FindStatusCondition(f.look(pod).Conditions, status.Ready)
+}
+
+// look returns the instance's status after a look at its pod.
+func (f *faultyPod) look(pod *corev1.Pod, zones ...*v1beta1.DNSZone) v1beta1.Bind9InstanceStatus {
 	f.Helper()
 	instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "web"}}
 	instance.Spec.Role = v1beta1.RolePrimary
@@ -152,9 +170,7 @@ func (f *faultyPod) condition(pod *corev1.Pod, zones ...*v1beta1.DNSZone) (condi
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := status.Instance(instance.Status, status.InstanceFacts{Problem: status.True("", ""), Pods: checked.pods, Failure: checked.failure}, f.clock)
-	c := meta.FindStatusCondition(s.Conditions, "Pod-0")
-	return c.Reason + ": " + c.Message, strings.TrimSpace(s.FailureReason + " " + s.FailureMessage)
+	return status.Instance(instance.Status, status.InstanceFacts{Problem: status.True("", ""), Pods: checked.pods, Failure: checked.failure}, f.clock)
 }
 
 func (f *faultyPod) setFault(fault func(http.ResponseWriter, *http.Request) bool) {

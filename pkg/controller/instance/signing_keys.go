@@ -29,7 +29,7 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 	var errs []error
 	for _, zone := range zones {
 		maySign := byDefault || zone.Spec.DNSSECPolicy != "" || zone.Status.DNSSEC != nil
-		if !maySign || !zone.DeletionTimestamp.IsZero() || !all.Serves(instance, zone) || isRefused(zone) {
+		if !maySign || v1beta1.IsGoing(zone) || !all.Serves(instance, zone) || isRefused(zone) {
 			continue
 		}
 		signing, err := dnssec.SigningOf(ctx, w.client, zone, all.InstancesOf(zone), w.Home)

@@ -21,7 +21,9 @@ import (
 type statusWriter struct {
 	client   client.Client
 	recorder events.EventRecorder
-	limiter  apply.StatusLimiter
+	// transitions makes all Events but those about the configuration.
+	transitions *apply.Transitions
+	limiter     apply.StatusLimiter
 }
 
 // update writes the status when it has changed, and returns when to reconcile again: at requeue at the latest, unless that
@@ -40,10 +42,17 @@ func (w *statusWriter) update(ctx context.Context, instance *v1beta1.Bind9Instan
 		return ctrl.Result{}, err
 	}
 	w.recordConfiguration(instance, next)
-	if next.FailureReason != status.ConfigurationInvalid {
-		apply.RecordFailure(w.recorder, instance, instance.Status.FailureReason, next.FailureReason, next.FailureMessage)
-	}
+	w.transitions.Record(instance, summaryOf(instance.Status), summaryOf(next))
 	return ctrl.Result{RequeueAfter: requeue}, nil
+}
+
+// summaryOf leaves out an invalid configuration, which recordConfiguration reports.
+func summaryOf(s v1beta1.Bind9InstanceStatus) apply.Summary {
+	summary := apply.Summary{Conditions: s.Conditions}
+	if s.FailureReason != status.ConfigurationInvalid {
+		summary.FailureReason, summary.FailureMessage = s.FailureReason, s.FailureMessage
+	}
+	return summary
 }
 
 // writeInterval returns how long after the last write the next status may be written. The list of zones alone can wait, the

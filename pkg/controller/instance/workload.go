@@ -53,7 +53,9 @@ type workloadResult struct {
 	keyRotation *v1beta1.RNDCKeyRotationStatus
 	// address is that of the Service, nil when it is not known.
 	address *string
-	requeue time.Duration
+	// imageAdvice is what to do if the image of named cannot be pulled.
+	imageAdvice string
+	requeue     time.Duration
 }
 
 // ensure applies everything that an instance consists of. The result is filled in as far as it came.
@@ -65,6 +67,7 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 	if cluster.Object != nil {
 		workload.Cluster = *cluster.Spec
 	}
+	result.imageAdvice = workload.ImageAdvice()
 	if err := fleet.CheckReadable(instance, cluster.Object); err != nil {
 		return result, err
 	}

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,6 +79,9 @@ func (c *podChecker) removeZones(ctx context.Context, instance client.ObjectKey,
 		return false, nil, err
 	}
 	for _, zone := range surplus {
+		if targets.isOn(zone, instance) {
+			continue // It has come back while the pod was asked.
+		}
 		serving, of := targets.countServing(zone)
 		if !c.removals.isDue(zoneRemoval{instance, zone}, serving, of, c.now()) {
 			waiting = true
@@ -111,12 +115,19 @@ func (c *podChecker) listAssignments(ctx context.Context) (assignments, error) {
 func assignmentsOf(zones []*v1beta1.DNSZone, f *membership.Fleet) assignments {
 	all := assignments{zones: make(map[string][]*v1beta1.DNSZone, len(zones)), fleet: f}
 	for _, zone := range zones {
-		if zone.DeletionTimestamp.IsZero() && !isRefused(zone) {
+		if !v1beta1.IsGoing(zone) && !isRefused(zone) {
 			name := source.DNSName(zone)
 			all.zones[name] = append(all.zones[name], zone)
 		}
 	}
 	return all
+}
+
+// isOn reports whether an instance is to serve the zone of that name.
+func (a assignments) isOn(name string, instance client.ObjectKey) bool {
+	return slices.ContainsFunc(a.zones[name], func(zone *v1beta1.DNSZone) bool {
+		return slices.ContainsFunc(a.fleet.InstancesOf(zone), func(i *v1beta1.Bind9Instance) bool { return client.ObjectKeyFromObject(i) == instance })
+	})
 }
 
 // countServing counts the instances that are to serve the zone of that name, and those of them that do.

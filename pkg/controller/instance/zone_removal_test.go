@@ -1,13 +1,19 @@
 package instance
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/membership"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 )
@@ -56,5 +62,41 @@ func TestCountServing(t *testing.T) {
 		if serving, of := all.countServing(name); [2]int{serving, of} != want {
 			t.Errorf("%s: %d of %d, want %d of %d", name, serving, of, want[0], want[1])
 		}
+	}
+}
+
+// deletions records the zones that are deleted.
+type deletions struct {
+	Sidecar
+	zones []string
+}
+
+func (d *deletions) DeleteZone(_ context.Context, _ bindcar.Address, zone string) error {
+	d.zones = append(d.zones, zone)
+	return nil
+}
+
+// TestRemovalSparesWhatHasComeBack: a zone that was another instance's when the pod was asked, and is the pod's again, stays, although the
+// status still says that the other one has it.
+func TestRemovalSparesWhatHasComeBack(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	for _, name := range []string{"left", "right"} {
+		objects = append(objects, &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name, Labels: map[string]string{"side": name}}})
+		zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name}, Spec: v1beta1.DNSZoneSpec{ZoneName: name + ".test"}}
+		zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"side": name}}}}
+		for _, of := range []string{"left", "right"} {
+			zone.Status.Bind9Instances = append(zone.Status.Bind9Instances, v1beta1.ZoneInstance{Namespace: "dns", Name: of, Status: v1beta1.ZoneConfigured})
+		}
+		objects = append(objects, zone)
+	}
+	deleted := &deletions{}
+	checker := newPodChecker(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), "", deleted, nil)
+	waiting, sidecarErr, err := checker.removeZones(t.Context(), client.ObjectKey{Namespace: "dns", Name: "left"}, bindcar.Address{}, []string{"left.test", "right.test"})
+	if waiting || sidecarErr != nil || err != nil || !slices.Equal(deleted.zones, []string{"right.test"}) {
+		t.Errorf("deleted %v; waiting %t, %v, %v", deleted.zones, waiting, sidecarErr, err)
 	}
 }

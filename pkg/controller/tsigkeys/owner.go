@@ -23,6 +23,8 @@ type Owner struct {
 	// Namespace of the Secrets: the owner's own, or that of a cluster-scoped cluster's instances.
 	Namespace string
 	settings  named.KeySettings
+	// regarding is what Events about the keys are about.
+	regarding client.Object
 	// podLabels select the servers that have the keys.
 	podLabels map[string]string
 }
@@ -32,12 +34,12 @@ func OwnerOf(i *v1beta1.Bind9Instance, c fleet.Cluster) Owner {
 	if c.Object != nil {
 		return ClusterOwner(c)
 	}
-	return Owner{i, fleet.InstanceKind, i.Namespace, named.StandaloneKeys(&i.Spec), named.SelectorLabels(i.Name)}
+	return Owner{i, fleet.InstanceKind, i.Namespace, named.StandaloneKeys(&i.Spec), i, named.SelectorLabels(i.Name)}
 }
 
 // ClusterOwner returns a cluster as the owner of its instances' keys.
 func ClusterOwner(c fleet.Cluster) Owner {
-	return Owner{c, c.Kind, c.Namespace, named.ClusterKeys(c.Spec), map[string]string{v1beta1.ClusterLabel: c.GetName()}}
+	return Owner{c, c.Kind, c.Namespace, named.ClusterKeys(c.Spec), c.Object, map[string]string{v1beta1.ClusterLabel: c.GetName()}}
 }
 
 // Labels returns the labels of what the owner's keys are stored and granted with.

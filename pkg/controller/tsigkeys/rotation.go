@@ -44,6 +44,8 @@ type Rotator struct {
 	Controller, APIServer client.ObjectKey
 	// Home is the namespace that Lockstep runs in.
 	Home string
+	// Transitions makes Events; nil makes none.
+	Transitions *apply.Transitions
 }
 
 // ensurePass is one pass over the keys of one owner.
@@ -174,6 +176,9 @@ func (p *ensurePass) followSource(ctx context.Context, role named.KeyRole, sourc
 			return ring, err
 		}
 		p.changed = true
+		if was := ring.Names().Active; was != "" && was != next.Names().Active {
+			p.Transitions.Emit(p.owner.regarding, corev1.EventTypeNormal, apply.KeyRotated, fmt.Sprintf("every server accepts the new %s key; it signs from now on", role))
+		}
 		log.FromContext(ctx).Info("key ring changed", "secret", name, "signing", next.Names().Active, "accepted", strings.Join(next.Names().Accepted, " "), "guests", len(next.Guests))
 	}
 	p.Cache.setRing(name, p.owner.GetUID(), next)
