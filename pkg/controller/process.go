@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,6 +30,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/intern"
+	"github.com/lockstep-dns/lockstep/pkg/listwatch"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 )
 
@@ -68,6 +70,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 	}
 	// kube-apiserver's priority and fairness decides how fast is too fast.
 	config.QPS = -1
+	config.DisableCompression = true // As Kubernetes' own controllers do: it takes CPU at both ends of each watch.
 	config.UserAgent = p.name
 	if err := cachehealth.WaitForServer(ctx, config); err != nil {
 		return nil, nil, err
@@ -75,6 +78,10 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 	lock, err := p.newLock(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("preparing the lease: %w", err)
+	}
+	own, err := listwatch.NewClients(config)
+	if err != nil {
+		return nil, nil, err
 	}
 	caches := cachehealth.NewMonitor()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -92,7 +99,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 		HealthProbeBindAddress:              p.ProbeAddress,
 		PprofBindAddress:                    p.ProfileAddress,
 		Metrics:                             server.Options{BindAddress: p.MetricsAddress},
-		Cache:                               cacheOptions(caches, trimZone),
+		Cache:                               cacheOptions(own.Informers(caches.NewInformer), trimZone),
 		// Secrets and users' ConfigMaps are read one at a time and by name, never listed.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
@@ -103,7 +110,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 }
 
 // cacheOptions returns what the cache holds: of children only our own, and of all objects what many have in common only once.
-func cacheOptions(caches *cachehealth.Monitor, trimZone func(*v1beta1.DNSZone)) cache.Options {
+func cacheOptions(newInformer listwatch.NewInformerFunc, trimZone func(*v1beta1.DNSZone)) cache.Options {
 	pool := &intern.Pool{}
 	transformZone := func(o any) (any, error) {
 		if zone, ok := o.(*v1beta1.DNSZone); ok && trimZone != nil {
@@ -114,10 +121,11 @@ func cacheOptions(caches *cachehealth.Monitor, trimZone func(*v1beta1.DNSZone)) 
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{named.LabelManagedBy: named.Manager})}
 	return cache.Options{
 		DefaultTransform: pool.Transform,
-		NewInformer:      caches.NewInformer,
+		NewInformer:      newInformer,
 		ByObject: map[client.Object]cache.ByObject{
 			&v1beta1.DNSZone{}:              {Transform: transformZone},
 			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(labels.Set{named.LabelName: named.AppName})},
+			&discoveryv1.EndpointSlice{}:    {Label: endpointsByHand()},
 			&corev1.Service{}:               managed,
 			&appsv1.StatefulSet{}:           managed,
 			&corev1.ServiceAccount{}:        managed,
@@ -126,6 +134,15 @@ func cacheOptions(caches *cachehealth.Monitor, trimZone func(*v1beta1.DNSZone)) 
 			&rbacv1.RoleBinding{}:           managed,
 		},
 	}
+}
+
+// endpointsByHand selects the EndpointSlices of Services that Kubernetes' own controller has not made.
+func endpointsByHand() labels.Selector {
+	selector, err := labels.Parse(discoveryv1.LabelServiceName + "," + discoveryv1.LabelManagedBy + "!=endpointslice-controller.k8s.io")
+	if err != nil {
+		panic(err)
+	}
+	return selector
 }
 
 func newScheme() *runtime.Scheme {

@@ -13,7 +13,7 @@ import (
 
 // What every record of a zone has is in memory once, and the fleet manager keeps no records of zones.
 func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {
-	options := cacheOptions(cachehealth.NewMonitor(), trimZone)
+	options := cacheOptions(cachehealth.NewMonitor().NewInformer, trimZone)
 	labels := func(o client.Object) uintptr {
 		o.SetLabels(map[string]string{"zone": "example"})
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})

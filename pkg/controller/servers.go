@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
 	"github.com/lockstep-dns/lockstep/pkg/controller/cluster"
 	"github.com/lockstep-dns/lockstep/pkg/controller/dnsprovider"
+	"github.com/lockstep-dns/lockstep/pkg/controller/failures"
 	"github.com/lockstep-dns/lockstep/pkg/controller/fleet"
 	"github.com/lockstep-dns/lockstep/pkg/controller/instance"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
@@ -122,14 +123,16 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 	wakeups := make(fleet.InstanceWakeups, 1024)
 	keys := &tsigkeys.Rotator{
 		Client: mgr.GetClient(), Children: children, Cache: tsigkeys.NewCache(mgr.GetAPIReader()), Sidecar: sidecar,
-		Controller: client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
-		APIServer:  client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
-		Home:       o.Namespace,
+		Controller:  client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
+		APIServer:   client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
+		Home:        o.Namespace,
+		Transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner)),
 	}
 	grants := &dnsprovider.Grants{Client: mgr.GetClient(), Children: children, Controller: keys.Controller, APIServer: keys.APIServer}
 	return errors.Join(
 		mgr.Add(keeper),
 		grants.Setup(mgr),
+		failures.Setup(mgr, &v1beta1.Bind9Instance{}, &v1beta1.Bind9Cluster{}, &v1beta1.Bind9GlobalCluster{}, &v1beta1.ClusterBind9Provider{}),
 		cluster.Setup(mgr, cluster.Options{Home: o.Namespace, Timeouts: o.Timeouts, Rights: rights, Children: children, Keys: keys, Instances: wakeups}),
 		instance.Setup(mgr, instance.Options{
 			Home: o.Namespace, Images: named.Images{Bind9: o.Bind9Image, Bindcar: o.BindcarImage}, Timeouts: o.Timeouts, Rights: rights,

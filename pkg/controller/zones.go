@@ -11,11 +11,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/controller/clusterapi"
 	"github.com/lockstep-dns/lockstep/pkg/controller/dnsprovider"
+	"github.com/lockstep-dns/lockstep/pkg/controller/failures"
 	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
 	"github.com/lockstep-dns/lockstep/pkg/controller/zone"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
@@ -82,6 +86,9 @@ func (o *Options) Run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if err := failures.Setup(mgr, zoneKinds()...); err != nil {
+		return err
+	}
 	if o.ClusterAPI {
 		if err := errors.Join(clusterapi.AddToScheme(mgr.GetScheme()), mgr.Add(clusterapi.Starter{Manager: mgr})); err != nil {
 			return err
@@ -90,12 +97,21 @@ func (o *Options) Run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
+// zoneKinds are the kinds whose statuses the controller writes.
+func zoneKinds() []client.Object {
+	kinds := []client.Object{&v1beta1.DNSZone{}, &v1beta1.DNSProvider{}, &v1alpha1.DNSEndpoint{}}
+	for _, kind := range v1beta1.RecordKinds {
+		kinds = append(kinds, kind.New().(client.Object))
+	}
+	return kinds
+}
+
 // followCertificate returns the certificate with which the controller connects to sidecars. It is not ready without one.
 func (o *Options) followCertificate(mgr ctrl.Manager, config *rest.Config) (*certs.Follower, error) {
-	client, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the certificate: %w", err)
 	}
-	follower := certs.NewFollower(client, types.NamespacedName{Namespace: o.Namespace, Name: certs.ControllerClientSecret})
+	follower := certs.NewFollower(clientset, types.NamespacedName{Namespace: o.Namespace, Name: certs.ControllerClientSecret})
 	return follower, errors.Join(mgr.Add(follower), mgr.AddReadyzCheck(follower.Name(), follower.Check))
 }

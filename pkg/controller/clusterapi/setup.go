@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -95,15 +96,19 @@ func setupReconcilers(mgr ctrl.Manager, kind schema.GroupVersionKind) error {
 	options := func() controller.Options {
 		return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}
 	}
+	corrections := apply.NewCorrections(c)
+	others := builder.WithPredicates(corrections.Others())
 	owner := handler.EnqueueRequestsFromMapFunc(ownerRequests)
 	return errors.Join(
 		ctrl.NewControllerManagedBy(mgr).Named("cluster-api-cluster").WithOptions(options()).For(cluster).
 			Owns(&v1alpha1.DNSEndpoint{}).Watches(&infrastructure.CAPTCluster{}, owner).Watches(&controlplane.CAPTControlPlane{}, owner).
 			Complete(&clusterReconciler{all}),
-		ctrl.NewControllerManagedBy(mgr).Named("cluster-api-infrastructure").WithOptions(options()).For(&infrastructure.CAPTCluster{}).
+		ctrl.NewControllerManagedBy(mgr).Named("cluster-api-infrastructure").WithOptions(options()).For(&infrastructure.CAPTCluster{}, others).
+			Watches(&infrastructure.CAPTCluster{}, corrections.Handler()).
 			Owns(&v1alpha1.DNSEndpoint{}).Watches(cluster, handler.EnqueueRequestsFromMapFunc(all.infrastructureOf)).
 			Complete(&infrastructureReconciler{all}),
-		ctrl.NewControllerManagedBy(mgr).Named("cluster-api-control-plane").WithOptions(options()).For(&controlplane.CAPTControlPlane{}).
+		ctrl.NewControllerManagedBy(mgr).Named("cluster-api-control-plane").WithOptions(options()).For(&controlplane.CAPTControlPlane{}, others).
+			Watches(&controlplane.CAPTControlPlane{}, corrections.Handler()).
 			Owns(&v1alpha1.DNSEndpoint{}).Watches(cluster, handler.EnqueueRequestsFromMapFunc(all.controlPlanesOf)).
 			Watches(&infrastructure.CAPTCluster{}, handler.EnqueueRequestsFromMapFunc(all.controlPlanesOf)).
 			Complete(&controlPlaneReconciler{all}),

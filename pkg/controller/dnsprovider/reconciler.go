@@ -54,6 +54,8 @@ type reconciler struct {
 	stores   *Backends
 	resolver Resolver
 	now      func() time.Time
+	// transitions makes Events; nil makes none.
+	transitions *apply.Transitions
 	// home is the namespace that Lockstep runs in.
 	home string
 }
@@ -61,7 +63,8 @@ type reconciler struct {
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
 // and then. home is the namespace that Lockstep runs in.
 func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache, stores *Backends, home string) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: NewResolver(), now: time.Now, home: home}
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: NewResolver(), now: time.Now, home: home,
+		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxLooks}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -69,6 +72,7 @@ func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache, stores *Backends, home string
 		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
 		WatchesRawSource(turns).
 		For(&v1beta1.DNSProvider{}, changed).
+		Watches(&v1beta1.DNSProvider{}, apply.NewCorrections(mgr.GetClient()).Handler()).
 		Watches(&v1beta1.DNSZone{}, handler.EnqueueRequestsFromMapFunc(providersOfZone), changed).
 		Complete(turns)
 }
@@ -104,6 +108,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err := apply.Status(ctx, r.client, providerKind, provider, &next); err != nil {
 			return ctrl.Result{}, err
 		}
+		r.transitions.Record(provider, apply.Summary{Conditions: provider.Status.Conditions}, apply.Summary{Conditions: next.Conditions})
 	}
 	interval := readyInterval
 	switch {

@@ -27,7 +27,8 @@ func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (
 			return false, nil
 		}
 	}
-	changed := p.zones.Take(p.key(), all)
+	changed, since := p.zones.Take(p.key(), all)
+	event.Since, event.Rebuilt = since, all
 	if all || len(changed) > 0 || p.lacksProvider() {
 		if err := p.checkNamespace(ctx); err != nil {
 			zone.Discard() // What was taken is taken again.

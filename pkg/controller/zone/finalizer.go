@@ -37,15 +37,33 @@ func addFinalizer(o client.Object) { controllerutil.AddFinalizer(o, v1beta1.Fina
 
 func removeFinalizer(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.Finalizer) }
 
-// addZoneFinalizer puts our finalizer on a zone before it is on any server.
-func (r *reconciler) addZoneFinalizer(ctx context.Context, zone *v1beta1.DNSZone) error {
-	if controllerutil.ContainsFinalizer(zone, v1beta1.Finalizer) {
-		return nil
+// addZoneFinalizers puts our finalizers on a zone before it is on any server.
+func (r *reconciler) addZoneFinalizers(ctx context.Context, zone *v1beta1.DNSZone) error {
+	if zone.DeletionTimestamp != nil {
+		return nil // It has them, and can get none any more.
 	}
-	if _, err := apply.Metadata(ctx, r.kube, zone, addFinalizer); err != nil {
-		return fmt.Errorf("adding the finalizer to zone %s/%s: %w", zone.Namespace, zone.Name, err)
+	if _, err := apply.Metadata(ctx, r.kube, zone, func(o client.Object) {
+		addFinalizer(o)
+		controllerutil.AddFinalizer(o, v1beta1.DependentsFinalizer)
+	}); err != nil {
+		return fmt.Errorf("adding the finalizers to zone %s/%s: %w", zone.Namespace, zone.Name, err)
 	}
 	return nil
+}
+
+// waitsForDependents reports whether a zone that is being deleted has a record or a DNSEndpoint of its namespace that is not, and
+// nobody has said that they do not matter.
+func (r *reconciler) waitsForDependents(s scope) bool {
+	return s.zone.Annotations[v1beta1.AllowDeletionAnnotation] != "true" &&
+		slices.ContainsFunc(r.zones.Members.Members(s.key()), func(m membership.Member) bool {
+			return m.Role.Declares() && m.Object.GetDeletionTimestamp() == nil && m.Object.GetNamespace() == s.zone.Namespace
+		})
+}
+
+// stopWaiting lets a zone go that is being deleted.
+func (r *reconciler) stopWaiting(ctx context.Context, zone *v1beta1.DNSZone) error {
+	_, err := apply.Metadata(ctx, r.kube, zone, func(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.DependentsFinalizer) })
+	return client.IgnoreNotFound(err)
 }
 
 // addFinalizers puts our finalizer on the selected objects that lack it, and the zone's name on the records, before anything
@@ -104,9 +122,10 @@ func (p zonePass) addMarks(o client.Object) {
 // finalize deletes a zone from its servers, releases what leaves it and then the zone itself. What it still selects is
 // released, or becomes another zone's, once the zone is gone.
 func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
+	since := r.states.stateOf(s.zone).goingSince(r.now())
 	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.refusal == (membership.Refusal{}) {
 		if err := errors.Join(r.deleteFromServers(ctx, s.zone, s.servers), r.clearBackends(ctx, s, source.DNSName(s.zone)+".")); err != nil {
-			if time.Since(s.zone.DeletionTimestamp.Time) < deletionTimeout {
+			if r.now().Sub(since) < deletionTimeout {
 				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
 				return ctrl.Result{RequeueAfter: time.Second}, nil
 			}
@@ -121,7 +140,8 @@ func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error)
 
 // takeLeaving returns the objects that leave a zone.
 func (e edges) takeLeaving(s scope) (leaving []source.Object) {
-	for _, m := range e.zones.Take(s.key(), true) {
+	members, _ := e.zones.Take(s.key(), true)
+	for _, m := range members {
 		if m.Role == membership.Leaving {
 			leaving = append(leaving, m.Object)
 		}

@@ -151,7 +151,7 @@ func (p zonePass) addPrimary(q *primary, event *syncevent.SyncCompleted) {
 func (p zonePass) addApex(event *syncevent.SyncCompleted, explain func(rdata string) string) {
 	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
 	set, _ := p.state.content.Desired().RRsets.Get(key)
-	isObject := func(by source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
+	isObject := func(by *source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
 	for i, owners := range set.Owners {
 		if slices.ContainsFunc(owners, isObject) {
 			event.Unprogrammed[key] = status.False(status.Unsupported, explain(set.Rdata[i]))
@@ -210,7 +210,7 @@ func addTouched(event *syncevent.SyncCompleted, last lastOutcome) lastOutcome {
 		set, _ := event.Desired.RRsets.Get(key)
 		for _, owners := range set.Owners {
 			for _, ref := range owners {
-				touched[source.ObjectKey{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}] = struct{}{}
+				touched[ref.Key()] = struct{}{}
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, nil
 	}
-	if known, ok := r.states.Load(req.NamespacedName); ok && zone.DeletionTimestamp.IsZero() {
+	if known, ok := r.states.Load(req.NamespacedName); ok && !v1beta1.IsGoing(zone) {
 		if wait := known.(*zoneState).bulkWait(r.now()); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
@@ -64,15 +64,19 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !zone.DeletionTimestamp.IsZero() {
+	if v1beta1.IsGoing(zone) {
 		return r.finalize(ctx, scope)
 	}
-	if err := r.addZoneFinalizer(ctx, zone); err != nil {
+	if zone.DeletionTimestamp != nil && !r.waitsForDependents(scope) {
+		return ctrl.Result{}, r.stopWaiting(ctx, zone)
+	}
+	if err := r.addZoneFinalizers(ctx, zone); err != nil {
 		return ctrl.Result{}, err
 	}
 	result, passErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
 	if errors.Is(passErr, errEnding) {
 		r.leaveAsIs(ctx, scope)
+		r.metrics.Forget(req.NamespacedName)
 		return ctrl.Result{RequeueAfter: jitter(foreignInterval)}, nil
 	}
 	level, event := 0, result.event

@@ -70,6 +70,7 @@ type Options struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	zones := zonecache.New()
 	counts := syncevent.NewMetrics(metrics.Registry)
+	counts.Waiting = zones.OldestChange
 	writer := syncevent.NewWriter(syncevent.Options{
 		Client: mgr.GetClient(), Cache: mgr.GetCache(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Metrics: counts, Place: zones.Placement,
 		ZoneTimeout: o.Timeout,
@@ -97,11 +98,13 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := r.turns()
+	objects := zonecache.NewSource(zones, mgr.GetCache())
+	objects.Updated = writer.CorrectStatus
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("zone").
 		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
 		WatchesRawSource(turns).
-		WatchesRawSource(zonecache.NewSource(zones, mgr.GetCache())).
+		WatchesRawSource(objects).
 		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfPod), podChanged()).
 		Watches(&v1beta1.Bind9GlobalCluster{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).

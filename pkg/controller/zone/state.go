@@ -44,6 +44,9 @@ type zoneState struct {
 	bulkEnded time.Time
 	pause     time.Duration
 
+	// goneSince is when the zone's deletion from its servers began.
+	goneSince time.Time
+
 	last lastOutcome
 	// served is true once a pass has put the zone on servers, or may have.
 	served bool
@@ -55,6 +58,14 @@ type lastOutcome struct {
 	problem      status.Verdict
 	unprogrammed map[rrset.Key]status.Verdict
 	desired      *source.Zone
+}
+
+// goingSince returns when the zone's deletion from its servers began: now, when nothing is known of it. It may have waited long before.
+func (s *zoneState) goingSince(now time.Time) time.Time {
+	if s.goneSince.IsZero() {
+		s.goneSince = now
+	}
+	return s.goneSince
 }
 
 // While many objects change, each pass costs every server of the zone an update or a transfer, whatever it brings: passes that

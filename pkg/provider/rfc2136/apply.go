@@ -232,6 +232,7 @@ func (a *applyRun) exchange(ctx context.Context, m preparedMessage, soa rrset.SO
 	ctx, cancel := context.WithTimeout(ctx, a.provider.timeout)
 	defer cancel()
 	reply, err := a.conn.ExchangePrepared(ctx, m.Prepared)
+	countUpdate(reply, err)
 	var e *wire.Error
 	switch {
 	case errors.As(err, &e) && e.Sent:

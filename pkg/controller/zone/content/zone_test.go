@@ -62,7 +62,8 @@ func (c *copies) declare() {
 			c.t.Fatal(err)
 		}
 	}
-	c.state.Update(c.zones.Take(membership.KeyOfZone(c.zone), all))
+	changed, _ := c.zones.Take(membership.KeyOfZone(c.zone), all)
+	c.state.Update(changed)
 }
 
 func (c *copies) look(i int) *observe.Mirror {
