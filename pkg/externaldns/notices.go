@@ -39,12 +39,13 @@ func newNotices(s *store, recorder events.EventRecorder) *notices {
 
 // reportRefusals makes the Events that are due.
 func (n *notices) reportRefusals(ctx context.Context, refused []refusal) {
+	present := newPresentObjects(n.store.client)
 	for _, r := range refused {
 		if !n.takeNew(r) {
 			continue
 		}
 		klog.FromContext(ctx).Info("record is not served", "source", r.resource.String(), "reason", r.note)
-		if o, err := n.store.readSource(ctx, r.resource); err == nil && o != nil {
+		if o, err := n.store.readSource(ctx, present, r.resource); err == nil && o != nil {
 			n.recorder.Eventf(o, nil, corev1.EventTypeWarning, recordRefused, publishAction, "%s", status.TruncateMessage(r.note))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -62,7 +63,7 @@ func (r resource) objectName(owner string) string {
 }
 
 // sourceOf returns the source object of a stored DNSEndpoint; ok is false for one that is not as this package makes them.
-func sourceOf(o *v1alpha1.DNSEndpoint, owner string) (r resource, ok bool) {
-	r, err := parseResource(o.Annotations[sourceAnnotation])
-	return r, err == nil && o.Labels[ownerLabel] == owner && o.Namespace == r.namespace && o.Name == r.objectName(owner)
+func sourceOf(o metav1.Object, owner string) (r resource, ok bool) {
+	r, err := parseResource(o.GetAnnotations()[sourceAnnotation])
+	return r, err == nil && o.GetLabels()[ownerLabel] == owner && o.GetNamespace() == r.namespace && o.GetName() == r.objectName(owner)
 }

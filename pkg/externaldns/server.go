@@ -167,9 +167,10 @@ func (s *webhookServer) writeAll(ctx context.Context, next []declaration) (writt
 	var group errgroup.Group
 	var errs []error
 	group.SetLimit(parallelWrites)
+	present := newPresentObjects(s.store.client)
 	for _, d := range next {
 		group.Go(func() error {
-			err := s.store.applyDeclaration(ctx, d)
+			err := s.store.applyDeclaration(ctx, present, d)
 			s.metrics.countWrite(err)
 			mu.Lock()
 			defer mu.Unlock()

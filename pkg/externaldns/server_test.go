@@ -33,11 +33,11 @@ import (
 // protocol is a server, and a client that speaks as external-dns does. What Kubernetes does is tested on a cluster.
 type protocol struct {
 	*testing.T
-	server  *webhookServer
-	url     string
-	client  client.Client
-	events  chan string
-	onApply func() error
+	server      *webhookServer
+	url         string
+	client      client.Client
+	events      chan string
+	beforeWrite func() error
 }
 
 func newProtocol(t *testing.T, objects ...client.Object) *protocol {
@@ -46,16 +46,20 @@ func newProtocol(t *testing.T, objects ...client.Object) *protocol {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	p := &protocol{T: t}
+	p := &protocol{T: t, beforeWrite: func() error { return nil }}
 	mapper := testrestmapper.TestOnlyStaticRESTMapper(scheme)
 	p.client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-			if p.onApply != nil {
-				if err := p.onApply(); err != nil {
-					return err
-				}
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if err := p.beforeWrite(); err != nil {
+				return err
 			}
-			return c.Apply(ctx, o, options...)
+			return c.Create(ctx, o, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := p.beforeWrite(); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, patch, options...)
 		},
 	}).Build()
 	recorder := events.NewFakeRecorder(10_000)
@@ -203,7 +207,7 @@ func TestProtocolNeverEndsExternalDNS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := *p
 			s.T = t
-			p.onApply = func() error { return err }
+			p.beforeWrite = func() error { return err }
 			code := s.sync(found("service/shop/web", "www.example.com", "A", 0, "192.0.2.1"))
 			refused := name != "busy" && name != "away"
 			if refused != (code == http.StatusNoContent) {
@@ -217,7 +221,7 @@ func TestProtocolNeverEndsExternalDNS(t *testing.T) {
 func TestRefusedRecordLeavesTheOthers(t *testing.T) {
 	p := newProtocol(t, service("shop", "web"))
 	applied := 0
-	p.onApply = func() error {
+	p.beforeWrite = func() error {
 		if applied++; applied > 1 {
 			return nil
 		}
@@ -235,6 +239,32 @@ func TestRefusedRecordLeavesTheOthers(t *testing.T) {
 	}
 }
 
+// What others have put into a stored object stays there when its endpoints change. The reference to an owner of the same name that is no
+// more is replaced.
+func TestChangeKeepsWhatIsOthers(t *testing.T) {
+	stored := storedObject("service/shop/web", endpoint("a.example.com", "A", "192.0.2.1"))
+	stored.Labels["team"], stored.Finalizers = "shop", []string{"example.com/theirs"}
+	stored.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "1"}, {APIVersion: "v1", Kind: "Service", Name: "web", UID: "former"},
+	}
+	owner := service("shop", "web")
+	owner.UID = "present"
+	p := newProtocol(t, owner, &stored)
+	if code := p.sync(found("service/shop/web", "a.example.com", "A", 0, "192.0.2.2")); code != http.StatusNoContent {
+		t.Errorf("answered with %d", code)
+	}
+	o := &v1alpha1.DNSEndpoint{}
+	if err := p.client.Get(t.Context(), client.ObjectKeyFromObject(&stored), o); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "a.example.com. A 192.0.2.2"}, p.declared()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	if len(o.OwnerReferences) != 2 || o.OwnerReferences[0].UID != "1" || o.OwnerReferences[1].UID != "present" || o.Labels["team"] != "shop" || len(o.Finalizers) != 1 {
+		t.Errorf("its metadata is %v", o.ObjectMeta)
+	}
+}
+
 // An object that the server did not make is neither changed nor deleted, whatever it is called.
 func TestForeignObjectsStay(t *testing.T) {
 	foreign := storedObject("service/shop/web", endpoint("a.example.com", "A", "192.0.2.1"))
@@ -249,6 +279,48 @@ func TestForeignObjectsStay(t *testing.T) {
 	p.request("POST", "/records", planChanges{Delete: []*v1alpha1.Endpoint{found("service/shop/web", "a.example.com", "A", 0)}})
 	if diff := cmp.Diff(map[string]string{"shop/external-dns.service.web": "a.example.com. A 192.0.2.1"}, p.declared()); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
+// So is one among many, for which all are listed, and one that is created after that was read.
+func TestForeignObjectsAmongManyStay(t *testing.T) {
+	var objects []client.Object
+	var desired []*v1alpha1.Endpoint
+	want := map[string]string{}
+	for i := range 3 * singleReads {
+		source, name := fmt.Sprintf("service/shop/web-%d", i), fmt.Sprintf("web-%d.example.com", i)
+		objects = append(objects, service("shop", fmt.Sprintf("web-%d", i)))
+		desired = append(desired, found(source, name, "A", 0, "192.0.2.2"))
+		want[fmt.Sprintf("shop/external-dns.service.web-%d", i)] = name + ". A 192.0.2.2"
+	}
+	foreign := storedObject("service/shop/web-58", endpoint("a.example.com", "A", "192.0.2.1"))
+	foreign.Labels = nil
+	late := storedObject("service/shop/web-9", endpoint("b.example.com", "A", "192.0.2.1"))
+	late.Labels = nil
+	want["shop/external-dns.service.web-58"], want["shop/external-dns.service.web-9"] = "a.example.com. A 192.0.2.1", "b.example.com. A 192.0.2.1"
+	p := newProtocol(t, append(objects, &foreign)...)
+	p.server.store.owned = true
+	var applied atomic.Int64
+	p.beforeWrite = func() error { // All are listed by then, and the last in the order of names is not begun.
+		if applied.Add(1) == singleReads+5 {
+			return p.client.Create(t.Context(), &late, client.FieldOwner("somebody"))
+		}
+		return nil
+	}
+	if code := p.sync(desired...); code != http.StatusNoContent {
+		t.Errorf("answered with %d", code)
+	}
+	if diff := cmp.Diff(want, p.declared()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	var stored v1alpha1.DNSEndpointList
+	if err := p.client.List(t.Context(), &stored, client.MatchingLabels{ownerLabel: "external-dns"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range stored.Items {
+		if len(o.OwnerReferences) != 1 || o.OwnerReferences[0].Kind != "Service" {
+			t.Errorf("%s is owned by %v", o.Name, o.OwnerReferences)
+		}
 	}
 }
 
@@ -296,7 +368,7 @@ func TestManyServices(t *testing.T) {
 	}
 	p := newProtocol(t, objects...)
 	var applied atomic.Int64
-	p.onApply = func() error { applied.Add(1); return nil }
+	p.beforeWrite = func() error { applied.Add(1); return nil }
 	for code := 0; code != http.StatusNoContent; { // On a slow machine the answer is to come again.
 		code = p.sync(desired...)
 	}

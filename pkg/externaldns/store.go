@@ -14,8 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +24,7 @@ import (
 )
 
 const (
-	// fieldOwner is the manager of the fields that are applied.
+	// fieldOwner is the manager of the fields that are written.
 	fieldOwner = "lockstep-externaldns"
 	// pageSize is how many DNSEndpoints are listed at a time.
 	pageSize = 500
@@ -89,7 +87,7 @@ func (e refusedError) Unwrap() error { return e.error }
 
 // applyDeclaration stores what a source object declares, or deletes its DNSEndpoint. If that has left nothing to store, because the source object
 // does not exist any more, it returns no error: external-dns is to find out by itself.
-func (s *store) applyDeclaration(ctx context.Context, d declaration) error {
+func (s *store) applyDeclaration(ctx context.Context, present *presentObjects, d declaration) error {
 	if len(d.endpoints) == 0 {
 		return s.deleteStored(ctx, d.stored)
 	}
@@ -99,37 +97,36 @@ func (s *store) applyDeclaration(ctx context.Context, d declaration) error {
 		}
 		d.stored = nil
 	}
-	if d.stored == nil {
-		if err := s.checkName(ctx, d.resource); err != nil {
-			return err
-		}
-	}
-	owner, err := s.readSource(ctx, d.resource)
+	owner, err := s.readSource(ctx, present, d.resource)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	err = s.applyEndpoints(ctx, d, owner)
+	err = s.writeEndpoints(ctx, d, owner)
 	if rest := withoutRefused(d.endpoints, err); len(rest) > 0 && len(rest) < len(d.endpoints) {
 		d.endpoints = rest
-		err = cmp.Or(s.applyEndpoints(ctx, d, owner), err)
+		err = cmp.Or(s.writeEndpoints(ctx, d, owner), err)
 	}
 	return err
 }
 
-// applyEndpoints stores all endpoints of a declaration, or none.
-func (s *store) applyEndpoints(ctx context.Context, d declaration, owner *metav1.PartialObjectMetadata) error {
-	configuration, err := s.configurationOf(d, owner)
-	if err != nil {
-		return err
+// writeEndpoints stores all endpoints of a declaration, or none. A new DNSEndpoint is created, which costs kube-apiserver less than a server-side
+// apply, and cannot take over what somebody else has made under its name.
+func (s *store) writeEndpoints(ctx context.Context, d declaration, owner *metav1.PartialObjectMetadata) error {
+	var err error
+	if d.stored == nil {
+		err = s.client.Create(ctx, s.declare(&v1alpha1.DNSEndpoint{}, d, owner), client.FieldOwner(fieldOwner))
+	} else {
+		err = s.client.Patch(ctx, s.declare(d.stored.DeepCopy(), d, owner), client.MergeFrom(d.stored), client.FieldOwner(fieldOwner))
 	}
-	err = s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(fieldOwner), client.ForceOwnership)
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) {
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return s.explainName(ctx, d.resource, err)
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return refusedError{err}
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("storing the records of %s: %w", d.resource, err)
 	}
 	return nil
@@ -161,20 +158,16 @@ func withoutRefused(endpoints []*v1alpha1.Endpoint, err error) []*v1alpha1.Endpo
 	return rest
 }
 
-// checkName returns an error if somebody else's object has the name of a source object's DNSEndpoint.
-func (s *store) checkName(ctx context.Context, r resource) error {
+// explainName returns why the name of a source object's DNSEndpoint is taken: by somebody else, or by a writer of the same owner that was quicker.
+func (s *store) explainName(ctx context.Context, r resource, taken error) error {
 	o := &v1alpha1.DNSEndpoint{}
-	key := client.ObjectKey{Namespace: r.namespace, Name: r.objectName(s.owner)}
-	switch err := s.client.Get(ctx, key, o); {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("reading DNSEndpoint %s: %w", key, err)
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.objectName(s.owner)}, o); err != nil {
+		return fmt.Errorf("reading what has the name of the records of %s: %w", r, err)
 	}
-	if _, ours := sourceOf(o, s.owner); !ours {
-		return refusedError{fmt.Errorf("a DNSEndpoint %s exists already, and was not made by external-dns: delete or rename it", o.Name)}
+	if _, ours := sourceOf(o, s.owner); ours {
+		return taken
 	}
-	return nil
+	return refusedError{fmt.Errorf("a DNSEndpoint %s exists already, and was not made by external-dns: delete or rename it", o.Name)}
 }
 
 func (s *store) deleteStored(ctx context.Context, o *v1alpha1.DNSEndpoint) error {
@@ -201,7 +194,20 @@ func (s *store) waitGone(ctx context.Context, o *v1alpha1.DNSEndpoint) error {
 }
 
 // readSource returns the source object's metadata in the version that kube-apiserver prefers, nil if it is of a kind that cannot be read.
-func (s *store) readSource(ctx context.Context, r resource) (*metav1.PartialObjectMetadata, error) {
+func (s *store) readSource(ctx context.Context, present *presentObjects, r resource) (*metav1.PartialObjectMetadata, error) {
+	mapping, err := s.sourceMapping(r)
+	if mapping == nil {
+		return nil, err
+	}
+	o, err := present.get(ctx, mapping.GroupVersionKind, client.ObjectKey{Namespace: r.namespace, Name: r.name})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return o, err
+}
+
+// sourceMapping returns how kube-apiserver serves the kind of a source object, nil if that is not one of sourceKinds or not installed.
+func (s *store) sourceMapping(r resource) (*meta.RESTMapping, error) {
 	kind, known := sourceKinds[strings.ToLower(r.kind)]
 	if !known {
 		return nil, nil
@@ -213,38 +219,26 @@ func (s *store) readSource(ctx context.Context, r resource) (*metav1.PartialObje
 	if err != nil {
 		return nil, fmt.Errorf("finding the versions of %s: %w", kind, err)
 	}
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(mapping.GroupVersionKind)
-	err = s.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.name}, o)
-	if apierrors.IsForbidden(err) {
-		return nil, nil
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading %s: %w", r, err)
-	}
-	return o, err
+	return mapping, nil
 }
 
-// configurationOf returns what is applied for a source object.
-func (s *store) configurationOf(d declaration, owner *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
-	o := &v1alpha1.DNSEndpoint{Spec: v1alpha1.DNSEndpointSpec{Endpoints: d.endpoints}}
-	o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("DNSEndpoint"))
+// declare puts what a source object declares into its DNSEndpoint, new or as it is stored, and leaves alone what others have put there.
+func (s *store) declare(o *v1alpha1.DNSEndpoint, d declaration, owner *metav1.PartialObjectMetadata) *v1alpha1.DNSEndpoint {
 	o.Namespace, o.Name = d.resource.namespace, d.resource.objectName(s.owner)
-	o.Labels = map[string]string{ownerLabel: s.owner}
-	o.Annotations = map[string]string{sourceAnnotation: d.resource.String()}
+	metav1.SetMetaDataLabel(&o.ObjectMeta, ownerLabel, s.owner)
+	metav1.SetMetaDataAnnotation(&o.ObjectMeta, sourceAnnotation, d.resource.String())
+	delete(o.Annotations, v1beta1.AllowZoneNamespacesAnnotation)
 	if s.zoneNamespaces != "" {
 		o.Annotations[v1beta1.AllowZoneNamespacesAnnotation] = s.zoneNamespaces
 	}
-	if s.owned && owner != nil {
-		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}}
+	if owner != nil {
+		o.OwnerReferences = slices.DeleteFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == owner.Kind && r.Name == owner.Name })
+		if s.owned {
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID})
+		}
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, fmt.Errorf("converting the records of %s: %w", d.resource, err)
-	}
-	unstructured.RemoveNestedField(content, "status")
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	return &unstructured.Unstructured{Object: content}, nil
+	o.Spec.Endpoints = d.endpoints
+	return o
 }
 
 // waitPropagated waits until every server answers what is declared, or the context ends.
