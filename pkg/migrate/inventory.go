@@ -129,22 +129,35 @@ func withKind(objects []client.Object, kind string) []client.Object {
 	return objects
 }
 
-// finalizedKinds are the kinds that Bindy and its Scout put finalizers on.
-func finalizedKinds() (kinds []schema.GroupVersionKind) {
+// finalizedKinds are the kinds that Bindy and its Scout put finalizers on. Those of the Gateway API have the version that the Kubernetes cluster
+// prefers; one that it does not know is left out.
+func finalizedKinds(mapper meta.RESTMapper) (kinds []schema.GroupVersionKind, err error) {
 	for _, kind := range v1beta1.RecordKinds {
 		kinds = append(kinds, kind.GroupVersionKind())
 	}
-	for _, kind := range []string{"DNSZone", "Bind9Instance", "Bind9Cluster", "ClusterBind9Provider", "PTRRecord"} {
+	for _, kind := range []string{"DNSZone", "Bind9Instance", "Bind9Cluster", "ClusterBind9Provider"} {
 		kinds = append(kinds, v1beta1.GroupVersion.WithKind(kind))
 	}
-	const gateway = "gateway.networking.k8s.io"
-	return append(kinds, corev1.SchemeGroupVersion.WithKind("Service"),
-		schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
-		schema.GroupVersionKind{Group: gateway, Version: "v1", Kind: "HTTPRoute"})
+	kinds = append(kinds, corev1.SchemeGroupVersion.WithKind("Service"), schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"})
+	for _, route := range []string{"HTTPRoute", "TLSRoute", "TCPRoute"} {
+		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: route})
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking for the kind %s: %w", route, err)
+		}
+		kinds = append(kinds, mapping.GroupVersionKind)
+	}
+	return kinds, nil
 }
 
 func (i *inventory) addFinalized(ctx context.Context, c client.Client) error {
-	for _, kind := range finalizedKinds() {
+	kinds, err := finalizedKinds(c.RESTMapper())
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
 		err := eachMetadata(ctx, c, kind, func(o metav1.PartialObjectMetadata) {
 			if len(v1beta1.FinalizersOfBindy(&o)) > 0 {
 				o.SetGroupVersionKind(kind)
@@ -272,18 +285,18 @@ func (i *inventory) addLeftovers(ctx context.Context, c client.Client) error {
 
 // addLost finds what users have that Lockstep does not do.
 func (i *inventory) addLost(ctx context.Context, c client.Client) error {
-	pointers := 0
-	err := eachMetadata(ctx, c, v1beta1.GroupVersion.WithKind("PTRRecord"), func(metav1.PartialObjectMetadata) { pointers++ })
-	if pointers > 0 {
-		i.lost = append(i.lost, fmt.Sprintf("%d PTRRecords: declare them as DNSEndpoints with recordType PTR", pointers))
-	}
 	if slices.ContainsFunc(i.operators, func(d appsv1.Deployment) bool { return d.Labels["app"] == "bindy-scout" }) {
-		i.lost = append(i.lost, "Scout: its ARecords stay, and new ones come from external-dns (docs/guides/external-dns.md)")
+		i.lost = append(i.lost, "Scout: its ARecords stay, and new names come from external-dns (docs/guides/from-bindy.md)")
 	}
 	var instances v1beta1.Bind9InstanceList
 	var clusters v1beta1.Bind9ClusterList
-	if err := errors.Join(err, c.List(ctx, &instances), c.List(ctx, &clusters)); err != nil {
-		return fmt.Errorf("reading clusters and instances: %w", err)
+	var providers v1beta1.ClusterBind9ProviderList
+	var zones v1beta1.DNSZoneList
+	if err := errors.Join(c.List(ctx, &instances), c.List(ctx, &clusters), c.List(ctx, &providers), c.List(ctx, &zones)); err != nil {
+		return fmt.Errorf("reading clusters, instances and zones: %w", err)
+	}
+	for n := range zones.Items {
+		i.addSigned(&zones.Items[n])
 	}
 	for n := range instances.Items {
 		o := &instances.Items[n]
@@ -293,11 +306,24 @@ func (i *inventory) addLost(ctx context.Context, c client.Client) error {
 		o := &clusters.Items[n]
 		i.addIgnored("Bind9Cluster", o, named.Workload{Instance: &v1beta1.Bind9Instance{}, Cluster: o.Spec})
 	}
+	for n := range providers.Items {
+		o := &providers.Items[n]
+		i.addIgnored("ClusterBind9Provider", o, named.Workload{Instance: &v1beta1.Bind9Instance{}, Cluster: o.Spec.Bind9ClusterSpec})
+	}
 	return nil
+}
+
+// addSigned names a zone that Bindy's servers still sign: ours would sign it with other keys than those that the parent's DS records name.
+func (i *inventory) addSigned(zone *v1beta1.DNSZone) {
+	if signed := zone.Status.DNSSEC; signed != nil && signed.Signed && len(v1beta1.FinalizersOfBindy(zone)) > 0 {
+		i.lost = append(i.lost, fmt.Sprintf("DNSZone %s/%s is signed: take its keys along before Lockstep is installed, or remove its DS records (docs/guides/from-bindy.md)",
+			zone.Namespace, zone.Name))
+	}
 }
 
 func (i *inventory) addIgnored(kind string, o client.Object, w named.Workload) {
 	if ignored := w.Ignored(); len(ignored) > 0 {
-		i.lost = append(i.lost, fmt.Sprintf("%s %s/%s: %s", kind, o.GetNamespace(), o.GetName(), strings.Join(ignored, "; ")))
+		name := namesOf(kind, []client.Object{o})[0]
+		i.lost = append(i.lost, name+": "+strings.Join(ignored, "; "))
 	}
 }

@@ -1,13 +1,16 @@
 package migrate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,14 +19,92 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// A ClusterBind9Provider gets the instances that Bindy gave to a cluster in its namespace, and none of a tenant who imitates such a cluster:
-// that one is named, and holds up nothing.
-func TestInnerClusters(t *testing.T) {
+// What has no effect here is named with its object; a zone that Bindy signs is, until its finalizer is gone.
+func TestNotTakenOver(t *testing.T) {
+	tls := &v1beta1.Bind9Config{BindcarConfig: &v1beta1.BindcarConfig{TLS: &v1beta1.BindcarTLSConfig{Enabled: new(true)}}}
+	cluster := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "dns"}, Spec: v1beta1.Bind9ClusterSpec{Global: tls}}
+	provider := &v1beta1.ClusterBind9Provider{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
+	provider.Spec.Global = tls
+	plain := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "plain"}}
+	signed := func(name string, finalizers ...string) *v1beta1.DNSZone {
+		z := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Finalizers: finalizers}}
+		z.Status.DNSSEC = &v1beta1.DNSSECStatus{Signed: true}
+		return z
+	}
+	unsigned := signed("unsigned", "bindy.firestoned.io/dnszone-finalizer")
+	unsigned.Status.DNSSEC = nil
+	c := newFakeClient(t, cluster, provider, plain, signed("theirs", "bindy.firestoned.io/dnszone-finalizer"), signed("ours"), unsigned)
+	found, err := takeInventory(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"DNSZone team/theirs is signed: ", "Bind9Cluster team/dns: bindcarConfig.tls: ", "ClusterBind9Provider shared: bindcarConfig.tls: "} {
+		if !slices.ContainsFunc(found.lost, func(text string) bool { return strings.HasPrefix(text, want) }) {
+			t.Errorf("no %q in %q", want, found.lost)
+		}
+	}
+	if len(found.lost) != 3 {
+		t.Errorf("not taken over: %q", found.lost)
+	}
+}
+
+// An object that Lockstep changes after the inventory was taken loses Bindy's finalizer, and keeps that change.
+func TestFinalizersOfChangedObjects(t *testing.T) {
+	cluster := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "dns", Finalizers: []string{"bindy.firestoned.io/bind9cluster-finalizer"}}}
+	c := newFakeClient(t, cluster)
+	found, err := takeInventory(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "dns"}}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(changed), changed); err != nil {
+		t.Fatal(err)
+	}
+	changed.Finalizers = append(changed.Finalizers, metav1.FinalizerDeleteDependents)
+	if err := c.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if err := found.removeFinalizers(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(changed), changed); err != nil || !slices.Equal(changed.Finalizers, []string{metav1.FinalizerDeleteDependents}) {
+		t.Errorf("finalizers %q, error %v", changed.Finalizers, err)
+	}
+}
+
+// Bindy's Scout leaves finalizers on routes, too, of the version of the Gateway API that there is; without that API there are none.
+func TestFinalizersOfRoutes(t *testing.T) {
+	const gateway = "gateway.networking.k8s.io"
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: gateway, Version: "v1"}, {Group: gateway, Version: "v1alpha2"}})
+	if kinds, err := finalizedKinds(mapper); err != nil || len(kinds) != len(v1beta1.RecordKinds)+6 {
+		t.Errorf("without a Gateway API: %v, error %v", kinds, err)
+	}
+	want := []schema.GroupVersionKind{
+		{Group: gateway, Version: "v1", Kind: "HTTPRoute"}, {Group: gateway, Version: "v1alpha2", Kind: "TLSRoute"},
+		{Group: gateway, Version: "v1alpha2", Kind: "TCPRoute"},
+	}
+	for _, kind := range want {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
+	kinds, err := finalizedKinds(mapper)
+	if err != nil || !slices.Equal(kinds[len(kinds)-3:], want) {
+		t.Errorf("%v, error %v", kinds, err)
+	}
+}
+
+func newFakeClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, v1beta1.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+// A ClusterBind9Provider gets the instances that Bindy gave to a cluster in its namespace, and none of a tenant who imitates such a cluster:
+// that one is named, and holds up nothing.
+func TestInnerClusters(t *testing.T) {
 	provider := &v1beta1.ClusterBind9Provider{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "provider"}}
 	provider.Spec.Namespace = "platform"
 	lockstep := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lockstep-system", Name: "lockstep-fleet", Labels: map[string]string{
@@ -38,7 +119,7 @@ func TestInnerClusters(t *testing.T) {
 		instance.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("Bind9Cluster"))}
 		objects = append(objects, cluster, instance)
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	c := newFakeClient(t, objects...)
 	found, err := takeInventory(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,13 +122,20 @@ func (i *inventory) stopOperators(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// removeFinalizers lets objects go that are being deleted, now or later.
+// removeFinalizers lets objects go that are being deleted, now or later. Lockstep works on them at the same time: what it has changed since
+// they were read is read again.
 func (i *inventory) removeFinalizers(ctx context.Context, c client.Client) error {
 	for n := range i.finalized {
 		o := &i.finalized[n]
-		next := o.DeepCopy()
-		next.Finalizers = slices.DeleteFunc(next.Finalizers, func(name string) bool { return slices.Contains(v1beta1.FinalizersOfBindy(o), name) })
-		err := c.Patch(ctx, next, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{}))
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			next := o.DeepCopy()
+			next.Finalizers = slices.DeleteFunc(next.Finalizers, func(name string) bool { return slices.Contains(v1beta1.FinalizersOfBindy(o), name) })
+			err := c.Patch(ctx, next, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{}))
+			if apierrors.IsConflict(err) {
+				return cmp.Or(c.Get(ctx, client.ObjectKeyFromObject(o), o), err)
+			}
+			return err
+		})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the finalizer of %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 		}
@@ -133,7 +143,8 @@ func (i *inventory) removeFinalizers(ctx context.Context, c client.Client) error
 	return nil
 }
 
-// dissolveClusters gives the instances of clusters that Bindy made for providers to the providers, and deletes the clusters.
+// dissolveClusters gives the instances of clusters that Bindy made for providers to the providers, and deletes the clusters. What Lockstep has
+// made for a cluster meanwhile, its disruption budgets and keys, goes with it: the provider could not use what belongs to nobody.
 func (i *inventory) dissolveClusters(ctx context.Context, c client.Client) error {
 	for n := range i.inner {
 		inner := &i.inner[n]
@@ -151,7 +162,7 @@ func (i *inventory) dissolveClusters(ctx context.Context, c client.Client) error
 		if err := c.Patch(ctx, permitted, client.MergeFrom(&inner.cluster)); err != nil {
 			return fmt.Errorf("annotating Bind9Cluster %s/%s: %w", permitted.Namespace, permitted.Name, err)
 		}
-		if err := deleteAll(ctx, c, []client.Object{permitted}, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		if err := deleteAll(ctx, c, []client.Object{permitted}, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,9 @@
 // our finalizer at once: the definition's deletion is the order to forget the data. The pod stays until that is done, up
 // to its terminationGracePeriodSeconds, also when the signal to end comes first.
 //
+// An uninstalled Helm release is the same, except that the namespace stays and that the definitions may (crds.keep). Helm deletes them last,
+// so the ending fleet manager waits a moment for the deletion of those that are not to be kept.
+//
 // No object of an installation carries a finalizer of ours except the custom resources, so nothing else can hang. When no
 // fleet manager runs during the deletion, docs/uninstall.md has the one command that does its part.
 package uninstall

@@ -25,7 +25,7 @@ const (
 	// terminationGracePeriodSeconds.
 	maxGrace = 110 * time.Second
 	// lateDeletion is how long after the signal to end the deletion of a definition may still come, when the namespace is being
-	// deleted: kubectl deletes one object after the other.
+	// deleted or Helm may be about to delete the definition: both kubectl and Helm delete one object after the other.
 	lateDeletion = 10 * time.Second
 	// checkInterval is how often the definitions are looked at meanwhile.
 	checkInterval = 250 * time.Millisecond
@@ -168,7 +168,7 @@ func (u *Uninstaller) completeUninstall(ctx context.Context, client metadata.Int
 		return err
 	}
 	for {
-		kept, deleted, err := u.definitionsLeft(ctx, client)
+		expected, deleted, err := u.definitionsLeft(ctx, client, going)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (u *Uninstaller) completeUninstall(ctx context.Context, client metadata.Int
 			more, _ := u.releaseObjects(ctx, client, resource)
 			left = left || more
 		}
-		awaited := going && kept > 0 && time.Since(began) < lateDeletion
+		awaited := expected > 0 && time.Since(began) < lateDeletion
 		if !left && !awaited {
 			return nil
 		}
@@ -195,24 +195,30 @@ func (u *Uninstaller) isNamespaceTerminating(ctx context.Context, client metadat
 	return namespace.DeletionTimestamp != nil, nil
 }
 
-// definitionsLeft counts our definitions that are not being deleted, and returns the resources of those that are.
-func (u *Uninstaller) definitionsLeft(ctx context.Context, client metadata.Interface) (kept int, deleted []schema.GroupVersionResource, err error) {
+// definitionsLeft counts our definitions whose deletion may follow, and returns the resources of those that are being deleted. If the
+// namespace is being deleted, all may follow.
+func (u *Uninstaller) definitionsLeft(ctx context.Context, client metadata.Interface, terminating bool) (expected int, deleted []schema.GroupVersionResource, err error) {
 	list, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, nil, fmt.Errorf("listing definitions: %w", err)
 	}
 	for _, definition := range list.Items {
 		resource, ours := u.resources[definition.Name]
-		if !ours {
-			continue
-		}
-		if definition.DeletionTimestamp != nil {
+		switch {
+		case !ours:
+		case definition.DeletionTimestamp != nil:
 			deleted = append(deleted, resource)
-		} else {
-			kept++
+		case terminating || goesWithRelease(&definition):
+			expected++
 		}
 	}
-	return kept, deleted, nil
+	return expected, deleted, nil
+}
+
+// goesWithRelease reports whether Helm deletes an object when its release is uninstalled. It does so right after it has deleted the
+// Deployments, and leaves the namespace.
+func goesWithRelease(object metav1.Object) bool {
+	return object.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" && object.GetAnnotations()["helm.sh/resource-policy"] != "keep"
 }
 
 // sleepFor waits, and reports whether the context goes on.

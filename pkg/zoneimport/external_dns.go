@@ -12,18 +12,43 @@ import (
 // ownershipMark is how external-dns begins a text that says who owns a name.
 const ownershipMark = `"heritage=external-dns,`
 
-// ownedTypes are the types as external-dns writes them before a name.
-var ownedTypes = map[string]uint16{
-	"a": dns.TypeA, "aaaa": dns.TypeAAAA, "cname": dns.TypeCNAME, "ns": dns.TypeNS, "mx": dns.TypeMX, "srv": dns.TypeSRV, "ptr": dns.TypePTR, "naptr": dns.TypeNAPTR,
-	"txt": dns.TypeTXT,
+// ownedTypes are the types that external-dns publishes, as it writes them in names.
+var ownedTypes = map[uint16]string{
+	dns.TypeA: "a", dns.TypeAAAA: "aaaa", dns.TypeCNAME: "cname", dns.TypeNS: "ns", dns.TypeMX: "mx", dns.TypeSRV: "srv", dns.TypePTR: "ptr",
+	dns.TypeNAPTR: "naptr", dns.TypeTXT: "txt",
 }
 
-// withoutExternalDNS takes out of a zone what external-dns has published, and the TXT records by which it knows that. prefix is its flag
-// --txt-prefix. It returns how many RRsets and how many TXT records these are.
-func (c *zoneContent) withoutExternalDNS(prefix string) (published, ownership int) {
-	known := map[rrset.Key]bool{}
+// ownershipNames are external-dns' flags about the names of its TXT records: --txt-prefix, --txt-suffix and --txt-wildcard-replacement.
+type ownershipNames struct{ prefix, suffix, wildcard string }
+
+// typeInAffix stands for the type in a prefix or suffix.
+const typeInAffix = "%{record_type}"
+
+// nameOf returns where external-dns has the TXT record for an RRset: around the first label, "a-www" for an A. rrtype is empty for the form
+// that releases before 0.12 wrote, which stood for all types.
+func (n ownershipNames) nameOf(host, rrtype string) string {
+	first, rest, _ := strings.Cut(host, ".")
+	if first == "*" && n.wildcard != "" {
+		first = n.wildcard
+	}
+	if rrtype != "" && !strings.Contains(n.prefix+n.suffix, typeInAffix) {
+		first = rrtype + "-" + first
+	}
+	return strings.ToLower(strings.ReplaceAll(n.prefix, typeInAffix, rrtype) + first + strings.ReplaceAll(n.suffix, typeInAffix, rrtype) + "." + rest)
+}
+
+// withoutExternalDNS takes out of a zone what external-dns has published, and the TXT records by which it knows that. It returns how many
+// RRsets and how many TXT records these are.
+func (c *zoneContent) withoutExternalDNS(names ownershipNames) (published, ownership int) {
+	byType, byName := map[string]rrset.Key{}, map[string][]rrset.Key{}
 	for _, set := range c.sets {
-		known[set.Key] = true
+		if rrtype, can := ownedTypes[set.Type]; can {
+			byType[names.nameOf(set.Name, rrtype)] = set.Key
+			if set.Type != dns.TypeTXT {
+				older := names.nameOf(set.Name, "")
+				byName[older] = append(byName[older], set.Key)
+			}
+		}
 	}
 	owned := map[rrset.Key]bool{}
 	for i := range c.sets {
@@ -32,8 +57,12 @@ func (c *zoneContent) withoutExternalDNS(prefix string) (published, ownership in
 		if set.Type != dns.TypeTXT || len(rest) == len(set.Rdata) {
 			continue
 		}
-		for _, key := range ownedKeys(set.Name, strings.ToLower(prefix), known) {
+		if key, found := byType[set.Name]; found {
 			owned[key] = true
+		} else {
+			for _, key := range byName[set.Name] {
+				owned[key] = true
+			}
 		}
 		ownership += len(set.Rdata) - len(rest)
 		set.Rdata = rest
@@ -48,20 +77,3 @@ func (c *zoneContent) withoutExternalDNS(prefix string) (published, ownership in
 }
 
 func isOwnership(text string) bool { return strings.HasPrefix(text, ownershipMark) }
-
-// ownedKeys returns the RRsets that a TXT record at a name owns: of the type that the name begins with ("a-www"), or, as releases before
-// external-dns 0.12 wrote it, all at the name itself.
-func ownedKeys(name, prefix string, known map[rrset.Key]bool) (keys []rrset.Key) {
-	name = strings.TrimPrefix(name, prefix)
-	if mark, host, found := strings.Cut(name, "-"); found {
-		if key := (rrset.Key{Name: host, Type: ownedTypes[mark]}); known[key] {
-			return []rrset.Key{key}
-		}
-	}
-	for mark, rrtype := range ownedTypes {
-		if key := (rrset.Key{Name: name, Type: rrtype}); known[key] && mark != "txt" {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}

@@ -356,7 +356,7 @@ sub DS 1 8 2 00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF
 sub TXT "beside the cut"
 www.sub A 192.0.2.1
 ns.deep.sub NS ns.deep.sub
-zero 0 PTR host
+zero 0 NAPTR 1 1 "S" "SIP+D2U" "" host
 www CNAME host
 www A 192.0.2.2
 *.wild NS ns.example.net.
@@ -375,13 +375,13 @@ www 300 RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA
 		`db:11: sub.example.com. TXT: left out: the delegation of sub.example.com. hides it`,
 		`db:12: www.sub.example.com. A: left out: the delegation of sub.example.com. hides it`,
 		`db:13: ns.deep.sub.example.com. NS: left out: the delegation`,
-		`db:14: zero.example.com. PTR: changed: its TTL of 0 becomes 1`,
+		`db:14: zero.example.com. NAPTR: changed: its TTL of 0 becomes 1`,
 		`db:15: www.example.com. CNAME: left out: `,
 		`db:17: *.wild.example.com. NS: left out: `,
 	}, "--file", file)
 	zone := buildManifests(t, text)
 	if n := zone.Len(); n != 6 {
-		t.Errorf("%d RRsets, want the other 6: NS, ns1, host, sub NS, zero PTR, www", n)
+		t.Errorf("%d RRsets, want the other 6: NS, ns1, host, sub NS, zero NAPTR, www", n)
 	}
 	reviewManifests(t, text)
 }

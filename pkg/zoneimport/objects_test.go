@@ -69,7 +69,7 @@ xn--bcher-kva A 192.0.2.1
 	}
 	for _, name := range []string{
 		"ARecord wildcard-example-com", "ARecord wildcard-apps-example-com", "TXTRecord dmarc-example-com", "SRVRecord sip-tcp-example-com-sip1",
-		"SRVRecord sip-tcp-example-com-sip2", "ARecord a-b-example-com", "ARecord xn--bcher-kva-example-com", "DNSEndpoint 10-example-com-ptr",
+		"SRVRecord sip-tcp-example-com-sip2", "ARecord a-b-example-com", "ARecord xn--bcher-kva-example-com", "PTRRecord 10-example-com",
 		"ARecord ns1-example-com",
 	} {
 		if !slices.Contains(got, name) {
@@ -150,6 +150,7 @@ func TestRecordFields(t *testing.T) {
 		owner := fmt.Sprint("h", i)
 		add(owner, dns.TypeCNAME, host)
 		add(owner, dns.TypeNS, host)
+		add(owner, dns.TypePTR, host)
 		add(owner, dns.TypeMX, "0 "+host)
 		add(owner, dns.TypeMX, "65535 "+host)
 		add(owner, dns.TypeSRV, "0 65535 1 "+host)

@@ -46,9 +46,9 @@ type Options struct {
 	Output string
 	// As is the form of the objects: "records" or "endpoints".
 	As string
-	// WithoutExternalDNS leaves out what external-dns has published, which has TXTPrefix before the names of its TXT records.
-	WithoutExternalDNS bool
-	TXTPrefix          string
+	// WithoutExternalDNS leaves out what external-dns has published, which names its TXT records by TXTPrefix, TXTSuffix and TXTWildcard.
+	WithoutExternalDNS                bool
+	TXTPrefix, TXTSuffix, TXTWildcard string
 	// MaxRecords and MaxBytes bound the zone.
 	MaxRecords int
 	MaxBytes   int64
@@ -73,6 +73,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.As, "as", o.As, "`form` of the data: records, an object for each RRset; or endpoints, DNSEndpoints of up to 500 RRsets each, for large zones")
 	fs.BoolVar(&o.WithoutExternalDNS, "without-external-dns", o.WithoutExternalDNS, "leave out what external-dns has published, and its TXT records of ownership: it publishes that by Lockstep from now on")
 	fs.StringVar(&o.TXTPrefix, "txt-prefix", o.TXTPrefix, "`prefix` of the names of these TXT records: external-dns' flag of that name")
+	fs.StringVar(&o.TXTSuffix, "txt-suffix", o.TXTSuffix, "`suffix` of the first labels of these names: external-dns' flag of that name")
+	fs.StringVar(&o.TXTWildcard, "txt-wildcard-replacement", o.TXTWildcard, "`label` in these names in place of *: external-dns' flag of that name")
 	fs.IntVar(&o.MaxRecords, strings.TrimLeft(wire.RecordsFlag, "-"), o.MaxRecords, "`number` of records that the zone may have")
 	fs.Int64Var(&o.MaxBytes, strings.TrimLeft(wire.BytesFlag, "-"), o.MaxBytes, "`number` of bytes of memory that the zone may take")
 }
@@ -95,8 +97,8 @@ func (o *Options) Validate() error {
 	if o.IncludeFrom != "" && o.File == "" {
 		errs = append(errs, errors.New("--include-from goes with --file"))
 	}
-	if o.TXTPrefix != "" && !o.WithoutExternalDNS {
-		errs = append(errs, errors.New("--txt-prefix goes with --without-external-dns"))
+	if o.TXTPrefix+o.TXTSuffix+o.TXTWildcard != "" && !o.WithoutExternalDNS {
+		errs = append(errs, errors.New("--txt-prefix, --txt-suffix and --txt-wildcard-replacement go with --without-external-dns"))
 	}
 	if o.As != asRecords && o.As != asEndpoints {
 		errs = append(errs, fmt.Errorf("--as=%q: it is %s or %s", o.As, asRecords, asEndpoints))
@@ -136,7 +138,7 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 		return err
 	}
 	if o.WithoutExternalDNS {
-		published, ownership := content.withoutExternalDNS(o.TXTPrefix)
+		published, ownership := content.withoutExternalDNS(ownershipNames{o.TXTPrefix, o.TXTSuffix, o.TXTWildcard})
 		fmt.Fprintf(log, "%s: %d RRsets that external-dns publishes, and its %d TXT records of ownership, were left out\n", content.name, published, ownership)
 	}
 	builder := &manifestBuilder{

@@ -68,7 +68,7 @@ func newRecord(rrtype uint16, common v1beta1.RecordCommon, values []string) v1be
 		return newTXT(common, values[0])
 	case dns.TypeCAA:
 		return newCAA(common, values[0])
-	case dns.TypeCNAME, dns.TypeNS, dns.TypeMX, dns.TypeSRV:
+	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeMX, dns.TypeSRV:
 		return newHostRecord(rrtype, common, strings.Fields(values[0]))
 	}
 	return nil
@@ -92,6 +92,8 @@ func newHostRecord(rrtype uint16, common v1beta1.RecordCommon, fields []string) 
 	switch rrtype {
 	case dns.TypeCNAME:
 		return &v1beta1.CNAMERecord{Spec: v1beta1.CNAMERecordSpec{RecordCommon: common, Target: host}}
+	case dns.TypePTR:
+		return &v1beta1.PTRRecord{Spec: v1beta1.PTRRecordSpec{RecordCommon: common, Target: host}}
 	case dns.TypeNS:
 		return &v1beta1.NSRecord{Spec: v1beta1.NSRecordSpec{RecordCommon: common, Nameserver: host}}
 	case dns.TypeMX:

@@ -219,18 +219,25 @@ func FuzzReadZoneFile(f *testing.F) {
 func TestWithoutExternalDNS(t *testing.T) {
 	const mark = `"heritage=external-dns,external-dns/owner=default,external-dns/resource=service/shop/web"`
 	for name, c := range map[string]struct {
-		zone, prefix         string
+		zone                 string
+		names                ownershipNames
 		want                 []string
 		published, ownership int
 	}{
-		"by type":        {"www A 192.0.2.1\nwww AAAA 2001:db8::1\na-www TXT " + mark + "\n", "", []string{"www AAAA"}, 1, 1},
-		"at the name":    {"old A 192.0.2.1\nold TXT " + mark + "\n", "", nil, 1, 1},
-		"another text":   {"old A 192.0.2.1\nold TXT " + mark + "\nold TXT \"v=spf1 -all\"\n", "", []string{"old TXT"}, 1, 1},
-		"a dash":         {"a-b A 192.0.2.1\na-b TXT " + mark + "\n", "", nil, 1, 1},
-		"a prefix":       {"www CNAME web\nweb A 192.0.2.1\nxdns-cname-www TXT " + mark + "\n", "xdns-", []string{"web A"}, 1, 1},
-		"an owned text":  {"t TXT \"hello\"\ntxt-t TXT " + mark + "\n", "", nil, 1, 1},
-		"nothing of it":  {"www A 192.0.2.1\nwww TXT \"heritage=mine\"\n", "", []string{"www A", "www TXT"}, 0, 0},
-		"no record left": {"a-gone TXT " + mark + "\n", "", nil, 0, 1},
+		"by type":        {"www A 192.0.2.1\nwww AAAA 2001:db8::1\na-www TXT " + mark + "\n", ownershipNames{}, []string{"www AAAA"}, 1, 1},
+		"at the name":    {"old A 192.0.2.1\nold TXT " + mark + "\n", ownershipNames{}, nil, 1, 1},
+		"another text":   {"old A 192.0.2.1\nold TXT " + mark + "\nold TXT \"v=spf1 -all\"\n", ownershipNames{}, []string{"old TXT"}, 1, 1},
+		"a dash":         {"a-b A 192.0.2.1\na-b TXT " + mark + "\n", ownershipNames{}, nil, 1, 1},
+		"a prefix":       {"www CNAME web\nweb A 192.0.2.1\nxdns-cname-www TXT " + mark + "\n", ownershipNames{prefix: "xdns-"}, []string{"web A"}, 1, 1},
+		"an owned text":  {"t TXT \"hello\"\ntxt-t TXT " + mark + "\n", ownershipNames{}, nil, 1, 1},
+		"nothing of it":  {"www A 192.0.2.1\nwww TXT \"heritage=mine\"\n", ownershipNames{}, []string{"www A", "www TXT"}, 0, 0},
+		"no record left": {"a-gone TXT " + mark + "\n", ownershipNames{}, nil, 0, 1},
+		"a suffix":       {"www A 192.0.2.1\na-www-xdns TXT " + mark + "\n", ownershipNames{suffix: "-xdns"}, nil, 1, 1},
+		"a label before": {"www A 192.0.2.1\nxdns.a-www TXT " + mark + "\n", ownershipNames{prefix: "xdns."}, nil, 1, 1},
+		"the type in it": {"www A 192.0.2.1\nwww AAAA 2001:db8::1\nown-aaaa.www TXT " + mark + "\n", ownershipNames{prefix: "own-%{record_type}."}, []string{"www A"}, 1, 1},
+		"a wildcard":     {"*.apps A 192.0.2.1\na-*.apps TXT " + mark + "\n", ownershipNames{}, nil, 1, 1},
+		"a star's label": {"*.apps A 192.0.2.1\na-any.apps TXT " + mark + "\n", ownershipNames{wildcard: "any"}, nil, 1, 1},
+		"a deeper name":  {"www.eu A 192.0.2.1\nwww A 192.0.2.2\na-www.eu TXT " + mark + "\n", ownershipNames{}, []string{"www A"}, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "zone")
@@ -245,7 +252,7 @@ func TestWithoutExternalDNS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			published, ownership := content.withoutExternalDNS(c.prefix)
+			published, ownership := content.withoutExternalDNS(c.names)
 			var got []string
 			for _, set := range content.sets {
 				if set.Name != "example.com." {
