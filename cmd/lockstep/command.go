@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/bindcar/sidecar"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
 	"github.com/lockstep-dns/lockstep/pkg/externaldns"
+	"github.com/lockstep-dns/lockstep/pkg/heap"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 	"github.com/lockstep-dns/lockstep/webhook"
 )
@@ -58,7 +59,10 @@ func componentCommand(name, short string, c componentOptions) *cobra.Command {
 			if err := c.Validate(); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			return c.Run(cmd.Context())
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			go heap.ReleaseAtRest(ctx)
+			return c.Run(ctx)
 		},
 	}
 	c.AddFlags(cmd.Flags())
@@ -77,5 +81,6 @@ func rndcCommand() *cobra.Command {
 		},
 	}
 	options.AddFlags(cmd.Flags())
+	cmd.Flags().SetInterspersed(false) // What follows the command is named's: dnssec -checkds.
 	return cmd
 }

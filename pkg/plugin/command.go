@@ -18,7 +18,7 @@ import (
 // Exit codes. diff has the same meanings for its own question.
 const (
 	exitOK        = 0
-	exitNotInSync = 1 // not in sync; different; not all imported; steps left
+	exitNotInSync = 1 // not in sync; different; not all imported; steps left; not well
 	exitError     = 2 // the question could not be answered
 )
 
@@ -37,7 +37,7 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNotInSync), errors.Is(err, zoneimport.ErrIncomplete), errors.Is(err, migrate.ErrStepsLeft):
+	case errors.Is(err, errNotInSync), errors.Is(err, errUnhealthy), errors.Is(err, zoneimport.ErrIncomplete), errors.Is(err, migrate.ErrStepsLeft):
 		return exitNotInSync
 	}
 	fmt.Fprintln(errOut, "error:", err)
@@ -71,7 +71,7 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	root.CompletionOptions.DisableDefaultCmd = true
 	o := newOptions()
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), zoneimport.NewCommand("kubectl lockstep", o.kubeconfig()),
+	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), uiCommand(o), doctorCommand(o), zoneimport.NewCommand("kubectl lockstep", o.kubeconfig()),
 		migrate.NewCommand("kubectl lockstep", o.kubeconfig()))
 	return root
 }

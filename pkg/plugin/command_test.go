@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/doctor"
 	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 )
@@ -50,6 +51,11 @@ func TestRun(t *testing.T) {
 		"tree --kubeconfig /does/not/be":        {2, "error: kubeconfig: stat /does/not/be"},
 		"status --server https://127.0.0.1:1":   {2, "error: Get"},
 		"tree --watch -s https://127.0.0.1:1":   {2, "error: Get"},
+		"doctor --help":                         {0, "--system-namespace"},
+		"doctor -o yaml":                        {2, "error: --output=yaml: it is json, or nothing"},
+		"doctor --color=sometimes":              {2, "error: --color=sometimes"},
+		"doctor dns":                            {2, `error: unknown command "dns"`},
+		"doctor --server https://127.0.0.1:1":   {2, "error: kube-apiserver does not answer: Get"},
 		"import --help":                         {0, "kubectl lockstep import --zone example.com --server 192.0.2.53"},
 		"import --server 192.0.2.1 --file x":    {2, "error: import: --zone is missing"},
 		"import --zone x.y --file /not/there":   {2, "error: reading the zone file: open /not/there"},
@@ -100,6 +106,31 @@ func TestPalette(t *testing.T) {
 		if got := o.newPalette(&bytes.Buffer{}); got != (render.Palette{On: want}) {
 			t.Errorf("--color=%s: %v", color, got)
 		}
+	}
+}
+
+func TestPrintReport(t *testing.T) {
+	well := doctor.Finding{Group: "Servers", Check: "keys", Level: doctor.OK, Found: "fine"}
+	bad := doctor.Finding{Group: "Servers", Check: "clocks", Level: doctor.Warning, Found: "late", Remedy: "wait"}
+	none := doctor.Finding{Group: "Servers", Check: "clocks", Level: doctor.Skipped, Found: "you may not"}
+	for name, tc := range map[string]struct {
+		report doctor.Report
+		output string
+		says   string
+		err    error
+	}{
+		"all is well": {doctor.Report{well, none}, "", "2 checks: 1 ok, 1 skipped\n", nil},
+		"a warning":   {doctor.Report{well, bad}, "", "→ wait\n2 checks: 1 ok, 1 warning\n", errUnhealthy},
+		"in JSON":     {doctor.Report{bad}, "json", `"remedy": "wait"`, errUnhealthy},
+	} {
+		var out bytes.Buffer
+		if err := newOptions().printReport(&out, tc.report, tc.output); !errors.Is(err, tc.err) || !strings.Contains(out.String(), tc.says) {
+			t.Errorf("%s: %v\n%s", name, err, &out)
+		}
+	}
+	var out bytes.Buffer
+	if err := newOptions().printReport(&out, doctor.Report{none}, ""); err == nil || errors.Is(err, errUnhealthy) || out.Len() > 0 {
+		t.Errorf("nothing may be read: %v %s", err, &out)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestParseTargets(t *testing.T) {
 		"www":                                             `error: there is no SyncStatus of "www"`,
 		"arecord/":                                        "error: is not KIND/NAME",
 		"arecord/a/b":                                     "error: is not KIND/NAME",
-		"aaaa/x cname/x nsrecord/x txt/x srv/x caa/x zone/x dz/x": "AAAARecord/x CNAMERecord/x NSRecord/x TXTRecord/x SRVRecord/x CAARecord/x DNSZone/x DNSZone/x",
+		"aaaa/x cname/x nsrecord/x txt/x srv/x caa/x ptr/x zone/x dz/x": "AAAARecord/x CNAMERecord/x NSRecord/x TXTRecord/x SRVRecord/x CAARecord/x PTRRecord/x DNSZone/x DNSZone/x",
 		"nowhere www": `error: there is no SyncStatus of "nowhere"`,
 	} {
 		targets, err := parseTargets(strings.Fields(args))

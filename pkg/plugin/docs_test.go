@@ -1,0 +1,17 @@
+package plugin
+
+import (
+	"testing"
+
+	"github.com/lockstep-dns/lockstep/test/docs"
+)
+
+// TestDocumentation: the plugin has each subcommand and flag that the documentation uses.
+func TestDocumentation(t *testing.T) {
+	docs.CheckCommands(t, newCommand, func(c docs.Command) ([]string, bool) {
+		if len(c.Words) < 3 || c.Program() != "kubectl" || c.Words[1] != "lockstep" {
+			return nil, false
+		}
+		return c.Words[2:], true
+	})
+}
