@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
 	"github.com/lockstep-dns/lockstep/pkg/certs"
 	"github.com/lockstep-dns/lockstep/pkg/intern"
+	"github.com/lockstep-dns/lockstep/pkg/listwatch"
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )
@@ -34,6 +35,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
+	config.DisableCompression = true
 	if err := cachehealth.WaitForServer(ctx, config); err != nil {
 		return err
 	}
@@ -71,13 +73,17 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 		}
 		listen.TLSOpts = append(listen.TLSOpts, proxy.requireCertificate)
 	}
+	own, err := listwatch.NewClients(config)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
 		MapperProvider:         cachehealth.NewMapper,
 		WebhookServer:          crwebhook.NewServer(listen),
 		HealthProbeBindAddress: o.HealthAddress,
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
-		Cache:                  cache.Options{DefaultTransform: transformForCache(), NewInformer: caches.NewInformer},
+		Cache:                  cache.Options{DefaultTransform: transformForCache(), NewInformer: own.Informers(caches.NewInformer)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

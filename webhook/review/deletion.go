@@ -19,7 +19,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// deletionReviewer keeps what others depend on: a zone with records, a cluster that serves zones, the last primary of a zone.
+// deletionReviewer keeps what others depend on: a zone with records, a cluster that serves zones, the last primary of a zone. What is
+// deleted waits, by its finalizer, for those of its namespace, so that one command may delete them in any order. It is refused where
+// nothing would wait: for those of other namespaces, or while Kubernetes deletes its pods.
 // The annotation bindy.firestoned.io/allow-deletion lets it go, and so does the end of its namespace.
 type deletionReviewer struct {
 	objects Objects
@@ -28,26 +30,77 @@ type deletionReviewer struct {
 // guardedKinds are the kinds that others depend on.
 var guardedKinds = map[string]bool{"DNSZone": true, "Bind9Instance": true, "Bind9Cluster": true, "Bind9GlobalCluster": true, "ClusterBind9Provider": true}
 
-// review returns why an object must not be deleted, "" when it may.
-func (r deletionReviewer) review(ctx context.Context, req admission.Request) (string, error) {
+// review returns why an object must not be deleted, "" when it may, and then what it waits for, "" for nothing.
+func (r deletionReviewer) review(ctx context.Context, req admission.Request) (refusal, waits string, err error) {
 	if req.Kind.Group != v1beta1.GroupName || !guardedKinds[req.Kind.Kind] {
-		return "", nil
+		return "", "", nil
 	}
 	var head metav1.PartialObjectMetadata
 	if err := utiljson.Unmarshal(req.OldObject.Raw, &head); err != nil {
-		return "", fmt.Errorf("reading the object: %w", err)
+		return "", "", fmt.Errorf("reading the object: %w", err)
 	}
 	if head.Annotations[v1beta1.AllowDeletionAnnotation] == "true" || head.DeletionTimestamp != nil || req.SubResource != "" {
-		return "", nil
+		return "", "", nil
 	}
 	if going, err := r.objects.terminating(ctx, req.Namespace); going || err != nil {
-		return "", err
+		return "", "", err
 	}
-	why, err := r.remainingDependent(ctx, req.Kind.Kind, req.OldObject.Raw, head.ObjectMeta)
-	if why == "" || err != nil {
-		return "", err
+	insist := fmt.Sprintf("kubectl annotate %s %s %s=true", req.Resource.Resource, kubectlTarget(req.Namespace, req.Name), v1beta1.AllowDeletionAnnotation)
+	unmet := whyNothingWaits(req, head.Finalizers)
+	what := dependentsOf{kind: req.Kind.Kind, raw: req.OldObject.Raw, meta: head.ObjectMeta, elsewhere: unmet == ""}
+	// Nothing waits for other namespaces; those that use a cluster-scoped cluster are its own.
+	if !what.elsewhere || req.Namespace != "" {
+		why, err := r.remainingDependent(ctx, what)
+		if err != nil {
+			return "", "", err
+		}
+		if why != "" {
+			return fmt.Sprintf("%s: delete records first, then zones, then their servers%s; to delete it all the same: %s", why, unmet, insist), "", nil
+		}
 	}
-	return fmt.Sprintf("%s; to delete it all the same: kubectl annotate %s %s %s=true", why, req.Resource.Resource, kubectlTarget(req.Namespace, req.Name), v1beta1.AllowDeletionAnnotation), nil
+	if !what.elsewhere {
+		return "", "", nil
+	}
+	what.elsewhere = false
+	if waits, err = r.remainingDependent(ctx, what); waits == "" || err != nil {
+		return "", "", err
+	}
+	return "", fmt.Sprintf("%s: it stays at work until these are deleted; to delete it now: %s", waits, insist), nil
+}
+
+// whyNothingWaits returns why an object does not wait for what depends on it, with what to do, as a part of a refusal; "" when it waits.
+func whyNothingWaits(req admission.Request, finalizers []string) string {
+	target := req.Resource.Resource + " " + kubectlTarget(req.Namespace, req.Name)
+	switch {
+	case req.Kind.Kind != "DNSZone" && isForeground(req, finalizers):
+		return ", or have it wait for the zones: kubectl delete " + target + " --cascade=background"
+	case !slices.Contains(finalizers, v1beta1.DependentsFinalizer) && !isMadeByCluster(req):
+		return ", or try again when it can wait for them: kubectl get " + target + " -o jsonpath={.metadata.finalizers} shows " + v1beta1.DependentsFinalizer
+	case !slices.Contains(finalizers, v1beta1.DependentsFinalizer):
+		return ", or change the replicas of its cluster, which would make it again"
+	}
+	return ""
+}
+
+// isMadeByCluster reports whether a cluster has made the object.
+func isMadeByCluster(req admission.Request) bool {
+	var head metav1.PartialObjectMetadata
+	return utiljson.Unmarshal(req.OldObject.Raw, &head) == nil && metav1.GetControllerOf(&head) != nil
+}
+
+// isForeground reports whether Kubernetes deletes the object's children before the object: at once, whatever the object waits for
+// (ObjectMeta.finalizers, DeleteOptions.propagationPolicy).
+func isForeground(req admission.Request, finalizers []string) bool {
+	var options metav1.DeleteOptions
+	if len(req.Options.Raw) > 0 && utiljson.Unmarshal(req.Options.Raw, &options) == nil {
+		switch {
+		case options.OrphanDependents != nil: //nolint:staticcheck // clients may still send it
+			return false
+		case options.PropagationPolicy != nil:
+			return *options.PropagationPolicy == metav1.DeletePropagationForeground
+		}
+	}
+	return slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
 }
 
 func kubectlTarget(namespace, name string) string {
@@ -60,11 +113,19 @@ func kubectlTarget(namespace, name string) string {
 // recheckInterval is how soon the caches are looked at again of which it is known that they lag.
 const recheckInterval = 10 * time.Millisecond
 
-// remainingDependent names one of the objects that depend on the one of a kind and are not about to go themselves: one command may
+// dependentsOf says which objects are looked for: those that depend on an object or, with elsewhere, those of other namespaces alone.
+type dependentsOf struct {
+	kind      string
+	raw       []byte
+	meta      metav1.ObjectMeta
+	elsewhere bool
+}
+
+// remainingDependent names one of the objects that depend on an object and are not about to go themselves: one command may
 // delete them all, faster than the caches learn of it.
-func (r deletionReviewer) remainingDependent(ctx context.Context, kind string, raw []byte, meta metav1.ObjectMeta) (string, error) {
+func (r deletionReviewer) remainingDependent(ctx context.Context, of dependentsOf) (string, error) {
 	for {
-		dependent, why, err := r.findDependent(ctx, kind, raw, meta)
+		dependent, why, err := r.findDependent(ctx, of)
 		if dependent == nil || err != nil || !r.objects.isLeaving(ctx, dependent) {
 			return why, err
 		}
@@ -76,32 +137,35 @@ func (r deletionReviewer) remainingDependent(ctx context.Context, kind string, r
 	}
 }
 
-// findDependent finds one of the objects that depend on the one of a kind, nil when the caches hold none, and says how.
-func (r deletionReviewer) findDependent(ctx context.Context, kind string, raw []byte, meta metav1.ObjectMeta) (client.Object, string, error) {
-	switch kind {
+// findDependent finds one of the objects that depend on an object, nil when the caches hold none, and says how.
+func (r deletionReviewer) findDependent(ctx context.Context, of dependentsOf) (client.Object, string, error) {
+	switch of.kind {
 	case "DNSZone":
 		zone := &v1beta1.DNSZone{}
-		if err := utiljson.Unmarshal(raw, zone); err != nil {
+		if err := utiljson.Unmarshal(of.raw, zone); err != nil {
 			return nil, "", fmt.Errorf("reading the zone: %w", err)
 		}
-		return r.zoneDependent(ctx, zone)
+		return r.zoneDependent(ctx, zone, of.elsewhere)
 	case "Bind9Instance":
 		instance := &v1beta1.Bind9Instance{}
-		if err := utiljson.Unmarshal(raw, instance); err != nil {
+		if err := utiljson.Unmarshal(of.raw, instance); err != nil {
 			return nil, "", fmt.Errorf("reading the instance: %w", err)
 		}
-		return r.instanceDependent(ctx, instance)
+		return r.instanceDependent(ctx, instance, of.elsewhere)
 	}
-	return r.clusterDependent(ctx, kind, meta)
+	return r.clusterDependent(ctx, of)
 }
 
 // zoneDependent finds one of the records and endpoints that the zone publishes.
-func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZone) (client.Object, string, error) {
+func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZone, elsewhere bool) (client.Object, string, error) {
 	apex, err := rrset.CanonicalName(zone.Spec.ZoneName)
 	if err != nil {
 		return nil, "", nil // It can have none.
 	}
 	for _, kind := range v1beta1.RecordKinds {
+		if elsewhere {
+			break // Records are the zone's namespace's.
+		}
 		records, err := r.objects.recordsUnder(ctx, kind, zone.Namespace, zoneKey(apex))
 		if err != nil {
 			return nil, "", err
@@ -118,6 +182,9 @@ func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZo
 			return nil, "", err
 		}
 		for _, e := range endpoints {
+			if elsewhere && e.Namespace == zone.Namespace {
+				continue
+			}
 			for _, endpoint := range e.Spec.Endpoints {
 				if endpoint != nil && e.DeletionTimestamp == nil && sameZone(r.objects.zoneCache().ZoneOfEndpoint(e, endpoint.DNSName), zone) {
 					return e, fmt.Sprintf("zone %s still has data of a DNSEndpoint, %s, which would leave DNS with it", zone.Spec.ZoneName, endpoint.DNSName), nil
@@ -129,7 +196,7 @@ func (r deletionReviewer) zoneDependent(ctx context.Context, zone *v1beta1.DNSZo
 }
 
 // clusterDependent finds one of the zones that are on servers of the cluster.
-func (r deletionReviewer) clusterDependent(ctx context.Context, kind string, meta metav1.ObjectMeta) (client.Object, string, error) {
+func (r deletionReviewer) clusterDependent(ctx context.Context, of dependentsOf) (client.Object, string, error) {
 	instances, err := r.objects.instances(ctx)
 	if err != nil {
 		return nil, "", err
@@ -138,20 +205,21 @@ func (r deletionReviewer) clusterDependent(ctx context.Context, kind string, met
 	if err != nil {
 		return nil, "", err
 	}
+	meta := of.meta
 	var cluster metav1.Object = &meta
-	if kind == "Bind9Cluster" {
+	if of.kind == "Bind9Cluster" {
 		cluster = &v1beta1.Bind9Cluster{ObjectMeta: meta}
 	}
 	own := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return !all.BelongsTo(i, cluster) })
-	zone := r.zoneWhere(meta.Namespace, func(zone *v1beta1.DNSZone) bool { return servedByAny(all, zone, own) })
+	zone := r.zoneWhere(meta.Namespace, of.elsewhere, func(zone *v1beta1.DNSZone) bool { return servedByAny(all, zone, own) })
 	if zone == nil {
 		return nil, "", nil
 	}
-	return zone, fmt.Sprintf("%s %s still serves zones, such as %s", kind, meta.Name, exampleText(zone, meta.Namespace)), nil
+	return zone, fmt.Sprintf("%s %s still serves zones, such as %s", of.kind, meta.Name, exampleText(zone, meta.Namespace)), nil
 }
 
 // instanceDependent finds a zone of which the instance is the only primary.
-func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1beta1.Bind9Instance) (client.Object, string, error) {
+func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1beta1.Bind9Instance, elsewhere bool) (client.Object, string, error) {
 	if instance.Spec.Role.Normalize() != v1beta1.RolePrimary {
 		return nil, "", nil
 	}
@@ -163,11 +231,8 @@ func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1bet
 	if err != nil {
 		return nil, "", err
 	}
-	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool {
-		return (i.Namespace == instance.Namespace && i.Name == instance.Name) || i.DeletionTimestamp != nil || i.Spec.Role.Normalize() != v1beta1.RolePrimary
-	})
-	zone := r.zoneWhere(instance.Namespace, func(zone *v1beta1.DNSZone) bool {
-		return all.Serves(instance, zone) && !servedByAny(all, zone, others)
+	zone := r.zoneWhere(instance.Namespace, elsewhere, func(zone *v1beta1.DNSZone) bool {
+		return membership.IsLastPrimary(all, instance, zone, instances)
 	})
 	if zone == nil {
 		return nil, "", nil
@@ -176,8 +241,8 @@ func (r deletionReviewer) instanceDependent(ctx context.Context, instance *v1bet
 }
 
 // zoneWhere returns a zone that is there to stay and of which something is true, nil when there is none: one of a namespace
-// rather than of others, and always the same one, so that who asks again and again learns of no more.
-func (r deletionReviewer) zoneWhere(namespace string, is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
+// rather than of others, of those alone with elsewhere, and always the same one, so that who asks again and again learns of no more.
+func (r deletionReviewer) zoneWhere(namespace string, elsewhere bool, is func(*v1beta1.DNSZone) bool) *v1beta1.DNSZone {
 	isBefore := func(a, b *v1beta1.DNSZone) bool {
 		if own := a.Namespace == namespace; own != (b.Namespace == namespace) {
 			return own
@@ -186,7 +251,7 @@ func (r deletionReviewer) zoneWhere(namespace string, is func(*v1beta1.DNSZone) 
 	}
 	var first *v1beta1.DNSZone
 	for _, zone := range r.objects.zoneCache().Zones() {
-		if zone.DeletionTimestamp == nil && (first == nil || isBefore(zone, first)) && is(zone) {
+		if zone.DeletionTimestamp == nil && (!elsewhere || zone.Namespace != namespace) && (first == nil || isBefore(zone, first)) && is(zone) {
 			first = zone
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/membership"
 )
 
 // ending says of one namespace that it is being deleted.
@@ -145,10 +147,10 @@ func TestDeletionsNameNothingOfOthers(t *testing.T) {
 	add("another", "secret-4", "secret-4.test", "mixed")
 	add("mixed", "own", "own.mixed.test", "mixed")
 	for name, tc := range map[string]struct{ object, want string }{
-		"cluster":            {"{kind: Bind9Cluster, metadata: {name: c, namespace: guests}}", "still serves zones, such as one of another namespace; to delete"},
-		"instance":           {"{kind: Bind9Instance, metadata: {name: c-primary-0, namespace: guests, labels: {app: pool}, annotations: {bindy.firestoned.io/allow-zone-namespaces: '*'}}, spec: {clusterRef: c, role: primary}}", "is the last primary of zones, such as one of another namespace; to delete"},
-		"one of its own":     {"{kind: Bind9Cluster, metadata: {name: c, namespace: mixed}}", "such as own.mixed.test of DNSZone mixed/own; to delete"},
-		"for administrators": {"{kind: Bind9GlobalCluster, metadata: {name: g, uid: g1}}", "such as secret-1.victim.test; to delete"},
+		"cluster":            {"{kind: Bind9Cluster, metadata: {name: c, namespace: guests}}", "still serves zones, such as one of another namespace: delete records first"},
+		"instance":           {"{kind: Bind9Instance, metadata: {name: c-primary-0, namespace: guests, labels: {app: pool}, annotations: {bindy.firestoned.io/allow-zone-namespaces: '*'}}, spec: {clusterRef: c, role: primary}}", "is the last primary of zones, such as one of another namespace: delete records first"},
+		"one of its own":     {"{kind: Bind9Cluster, metadata: {name: c, namespace: mixed}}", "such as own.mixed.test of DNSZone mixed/own: delete records first"},
+		"for administrators": {"{kind: Bind9GlobalCluster, metadata: {name: g, uid: g1}}", "such as secret-1.victim.test: delete records first"},
 	} {
 		for range 10 {
 			got := NewHandler(newStaticObjects(all...)).Handle(quick(t), deletionOf(t, tc.object))
@@ -218,4 +220,81 @@ func TestDeletionsWaitSoLong(t *testing.T) {
 	if answer := reviewer.Handle(t.Context(), deletionOf(t, zone("main", main))); answer.Allowed {
 		t.Error("allowed, although the caches hold a record")
 	}
+}
+
+// What is deleted is kept at work by its finalizer until the records and zones of its namespace are deleted, so that one command may
+// delete them in any order. It is refused where nothing would wait, with the order and each way out.
+func TestDeletionsWait(t *testing.T) {
+	const finalizers = "finalizers: [foregroundDeletion, bindy.firestoned.io/dependents]"
+	waiting := func(object string) string {
+		return strings.Replace(object, "metadata: {", "metadata: {"+finalizers+", ", 1)
+	}
+	main := zone("main", `zoneName: main.test, clusterRef: c, recordsFrom: [{selector: {matchLabels: {zone: main}}}]`)
+	cluster := "{kind: Bind9Cluster, metadata: {name: d, namespace: dns}}"
+	instance := "{kind: Bind9Instance, metadata: {name: c-primary-0, namespace: dns, labels: {cluster: c}}, spec: {clusterRef: c, role: primary}}"
+	owned := strings.Replace(instance, "metadata: {", "metadata: {ownerReferences: [{apiVersion: v1, kind: x, name: c, uid: c, controller: true}], ", 1)
+	background, foreground := `{"propagationPolicy":"Background"}`, `{"propagationPolicy":"Foreground"}`
+	for name, tc := range map[string]struct {
+		object, options string
+		warning         string
+		refusal         []string
+	}{
+		"zone":                         {object: waiting(main), options: background, warning: "zone main.test still has records, such as"},
+		"zone, in the foreground":      {object: waiting(main), options: foreground, warning: "zone main.test still has records, such as"},
+		"zone without records":         {object: waiting(zone("empty", `zoneName: empty.test, clusterRef: e`)), options: background},
+		"zone that is new":             {object: main, options: background, refusal: []string{"still has records", "delete records first, then zones, then their servers", "try again when", "allow-deletion=true"}},
+		"cluster":                      {object: waiting(cluster), options: background, warning: "Bind9Cluster d still serves zones, such as both.test"},
+		"cluster, in the foreground":   {object: waiting(cluster), options: foreground, refusal: []string{"delete records first", "kubectl delete bind9clusters -n dns d --cascade=background", "kubectl annotate bind9clusters -n dns d bindy.firestoned.io/allow-deletion=true"}},
+		"cluster, by its finalizer":    {object: waiting(cluster), options: `{}`, refusal: []string{"--cascade=background"}},
+		"cluster, orphaning":           {object: waiting(cluster), options: `{"orphanDependents":true}`, warning: "still serves zones"},
+		"cluster-scoped":               {object: waiting("{kind: Bind9GlobalCluster, metadata: {name: g, uid: g1}}"), options: background, warning: "still serves zones, such as global.test: it stays at work until these are deleted; to delete it now: kubectl annotate bind9globalclusters g "},
+		"last primary":                 {object: waiting(instance), options: background, warning: "is the last primary of zones"},
+		"last primary of a cluster":    {object: owned, options: background, refusal: []string{"change the replicas of its cluster"}},
+		"zone with strangers' records": {object: waiting(zone("external", `zoneName: external.test`)), options: background, refusal: []string{"still has data of a DNSEndpoint, shop.external.test", "delete records first, then zones, then their servers; to delete"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := deletionOf(t, tc.object)
+			req.Resource.Resource = strings.ToLower(req.Kind.Kind) + "s"
+			req.Options.Raw = []byte(tc.options)
+			objects := fleet(t)
+			if name == "zone with strangers' records" {
+				objects = foreignEndpoints{objects}
+			}
+			answer := NewHandler(objects).Handle(quick(t), req)
+			if answer.Allowed != (len(tc.refusal) == 0) || (tc.warning != "") != (len(answer.Warnings) == 1) {
+				t.Fatalf("allowed = %v: %v, %q", answer.Allowed, answer.Result, answer.Warnings)
+			}
+			if tc.warning != "" && !strings.Contains(answer.Warnings[0], tc.warning) {
+				t.Errorf("the warning lacks %q: %s", tc.warning, answer.Warnings[0])
+			}
+			for _, word := range tc.refusal {
+				if !strings.Contains(answer.Result.Message, word) {
+					t.Errorf("the message lacks %q: %s", word, answer.Result.Message)
+				}
+			}
+		})
+	}
+}
+
+// foreignEndpoints has all DNSEndpoints in another namespace, from where the zones take them.
+type foreignEndpoints struct{ Objects }
+
+func (f foreignEndpoints) endpointsUnder(ctx context.Context, key string) ([]*v1alpha1.DNSEndpoint, error) {
+	found, err := f.Objects.endpointsUnder(ctx, key)
+	for i, e := range found {
+		found[i] = e.DeepCopy()
+		found[i].Namespace = "elsewhere"
+		found[i].Annotations = map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "*"}
+	}
+	return found, err
+}
+
+func (f foreignEndpoints) zoneCache() *membership.Cache {
+	zones := membership.NewCache()
+	for _, zone := range f.Objects.zoneCache().Zones() {
+		open := zone.DeepCopy()
+		open.Annotations = map[string]string{v1beta1.AllowEndpointNamespacesAnnotation: "*"}
+		zones.SetZone(open)
+	}
+	return zones
 }

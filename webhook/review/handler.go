@@ -125,16 +125,18 @@ func (r *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return admission.Allowed("").WithWarnings(verdict.Warnings...)
 }
 
-// handleDeletion refuses to delete an object that others still depend on.
+// handleDeletion refuses to delete an object that others depend on if it would not wait for them, and says so if it does.
 func (r *Handler) handleDeletion(ctx context.Context, req admission.Request) admission.Response {
-	why, err := r.deletions.review(ctx, req)
-	if err != nil {
+	refusal, waits, err := r.deletions.review(ctx, req)
+	switch {
+	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
+	case refusal != "":
+		return admission.Denied(refusal)
+	case waits != "":
+		return admission.Allowed("").WithWarnings(waits)
 	}
-	if why == "" {
-		return admission.Allowed("")
-	}
-	return admission.Denied(why)
+	return admission.Allowed("")
 }
 
 // canChangeDNS reports whether the request can change DNS. Subresources cannot; the configuration keeps them away already, and this

@@ -349,6 +349,7 @@ func TestWarnOfRelativeTargets(t *testing.T) {
 	}{
 		"alias":                 {record("CNAMERecord", "a", "{name: a, target: example.github.io}"), `spec.target "example.github.io" has no final dot, so it is relative to the zone: example.github.io.example.com., where nothing is declared; write it with a final dot`},
 		"mail server":           {record("MXRecord", "a", "{name: a, priority: 10, mailServer: mx.test}"), "mx.test.example.com., where nothing is declared"},
+		"host of an address":    {record("PTRRecord", "a", `{name: "10", target: host10.test}`), "host10.test.example.com., where"},
 		"server of a service":   {record("SRVRecord", "a", "{name: _sip._tcp, priority: 1, weight: 1, port: 5060, target: sip.test}"), "sip.test.example.com., where"},
 		"name server":           {record("NSRecord", "a", "{name: a, nameserver: ns.test}"), "ns.test.example.com., where"},
 		"inside its delegation": {record("NSRecord", "a", "{name: a, nameserver: ns1.a}"), ""},

@@ -2,6 +2,7 @@ package review
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -11,10 +12,12 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -35,57 +38,110 @@ func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// compiledPolicy is the policy of manifests/base/policies.yaml as kube-apiserver compiles it.
-func compiledPolicy(t *testing.T) validating.Validator {
+// Where the policies are.
+const (
+	basePolicies  = "../../manifests/base/policies.yaml"
+	imagePolicies = "../../manifests/components/image-policy/policy.yaml"
+)
+
+// compiledPolicy is a policy of a file as kube-apiserver compiles it.
+func compiledPolicy(t *testing.T, file, name string) validating.Validator {
 	t.Helper()
-	text, err := os.ReadFile("../../manifests/base/policies.yaml")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, _, _ := bytes.Cut(text, []byte("\n---\n"))
 	var policy admissionregistrationv1.ValidatingAdmissionPolicy
-	if err := yaml.UnmarshalStrict(document, &policy); err != nil {
-		t.Fatal(err)
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		policy = admissionregistrationv1.ValidatingAdmissionPolicy{}
+		if err := yaml.Unmarshal(document, &policy); err != nil {
+			t.Fatal(err)
+		}
+		if policy.Kind == "ValidatingAdmissionPolicy" && policy.Name == name {
+			break
+		}
 	}
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	withAuthorizer := cel.OptionalVariableDeclarations{HasAuthorizer: true}
+	var conditions []cel.ExpressionAccessor
+	for _, c := range policy.Spec.MatchConditions {
+		conditions = append(conditions, (*matchconditions.MatchCondition)(&c))
+	}
+	matcher := matchconditions.NewMatcher(compiler.CompileCondition(conditions, withAuthorizer, environment.StoredExpressions),
+		policy.Spec.FailurePolicy, "policy", "validate", name)
 	var variables []cel.NamedExpressionAccessor
 	for _, v := range policy.Spec.Variables {
 		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
 	}
-	withAuthorizer := cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	compiler.CompileAndStoreVariables(variables, withAuthorizer, environment.StoredExpressions)
 	var rules, messages, none []cel.ExpressionAccessor
 	for _, v := range policy.Spec.Validations {
 		rules = append(rules, &validating.ValidationCondition{Expression: v.Expression, Reason: v.Reason})
 		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
 	}
-	return validating.NewValidator(compiler.CompileCondition(rules, withAuthorizer, environment.StoredExpressions), nil,
+	return validating.NewValidator(compiler.CompileCondition(rules, withAuthorizer, environment.StoredExpressions), matcher,
 		compiler.CompileCondition(none, withAuthorizer, environment.StoredExpressions),
 		compiler.CompileCondition(messages, cel.OptionalVariableDeclarations{}, environment.StoredExpressions), policy.Spec.FailurePolicy, nil)
 }
 
-// refusal returns what a user with rights is answered; empty when the object is accepted. old is empty for a creation.
-func refusal(t *testing.T, policy validating.Validator, has rights, object, old string) string {
+// podPolicy is the one that decides what our kinds put into pods.
+func podPolicy(t *testing.T) validating.Validator {
+	t.Helper()
+	return compiledPolicy(t, basePolicies, "lockstep-pods-and-services")
+}
+
+// policyRequest is what a policy judges. object is empty for a deletion, old for a creation; level is the one that Pod Security enforces
+// in the namespace, which a cluster-scoped object does not have.
+type policyRequest struct {
+	rights            rights
+	user, object, old string
+	level             string
+}
+
+// refusal returns what is answered; empty when the request is accepted.
+func (r policyRequest) refusal(t *testing.T, policy validating.Validator) string {
 	t.Helper()
 	operation := admission.Update
-	if old == "" {
+	switch {
+	case r.old == "":
 		operation = admission.Create
+	case r.object == "":
+		operation = admission.Delete
 	}
-	attributes := admission.NewAttributesRecord(objectOf(t, object), objectOf(t, old), schema.GroupVersionKind{}, "dns", "x",
-		schema.GroupVersionResource{}, "", operation, nil, false, &user.DefaultInfo{Name: "jane"})
+	object, old := objectOf(t, r.object), objectOf(t, r.old)
+	attributes := admission.NewAttributesRecord(object, old, schema.GroupVersionKind{}, "dns", "x",
+		schema.GroupVersionResource{}, "", operation, nil, false, &user.DefaultInfo{Name: cmp.Or(r.user, "jane")})
 	versioned := &admission.VersionedAttributes{Attributes: attributes}
 	versioned.VersionedObject.Set(attributes.GetObject())
 	versioned.VersionedOldObject.Set(attributes.GetOldObject())
+	var namespace *corev1.Namespace
+	if strings.Contains(r.object, "namespace: dns}") {
+		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dns", Labels: map[string]string{"pod-security.kubernetes.io/enforce": r.level}}}
+	}
 	var refusals []string
-	for _, d := range policy.Validate(t.Context(), schema.GroupVersionResource{}, versioned, nil, nil, celconfig.RuntimeCELCostBudget, has).Decisions {
+	for _, d := range policy.Validate(t.Context(), schema.GroupVersionResource{}, versioned, nil, namespace, celconfig.RuntimeCELCostBudget, r.rights).Decisions {
 		if d.Action != validating.ActionAdmit {
 			refusals = append(refusals, d.Message)
 		}
 	}
 	return strings.Join(refusals, "\n")
+}
+
+// expect requires that the answer contains all of want, or with nothing wanted that the request is accepted.
+func (r policyRequest) expect(t *testing.T, policy validating.Validator, want ...string) {
+	t.Helper()
+	got := r.refusal(t, policy)
+	if (got == "") != (len(want) == 0) {
+		t.Errorf("answered %q, want %q", got, want)
+	}
+	for _, words := range want {
+		if !strings.Contains(got, words) {
+			t.Errorf("answered %q, want %q", got, words)
+		}
+	}
 }
 
 // Whoever sets or changes a field that decides about pods or Services needs the right to create these in that namespace.
@@ -117,7 +173,8 @@ func TestPodFieldsNeedTheRightToPods(t *testing.T) {
 		"a global cluster that moves to ours": {rights{"pods in dns": true}, global, inNamespace, "right to create pods in all namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := refusal(t, compiledPolicy(t), c.rights, c.object, c.old)
+			// What volumes hold is another rule's.
+			got := policyRequest{rights: c.rights, object: c.object, old: c.old, level: "privileged"}.refusal(t, podPolicy(t))
 			if (got == "") != (c.refused == "") || !strings.Contains(got, c.refused) {
 				t.Errorf("answered %q, want %q", got, c.refused)
 			}
@@ -135,12 +192,14 @@ var harmless = map[string]string{
 	"emptyDir":        "scratch space of the pod",
 	"imagePullPolicy": "of an image that counts itself",
 	"accessModes":     "of a claim that is created",
+	"spread":          "it leads a pod to no node that the pod could not have been on",
+	"tls":             "it has no effect",
 }
 
 // Every field of the specifications that has one of Kubernetes' own types, or names an image, a ConfigMap, a claim or a Secret, is
 // known to the policy or harmless.
 func TestPolicyKnowsEveryField(t *testing.T) {
-	policy := compiledPolicy(t)
+	policy := podPolicy(t)
 	found := 0
 	for _, spec := range []any{v1beta1.Bind9InstanceSpec{}, v1beta1.Bind9ClusterSpec{}, v1beta1.GlobalClusterSpec{}} {
 		for _, path := range sensitivePaths(reflect.TypeOf(spec), nil) {
@@ -153,7 +212,7 @@ func TestPolicyKnowsEveryField(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if refusal(t, policy, rights{}, string(text), "") == "" {
+			if (policyRequest{object: string(text)}).refusal(t, policy) == "" {
 				t.Errorf("%T: anybody may set %s", spec, strings.Join(path, "."))
 			}
 		}
@@ -188,4 +247,113 @@ func sensitivePaths(of reflect.Type, at []string) (paths [][]string) {
 		}
 	}
 	return paths
+}
+
+// everything is all rights that count.
+var everything = rights{"pods in dns": true, "services in dns": true, "pods in ": true, "services in ": true}
+
+// The right to pods is none to a host path: volumes are of the namespace, wherever they are listed, unless an administrator permits any pod
+// there.
+func TestVolumesAreOfTheNamespace(t *testing.T) {
+	const own = `[{name: a, emptyDir: {}}, {name: b, configMap: {name: c}}, {name: c, secret: {secretName: s}}, {name: d, persistentVolumeClaim: {claimName: p}}, {name: e, ephemeral: {volumeClaimTemplate: {spec: {}}}}]`
+	instance := func(spec string) string { return "{metadata: {namespace: dns}, spec: {role: primary, " + spec + "}}" }
+	host := instance("volumes: [{name: host, hostPath: {path: /}}]")
+	for name, c := range map[string]struct {
+		object, old, level string
+		want               []string
+	}{
+		"its own":                   {object: instance("volumes: " + own)},
+		"a host path":               {object: host, level: "baseline", want: []string{"volumes: host has hostPath: use emptyDir, configMap", "kubectl label namespace dns pod-security.kubernetes.io/enforce=privileged"}},
+		"a host path where any may": {object: host, level: "privileged"},
+		"of the sidecar":            {object: instance("bindcarConfig: {volumes: [{name: a, csi: {driver: x}}]}"), want: []string{"a has csi"}},
+		"of a role's sidecar":       {object: instance("config: {bindcarConfig: {volumes: [{name: a, nfs: {server: x, path: /}}]}}"), want: []string{"a has nfs"}},
+		"of all sidecars":           {object: instance("global: {bindcarConfig: {volumes: [{name: a, projected: {sources: []}}]}}"), want: []string{"a has projected"}},
+		"hidden among others":       {object: instance("volumes: [{name: a, emptyDir: {}, hostPath: {path: /}}]"), want: []string{"a has", "hostPath"}},
+		"one that was there":        {object: strings.Replace(host, "role", "replicas: 2, role", 1), old: host},
+		"one that is added to it":   {object: instance("volumes: [{name: host, hostPath: {path: /}}, {name: etc, hostPath: {path: /etc}}]"), old: host, want: []string{"volumes: etc has hostPath:"}},
+		"a cluster-scoped cluster":  {object: "{metadata: {}, spec: {volumes: [{name: a, hostPath: {path: /}}]}}", want: []string{"kubectl label namespace NAMESPACE", "and for a Bind9Cluster there"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policyRequest{rights: everything, object: c.object, old: c.old, level: c.level}.expect(t, podPolicy(t), c.want...)
+		})
+	}
+}
+
+// The environment of the sidecar does not lead it to another Kubernetes.
+func TestEnvironmentOfTheSidecar(t *testing.T) {
+	for variable, refused := range map[string]bool{
+		"RUST_LOG": false, "RATE_LIMIT_ENABLED": false, "NO_PROXY_NEEDED": false,
+		"KUBERNETES_SERVICE_HOST": true, "KUBE_API": true, "https_proxy": true, "HTTP_PROXY": true, "SSL_CERT_FILE": true, "GODEBUG": true,
+	} {
+		for _, at := range []string{"{%s}", "{config: {%s}}", "{global: {%s}}"} {
+			spec := strings.Replace(at, "%s", "bindcarConfig: {envVars: [{name: "+variable+", value: x}]}", 1)
+			var want []string
+			if refused {
+				want = []string{"bindcarConfig.envVars: " + variable + ": these variables", "leave them out"}
+			}
+			policyRequest{rights: everything, object: "{metadata: {namespace: dns}, spec: " + spec + "}"}.expect(t, podPolicy(t), want...)
+		}
+	}
+}
+
+// The fleet manager runs nothing as another account, whoever commands it.
+func TestWorkloadsOfTheFleetManager(t *testing.T) {
+	const fleet = "system:serviceaccount:lockstep-system:lockstep-fleet"
+	set := func(account string) string {
+		return "{metadata: {name: x, namespace: dns}, spec: {template: {spec: {" + account + "}}}}"
+	}
+	policy := compiledPolicy(t, basePolicies, "lockstep-workloads")
+	policyRequest{user: fleet, object: set("serviceAccountName: x-bind9")}.expect(t, policy)
+	policyRequest{user: fleet, object: set("serviceAccountName: cluster-admin")}.expect(t, policy, "StatefulSet dns/x as ServiceAccount x-bind9 only, not as cluster-admin")
+	policyRequest{user: fleet, object: set(""), old: set("serviceAccountName: x-bind9")}.expect(t, policy, "not as default")
+	policyRequest{object: set("serviceAccountName: cluster-admin")}.expect(t, policy)
+}
+
+// Nobody but the fleet manager changes what named is configured with, and everything can be cleaned up: by those who may create pods, too.
+func TestConfigurationIsTheFleetManagers(t *testing.T) {
+	configMap := func(data string) string {
+		return "{metadata: {namespace: dns, annotations: {a: " + data + "}, labels: {app.kubernetes.io/instance: x}}, data: {named.conf: " + data + "}}"
+	}
+	policy := compiledPolicy(t, basePolicies, "lockstep-configuration")
+	refused := []string{"ConfigMap x has the configuration that the fleet manager wrote", "change the Bind9Instance x ", "configMapRefs"}
+	for user, want := range map[string][]string{
+		"jane": refused, "system:serviceaccount:dns:lockstep-fleet": refused,
+		"system:serviceaccount:lockstep-system:lockstep-fleet": nil, "system:kube-controller-manager": nil,
+		"system:serviceaccount:kube-system:namespace-controller": nil,
+	} {
+		policyRequest{user: user, object: configMap("new"), old: configMap("old")}.expect(t, policy, want...)
+		policyRequest{user: user, object: strings.Replace(configMap("old"), "instance: x", "instance: y", 1), old: configMap("old")}.expect(t, policy, want...)
+		policyRequest{user: user, object: strings.Replace(configMap("old"), "annotations", "ownerReferences: [{uid: gone}], annotations", 1), old: configMap("old")}.expect(t, policy, want...)
+		policyRequest{user: user, object: strings.Replace(configMap("old"), "data: {", "immutable: true, data: {", 1), old: configMap("old")}.expect(t, policy, want...)
+		policyRequest{user: user, old: configMap("old")}.expect(t, policy, want...)
+		policyRequest{rights: everything, user: user, old: configMap("old")}.expect(t, policy)
+	}
+	policyRequest{object: strings.Replace(configMap("old"), "a: old", "a: new", 1), old: configMap("old")}.expect(t, policy)
+}
+
+// With the component, servers run images of the repositories that the administrator permits, by a tag or digest that stays.
+func TestImagesOfPermittedRepositories(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("0a", 32)
+	policy := compiledPolicy(t, imagePolicies, "lockstep-images")
+	for image, want := range map[string][]string{
+		"internetsystemsconsortium/bind9:9.18":           nil,
+		"internetsystemsconsortium/bind9" + digest:       nil,
+		"ghcr.io/firestoned/any/bindcar:v1":              nil,
+		"internetsystemsconsortium/bind9":                {"a tag other than latest, or a digest"},
+		"ghcr.io/firestoned/bindcar:latest":              {"image: ghcr.io/firestoned/bindcar:latest: what runs would change"},
+		"ghcr.io/firestoned/bindcar@sha256:0":            {"or a digest"},
+		"attacker/named:9.18":                            {"image: attacker/named:9.18: the administrator permits images of internetsystemsconsortium/bind9, ", "ValidatingAdmissionPolicy lockstep-images"},
+		"internetsystemsconsortium/bind9evil:9.18":       {"the administrator permits"},
+		"ghcr.io/firestoned.evil.test/bindcar:v1":        {"the administrator permits"},
+		"ghcr.io:443/firestoned/bindcar":                 {"the administrator permits", "or a digest"},
+		"docker.io/internetsystemsconsortium/bind9:9.20": nil,
+	} {
+		for _, at := range []string{"image: {image: %s}", "bindcarConfig: {image: %s}", "config: {bindcarConfig: {image: %s}}", "global: {bindcarConfig: {image: %s}}"} {
+			object := "{metadata: {namespace: dns}, spec: {" + strings.Replace(at, "%s", `"`+image+`"`, 1) + "}}"
+			policyRequest{object: object}.expect(t, policy, want...)
+			policyRequest{object: object, old: object}.expect(t, policy)
+		}
+	}
+	policyRequest{object: "{metadata: {namespace: dns}, spec: {version: latest}}"}.expect(t, policy, "version: latest")
+	policyRequest{object: "{metadata: {namespace: dns}, spec: {version: '9.18'}}"}.expect(t, policy)
 }

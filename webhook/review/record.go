@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/source"
 )
 
-// recordReviewer judges records of all eight kinds: first the data itself, then the record among those of its zone.
+// recordReviewer judges records of all nine kinds: first the data itself, then the record among those of its zone.
 type recordReviewer struct {
 	objects Objects
 }
