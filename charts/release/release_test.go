@@ -1,0 +1,287 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	syncv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// A release takes over what kubectl has installed, is upgraded from the last commit, rolled back, and uninstalled, while a zone is served
+// and read all the time. Uninstalling leaves zones and servers, unless it is told to remove the definitions.
+func TestRelease(t *testing.T) {
+	kube.Disruptive(t, nil)
+	c := kube.Client(t)
+	requireAlone(t, c)
+	defer restore(t)
+
+	helm(t, append([]string{"install", "lockstep", formerChart(t), "-n", system, "--take-ownership", "--force-conflicts", "--wait", "--timeout", patience}, restart("1")...)...)
+	requireWorking(t, c)
+	team := kube.Namespace(t, "it")
+	helm(t, "install", "zone", "testdata/zone", "-n", team, "--wait", "--timeout", patience)
+	served := askAll(t, team, "www.release.example.", "192.0.2.1")
+	if err := served(t.Context()); err != nil {
+		t.Errorf("Helm has not waited until the record is served: %v", err)
+	}
+
+	stop := keepAsking(t,
+		stream{"DNS", 20 * time.Millisecond, served},
+		stream{"SyncStatus", 250 * time.Millisecond, func(ctx context.Context) error {
+			return c.Get(ctx, client.ObjectKey{Namespace: team, Name: "arecord.www"}, &syncv1alpha1.SyncStatus{})
+		}},
+		stream{"admission", 250 * time.Millisecond, func(ctx context.Context) error { return admission(ctx, c, team) }})
+	defer stop()
+	// kubectl still counts as an owner of what it has applied: a change of that is a conflict, which has to be forced.
+	helm(t, append([]string{"upgrade", "lockstep", chartPath, "-n", system, "--set", "controller.resources.requests.cpu=51m", "--force-conflicts", "--wait", "--timeout", patience},
+		restart("2")...)...)
+	requireRequest(t, "51m")
+	requireDefinitions(t)
+	helm(t, "rollback", "lockstep", "1", "-n", system, "--force-conflicts", "--wait", "--timeout", patience)
+	stop()
+	requireRequest(t, "50m")
+	if history := helm(t, "history", "lockstep", "-n", system, "-o", "json"); !strings.Contains(history, "Rollback to 1") {
+		t.Errorf("the history: %s", history)
+	}
+	helm(t, "upgrade", "zone", "testdata/zone", "-n", team, "--set", "address=192.0.2.2", "--wait", "--timeout", patience)
+	served = askAll(t, team, "www.release.example.", "192.0.2.2")
+	if err := served(t.Context()); err != nil {
+		t.Errorf("Helm has not waited until the change is served: %v", err)
+	}
+
+	testKept(t, c, team, served)
+	testRemoved(t, c, team)
+}
+
+// testKept uninstalls the release: definitions, objects and servers stay, and nothing that has gone is in the way of a deletion. A new release takes them over.
+func testKept(t *testing.T, c client.Client, team string, served func(context.Context) error) {
+	stop := keepAsking(t, stream{"DNS without Lockstep", 20 * time.Millisecond, served})
+	defer stop()
+	helm(t, "uninstall", "lockstep", "-n", system, "--wait", "--timeout", patience)
+	endpoint := client.ObjectKey{Namespace: team, Name: "www"}
+	record := &v1beta1.ARecord{}
+	if err := c.Get(t.Context(), endpoint, record); err != nil {
+		t.Fatalf("after helm uninstall: %v", err)
+	}
+	if left := namesOf(t, "deployments,services,validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies", system); left != "" {
+		t.Errorf("helm uninstall leaves %s", left)
+	}
+	extra := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "extra"}}
+	extra.Spec.Name, extra.Spec.IPv4Addresses = "extra", []string{"192.0.2.9"}
+	if err := errors.Join(c.Create(t.Context(), extra), c.Delete(t.Context(), extra)); err != nil {
+		t.Errorf("without Lockstep: %v", err)
+	}
+	if out, err := kube.TryKubectl(t, "", "get", "apiservice", "v1alpha1.sync.bindy.firestoned.io"); err == nil {
+		t.Errorf("helm uninstall leaves the APIService: %s", out)
+	}
+	stop()
+
+	helm(t, "install", "lockstep", chartPath, "-n", system, "--set", "crds.keep=false", "--wait", "--timeout", patience)
+	requireWorking(t, c)
+	kube.WaitReady(t, c, team, time.Minute, "bind9cluster/dns", "dnszone/main")
+	if err := served(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// testRemoved uninstalls a release that does not keep definitions, with a zone present: nothing waits for a finalizer, and with the
+// namespace everything is gone. Into an empty cluster, and another namespace, it installs in one run.
+func testRemoved(t *testing.T, c client.Client, team string) {
+	helm(t, "uninstall", "lockstep", "-n", system, "--wait", "--timeout", patience)
+	kube.Eventually(t, time.Minute, func(context.Context) error {
+		if left := namesOf(t, "customresourcedefinitions", ""); left != "" {
+			return fmt.Errorf("left behind: %s", left)
+		}
+		return nil
+	})
+	kube.Eventually(t, time.Minute, func(ctx context.Context) error {
+		if servers, err := kube.Servers(ctx, c, team); err == nil {
+			return fmt.Errorf("servers are left: %v", servers)
+		}
+		return nil
+	})
+	kube.Kubectl(t, "", "delete", "namespace", system, "--timeout=120s")
+	kube.Eventually(t, time.Minute, func(context.Context) error {
+		if left := namesOf(t, "clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations", ""); left != "" {
+			return fmt.Errorf("left behind: %s", left)
+		}
+		return nil
+	})
+
+	helm(t, "install", "lockstep", chartPath, "-n", "team-dns", "--create-namespace", "--set", "crds.keep=false", "--wait", "--timeout", patience)
+	requireWorking(t, c)
+	helm(t, "uninstall", "lockstep", "-n", "team-dns", "--wait", "--timeout", patience)
+	kube.Kubectl(t, "", "delete", "namespace", "team-dns", "--timeout=120s")
+}
+
+// requireAlone fails the test before it does harm: it takes all zones of the cluster away.
+func requireAlone(t *testing.T, c client.Client) {
+	t.Helper()
+	var zones v1beta1.DNSZoneList
+	if err := c.List(t.Context(), &zones); err != nil {
+		t.Fatal(err)
+	}
+	for _, zone := range zones.Items {
+		if zone.DeletionTimestamp == nil && !strings.HasPrefix(zone.Namespace, "it-") {
+			t.Fatalf("DNSZone %s/%s is not of a test: this cluster is in use, and the test would uninstall Lockstep", zone.Namespace, zone.Name)
+		}
+	}
+}
+
+// restore removes what a failed test has left, and brings the usual installation back.
+func restore(t *testing.T) {
+	t.Helper()
+	for _, namespace := range []string{system, "team-dns"} {
+		_, _ = tryHelm(context.WithoutCancel(t.Context()), "uninstall", "lockstep", "-n", namespace, "--ignore-not-found", "--wait", "--timeout", "60s")
+	}
+	kube.Kubectl(t, "", "delete", "namespace", system, "team-dns", "--ignore-not-found", "--timeout=120s")
+	if namesOf(t, "customresourcedefinitions", "") != "" {
+		_ = exec.Command("bash", "-c", documentedRemedy(t)).Run() // If definitions are being deleted, nobody else releases their objects.
+	}
+	kube.Eventually(t, time.Minute, func(context.Context) error {
+		deleted := kube.Kubectl(t, "", "get", "customresourcedefinitions", "-o", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{end}`)
+		if deleted != "" {
+			return errors.New("definitions are still being deleted")
+		}
+		return nil
+	})
+	kube.Reinstall(t)
+}
+
+// documentedRemedy is the command of docs/uninstall.md that removes finalizers.
+func documentedRemedy(t *testing.T) string {
+	t.Helper()
+	for i, block := range strings.Split(readFile(t, "docs/uninstall.md"), "```") {
+		if i%2 == 1 && strings.Contains(block, "kubectl patch") {
+			return strings.TrimPrefix(block, "sh\n")
+		}
+	}
+	t.Fatal("docs/uninstall.md has no command that patches")
+	return ""
+}
+
+// admission returns an error unless the webhook takes a good record and refuses a bad one.
+func admission(ctx context.Context, c client.Client, namespace string) error {
+	record := func(address string) error {
+		r := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Labels: map[string]string{"zone": "main"}}}
+		r.Spec.Name, r.Spec.IPv4Addresses = "probe", []string{address}
+		return c.Create(ctx, r, client.DryRunAll)
+	}
+	if err := record("192.0.2.3"); err != nil {
+		return fmt.Errorf("a good record: %w", err)
+	}
+	if err := record("192.0.2.300"); !apierrors.IsInvalid(err) {
+		return fmt.Errorf("a bad record: %w", err)
+	}
+	return nil
+}
+
+// requireWorking fails the test if Helm came back before the webhook serves, or long before all can be reached: nodes learn of the endpoints
+// of a Service, and kube-apiserver of an APIService, by themselves, and no readiness that Helm knows includes that.
+func requireWorking(t *testing.T, c client.Client) {
+	t.Helper()
+	began := time.Now()
+	first := map[string]error{}
+	kube.Eventually(t, time.Minute, func(ctx context.Context) error {
+		works := map[string]error{
+			"admission":  admission(ctx, c, "default"),
+			"SyncStatus": c.List(ctx, &syncv1alpha1.SyncStatusList{}, client.InNamespace("default")),
+		}
+		if len(first) == 0 {
+			first = works
+		}
+		return errors.Join(works["admission"], works["SyncStatus"])
+	})
+	took := time.Since(began).Round(time.Millisecond)
+	if err := first["admission"]; err != nil && !strings.Contains(err.Error(), "connection refused") { // Which is a Service without endpoints.
+		t.Errorf("helm --wait came back before admission works: %v", err)
+	}
+	t.Logf("all works %s after helm --wait; at first: %v", took, errors.Join(first["admission"], first["SyncStatus"]))
+	if took > 10*time.Second {
+		t.Errorf("all works only %s after helm --wait", took)
+	}
+}
+
+// requireRequest fails the test unless the controller requests as much of a processor as a release says.
+func requireRequest(t *testing.T, want string) {
+	t.Helper()
+	if got := kube.Kubectl(t, "", "get", "deployment", "lockstep-controller", "-n", system, "-o", "jsonpath={.spec.template.spec.containers[0].resources.requests.cpu}"); got != want {
+		t.Errorf("the controller requests %s, want %s", got, want)
+	}
+}
+
+// requireDefinitions fails the test unless the definitions in the cluster have the schemas of the chart.
+func requireDefinitions(t *testing.T) {
+	t.Helper()
+	manifest := helm(t, "get", "manifest", "lockstep", "-n", system)
+	var definitions []string
+	for _, document := range strings.Split(manifest, "\n---\n") {
+		if strings.Contains(document, "\nkind: CustomResourceDefinition\n") {
+			definitions = append(definitions, document)
+		}
+	}
+	if len(definitions) == 0 {
+		t.Fatal("the release has no definitions")
+	}
+	text := strings.Join(definitions, "\n---\n")
+	stored := schemasOf(t, kube.Kubectl(t, text, "get", "-o", "json", "-f", "-"))
+	if diff := cmp.Diff(schemasOf(t, text), stored); diff != "" {
+		t.Errorf("definitions (-chart +cluster):\n%s", diff)
+	}
+	t.Logf("%d definitions have the schemas of the chart", len(stored))
+}
+
+// schemasOf returns the schemas of definitions, by name. They are documents, or items of a list.
+func schemasOf(t *testing.T, text string) map[string]any {
+	t.Helper()
+	found := map[string]any{}
+	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	for {
+		var o map[string]any
+		if err := documents.Decode(&o); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		items, isList := o["items"].([]any)
+		if !isList {
+			items = []any{o}
+		}
+		for _, each := range items {
+			definition := each.(map[string]any)
+			found[fmt.Sprint(definition["metadata"].(map[string]any)["name"])] = definition["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"]
+		}
+	}
+}
+
+// namesOf returns the names of objects of Lockstep, of some kinds; those of Cluster API's own are none.
+func namesOf(t *testing.T, kinds, namespace string) string {
+	t.Helper()
+	args := []string{"get", kinds, "-o", "name"}
+	if namespace != "" {
+		args = append(args, "-n", namespace)
+	}
+	var found []string
+	for line := range strings.Lines(kube.Kubectl(t, "", args...)) {
+		for _, ours := range []string{"lockstep", "bindy.firestoned.io", "externaldns.k8s.io"} {
+			if strings.Contains(line, ours) {
+				found = append(found, strings.TrimSpace(line))
+				break
+			}
+		}
+	}
+	return strings.Join(found, " ")
+}

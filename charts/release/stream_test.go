@@ -1,0 +1,93 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// stream asks for something again and again, and counts what is answered.
+type stream struct {
+	name  string
+	pause time.Duration
+	ask   func(context.Context) error
+}
+
+// keepAsking runs streams until stop is called, which fails the test for each request that failed.
+func keepAsking(t *testing.T, streams ...stream) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for _, s := range streams {
+		running.Go(func() {
+			asked, failed := 0, []string{}
+			for ctx.Err() == nil {
+				began := time.Now()
+				if err := s.ask(context.WithoutCancel(ctx)); err != nil {
+					failed = append(failed, fmt.Sprintf("%s: %v", began.Format("15:04:05.000"), err))
+				}
+				asked++
+				select {
+				case <-ctx.Done():
+				case <-time.After(s.pause):
+				}
+			}
+			t.Logf("%s: %d requests, %d failed", s.name, asked, len(failed))
+			for _, f := range failed[:min(3, len(failed))] {
+				t.Errorf("%s: %s", s.name, f)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// ask returns an error unless a server answers with these addresses.
+func ask(server, name string, want ...string) error {
+	m := new(dns.Msg)
+	m.SetQuestion(name, dns.TypeA)
+	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(m, server)
+	if err != nil {
+		return err
+	}
+	if !reply.Authoritative {
+		return errors.New("the answer is not authoritative")
+	}
+	var got []string
+	for _, rr := range reply.Answer {
+		if a, ok := rr.(*dns.A); ok {
+			got = append(got, a.A.String())
+		}
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("the answer is %q, want %q", got, want)
+	}
+	return nil
+}
+
+// askAll asks all servers of a namespace.
+func askAll(t *testing.T, namespace, name string, want ...string) func(context.Context) error {
+	t.Helper()
+	servers, err := kube.Servers(t.Context(), kube.Client(t), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(context.Context) error {
+		for pod, server := range servers {
+			if err := ask(server, name, want...); err != nil {
+				return fmt.Errorf("%s: %w", pod, err)
+			}
+		}
+		return nil
+	}
+}
