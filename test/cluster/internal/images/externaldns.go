@@ -7,7 +7,9 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
+	recipes "github.com/lockstep-dns/lockstep/release/images"
+
+	"github.com/lockstep-dns/lockstep/release/oci"
 )
 
 // ExternalDNS returns the image that the component external-dns runs, under the name that its project publishes it by. It holds a
@@ -22,7 +24,7 @@ func (b Builder) ExternalDNS(binary string) ([]Recipe, error) {
 		body, err := os.ReadFile(binary)
 		return oci.Image{
 			Name: name, Arch: runtime.GOARCH, Files: []oci.File{{Path: "external-dns", Mode: 0o755, Body: body}},
-			Config: oci.Config{User: nobody, Entrypoint: []string{"/external-dns"}, WorkingDir: "/"},
+			Config: oci.Config{User: recipes.Nobody, Entrypoint: []string{"/external-dns"}, WorkingDir: "/"},
 		}, err
 	}
 	return []Recipe{{name, "external-dns.tar", build}}, nil

@@ -1,7 +1,7 @@
 // Package images builds the images that the dev cluster runs, as archives,
-// and loads them into its containerd. No registry is asked for anything: our
-// own images hold static binaries, and BIND's is unpacked from the packages of
-// the Debian release that this machine runs.
+// and loads them into its containerd. No registry is asked for anything: those
+// that users run are described in release/images, and the others hold static
+// binaries.
 package images
 
 import (
@@ -9,7 +9,7 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
+	"github.com/lockstep-dns/lockstep/release/oci"
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/progress"
 )
 
@@ -21,9 +21,6 @@ const (
 	Pause    = "docker.io/library/lockstep-pause:1"
 	Probe    = "docker.io/library/lockstep-probe:1"
 )
-
-// nobody is the user of images that need no name for theirs.
-const nobody = "65532:65532"
 
 // Builder builds images from the repository into archives.
 type Builder struct {

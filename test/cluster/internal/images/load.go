@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/lockstep-dns/lockstep/test/cluster/internal/oci"
+	"github.com/lockstep-dns/lockstep/release/oci"
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/progress"
 )
 

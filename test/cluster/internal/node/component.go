@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/lockstep-dns/lockstep/test/cluster/internal/process"
@@ -35,15 +37,23 @@ func (l Layout) Containerd() Component { return l.containerd() }
 // clientConfig returns the path of the kubeconfig of a component.
 func (l Layout) clientConfig(component string) string { return l.Config(component + ".kubeconfig") }
 
-// collectLess has Go collect garbage less often: it takes memory instead of processors, of which there may be two.
-const collectLess = "GOGC=400"
+// collectLess has Go collect garbage less often: it takes memory instead of processors, of which there may be two, until a program has a
+// quarter of the machine's.
+func collectLess() []string {
+	env := []string{"GOGC=400"}
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return env
+	}
+	return append(env, fmt.Sprintf("GOMEMLIMIT=%d", uint64(info.Totalram)*uint64(info.Unit)/4))
+}
 
 // componentSpec fills in what all components have alike.
 func (l Layout) componentSpec(name, executable string, inputs []string, args ...string) process.Spec {
 	return process.Spec{
 		Name:   name,
 		Args:   append([]string{executable}, args...),
-		Env:    []string{collectLess},
+		Env:    collectLess(),
 		Inputs: inputs,
 		Log:    l.Log(name),
 	}
