@@ -223,9 +223,11 @@ func (b *bulkBench) measureOurs(ctx context.Context) (p phaseTimes, err error) {
 					return err
 				}
 				s := singleChanges{Rig: b.Rig, zone: zone, record: all[0].name}
-				if b.served, b.ready, err = s.measure(ctx, func(done int) bool { return done < *changes }); err != nil {
+				single, err := s.measure(ctx, func(done int) bool { return done < *changes })
+				if err != nil {
 					return err
 				}
+				b.served, b.ready = servedTimes(single), readyTimes(single)
 			}
 			usage, err = b.startUsage(ctx)
 			return err

@@ -32,7 +32,7 @@ func measureMixed(ctx context.Context, r *rig.Rig) error {
 		return err
 	}
 	s := singleChanges{Rig: beside, zone: quietZone, record: single[0].GetName()}
-	servedBefore, readyBefore, err := s.measure(ctx, func(done int) bool { return done < *changes })
+	before, err := s.measure(ctx, func(done int) bool { return done < *changes })
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func measureMixed(ctx context.Context, r *rig.Rig) error {
 		burst <- err
 	}()
 	var burstErr error
-	served, ready, err := s.measure(ctx, func(int) bool {
+	during, err := s.measure(ctx, func(int) bool {
 		select {
 		case burstErr = <-burst:
 			return false
@@ -61,7 +61,9 @@ func measureMixed(ctx context.Context, r *rig.Rig) error {
 	if err := errors.Join(err, burstErr); err != nil {
 		return err
 	}
+	servedBefore, readyBefore, served, ready := servedTimes(before), readyTimes(before), servedTimes(during), readyTimes(during)
 	fmt.Printf("at rest: served %s\n         ready  %s\nburst:   served %s\n         ready  %s\n", servedBefore, readyBefore, served, ready)
+	printSlowest(during, len(during)/100)
 	what := fmt.Sprintf("99th percentile of %d changes at rest; ours is of %d changes while %d records are created in another namespace, until these are ready",
 		len(servedBefore), len(served), len(all))
 	r.AddResult("mixed", rig.Milliseconds(served.Quantile(.99)), rig.Milliseconds(servedBefore.Quantile(.99)), "ms", what)

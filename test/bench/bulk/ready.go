@@ -1,55 +1,73 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-dns/lockstep/test/bench/rig"
 )
 
-// recordEvent is what a watch says of a record, as far as it matters here.
-type recordEvent struct {
-	Object struct {
-		Metadata struct {
-			Name       string
-			Generation int64
-		}
-		Status struct {
-			Conditions []struct {
-				Type, Status       string
-				ObservedGeneration int64
-			}
+// recordState is a record, as far as it matters here.
+type recordState struct {
+	Metadata struct {
+		Name, ResourceVersion string
+		Generation            int64
+	}
+	Status struct {
+		Conditions []struct {
+			Type, Status       string
+			ObservedGeneration int64
 		}
 	}
 }
 
 // isReady reports whether the record is ready as it is now.
-func (e recordEvent) isReady() bool {
-	for _, c := range e.Object.Status.Conditions {
+func (s recordState) isReady() bool {
+	for _, c := range s.Status.Conditions {
 		if c.Type == "Ready" {
-			return c.Status == "True" && c.ObservedGeneration == e.Object.Metadata.Generation
+			return c.Status == "True" && c.ObservedGeneration == s.Metadata.Generation
 		}
 	}
 	return false
 }
 
 // watchRecords calls back with what exists and with each change, until the context ends. kube-apiserver ends the watch of a
-// client that it finds too slow: then it begins anew.
-func watchRecords(ctx context.Context, r *rig.Rig, selector string, see func(recordEvent)) error {
+// client that it finds too slow: then it goes on from the last change that it has seen.
+func watchRecords(ctx context.Context, r *rig.Rig, selector string, see func(recordState)) error {
+	body, _, err := r.ReadPath(ctx, r.ARecordPath("")+"?resourceVersion=0"+selector)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+		Items    []recordState
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return err
+	}
+	for _, o := range list.Items {
+		see(o)
+	}
 	var broken error
-	for {
-		err := r.ReadLines(ctx, r.ARecordPath("")+"?watch=1&resourceVersion=0"+selector, func() {}, func(line []byte) {
-			var e recordEvent
-			if err := json.Unmarshal(line, &e); err != nil {
-				broken = err
+	for version := list.Metadata.ResourceVersion; ; {
+		err := r.ReadLines(ctx, r.ARecordPath("")+"?watch=1&resourceVersion="+version+selector, func() {}, func(line []byte) {
+			var e struct{ Object recordState }
+			if err := json.Unmarshal(line, &e); err != nil || e.Object.Metadata.Name == "" {
+				broken = errors.Join(err, fmt.Errorf("the watch says %.300s", line))
 			}
-			see(e)
+			version = e.Object.Metadata.ResourceVersion
+			see(e.Object)
 		})
 		if !errors.Is(err, io.EOF) || broken != nil {
 			return errors.Join(broken, err)
@@ -62,11 +80,11 @@ func waitReady(ctx context.Context, r *rig.Rig, count int) (last time.Time, err 
 	ctx, stop := context.WithTimeout(ctx, *limit)
 	defer stop()
 	ready := make(map[string]struct{}, count)
-	err = watchRecords(ctx, r, "", func(e recordEvent) {
-		if !e.isReady() || len(ready) == count {
+	err = watchRecords(ctx, r, "", func(s recordState) {
+		if !s.isReady() || len(ready) == count {
 			return
 		}
-		ready[e.Object.Metadata.Name] = struct{}{}
+		ready[s.Metadata.Name] = struct{}{}
 		if len(ready) == count {
 			last = time.Now()
 			stop()
@@ -85,68 +103,108 @@ type singleChanges struct {
 	zone, record string
 }
 
-// readySighting is that a record was seen to be ready.
-type readySighting struct {
+// sighting is that a watch has shown the record.
+type sighting struct {
 	generation int64
+	ready      bool
 	at         time.Time
 }
 
-// measure changes the record again and again. It returns, for each change, how long it took from the API server's answer on until
-// all servers served it, and until the record said that it is ready.
-func (s singleChanges) measure(ctx context.Context, more func(done int) bool) (served, ready rig.Times, err error) {
+// changeTimes are how long it took, from the API server's answer at a time on, until a watch of kube-apiserver's showed the change, until the
+// primary and all servers served it, and until the record said that it is ready.
+type changeTimes struct {
+	at                              time.Time
+	watched, primary, served, ready time.Duration
+}
+
+func (t changeTimes) String() string {
+	return fmt.Sprintf("answered at %s, in a watch after %.0f ms, on the primary %.0f, on all servers %.0f, ready %.0f",
+		t.at.UTC().Format("15:04:05.000"), rig.Milliseconds(t.watched), rig.Milliseconds(t.primary), rig.Milliseconds(t.served), rig.Milliseconds(t.ready))
+}
+
+// servedTimes and readyTimes return one of the times of each change.
+func servedTimes(all []changeTimes) rig.Times {
+	return timesOf(all, func(t changeTimes) time.Duration { return t.served })
+}
+
+func readyTimes(all []changeTimes) rig.Times {
+	return timesOf(all, func(t changeTimes) time.Duration { return t.ready })
+}
+
+func timesOf(all []changeTimes, of func(changeTimes) time.Duration) (times rig.Times) {
+	for _, t := range all {
+		times = append(times, of(t))
+	}
+	return times
+}
+
+// printSlowest says where the slowest changes have waited.
+func printSlowest(all []changeTimes, count int) {
+	slowest := slices.SortedFunc(slices.Values(all), func(a, b changeTimes) int { return cmp.Compare(b.served, a.served) })
+	for _, t := range slowest[:min(count, len(slowest))] {
+		fmt.Println("  a slow change:", t)
+	}
+}
+
+// measure changes the record again and again.
+func (s singleChanges) measure(ctx context.Context, more func(done int) bool) (all []changeTimes, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer stop()
-	seen := make(chan readySighting)
+	seen := make(chan sighting)
 	watching.Go(func() {
 		defer close(seen)
-		_ = watchRecords(ctx, s.Rig, "&fieldSelector=metadata.name%3D"+s.record, func(e recordEvent) {
-			if e.isReady() {
-				select {
-				case seen <- readySighting{e.Object.Metadata.Generation, time.Now()}:
-				case <-ctx.Done():
-				}
+		_ = watchRecords(ctx, s.Rig, "&fieldSelector=metadata.name%3D"+s.record, func(o recordState) {
+			select {
+			case seen <- sighting{o.Metadata.Generation, o.isReady(), time.Now()}:
+			case <-ctx.Done():
 			}
 		})
 	})
 	for i := 0; more(i); i++ {
-		toServed, toReady, err := s.change(ctx, fmt.Sprintf("172.16.%d.%d", i/250%250, i%250+1), seen)
+		times, err := s.change(ctx, fmt.Sprintf("172.16.%d.%d", i/250%250, i%250+1), seen)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		served, ready = append(served, toServed), append(ready, toReady)
+		all = append(all, times)
 	}
-	return served, ready, nil
+	return all, nil
 }
 
 // change gives the record another address.
-func (s singleChanges) change(ctx context.Context, address string, seen <-chan readySighting) (served, ready time.Duration, err error) {
+func (s singleChanges) change(ctx context.Context, address string, seen <-chan sighting) (times changeTimes, err error) {
 	body, err := s.SendRequest(ctx, http.MethodPatch, s.ARecordPath(s.record), rig.MergePatch, fmt.Appendf(nil, `{"spec":{"ipv4Addresses":[%q]}}`, address))
 	if err != nil {
-		return 0, 0, err
+		return times, err
 	}
-	answered := time.Now()
-	var changed recordEvent
-	if err := json.Unmarshal(body, &changed.Object); err != nil {
-		return 0, 0, err
+	times.at = time.Now()
+	var changed recordState
+	if err := json.Unmarshal(body, &changed); err != nil {
+		return times, err
 	}
-	sighted := make(chan time.Time, 1)
-	go func() {
-		defer close(sighted)
+	name := rig.Objects.WantedRecords(s.zone, 1)[0].Name
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		times.primary, err = rig.WaitAnsweredBy(ctx, []netip.AddrPort{s.Primary}, name, address)
+		return err
+	})
+	group.Go(func() (err error) {
+		times.served, err = s.WaitAnswered(ctx, name, address)
+		return err
+	})
+	group.Go(func() error {
 		for at := range seen {
-			if at.generation == changed.Object.Metadata.Generation {
-				sighted <- at.at
-				return
+			took := max(0, at.at.Sub(times.at))
+			if at.generation == changed.Metadata.Generation && times.watched == 0 {
+				times.watched = took
+			}
+			if at.generation == changed.Metadata.Generation && at.ready {
+				times.ready = took
+				return nil
 			}
 		}
-	}()
-	if served, err = s.WaitAnswered(ctx, rig.Objects.WantedRecords(s.zone, 1)[0].Name, address); err != nil {
-		return 0, 0, err
-	}
-	at, ok := <-sighted
-	if !ok {
-		return 0, 0, fmt.Errorf("the watch of %s has ended", s.record)
-	}
-	return served, max(0, at.Sub(answered)), nil
+		return fmt.Errorf("the watch of %s has ended", s.record)
+	})
+	return times, group.Wait()
 }

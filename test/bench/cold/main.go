@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,8 @@ var (
 	records = flag.Int("records", 1000, "RRs of each zone, in DNSEndpoints of ten")
 	rounds  = flag.Int("rounds", 3, "how often our API server is started anew")
 	limit   = flag.Duration("limit", 10*time.Minute, "when to give up waiting until all is served")
+
+	profiles = flag.String("profiles", "", "folder for CPU profiles of the seconds in which the first list is made")
 )
 
 func main() { rig.Main("cold", measureCold) }
@@ -49,6 +52,9 @@ func measureCold(ctx context.Context, r *rig.Rig) error {
 			}
 			*m.times = append(*m.times, took)
 		}
+	}
+	if err := profileList(ctx, r, path); err != nil {
+		return err
 	}
 	fmt.Println("first LIST of all zones:", ours)
 	fmt.Println("bare transfers:         ", bare)
@@ -118,6 +124,24 @@ func transferAll(ctx context.Context, r *rig.Rig, names []string) (time.Duration
 	}
 	err := servers.Wait()
 	return time.Since(began), err
+}
+
+// profileList takes profiles while a list is made, if they are wanted: they last longer than it does, so nothing is measured meanwhile.
+func profileList(ctx context.Context, r *rig.Rig, path string) error {
+	if *profiles == "" {
+		return nil
+	}
+	if err := r.RestartAPIServer(ctx); err != nil {
+		return err
+	}
+	group := &errgroup.Group{}
+	group.Go(func() error { return r.SaveProfiles(ctx, filepath.Join(*profiles, "cold-")) })
+	group.Go(func() error {
+		time.Sleep(time.Second) // The profiles have begun.
+		_, err := listInSync(ctx, r, path)
+		return err
+	})
+	return group.Wait()
 }
 
 // listInSync measures until a list says of all zones that they are in sync: of a server that is not read in time it says that.

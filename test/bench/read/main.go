@@ -26,7 +26,7 @@ const (
 const pause = 20 * time.Millisecond
 
 // measurements are what can be measured, in this order: memory begins before the records are there.
-var measurements = []string{"memory", "get", "list", "watch"}
+var measurements = []string{"memory", "get", "list", "watch", "replicas"}
 
 var (
 	records  = flag.Int("records", 10_000, "ARecords of one zone")
@@ -52,7 +52,7 @@ func measureReads(ctx context.Context, r *rig.Rig) error {
 	steps := []struct {
 		part string
 		run  func(context.Context) error
-	}{{"memory", b.measureEmptyMemory}, {"", b.createRecords}, {"memory", b.measureFullMemory}, {"get", b.measureGet}, {"list", b.measureList}, {"watch", b.measureWatch}}
+	}{{"memory", b.measureEmptyMemory}, {"", b.createRecords}, {"memory", b.measureFullMemory}, {"get", b.measureGet}, {"list", b.measureList}, {"watch", b.measureWatch}, {"replicas", b.measureReplicas}}
 	for _, s := range steps {
 		if s.part != "" && !slices.Contains(b.measured, s.part) {
 			continue

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/lockstep-dns/lockstep/test/bench/rig"
 )
@@ -42,10 +41,7 @@ func (b *readBench) measureFullMemory(ctx context.Context) error {
 	return nil
 }
 
-// settleTime is how long a process is left alone before its memory is read.
-const settleTime = 3 * time.Second
-
 // memoryAfterRestart returns the memory of our API server after a start, with the zone from all its servers.
 func (b *readBench) memoryAfterRestart(ctx context.Context) (float64, error) {
-	return b.MemoryAfterRestart(ctx, b.SyncStatusPath("dnszone."+object), settleTime)
+	return b.MemoryAfterRestart(ctx, b.SyncStatusPath("dnszone."+object), rig.SettleTime)
 }

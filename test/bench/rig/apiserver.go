@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -80,6 +83,9 @@ func (r *Rig) APIServerMemory(ctx context.Context) (float64, error) {
 	return most, nil
 }
 
+// SettleTime is how long a process is left alone before its memory is read: at rest it returns what it does not need.
+const SettleTime = 15 * time.Second
+
 // MemoryAfterRestart starts our API server anew, has it fetch a zone from all its servers by reading a path, leaves it alone for a while,
 // and returns its memory in bytes.
 func (r *Rig) MemoryAfterRestart(ctx context.Context, path string, settle time.Duration) (float64, error) {
@@ -99,8 +105,17 @@ func (r *Rig) memoryOfReplica(ctx context.Context, address string) (float64, err
 	return sumSamples(parseMetrics(page), "process_resident_memory_bytes", nil), err
 }
 
-// readReplica reads a path of one replica, past kube-apiserver, as the user of the kubeconfig.
+// readReplica reads a path of one replica once.
 func (r *Rig) readReplica(ctx context.Context, address, path string) ([]byte, error) {
+	read, err := r.ReplicaReader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return read(ctx, address, path)
+}
+
+// ReplicaReader returns a function that reads a path of the replica at an address, past kube-apiserver, as the user of the kubeconfig.
+func (r *Rig) ReplicaReader(ctx context.Context) (func(ctx context.Context, address, path string) ([]byte, error), error) {
 	direct, err := r.directConfig(ctx)
 	if err != nil {
 		return nil, err
@@ -109,7 +124,36 @@ func (r *Rig) readReplica(ctx context.Context, address, path string) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return fetchPageWith(ctx, c, fmt.Sprintf("https://%s:%d%s", address, apiServerPort, path))
+	return func(ctx context.Context, address, path string) ([]byte, error) {
+		return fetchPageWith(ctx, c, fmt.Sprintf("https://%s:%d%s", address, apiServerPort, path))
+	}, nil
+}
+
+// ScaleAPIServer has so many replicas of our API server, and no others, run, and returns their addresses.
+func (r *Rig) ScaleAPIServer(ctx context.Context, replicas int) (addresses []string, err error) {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "lockstep-apiserver"}}
+	scale := fmt.Sprintf(`{"spec": {"replicas": %d}}`, replicas)
+	if err := r.Client.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(scale))); err != nil {
+		return nil, err
+	}
+	err = PollUntil(ctx, 3*time.Minute, 250*time.Millisecond, func() error {
+		pods, err := r.apiServerPods(ctx)
+		if err != nil {
+			return err
+		}
+		addresses = nil
+		for _, p := range pods {
+			if !status.PodReady(&p) || p.DeletionTimestamp != nil {
+				return fmt.Errorf("pod %s is not one that is ready and stays", p.Name)
+			}
+			addresses = append(addresses, p.Status.PodIP)
+		}
+		if len(pods) != replicas {
+			return fmt.Errorf("our API server has %d pods, want %d", len(pods), replicas)
+		}
+		return nil
+	})
+	return addresses, err
 }
 
 // directConfig returns a configuration for our API server's own port: its certificate is checked as kube-apiserver does.

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
-func (r *Rig) querySOA(ctx context.Context, server netip.AddrPort, apex string) (rrset.SOA, error) {
-	reply, err := wire.Query(ctx, server, apex, dns.TypeSOA)
+func (r *Rig) querySOA(ctx context.Context, server netip.AddrPort, apex string, opts ...wire.Option) (rrset.SOA, error) {
+	reply, err := wire.Query(ctx, server, apex, dns.TypeSOA, opts...)
 	if err != nil {
 		return rrset.SOA{}, err
 	}
@@ -43,9 +43,14 @@ func CheckAnswer(ctx context.Context, server netip.AddrPort, name, address strin
 // WaitAnswered asks all servers, every millisecond, until the last of them answers with the address, and returns how long that
 // took.
 func (r *Rig) WaitAnswered(ctx context.Context, name, address string) (time.Duration, error) {
+	return WaitAnsweredBy(ctx, r.Servers, name, address)
+}
+
+// WaitAnsweredBy is WaitAnswered for some servers.
+func WaitAnsweredBy(ctx context.Context, servers []netip.AddrPort, name, address string) (time.Duration, error) {
 	began := time.Now()
 	group := &errgroup.Group{}
-	for _, server := range r.Servers {
+	for _, server := range servers {
 		group.Go(func() error {
 			return PollUntil(ctx, time.Minute, time.Millisecond, func() error { return CheckAnswer(ctx, server, name, address) })
 		})

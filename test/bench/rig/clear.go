@@ -70,7 +70,7 @@ func (r *Rig) RemoveObjects(ctx context.Context) (total int, err error) {
 		}
 	}
 	for _, kind := range createdKinds {
-		if err := r.waitDeleted(ctx, kind, time.Minute+time.Duration(total)*10*time.Millisecond); err != nil {
+		if err := r.waitDeleted(ctx, kind, 3*time.Minute+time.Duration(total)*10*time.Millisecond); err != nil {
 			return total, fmt.Errorf("%w; see kubectl --namespace lockstep-system logs deployment/lockstep-controller, then try again with: %s", err, clearCommand(r.name))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
 // syncStatusGroup is the path of the aggregated API. Our server answers it from memory, through kube-apiserver as everything else.
@@ -117,28 +118,58 @@ func (r *Rig) MeasureHop(ctx context.Context) (time.Duration, error) {
 // MeasureSerials asks every server for the SOA of every zone, as many at once to each as our API server has, and returns how
 // long that took. Zones are absolute names.
 func (r *Rig) MeasureSerials(ctx context.Context, zones ...string) (time.Duration, error) {
-	began := time.Now()
-	all := &errgroup.Group{}
-	for _, server := range r.Servers {
-		all.Go(func() error { return r.querySerials(ctx, server, zones) })
-	}
-	err := all.Wait()
-	return time.Since(began), err
+	return r.measureQuestions(ctx, zones, func(ctx context.Context, server netip.AddrPort, zone string) error {
+		_, err := r.querySOA(ctx, server, zone)
+		return err
+	})
+}
+
+// MeasureSignedSerials is MeasureSerials with questions that are signed, and so are the answers.
+func (r *Rig) MeasureSignedSerials(ctx context.Context, zones ...string) (time.Duration, error) {
+	return r.measureQuestions(ctx, zones, func(ctx context.Context, server netip.AddrPort, zone string) error {
+		_, err := r.querySOA(ctx, server, zone, wire.WithKey(r.Transfer))
+		return err
+	})
 }
 
 // maxQuestions is how many questions our API server has under way to one server.
 const maxQuestions = 32
 
-func (r *Rig) querySerials(ctx context.Context, server netip.AddrPort, zones []string) error {
-	asking, ctx := errgroup.WithContext(ctx)
-	asking.SetLimit(maxQuestions)
-	for _, zone := range zones {
-		asking.Go(func() error {
-			_, err := r.querySOA(ctx, server, zone)
-			return err
+// measureQuestions asks every server about every zone and returns how long that took.
+func (r *Rig) measureQuestions(ctx context.Context, zones []string, ask func(ctx context.Context, server netip.AddrPort, zone string) error) (time.Duration, error) {
+	began := time.Now()
+	all := &errgroup.Group{}
+	for _, server := range r.Servers {
+		all.Go(func() error {
+			asking, ctx := errgroup.WithContext(ctx)
+			asking.SetLimit(maxQuestions)
+			for _, zone := range zones {
+				asking.Go(func() error { return ask(ctx, server, zone) })
+			}
+			return asking.Wait()
 		})
 	}
-	return asking.Wait()
+	err := all.Wait()
+	return time.Since(began), err
+}
+
+// MeasureTakeOver does the least with which a controller knows zones that it has not made, and returns how long it took: it lists the zones and
+// the DNSEndpoints, asks every server for the SOA of every zone, signed, and the primary for the zone itself.
+func (r *Rig) MeasureTakeOver(ctx context.Context, zones ...string) (time.Duration, error) {
+	began := time.Now()
+	for _, list := range []string{r.resourcePath("/apis/bindy.firestoned.io/v1beta1", "dnszones", ""), r.resourcePath("/apis/externaldns.k8s.io/v1alpha1", "dnsendpoints", "")} {
+		if _, _, err := r.ReadPath(ctx, list+"?resourceVersion=0"); err != nil {
+			return 0, err
+		}
+	}
+	_, err := r.measureQuestions(ctx, zones, func(ctx context.Context, server netip.AddrPort, zone string) error {
+		_, err := r.querySOA(ctx, server, zone, wire.WithKey(r.Transfer))
+		if err == nil && server == r.Primary {
+			_, err = wire.Transfer(ctx, server, zone, nil, r.Transfer)
+		}
+		return err
+	})
+	return time.Since(began), err
 }
 
 // ListInSync reads a list of SyncStatus objects and fails unless there are so many, all of them in sync on three servers.

@@ -53,7 +53,11 @@ func measureChanges(ctx context.Context, r *rig.Rig) (err error) {
 		if b.store, err = openStore(*etcd, *pki, r.Namespace); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, b.store.removeStored(context.WithoutCancel(ctx))) }()
+		defer func() {
+			ctx := context.WithoutCancel(ctx)
+			// Others see the objects go one by one, and may need minutes for that.
+			err = errors.Join(err, b.store.removeStored(ctx), b.WaitQuiet(ctx, 10*time.Second))
+		}()
 	}
 	if err := b.createRecords(ctx); err != nil {
 		return err

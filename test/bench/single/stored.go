@@ -158,19 +158,16 @@ func (b *singleBench) measureLeader(ctx context.Context) (took time.Duration, me
 		return 0, 0, err
 	}
 	took = time.Since(began)
-	if err := b.WaitQuiet(ctx, settleTime); err != nil {
+	if err := b.WaitQuiet(ctx, rig.SettleTime); err != nil {
 		return 0, 0, err
 	}
 	state, err := b.ControllerState(ctx)
 	return took, state.Resident, err
 }
 
-// settleTime is how long a process is left alone before its memory is read.
-const settleTime = 5 * time.Second
-
 // measureAPIServer returns the memory of our API server after a start, with the zone from all servers.
 func (b *singleBench) measureAPIServer(ctx context.Context) (memory float64, err error) {
-	return b.MemoryAfterRestart(ctx, b.SyncStatusPath("dnszone."+object), settleTime)
+	return b.MemoryAfterRestart(ctx, b.SyncStatusPath("dnszone."+object), rig.SettleTime)
 }
 
 // emptyMemory is what new processes need with the zone and hardly a record.

@@ -133,6 +133,9 @@ func (b *zonesBench) measureCreation(ctx context.Context) error {
 	if err := used.Report(ctx, *count, "zones"); err != nil {
 		return err
 	}
+	if err := b.WaitQuiet(ctx, rig.SettleTime); err != nil {
+		return err
+	}
 	after, err := b.ControllerState(ctx)
 	if err != nil {
 		return err
