@@ -1,0 +1,182 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const troubleshooting = "docs/guides/troubleshooting.md"
+
+// TestReasons: docs/guides/troubleshooting.md has an entry for each reason that the code has, and for no other.
+func TestReasons(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(Root, troubleshooting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := map[string]bool{}
+	row := regexp.MustCompile("(?m)^\\| ((?:`[A-Za-z]+`(?:, )?)+) \\| [^|]+ \\| [^|]+ \\|$")
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		for _, reason := range strings.Split(m[1], ", ") {
+			reason = strings.Trim(reason, "`")
+			if entries[reason] {
+				t.Errorf("%s has two entries for %s", troubleshooting, reason)
+			}
+			entries[reason] = true
+		}
+	}
+	reasons := readReasons(t)
+	if len(reasons) < 100 {
+		t.Errorf("only %d reasons were found in the code", len(reasons))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		if !entries[reason] {
+			t.Errorf("%s has no entry for %s (%s)", troubleshooting, reason, reasons[reason])
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(entries)) {
+		if reasons[reason] == "" {
+			t.Errorf("%s has an entry for %s, which the code does not have", troubleshooting, reason)
+		}
+	}
+}
+
+// readReasons returns all reasons in the code, each with a place where it is.
+func readReasons(t *testing.T) map[string]string {
+	t.Helper()
+	r := reasonReader{files: token.NewFileSet(), constants: map[string]string{}, reasons: map[string]string{}}
+	var parsed []*ast.File
+	for _, dir := range []string{"apiserver", "pkg", "webhook"} {
+		err := filepath.WalkDir(filepath.Join(Root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(r.files, path, nil, parser.ParseComments)
+			parsed = append(parsed, file)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range parsed {
+		r.readConstants(file)
+	}
+	for _, file := range parsed {
+		r.readVerdicts(file)
+	}
+	return r.reasons
+}
+
+// reasonReader collects reasons from Go files.
+type reasonReader struct {
+	files *token.FileSet
+	// constants are those of pkg/status, by name.
+	constants, reasons map[string]string
+}
+
+func (r reasonReader) add(reason string, at token.Pos) {
+	r.reasons[reason] = strings.TrimPrefix(r.files.Position(at).String(), Root+"/")
+}
+
+// readConstants reads groups of constants that are called reasons, those of the type ServerState, and the rcodes' reasons.
+func (r reasonReader) readConstants(file *ast.File) {
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if values, ok := spec.(*ast.ValueSpec); ok {
+					r.readValues(file, d.Doc.Text(), values)
+				}
+			}
+		case *ast.FuncDecl: // (*wire.Error).Reason
+			if file.Name.Name == "wire" && d.Name.Name == "Reason" {
+				ast.Inspect(d, func(n ast.Node) bool {
+					if result, ok := n.(*ast.ReturnStmt); ok {
+						r.addLiteral(result.Results[0])
+					}
+					return true
+				})
+			}
+		}
+	}
+}
+
+func (r reasonReader) readValues(file *ast.File, comment string, spec *ast.ValueSpec) {
+	state, isNamed := spec.Type.(*ast.Ident)
+	for i, value := range spec.Values {
+		name := spec.Names[i].Name
+		if file.Name.Name == "status" {
+			if text, ok := literal(value); ok {
+				r.constants[name] = text
+			}
+		}
+		isReason := strings.HasPrefix(comment, "Reasons ") || name == "recordRefused" || isNamed && state.Name == "ServerState"
+		if isReason && !strings.HasSuffix(name, "Action") {
+			r.addLiteral(value)
+		}
+		if codes, ok := value.(*ast.CompositeLit); ok && name == "rcodeReasons" {
+			for _, element := range codes.Elts {
+				r.addLiteral(element.(*ast.KeyValueExpr).Value)
+			}
+		}
+	}
+}
+
+// readVerdicts reads the reasons of verdicts (status.True, False, Unknown) and of Events that are written where they are made.
+func (r reasonReader) readVerdicts(file *ast.File) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		function, own := call.Fun.(*ast.Ident)
+		if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
+			function = selector.Sel
+			from, isName := selector.X.(*ast.Ident)
+			own = isName && from.Name == "status"
+		}
+		switch {
+		case function == nil:
+		case function.Name == "Eventf" && len(call.Args) > 3:
+			r.addLiteral(call.Args[3])
+		case own && len(call.Args) == 2 && slices.Contains([]string{"True", "False", "Unknown"}, function.Name):
+			r.addArgument(call.Args[0])
+		}
+		return true
+	})
+}
+
+func (r reasonReader) addArgument(e ast.Expr) {
+	r.addLiteral(e)
+	if selector, ok := e.(*ast.SelectorExpr); ok {
+		e = selector.Sel
+	}
+	if name, ok := e.(*ast.Ident); ok && r.constants[name.Name] != "" {
+		r.add(r.constants[name.Name], e.Pos())
+	}
+}
+
+func (r reasonReader) addLiteral(e ast.Expr) {
+	if text, ok := literal(e); ok {
+		r.add(text, e.Pos())
+	}
+}
+
+func literal(e ast.Expr) (string, bool) {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(l.Value)
+	return text, err == nil
+}
