@@ -41,12 +41,15 @@ ON_CLUSTER = KUBECONFIG=$(DEV_KUBECONFIG) PATH="$(CLUSTER_BIN):$$PATH"
 
 ##@ Setup
 
-.PHONY: setup setup-test setup-bench
+.PHONY: setup setup-test setup-ui setup-bench
 setup: ## Install the Debian packages of everything that any target calls
-	@test/setup/install demo cluster test bench bare
+	@test/setup/install demo cluster test bench release bare ui
 
 setup-test:
 	@test/setup/install test
+
+setup-ui:
+	@test/setup/install ui
 
 setup-bench:
 	@test/setup/install test bench
@@ -64,32 +67,39 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 LINK := -ldflags='-s -w'
 
 # Packages with tests that need neither a cluster nor root.
-UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fault ./test/bench/report
+UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fault ./test/bench/report ./test/docs ./test/monitoring
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
 
 # The isolated tests take all processors. The disruptive ones mostly wait, one at a time, so the unit tests in the bare root and then
 # those of CoreDNS and the linters run beside them. Those end first: the output closes with the summary of the cluster tests.
-STAGES := cluster-ready verify lint cluster-test external-dns cluster-api test-coredns test-isolated test-disruptive test-bare
+STAGES := cluster-ready verify lint cluster-test external-dns cluster-api test-coredns test-page test-chart-render test-isolated test-disruptive test-bare
+# What the gate has no time for.
+NIGHTLY := test-ui test-monitoring test-guides test-chart test-release
 
 .PHONY: test
 test: ## The gate: everything that is checked before a change is merged
-	@test/setup/install -check demo cluster test bench bare
-	@test/setup/install test bare
+	@test/setup/install -check demo cluster test bench bare ui
+	@test/setup/install test bare ui
 	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify cluster-test external-dns cluster-api)
 	@$(MAKE) --no-print-directory stage-test-isolated
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare test-coredns lint)
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare test-coredns test-page test-chart-render lint)
+
+.PHONY: test-nightly
+test-nightly: ## What is too long for the gate: the page, monitoring, guides and chart on a real cluster, and two releases of equal bytes
+	@for stage in $(NIGHTLY); do $(MAKE) --no-print-directory stage-$$stage; done
 
 # stage-X makes X and prints how long it took.
-.PHONY: $(STAGES:%=stage-%)
-$(STAGES:%=stage-%): stage-%:
+.PHONY: $(STAGES:%=stage-%) $(NIGHTLY:%=stage-%)
+$(STAGES:%=stage-%) $(NIGHTLY:%=stage-%): stage-%:
 	@begin=$$SECONDS; $(MAKE) --no-print-directory $* || { echo "== $*: FAILED after $$((SECONDS - begin)) s"; exit 1; }; \
 	echo "== $*: passed in $$((SECONDS - begin)) s"
 
 .PHONY: test-unit
 test-unit: setup-test ## Unit tests, and tests against named on loopback; results of unchanged packages come from Go's cache
 	go test $(LINK) $(TESTFLAGS) $(UNIT)
+	go -C release test $(LINK) $(TESTFLAGS) ./...
 
 .PHONY: test-coredns
 test-coredns: ## CoreDNS with etcd as a place of zones, against real servers; a module of its own
@@ -118,6 +128,32 @@ attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a 
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -parallel $(PARALLEL) ./test/attack
 	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/attack -disruptive
 
+.PHONY: test-guides
+test-guides: setup-test cluster-ready build ## Run the commands of the documentation on a real cluster, and compare what they print; RUN=TestGuides/backup selects
+	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -parallel 4 ./test/guides
+
+.PHONY: test-chart test-chart-render
+test-chart-render: ## What Helm renders of the chart is what kustomize renders
+	cd charts && go test $(LINK) $(TESTFLAGS) .
+
+test-chart: test-chart-render setup-test cluster-ready ## The Helm chart: rendered, and installed, upgraded, rolled back and uninstalled on a real cluster; it ends the installation, and makes it again
+	cd charts && $(ON_CLUSTER) go test $(CLUSTER_TESTS) ./release
+	cd charts && $(ON_CLUSTER) go test $(CLUSTER_TESTS) ./release -disruptive
+
+.PHONY: test-monitoring
+test-monitoring: setup-test cluster-ready ## Follow Lockstep on a real cluster with a real Prometheus: targets, rules, dashboard, an alert that fires and ends
+	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/monitoring/live -disruptive
+
+.PHONY: test-page test-ui screenshots
+test-page: setup-ui ## The page of kubectl lockstep ui in chromium, without a cluster
+	go test -count=1 $(LINK) -v -run 'TestPage$(if $(RUN),/$(RUN))' ./test/ui
+
+test-ui: setup-ui cluster-ready ## The page of kubectl lockstep ui in chromium, without a cluster and on a real one
+	$(ON_CLUSTER) go test -count=1 $(LINK) -timeout 15m -v ./test/ui
+
+screenshots: setup-ui cluster-ready ## Write the screenshots of docs/guides/ui.md
+	$(ON_CLUSTER) go test -count=1 $(LINK) -timeout 15m -v -run TestClusterPage ./test/ui -update-screenshots
+
 .PHONY: external-dns cluster-api
 EXTERNAL_DNS_VERSION := v0.21.0
 external-dns: ## Build external-dns in two versions, ahead of the tests that run it
@@ -137,6 +173,17 @@ fault: setup-test cluster-ready ## Random faults on a real cluster, judged from 
 	  -directory "$(FAULT_DIRECTORY)" $(if $(LIMIT),-limit $(LIMIT)) $(if $(KINDS),-kinds $(KINDS)) || status=$$?; \
 	echo "the run's files: $(FAULT_DIRECTORY)"; tail -n 1 "$(FAULT_DIRECTORY)/report.txt"; exit $$status
 
+##@ Release
+
+.PHONY: release
+release: ## Make everything that is delivered of a version in _output/release: VERSION=v0.1.0, else the tag at HEAD (docs/releasing.md)
+	go run -C release . $(if $(VERSION),-version '$(VERSION)') $(if $(REGISTRY),-registry '$(REGISTRY)') $(if $(PLATFORMS),-platforms '$(PLATFORMS)') $(if $(ALLOW_DIRTY),-allow-dirty)
+
+.PHONY: test-release
+test-release: ## Make the release of HEAD in two clones, compare all bytes, and try it; PLATFORMS=linux/amd64,linux/arm64 compiles less
+	@test/setup/install release
+	PATH="$(CLUSTER_BIN):$$PATH" go -C release test -count=1 $(LINK) -timeout 60m -v -run TestRelease . -twice $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
+
 ##@ Quality
 
 .PHONY: generate-conformance
@@ -144,8 +191,23 @@ generate-conformance: setup-test ## Write the table of servers and capabilities 
 	go test $(TESTFLAGS) ./pkg/controller/zone -run 'TestConformance$$' -update-table
 	cd test/coredns && go test $(TESTFLAGS) . -run 'TestBackend$$' -update-table
 
+.PHONY: generate-dashboard
+generate-dashboard: ## Write the Grafana dashboard; the tests prove that it is current
+	go run ./pkg/dashboard >manifests/components/monitoring/dashboard.json
+
+.PHONY: generate-chart
+CHART_DOCUMENT := docs/reference/chart.md
+generate-chart: ## Write the Helm chart, and the table of its values in docs/reference/chart.md, from the kustomization in manifests
+	cd charts && go run . -document ../$(CHART_DOCUMENT)
+
+.PHONY: verify-chart
+verify-chart: ## Prove that what `make generate-chart` writes is what is checked in
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; cp $(CHART_DOCUMENT) "$$tmp/chart.md"; \
+	go -C charts run . -out "$$tmp/lockstep" -document "$$tmp/chart.md"; \
+	diff -ru charts/lockstep "$$tmp/lockstep" && diff -u $(CHART_DOCUMENT) "$$tmp/chart.md" || { echo "charts/lockstep is stale: run make generate-chart"; exit 1; }
+
 .PHONY: verify
-verify: verify-format verify-generated verify-sync verify-tidy verify-modules ## Prove that generated code, go.mod and formatting are current
+verify: verify-format verify-generated verify-chart verify-sync verify-tidy verify-modules ## Prove that generated code, go.mod and formatting are current
 
 .PHONY: verify-modules
 verify-modules: ## Lockstep and the dev cluster use the same module versions, so that a cold build compiles nothing twice
@@ -158,19 +220,23 @@ verify-modules: ## Lockstep and the dev cluster use the same module versions, so
 verify-tidy: ## go.mod and go.sum hold what the code imports, no more
 	go mod tidy -diff
 	cd test/cluster && go mod tidy -diff
+	cd release && go mod tidy -diff
 	cd test/coredns && go mod tidy -diff
 	cd test/clusterapi && go mod tidy -diff
+	cd charts && go mod tidy -diff
 
 .PHONY: verify-format
 verify-format: ## gofmt has nothing to say
-	@out=$$(gofmt -l apiserver cmd pkg test webhook); test -z "$$out" || { echo "gofmt these files: $$out"; exit 1; }
+	@out=$$(gofmt -l apiserver charts cmd pkg release test webhook); test -z "$$out" || { echo "gofmt these files: $$out"; exit 1; }
 
 .PHONY: lint
 lint: ## golangci-lint, in all modules; .golangci.yml says which linters
 	go build -modfile=tools.mod -o $(OUTPUT)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	$(OUTPUT)/bin/golangci-lint run --timeout 20m ./...
+	cd release && ../$(OUTPUT)/bin/golangci-lint run --timeout 20m ./...
 	cd test/cluster && ../../$(OUTPUT)/bin/golangci-lint run --timeout 20m . ./internal/... ./pause
 	cd test/coredns && ../../$(OUTPUT)/bin/golangci-lint run --timeout 20m ./...
+	cd charts && ../$(OUTPUT)/bin/golangci-lint run --timeout 20m ./...
 
 ##@ Help
 

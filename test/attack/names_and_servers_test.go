@@ -228,6 +228,7 @@ data:
     options {
       directory "/var/cache/bind";
       allow-new-zones yes;
+      listen-on port 5353 { any; };
       blackhole { !127.0.0.1; any; };
       session-keyfile none;
     };

@@ -115,7 +115,7 @@ func waitAnswers(t testing.TB, c client.Client, namespace, name string, rrtype u
 			return err
 		}
 		for pod, server := range all {
-			reply, err := query(ctx, server, name, rrtype)
+			reply, err := kube.Query(server, name, rrtype, 2*time.Second)
 			if err == nil {
 				err = check(reply)
 			}
@@ -138,13 +138,6 @@ func waitServed(t testing.TB, c client.Client, namespace, name string, rrtype ui
 		}
 		return nil
 	})
-}
-
-func query(ctx context.Context, server, name string, rrtype uint16) (*dns.Msg, error) {
-	m := new(dns.Msg)
-	m.SetQuestion(dns.Fqdn(name), rrtype)
-	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).ExchangeContext(ctx, m, server)
-	return reply, err
 }
 
 // answersOf returns the sorted rdata of an answer's RRs of a type.

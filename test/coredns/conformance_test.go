@@ -67,8 +67,11 @@ func (w *world) bench(t *testing.T) providertest.Bench {
 				w.put(t, fmt.Sprintf("%s/x%d", pathOf(set.Name), w.puts.Add(1)), fmt.Sprintf(`{"host":%q,"ttl":%d}`, rdata, set.TTL))
 			}
 		},
-		Damage:  w.damage,
-		Restart: func(_ *testing.T, meanwhile func()) { w.etcd.Restart(meanwhile) },
+		Damage: w.damage,
+		Restart: func(t *testing.T, meanwhile func()) {
+			w.etcd.Restart(meanwhile)
+			w.coreDNS.AwaitReady(t, w.zones[0])
+		},
 		LoseReplies: func(t *testing.T) (provider.Backend, func(), func()) {
 			proxy := newProxy(t, strings.TrimPrefix(w.etcd.Endpoints[0], "http://"))
 			b := w.backend(t, func(o *coredns.Options) {

@@ -129,9 +129,7 @@ func serverAddresses(t *testing.T, c client.Client, namespace string) []string {
 
 func queryAddress(t *testing.T, server, name string) *dns.Msg {
 	t.Helper()
-	m := new(dns.Msg)
-	m.SetQuestion(name, dns.TypeA)
-	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(m, server)
+	reply, err := kube.Query(server, name, dns.TypeA, 2*time.Second)
 	if err != nil {
 		t.Fatalf("asking %s for %s: %v", server, name, err)
 	}

@@ -5,6 +5,7 @@ package fakekube
 import (
 	"context"
 	"net/netip"
+	"reflect"
 	"strconv"
 	"sync"
 	"testing"
@@ -22,7 +23,6 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/observe"
 	"github.com/lockstep-dns/lockstep/pkg/source"
@@ -43,7 +43,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	live    informers.LiveReader
 	list    informers.LiveLister
-	sources map[string]*framework.FakeControllerSource
+	sources map[string]*framework.FakeControllerSource // by kind
 	objects map[source.ObjectKey]metav1.Object
 	addrs   map[string]netip.AddrPort // by pod
 	byQuery map[string]bool           // the pods whose servers are read by query
@@ -68,11 +68,12 @@ func (c *Cluster) NewInformers() *informers.Informers {
 		c.mu.Unlock()
 		return live(ctx, kind, namespace, name)
 	}
-	inf := informers.NewFrom(func(resource string) cache.ListerWatcher {
-		if c.sources[resource] == nil {
-			c.sources[resource] = framework.NewFakeControllerSource()
+	inf := informers.NewFrom(func(example runtime.Object) cache.ListerWatcher {
+		kind := kindOf(example)
+		if c.sources[kind] == nil {
+			c.sources[kind] = framework.NewFakeControllerSource()
 		}
-		return c.sources[resource]
+		return c.sources[kind]
 	}, live, "home")
 	inf.ListLive(func(ctx context.Context, kind syncstatus.Kind, namespace string) ([]metav1.Object, string, error) {
 		c.mu.Lock()
@@ -148,31 +149,8 @@ func (c *Cluster) FindServers(instances []*v1beta1.Bind9Instance, pods []*corev1
 	return all
 }
 
-func (c *Cluster) resourceOf(o runtime.Object) (kind, resource string) {
-	switch o := o.(type) {
-	case *v1beta1.DNSZone:
-		return "DNSZone", "dnszones"
-	case *v1beta1.Bind9Instance:
-		return "Bind9Instance", "bind9instances"
-	case *v1beta1.Bind9Cluster:
-		return "Bind9Cluster", "bind9clusters"
-	case *v1beta1.Bind9GlobalCluster:
-		return "Bind9GlobalCluster", "bind9globalclusters"
-	case *v1beta1.DNSProvider:
-		return "DNSProvider", "dnsproviders"
-	case *v1beta1.ZoneGrant:
-		return "ZoneGrant", "zonegrants"
-	case *corev1.Pod:
-		return "Pod", "pods"
-	case *v1alpha1.DNSEndpoint:
-		return "DNSEndpoint", "dnsendpoints"
-	case v1beta1.Record:
-		k := v1beta1.KindOf(o)
-		return k.Kind, k.Resource
-	}
-	c.Fatalf("no resource for %T", o)
-	return "", ""
-}
+// kindOf returns the name of an object's Go type, which is that of its kind.
+func kindOf(o runtime.Object) string { return reflect.TypeOf(o).Elem().Name() }
 
 // Apply stores a copy of an object.
 func (c *Cluster) Apply(o runtime.Object) {
@@ -182,7 +160,7 @@ func (c *Cluster) Apply(o runtime.Object) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	kind, resource := c.resourceOf(o)
+	kind := kindOf(o)
 	k := source.ObjectKey{Kind: kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 	if m.GetUID() == "" {
 		m.SetUID(types.UID(kind + "-" + m.GetName()))
@@ -194,9 +172,9 @@ func (c *Cluster) Apply(o runtime.Object) {
 	_, exists := c.objects[k]
 	c.mu.Unlock()
 	if exists {
-		c.sources[resource].Modify(o)
+		c.sources[kind].Modify(o)
 	} else {
-		c.sources[resource].Add(o)
+		c.sources[kind].Add(o)
 	}
 	c.mu.Lock()
 	c.objects[k] = m
@@ -205,14 +183,14 @@ func (c *Cluster) Apply(o runtime.Object) {
 
 // Remove deletes an object.
 func (c *Cluster) Remove(o runtime.Object) {
-	kind, resource := c.resourceOf(o)
+	kind := kindOf(o)
 	m, _ := meta.Accessor(o)
 	k := source.ObjectKey{Kind: kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 	c.mu.Lock()
 	last := c.objects[k]
 	delete(c.objects, k)
 	c.mu.Unlock()
-	c.sources[resource].Delete(last.(runtime.Object).DeepCopyObject())
+	c.sources[kind].Delete(last.(runtime.Object).DeepCopyObject())
 }
 
 // Server declares an instance with one pod at an address.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/test/kube"
 	"github.com/lockstep-dns/lockstep/test/model"
 )
 
@@ -228,7 +229,7 @@ func (w *world) jumpSerial(f *fault) error {
 	if err != nil {
 		return err
 	}
-	reply, err := ask(w.Context(), p.Status.PodIP, zone+".", dns.TypeSOA)
+	reply, err := ask(p.Status.PodIP, zone+".", dns.TypeSOA)
 	if err != nil {
 		return err
 	}
@@ -240,18 +241,14 @@ func (w *world) jumpSerial(f *fault) error {
 	return w.update(f, pod, zone, "serial", func(m *dns.Msg) { m.Insert([]dns.RR{soa}) })
 }
 
-func ask(ctx context.Context, address, name string, rrtype uint16) (*dns.Msg, error) {
-	m := new(dns.Msg)
-	m.SetQuestion(name, rrtype)
-	m.RecursionDesired = false
-	reply, _, err := (&dns.Client{Timeout: time.Second}).ExchangeContext(ctx, m, net.JoinHostPort(address, dnsPort))
-	return reply, err
+func ask(address, name string, rrtype uint16) (*dns.Msg, error) {
+	return kube.Query(net.JoinHostPort(address, dnsPort), name, rrtype, time.Second)
 }
 
 // waitAnswers waits until a server answers anything.
 func (w *world) waitAnswers(address string) error {
-	return w.until(restartTimeout, func(ctx context.Context) error {
-		_, err := ask(ctx, address, "version.bind.", dns.TypeTXT)
+	return w.until(restartTimeout, func(context.Context) error {
+		_, err := ask(address, "version.bind.", dns.TypeTXT)
 		return err
 	})
 }
@@ -271,7 +268,7 @@ func (w *world) onPods(ctx context.Context, pods []string, name string, rrtype u
 		if err != nil {
 			return err
 		}
-		reply, err := ask(ctx, p.Status.PodIP, name, rrtype)
+		reply, err := ask(p.Status.PodIP, name, rrtype)
 		if err != nil {
 			return err
 		}

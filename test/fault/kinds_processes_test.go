@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
 // processKinds end and stop processes.
@@ -30,7 +32,7 @@ func (w *world) killContainer(f *fault, container string) error {
 	if p.restarts() >= mostRestarts {
 		return errNotNow
 	}
-	if err := signal(p.pids, syscall.SIGKILL); err != nil {
+	if err := kube.Signal(p.pids, syscall.SIGKILL); err != nil {
 		return err
 	}
 	f.started, f.ending = now(), now()
@@ -50,11 +52,11 @@ func (w *world) stopContainer(f *fault, container string) error {
 
 // stopProcesses stops processes for a while.
 func (w *world) stopProcesses(f *fault, pids []int) error {
-	if err := signal(pids, syscall.SIGSTOP); err != nil {
+	if err := kube.Signal(pids, syscall.SIGSTOP); err != nil {
 		return err
 	}
 	f.hold(w, 500, 5000)
-	return signal(pids, syscall.SIGCONT)
+	return kube.Signal(pids, syscall.SIGCONT)
 }
 
 // killComponent kills the process of a component.
@@ -73,7 +75,7 @@ func (w *world) killComponent(f *fault) error {
 // endProcess kills the process of a component. Where the kubelet would wait long until it starts it again, it kills the pod.
 func (w *world) endProcess(p *place) error {
 	if p.restarts() < mostRestarts {
-		return signal(p.pids, syscall.SIGKILL)
+		return kube.Signal(p.pids, syscall.SIGKILL)
 	}
 	return w.client.Delete(w.Context(), p.pod, client.GracePeriodSeconds(0))
 }
@@ -115,7 +117,8 @@ func (w *world) killNodeProcess(f *fault) error {
 	if err != nil {
 		return err
 	}
-	if err := signal([]int{pid}, syscall.SIGKILL); err != nil {
+	defer w.beginOutage()()
+	if err := kube.Signal([]int{pid}, syscall.SIGKILL); err != nil {
 		return err
 	}
 	f.started, f.ending = now(), now()

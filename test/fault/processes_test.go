@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,49 +29,6 @@ const restartTimeout = 3 * time.Minute
 // mostRestarts is after how many restarts a container is not killed any more: the kubelet would wait for minutes.
 const mostRestarts = 3
 
-// containerID returns the ID of a running container of a pod.
-func containerID(pod *corev1.Pod, container string) (string, error) {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == container && c.State.Running != nil {
-			_, id, _ := strings.Cut(c.ContainerID, "://")
-			return id, nil
-		}
-	}
-	return "", fmt.Errorf("container %s of pod %s does not run", container, pod.Name)
-}
-
-// processesOf returns the processes of a container, by its control group.
-func processesOf(id string) ([]int, error) {
-	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	var pids []int
-	for _, file := range groups {
-		data, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(data, []byte(id)) {
-			continue // it has ended, or is another container's
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	if len(pids) == 0 {
-		return nil, errors.New("no process of the container runs here")
-	}
-	return pids, nil
-}
-
-func signal(pids []int, s syscall.Signal) error {
-	var errs []error
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, s); !errors.Is(err, syscall.ESRCH) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // place is a container and its processes.
 type place struct {
 	pod       *corev1.Pod
@@ -90,11 +47,11 @@ func (w *world) find(namespace, pod, container string) (*place, error) {
 }
 
 func newPlace(pod *corev1.Pod, container string) (*place, error) {
-	id, err := containerID(pod, container)
+	id, err := kube.ContainerID(pod, container)
 	if err != nil {
 		return nil, err
 	}
-	pids, err := processesOf(id)
+	pids, err := kube.ProcessesOf(id)
 	return &place{pod, container, id, pids}, err
 }
 
@@ -125,7 +82,36 @@ func (w *world) component(name string) (*place, error) {
 // killed is the exit code of a process that was killed.
 const killed = 128 + int32(syscall.SIGKILL)
 
+// outage is a time without kube-apiserver or etcd. Its end is zero while it lasts.
+type outage struct{ begin, end time.Time }
+
+// A component may end when it could not renew its lease for as long as this, which is less than its own deadline; TestFaultKeepsLease
+// holds it to a shorter time. It ends within endGrace once it can be reached again.
+const (
+	leaseHold = 20 * time.Second
+	endGrace  = 10 * time.Second
+)
+
+// explains reports whether a component that ended at a time may have lost its lease in the outage.
+func (o outage) explains(at time.Time) bool {
+	return !at.Before(o.begin.Add(leaseHold)) && (o.end.IsZero() || !at.After(o.end.Add(endGrace)))
+}
+
+// beginOutage notes that kube-apiserver or etcd is away until the returned function is called.
+func (w *world) beginOutage() (end func()) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.outages = append(w.outages, outage{begin: time.Now()})
+	last := len(w.outages) - 1
+	return func() {
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		w.outages[last].end = time.Now()
+	}
+}
+
 // noteEnded records components that have ended by themselves: no fault asks that of them, and the kubelet keeps one waiting that does.
+// One that lost its lease because Kubernetes was away for long, on a busy machine, is right to end.
 func (w *world) noteEnded() {
 	var pods corev1.PodList
 	if err := w.client.List(w.Context(), &pods, client.InNamespace(system)); err != nil {
@@ -140,6 +126,10 @@ func (w *world) noteEnded() {
 				continue
 			}
 			w.ended[end.ContainerID] = true
+			if slices.ContainsFunc(w.outages, func(o outage) bool { return o.explains(end.FinishedAt.Time) }) {
+				w.Logf("%s has ended: Kubernetes was away for longer than it keeps its lease", pod.Name)
+				continue
+			}
 			w.history.write("broken", entry{"at": float64(end.FinishedAt.Unix()), "of": pod.Name, "text": fmt.Sprintf("ended with code %d: %s", end.ExitCode, end.Message)})
 		}
 	}
@@ -152,14 +142,14 @@ func (w *world) waitRestarted(p *place) error {
 		if err != nil {
 			return err
 		}
-		id, err := containerID(pod, p.container)
+		id, err := kube.ContainerID(pod, p.container)
 		if err != nil {
 			return err
 		}
 		if id == p.id {
 			return errors.New("the container has not ended yet")
 		}
-		_, err = processesOf(id)
+		_, err = kube.ProcessesOf(id)
 		return err
 	})
 }

@@ -88,6 +88,8 @@ type world struct {
 	busy  map[string]bool
 	// ended are the containers of components that have ended by themselves.
 	ended map[string]bool
+	// outages are the times without kube-apiserver or etcd, in order.
+	outages []outage
 }
 
 // newWorld starts the fleets, declares the zones, and begins to change objects.

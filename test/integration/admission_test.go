@@ -224,6 +224,7 @@ var specOf = map[string]string{
 	"TXTRecord":   `{name: t, text: [x]}`,
 	"MXRecord":    `{name: "@", priority: 10, mailServer: a}`,
 	"SRVRecord":   `{name: _sip._tcp, priority: 1, weight: 1, port: 5060, target: a}`,
+	"PTRRecord":   `{name: "10", target: a}`,
 	"CAARecord":   `{name: "@", flags: 0, tag: issue, value: ca.example}`,
 }
 

@@ -43,6 +43,11 @@ func TestClusterAPI(t *testing.T) {
 	f := &clusterAPIFixture{fixture: newFixture(t, "capi.example", 1, 1)}
 	definitions := filepath.Join(moduleFolder(t, "test/clusterapi", "sigs.k8s.io/cluster-api"), "core/config/crd/bases")
 	defer func() {
+		if t.Failed() { // The controller that takes its finalizer away has ended.
+			for _, name := range strings.Fields(kube.Kubectl(t, "", "-n", f.namespace, "get", "clusters.cluster.x-k8s.io", "-o", "name")) {
+				kube.Kubectl(t, "", "-n", f.namespace, "patch", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+			}
+		}
 		kube.Kubectl(t, workspaceDefinition, "delete", "--ignore-not-found", "-f", "-", "-f", definitions)
 	}()
 	kube.Kubectl(t, "", "apply", "--server-side", "-f", definitions)
@@ -152,7 +157,7 @@ func (f *clusterAPIFixture) life() {
 	owner := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","name":"prod","uid":%q}]}}`, uid)
 	f.kubectl("patch", plane, "--type=merge", "-p", owner)
 	f.waitCondition(plane, "Ready", "False", "WaitingForVPC")
-	f.waitShown(network, "{.status}", "")
+	f.waitShown(network, "{.status}", `{"observedGeneration":-1}`) // As its definition has it.
 	f.kubectl("patch", network, "--type=merge", "-p", owner)
 	f.waitCondition(network, "Ready", "False", "WorkspaceNotFound")
 	f.waitServed("prod.capi.example.", "A", "192.0.2.10") // Cluster API copies the endpoint only when the CAPTCluster is ready.

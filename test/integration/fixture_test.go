@@ -170,9 +170,7 @@ func (f *fixture) waitServed(name, rrtype string, rdata ...string) {
 
 // queryRdata returns the sorted rdata of an authoritative answer.
 func queryRdata(server, name string, rrtype uint16) ([]string, error) {
-	m := new(dns.Msg)
-	m.SetQuestion(name, rrtype)
-	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(m, server)
+	reply, err := kube.Query(server, name, rrtype, 2*time.Second)
 	if err != nil {
 		return nil, err
 	}

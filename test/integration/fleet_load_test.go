@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +9,8 @@ import (
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
 // queryLoad is what clients see that ask every server all the time, each the way a resolver does: up to three tries, of a
@@ -22,10 +23,17 @@ type queryLoad struct {
 	wrong  []string
 }
 
+// unansweredQuery is one whose tries were all in vain, the last for err. From the first to the last of them the server was away; how long
+// it was afterwards, nobody knows.
 type unansweredQuery struct {
 	server      string
-	began, over time.Time
+	first, last time.Time
+	err         error
 }
+
+// loadPause is the time between two queries to a server. named limits how often a network gets the same answer in a second: a faster load
+// would ask for each answer over TCP, with a connection of its own.
+const loadPause = 10 * time.Millisecond
 
 // startLoad asks servers, "IP:port" by name, for an A record until the returned function is called, which ends the load.
 func (f *fixture) startLoad(servers map[string]string, name, want string) (end func() *queryLoad) {
@@ -35,13 +43,13 @@ func (f *fixture) startLoad(servers map[string]string, name, want string) (end f
 	for server, address := range servers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				began := time.Now()
-				answer, err := queryServer(ctx, address, name)
+				first := time.Now()
+				answer, last, err := queryServer(address, name)
 				if ctx.Err() != nil {
 					return
 				}
-				l.record(server, began, answer, want, err)
-				time.Sleep(2 * time.Millisecond) // the pace of the load
+				l.record(unansweredQuery{server, first, last, err}, answer, want)
+				time.Sleep(loadPause)
 			}
 		})
 	}
@@ -52,40 +60,34 @@ func (f *fixture) startLoad(servers map[string]string, name, want string) (end f
 	}
 }
 
-var errSilent = errors.New("no answer to three tries")
-
-func queryServer(ctx context.Context, address, name string) (string, error) {
-	c := &dns.Client{Timeout: time.Second}
+// queryServer returns the answer and when it asked for it, or why the last of three tries had none.
+func queryServer(address, name string) (answer string, at time.Time, err error) {
 	for range 3 {
-		m := new(dns.Msg)
-		m.SetQuestion(name, dns.TypeA)
-		reply, _, err := c.ExchangeContext(ctx, m, address)
-		if err == nil && reply.Truncated { // The rate of answers is limited: RFC 1123 section 6.1.3.2.
-			reply, _, err = (&dns.Client{Net: "tcp", Timeout: time.Second}).ExchangeContext(ctx, m, address)
-		}
-		if err != nil {
+		at = time.Now()
+		var reply *dns.Msg
+		if reply, err = kube.Query(address, name, dns.TypeA, time.Second); err != nil {
 			time.Sleep(100 * time.Millisecond) // A closed port answers at once.
 			continue
 		}
 		if len(reply.Answer) == 1 {
 			if a, ok := reply.Answer[0].(*dns.A); ok {
-				return a.A.String(), nil
+				return a.A.String(), at, nil
 			}
 		}
-		return fmt.Sprintf("%s with %d records", dns.RcodeToString[reply.Rcode], len(reply.Answer)), nil
+		return fmt.Sprintf("%s with %d records", dns.RcodeToString[reply.Rcode], len(reply.Answer)), at, nil
 	}
-	return "", errSilent
+	return "", at, err
 }
 
-func (l *queryLoad) record(server string, began time.Time, answer, want string, err error) {
+func (l *queryLoad) record(q unansweredQuery, answer, want string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queries[server]++
+	l.queries[q.server]++
 	switch {
-	case err != nil:
-		l.silent = append(l.silent, unansweredQuery{server, began, time.Now()})
+	case q.err != nil:
+		l.silent = append(l.silent, q)
 	case answer != want:
-		l.wrong = append(l.wrong, fmt.Sprintf("%s: %s", server, answer))
+		l.wrong = append(l.wrong, fmt.Sprintf("%s: %s", q.server, answer))
 	}
 }
 
@@ -95,8 +97,8 @@ func (l *queryLoad) failed() []string {
 	var failed []string
 	for i, a := range l.silent {
 		for _, b := range l.silent[i+1:] {
-			if a.server != b.server && a.began.Before(b.over) && b.began.Before(a.over) {
-				failed = append(failed, fmt.Sprintf("%s and %s at %s", a.server, b.server, b.began.Format(time.StampMilli)))
+			if a.server != b.server && a.first.Before(b.last) && b.first.Before(a.last) {
+				failed = append(failed, fmt.Sprintf("%s and %s at %s: %v, %v", a.server, b.server, b.first.Format(time.StampMilli), a.err, b.err))
 			}
 		}
 	}

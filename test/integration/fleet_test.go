@@ -134,7 +134,7 @@ func TestFleetMistakes(t *testing.T) {
 	change(f, acl, func(i *v1beta1.Bind9Instance) { i.Spec.Config.AllowQuery = v1beta1.AddressMatchList{"any"} })
 	waitConditions(f, startTimeout, acl, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod acl-0 is ready")
 
-	f.create(&corev1.ConfigMap{ObjectMeta: f.meta("mine", nil), Data: map[string]string{"named.conf.options": "options { nonsense yes; };\n"}})
+	f.create(&corev1.ConfigMap{ObjectMeta: f.meta("mine", nil), Data: map[string]string{"named.conf.options": "options { allow-new-zones yes; listen-on port 5353 { any; }; nonsense yes; };\n"}})
 	crash := f.instance("crash", v1beta1.RolePrimary, 1)
 	crash.Spec.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
 	f.create(crash)
@@ -223,9 +223,7 @@ func TestFleetEmptiedPrimary(t *testing.T) {
 	}
 	kube.Kubectl(t, "", "-n", f.namespace, "delete", "pod", key.Name, "--wait=false")
 	kube.Throughout(f, startTimeout, func(ctx context.Context) error {
-		m := new(dns.Msg)
-		m.SetQuestion("www.emptied.example.", dns.TypeA)
-		reply, _, err := (&dns.Client{Timeout: 300 * time.Millisecond}).Exchange(m, address)
+		reply, err := kube.Query(address, "www.emptied.example.", dns.TypeA, 300*time.Millisecond)
 		if err == nil && (reply.Rcode != dns.RcodeSuccess || len(reply.Answer) != 1) {
 			t.Errorf("the primary is in service and answers %s with %d records", dns.RcodeToString[reply.Rcode], len(reply.Answer))
 		}
@@ -244,9 +242,7 @@ func TestFleetEmptiedPrimary(t *testing.T) {
 }
 
 func querySerial(server, zone string) (uint32, error) {
-	m := new(dns.Msg)
-	m.SetQuestion(zone, dns.TypeSOA)
-	reply, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(m, server)
+	reply, err := kube.Query(server, zone, dns.TypeSOA, 2*time.Second)
 	if err != nil {
 		return 0, err
 	}

@@ -147,14 +147,14 @@ func (f *pluginTest) kubeconfigAs(user string) string {
 }
 
 // importZone imports the fixture's zone, of which nothing may be missing.
-func (f *pluginTest) importZone(server string, key *wire.Key) string {
+func (f *pluginTest) importZone(server string, key *wire.Key, flags ...string) string {
 	f.Helper()
 	file := filepath.Join(f.TempDir(), "key")
 	clause := fmt.Sprintf("key %q { algorithm %s; secret %q; };\n", key.Name, strings.TrimSuffix(key.Algorithm, "."), key.Secret)
 	if err := os.WriteFile(file, []byte(clause), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	stdout, stderr, code := f.runPlugin("import", "--zone", f.zone, "--server", server, "--key-file", file, "--cluster", "dns")
+	stdout, stderr, code := f.runPlugin(append([]string{"import", "--zone", f.zone, "--server", server, "--key-file", file, "--cluster", "dns"}, flags...)...)
 	if code != 0 {
 		f.Fatalf("exit code %d\n%s", code, stderr)
 	}

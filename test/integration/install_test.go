@@ -26,8 +26,8 @@ func TestInstallElsewhere(t *testing.T) {
 	}
 	for what, want := range map[string]int{
 		`["dns-controller"`:                                 2, // conditions
-		`["dns-fleet"`:                                      2,
-		`"system:serviceaccount:team-dns:"`:                 4,
+		`["dns-fleet"`:                                      4,
+		`"system:serviceaccount:team-dns:"`:                 6,
 		"serviceAccountName: dns-controller\n":              1,
 		"serviceAccountName: dns-fleet\n":                   1,
 		"value: dns-controller\n":                           2, // the environments of the webhook and the fleet manager
@@ -42,7 +42,7 @@ func TestInstallElsewhere(t *testing.T) {
 		}
 	}
 	for _, document := range strings.Split(rendered, "\n---\n") {
-		if strings.Contains(document, "WebhookConfiguration\n") || strings.Contains(document, "apiVersion: flowcontrol") {
+		if strings.Contains(document, "WebhookConfiguration\n") || strings.Contains(document, "kind: ValidatingAdmissionPolicy\n") || strings.Contains(document, "apiVersion: flowcontrol") {
 			kube.Kubectl(t, document, "apply", "--dry-run=server", "-f", "-")
 		}
 	}

@@ -84,6 +84,14 @@ func TestKeyRotation(t *testing.T) {
 		}
 	}
 	f.noKeyRefused()
+	for _, name := range []string{"user", "auto"} {
+		rotated := &v1beta1.Bind9Instance{ObjectMeta: alone.meta(name, nil)}
+		if err := f.client.Get(f.Context(), client.ObjectKeyFromObject(rotated), rotated); err != nil {
+			f.Fatal(err)
+		}
+		alone.waitEvent(rotated, "Normal KeyRotated", "it signs from now on")
+		alone.isDescribed("KeyRotated", "bind9instance/"+name)
+	}
 	if after := slices.Concat(f.podStates(), alone.podStates()); !slices.Equal(pods, after) {
 		f.Errorf("pods %v became %v", pods, after)
 	}

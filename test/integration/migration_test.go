@@ -15,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -42,7 +44,9 @@ func TestMigrationOfPods(t *testing.T) {
 	former[named.LabelManagedBy] = named.Manager
 	stranger := f.idlePod("stranger", former)
 	f.create(stranger)
-	f.waitReadyReason(instance, status.ForeignPods, "stranger; delete them")
+	f.waitReadyReason(instance, status.ForeignPods, "Pod stranger; delete them")
+	f.waitVerdict("dnszone.main", sync.PhaseOutOfSync, status.ForeignPods)
+	f.waitVerdict("bind9instance.dns-primary-0", sync.PhaseOutOfSync, status.ForeignPods)
 	addresses := f.serviceEndpoints("dns-primary-0")
 	if len(addresses) != 2 || !slices.Contains(addresses, "stranger") || !slices.Contains(addresses, "dns-primary-0-0") {
 		t.Errorf("the Service sends queries to %v", addresses)
@@ -51,6 +55,28 @@ func TestMigrationOfPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.waitReadyReason(instance, status.AllReady, "")
+	byHand := &discoveryv1.EndpointSlice{ObjectMeta: f.meta("by-hand", map[string]string{discoveryv1.LabelServiceName: "dns-primary-0"}), AddressType: discoveryv1.AddressTypeIPv4}
+	byHand.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.53"}}}
+	f.create(byHand)
+	f.waitReadyReason(instance, status.ForeignPods, "EndpointSlice by-hand; delete them")
+	f.deleteAnyway(byHand)
+	f.waitReadyReason(instance, status.AllReady, "")
+	f.waitVerdict("dnszone.main", sync.PhaseInSync, string(sync.StateInSync))
+}
+
+// waitVerdict waits until a SyncStatus has a phase, for the reason of its condition Propagated.
+func (f *fixture) waitVerdict(name string, phase sync.Phase, reason string) {
+	f.Helper()
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		v, err := f.status(ctx, name)
+		if err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(v.Status.Conditions, sync.ConditionPropagated); v.Status.Phase != phase || c == nil || c.Reason != reason {
+			return fmt.Errorf("%s says %+v", name, v.Status)
+		}
+		return nil
+	})
 }
 
 // A zone that a server of Bindy's answers for is taken over: kubectl lockstep migrate says what is to be done, does it, goes on where it
@@ -62,15 +88,7 @@ func TestMigration(t *testing.T) {
 	var end func() *queryLoad
 	f.withoutController(func() {
 		m = f.installFormer("former.example")
-		servers := f.services(m.instance.Name)
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
-			answer, err := queryServer(ctx, servers[m.instance.Name], "www.former.example.")
-			if err == nil && answer != "192.0.2.1" {
-				err = fmt.Errorf("the Service of Bindy answers %s", answer)
-			}
-			return err
-		})
-		end = f.startLoad(servers, "www.former.example.", "192.0.2.1")
+		end = f.startFormerLoad(m.instance.Name)
 	})
 	f.expectOutput(1, `(?s)1 +stop Bindy; .*Deployment `+f.namespace+`/bindy.*2 +delete its admission policies +ValidatingAdmissionPolicy bindy-.*3 +install Lockstep +done.*`+
 		`4 +remove Bindy's finalizers +1 ARecord, 1 Bind9Instance, 1 DNSZone.*7 +delete the former servers +Deployment `+f.namespace+`/web\n8 +delete what served them .*Nothing was changed`, "migrate")
@@ -79,7 +97,7 @@ func TestMigration(t *testing.T) {
 	f.waitGone(m.server)
 	load := end()
 	if load.report(f.fixture, "from Bindy to Lockstep"); len(load.silent) > 0 {
-		t.Errorf("%d queries were not answered, the first at %s", len(load.silent), load.silent[0].began.Format(time.StampMilli))
+		t.Errorf("%d queries were not answered, the first at %s: %v", len(load.silent), load.silent[0].first.Format(time.StampMilli), load.silent[0].err)
 	}
 	f.waitServed("www.former.example.", "A", "192.0.2.1")
 	if pods := f.serviceEndpoints(m.instance.Name); !slices.Equal(pods, []string{m.instance.Name + "-0"}) {
@@ -88,6 +106,152 @@ func TestMigration(t *testing.T) {
 	f.expectOutput(0, `Nothing is left to do`, "migrate")
 	f.deleteAnyway(m.zone)
 	f.waitGone(m.zone) // It had a finalizer of Bindy's.
+}
+
+// startFormerLoad waits until the Services of Bindy's instances answer, and asks them from then on.
+func (f *fixture) startFormerLoad(instances ...string) (end func() *queryLoad) {
+	f.Helper()
+	const name, address = "www.former.example.", "192.0.2.1"
+	services := f.services(instances...)
+	for _, service := range services {
+		kube.Eventually(f, settleTimeout, func(context.Context) error {
+			answer, _, err := queryServer(service, name)
+			if err == nil && answer != address {
+				err = fmt.Errorf("the Service of Bindy answers %s", answer)
+			}
+			return err
+		})
+	}
+	return f.startLoad(services, name, address)
+}
+
+// Until the former servers are deleted, the migration can be interrupted and taken back: Bindy, started again, replaces its Services, and then
+// Lockstep's servers go. No query on the way there and back is left without the right answer.
+func TestMigrationTakenBack(t *testing.T) {
+	var f *pluginTest
+	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), buildPlugin(t)} })
+	var m *formerInstallation
+	var end func() *queryLoad
+	former := &corev1.Service{}
+	f.withoutController(func() {
+		m = f.installFormer("former.example")
+		if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(m.instance), former); err != nil {
+			t.Fatal(err)
+		}
+		end = f.startFormerLoad(m.instance.Name)
+	})
+	ctx, interrupt := context.WithCancel(t.Context())
+	command := f.command(ctx, "migrate", "--apply", "--wait=2m")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.waitEndpoints(m.instance.Name, m.instance.Name+"-0")
+	interrupt()
+	_ = command.Wait() // It was killed.
+	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(m.server), m.server); err != nil {
+		t.Fatalf("the former server is gone already: %v", err)
+	}
+	var pods corev1.PodList
+	if err := f.client.List(t.Context(), &pods, client.InNamespace(f.namespace), client.MatchingLabels(m.server.Spec.Selector.MatchLabels)); err != nil || len(pods.Items) != 1 {
+		t.Fatalf("the former server has %d pods, error %v", len(pods.Items), err)
+	}
+	f.withoutController(func() {
+		back := former.DeepCopy() // Bindy writes all of a Service, but for its addresses.
+		back.ResourceVersion = ""
+		if err := f.client.Update(t.Context(), back); err != nil {
+			t.Fatal(err)
+		}
+		f.waitEndpoints(m.instance.Name, pods.Items[0].Name)
+		time.Sleep(nodesFollow)
+		kube.Kubectl(t, "", "delete", "statefulsets", "-n", f.namespace, "-l", "app.kubernetes.io/managed-by=lockstep")
+		kube.Kubectl(t, "", "wait", "-n", f.namespace, "--for=delete", "pod/"+m.instance.Name+"-0", "--timeout=60s")
+		load := end()
+		if load.report(f.fixture, "to Lockstep and back to Bindy"); len(load.silent) > 0 {
+			t.Errorf("%d queries were not answered, the first at %s: %v", len(load.silent), load.silent[0].first.Format(time.StampMilli), load.silent[0].err)
+		}
+	})
+}
+
+// nodesFollow is how long nodes may take to follow a Service.
+const nodesFollow = 10 * time.Second
+
+// waitEndpoints waits until a Service sends queries to these pods alone.
+func (f *fixture) waitEndpoints(service string, pods ...string) {
+	f.Helper()
+	kube.Eventually(f, settleTimeout, func(context.Context) error {
+		if got := f.serviceEndpoints(service); !slices.Equal(got, pods) {
+			return fmt.Errorf("Service %s sends queries to %v", service, got)
+		}
+		return nil
+	})
+}
+
+// The servers of a ClusterBind9Provider, a primary and a secondary, come over without being made anew: Bindy gave them to a Bind9Cluster of its
+// name, which goes.
+func TestMigrationOfProvider(t *testing.T) {
+	var f *pluginTest
+	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), buildPlugin(t)} })
+	provider := &v1beta1.ClusterBind9Provider{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
+	provider.Spec.Namespace = f.namespace
+	provider.Spec.Primary, provider.Spec.Secondary = &v1beta1.RoleConfig{}, &v1beta1.RoleConfig{}
+	names := []string{f.namespace + "-primary-0", f.namespace + "-secondary-0"}
+	former := map[string]types.UID{}
+	var end func() *queryLoad
+	f.withoutController(func() {
+		f.create(provider)
+		f.Cleanup(func() { _ = f.client.Delete(context.Background(), provider) })
+		for _, o := range f.formerProvider(provider, names) {
+			former[o.Name] = o.UID
+			f.formerServer(o, "Bind9Cluster", "former.example")
+		}
+		zone := f.dnsZone("main", "former.example")
+		zone.Spec.ClusterRef = provider.Name
+		f.create(zone, f.aRecord("www", "www", "192.0.2.1"))
+		kube.Kubectl(f, "", "-n", f.namespace, "wait", "--for=condition=Available", "deployment", "--all", "--timeout=60s")
+		end = f.startFormerLoad(names...)
+	})
+	f.expectOutput(1, `5 +give instances of ClusterBind9Providers to these +2 of Bind9Cluster `+f.namespace+`/`+provider.Name, "migrate")
+	f.expectOutput(0, `(?s)5\. give instances.*6\. wait until .*7\. delete the former servers.*Done\.`, "migrate", "--apply", "--wait=3m")
+	load := end()
+	if load.report(f.fixture, "from Bindy's provider to Lockstep"); len(load.silent) > 0 {
+		t.Errorf("%d queries were not answered, the first at %s: %v", len(load.silent), load.silent[0].first.Format(time.StampMilli), load.silent[0].err)
+	}
+	for name, uid := range former {
+		instance := &v1beta1.Bind9Instance{ObjectMeta: f.meta(name, nil)}
+		f.waitReadyReason(instance, status.AllReady, "")
+		if owner := metav1.GetControllerOf(instance); instance.UID != uid || owner == nil || owner.UID != provider.UID {
+			t.Errorf("%s has UID %s, before %s; it belongs to %+v", name, instance.UID, uid, owner)
+		}
+		if pods := f.serviceEndpoints(name); !slices.Equal(pods, []string{name + "-0"}) {
+			t.Errorf("Service %s sends queries to %v", name, pods)
+		}
+	}
+	f.waitGone(&v1beta1.Bind9Cluster{ObjectMeta: f.meta(provider.Name, nil)})
+	f.waitServed("www.former.example", "A", "192.0.2.1")
+	f.expectOutput(0, `Nothing is left to do`, "migrate")
+	f.deleteAnyway(&v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)})
+	f.deleteAnyway(provider)
+	f.waitGone(provider)
+}
+
+// formerProvider makes what Bindy makes of a provider: a Bind9Cluster of its name, and its instances, which that controls.
+func (f *fixture) formerProvider(provider *v1beta1.ClusterBind9Provider, names []string) (instances []*v1beta1.Bind9Instance) {
+	f.Helper()
+	inner := &v1beta1.Bind9Cluster{ObjectMeta: f.meta(provider.Name, map[string]string{v1beta1.ManagedByLabel: "ClusterBind9Provider", v1beta1.ClusterLabel: provider.Name})}
+	inner.Finalizers = []string{"bindy.firestoned.io/bind9cluster-finalizer"}
+	inner.Spec = provider.Spec.Bind9ClusterSpec
+	f.create(inner)
+	for n, name := range names {
+		role := []v1beta1.ServerRole{v1beta1.RolePrimary, v1beta1.RoleSecondary}[n]
+		o := f.instance(name, role, 1)
+		o.Labels = map[string]string{v1beta1.ManagedByLabel: "Bind9Cluster", v1beta1.ClusterLabel: provider.Name, v1beta1.RoleLabel: string(role), named.LabelPartOf: "bindy"}
+		o.Spec.ClusterRef = provider.Name
+		o.Finalizers = []string{"bindy.firestoned.io/bind9instance-finalizer"}
+		o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(inner, v1beta1.GroupVersion.WithKind("Bind9Cluster"))}
+		f.create(o)
+		instances = append(instances, o)
+	}
+	return instances
 }
 
 // formerInstallation is what Bindy made and left: objects with its finalizers, and a server that answers.
@@ -109,34 +273,7 @@ func (f *fixture) installFormer(zone string) *formerInstallation {
 	record.Finalizers = []string{"bindy.firestoned.io/arecord-finalizer"}
 	f.create(m.instance, m.zone, record)
 
-	former := map[string]string{
-		"app": "bind9", "instance": "web", named.LabelName: named.AppName, named.LabelInstance: "web", named.LabelComponent: "dns-server",
-		named.LabelPartOf: "bindy", named.LabelManagedBy: "Bind9Instance",
-	}
-	owners := []metav1.OwnerReference{*metav1.NewControllerRef(m.instance, v1beta1.GroupVersion.WithKind("Bind9Instance"))}
-	config := &corev1.ConfigMap{ObjectMeta: f.meta("web-former", former), Data: map[string]string{
-		"named.conf": `options { directory "/var/cache/bind"; listen-on port 5353 { any; }; recursion no; dnssec-validation no; empty-zones-enable no; pid-file none; };
-controls {};
-zone "` + zone + `" { type primary; file "/etc/former/zone"; };
-`,
-		"zone": "$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 300\n@ NS ns1\nns1 A 192.0.2.53\nwww A 192.0.2.1\n",
-	}}
-	pod := f.idlePod("web", former)
-	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Name = sameImage, "bind9"
-	pod.Spec.Containers[0].Command = []string{"named", "-g", "-c", "/etc/former/named.conf"}
-	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/former"}, {Name: "cache", MountPath: "/var/cache/bind"}}
-	pod.Spec.Volumes = []corev1.Volume{
-		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: config.Name}}}},
-		{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-	}
-	m.server = f.deploymentOf("web", former, pod)
-	m.server.OwnerReferences = owners
-	service := &corev1.Service{ObjectMeta: f.meta("web", former)}
-	service.OwnerReferences, service.Spec.Selector = owners, former
-	service.Spec.Ports = []corev1.ServicePort{
-		{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(5353)},
-		{Name: "dns-udp", Port: 53, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(5353)},
-	}
+	m.server = f.formerServer(m.instance, "Bind9Instance", zone)
 	operator := map[string]string{"app": "bindy"}
 	account := &corev1.ServiceAccount{ObjectMeta: f.meta("bind9", map[string]string{named.LabelName: named.AppName, named.LabelPartOf: "bindy"})}
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "bindy-" + f.namespace, Labels: map[string]string{named.LabelPartOf: "bindy"}}}
@@ -145,10 +282,46 @@ zone "` + zone + `" { type primary; file "/etc/former/zone"; };
 		Rule:       admissionv1.Rule{APIGroups: []string{"bindy.firestoned.io"}, APIVersions: []string{"v1beta1"}, Resources: []string{"arecords"}},
 	}}}}
 	policy.Spec.Validations = []admissionv1.Validation{{Expression: "true"}}
-	f.create(config, m.server, service, account, policy, f.deploymentOf("bindy", operator, f.idlePod("bindy", operator)))
+	f.create(account, policy, f.deploymentOf("bindy", operator, f.idlePod("bindy", operator)))
 	f.Cleanup(func() { _ = f.client.Delete(context.Background(), policy) })
 	kube.Kubectl(f, "", "-n", f.namespace, "wait", "--for=condition=Available", "deployment/web", "--timeout=60s")
 	return m
+}
+
+// formerServer makes what Bindy makes for an instance: a ConfigMap, a Deployment of a named that answers for a zone, and a Service.
+func (f *fixture) formerServer(instance *v1beta1.Bind9Instance, manager, zone string) *appsv1.Deployment {
+	f.Helper()
+	name := instance.Name
+	former := map[string]string{
+		"app": "bind9", "instance": name, named.LabelName: named.AppName, named.LabelInstance: name, named.LabelComponent: "dns-server",
+		named.LabelPartOf: "bindy", named.LabelManagedBy: manager,
+	}
+	owners := []metav1.OwnerReference{*metav1.NewControllerRef(instance, v1beta1.GroupVersion.WithKind("Bind9Instance"))}
+	config := &corev1.ConfigMap{ObjectMeta: f.meta(name+"-former", former), Data: map[string]string{
+		"named.conf": `options { directory "/var/cache/bind"; listen-on port 5353 { any; }; recursion no; dnssec-validation no; empty-zones-enable no; pid-file none; };
+controls {};
+zone "` + zone + `" { type primary; file "/etc/former/zone"; };
+`,
+		"zone": "$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 300\n@ NS ns1\nns1 A 192.0.2.53\nwww A 192.0.2.1\n",
+	}}
+	pod := f.idlePod(name, former)
+	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Name = sameImage, "bind9"
+	pod.Spec.Containers[0].Command = []string{"named", "-g", "-c", "/etc/former/named.conf"}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/former"}, {Name: "cache", MountPath: "/var/cache/bind"}}
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: config.Name}}}},
+		{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
+	server := f.deploymentOf(name, former, pod)
+	server.OwnerReferences = owners
+	service := &corev1.Service{ObjectMeta: f.meta(name, former)}
+	service.OwnerReferences, service.Spec.Selector = owners, former
+	service.Spec.Ports = []corev1.ServicePort{
+		{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(5353)},
+		{Name: "dns-udp", Port: 53, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(5353)},
+	}
+	f.create(config, server, service)
+	return server
 }
 
 // deploymentOf returns a Deployment of one pod.

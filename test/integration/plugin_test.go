@@ -77,7 +77,10 @@ func (f *pluginTest) expectOutput(code int, pattern string, args ...string) stri
 func TestPlugin(t *testing.T) {
 	kube.Isolated(t)
 	f := &pluginTest{newFixture(t, "plugin.example", 1, 1), buildPlugin(t)}
-	f.create(f.aRecord("www", "www", "192.0.2.1"))
+	www := f.aRecord("www", "www", "192.0.2.1")
+	f.create(www)
+	// Before the zone is paused: what a controller that was killed has not written by then, the next one cannot know.
+	f.waitReady(www)
 	// This test does not ask before the record is served. If another one has, by a list of all namespaces, the answer of that time is
 	// reported as one that caches may hold.
 	f.waitServed("www.plugin.example", "A", "192.0.2.1")

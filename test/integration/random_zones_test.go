@@ -50,11 +50,39 @@ func (w *randomWorld) stepSelector() bool {
 		return false
 	}
 	w.touchAll()
+	before := z.selects
 	z.selects = pick(w, []string{z.Object}, []string{z.Object, "extra"}, []string{"extra"}, []string{"main", "child"})
 	w.touchAll()
+	denied := w.isRefused(func(ctx context.Context) error {
+		o := w.dnsZone(z.Object, z.dnsName())
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		o.Spec = w.zoneObject(z).Spec
+		return w.client.Update(ctx, o, client.DryRunAll)
+	})
+	if denied {
+		w.logStep("zone %s selects %v: refused", z.Object, z.selects)
+		z.selects = before
+		return true
+	}
 	w.writeZone(z)
 	w.logStep("zone %s selects %v", z.Object, z.selects)
 	return true
+}
+
+// isRefused reports whether admission refuses a dry run, such as of a zone whose selector matches records of an older one.
+func (w *randomWorld) isRefused(dryRun func(context.Context) error) bool {
+	w.Helper()
+	var was bool
+	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+		err := dryRun(ctx)
+		if was = refused(err); was {
+			return nil
+		}
+		return err
+	})
+	return was
 }
 
 // touchAll touches the names of all things.
@@ -106,8 +134,14 @@ func (w *randomWorld) stepRecreateZone() bool {
 		}
 		return nil
 	})
+	for _, selects := range [][]string{z.selects, {z.Object}, {"none-of-" + z.Object}} {
+		z.selects = selects
+		if !w.isRefused(func(ctx context.Context) error { return w.client.Create(ctx, w.zoneObject(z), client.DryRunAll) }) {
+			break // It is the youngest now: admission refuses it the records of others.
+		}
+	}
 	w.createZone(z)
 	w.touchAll()
-	w.logStep("create zone %s", z.Object)
+	w.logStep("create zone %s, which selects %v", z.Object, z.selects)
 	return true
 }

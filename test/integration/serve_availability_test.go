@@ -23,7 +23,7 @@ func TestHighAvailability(t *testing.T) {
 	kube.Disruptive(t, nil)
 	f := newServedRecord(t, "available.example")
 	f.requireAlone()
-	defer reinstall(t)
+	defer reinstall(f)
 	overlay := writeOverlay(t, map[string]string{"kustomization.yaml": "resources: [../ha]\ncomponents: [../../components/cluster-api]\n"})
 	defer kube.Uninstall(t, overlay, system)
 	kube.InstallOverlay(t, overlay, system)

@@ -23,7 +23,7 @@ func TestMainJobUninstall(t *testing.T) {
 	kube.Disruptive(t, nil)
 	f := newFixture(t, "uninstall.example", 1, 1)
 	f.requireAlone()
-	defer reinstall(t)
+	defer reinstall(f)
 	for i := range 100 {
 		f.create(f.aRecord(fmt.Sprint("host-", i), fmt.Sprint("host-", i), "192.0.2.1"))
 	}
@@ -55,7 +55,7 @@ func TestMainJobUninstallWithoutController(t *testing.T) {
 	kube.Disruptive(t, nil)
 	f := newFixture(t, "uninstall.example", 1, 0)
 	f.requireAlone()
-	defer reinstall(t)
+	defer reinstall(f)
 	f.create(f.aRecord("www", "www", "192.0.2.1"))
 	f.waitServed("www.uninstall.example.", "A", "192.0.2.1")
 	f.scaleAPIServer(0)
@@ -64,9 +64,8 @@ func TestMainJobUninstallWithoutController(t *testing.T) {
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
 
 	remedy := exec.CommandContext(t.Context(), "bash", "-c", documentedRemedy(t))
-	if out, err := remedy.CombinedOutput(); err != nil {
-		t.Fatalf("the command of docs/uninstall.md: %v\n%s", err, out)
-	}
+	out, _ := remedy.CombinedOutput() // It reports what Kubernetes deletes meanwhile as not found.
+	t.Logf("the command of docs/uninstall.md:\n%s", out)
 	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+f.namespace, "namespace/"+system, "--timeout=120s")
 	f.waitNothingLeft()
 }
@@ -119,11 +118,11 @@ func (f *fixture) waitNothingLeft() {
 	})
 }
 
-// reinstall brings Lockstep back for the tests that follow. A namespace that is still going is waited for.
-func reinstall(t *testing.T) {
-	t.Helper()
-	kube.Kubectl(t, "", "wait", "--for=delete", "namespace/"+system, "--timeout=120s")
-	kube.Reinstall(t)
+// reinstall brings Lockstep back for the tests that follow. What is still going is waited for: it would go after the installation.
+func reinstall(f *fixture) {
+	f.Helper()
+	f.waitNothingLeft()
+	kube.Reinstall(f)
 }
 
 // documentedRemedy is the last command of docs/uninstall.md that patches.

@@ -26,19 +26,9 @@ func (f *fixture) nsRecord(object, name, server string) *v1beta1.NSRecord {
 	return &v1beta1.NSRecord{ObjectMeta: f.meta(object, f.labels()), Spec: v1beta1.NSRecordSpec{RecordCommon: common(name), Nameserver: server}}
 }
 
-// All eight kinds reach every server, at the apex, below a wildcard and under names with underscores.
+// All nine kinds reach every server, at the apex, below a wildcard and under names with underscores.
 func writeEveryKind(f *fixture) {
-	label := f.labels()
-	f.create(
-		f.aRecord("kinds-a", "*", "192.0.2.7"),
-		&v1beta1.AAAARecord{ObjectMeta: f.meta("kinds-aaaa", label), Spec: v1beta1.AAAARecordSpec{RecordCommon: common("@"), IPv6Addresses: []string{"2001:DB8:0::1"}}},
-		f.cnameRecord("kinds-cname", "alias", "Host.Example.NET."),
-		f.nsRecord("kinds-ns", "sub", "ns.example.net."),
-		f.txtRecord("kinds-txt", "_dmarc", `v=DMARC1; "p"=none`),
-		&v1beta1.MXRecord{ObjectMeta: f.meta("kinds-mx", label), Spec: v1beta1.MXRecordSpec{RecordCommon: common("@"), Priority: 10, MailServer: "mail.example.net."}},
-		&v1beta1.SRVRecord{ObjectMeta: f.meta("kinds-srv", label), Spec: v1beta1.SRVRecordSpec{RecordCommon: common("_sip._tcp"), Priority: 1, Weight: 2, Port: 5060, Target: "sip.example.net."}},
-		&v1beta1.CAARecord{ObjectMeta: f.meta("kinds-caa", label), Spec: v1beta1.CAARecordSpec{RecordCommon: common("@"), Flags: 0, Tag: "issue", Value: "ca.example.net"}},
-	)
+	f.create(f.everyKind()...)
 	f.waitServed("anything.kinds.example", "A", "192.0.2.7")
 	f.waitServed("kinds.example", "AAAA", "2001:db8::1")
 	f.waitServed("alias.kinds.example", "CNAME", "host.example.net.")
@@ -47,6 +37,23 @@ func writeEveryKind(f *fixture) {
 	f.waitServed("kinds.example", "MX", "10 mail.example.net.")
 	f.waitServed("_sip._tcp.kinds.example", "SRV", "1 2 5060 sip.example.net.")
 	f.waitServed("kinds.example", "CAA", `0 issue "ca.example.net"`)
+	f.waitServed("10.kinds.example", "PTR", "host.example.net.")
+}
+
+// everyKind returns a record of each kind.
+func (f *fixture) everyKind() []client.Object {
+	label := f.labels()
+	return []client.Object{
+		f.aRecord(f.object+"-a", "*", "192.0.2.7"),
+		&v1beta1.AAAARecord{ObjectMeta: f.meta(f.object+"-aaaa", label), Spec: v1beta1.AAAARecordSpec{RecordCommon: common("@"), IPv6Addresses: []string{"2001:DB8:0::1"}}},
+		f.cnameRecord(f.object+"-cname", "alias", "Host.Example.NET."),
+		f.nsRecord(f.object+"-ns", "sub", "ns.example.net."),
+		f.txtRecord(f.object+"-txt", "_dmarc", `v=DMARC1; "p"=none`),
+		&v1beta1.MXRecord{ObjectMeta: f.meta(f.object+"-mx", label), Spec: v1beta1.MXRecordSpec{RecordCommon: common("@"), Priority: 10, MailServer: "mail.example.net."}},
+		&v1beta1.SRVRecord{ObjectMeta: f.meta(f.object+"-srv", label), Spec: v1beta1.SRVRecordSpec{RecordCommon: common("_sip._tcp"), Priority: 1, Weight: 2, Port: 5060, Target: "sip.example.net."}},
+		&v1beta1.CAARecord{ObjectMeta: f.meta(f.object+"-caa", label), Spec: v1beta1.CAARecordSpec{RecordCommon: common("@"), Flags: 0, Tag: "issue", Value: "ca.example.net"}},
+		&v1beta1.PTRRecord{ObjectMeta: f.meta(f.object+"-ptr", label), Spec: v1beta1.PTRRecordSpec{RecordCommon: common("10"), Target: "Host.Example.NET."}},
+	}
 }
 
 // Every way to write a name, as docs/reference/zones.md has it.

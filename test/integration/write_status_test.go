@@ -128,7 +128,12 @@ func writeEvents(f *fixture) {
 // waitEvent waits until an object has an Event of the type and reason with all of the words.
 func (f *fixture) waitEvent(o client.Object, head string, words ...string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	f.waitEventWithin(settleTimeout, o, head, words...)
+}
+
+func (f *fixture) waitEventWithin(timeout time.Duration, o client.Object, head string, words ...string) {
+	f.Helper()
+	kube.Eventually(f, timeout, func(ctx context.Context) error {
 		all := f.events(ctx, o)
 		if !slices.ContainsFunc(all, func(e string) bool { return strings.HasPrefix(e, head) && containsAll(e, words) }) {
 			return fmt.Errorf("the Events of %s are %q, want %s with %q", o.GetName(), all, head, words)

@@ -57,6 +57,7 @@ func TestWrite(t *testing.T) {
 
 			{"events.example", writeEvents},
 			{"wrap.example", writeSerialWraps},
+			{"overwritten.example", writeOverwritten},
 		} {
 			together.Go(func() error {
 				run(t, test.zone, test.run)

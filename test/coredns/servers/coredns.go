@@ -32,15 +32,17 @@ func StartCoreDNS(t testing.TB, e *Etcd, zones []string, block, more string) *Co
 		t.Fatal(err)
 	}
 	c := &CoreDNS{Addr: addr, process: newProcess(t, "coredns", "-conf", corefile)}
-	c.awaitReady(t, zones[0])
+	c.AwaitReady(t, zones[0])
 	return c
 }
 
-func (c *CoreDNS) awaitReady(t testing.TB, zone string) {
+// AwaitReady waits until the server answers from etcd. After a restart of etcd that is when the server has connected again, which it
+// tries at growing intervals.
+func (c *CoreDNS) AwaitReady(t testing.TB, zone string) {
 	t.Helper()
 	Eventually(t, "CoreDNS does not answer", func() error {
-		reply, err := c.Exchange(zone, dns.TypeSOA)
-		if err == nil && len(reply.Answer) == 0 {
+		reply, err := c.Exchange("ready."+zone, dns.TypeA)
+		if err == nil && reply.Rcode == dns.RcodeServerFailure {
 			err = errors.New(reply.String())
 		}
 		return err
