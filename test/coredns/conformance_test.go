@@ -142,7 +142,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, target string) *proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.2:0") // The servers' certificates are not for it.
 	if err != nil {
 		t.Fatal(err)
 	}

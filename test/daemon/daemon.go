@@ -18,16 +18,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/named"
 )
 
-// FreeAddress returns a loopback address with a port that nobody uses at the moment.
-func FreeAddress(t testing.TB) netip.AddrPort {
-	t.Helper()
-	ports, err := named.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(ports[0]))
-}
-
 // Find returns the path of a program of a Debian package.
 func Find(t testing.TB, program, debian string) string {
 	t.Helper()
@@ -59,7 +49,8 @@ func WithClock(t testing.TB, off time.Duration, start func()) {
 	start()
 }
 
-// Start runs a program until the test ends, with its log in a directory, and waits until it serves zones at an address.
+// Start runs a program until the test ends, with its log in a directory, and waits until it serves zones at an address, which
+// named.Reserve gave.
 func Start(t testing.TB, dir, program string, args []string, at netip.AddrPort, zones []string) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(dir, "log"))
@@ -69,6 +60,7 @@ func Start(t testing.TB, dir, program string, args []string, at netip.AddrPort, 
 	command := exec.Command(program, args...)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	named.Release(t, at)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type Server struct {
 // The options are lines for each zone, such as "dnssec-signing: on", or "acl: [update, query]" where no transfer is allowed.
 func Start(t testing.TB, zones map[string]string, options ...string) *Server {
 	t.Helper()
-	s := &Server{Addr: daemon.FreeAddress(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer.")}
+	s := &Server{Addr: named.Reserve(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer.")}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "knot.conf"), s.config(dir, zones, options))
 	for name, records := range zones {

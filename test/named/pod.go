@@ -47,7 +47,7 @@ func StartPod(t testing.TB, role v1beta1.ServerRole, keys [2]*wire.Key, adjust f
 		dir: dir, config: filepath.Join(p.Layout.ConfigDir, pkgnamed.MainFile), waitReady: p.waitReady,
 		listens: []netip.AddrPort{p.DNS(), loopback(p.Layout.ControlPort), loopback(p.Layout.StatisticsPort)},
 	}
-	release(t, p.NoticeAddr()) // The sidecar's.
+	Release(t, p.NoticeAddr()) // The sidecar's.
 	p.start(t)
 	return p
 }

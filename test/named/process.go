@@ -42,7 +42,7 @@ func (p *process) start(t testing.TB) {
 func (p *process) run(t testing.TB) {
 	t.Helper()
 	path := findNamed(t)
-	release(t, p.listens...)
+	Release(t, p.listens...)
 	output, err := os.OpenFile(filepath.Join(p.dir, "output"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ type Proxy struct {
 func StartProxy(t testing.TB, server netip.AddrPort) *Proxy {
 	t.Helper()
 	addr := Reserve(t)
-	release(t, addr)
+	Release(t, addr)
 	return StartProxyAt(t, addr, server)
 }
 

@@ -14,11 +14,12 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/wire"
 	"github.com/lockstep-dns/lockstep/test/daemon"
+	"github.com/lockstep-dns/lockstep/test/named"
 )
 
 // Options of a server.
 type Options struct {
-	// Addr is where it answers.
+	// Addr is where it answers, given by named.Reserve or named.FreeAddress.
 	Addr netip.AddrPort
 	// Zone is transferred from Primary with Key, which may also notify and transfer.
 	Zone    string
@@ -72,6 +73,7 @@ func (s *Server) start() {
 		s.t.Fatal(err)
 	}
 	command := exec.Command(daemon.Find(s.t, "nsd", "nsd"), "-d", "-c", file)
+	named.Release(s.t, s.Addr)
 	if err := command.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ const schemaFile = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"
 // Transfer transfer. metadata are settings of each zone, such as SOA-EDIT.
 func Start(t testing.TB, zones, metadata map[string]string) *Server {
 	t.Helper()
-	s := &Server{Addr: daemon.FreeAddress(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer."), dir: t.TempDir()}
+	s := &Server{Addr: named.Reserve(t), Update: named.NewKey("update."), Transfer: named.NewKey("transfer."), dir: t.TempDir()}
 	database := filepath.Join(s.dir, "pdns.sqlite3")
 	s.write(t, "pdns.conf", strings.Join([]string{
 		"launch=gsqlite3", "gsqlite3-database=" + database, "gsqlite3-pragma-synchronous=0", "daemon=no", "guardian=no", "socket-dir=" + s.dir,

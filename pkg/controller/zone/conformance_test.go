@@ -19,7 +19,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/provider/providertest"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/wire"
-	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 	"github.com/lockstep-dns/lockstep/test/nsd"
@@ -52,7 +51,7 @@ func startPowerDNS(t testing.TB, records string) (primary, secondary *bind.Serve
 }
 
 func startNSD(t testing.TB, records string) (primary, secondary *bind.Server) {
-	at := daemon.FreeAddress(t)
+	at := bind.Reserve(t)
 	primary = bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: records}}, AlsoNotify: []netip.AddrPort{at}})
 	nsd.Start(t, nsd.Options{Addr: at, Zone: rigZone, Primary: primary.Addr, Key: primary.Transfer})
 	return primary, &bind.Server{Addr: at, Transfer: primary.Transfer}

@@ -23,7 +23,7 @@ type Certificates struct {
 	Client *tls.Config
 }
 
-// NewCertificates makes certificates. All are for the first addresses that newAddress returns.
+// NewCertificates makes certificates for 127.0.0.1, where the servers listen.
 func NewCertificates(t testing.TB) *Certificates {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func NewCertificates(t testing.TB) *Certificates {
 	issue := func(name, cert, keyFile string) tls.Certificate {
 		leaf := newKey(t)
 		der := sign(t, &x509.Certificate{
-			Subject: pkix.Name{CommonName: name}, IPAddresses: loopbacks(),
+			Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		}, authority, leaf, key)
 		write(t, cert, "CERTIFICATE", der)
@@ -59,13 +59,6 @@ func NewCertificates(t testing.TB) *Certificates {
 	pool.AddCert(parsed)
 	c.Client = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{client}, MinVersion: tls.VersionTLS12}
 	return c
-}
-
-func loopbacks() (addresses []net.IP) {
-	for n := range int64(100) {
-		addresses = append(addresses, net.ParseIP(address(n)))
-	}
-	return addresses
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {

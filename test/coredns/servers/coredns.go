@@ -13,6 +13,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/test/named"
 )
 
 // CoreDNS is one server.
@@ -24,14 +25,14 @@ type CoreDNS struct {
 // StartCoreDNS starts a server of zones in etcd. The block is what the plugin gets beside endpoints and path; more are other plugins.
 func StartCoreDNS(t testing.TB, e *Etcd, zones []string, block, more string) *CoreDNS {
 	t.Helper()
-	addr := netip.MustParseAddrPort(newAddress() + ":53")
+	addr := named.Reserve(t)
 	corefile := filepath.Join(t.TempDir(), "Corefile")
 	text := fmt.Sprintf(".:%d {\n bind %s\n errors\n %s\n etcd %s {\n path /skydns\n endpoint %s\n %s\n }\n}\n",
 		addr.Port(), addr.Addr(), more, strings.Join(zones, " "), strings.Join(e.Endpoints, " "), block)
 	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &CoreDNS{Addr: addr, process: newProcess(t, "coredns", "-conf", corefile)}
+	c := &CoreDNS{Addr: addr, process: newProcess(t, "coredns", []netip.AddrPort{addr}, "-conf", corefile)}
 	c.AwaitReady(t, zones[0])
 	return c
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/lockstep-dns/lockstep/test/named"
 )
 
 // EtcdOptions are what differs from the usual.
@@ -41,20 +44,19 @@ func StartEtcd(t testing.TB, o EtcdOptions) *Etcd {
 	if o.TLS != nil {
 		scheme = "https"
 	}
-	var peers []string
-	var hosts []string
+	clients, peers := make([]netip.AddrPort, o.Members), make([]netip.AddrPort, o.Members)
+	var cluster []string
 	for i := range o.Members {
-		host := newAddress()
-		hosts = append(hosts, host)
-		e.Endpoints = append(e.Endpoints, fmt.Sprintf("%s://%s:2379", scheme, host))
-		peers = append(peers, fmt.Sprintf("m%d=http://%s:2380", i, host))
+		clients[i], peers[i] = named.Reserve(t), named.Reserve(t)
+		e.Endpoints = append(e.Endpoints, fmt.Sprintf("%s://%s", scheme, clients[i]))
+		cluster = append(cluster, fmt.Sprintf("m%d=http://%s", i, peers[i]))
 	}
-	for i, host := range hosts {
+	for i := range o.Members {
 		args := []string{
 			"--name", fmt.Sprintf("m%d", i), "--data-dir", t.TempDir(),
 			"--listen-client-urls", e.Endpoints[i], "--advertise-client-urls", e.Endpoints[i],
-			"--listen-peer-urls", "http://" + host + ":2380", "--initial-advertise-peer-urls", "http://" + host + ":2380",
-			"--initial-cluster", strings.Join(peers, ","), "--log-level", "warn", "--bcrypt-cost", "4",
+			"--listen-peer-urls", "http://" + peers[i].String(), "--initial-advertise-peer-urls", "http://" + peers[i].String(),
+			"--initial-cluster", strings.Join(cluster, ","), "--log-level", "warn", "--bcrypt-cost", "4",
 		}
 		if o.TLS != nil {
 			args = append(args, "--cert-file", o.TLS.ServerCert, "--key-file", o.TLS.ServerKey, "--trusted-ca-file", o.TLS.CA, "--client-cert-auth")
@@ -62,7 +64,7 @@ func StartEtcd(t testing.TB, o EtcdOptions) *Etcd {
 		if o.Quota != 0 {
 			args = append(args, "--quota-backend-bytes", fmt.Sprint(o.Quota))
 		}
-		e.members = append(e.members, newProcess(t, "etcd", args...))
+		e.members = append(e.members, newProcess(t, "etcd", []netip.AddrPort{clients[i], peers[i]}, args...))
 	}
 	e.Client = e.NewClient("", "")
 	e.awaitReady()

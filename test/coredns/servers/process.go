@@ -1,14 +1,15 @@
 package servers
 
 import (
-	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lockstep-dns/lockstep/test/named"
 )
 
 // program is the environment variable that makes a test's executable one of the programs.
@@ -23,29 +24,21 @@ func Run(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var addresses atomic.Int64
-
-// newAddress returns a loopback address that no other process uses, so that ports may be fixed.
-func newAddress() string { return address(addresses.Add(1)) }
-
-func address(n int64) string {
-	pid := os.Getpid()
-	return fmt.Sprintf("127.%d.%d.%d", 64+pid>>8&63, pid&255, n)
-}
-
 // process is a child that can be stopped and started again.
 type process struct {
 	t    testing.TB
 	name string
 	args []string
-	log  string
-	cmd  *exec.Cmd
+	// listens are the reserved addresses that the program will listen on.
+	listens []netip.AddrPort
+	log     string
+	cmd     *exec.Cmd
 }
 
 // newProcess starts a program. It is killed when the test ends; if that failed, its log is shown.
-func newProcess(t testing.TB, name string, args ...string) *process {
+func newProcess(t testing.TB, name string, listens []netip.AddrPort, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, name: name, args: args, log: filepath.Join(t.TempDir(), name+".log")}
+	p := &process{t: t, name: name, args: args, listens: listens, log: filepath.Join(t.TempDir(), name+".log")}
 	p.start()
 	t.Cleanup(func() {
 		p.kill()
@@ -68,6 +61,7 @@ func (p *process) start() {
 	p.cmd.Env = append(os.Environ(), program+"="+p.name)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	named.Release(p.t, p.listens...)
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/kube"
+	"github.com/lockstep-dns/lockstep/test/named"
 )
 
 // interval is how often Prometheus scrapes and evaluates rules.
@@ -36,12 +37,14 @@ func startPrometheus(t *testing.T, dir string, configs []scrapeConfig, rules rul
 		"global":     map[string]any{"scrape_interval": interval.String(), "scrape_timeout": interval.String(), "evaluation_interval": interval.String()},
 		"rule_files": []string{"rules.yaml"}, "scrape_configs": configs,
 	})
-	p := &prometheus{address: daemon.FreeAddress(t).String()}
+	at := named.Reserve(t)
+	p := &prometheus{address: at.String()}
 	var output bytes.Buffer
 	cmd := exec.Command(daemon.Find(t, "prometheus", "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yaml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address, "--log.level=warn")
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	named.Release(t, at)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
