@@ -16,6 +16,7 @@ import (
 // primary is back it loses the record.
 func TestMoveWaitsForASilentPrimaryForAWhile(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
+	r.expectSilence()
 	www := r.a("www", 1, "192.0.2.10")
 	r.zones.Set(www)
 	r.pass()

@@ -89,14 +89,12 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *r
 
 // newBareRig returns a rig without servers.
 func newBareRig(t testing.TB) *rig {
-	observer := observe.New(observe.Options{Timeout: 2 * time.Second})
-	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), observer: observer, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
+	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
 	r.edges = edges{
-		zones: zonecache.New(), dns: unreachable.NewTracker(observer, func(z membership.ZoneKey) { r.woken <- z }), sendNotify: wire.Notify,
-		sidecar: bindcar.NewClient(bindcar.ClientOptions{Timeout: 3 * time.Second}), updates: rfc2136.New(rfc2136.Options{Timeout: 3 * time.Second}),
-		keys: r.keys, serials: &notify.Serials{}, now: time.Now,
+		zones: zonecache.New(), sendNotify: wire.Notify, keys: r.keys, serials: &notify.Serials{}, now: time.Now,
 		isTerminating: func(_ context.Context, namespace string) (bool, error) { return namespace == r.terminating, nil },
 	}
+	r.setTimeout(30 * time.Second) // On a busy machine an answer comes late.
 	r.zone = &v1beta1.DNSZone{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "zone", UID: "zone", Generation: 1},
 		Spec: v1beta1.DNSZoneSpec{
@@ -108,6 +106,16 @@ func newBareRig(t testing.TB) *rig {
 	}
 	r.zones.Set(r.zone)
 	return r
+}
+
+// expectSilence is called at first by a test in which servers fall silent: passes wait less long for them.
+func (r *rig) expectSilence() { r.setTimeout(2 * time.Second) }
+
+func (r *rig) setTimeout(timeout time.Duration) {
+	r.observer = observe.New(observe.Options{Timeout: timeout})
+	r.dns = unreachable.NewTracker(r.observer, func(z membership.ZoneKey) { r.woken <- z })
+	r.sidecar = bindcar.NewClient(bindcar.ClientOptions{Timeout: timeout})
+	r.updates = rfc2136.New(rfc2136.Options{Timeout: timeout})
 }
 
 func (r *rig) join(role v1beta1.ServerRole, n int, s *bind.Server) {
@@ -461,6 +469,7 @@ func TestPassOverAPausedZoneOnlyLooks(t *testing.T) {
 
 func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
+	r.expectSilence()
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	r.pass()
 	r.primary[1].Pause()
@@ -471,9 +480,10 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 	}
 	began := time.Now()
 	r.zones.Set(r.a("www", 3, "192.0.2.12"))
-	if r.pass(); time.Since(began) > 1500*time.Millisecond {
-		t.Errorf("a pass took %s: it waits for a server that is known to be away", time.Since(began))
+	if p = r.pass(); !p.primaries[1].seen.At.Before(began) {
+		t.Error("a pass asks a server that is known to be away")
 	}
+	t.Logf("a pass without it took %s", time.Since(began))
 	r.primary[1].Resume()
 	select {
 	case <-r.woken:
@@ -489,6 +499,7 @@ func TestPassGoesOnWithoutAPrimaryThatIsAway(t *testing.T) {
 // Since when a secondary has not answered is known from one pass to the next: it may be back with what it had.
 func TestPassReportsSinceWhenASecondaryIsSilent(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
+	r.expectSilence()
 	silentSince := func() time.Time { return r.pass().event.Servers[1].SilentSince }
 	r.settle()
 	if since := silentSince(); !since.IsZero() {
@@ -511,6 +522,7 @@ func TestPassReportsSinceWhenASecondaryIsSilent(t *testing.T) {
 // that of a server which gets the zone anew.
 func TestASerialStandsForOneContent(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
+	r.expectSilence()
 	r.sidecar = addzone{r.sidecar, r.primary[1], filepath.Join(t.TempDir(), "zone")}
 	began := time.Now()
 	r.now = func() time.Time { return began } // A serial is the one before plus one.
@@ -782,6 +794,7 @@ func TestForeignDataIsCountedAfterTheOnlyPrimaryLostTheZone(t *testing.T) {
 // they held last, and is still there when the other is back.
 func TestForeignDataOutlivesBothPrimaries(t *testing.T) {
 	r := newRig(t, 2, bind.Zone{})
+	r.expectSilence()
 	r.sidecar = addzone{r.sidecar, r.primary[0], filepath.Join(t.TempDir(), "zone")}
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	r.zones.Set(r.a("old", 1, "192.0.2.10"))
@@ -812,6 +825,7 @@ func TestForeignDataOutlivesBothPrimaries(t *testing.T) {
 // ours.
 func TestDeletedDataDoesNotComeBackFromASecondary(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
+	r.expectSilence()
 	r.sidecar = addzone{r.sidecar, r.primary[0], filepath.Join(t.TempDir(), "zone")}
 	old := r.a("old", 1, "192.0.2.10")
 	r.zones.Set(old)
