@@ -73,7 +73,7 @@ func TestTarpitCostsItsOwnObjects(t *testing.T) {
 		return ctrl.Result{}, nil
 	})
 	enqueued := make(chan workqueue.TypedRateLimitingInterface[ctrl.Request], 1)
-	c, err := controller.NewUnmanaged("turns", controller.Options{Reconciler: turns, MaxConcurrentReconciles: turns.Workers()})
+	c, err := controller.NewUnmanaged("turns", controller.Options{Reconciler: turns, MaxConcurrentReconciles: turns.Workers(), SkipNameValidation: new(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
