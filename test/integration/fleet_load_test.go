@@ -2,53 +2,60 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/status"
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// queryLoad is what clients see that ask every server all the time, each the way a resolver does: up to three tries, of a
-// second each, and a server has failed when none of them is answered.
+// queryLoad is what resolvers see that ask for a name all the time.
 type queryLoad struct {
+	name, want string
+	stalls     *stallClock
+
 	mu      sync.Mutex
-	queries map[string]int
-	// silent are the times in which a server did not answer, wrong the answers that were not as they should.
-	silent []unansweredQuery
-	wrong  []string
+	queries int
+	// unanswered counts the tries that a server did not answer. lost are the queries that no server answered, wrong the answers that were
+	// not as they should.
+	unanswered  map[string]int
+	lost, wrong []string
 }
 
-// unansweredQuery is one whose tries were all in vain, the last for err. From the first to the last of them the server was away; how long
-// it was afterwards, nobody knows.
-type unansweredQuery struct {
-	server      string
-	first, last time.Time
-	err         error
-}
+const (
+	// loadPause is the time between two queries of a resolver. named limits how often a network gets the same answer in a second: a faster
+	// load would ask for each answer over TCP, with a connection of its own.
+	loadPause = 10 * time.Millisecond
+	// tryTimeout is how long a resolver waits for an answer to one try, resolverPatience how long it tries all servers again and again before
+	// its client gets no answer. Resolvers take 10 to 30 seconds.
+	tryTimeout       = time.Second
+	resolverPatience = 12 * time.Second
+	// A resolver that has tried all servers in vain waits before it does so again, longer each time.
+	firstBackoff, longestBackoff = 100 * time.Millisecond, 2 * time.Second
+)
 
-// loadPause is the time between two queries to a server. named limits how often a network gets the same answer in a second: a faster load
-// would ask for each answer over TCP, with a connection of its own.
-const loadPause = 10 * time.Millisecond
-
-// startLoad asks servers, "IP:port" by name, for an A record until the returned function is called, which ends the load.
+// startLoad has resolvers ask for an A record that is served by all servers, "IP:port" by name, until the returned function is called, which
+// ends the load. There is a resolver for each server, which asks it first and the others if it does not answer.
 func (f *fixture) startLoad(servers map[string]string, name, want string) (end func() *queryLoad) {
-	l := &queryLoad{queries: map[string]int{}}
 	ctx, cancel := context.WithCancel(f.Context())
+	l := &queryLoad{name: name, want: want, stalls: newStallClock(ctx), unanswered: map[string]int{}}
+	names := slices.Sorted(maps.Keys(servers))
 	var wg sync.WaitGroup
-	for server, address := range servers {
+	for n := range names {
+		order := slices.Concat(names[n:], names[:n])
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				first := time.Now()
-				answer, last, err := queryServer(address, name)
-				if ctx.Err() != nil {
-					return
-				}
-				l.record(unansweredQuery{server, first, last, err}, answer, want)
+				l.resolve(ctx, servers, order)
 				time.Sleep(loadPause)
 			}
 		})
@@ -60,72 +67,127 @@ func (f *fixture) startLoad(servers map[string]string, name, want string) (end f
 	}
 }
 
-// queryServer returns the answer and when it asked for it, or why the last of three tries had none.
-func queryServer(address, name string) (answer string, at time.Time, err error) {
-	for range 3 {
-		at = time.Now()
-		var reply *dns.Msg
-		if reply, err = kube.Query(address, name, dns.TypeA, time.Second); err != nil {
-			time.Sleep(100 * time.Millisecond) // A closed port answers at once.
-			continue
-		}
-		if len(reply.Answer) == 1 {
-			if a, ok := reply.Answer[0].(*dns.A); ok {
-				return a.A.String(), at, nil
+// resolve asks the servers in order, and again, until one answers or a resolver would give up. Time in which the machine did not run us
+// does not count.
+func (l *queryLoad) resolve(ctx context.Context, servers map[string]string, order []string) {
+	began := time.Now()
+	for pause := firstBackoff; ; pause = min(2*pause, longestBackoff) {
+		var errs []error
+		for _, server := range order {
+			answer, err := askServer(servers[server], l.name)
+			if ctx.Err() != nil {
+				return
 			}
+			if err == nil {
+				l.noteAnswer(server, answer)
+				return
+			}
+			l.noteSilence(server)
+			errs = append(errs, fmt.Errorf("%s: %w", server, err))
 		}
-		return fmt.Sprintf("%s with %d records", dns.RcodeToString[reply.Rcode], len(reply.Answer)), at, nil
+		if time.Since(began) > resolverPatience+l.stalls.since(began) {
+			l.noteLost(began, errors.Join(errs...))
+			return
+		}
+		time.Sleep(pause)
 	}
-	return "", at, err
 }
 
-func (l *queryLoad) record(q unansweredQuery, answer, want string) {
+// askServer asks a server once for an A record. Any answer with another content than an address is described.
+func askServer(address, name string) (answer string, err error) {
+	reply, err := kube.Query(address, name, dns.TypeA, tryTimeout)
+	if err != nil {
+		return "", err
+	}
+	if len(reply.Answer) == 1 {
+		if a, ok := reply.Answer[0].(*dns.A); ok {
+			return a.A.String(), nil
+		}
+	}
+	return fmt.Sprintf("%s with %d records", dns.RcodeToString[reply.Rcode], len(reply.Answer)), nil
+}
+
+// askUntilAnswered asks a server for an A record until it answers, whatever it says.
+func (f *fixture) askUntilAnswered(address, name string) (answer string) {
+	f.Helper()
+	kube.Eventually(f, settleTimeout, func(context.Context) (err error) {
+		answer, err = askServer(address, name)
+		return err
+	})
+	return answer
+}
+
+func (l *queryLoad) noteAnswer(server, answer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queries[q.server]++
-	switch {
-	case q.err != nil:
-		l.silent = append(l.silent, q)
-	case answer != want:
-		l.wrong = append(l.wrong, fmt.Sprintf("%s: %s", q.server, answer))
+	l.queries++
+	if answer != l.want {
+		l.wrong = append(l.wrong, fmt.Sprintf("%s: %s", server, answer))
 	}
 }
 
-// failed are the queries that a server did not answer while another one was away, too: the failures of servers that
-// were to remain.
-func (l *queryLoad) failed() []string {
-	var failed []string
-	for i, a := range l.silent {
-		for _, b := range l.silent[i+1:] {
-			if a.server != b.server && a.first.Before(b.last) && b.first.Before(a.last) {
-				failed = append(failed, fmt.Sprintf("%s and %s at %s: %v, %v", a.server, b.server, b.first.Format(time.StampMilli), a.err, b.err))
-			}
-		}
-	}
-	return failed
+func (l *queryLoad) noteSilence(server string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unanswered[server]++
 }
 
-// report prints the numbers and fails the test when a server answered wrong, or two were away at once.
+func (l *queryLoad) noteLost(began time.Time, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queries++
+	l.lost = append(l.lost, fmt.Sprintf("asked at %s, for %s: %v", began.Format(time.StampMilli), time.Since(began).Round(time.Millisecond), why))
+}
+
+// report prints the numbers, once the load has ended, and fails the test when a server answered wrong, or a query was lost.
 func (l *queryLoad) report(f *fixture, what string) {
 	f.Helper()
-	total, away := 0, map[string]int{}
-	for _, n := range l.queries {
-		total += n
-	}
-	for _, s := range l.silent {
-		away[s.server]++
-	}
-	failed := l.failed()
-	f.Logf("%s: %d queries to %d servers; %d wrong answers; %d unanswered by remaining servers; unanswered by the one being replaced: %v",
-		what, total, len(l.queries), len(l.wrong), len(failed), away)
-	if len(failed) > 0 {
-		f.Errorf("%s: servers away at the same time: %q", what, failed[:min(len(failed), 5)])
+	f.Logf("%s: %d queries; %d wrong answers; %d lost; tries that a server did not answer: %v", what, l.queries, len(l.wrong), len(l.lost), l.unanswered)
+	if len(l.lost) > 0 {
+		f.Errorf("%s: no server answered: %q", what, l.lost[:min(len(l.lost), 5)])
 	}
 	if len(l.wrong) > 0 {
 		f.Errorf("%s: wrong answers: %q", what, l.wrong[:min(len(l.wrong), 5)])
 	}
-	if total == 0 {
+	if l.queries == 0 {
 		f.Errorf("%s: nothing was asked", what)
+	}
+}
+
+// followReplacements follows the pods of instances of one pod each. The returned function ends that. It fails the test if a pod was sent to
+// its end while another instance, whose pod had been sent to its end before, had no pod that was ready yet: then two servers were away at once.
+func (f *fixture) followReplacements(instances ...string) (end func()) {
+	f.Helper()
+	var mu sync.Mutex
+	var failures []string
+	ending, away := map[types.UID]bool{}, map[string]bool{}
+	ctx, cancel := context.WithCancel(f.Context())
+	followObjects(ctx, f.T, f.namespace, &corev1.Pod{}, func(pod *corev1.Pod) {
+		mu.Lock()
+		defer mu.Unlock()
+		instance := strings.TrimSuffix(pod.Name, "-0")
+		if !slices.Contains(instances, instance) {
+			return
+		}
+		switch {
+		case pod.DeletionTimestamp == nil && status.PodReady(pod):
+			delete(away, instance)
+		case pod.DeletionTimestamp != nil && !ending[pod.UID]:
+			ending[pod.UID], away[instance] = true, true
+			if len(away) > 1 {
+				failures = append(failures, fmt.Sprintf("at %s %v", pod.DeletionTimestamp.Format(time.TimeOnly), slices.Sorted(maps.Keys(away))))
+			}
+		}
+	})
+	return func() {
+		f.Helper()
+		cancel()
+		mu.Lock()
+		defer mu.Unlock()
+		f.Logf("%d pods were replaced", len(ending))
+		if len(failures) > 0 {
+			f.Errorf("away at the same time: %q", failures)
+		}
 	}
 }
 

@@ -65,8 +65,12 @@ func TestFleetStorage(t *testing.T) {
 			if err != nil || len(got) != 1 || got[0] != "192.0.2.1" {
 				return fmt.Errorf("answers %q: %w", got, err)
 			}
-			if again, err := querySerial(servers["kept-0"], "kept.example."); err != nil || again != serial {
-				t.Errorf("serial %d after, %d before: %v", again, serial, err)
+			again, err := querySerial(servers["kept-0"], "kept.example.")
+			if err != nil {
+				return err
+			}
+			if again != serial {
+				t.Errorf("serial %d after, %d before", again, serial)
 			}
 			return nil
 		})

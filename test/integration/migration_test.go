@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -85,7 +84,7 @@ func TestMigration(t *testing.T) {
 	var f *pluginTest
 	var m *formerInstallation
 	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), buildPlugin(t)} })
-	var end func() *queryLoad
+	var end func(what string)
 	f.withoutController(func() {
 		m = f.installFormer("former.example")
 		end = f.startFormerLoad(m.instance.Name)
@@ -95,10 +94,7 @@ func TestMigration(t *testing.T) {
 	f.expectOutput(2, `error: migrate: step 6: after 1ms: `+f.namespace+`/web \(`, "migrate", "--apply", "--wait=1ms")
 	f.expectOutput(0, `(?s)6\. wait until .*7\. delete the former servers.*Done\.`, "migrate", "--apply", "--wait=2m")
 	f.waitGone(m.server)
-	load := end()
-	if load.report(f.fixture, "from Bindy to Lockstep"); len(load.silent) > 0 {
-		t.Errorf("%d queries were not answered, the first at %s: %v", len(load.silent), load.silent[0].first.Format(time.StampMilli), load.silent[0].err)
-	}
+	end("from Bindy to Lockstep")
 	f.waitServed("www.former.example.", "A", "192.0.2.1")
 	if pods := f.serviceEndpoints(m.instance.Name); !slices.Equal(pods, []string{m.instance.Name + "-0"}) {
 		t.Errorf("the Service sends queries to %v", pods)
@@ -108,21 +104,28 @@ func TestMigration(t *testing.T) {
 	f.waitGone(m.zone) // It had a finalizer of Bindy's.
 }
 
-// startFormerLoad waits until the Services of Bindy's instances answer, and asks them from then on.
-func (f *fixture) startFormerLoad(instances ...string) (end func() *queryLoad) {
+// startFormerLoad waits until the Services of Bindy's instances answer, and has a resolver ask each of them from then on. The returned
+// function ends that, and fails the test for each query that was left without the right answer.
+func (f *fixture) startFormerLoad(instances ...string) (end func(what string)) {
 	f.Helper()
 	const name, address = "www.former.example.", "192.0.2.1"
-	services := f.services(instances...)
-	for _, service := range services {
+	var ends []func() *queryLoad
+	for instance, service := range f.services(instances...) {
 		kube.Eventually(f, settleTimeout, func(context.Context) error {
-			answer, _, err := queryServer(service, name)
+			answer, err := askServer(service, name)
 			if err == nil && answer != address {
 				err = fmt.Errorf("the Service of Bindy answers %s", answer)
 			}
 			return err
 		})
+		ends = append(ends, f.startLoad(map[string]string{instance: service}, name, address))
 	}
-	return f.startLoad(services, name, address)
+	return func(what string) {
+		f.Helper()
+		for _, end := range ends {
+			end().report(f, what)
+		}
+	}
 }
 
 // Until the former servers are deleted, the migration can be interrupted and taken back: Bindy, started again, replaces its Services, and then
@@ -131,7 +134,7 @@ func TestMigrationTakenBack(t *testing.T) {
 	var f *pluginTest
 	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), buildPlugin(t)} })
 	var m *formerInstallation
-	var end func() *queryLoad
+	var end func(what string)
 	former := &corev1.Service{}
 	f.withoutController(func() {
 		m = f.installFormer("former.example")
@@ -162,18 +165,28 @@ func TestMigrationTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.waitEndpoints(m.instance.Name, pods.Items[0].Name)
-		time.Sleep(nodesFollow)
+		f.waitFormerServes(m.instance.Name)
 		kube.Kubectl(t, "", "delete", "statefulsets", "-n", f.namespace, "-l", "app.kubernetes.io/managed-by=lockstep")
-		kube.Kubectl(t, "", "wait", "-n", f.namespace, "--for=delete", "pod/"+m.instance.Name+"-0", "--timeout=60s")
-		load := end()
-		if load.report(f.fixture, "to Lockstep and back to Bindy"); len(load.silent) > 0 {
-			t.Errorf("%d queries were not answered, the first at %s: %v", len(load.silent), load.silent[0].first.Format(time.StampMilli), load.silent[0].err)
-		}
+		kube.Kubectl(t, "", "wait", "-n", f.namespace, "--for=delete", "pod/"+m.instance.Name+"-0", "--timeout=120s")
+		end("to Lockstep and back to Bindy")
 	})
 }
 
-// nodesFollow is how long nodes may take to follow a Service.
-const nodesFollow = 10 * time.Second
+// formerSerial is the serial of the zone on Bindy's servers.
+const formerSerial = 1
+
+// waitFormerServes waits until the nodes have followed a Service, and Bindy's server answers through it.
+func (f *fixture) waitFormerServes(instance string) {
+	f.Helper()
+	service := f.services(instance)[instance]
+	kube.Eventually(f, settleTimeout, func(context.Context) error {
+		serial, err := querySerial(service, "former.example.")
+		if err == nil && serial != formerSerial {
+			err = fmt.Errorf("Service %s answers with serial %d", instance, serial)
+		}
+		return err
+	})
+}
 
 // waitEndpoints waits until a Service sends queries to these pods alone.
 func (f *fixture) waitEndpoints(service string, pods ...string) {
@@ -196,7 +209,7 @@ func TestMigrationOfProvider(t *testing.T) {
 	provider.Spec.Primary, provider.Spec.Secondary = &v1beta1.RoleConfig{}, &v1beta1.RoleConfig{}
 	names := []string{f.namespace + "-primary-0", f.namespace + "-secondary-0"}
 	former := map[string]types.UID{}
-	var end func() *queryLoad
+	var end func(what string)
 	f.withoutController(func() {
 		f.create(provider)
 		f.Cleanup(func() { _ = f.client.Delete(context.Background(), provider) })
@@ -207,15 +220,12 @@ func TestMigrationOfProvider(t *testing.T) {
 		zone := f.dnsZone("main", "former.example")
 		zone.Spec.ClusterRef = provider.Name
 		f.create(zone, f.aRecord("www", "www", "192.0.2.1"))
-		kube.Kubectl(f, "", "-n", f.namespace, "wait", "--for=condition=Available", "deployment", "--all", "--timeout=60s")
+		kube.Kubectl(f, "", "-n", f.namespace, "wait", "--for=condition=Available", "deployment", "--all", "--timeout=120s")
 		end = f.startFormerLoad(names...)
 	})
 	f.expectOutput(1, `5 +give instances of ClusterBind9Providers to these +2 of Bind9Cluster `+f.namespace+`/`+provider.Name, "migrate")
 	f.expectOutput(0, `(?s)5\. give instances.*6\. wait until .*7\. delete the former servers.*Done\.`, "migrate", "--apply", "--wait=3m")
-	load := end()
-	if load.report(f.fixture, "from Bindy's provider to Lockstep"); len(load.silent) > 0 {
-		t.Errorf("%d queries were not answered, the first at %s: %v", len(load.silent), load.silent[0].first.Format(time.StampMilli), load.silent[0].err)
-	}
+	end("from Bindy's provider to Lockstep")
 	for name, uid := range former {
 		instance := &v1beta1.Bind9Instance{ObjectMeta: f.meta(name, nil)}
 		f.waitReadyReason(instance, status.AllReady, "")
@@ -284,7 +294,7 @@ func (f *fixture) installFormer(zone string) *formerInstallation {
 	policy.Spec.Validations = []admissionv1.Validation{{Expression: "true"}}
 	f.create(account, policy, f.deploymentOf("bindy", operator, f.idlePod("bindy", operator)))
 	f.Cleanup(func() { _ = f.client.Delete(context.Background(), policy) })
-	kube.Kubectl(f, "", "-n", f.namespace, "wait", "--for=condition=Available", "deployment/web", "--timeout=60s")
+	kube.Kubectl(f, "", "-n", f.namespace, "wait", "--for=condition=Available", "deployment/web", "--timeout=120s")
 	return m
 }
 
@@ -302,7 +312,7 @@ func (f *fixture) formerServer(instance *v1beta1.Bind9Instance, manager, zone st
 controls {};
 zone "` + zone + `" { type primary; file "/etc/former/zone"; };
 `,
-		"zone": "$TTL 300\n@ SOA ns1 hostmaster 1 3600 600 86400 300\n@ NS ns1\nns1 A 192.0.2.53\nwww A 192.0.2.1\n",
+		"zone": fmt.Sprintf("$TTL 300\n@ SOA ns1 hostmaster %d 3600 600 86400 300\n@ NS ns1\nns1 A 192.0.2.53\nwww A 192.0.2.1\n", formerSerial),
 	}}
 	pod := f.idlePod(name, former)
 	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Name = sameImage, "bind9"
