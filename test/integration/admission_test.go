@@ -360,17 +360,16 @@ func (f *fixture) waitDuplicate(names ...string) (found string) {
 func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
 	var f *fixture
 	kube.Disruptive(t, func() { f = newAdmission(t) })
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	l := newClients(t)
+	probe := f.aRecord("probe", "probe", "192.0.2.1")
+	probe.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind("ARecord"))
+	l.repeat(ctx, "admission", 20*time.Millisecond, l.create("/apis/"+v1beta1.SchemeGroupVersion.String()+"/namespaces/"+f.namespace+"/arecords?dryRun=All", probe))
+	l.repeat(ctx, "discovery", 20*time.Millisecond, l.get("/apis/sync.bindy.firestoned.io/v1alpha1"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: certs.SecretName}}
 	if err := f.client.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	for ctx.Err() == nil {
-		if err := f.client.Create(t.Context(), f.aRecord("probe", "probe", "192.0.2.1"), client.DryRunAll); err != nil {
-			t.Fatalf("a call failed while the authority was replaced: %v", err)
-		}
-		kube.Kubectl(t, "", "get", "--raw", "/apis/sync.bindy.firestoned.io/v1alpha1")
 	}
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
@@ -382,6 +381,8 @@ func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
 		}
 		return f.checkBundles(ctx, state.Bundle())
 	})
+	stop()
+	l.requireNoFailure()
 	if n := bytes.Count(secret.Data["bundle.crt"], []byte("-----BEGIN CERTIFICATE-----")); n < 2 {
 		t.Errorf("%d trusted certificates during a roll-over, want the old and the new", n)
 	}

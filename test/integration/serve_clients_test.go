@@ -8,26 +8,31 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// requestClients are those who ask kube-apiserver without pause, and without trying again: what fails once has failed.
+// requestClients are those who ask kube-apiserver without pause. Like every client of Kubernetes they try again what failed on the way to
+// kube-apiserver or inside of it. What it says of our servers is never tried again: it has failed.
 type requestClients struct {
 	*testing.T
 	host    string
 	http    *http.Client
+	stalls  *stallClock
 	running sync.WaitGroup
 
-	mu       sync.Mutex
-	requests map[string]int
-	failures []string
+	mu               sync.Mutex
+	requests         map[string]int
+	failures, passed []string
 }
 
 func newClients(t *testing.T) *requestClients {
@@ -37,7 +42,7 @@ func newClients(t *testing.T) *requestClients {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &requestClients{T: t, host: config.Host, http: client, requests: map[string]int{}}
+	return &requestClients{T: t, host: config.Host, http: client, stalls: newStallClock(t.Context()), requests: map[string]int{}}
 }
 
 // repeat repeats one kind of request until ctx ends. A request that is under way then still counts.
@@ -58,8 +63,53 @@ func (l *requestClients) record(what string, err error) {
 	defer l.mu.Unlock()
 	l.requests[what]++
 	if err != nil {
-		l.failures = append(l.failures, fmt.Sprintf("%s %s: %v", time.Now().Format("15:04:05.000"), what, err))
+		l.failures = append(l.failures, describeFailure(what, err))
 	}
+}
+
+func describeFailure(what string, err error) string {
+	return fmt.Sprintf("%s %s: %v", time.Now().Format("15:04:05.000"), what, err)
+}
+
+// tryAgain reports whether a request that began at a time and failed with err is one to try again, and notes it.
+func (l *requestClients) tryAgain(what string, began time.Time, err error) bool {
+	if !isKubernetesOwn(err) && !(isLate(err) && l.stalls.since(began) > seriousStall) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.passed = append(l.passed, describeFailure(what, err))
+	return true
+}
+
+// requestError is an answer of another code than wanted.
+type requestError struct {
+	code int
+	text string
+}
+
+func (e *requestError) Error() string {
+	return fmt.Sprintf("%d %s: %.300s", e.code, http.StatusText(e.code), e.text)
+}
+
+// isKubernetesOwn reports whether a request failed on the way to kube-apiserver, or because that could not serve it, nor read from etcd.
+// The text of an answer is about what is behind kube-apiserver: a refused connection in there is one to us.
+func isKubernetesOwn(err error) bool {
+	var answer *requestError
+	if errors.As(err, &answer) {
+		return answer.code == http.StatusTooManyRequests || answer.code == http.StatusInternalServerError && strings.Contains(answer.text, "etcdserver: ")
+	}
+	if utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) || strings.Contains(err.Error(), "GOAWAY") {
+		return true
+	}
+	var unsent *url.Error // Without one, an answer broke off: kube-apiserver hands on those of our servers.
+	return errors.As(err, &unsent) && utilnet.IsProbableEOF(err)
+}
+
+// isLate reports whether a request failed because somebody did not wait any longer.
+func isLate(err error) bool {
+	text := err.Error()
+	return utilnet.IsTimeout(err) || strings.Contains(text, "deadline exceeded") || strings.Contains(text, "imeout")
 }
 
 // requireNoFailure waits for the clients, whose context has ended, and fails the test for each request that failed.
@@ -71,10 +121,10 @@ func (l *requestClients) requireNoFailure() {
 	for _, failure := range l.failures {
 		l.Error(failure)
 	}
-	l.Logf("requests: %v", l.requests)
+	l.Logf("requests: %v; %d were tried again: %q", l.requests, len(l.passed), l.passed[:min(len(l.passed), 5)])
 }
 
-// get asks once and throws the answer away.
+// get asks and throws the answer away.
 func (l *requestClients) get(path string) func() error {
 	return func() error { return l.send(http.MethodGet, path, nil, http.StatusOK) }
 }
@@ -88,7 +138,17 @@ func (l *requestClients) create(path string, object any) func() error {
 	return func() error { return l.send(http.MethodPost, path, body, http.StatusCreated) }
 }
 
+// send sends a request, and again while it fails in a way that passes.
 func (l *requestClients) send(method, path string, body []byte, want int) error {
+	began := time.Now()
+	again := func(err error) bool {
+		defer func() { began = time.Now() }()
+		return l.tryAgain(method+" "+path, began, err)
+	}
+	return retryWhile(context.WithoutCancel(l.Context()), settleTimeout, again, func(context.Context) error { return l.sendOnce(method, path, body, want) })
+}
+
+func (l *requestClients) sendOnce(method, path string, body []byte, want int) error {
 	request, err := http.NewRequest(method, l.host+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -104,7 +164,7 @@ func (l *requestClients) send(method, path string, body []byte, want int) error 
 		return fmt.Errorf("reading the answer: %w", err)
 	}
 	if reply.StatusCode != want {
-		return fmt.Errorf("%s: %.300s", reply.Status, text)
+		return &requestError{reply.StatusCode, string(text)}
 	}
 	return nil
 }
@@ -129,17 +189,20 @@ type watchedEvent struct {
 // errGone says that a server has not been there for long enough to know what happened since the revision.
 var errGone = errors.New("the revision is gone")
 
-// start watches until ctx ends. A watch may end, but only as one that was finished, and never with an error. That a
-// revision is gone is not one: whoever watches lists again then.
+// start watches until ctx ends. A watch may end, but only as one that was finished, or with the connection to kube-apiserver, and never
+// with an error. That a revision is gone is not one: whoever watches lists again then.
 func (w *resumingWatcher) start(ctx context.Context) {
 	w.running.Go(func() {
 		for ctx.Err() == nil {
 			w.started.Add(1)
+			began := time.Now()
 			err := w.watchOnce(ctx)
 			switch {
 			case ctx.Err() != nil:
 			case errors.Is(err, errGone):
 				w.record("list again", w.list())
+			case err != nil && w.tryAgain("watch", began, err):
+				time.Sleep(firstBackoff)
 			default:
 				w.record("watch", err)
 			}
@@ -148,11 +211,21 @@ func (w *resumingWatcher) start(ctx context.Context) {
 }
 
 func (w *resumingWatcher) list() error {
+	began := time.Now()
+	again := func(err error) bool { return w.tryAgain("list again", began, err) }
+	return retryWhile(context.WithoutCancel(w.Context()), settleTimeout, again, func(context.Context) error { return w.listOnce() })
+}
+
+func (w *resumingWatcher) listOnce() error {
 	reply, err := w.http.Get(w.host + w.path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = reply.Body.Close() }()
+	if reply.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(reply.Body)
+		return &requestError{reply.StatusCode, string(text)}
+	}
 	var list struct {
 		Metadata struct{ ResourceVersion string }
 		Items    []json.RawMessage
@@ -186,7 +259,7 @@ func (w *resumingWatcher) watchOnce(ctx context.Context) error {
 		return errGone
 	default:
 		text, _ := io.ReadAll(reply.Body)
-		return fmt.Errorf("%s: %.300s", reply.Status, text)
+		return &requestError{reply.StatusCode, string(text)}
 	}
 	for events := json.NewDecoder(reply.Body); ; {
 		var e watchedEvent
@@ -211,7 +284,7 @@ func (w *resumingWatcher) takeEvent(e watchedEvent) error {
 		return err
 	}
 	if e.Type == "ERROR" {
-		return fmt.Errorf("the watch got an error: %s", e.Object)
+		return &requestError{http.StatusOK, "the watch got an error: " + string(e.Object)}
 	}
 	w.revision = o.Metadata.ResourceVersion
 	if o.Status.InSync {
