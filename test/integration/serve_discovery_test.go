@@ -4,14 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -21,7 +26,7 @@ import (
 	"github.com/lockstep-dns/lockstep/test/openapi"
 )
 
-// While a DNS server answers nobody, reads of what it serves end at the deadline, and discovery answers at once.
+// While a DNS server answers nobody, reads of what it serves wait for it, and discovery asks no server at all.
 func TestServeDiscovery(t *testing.T) {
 	kube.Isolated(t)
 	f := newFixture(t, "discovery.example", 1, 0)
@@ -30,18 +35,21 @@ func TestServeDiscovery(t *testing.T) {
 	f.addSilentServer()
 
 	l := newClients(t)
-	ctx, stop := context.WithCancel(t.Context())
 	group := "/apis/" + syncv1.SchemeGroupVersion.String()
 	asking, discovering := &durations{}, &durations{}
+	read := asking.of(l.get(group + "/namespaces/" + f.namespace + "/syncstatuses/arecord.www"))
+	paths := []string{group, "/apis/" + syncv1.GroupName, "/apis", "/openapi/v3" + group, "/openapi/v3", "/openapi/v2"}
+	discover := func(path string) { l.record("discovery", discovering.of(l.get(path))()) }
+	ctx, stop := context.WithCancel(t.Context())
 	for range 4 {
-		l.repeat(ctx, "get", 0, asking.of(l.get(group+"/namespaces/"+f.namespace+"/syncstatuses/arecord.www")))
+		l.repeat(ctx, "get", 0, read)
 	}
 	for range 5 {
-		for _, path := range []string{group, "/apis/" + syncv1.GroupName, "/apis", "/openapi/v3" + group, "/openapi/v3", "/openapi/v2"} {
-			l.record("discovery", discovering.of(l.get(path))())
+		for _, path := range paths {
+			discover(path)
 		}
 	}
-	if code, said, err := f.directClient()(ctx, "/readyz?verbose", nil); err != nil || code != http.StatusOK || !strings.Contains(said, "[+]informers-synced ok") {
+	if code, said, err := f.directClient()(t.Context(), "/readyz?verbose", nil); err != nil || code != http.StatusOK || !strings.Contains(said, "[+]informers-synced ok") {
 		t.Errorf("the API server is not ready for want of a DNS server: %d %s %v", code, said, err)
 	}
 	kube.Eventually(t, settleTimeout, func(context.Context) error {
@@ -51,13 +59,65 @@ func TestServeDiscovery(t *testing.T) {
 		return nil
 	})
 	stop()
-	l.requireNoFailure()
-	if get, discovery := asking.median(), discovering.median(); discovery > get/2 {
-		t.Errorf("discovery took %s, while asking the silent server took %s", discovery, get)
-	} else {
-		t.Logf("discovery %s, asking the silent server %s", discovery, get)
+	l.running.Wait()
+	questions := f.questionCounter()
+	before := questions()
+	l.record("get", read())
+	if after := questions(); after <= before {
+		t.Errorf("a read was answered after %d questions to DNS servers, with %d before: they are not counted", after, before)
 	}
+	// Others may read all namespaces at any moment, and what a read has begun goes on for a while.
+	for _, path := range paths {
+		kube.Eventually(t, settleTimeout, func(context.Context) error {
+			before := questions()
+			discover(path)
+			if after := questions(); after != before {
+				return fmt.Errorf("%d questions went to DNS servers while %s was read", after-before, path)
+			}
+			return nil
+		})
+	}
+	l.requireNoFailure()
+	t.Logf("discovery took %s, reads about the silent server took %s", discovering.median(), asking.median())
 	t.Run("every reference resolves", func(t *testing.T) { everyReferenceResolves(t, l) })
+}
+
+// askedServer is a line of the API server's metrics that counts questions to a DNS server, answered or not.
+var askedServer = regexp.MustCompile(`(?m)^lockstep_syncstatus_(?:probe_duration_seconds_count|probes_unanswered_total|questions_total)\{([^}]*)\} (\S+)$`)
+
+// questionCounter returns a function that returns how many questions the API server has asked the DNS servers of the test's namespace.
+func (f *fixture) questionCounter() (count func() int) {
+	f.Helper()
+	config := rest.CopyConfig(kube.Config(f)) // The API server knows kube-apiserver's users by their certificates.
+	config.Host = "https://" + net.JoinHostPort(f.componentPods(f.Context(), "apiserver")[0].Status.PodIP, "8443")
+	config.CAFile, config.CAData = "", f.authoritySecret(f.Context()).Data["bundle.crt"]
+	config.ServerName = "lockstep-apiserver." + system + ".svc"
+	direct, err := rest.HTTPClientFor(config)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return func() (n int) {
+		f.Helper()
+		reply, err := direct.Get(config.Host + "/metrics")
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer func() { _ = reply.Body.Close() }()
+		page, err := io.ReadAll(reply.Body)
+		if err != nil || reply.StatusCode != http.StatusOK {
+			f.Fatalf("the API server's metrics: %s %.300s %v", reply.Status, page, err)
+		}
+		for _, m := range askedServer.FindAllStringSubmatch(string(page), -1) {
+			questions, err := strconv.ParseFloat(m[2], 64)
+			if err != nil {
+				f.Fatal(err)
+			}
+			if strings.Contains(m[1], `namespace="`+f.namespace+`"`) {
+				n += int(questions)
+			}
+		}
+		return n
+	}
 }
 
 // addSilentServer adds a server that takes no query from anybody, and waits until it is known as one that cannot be reached.
