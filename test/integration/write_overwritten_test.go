@@ -20,9 +20,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// overwrittenTimeout is how long a status may stay as somebody else has overwritten it. An instance is looked at every 3 to 15 seconds.
-const overwrittenTimeout = 20 * time.Second
-
 // inventedStatus is a status that says something false in our name. To that of a DNSEndpoint others may add conditions of their own.
 func inventedStatus(o client.Object) []byte {
 	condition := func(kind, status string) string {
@@ -68,7 +65,7 @@ func writeOverwritten(f *fixture) {
 			return err
 		})
 	}
-	f.waitQuiet(2*time.Second, objects...)
+	f.waitQuiet(1, objects...)
 	for i, o := range objects {
 		var err error
 		if truth[i], err = f.storedStatus(f.Context(), o); err != nil {
@@ -83,7 +80,7 @@ func writeOverwritten(f *fixture) {
 	})
 	for i, o := range objects {
 		began := time.Now()
-		kube.Eventually(f, overwrittenTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 			now, err := f.storedStatus(ctx, o)
 			if diff := cmp.Diff(truth[i], now, times); err == nil && diff != "" {
 				err = fmt.Errorf("the status of %T %s (-want +got):\n%s", o, o.GetName(), diff)
@@ -92,7 +89,7 @@ func writeOverwritten(f *fixture) {
 		})
 		f.Logf("%T: %s", o, time.Since(began).Round(time.Millisecond))
 	}
-	f.waitQuiet(2*time.Second, objects...)
+	f.waitQuiet(1, objects...)
 }
 
 // storedStatus returns an object's status as kube-apiserver has it.
