@@ -118,11 +118,30 @@ func (f *fixture) waitNothingLeft() {
 	})
 }
 
-// reinstall brings Lockstep back for the tests that follow. What is still going is waited for: it would go after the installation.
+// reinstall brings Lockstep back for the tests that follow, however this one ended. What is still going is waited for: it would go after the
+// installation. A test defers it. A cleanup would be too late: it runs without the test's context.
 func reinstall(f *fixture) {
 	f.Helper()
+	defer kube.Reinstall(f) // even if something is left
+	if f.Failed() {
+		f.removeRemains()
+	}
 	f.waitNothingLeft()
-	kube.Reinstall(f)
+}
+
+// removeRemains completes an uninstallation that a test has begun, or was about to begin, when it failed.
+func (f *fixture) removeRemains() {
+	f.Helper()
+	for _, args := range [][]string{
+		{"delete", "-k", kube.Overlay, "--ignore-not-found", "--wait=false"},
+		{"delete", "namespace", "team-dns", "--ignore-not-found", "--wait=false"}, // that of testElsewhere
+	} {
+		if out, err := kube.TryKubectl(f, "", args...); err != nil {
+			f.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	out, _ := exec.CommandContext(f.Context(), "bash", "-c", documentedRemedy(f.T)).CombinedOutput() // It reports what Kubernetes deletes meanwhile.
+	f.Logf("the command of docs/uninstall.md:\n%s", out)
 }
 
 // documentedRemedy is the last command of docs/uninstall.md that patches.
