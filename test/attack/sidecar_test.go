@@ -72,16 +72,14 @@ func startVictim(t *testing.T) *victim {
 		<-done
 	})
 	v.client = mtls.Client(t, v.authority, bindcar.ControllerIdentity)
-	for until := time.Now().Add(time.Minute); v.client.Ready(t.Context(), v.Address) != nil; {
+	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
 		select {
 		case err := <-done:
 			t.Fatalf("the sidecar: %v", err)
 		default:
 		}
-		if time.Now().After(until) {
-			t.Fatal("the sidecar does not get ready")
-		}
-	}
+		return v.client.Ready(ctx, v.Address)
+	})
 	soa := &bindcar.SOA{PrimaryNS: "ns1." + victimZone + ".", AdminEmail: "a@b.example", Serial: 1, Refresh: 1, Retry: 1, Expire: 1, NegativeTTL: 1}
 	zone := bindcar.CreateZone{ZoneName: victimZone, ZoneType: bindcar.Primary, UpdateKeyName: pod.UpdateKey.Name, ZoneConfig: bindcar.ZoneConfig{
 		TTL: 300, SOA: soa, Records: []bindcar.Record{{Name: "@", Type: "NS", Value: "ns1"}, {Name: "ns1", Type: "A", Value: "192.0.2.1"}},

@@ -102,7 +102,7 @@ func TestDeleteFile(t *testing.T) {
 				// The first half of it, and nothing is lost.
 				kube.Kubectl(t, "", "-n", namespace, "delete", "bind9cluster/dns", "dnszone/main", "--wait=false")
 				kube.Kubectl(t, "", "-n", namespace, "patch", "arecord/www", "--type=merge", "-p", `{"spec":{"ipv4Addresses":["192.0.2.9"]}}`)
-				kube.Kubectl(t, "", "-n", namespace, "wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=60s")
+				kube.Kubectl(t, "", "-n", namespace, "wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout=120s")
 			}
 			kube.Kubectl(t, manifest, "-n", namespace, "delete", "-f", "-", "--timeout=120s")
 		})

@@ -52,7 +52,7 @@ func TestClusterAPI(t *testing.T) {
 	}()
 	kube.Kubectl(t, "", "apply", "--server-side", "-f", definitions)
 	kube.Kubectl(t, workspaceDefinition, "apply", "-f", "-")
-	kube.Kubectl(t, "", "wait", "--for=condition=Established", "crd/clusters.cluster.x-k8s.io", "crd/workspacetemplateapplies.infrastructure.cluster.x-k8s.io", "--timeout=60s")
+	kube.Kubectl(t, "", "wait", "--for=condition=Established", "crd/clusters.cluster.x-k8s.io", "crd/workspacetemplateapplies.infrastructure.cluster.x-k8s.io", "--timeout=120s")
 
 	f.runSub("life", func(s *fixture) { (&clusterAPIFixture{s}).life() })
 	f.runSub("hostile", func(s *fixture) { (&clusterAPIFixture{s}).hostile() })

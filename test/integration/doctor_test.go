@@ -28,7 +28,7 @@ func TestDoctor(t *testing.T) {
 	t.Cleanup(func() {
 		kube.Kubectl(t, "", "apply", "-k", kube.Overlay)
 		scaleWebhook(t, 1)
-		kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-fleet", "--timeout=60s")
+		kube.Kubectl(t, "", "-n", system, "rollout", "status", "deployment/lockstep-fleet", "--timeout=120s")
 	})
 	kube.Kubectl(t, "", "-n", system, "scale", "deployment/lockstep-fleet", "--replicas=0")
 	f.waitPodsGone("fleet") // It would put right what follows.

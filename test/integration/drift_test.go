@@ -199,10 +199,11 @@ func driftPaused(f *fixture) {
 	f.create(later)
 	waitCondition(f, v1beta1.Record(later), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
 	key := f.key(named.KeyTransfer)
-	all, err := f.copies(f.Context(), f.zone, key)
-	if err != nil {
-		f.Fatal(err)
-	}
+	var all map[string]copyOf
+	kube.Eventually(f, settleTimeout, func(ctx context.Context) (err error) {
+		all, err = f.copies(ctx, f.zone, key)
+		return err
+	})
 	if d := difference(before.lines, all["dns-primary-1-0"].lines); len(d) > 0 {
 		f.Errorf("a paused zone was changed: %v", d)
 	}

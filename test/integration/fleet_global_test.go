@@ -66,7 +66,7 @@ func testSeesOnlyItsOwn(t *testing.T, f, user *fixture, cluster string) {
 	for _, args := range [][]string{
 		{"get", "syncstatus", "-o", "yaml"},
 		{"get", "syncstatus", "-o", "wide"},
-		{"get", "syncstatus", "--watch", "--request-timeout=2s"},
+		{"get", "syncstatus", "--watch", "--request-timeout=10s"},
 		{"get", "syncstatus", "bind9globalcluster." + cluster},
 		{"get", "syncstatus", "--field-selector", "kind=Bind9GlobalCluster", "-o", "yaml"},
 		{"get", "syncstatus", "--field-selector", "zone=two.global.example", "-o", "yaml"},

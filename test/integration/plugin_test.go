@@ -176,7 +176,7 @@ func (f *pluginTest) watchTree(t *testing.T) func(words string) {
 	})
 	return func(words string) {
 		t.Helper()
-		for timeout := time.After(time.Minute); ; {
+		for timeout := time.After(settleTimeout); ; {
 			select {
 			case line, ok := <-lines:
 				if !ok {

@@ -264,7 +264,7 @@ func (w *randomWorld) allowed(t *model.Object, do func() error, then func()) err
 	things := slices.Clone(w.objects)
 	before := w.losers()
 	var err error
-	for range 20 {
+	for began := time.Now(); time.Since(began) < settleTimeout; {
 		if err = do(); !refused(err) {
 			break
 		}

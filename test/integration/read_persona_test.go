@@ -64,7 +64,7 @@ func TestReadByPersona(t *testing.T) {
 		{"get", "syncstatus"},
 		{"get", "syncstatus", "arecord.www"},
 		{"get", "syncstatus", "--field-selector", "metadata.name=arecord.www"},
-		{"get", "syncstatus", "--watch", "--request-timeout=2s"},
+		{"get", "syncstatus", "--watch", "--request-timeout=10s"},
 		{"get", "syncstatus", "bind9cluster.dns"},
 		{"get", "syncstatus", "--field-selector", "zone=persona.example"},
 		{"get", "dnszones.sync.bindy.firestoned.io", "main", "--subresource=syncstatus"},

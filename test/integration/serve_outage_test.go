@@ -55,7 +55,7 @@ func TestServeOutage(t *testing.T) {
 		kube.Kubectl(f, "", "delete", "apiservice", apiService)
 		f.waitNamespaceGone(name)
 		kube.Kubectl(f, "", "apply", "-f", "manifests/base/apiservice.yaml")
-		kube.Kubectl(f, "", "wait", "--for=condition=Available=False", "apiservice/"+apiService, "--timeout=60s")
+		kube.Kubectl(f, "", "wait", "--for=condition=Available=False", "apiservice/"+apiService, "--timeout=120s")
 	})
 	f.runSub("or for the API server to come back", func(f *fixture) {
 		f.waitDiscoveryStale()
@@ -131,7 +131,7 @@ func (f *fixture) waitDiscoveryStale() {
 func (f *fixture) scaleAPIServer(replicas int) {
 	f.Helper()
 	kube.Kubectl(f, "", "-n", system, "scale", "deployment/lockstep-apiserver", fmt.Sprint("--replicas=", replicas))
-	kube.Kubectl(f, "", "wait", fmt.Sprint("--for=condition=Available=", replicas > 0), "apiservice/"+apiService, "--timeout=60s")
+	kube.Kubectl(f, "", "wait", fmt.Sprint("--for=condition=Available=", replicas > 0), "apiservice/"+apiService, "--timeout=120s")
 }
 
 // deleteNamespaceInOutage makes a namespace with something in it and deletes it, while the API is away: it loses its content and stays, and

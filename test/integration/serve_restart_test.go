@@ -116,7 +116,7 @@ func (f *fixture) restartComponents() {
 func (f *fixture) evictComponents() {
 	f.Helper()
 	for _, face := range servedComponents {
-		kube.Kubectl(f, "", "-n", system, "wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "poddisruptionbudget/lockstep-"+face, "--timeout=60s")
+		kube.Kubectl(f, "", "-n", system, "wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "poddisruptionbudget/lockstep-"+face, "--timeout=120s")
 		pods := slices.DeleteFunc(f.componentPods(f.Context(), face), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 		kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error { // refused while the budget is not known to be met
 			return client.IgnoreNotFound(f.client.SubResource("eviction").Create(ctx, &pods[0], &policyv1.Eviction{}))

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,7 +133,9 @@ func writeForeignMeanwhile(f *fixture) {
 		lines = append(lines, foreign...)
 		group.Go(func() {
 			for _, l := range foreign {
-				if err := sendUpdate(f.Context(), servers[pod], f.zone, key, addRecords(l)); err != nil {
+				if err := retryWhile(f.Context(), settleTimeout, isSilence, func(ctx context.Context) error {
+					return sendUpdate(ctx, servers[pod], f.zone, key, addRecords(l))
+				}); err != nil {
 					f.Error(err)
 				}
 				time.Sleep(10 * time.Millisecond)

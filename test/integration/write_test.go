@@ -159,7 +159,7 @@ func TestWritePrimaryComesBackEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	kube.Throughout(t, 90*time.Second, func(ctx context.Context) error {
+	kube.Throughout(t, startTimeout, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
