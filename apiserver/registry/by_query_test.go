@@ -257,11 +257,12 @@ func TestByQueryRate(t *testing.T) {
 	}
 	w, _, proxy, _ := byQuery(t, lines.String(), names, func(o *testOptions) { o.QuestionRate = rate })
 	var mu sync.Mutex
-	var times []time.Time
+	var last time.Time
+	answers, began := 0, time.Now()
 	proxy.Filter(func(_ string, reply []byte) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		times = append(times, time.Now())
+		answers, last = answers+1, time.Now()
 		return reply, nil
 	})
 	waited := false
@@ -282,16 +283,12 @@ func TestByQueryRate(t *testing.T) {
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	for i, from := 0, 0; i < len(times); i++ {
-		for times[i].Sub(times[from]) > time.Second {
-			from++
-		}
-		if i-from > rate+rate/4 { // Answers that were late arrive with others.
-			t.Fatalf("%d answers within a second", i-from)
-		}
+	// Over the whole time: on a busy machine, late answers arrive with others.
+	if took := last.Sub(began).Seconds(); float64(answers) > rate*took+rate/4 {
+		t.Errorf("%d answers within %.1f s", answers, took)
 	}
-	if len(times) < n || errors.Is(w.ctx.Err(), context.Canceled) {
-		t.Errorf("%d answers", len(times))
+	if answers < n || errors.Is(w.ctx.Err(), context.Canceled) {
+		t.Errorf("%d answers", answers)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 var queryLine = regexp.MustCompile(`(?m)^\s*(\d+) QUERY$`)
 
 // countQueries reads the last total from the file that rndc stats appends to.
-func countQueries(t *testing.T, s *bind.Server) int {
+func countQueries(t testing.TB, s *bind.Server) int {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(s.Dir, "named.stats"))
 	if err != nil {

@@ -121,14 +121,12 @@ func (w watching) until(name, want string) *syncv1.SyncStatus {
 	}
 }
 
-// quiet checks that nothing comes for a while.
-func (w watching) quiet(d time.Duration) {
+// quiet checks that a watch with bookmarks tells nothing while a server is asked some more times.
+func (w watching) quiet(server *bind.Server) {
 	w.Helper()
-	select {
-	case e := <-w.ResultChan():
-		w.Errorf("an event that is none: %s %+v", e.Type, e.Object)
-	case <-time.After(d):
-	}
+	first := queries(w, server)
+	w.Eventually("the server is asked again", func() bool { return queries(w, server) >= first+3 })
+	w.begun()
 }
 
 func TestWatchTellsWhatServersDo(t *testing.T) {
@@ -143,8 +141,8 @@ func TestWatchTellsWhatServersDo(t *testing.T) {
 		return w.get("arecord.www").Status.InSync && w.get("arecord.other").Status.InSync && w.get("dnszone.example.test").Status.InSync
 	})
 	list := w.list(query{namespace: ns})
-	events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: list.ResourceVersion})
-	events.quiet(300 * time.Millisecond)
+	events := w.watch(query{namespace: ns}, store.WatchOptions{ResourceVersion: list.ResourceVersion, Bookmarks: true})
+	events.quiet(primary)
 
 	r.Generation, r.Spec.IPv4Addresses = 2, []string{"192.0.2.8"}
 	w.Apply(r)
@@ -161,8 +159,8 @@ func TestWatchTellsWhatServersDo(t *testing.T) {
 	t.Logf("seen in sync %s after the refresh was asked for", time.Since(began).Round(time.Millisecond))
 
 	// The resourceVersions of events can be begun from, and what was seen is not told again.
-	again := w.watch(query{namespace: ns, fields: fields.OneTermEqualSelector("metadata.name", "arecord.www")}, store.WatchOptions{ResourceVersion: s.ResourceVersion})
-	again.quiet(200 * time.Millisecond)
+	again := w.watch(query{namespace: ns, fields: fields.OneTermEqualSelector("metadata.name", "arecord.www")}, store.WatchOptions{ResourceVersion: s.ResourceVersion, Bookmarks: true})
+	again.quiet(primary)
 
 	secondary.Pause()
 	began = time.Now()
@@ -301,8 +299,8 @@ func TestWatchBySelector(t *testing.T) {
 	w.Apply(z)
 	w.Apply(r)
 	w.Eventually("it is in sync", func() bool { return w.get("arecord.www").Status.InSync })
-	out := w.watch(query{namespace: ns, fields: fields.ParseSelectorOrDie("status.inSync=false,kind=ARecord")}, store.WatchOptions{})
-	out.quiet(100 * time.Millisecond)
+	out := w.watch(query{namespace: ns, fields: fields.ParseSelectorOrDie("status.inSync=false,kind=ARecord")}, store.WatchOptions{Bookmarks: true})
+	out.quiet(primary)
 	fakekube.Update(t, primary, "example.test.", "www.example.test.", "192.0.2.9")
 	if kind, s := out.next(); kind != watch.Added || s.Name != "arecord.www" {
 		t.Errorf("%s %s, want ADDED arecord.www", kind, s.Name)
@@ -357,7 +355,7 @@ func TestWatchOfAnotherReplicaExpires(t *testing.T) {
 // A watch that joins others begins like any other, and one with a selector is not told about what it never saw.
 func TestWatchJoinsOthers(t *testing.T) {
 	w := newWorld(t)
-	w.Lagging(bind.Zone{Name: "example.test.", Records: "a A 192.0.2.7\nb A 192.0.2.7"})
+	primary, _ := w.Lagging(bind.Zone{Name: "example.test.", Records: "a A 192.0.2.7\nb A 192.0.2.7"})
 	z := fakekube.Zone("example.test", "primary", "secondary")
 	w.Apply(z)
 	w.Eventually("the zone is there", func() bool { return w.get("dnszone.example.test").Zone != "" })
@@ -368,8 +366,8 @@ func TestWatchJoinsOthers(t *testing.T) {
 	for range 20 {
 		q := query{namespace: ns, fields: fields.ParseSelectorOrDie("kind=ARecord")}
 		w.Eventually("both are in sync", func() bool { return len(w.list(q).Items) == 2 })
-		many := w.watch(q, store.WatchOptions{ResourceVersion: w.list(q).ResourceVersion})
-		many.quiet(70 * time.Millisecond)
+		many := w.watch(q, store.WatchOptions{ResourceVersion: w.list(q).ResourceVersion, Bookmarks: true})
+		many.quiet(primary)
 		many.Stop()
 	}
 }
@@ -390,7 +388,7 @@ func TestNobodyAsksNobodyIsAsked(t *testing.T) {
 }
 
 // queries counts what a server has answered so far.
-func queries(t *testing.T, s *bind.Server) int {
+func queries(t testing.TB, s *bind.Server) int {
 	t.Helper()
 	out, err := s.Rndc("stats")
 	if err != nil {

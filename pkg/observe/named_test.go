@@ -309,8 +309,7 @@ func TestReplaced(t *testing.T) {
 func TestDeadServer(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
 	s.Pause()
-	o := observe.New(observe.Options{Timeout: time.Second, Questions: 8})
-	ask := func(ctx context.Context, n int) time.Duration {
+	ask := func(ctx context.Context, o *observe.Observer, n int) {
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range n {
@@ -324,19 +323,19 @@ func TestDeadServer(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		return time.Since(start)
+		t.Logf("%d zones took %s", n, time.Since(start))
 	}
-	if took := ask(t.Context(), 1000); took > time.Minute {
-		t.Errorf("took %s", took)
+	started := time.Now()
+	o := observe.New(observe.Options{Timeout: time.Second, Questions: 8})
+	if ask(t.Context(), o, 1000); time.Since(started) > time.Minute { // One after the other they take two.
+		t.Error("every zone waits for the server")
 	}
 	s.Resume()
 	eventually(t, "the server answers again", func() bool { return o.Serial(t.Context(), s.Addr, zone, nil).Authoritative })
 	s.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if took := ask(ctx, 100); took > 8*time.Second {
-		t.Errorf("took %s with a deadline of 50 ms", took)
-	}
+	ask(ctx, observe.New(observe.Options{Timeout: time.Hour, Questions: 8}), 100) // It returns: nobody waits for the hour.
 }
 
 // TestSharedWork: callers at the same time share the work, and one that gives up does not spoil it for the others.

@@ -197,11 +197,7 @@ func TestSilence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 			defer cancel()
-			start := time.Now()
 			err := call(ctx)
-			if took := time.Since(start); took > wire.DefaultTimeout*9/10 {
-				t.Errorf("took %s", took)
-			}
 			var e *wire.Error
 			if !errors.As(err, &e) || e.Reason() != "Timeout" || !e.Transient() || e.Sent != (name == "update") {
 				t.Errorf("error %v", err)
@@ -210,12 +206,8 @@ func TestSilence(t *testing.T) {
 		t.Run(name+", canceled", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(50*time.Millisecond, cancel)
-			start := time.Now()
-			if err := call(ctx); !errors.Is(err, context.Canceled) {
+			if err := call(ctx); !errors.Is(err, context.Canceled) { // not that its own time is over
 				t.Errorf("error %v", err)
-			}
-			if took := time.Since(start); took > wire.DefaultTimeout*9/10 {
-				t.Errorf("took %s", took)
 			}
 		})
 	}
