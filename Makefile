@@ -63,95 +63,130 @@ build: ## Build lockstep and its kubectl plugin for this machine into _output/bi
 
 ##@ Test
 
-# Nobody debugs the binaries of tests, and without what that takes they are linked sooner.
-LINK := -ldflags='-s -w'
+# What docs/testing.md describes: stages of tests, lanes of stages. test/gate/stages.go says which test is in which stage.
+GATE := go run ./test/gate
 
-# Packages with tests that need neither a cluster nor root.
-UNIT := ./apiserver/... ./cmd/... ./pkg/... ./webhook/... ./test/model ./test/fault ./test/bench/report ./test/docs ./test/monitoring
+# What a failed test cannot be blamed on is done before the first one runs. Two of these stages run at the same time, then the cluster
+# tests, with nothing beside them.
+PREPARING := prepare
+BESIDES   := verify lint test-bare test-cluster-programs test-coredns test-page test-chart-render
+STAGES    := $(PREPARING) $(BESIDES) test-isolated test-serial
+# The names under which test/gate knows the results of these stages.
+RESULTS   := prepare verify lint unit unit-release cluster-test coredns page chart-render isolated serial
+LONG      := random migrations demos guides ui monitoring chart-kinds chart-release release faults
+PARTS     := $(filter-out prepare verify lint,$(RESULTS))
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
 
-# The isolated tests take all processors. The disruptive ones mostly wait, one at a time, so the unit tests in the bare root and then
-# those of CoreDNS and the linters run beside them. Those end first: the output closes with the summary of the cluster tests.
-STAGES := cluster-ready verify lint cluster-test external-dns cluster-api test-coredns test-page test-chart-render test-isolated test-disruptive test-bare
-# What the gate has no time for.
-NIGHTLY := test-ui test-monitoring test-guides test-chart test-release
-
 .PHONY: test
-test: ## The gate: everything that is checked before a change is merged
+ifeq ($(RUN),)
+test: ## The gate: everything that is checked before a change is merged; RUN=regex runs the tests that match, and nothing else
+	@test "$$(id -u)" = 0 || { echo "make test: needs root, for the dev cluster; run make test-unit without, or as root" >&2; exit 1; }
+	@rm -rf $(OUTPUT)/gate $(OUTPUT)/gate.json $(OUTPUT)/flaky
 	@test/setup/install -check demo cluster test bench bare ui
 	@test/setup/install test bare ui
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,cluster-ready verify cluster-test external-dns cluster-api)
+	@status=0; $(MAKE) --no-print-directory gate-stages || status=1; $(GATE) report $(RESULTS) || status=1; exit $$status
+else
+test:
+	@stages=$$($(GATE) find -select '$(RUN)' $(PARTS)); $(MAKE) --no-print-directory prepare; \
+	$(ON_CLUSTER) $(GATE) run -select '$(RUN)' $$stages
+endif
+
+.PHONY: gate-stages
+gate-stages:
+	@$(MAKE) --no-print-directory $(addprefix stage-,$(PREPARING))
+	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,$(BESIDES))
 	@$(MAKE) --no-print-directory stage-test-isolated
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,test-disruptive test-bare test-coredns test-page test-chart-render lint)
+	@$(MAKE) --no-print-directory stage-test-serial
 
-.PHONY: test-nightly
-test-nightly: ## What is too long for the gate: the page, monitoring, guides and chart on a real cluster, and two releases of equal bytes
-	@for stage in $(NIGHTLY); do $(MAKE) --no-print-directory stage-$$stage; done
+.PHONY: test-all
+test-all: test ## The gate, and everything that takes longer: random changes, 1,000 faults, demos, guides, page, monitoring, chart, release
+	@test/setup/install release
+	@$(ON_CLUSTER) $(GATE) build $(LONG)
+	@status=0; for stage in $(LONG); do $(ON_CLUSTER) $(GATE) run $$stage || status=1; done; \
+	$(GATE) report $(RESULTS) $(LONG) || status=1; exit $$status
 
-# stage-X makes X and prints how long it took.
-.PHONY: $(STAGES:%=stage-%) $(NIGHTLY:%=stage-%)
-$(STAGES:%=stage-%) $(NIGHTLY:%=stage-%): stage-%:
-	@begin=$$SECONDS; $(MAKE) --no-print-directory $* || { echo "== $*: FAILED after $$((SECONDS - begin)) s"; exit 1; }; \
-	echo "== $*: passed in $$((SECONDS - begin)) s"
+.PHONY: test-soak
+PASSES := 10
+test-soak: prepare ## The tests of the gate, PASSES=10 times, and a table of what failed; it goes on where it was stopped
+	$(ON_CLUSTER) $(GATE) soak -passes $(PASSES)
 
-.PHONY: test-unit
-test-unit: setup-test ## Unit tests, and tests against named on loopback; results of unchanged packages come from Go's cache
-	go test $(LINK) $(TESTFLAGS) $(UNIT)
-	go -C release test $(LINK) $(TESTFLAGS) ./...
+# stage-X makes X, and says how it ended and how long it took.
+.PHONY: $(STAGES:%=stage-%)
+$(STAGES:%=stage-%): stage-%:
+	@begin=$$SECONDS passed=true; $(MAKE) --no-print-directory $* || passed=false; seconds=$$((SECONDS - begin)); \
+	case $* in test-*) ;; *) mkdir -p $(OUTPUT)/gate; \
+	  printf '{"stage": "%s", "passed": %s, "seconds": %s}\n' $* $$passed $$seconds >$(OUTPUT)/gate/$*.json ;; esac; \
+	if $$passed; then echo "== $*: passed in $$seconds s"; else echo "== $*: FAILED after $$seconds s"; exit 1; fi
 
-.PHONY: test-coredns
+.PHONY: prepare
+prepare: setup-test cluster-ready build external-dns cluster-api ## Build and fetch everything that the tests of the gate call; after it they need no network
+	for module in . release charts test/cluster test/coredns; do go -C $$module mod download; done
+	go tool -modfile=tools.mod gotestsum --version
+	go build -o $(OUTPUT)/bin/ ./test/gate
+	go -C test/coredns build $(LINK) -o $(abspath $(OUTPUT))/coredns/ .
+	@mkdir -p $(OUTPUT)/definitions
+	ln -sfn "$$(go -C test/clusterapi list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)/core/config/crd/bases" $(OUTPUT)/definitions/cluster-api
+	ln -sfn "$$(go -C test/externaldns list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/config/crd/standard" $(OUTPUT)/definitions/gateway-api
+	$(GATE) build isolated serial
+
+# Nobody debugs the binaries of tests, and without what that takes they are linked sooner.
+LINK := -ldflags='-s -w'
+SELECT = $(if $(RUN),-select '$(RUN)')
+
+.PHONY: test-unit test-coredns test-page test-chart-render test-cluster-programs
+test-unit: setup-test ## Unit tests, and tests against named on loopback, with the race detector; results of unchanged packages come from Go's cache
+	$(GATE) run $(SELECT) unit unit-release
+
+test-cluster-programs: ## The unit tests of the dev cluster
+	$(GATE) run $(SELECT) cluster-test
+
 test-coredns: ## CoreDNS with etcd as a place of zones, against real servers; a module of its own
-	cd test/coredns && go test -count=1 $(LINK) $(TESTFLAGS) ./...
+	$(GATE) run $(SELECT) coredns
+
+test-page: setup-ui ## The page of kubectl lockstep ui in chromium, without a cluster
+	$(GATE) run $(SELECT) page
+
+test-chart-render: ## What Helm renders of the chart is what kustomize renders
+	$(GATE) run $(SELECT) chart-render
 
 .PHONY: test-bare
 test-bare: ## Set up in a bare Debian root, and prove there that test/setup/programs is complete
 	@test/setup/install bare
 	test/setup/bare
 
-.PHONY: test-cluster test-isolated test-disruptive attack
-# Isolated tests run at the same time, disruptive ones one by one. PARALLEL is for a machine of 2 cores.
-PARALLEL := 8
-CLUSTER_TESTS := -count=1 $(LINK) -timeout 40m -v $(if $(RUN),-run '$(RUN)')
-test-cluster: ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
-	@$(MAKE) --no-print-directory test-isolated
-	@$(MAKE) --no-print-directory test-disruptive
+.PHONY: test-cluster test-isolated test-serial attack
+test-cluster: prepare ## Tests on a real cluster; RUN=regex selects, for example RUN=TestMainJob
+	$(ON_CLUSTER) $(GATE) run $(SELECT) isolated serial
 
-test-isolated: setup-test cluster-ready ## Those that change nothing outside their own namespaces
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 2 -parallel $(PARALLEL) ./test/e2e ./test/integration ./test/attack
+test-isolated: ## Those that change nothing outside their own namespaces, after make prepare
+	$(ON_CLUSTER) $(GATE) run $(SELECT) isolated
 
-test-disruptive: setup-test cluster-ready ## Those that disturb the whole cluster
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -p 1 ./test/integration ./test/attack ./test/fault -disruptive
+test-serial: ## Those that disturb the whole cluster, one after the other, after make prepare
+	$(ON_CLUSTER) $(GATE) run $(SELECT) serial
 
-attack: setup-test cluster-ready ## The attacks of docs/security.md alone, on a real cluster; part of test-cluster
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -parallel $(PARALLEL) ./test/attack
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/attack -disruptive
+attack: prepare ## The attacks of docs/security.md alone, on a real cluster; part of test-cluster
+	$(ON_CLUSTER) $(GATE) run -select '$(or $(RUN),^TestAttack)' isolated serial
 
-.PHONY: test-guides
-test-guides: setup-test cluster-ready build ## Run the commands of the documentation on a real cluster, and compare what they print; RUN=TestGuides/backup selects
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) -parallel 4 ./test/guides
+.PHONY: test-guides test-chart test-monitoring test-ui screenshots
+test-guides: prepare ## Run the commands of the documentation on a real cluster, and compare what they print; RUN=TestGuides/backup selects
+	$(GATE) build guides
+	$(ON_CLUSTER) $(GATE) run $(SELECT) guides
 
-.PHONY: test-chart test-chart-render
-test-chart-render: ## What Helm renders of the chart is what kustomize renders
-	cd charts && go test $(LINK) $(TESTFLAGS) .
+test-chart: prepare test-chart-render ## The Helm chart: rendered, and installed, upgraded, rolled back and uninstalled on a real cluster; it ends the installation, and makes it again
+	$(GATE) build chart-kinds
+	$(ON_CLUSTER) $(GATE) run chart-kinds chart-release
 
-test-chart: test-chart-render setup-test cluster-ready ## The Helm chart: rendered, and installed, upgraded, rolled back and uninstalled on a real cluster; it ends the installation, and makes it again
-	cd charts && $(ON_CLUSTER) go test $(CLUSTER_TESTS) ./release
-	cd charts && $(ON_CLUSTER) go test $(CLUSTER_TESTS) ./release -disruptive
+test-monitoring: prepare ## Follow Lockstep on a real cluster with a real Prometheus: targets, rules, dashboard, an alert that fires and ends
+	$(GATE) build monitoring
+	$(ON_CLUSTER) $(GATE) run monitoring
 
-.PHONY: test-monitoring
-test-monitoring: setup-test cluster-ready ## Follow Lockstep on a real cluster with a real Prometheus: targets, rules, dashboard, an alert that fires and ends
-	$(ON_CLUSTER) go test $(CLUSTER_TESTS) ./test/monitoring/live -disruptive
+test-ui: setup-ui prepare ## The page of kubectl lockstep ui in chromium, without a cluster and on a real one
+	$(GATE) build ui
+	$(ON_CLUSTER) $(GATE) run page ui
 
-.PHONY: test-page test-ui screenshots
-test-page: setup-ui ## The page of kubectl lockstep ui in chromium, without a cluster
-	go test -count=1 $(LINK) -v -run 'TestPage$(if $(RUN),/$(RUN))' ./test/ui
-
-test-ui: setup-ui cluster-ready ## The page of kubectl lockstep ui in chromium, without a cluster and on a real one
-	$(ON_CLUSTER) go test -count=1 $(LINK) -timeout 15m -v ./test/ui
-
-screenshots: setup-ui cluster-ready ## Write the screenshots of docs/guides/ui.md
+screenshots: setup-ui prepare ## Write the screenshots of docs/guides/ui.md
 	$(ON_CLUSTER) go test -count=1 $(LINK) -timeout 15m -v -run TestClusterPage ./test/ui -update-screenshots
 
 .PHONY: external-dns cluster-api

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// errTestsFailed is the error of a stage whose failures gotestsum has printed.
+var errTestsFailed = errors.New("tests failed")
+
+// runTests runs the stage by gotestsum, and writes what it found into a folder. A test that fails runs once more when all others have
+// ended, with nothing beside it. Nothing runs again after a panic, a data race, or a package that does not build.
+func (s *stage) runTests(ctx context.Context, selected, folder string) error {
+	if s.cluster != noCluster {
+		if err := requireCluster(ctx); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return err
+	}
+	events, err := filepath.Abs(filepath.Join(folder, s.name+".events"))
+	if err != nil {
+		return err
+	}
+	args := []string{"tool", "-modfile=" + absolute("tools.mod"), "gotestsum", "--format=testname", "--hide-summary=skipped", "--jsonfile=" + events}
+	if !s.once {
+		args = append(args, "--rerun-fails=1", "--rerun-fails-run-root-test", "--rerun-fails-abort-on-data-race")
+	}
+	if s.cluster != noCluster {
+		args = append(args, "--raw-command", "--", absolute("_output/bin/gate"), "exec", s.name)
+		args = append(args, s.selection(selected)...)
+	} else {
+		args = append(args, "--packages="+strings.Join(s.packages, " "), "--")
+		args = append(args, s.goFlags()...)
+		args = append(args, s.selection(selected)...)
+		args = append(args, s.flags...)
+	}
+	began := time.Now()
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = absolute(s.module)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Env = append(os.Environ(), "GOPROXY=off") // What tests need was fetched before; a download that fails is no failed test.
+	if len(s.buildFlags) > 0 {
+		command.Env = append(command.Env, "CGO_ENABLED=1")
+	}
+	runErr := command.Run()
+	r, err := readResult(s.name, events)
+	if err != nil {
+		return errors.Join(err, runErr)
+	}
+	_, failed, _ := r.count()
+	r.Seconds, r.Passed = time.Since(began).Seconds(), runErr == nil && failed == 0
+	if err := r.save(folder); err != nil {
+		return err
+	}
+	if exit := new(exec.ExitError); runErr != nil && !errors.As(runErr, &exit) {
+		return runErr
+	}
+	if !r.Passed {
+		return errTestsFailed
+	}
+	return nil
+}
+
+// goFlags are the flags with which the stage's tests are built. Nobody debugs them, and without what that takes they are linked sooner.
+func (s *stage) goFlags() []string { return append([]string{"-ldflags=-s -w"}, s.buildFlags...) }
+
+// requireCluster fails if no cluster answers.
+func requireCluster(ctx context.Context) error {
+	if os.Getenv("KUBECONFIG") == "" {
+		return errors.New("KUBECONFIG names no cluster; call make test-cluster, which starts the dev cluster")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "kubectl", "get", "--raw=/readyz", "--request-timeout=20s").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the cluster of KUBECONFIG=%s does not answer: %s; start it with make cluster-up", os.Getenv("KUBECONFIG"),
+			strings.Join(strings.Fields(string(out)), " "))
+	}
+	return nil
+}
+
+func absolute(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		panic(err) // the present folder is gone
+	}
+	return abs
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What failed once runs again alone, and decides. What cannot be trusted after a failure is never run again.
+func TestRunsOnceMore(t *testing.T) {
+	const once = `
+	if _, err := os.Stat("ran"); err != nil {
+		os.WriteFile("ran", nil, 0o600)
+		`
+	for name, c := range map[string]struct {
+		body       string
+		passed     bool
+		red, flaky []string
+	}{
+		"good":       {"", true, nil, nil},
+		"flaky":      {once + `t.Log("first"); t.Fatal("too slow") }`, true, nil, []string{"TestIt: too slow"}},
+		"subtest":    {`t.Run("sub", func(t *testing.T) {` + once + `t.Fatal("sub is slow") } })`, true, nil, []string{"TestIt: sub is slow"}},
+		"bad":        {`t.Fatal("wrong")`, false, []string{"TestIt: wrong"}, nil},
+		"panic":      {once + `panic("once") }`, false, []string{"TestIt: "}, nil},
+		"no build":   {`undefined()`, false, []string{"made-up: the stage failed outside of a test"}, nil},
+		"ended":      {once + `os.Exit(3) }`, false, []string{"TestIt: "}, nil},
+		"other good": {`t.Run("sub", func(t *testing.T) { t.Skip("not here") })`, true, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir("../..")
+			module := t.TempDir()
+			write := func(name, text string) {
+				if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("go.mod", "module made.up\n\ngo 1.26\n")
+			write("it_test.go", "package it\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Exit\n\nfunc TestIt(t *testing.T) {\n\t"+c.body+"\n}\n\nfunc TestGood(t *testing.T) {}\n")
+			s := &stage{name: "made-up", module: module, packages: []string{"."}, flags: []string{"-count=1"}}
+			folder := t.TempDir()
+			_ = s.runTests(t.Context(), "", folder)
+			results, err := loadResults(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := &verdict{Stages: map[string]float64{}}
+			v.add(results[0])
+			if results[0].Passed != c.passed || !cmp.Equal(v.Red, c.red) || !cmp.Equal(v.Flaky, c.flaky) {
+				t.Errorf("passed %v, red %q, flaky %q", results[0].Passed, v.Red, v.Flaky)
+			}
+		})
+	}
+}
+
+// A data race is final, although the test passes when it runs again.
+func TestRaceIsFinal(t *testing.T) {
+	t.Chdir("../..")
+	module := t.TempDir()
+	text := "package it\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestIt(t *testing.T) {\n\tif _, err := os.Stat(\"ran\"); err == nil {\n\t\treturn\n\t}\n" +
+		"\tos.WriteFile(\"ran\", nil, 0o600)\n\tn, done := 0, make(chan bool)\n\tgo func() { n++; close(done) }()\n\tn++\n\t<-done\n}\n"
+	for name, text := range map[string]string{"go.mod": "module made.up\n\ngo 1.26\n", "it_test.go": text} {
+		if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := t.TempDir()
+	s := &stage{name: "made-up", module: module, packages: []string{"."}, buildFlags: raced, flags: []string{"-count=1"}}
+	if err := s.runTests(t.Context(), "", folder); err == nil {
+		t.Fatal("the stage passed")
+	}
+	results, err := loadResults(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if it := results[0].Tests[0]; len(it.Runs) != 1 || !strings.Contains(it.Runs[0].Output, "DATA RACE") {
+		t.Errorf("the test ran %d times: %+v", len(it.Runs), it.Runs)
+	}
+}

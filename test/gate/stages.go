@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// lane says how often the tests of a stage run; docs/testing.md describes the lanes.
+type lane string
+
+const (
+	laneCheck lane = "check" // before each commit, and in the gate
+	laneGate  lane = "gate"  // before each merge
+	laneAll   lane = "all"   // what takes longer than the gate has time for
+)
+
+// stage is a set of tests that run together.
+type stage struct {
+	name string
+	lane lane
+	// module is the folder of the Go module, from the repository's root. Empty is the root.
+	module string
+	// packages are patterns as go test takes them, from that folder.
+	packages []string
+	// only and without are the names of the packages' tests that belong to the stage, and of those that do not.
+	only, without []string
+	// buildFlags decide what go test builds, flags what the tests do.
+	buildFlags, flags []string
+	// cluster is the kind of tests on the cluster that KUBECONFIG names. They run from binaries that were built before, one package
+	// after the other.
+	cluster clusterTests
+	// once is true if a failure is final.
+	once bool
+}
+
+// clusterTests is a kind of tests on the cluster.
+type clusterTests string
+
+const (
+	noCluster clusterTests = ""
+	// isolated tests call kube.Isolated, and run at the same time.
+	isolated clusterTests = "isolated"
+	// serial tests call kube.Disruptive, and run one after the other.
+	serial clusterTests = "serial"
+)
+
+// What the gate has no time for. The random tests choose their steps by a seed, but not the moments: they search for defects, they do
+// not prove that there is none.
+var (
+	random     = []string{"TestRandomChanges"}
+	demos      = []string{"TestProvidersDemo"}
+	migrations = []string{"TestMigrationTakenBack", "TestMigrationOfProvider"}
+)
+
+// twoCores is how many isolated tests run at the same time; docs/testing.md has the measurements.
+const twoCores = "-test.parallel=8"
+
+// raced are the flags that report data races.
+var raced = []string{"-race"}
+
+// stages is the one place that says which test runs when. TestEveryTestHasAStage holds it against the code.
+var stages = []stage{
+	{name: "unit", lane: laneCheck, buildFlags: raced, packages: []string{"./apiserver/...", "./cmd/...", "./manifests/...", "./pkg/...", "./webhook/...",
+		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/model", "./test/monitoring"}},
+	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
+
+	{name: "cluster-test", lane: laneGate, module: "test/cluster", packages: []string{".", "./internal/..."}, flags: []string{"-count=1"}},
+	{name: "coredns", lane: laneGate, module: "test/coredns", packages: []string{"./..."}, flags: []string{"-count=1"}},
+	{name: "page", lane: laneGate, packages: []string{"./test/ui"}, only: []string{"TestPage"}, flags: []string{"-count=1"}},
+	{name: "chart-render", lane: laneGate, module: "charts", packages: []string{"."}},
+	{name: "isolated", lane: laneGate, cluster: isolated, flags: []string{twoCores}, without: slices.Concat(random, demos, migrations),
+		packages: []string{"./test/e2e", "./test/integration", "./test/attack"}},
+	{name: "serial", lane: laneGate, cluster: serial, without: slices.Concat(random, migrations, []string{"TestFaults"}),
+		packages: []string{"./test/integration", "./test/attack", "./test/fault"}},
+
+	{name: "random", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: random},
+	{name: "migrations", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: migrations},
+	{name: "demos", lane: laneAll, cluster: isolated, packages: []string{"./test/e2e"}, only: demos},
+	{name: "faults", lane: laneAll, cluster: serial, packages: []string{"./test/fault"}, only: []string{"TestFaults"}, once: true,
+		flags: []string{"-faults=1000", "-test.timeout=12h"}},
+	{name: "guides", lane: laneAll, cluster: isolated, flags: []string{"-test.parallel=4"}, packages: []string{"./test/guides"}},
+	{name: "ui", lane: laneAll, cluster: isolated, packages: []string{"./test/ui"}, only: []string{"TestClusterPage"}},
+	{name: "monitoring", lane: laneAll, cluster: serial, packages: []string{"./test/monitoring/live"}},
+	{name: "chart-kinds", lane: laneAll, cluster: isolated, module: "charts", packages: []string{"./release"}},
+	{name: "chart-release", lane: laneAll, cluster: serial, module: "charts", packages: []string{"./release"}},
+	{name: "release", lane: laneAll, module: "release", packages: []string{"."}, only: []string{"TestRelease"}, flags: []string{"-count=1", "-timeout=60m", "-twice"}},
+}
+
+func stageNamed(name string) (*stage, error) {
+	var names []string
+	for i := range stages {
+		if stages[i].name == name {
+			return &stages[i], nil
+		}
+		names = append(names, stages[i].name)
+	}
+	return nil, fmt.Errorf("there is no stage %q; the stages are %s", name, strings.Join(names, ", "))
+}
+
+// selection returns the flags that choose the stage's tests, of those that match a regular expression if it is not empty.
+func (s *stage) selection(selected string) []string {
+	var flags []string
+	switch {
+	case selected != "":
+		flags = append(flags, "-test.run="+selected)
+	case len(s.only) > 0:
+		flags = append(flags, "-test.run="+anyOf(s.only))
+	}
+	if len(s.without) > 0 {
+		flags = append(flags, "-test.skip="+anyOf(s.without))
+	}
+	return flags
+}
+
+func anyOf(names []string) string { return "^(" + strings.Join(names, "|") + ")$" }
