@@ -69,13 +69,7 @@ func (f *clusterAPIFixture) core() {
 // startCoreController runs Cluster API's core controller until the test ends. Its output is logged if the test fails.
 func (f *clusterAPIFixture) startCoreController() {
 	f.Helper()
-	root := kube.Root(f)
-	binary := filepath.Join(root, "_output", "cluster-api", "core")
-	build := exec.CommandContext(f.Context(), "make", "cluster-api")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		f.Fatalf("%v: %v\n%s", build.Args, err, out)
-	}
+	binary := kube.Program(f, "cluster-api/core")
 	ports, err := namedtest.FreePorts(3)
 	if err != nil {
 		f.Fatal(err)

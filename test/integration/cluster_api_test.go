@@ -41,7 +41,7 @@ spec:
 func TestClusterAPI(t *testing.T) {
 	kube.Isolated(t)
 	f := &clusterAPIFixture{fixture: newFixture(t, "capi.example", 1, 1)}
-	definitions := filepath.Join(moduleFolder(t, "test/clusterapi", "sigs.k8s.io/cluster-api"), "core/config/crd/bases")
+	definitions := kube.Definitions(t, "cluster-api")
 	defer func() {
 		if t.Failed() { // The controller that takes its finalizer away has ended.
 			for _, name := range strings.Fields(kube.Kubectl(t, "", "-n", f.namespace, "get", "clusters.cluster.x-k8s.io", "-o", "name")) {

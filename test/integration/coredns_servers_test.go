@@ -48,12 +48,7 @@ const etcdUser, etcdPassword = "lockstep", "in-a-secret"
 // startCoreDNS starts an etcd that only lets a user in, and replicas for zones, each with other plugins in front of etcd.
 func startCoreDNS(t *testing.T, host netip.Addr, zone string, plugins ...string) *corednsWorld {
 	t.Helper()
-	w := &corednsWorld{t: t, program: filepath.Join(t.TempDir(), "coredns")}
-	build := exec.Command("go", "build", "-o", w.program, ".")
-	build.Dir = filepath.Join(kube.Root(t), "test", "coredns")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building CoreDNS with etcd: %v\n%s", err, out)
-	}
+	w := &corednsWorld{t: t, program: kube.Program(t, "coredns/coredns")}
 	w.endpoint = "http://" + freePort(t, host).String()
 	peer := "http://" + freePort(t, netip.MustParseAddr("127.0.0.1")).String()
 	w.etcd = w.start("etcd", "--name", "m0", "--data-dir", t.TempDir(), "--listen-client-urls", w.endpoint, "--advertise-client-urls", w.endpoint,

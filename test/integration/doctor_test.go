@@ -20,7 +20,7 @@ import (
 // that somebody changed, a server, and the webhook.
 func TestDoctor(t *testing.T) {
 	var f *pluginTest
-	kube.Disruptive(t, func() { f = &pluginTest{newServedRecord(t, "doctor.example"), buildPlugin(t)} })
+	kube.Disruptive(t, func() { f = &pluginTest{newServedRecord(t, "doctor.example"), pluginFolder(t)} })
 	f.awaitDoctor(0, `(?s)^Installation\n.*\n26 checks: 26 ok\n$`)
 	f.expectOutput(2, `^error: you may read nothing of the installation`, "doctor", "--as=nobody")
 	f.checkDoctorJSON()

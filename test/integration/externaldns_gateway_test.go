@@ -11,7 +11,7 @@ import (
 
 // An HTTPRoute becomes a name when a Gateway has accepted it, and goes with its owner. The test does what the Gateway's controller does.
 func externalDNSRoutes(e externalDNS) {
-	definitions := filepath.Join(moduleFolder(e.T, "test/externaldns", "sigs.k8s.io/gateway-api"), "config/crd/standard")
+	definitions := kube.Definitions(e, "gateway-api")
 	var files []string
 	for _, kind := range []string{"gateways", "httproutes"} {
 		files = append(files, "-f", filepath.Join(definitions, "gateway.networking.k8s.io_"+kind+".yaml"))

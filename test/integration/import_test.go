@@ -51,7 +51,7 @@ $GENERATE 1-20 host-$ A 192.0.2.$
 func TestImportedZone(t *testing.T) {
 	kube.Isolated(t)
 	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "import.example.", File: handWritten, Extra: "check-names ignore;"}}})
-	f := &pluginTest{&fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: "import.example", size: 2}, buildPlugin(t)}
+	f := &pluginTest{&fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: "import.example", size: 2}, pluginFolder(t)}
 	f.create(f.cluster("dns", 1, 1))
 	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
 	text := f.importZone(outside.Addr.String(), &outside.Transfer)
@@ -99,7 +99,7 @@ func TestImportedProvider(t *testing.T) {
 	kube.Isolated(t)
 	fixture := newFixture(t, "before.example", 1, 0)
 	fixture.zone = "moving.example"
-	f := &pluginTest{fixture, buildPlugin(t)}
+	f := &pluginTest{fixture, pluginFolder(t)}
 	text := strings.ReplaceAll(handWritten, "import.example", f.zone)
 	outside := bind.Start(t, bind.Options{Addr: freePort(t, f.hostAddress()), Zones: []bind.Zone{{Name: "moving.example.", File: text, Extra: "check-names ignore;"}}})
 	before, err := transferZone(t.Context(), outside.Addr.String(), f.zone, &outside.Transfer)

@@ -24,7 +24,7 @@ func TestMigrationFromExternalDNS(t *testing.T) {
 		Name: "moved.example.", Records: "static A 192.0.2.5\nstatic TXT \"mine\"\na-dash A 192.0.2.6\n",
 		Extra: `allow-transfer { key "external-dns"; key "import"; };`,
 	}}})
-	f := &pluginTest{&fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: "moved.example", size: 2}, buildPlugin(t)}
+	f := &pluginTest{&fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: "moved.example", size: 2}, pluginFolder(t)}
 	f.create(f.cluster("dns", 1, 1))
 	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
 	e := newExternalDNS(f.fixture)

@@ -83,7 +83,7 @@ func (f *fixture) waitVerdict(name string, phase sync.Phase, reason string) {
 func TestMigration(t *testing.T) {
 	var f *pluginTest
 	var m *formerInstallation
-	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), buildPlugin(t)} })
+	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), pluginFolder(t)} })
 	var end func(what string)
 	f.withoutController(func() {
 		m = f.installFormer("former.example")
@@ -132,7 +132,7 @@ func (f *fixture) startFormerLoad(instances ...string) (end func(what string)) {
 // Lockstep's servers go. No query on the way there and back is left without the right answer.
 func TestMigrationTakenBack(t *testing.T) {
 	var f *pluginTest
-	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), buildPlugin(t)} })
+	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), pluginFolder(t)} })
 	var m *formerInstallation
 	var end func(what string)
 	former := &corev1.Service{}
@@ -203,7 +203,7 @@ func (f *fixture) waitEndpoints(service string, pods ...string) {
 // name, which goes.
 func TestMigrationOfProvider(t *testing.T) {
 	var f *pluginTest
-	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), buildPlugin(t)} })
+	kube.Disruptive(t, func() { f = &pluginTest{newFleet(t), pluginFolder(t)} })
 	provider := &v1beta1.ClusterBind9Provider{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	provider.Spec.Namespace = f.namespace
 	provider.Spec.Primary, provider.Spec.Secondary = &v1beta1.RoleConfig{}, &v1beta1.RoleConfig{}

@@ -26,20 +26,10 @@ type pluginTest struct {
 	path string
 }
 
-var pluginBuild sync.Mutex
-
-// buildPlugin builds kubectl-lockstep, and returns its directory. Go links it anew only if something in it has changed.
-func buildPlugin(t *testing.T) string {
+// pluginFolder returns the folder of kubectl-lockstep.
+func pluginFolder(t *testing.T) string {
 	t.Helper()
-	pluginBuild.Lock()
-	defer pluginBuild.Unlock()
-	dir := filepath.Join(kube.Root(t), "_output", "bin")
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/kubectl-lockstep")
-	build.Dir = kube.Root(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
-	}
-	return dir
+	return filepath.Dir(kube.Program(t, "bin/kubectl-lockstep"))
 }
 
 // command returns the command that runs the plugin by way of kubectl.
@@ -76,7 +66,7 @@ func (f *pluginTest) expectOutput(code int, pattern string, args ...string) stri
 // The plugin shows a zone in sync, one that is changed behind the controller's back, and how that is put right.
 func TestPlugin(t *testing.T) {
 	kube.Isolated(t)
-	f := &pluginTest{newFixture(t, "plugin.example", 1, 1), buildPlugin(t)}
+	f := &pluginTest{newFixture(t, "plugin.example", 1, 1), pluginFolder(t)}
 	www := f.aRecord("www", "www", "192.0.2.1")
 	f.create(www)
 	// Before the zone is paused: what a controller that was killed has not written by then, the next one cannot know.

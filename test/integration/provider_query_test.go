@@ -55,7 +55,7 @@ func TestProviderQuery(t *testing.T) {
 			}
 			return nil
 		})
-		plugin := &pluginTest{f, buildPlugin(f.T)}
+		plugin := &pluginTest{f, pluginFolder(f.T)}
 		if tree, problem, _ := plugin.runPlugin("tree", "dnszone/query"); !strings.Contains(tree, "read by query") {
 			f.Errorf("the tree does not say how the server is read:\n%s%s", tree, problem)
 		}

@@ -66,7 +66,7 @@ func TestProvider(t *testing.T) {
 			}
 			return nil
 		})
-		plugin := &pluginTest{f, buildPlugin(f.T)}
+		plugin := &pluginTest{f, pluginFolder(f.T)}
 		if tree, problem, _ := plugin.runPlugin("tree", "dnszone/main"); !strings.Contains(tree, "DNSProvider/corp/"+primary.Addr.String()) {
 			f.Errorf("the tree has no line of the provider:\n%s%s", tree, problem)
 		}

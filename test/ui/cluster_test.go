@@ -48,13 +48,8 @@ type installed struct {
 
 func newInstalled(t *testing.T) *installed {
 	t.Helper()
-	f := &installed{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "dns"), plugin: filepath.Join(kube.Root(t), "_output", "bin", "kubectl-lockstep")}
+	f := &installed{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "dns"), plugin: kube.Program(t, "bin/kubectl-lockstep")}
 	f.kubectl("apply", "-f", "test/ui/testdata/fleet.yaml")
-	build := exec.Command("go", "build", "-o", f.plugin, "./cmd/kubectl-lockstep")
-	build.Dir = kube.Root(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
-	}
 	kube.WaitReady(t, f.client, f.namespace, 2*settleTimeout, "bind9cluster/dns", "dnszone/example-com", "dnszone/example-net", "dnszone/corp", "dnszone/reverse-192-0-2", "dnszone/shop")
 	return f
 }
