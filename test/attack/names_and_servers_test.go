@@ -214,7 +214,7 @@ func TestAttack05Shadow(t *testing.T) {
 
 // Forty zones on a server that answers nobody cost other tenants nothing: a new zone of theirs is served while those wait.
 func TestAttack09Tarpit(t *testing.T) {
-	kube.Isolated(t)
+	kube.Disruptive(t, nil)
 	victim, attacker := newTenant(t, "victim"), newTenant(t, "attacker")
 	victim.apply(bind9Cluster("dns"))
 	victim.kubectl("wait", "--for=condition=Ready", "bind9cluster/dns", "--timeout=120s")

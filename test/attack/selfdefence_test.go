@@ -55,7 +55,7 @@ func TestAttack07Poison(t *testing.T) {
 
 // Half-sent reviews, by the hundreds, do not keep others from being judged.
 func TestAttack10HalfSentReviews(t *testing.T) {
-	kube.Isolated(t)
+	kube.Disruptive(t, nil)
 	n := newTenant(t, "reviews")
 	address := webhookAddress(t)
 	stop := make(chan struct{})

@@ -183,7 +183,7 @@ func TestAttack15UnsignedSOA(t *testing.T) {
 // A server says neither its host's name nor which of several it is, and answers a flood of one question with truncated messages, so
 // that who forges addresses gains nothing and who asks honestly repeats over TCP.
 func TestAttack16Reflection(t *testing.T) {
-	kube.Isolated(t)
+	kube.Disruptive(t, nil)
 	n := newTenant(t, "flood")
 	n.apply(bind9Cluster("dns") + dnsZone("main", "flood.example", "clusterRef: dns") + aRecord("www", "main", "www", "192.0.2.1"))
 	waitServed(t, n.client, n.namespace, "www.flood.example", dns.TypeA, "192.0.2.1")

@@ -31,8 +31,8 @@ const rotationTimeout = 10 * time.Minute
 // and of a client that updates by itself, one in a user's own Secret, and one that has reached its age. In the middle the
 // controller is killed. No update and no transfer may fail, no pod restarts, and at the end the old keys are worth nothing.
 func TestKeyRotation(t *testing.T) {
-	kube.Isolated(t)
-	f := newFixture(t, "rotation.example", 2, 1)
+	var f *fixture
+	kube.Disruptive(t, func() { f = newFixture(t, "rotation.example", 2, 1) })
 	alone := *f
 	alone.namespace = kube.Namespace(t, "alone")
 	mine := &corev1.Secret{ObjectMeta: alone.meta("mine", nil), StringData: map[string]string{"key-name": "Mine.", "secret": "b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xk"}}

@@ -59,7 +59,7 @@ type randomWorld struct {
 // Random changes of everything at any moment, with servers and the controller killed in between: in the end every server
 // holds what an independent model says, every object reports it, and what others put into the zones is still there.
 func TestRandomChanges(t *testing.T) {
-	kube.Isolated(t)
+	kube.Disruptive(t, nil)
 	w := newWorld(t)
 	steps := int(fromEnvironment(t, "LOCKSTEP_RANDOM_STEPS", randomSteps))
 	for i := 1; i <= steps; i++ {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
 // Declarations that exclude each other, which admission did not see because a selector brought them together: the older
@@ -112,10 +111,9 @@ func writeRefusedAlone(f *fixture) {
 // Somebody else updates both primaries all the time while records come and go: nothing of either is lost, and the
 // secondary, which takes changes from one and the other, ends on what both have.
 func writeForeignMeanwhile(f *fixture) {
-	defer kube.KeepControllers(f)()
 	seen := f.aRecord(f.object+"-seen", "seen", "192.0.2.1")
 	f.create(seen)
-	f.waitReady(seen) // by the controller that goes on to run
+	f.waitReady(seen)
 	pods := []string{"dns-primary-0-0", "dns-primary-1-0"}
 	const count = 40
 	key := f.key(named.KeyUpdate)

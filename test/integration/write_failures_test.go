@@ -28,55 +28,6 @@ func writeSecondaryLosesZone(f *fixture) {
 	f.waitSameContent(startTimeout, contains("three.lost.example. 3600 A 192.0.2.3"))
 }
 
-// The controller dies in the middle of a burst of creations, and again in the middle of their deletion: every record is
-// published once, and every one of them goes.
-func writeBurst(f *fixture) {
-	const count = 200
-	var records []v1beta1.Record
-	var lines []string
-	for i := range count {
-		records = append(records, f.aRecord(fmt.Sprint("burst-", i), fmt.Sprint("h", i), "192.0.2.1"))
-		lines = append(lines, fmt.Sprintf("h%d.burst.example. 3600 A 192.0.2.1", i))
-	}
-	began := time.Now()
-	for i, r := range records {
-		f.create(r)
-		if i == count/2 {
-			f.killController(0)
-		}
-	}
-	f.waitSameContent(startTimeout, contains(lines...))
-	f.waitReady(records...)
-	f.Logf("%d records are ready %s after the first was made", count, time.Since(began).Round(time.Millisecond))
-
-	began = time.Now()
-	for i, r := range records {
-		if err := f.client.Delete(f.Context(), r); err != nil {
-			f.Fatal(err)
-		}
-		if i == count/2 {
-			f.killController(30)
-		}
-	}
-	for _, r := range records {
-		f.waitGoneWithin(startTimeout, r)
-	}
-	f.Logf("%d records are gone %s after the first was deleted", count, time.Since(began).Round(time.Millisecond))
-	f.waitSameContent(settleTimeout, func(lines []string) error {
-		if len(lines) != 2 { // the zone's NS and its address
-			return fmt.Errorf("the zone still holds\n%s", strings.Join(lines, "\n"))
-		}
-		return nil
-	})
-}
-
-func (f *fixture) killController(grace int64) {
-	f.Helper()
-	if err := kube.KillControllers(f.Context(), f.client, grace); err != nil {
-		f.Fatal(err)
-	}
-}
-
 // While one primary is away the other servers go on, and say what is missing; when it is back it has everything.
 func writePrimaryDown(f *fixture) {
 	before := f.aRecord("down-before", "before", "192.0.2.1")

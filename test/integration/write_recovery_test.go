@@ -125,7 +125,7 @@ func (f *fixture) waitForeignCount(want int32) {
 // earlier than a whole lease after its own start: it can only count from what it has seen itself. On a busy machine the start alone may
 // take that long; then the next one shows it.
 func TestWriteControllerReplaced(t *testing.T) {
-	kube.Isolated(t)
+	kube.Disruptive(t, nil)
 	c := kube.Client(t)
 	if err := kube.KillControllers(t.Context(), c, 0); err != nil {
 		t.Fatal(err)

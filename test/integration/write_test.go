@@ -35,8 +35,6 @@ func TestWrite(t *testing.T) {
 			zone string
 			run  func(*fixture)
 		}{
-			{"burst.example", writeBurst},
-
 			{"life.example", writeRecordLife},
 			{"kinds.example", writeEveryKind},
 			{"names.example", writeNames},

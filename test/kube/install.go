@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,27 @@ func install(t testing.TB) {
 	installation.once.Do(func() { installation.err = runInstall(t, "OVERLAY="+Overlay) })
 	if installation.err != nil {
 		t.Fatal(installation.err)
+	}
+}
+
+// restore waits until Lockstep runs as before a disruptive test, so that the next one finds what it needs. What a test has left broken is
+// installed again.
+func restore(t testing.TB) {
+	t.Helper()
+	c := Client(t)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	defer cancel()
+	var last error
+	err := wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		last = componentsRun(ctx, c)
+		return last == nil || apierrors.IsNotFound(last), nil
+	})
+	if err == nil && last == nil {
+		return
+	}
+	t.Errorf("Lockstep does not run after the test, and is installed again: %v", last)
+	if err := runInstall(t, "OVERLAY="+Overlay); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -16,8 +16,6 @@ var declared sync.Map
 
 // Isolated declares that a test changes nothing outside its own namespaces, and installs Lockstep. The test runs at the same
 // time as other isolated tests. Every test calls Isolated or Disruptive before anything else of this package.
-//
-// The death of the controller is nothing that disturbs others: every test has to survive it.
 func Isolated(t *testing.T) {
 	t.Helper()
 	if *disruptive {
@@ -40,6 +38,7 @@ func Disruptive(t *testing.T, prepare func()) {
 	declared.Store(t.Name(), true)
 	if prepare == nil {
 		install(t)
+		t.Cleanup(func() { restore(t) })
 		return
 	}
 	preparations.Add(1)
@@ -53,8 +52,9 @@ func Disruptive(t *testing.T, prepare func()) {
 	alone.Lock()
 	began := time.Now()
 	t.Cleanup(func() {
+		defer alone.Unlock()
+		restore(t)
 		t.Logf("%s ran alone for %s", t.Name(), time.Since(began).Round(time.Second))
-		alone.Unlock()
 	})
 }
 

@@ -1,0 +1,82 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
+
+// What a controller does whose predecessor was killed.
+func TestControllerKilled(t *testing.T) {
+	var f *fixture
+	kube.Disruptive(t, func() { f = newFixture(t, "killed.example", 2, 1) })
+	t.Run("burst", func(t *testing.T) { killedInBurst(f.newZone(t, "burst.example")) })
+	f.runSub("replaced status", killedAfterReplacedStatus)
+}
+
+func (f *fixture) killController(grace int64) {
+	f.Helper()
+	if err := kube.KillControllers(f.Context(), f.client, grace); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// The controller dies in the middle of a burst of creations, and again in the middle of their deletion: every record is
+// published once, and every one of them goes.
+func killedInBurst(f *fixture) {
+	const count = 200
+	var records []v1beta1.Record
+	var lines []string
+	for i := range count {
+		records = append(records, f.aRecord(fmt.Sprint("burst-", i), fmt.Sprint("h", i), "192.0.2.1"))
+		lines = append(lines, fmt.Sprintf("h%d.%s. 3600 A 192.0.2.1", i, f.zone))
+	}
+	began := time.Now()
+	for i, r := range records {
+		f.create(r)
+		if i == count/2 {
+			f.killController(0)
+		}
+	}
+	f.waitSameContent(startTimeout, contains(lines...))
+	f.waitReady(records...)
+	f.Logf("%d records are ready %s after the first was made", count, time.Since(began).Round(time.Millisecond))
+
+	began = time.Now()
+	for i, r := range records {
+		if err := f.client.Delete(f.Context(), r); err != nil {
+			f.Fatal(err)
+		}
+		if i == count/2 {
+			f.killController(30)
+		}
+	}
+	for _, r := range records {
+		f.waitGoneWithin(startTimeout, r)
+	}
+	f.Logf("%d records are gone %s after the first was deleted", count, time.Since(began).Round(time.Millisecond))
+	f.waitSameContent(settleTimeout, func(lines []string) error {
+		if len(lines) != 2 { // the zone's NS and its address
+			return fmt.Errorf("the zone still holds\n%s", strings.Join(lines, "\n"))
+		}
+		return nil
+	})
+}
+
+// The controller dies after somebody has replaced the status of a DNSEndpoint: data leaves a zone that does not take the object any more.
+func killedAfterReplacedStatus(f *fixture) {
+	o := f.replacedEndpoint()
+	f.waitProgrammed(o, f.replacedServed())
+	if ready := meta.FindStatusCondition(o.Status.Conditions, "Ready"); ready == nil || ready.Status != metav1.ConditionTrue || o.Status.LastSyncTime == nil {
+		f.Errorf("condition Ready is %+v, the last sync %v", ready, o.Status.LastSyncTime)
+	}
+	f.killController(0)
+	f.leaveZone(o)
+}
