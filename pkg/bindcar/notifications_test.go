@@ -101,7 +101,7 @@ func TestNoticesSilence(t *testing.T) {
 func TestHeartbeatKeepsStream(t *testing.T) {
 	const interval = 20 * time.Millisecond
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for i := range 100 {
+		for i := range 200 {
 			_, _ = fmt.Fprintf(w, `{"at":"2026-01-02T03:04:05Z","lost":%v}`+"\n", i == 0)
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(interval)
@@ -109,7 +109,7 @@ func TestHeartbeatKeepsStream(t *testing.T) {
 	}))
 	defer web.Close()
 	client := NewClient(ClientOptions{})
-	client.maxSilence = 50 * interval
+	client.maxSilence = 150 * interval
 	heard := 0
 	if err := client.ReadNotifications(testContext(t), serverAt(web.URL), func(Notification) { heard++ }); heard != 1 || !errors.Is(err, io.EOF) {
 		t.Errorf("heard %d, got %v", heard, err)

@@ -95,7 +95,7 @@ func (o overwriting) statusOf(object client.Object) map[string]any {
 func (o overwriting) waitStatus(object client.Object, holds func(map[string]any) string) {
 	o.Helper()
 	var problem string
-	if err := wait.PollUntilContextTimeout(o.Context(), 10*time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(o.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		problem = holds(o.statusOf(o.read(object)))
 		return problem == "", nil
 	}); err != nil {

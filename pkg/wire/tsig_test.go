@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -123,9 +122,7 @@ func TestSparselySignedTransfer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := sparse{key: key, messages: parse(t, tc.lines...), signed: tc.signed}.start(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			r, err := Transfer(ctx, server, "example.test.", nil, &key)
+			r, err := Transfer(t.Context(), server, "example.test.", nil, &key)
 			if !errors.Is(err, tc.err) {
 				t.Fatalf("error %v, want %v", err, tc.err)
 			}

@@ -43,11 +43,19 @@ func TestStartFindStop(t *testing.T) {
 
 func TestStopKillsTheDeaf(t *testing.T) {
 	dir := t.TempDir()
-	r, err := Start(dir, sleeper(t, dir, "sh", "-c", "trap '' TERM; while :; do sleep 1; done"))
+	trapped := filepath.Join(dir, "trapped")
+	r, err := Start(dir, sleeper(t, dir, "sh", "-c", "trap '' TERM; : >"+trapped+"; while :; do sleep 1; done"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // until the trap is set
+	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(trapped); err == nil {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("the process does not run")
+		}
+	}
 	if err := Stop(dir, "sleeper", 300*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
