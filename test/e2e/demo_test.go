@@ -17,7 +17,7 @@ import (
 
 // The demo is the main job. It fails by itself when a step fails; here its output is held against what it promises.
 func TestMainJobDemo(t *testing.T) {
-	kube.Isolated(t)
+	kube.Isolated(t, "quickstart")
 	kube.Config(t)
 	root := kube.Root(t)
 	t.Cleanup(func() {
@@ -75,7 +75,7 @@ func requireChangeWatched(t *testing.T, text string) {
 
 // The second demo: a zone on servers outside of the cluster.
 func TestProvidersDemo(t *testing.T) {
-	kube.Isolated(t)
+	kube.Isolated(t, "existing-servers")
 	kube.Config(t)
 	t.Cleanup(func() {
 		kube.Kubectl(t, "", "delete", "namespace", "existing-servers", "--ignore-not-found", "--timeout=120s")

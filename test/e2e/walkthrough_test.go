@@ -26,7 +26,7 @@ const settleTimeout = 2 * time.Minute
 // A first zone and a first record, as manifests that were written for another operator of this API: they apply as they
 // are, the zone lists the record, the record carries the zone, and a change reaches every server.
 func TestMainJobFirstZone(t *testing.T) {
-	kube.Isolated(t)
+	kube.Isolated(t, "dns-system")
 	t.Cleanup(func() { kube.Kubectl(t, "", "delete", "namespace", "dns-system", "--timeout=120s") })
 	kube.Kubectl(t, "", "apply", "-f", "test/e2e/testdata/my-cluster.yaml")
 	kube.Kubectl(t, "", "apply", "-f", "test/e2e/testdata/first-zone.yaml")

@@ -3,11 +3,8 @@
 package kube
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -40,54 +37,28 @@ func Root(t testing.TB) string {
 	return ""
 }
 
-var clusterStart struct {
-	once sync.Once
-	err  error
-}
+var useKlog sync.Once
 
-// Config returns the client configuration of the cluster that KUBECONFIG names. Without KUBECONFIG it starts the dev cluster
-// and loads the images.
+// Config returns the client configuration of the cluster that KUBECONFIG names, with the rights of cluster-admin. That of an isolated
+// test is refused what Isolated says.
 func Config(t testing.TB) *rest.Config {
 	t.Helper()
-	requireDeclared(t)
-	root := Root(t)
-	clusterStart.once.Do(func() {
-		log.SetLogger(klog.Background())
-		if os.Getenv("KUBECONFIG") == "" {
-			t.Log("KUBECONFIG is not set: starting the dev cluster with make cluster-up images")
-			clusterStart.err = startCluster(root)
-		}
-	})
-	if clusterStart.err != nil {
-		t.Fatal(clusterStart.err)
+	useKlog.Do(func() { log.SetLogger(klog.Background()) })
+	if os.Getenv("KUBECONFIG") == "" {
+		t.Fatal("KUBECONFIG names no cluster: call make test-cluster RUN=" + t.Name())
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		t.Fatalf("connecting to the cluster of KUBECONFIG=%s: %v", os.Getenv("KUBECONFIG"), err)
 	}
 	config.QPS = -1
+	if names := owned(t); names != nil {
+		config.Impersonate = rest.ImpersonationConfig{UserName: isolatedUser, Groups: []string{"system:masters"}, Extra: map[string][]string{ownsKey: names}}
+	}
 	return config
 }
 
-// startCluster starts the dev cluster and sets KUBECONFIG and PATH for this process and its children.
-func startCluster(root string) error {
-	if out, err := runCommand(root, "", "make", "cluster-up", "images"); err != nil {
-		return fmt.Errorf("starting the dev cluster: %w\n%s", err, out)
-	}
-	kubeconfig, err := runCommand(root, "", "make", "-s", "cluster-kubeconfig")
-	if err != nil {
-		return fmt.Errorf("make cluster-kubeconfig: %w\n%s", err, kubeconfig)
-	}
-	kubectl, err := runCommand(root, "", "go", "run", "-C", "test/cluster", ".", "bin-dir")
-	if err != nil {
-		return fmt.Errorf("finding the cluster's kubectl: %w\n%s", err, kubectl)
-	}
-	return errors.Join(
-		os.Setenv("KUBECONFIG", strings.TrimSpace(kubeconfig)),
-		os.Setenv("PATH", strings.TrimSpace(kubectl)+":"+os.Getenv("PATH")))
-}
-
-// Client returns a typed client, with the rights of cluster-admin, for the kinds of Kubernetes and of Lockstep.
+// Client returns a typed client with the rights of Config, for the kinds of Kubernetes and of Lockstep.
 func Client(t testing.TB) client.Client {
 	t.Helper()
 	return ClientAs(t, Config(t))

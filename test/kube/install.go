@@ -103,5 +103,8 @@ func runInstall(t testing.TB, environment ...string) error {
 	if out, err := runCommand(Root(t), "", "env", append(environment, "test/install")...); err != nil {
 		return fmt.Errorf("installing Lockstep: %w\n%s", err, out)
 	}
+	if out, err := runCommand(Root(t), guard, "kubectl", "apply", "--server-side", "-f", "-"); err != nil {
+		return fmt.Errorf("guarding what isolated tests share: %w\n%s", err, out)
+	}
 	return nil
 }

@@ -11,17 +11,19 @@ import (
 
 var disruptive = flag.Bool("disruptive", false, "run the tests that disturb the whole cluster, one after the other, instead of all others")
 
-// declared holds the names of the tests that called Isolated or Disruptive.
+// declared holds what the tests that called Isolated or Disruptive own, by their names: see guard.go. Disruptive ones own everything.
 var declared sync.Map
 
-// Isolated declares that a test changes nothing outside its own namespaces, and installs Lockstep. The test runs at the same
-// time as other isolated tests. Every test calls Isolated or Disruptive before anything else of this package.
-func Isolated(t *testing.T) {
+// Isolated declares that a test changes nothing but its own namespaces, and cluster-scoped objects that it names after them, and
+// installs Lockstep. Names in owned are those of other objects that are the test's. The clients of this package are refused everything
+// else. The test runs at the same time as other isolated tests. Every test calls Isolated or Disruptive before anything else of this
+// package.
+func Isolated(t *testing.T, owned ...string) {
 	t.Helper()
 	if *disruptive {
 		t.Skip("an isolated test; it runs without -disruptive")
 	}
-	declared.Store(t.Name(), true)
+	declared.Store(t.Name(), append(owned, keyOf(t.Name())))
 	t.Parallel()
 	install(t)
 }
@@ -35,7 +37,7 @@ func Disruptive(t *testing.T, prepare func()) {
 	if !*disruptive {
 		t.Skip("a disruptive test; it runs with -disruptive")
 	}
-	declared.Store(t.Name(), true)
+	declared.Store(t.Name(), []string(nil))
 	if prepare == nil {
 		install(t)
 		t.Cleanup(func() { restore(t) })
@@ -82,11 +84,13 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requireDeclared fails a test that has declared neither, so that none can forget to.
-func requireDeclared(t testing.TB) {
+// owned returns what a test has declared, and fails one that has declared nothing, so that none can forget to.
+func owned(t testing.TB) []string {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
-	if _, ok := declared.Load(name); !ok {
+	names, ok := declared.Load(name)
+	if !ok {
 		t.Fatalf("%s has to call kube.Isolated or kube.Disruptive first", name)
 	}
+	return names.([]string) //nolint:errcheck // nothing else is stored
 }

@@ -20,13 +20,13 @@ func Kubectl(t testing.TB, input string, args ...string) string {
 // TryKubectl is Kubectl for a command that may fail. It returns standard output and standard error together.
 func TryKubectl(t testing.TB, input string, args ...string) (string, error) {
 	t.Helper()
-	Config(t)
-	return runKubectl(Root(t), input, args...)
+	return runKubectl(t, input, args...)
 }
 
 // runKubectl runs kubectl, which lives for a moment: by default it would collect garbage for a third of that.
-func runKubectl(dir, input string, args ...string) (string, error) {
-	return runCommand(dir, input, "env", append([]string{"GOGC=400", "kubectl"}, args...)...)
+func runKubectl(t testing.TB, input string, args ...string) (string, error) {
+	t.Helper()
+	return runCommand(Root(t), input, "env", append([]string{"GOGC=400", "KUBECONFIG=" + Kubeconfig(t), "kubectl"}, args...)...)
 }
 
 func runCommand(dir, input, name string, args ...string) (string, error) {

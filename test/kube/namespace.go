@@ -25,7 +25,7 @@ func Namespace(t testing.TB, prefix string) string {
 	t.Helper()
 	c := Client(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: prefix + "-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		GenerateName: prefix + "-" + keyOf(t.Name()) + "-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}
 	if err := c.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
@@ -95,11 +95,11 @@ func describeNamespace(t testing.TB, namespace string) string {
 		{"get", "syncstatus", "-o", "wide"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 	} {
-		out, _ := runKubectl(Root(t), "", append([]string{"--namespace", namespace}, args...)...)
+		out, _ := runKubectl(t, "", append([]string{"--namespace", namespace}, args...)...)
 		b.WriteString(out + "\n")
 	}
 	for _, deployment := range []string{"lockstep-fleet", "lockstep-controller"} {
-		out, _ := runKubectl(Root(t), "", "--namespace", home, "logs", "deployment/"+deployment, "--tail=1000")
+		out, _ := runKubectl(t, "", "--namespace", home, "logs", "deployment/"+deployment, "--tail=1000")
 		lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.Contains(line, namespace) })
 		b.WriteString(deployment + ":\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n") + "\n")
 	}
