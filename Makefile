@@ -68,13 +68,13 @@ GATE := go run ./test/gate
 
 # What a failed test cannot be blamed on is done before the first one runs. Two of these stages run at the same time, then the cluster
 # tests, with nothing beside them.
-PREPARING := prepare
-BESIDES   := verify lint test-bare test-cluster-programs test-coredns test-page test-chart-render
-STAGES    := $(PREPARING) $(BESIDES) test-isolated test-serial
-# The names under which test/gate knows the results of these stages.
-RESULTS   := prepare verify lint unit unit-release cluster-test coredns page chart-render isolated serial
-LONG      := random migrations demos guides ui monitoring chart-kinds chart-release release faults
-PARTS     := $(filter-out prepare verify lint,$(RESULTS))
+BESIDES := verify lint test-bare cluster-test test-coredns test-page test-chart-render
+STAGES  := prepare $(BESIDES) test-isolated test-serial
+# The stages that run no tests, and the names that test/gate has for the others.
+PLAIN   := prepare verify lint
+TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
+LONG    := random migrations demos guides ui monitoring chart-kinds chart-release release faults
+COMMA   := ,
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -86,16 +86,16 @@ test: ## The gate: everything that is checked before a change is merged; RUN=reg
 	@rm -rf $(OUTPUT)/gate $(OUTPUT)/gate.json $(OUTPUT)/flaky
 	@test/setup/install -check demo cluster test bench bare ui
 	@test/setup/install test bare ui
-	@status=0; $(MAKE) --no-print-directory gate-stages || status=1; $(GATE) report $(RESULTS) || status=1; exit $$status
+	@status=0; $(MAKE) --no-print-directory gate-stages || status=1; $(GATE) report $(PLAIN) $(TESTS) || status=1; exit $$status
 else
 test:
-	@stages=$$($(GATE) find -select '$(RUN)' $(PARTS)); $(MAKE) --no-print-directory prepare; \
+	@stages=$$($(GATE) find -select '$(RUN)' $(TESTS)); $(MAKE) --no-print-directory prepare; \
 	$(ON_CLUSTER) $(GATE) run -select '$(RUN)' $$stages
 endif
 
 .PHONY: gate-stages
 gate-stages:
-	@$(MAKE) --no-print-directory $(addprefix stage-,$(PREPARING))
+	@$(MAKE) --no-print-directory stage-prepare
 	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,$(BESIDES))
 	@$(MAKE) --no-print-directory stage-test-isolated
 	@$(MAKE) --no-print-directory stage-test-serial
@@ -105,7 +105,7 @@ test-all: test ## The gate, and everything that takes longer: random changes, 1,
 	@test/setup/install release
 	@$(ON_CLUSTER) $(GATE) build $(LONG)
 	@status=0; for stage in $(LONG); do $(ON_CLUSTER) $(GATE) run $$stage || status=1; done; \
-	$(GATE) report $(RESULTS) $(LONG) || status=1; exit $$status
+	$(GATE) report $(PLAIN) $(TESTS) $(LONG) || status=1; exit $$status
 
 .PHONY: test-soak
 PASSES := 10
@@ -116,8 +116,8 @@ test-soak: prepare ## The tests of the gate, PASSES=10 times, and a table of wha
 .PHONY: $(STAGES:%=stage-%)
 $(STAGES:%=stage-%): stage-%:
 	@begin=$$SECONDS passed=true; $(MAKE) --no-print-directory $* || passed=false; seconds=$$((SECONDS - begin)); \
-	case $* in test-*) ;; *) mkdir -p $(OUTPUT)/gate; \
-	  printf '{"stage": "%s", "passed": %s, "seconds": %s}\n' $* $$passed $$seconds >$(OUTPUT)/gate/$*.json ;; esac; \
+	$(if $(filter $*,$(PLAIN)),mkdir -p $(OUTPUT)/gate; printf '{"stage": "%s"$(COMMA) "passed": %s$(COMMA) "seconds": %s}\n' \
+	  $* $$passed $$seconds >$(OUTPUT)/gate/$*.json;) \
 	if $$passed; then echo "== $*: passed in $$seconds s"; else echo "== $*: FAILED after $$seconds s"; exit 1; fi
 
 .PHONY: prepare
@@ -135,12 +135,9 @@ prepare: setup-test cluster-ready build external-dns cluster-api ## Build and fe
 LINK := -ldflags='-s -w'
 SELECT = $(if $(RUN),-select '$(RUN)')
 
-.PHONY: test-unit test-coredns test-page test-chart-render test-cluster-programs
+.PHONY: test-unit test-coredns test-page test-chart-render
 test-unit: setup-test ## Unit tests, and tests against named on loopback, with the race detector; results of unchanged packages come from Go's cache
 	$(GATE) run $(SELECT) unit unit-release
-
-test-cluster-programs: ## The unit tests of the dev cluster
-	$(GATE) run $(SELECT) cluster-test
 
 test-coredns: ## CoreDNS with etcd as a place of zones, against real servers; a module of its own
 	$(GATE) run $(SELECT) coredns

@@ -67,4 +67,4 @@ images-load:
 endif
 
 cluster-test: ## Test the dev cluster: unit tests, and with CLUSTER_TEST=1 a real start and stop (it ends the running one)
-	cd test/cluster && CGO_ENABLED=0 go test -count=1 -timeout 30m $(if $(CLUSTER_TEST),-v) ./ ./internal/...
+	$(if $(CLUSTER_TEST),cd test/cluster && go test -count=1 -timeout 30m -v ./ ./internal/...,$(GATE) run $(SELECT) cluster-test)
