@@ -101,7 +101,8 @@ func (s stepper) interest() *Interest {
 	return in
 }
 
-// step does what the tracker does when it is woken, and again with each answer until there is nothing to wait for.
+// step does what the tracker does when it is woken, and again with each answer and all news until there is nothing to wait for. An event
+// that comes late makes another snapshot of a zone, which the tracker has to take over.
 func (s stepper) step() {
 	s.Helper()
 	s.handleNews()
@@ -112,7 +113,11 @@ func (s stepper) step() {
 		busy := slices.ContainsFunc(slices.Collect(maps.Values(s.zones)), func(w *trackedZone) bool { return w.confirming || slices.Contains(w.asking, true) }) ||
 			slices.ContainsFunc(slices.Collect(maps.Values(s.objects)), func(o *trackedObject) bool { return o.asking })
 		if !busy {
-			return
+			if !s.hasNews() {
+				return
+			}
+			s.handleNews()
+			continue
 		}
 		select {
 		case handle := <-s.done:
@@ -121,6 +126,12 @@ func (s stepper) step() {
 			s.Fatal("no answer")
 		}
 	}
+}
+
+func (s stepper) hasNews() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.news.touched) > 0 || len(s.news.notified) > 0 || s.news.servers || s.news.interests
 }
 
 func (s stepper) askAll() {
