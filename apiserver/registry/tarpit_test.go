@@ -118,22 +118,33 @@ func TestSilentServerIsWaitedForOnce(t *testing.T) {
 // TestManyZonesAreWaitedFor: a server that answers for one zone after the other is not silent because the last of them take longer than
 // the deadline.
 func TestManyZonesAreWaitedFor(t *testing.T) {
-	const zones = 2000
-	w := newWorld(t, func(o *testOptions) { o.Deadline = 250 * time.Millisecond })
+	const zones, deadline = 2000, 2 * time.Second
+	w := newWorld(t, func(o *testOptions) { o.Deadline = deadline })
 	var served []bind.Zone
 	for i := range zones {
 		served = append(served, bind.Zone{Name: fmt.Sprintf("z%d.test.", i), Records: "www A 192.0.2.7"})
 	}
 	primary := bind.Start(t, bind.Options{Zones: served, Transfer: w.Key})
-	w.Server("primary", v1beta1.RolePrimary, primary.Addr)
+	proxy := bind.StartProxy(t, primary.Addr)
+	w.Server("primary", v1beta1.RolePrimary, proxy.Addr)
 	for i := range zones {
 		w.Apply(fakekube.Zone(fmt.Sprintf("z%d.test", i), "primary"))
 	}
 	ofZones := everythingIn(ns)
 	ofZones.fields = fields.OneTermEqualSelector(syncv1.FieldKind, "DNSZone")
 	w.Eventually("all zones are in the caches", func() bool { return len(w.verdicts.candidates(ofZones)) == zones })
+	// On a fast machine, too, the last answers come after the deadline.
+	var replies atomic.Int64
+	began := time.Now()
+	proxy.Filter(func(_ string, reply []byte) ([]byte, error) {
+		time.Sleep(time.Until(began.Add(time.Duration(replies.Add(1)) * 2 * deadline / (2 * zones)))) // of an SOA and of a transfer
+		return reply, nil
+	})
 	watching := w.watch(*ofZones, store.WatchOptions{})
 	list := w.list(*ofZones)
+	if took := time.Since(began); took < deadline {
+		t.Errorf("all have answered after %s, the test needs more zones", took)
+	}
 	if len(list.Items) != zones {
 		t.Errorf("%d of %d are listed", len(list.Items), zones)
 	}
