@@ -44,6 +44,9 @@ type conditionList [maxConditions]metav1.Condition
 // Transform is a cache.TransformFunc of client-go: it has an object share what it can with those before it, and drops what nobody
 // reads: field managers and the copy of the object that `kubectl apply` leaves in an annotation. As everything in a cache, the
 // object must not be changed afterwards.
+//
+// The object is changed in place, as client-go allows. What a Pool has handed out is only read: an informer that streams its first
+// list transforms each object twice, and other caches then read what the first time made it share.
 func (p *Pool) Transform(o any) (any, error) {
 	m, ok := o.(metav1.Object)
 	if !ok {
@@ -81,9 +84,16 @@ func (p *Pool) shareStatus(s *v1beta1.RecordStatus) {
 	s.Conditions = p.shareConditions(s.Conditions)
 	s.LastUpdated = p.shareTime(s.LastUpdated)
 	if s.ZoneRef != nil {
-		s.ZoneRef.LastReconciledAt = p.shareTime(s.ZoneRef.LastReconciledAt)
-		s.ZoneRef = share(&p.references, *s.ZoneRef, s.ZoneRef)
+		s.ZoneRef = p.shareReference(*s.ZoneRef)
 	}
+}
+
+func (p *Pool) shareReference(r v1beta1.ZoneReference) *v1beta1.ZoneReference {
+	r.LastReconciledAt = p.shareTime(r.LastReconciledAt)
+	if same, ok := p.references[r]; ok {
+		return same
+	}
+	return share(&p.references, r, new(r))
 }
 
 func (p *Pool) shareEndpoints(o *v1alpha1.DNSEndpoint) {
@@ -159,14 +169,16 @@ func (p *Pool) shareConditions(list []metav1.Condition) []metav1.Condition {
 	if len(list) == 0 || len(list) > maxConditions || bytes > maxBytes {
 		return slices.Clip(list)
 	}
-	for i := range list {
-		c := &list[i]
+	var key conditionList
+	for i, c := range list {
 		c.Type, c.Status = p.shareString(c.Type), metav1.ConditionStatus(p.shareString(string(c.Status)))
 		c.Reason, c.Message = p.shareString(c.Reason), p.shareString(c.Message)
+		key[i] = c
 	}
-	var key conditionList
-	copy(key[:], list)
-	return share(&p.conditions, key, slices.Clone(list))
+	if same, ok := p.conditions[key]; ok {
+		return same
+	}
+	return share(&p.conditions, key, slices.Clone(key[:len(list)]))
 }
 
 // addText adds a string to the text that stands for a map or a list, with its length: nothing else has the same text.

@@ -116,13 +116,25 @@ var equalEmpty = cmp.Options{
 	cmp.FilterValues(func(a, b []metav1.Condition) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 }
 
+// Other caches read what an object shares, while it is transformed a second time; the race detector watches.
+func TestWhatIsSharedIsNotWritten(t *testing.T) {
+	p := &Pool{}
+	cached, again := transform(t, p, decoded(t, 1)), transform(t, p, decoded(t, 2))
+	var wg sync.WaitGroup
+	wg.Go(func() { cached.DeepCopy() })
+	wg.Go(func() { _, _ = p.Transform(again) })
+	wg.Wait()
+}
+
 func TestAPoolIsBounded(t *testing.T) {
 	p := &Pool{}
+	record := decoded(t, 0)
 	var wg sync.WaitGroup
 	for part := range 4 {
 		wg.Go(func() {
 			for n := range 2 * maxValues {
-				o := decoded(t, n)
+				o := record.DeepCopy()
+				o.Name = fmt.Sprint("host-", n)
 				o.Labels["app"] = fmt.Sprint(part, "/", n)
 				o.Annotations["large"] = strings.Repeat("x", maxBytes) + o.Name
 				transform(t, p, o)
