@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	framework "k8s.io/client-go/tools/cache/testing"
 
@@ -73,7 +74,7 @@ func (c *Cluster) NewInformers() *informers.Informers {
 		if c.sources[kind] == nil {
 			c.sources[kind] = framework.NewFakeControllerSource()
 		}
-		return c.sources[kind]
+		return copies{c.sources[kind]}
 	}, live, "home")
 	inf.ListLive(func(ctx context.Context, kind syncstatus.Kind, namespace string) ([]metav1.Object, string, error) {
 		c.mu.Lock()
@@ -82,6 +83,22 @@ func (c *Cluster) NewInformers() *informers.Informers {
 		return list(ctx, kind, namespace)
 	})
 	return inf
+}
+
+// copies gives each watcher an object of its own, as decoding does. Caches change what they receive; a FakeControllerSource copies
+// what it lists, but sends one object to all watchers.
+type copies struct{ *framework.FakeControllerSource }
+
+// Watch implements cache.ListerWatcher.
+func (c copies) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	w, err := c.FakeControllerSource.Watch(o)
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+		e.Object = e.Object.DeepCopyObject()
+		return e, true
+	}), nil
 }
 
 // ReadList returns the objects of a kind in a namespace as they were declared last.
