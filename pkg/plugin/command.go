@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/migrate"
 	"github.com/lockstep-dns/lockstep/pkg/version"
@@ -27,8 +25,6 @@ var errNotInSync = errors.New("not in sync")
 
 // Run runs the plugin with the arguments that follow its name, and gives the exit code of the process.
 func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	// What client-go would log comes back as an error, too, and is reported in our words.
-	klog.SetLogger(logr.Discard())
 	root := newCommand() //nolint:contextcheck // cobra hands the context on
 	root.SetArgs(args)
 	root.SetOut(out)
