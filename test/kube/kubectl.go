@@ -1,7 +1,9 @@
 package kube
 
 import (
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,10 +25,15 @@ func TryKubectl(t testing.TB, input string, args ...string) (string, error) {
 	return runKubectl(t, input, args...)
 }
 
-// runKubectl runs kubectl, which lives for a moment: by default it would collect garbage for a third of that.
+// runKubectl runs kubectl, which lives for a moment: by default it would collect garbage for a third of that. Somebody else, whom --as
+// names, has the rights that a test has given.
 func runKubectl(t testing.TB, input string, args ...string) (string, error) {
 	t.Helper()
-	return runCommand(Root(t), input, "env", append([]string{"GOGC=400", "KUBECONFIG=" + Kubeconfig(t), "kubectl"}, args...)...)
+	kubeconfig := Kubeconfig(t)
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--as") }) {
+		kubeconfig = os.Getenv("KUBECONFIG")
+	}
+	return runCommand(Root(t), input, "env", append([]string{"GOGC=400", "KUBECONFIG=" + kubeconfig, "kubectl"}, args...)...)
 }
 
 func runCommand(dir, input, name string, args ...string) (string, error) {
