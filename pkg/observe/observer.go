@@ -199,7 +199,6 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 			return err
 		})
 	}
-	defer func() { o.memory.add(owner, -reserved) }()
 	if o.options.Replaced != nil && result.Mirror != nil && lastSeen != nil && result.Mirror != lastSeen {
 		o.options.Replaced(t.server, lastSeen, result.Mirror)
 	}
@@ -217,6 +216,7 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 			o.charge(z, t, owner, result.Mirror.bytes)
 		}
 	}
+	o.memory.add(owner, -reserved) // Before anybody goes on, who may need it for the next zone.
 	close(done)
 }
 
