@@ -92,6 +92,7 @@ func TestCacheCatchesUpSoon(t *testing.T) {
 				}
 				go informer.RunWithContext(ctx)
 				time.Sleep(10 * time.Second) // of the bubble's clock, here and below
+				synctest.Wait()
 				for n := range 6 {
 					seen = nil
 					next := fmt.Sprintf("gone-%d", n+1)

@@ -240,14 +240,15 @@ func TestZoneMovesOnWhileItIsLookedAt(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
 	w := newWriter(t, s, observe.New(observe.Options{}).Serial(t.Context(), s.Addr, zone, nil).SOA)
 	proxy := named.StartProxy(t, s.Addr)
-	var once sync.Once
+	create := sync.OnceFunc(func() { w.create("new") })
 	proxy.Filter(func(network string, reply []byte) ([]byte, error) {
 		if network == "udp" {
-			once.Do(func() { w.create("new") })
+			create()
 		}
 		return reply, nil
 	})
 	obs := observe.New(observe.Options{Timeout: time.Minute}).Observe(t.Context(), proxy.Addr, zone, &s.Transfer, time.Now())
+	create() // waits for the proxy's
 	if obs.Mirror == nil || obs.SOA != w.soa || obs.Serial != w.soa.Serial || obs.Mirror.SOA != w.soa || obs.Mirror.Len() != 3 {
 		t.Errorf("%+v, want serial %d with the new name", obs, w.soa.Serial)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,13 +35,15 @@ import (
 // demand; what a pass does on real servers is tested beside.
 type fakePrimary struct {
 	sidecarClient
+	// mu guards the rest while a pass runs: it works on several pods at the same time, which may all be this one.
+	mu      sync.Mutex
 	soa     rrset.SOA
 	sets    map[rrset.Key]rrset.RRset
 	created int
 	updates int
 	// ignores makes the server answer NOERROR and change nothing.
 	ignores bool
-	// interfere runs before an update, as somebody else does.
+	// interfere runs before an update, as somebody else does, with mu held.
 	interfere func()
 	// deleted counts deletions of the zone, which fail with deleteErr.
 	deleted   int
@@ -52,12 +55,19 @@ type fakePrimary struct {
 }
 
 func (f *fakePrimary) Serial(_ context.Context, at netip.AddrPort, _ unreachable.Zone, _ *wire.Key) observe.Observation {
-	seen := observe.Observation{Server: at, SOA: f.soa, Serial: f.soa.Serial, Authoritative: f.sets != nil}
-	return seen
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.serialLocked(at)
 }
 
-func (f *fakePrimary) Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation {
-	seen := f.Serial(ctx, at, zone, key)
+func (f *fakePrimary) serialLocked(at netip.AddrPort) observe.Observation {
+	return observe.Observation{Server: at, SOA: f.soa, Serial: f.soa.Serial, Authoritative: f.sets != nil}
+}
+
+func (f *fakePrimary) Observe(_ context.Context, at netip.AddrPort, zone unreachable.Zone, _ *wire.Key) observe.Observation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := f.serialLocked(at)
 	if f.sets != nil {
 		seen.Mirror = observe.NewMirror(zone.Name, f.soa, slices.Collect(maps.Values(f.sets))...)
 	}
@@ -77,6 +87,8 @@ func (f *fakePrimary) ForgetZone(netip.AddrPort, string) {}
 func (f *fakePrimary) Reset(netip.AddrPort) {}
 
 func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.updates++
 	if f.interfere != nil {
 		f.interfere()
@@ -97,10 +109,14 @@ func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Ch
 }
 
 func (f *fakePrimary) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return bindcar.Zone{Type: bindcar.Primary, Owner: f.owner}, nil
 }
 
 func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bindcar.CreateZone) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.created++
 	f.owner, f.records = zone.Owner, zone.ZoneConfig.Records
 	f.soa = rrset.SOA{Serial: zone.ZoneConfig.SOA.Serial}
@@ -108,6 +124,8 @@ func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bind
 }
 
 func (f *fakePrimary) DeleteZone(context.Context, bindcar.Address, string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.deleted++
 	if f.deleteErr == nil {
 		f.sets = nil
