@@ -38,7 +38,7 @@ spec:
 // Cluster API's controller, Crossplane and a user do. The definitions of Cluster API are the real ones; they are installed after
 // Lockstep.
 func TestClusterAPI(t *testing.T) {
-	kube.Isolated(t)
+	kube.Isolated(t, "cluster.x-k8s.io")
 	f := &clusterAPIFixture{fixture: newFixture(t, "capi.example", 1, 1)}
 	definitions := kube.Definitions(t, "cluster-api")
 	defer func() {

@@ -48,7 +48,7 @@ type externalDNS struct {
 
 // The names of Services and Ingresses, by a real external-dns. All tests share the zone externaldns.example.
 func TestExternalDNS(t *testing.T) {
-	kube.Isolated(t)
+	kube.Isolated(t, "gateway.networking.k8s.io")
 	f := newFixture(t, "externaldns.example", 1, 1)
 	e := newExternalDNS(f)
 	for _, release := range []externalDNSRelease{externalDNS022, externalDNS021} {

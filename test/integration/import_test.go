@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/lockstep-dns/lockstep/pkg/named"
 	"github.com/lockstep-dns/lockstep/pkg/rrset"
@@ -130,17 +131,8 @@ func TestImportedProvider(t *testing.T) {
 // kubeconfigAs returns a kubeconfig of another user.
 func (f *pluginTest) kubeconfigAs(user string) string {
 	f.Helper()
-	var config map[string]any
-	if err := json.Unmarshal([]byte(kube.Kubectl(f.T, "", "config", "view", "--raw", "--minify", "--flatten", "-o", "json")), &config); err != nil {
-		f.Fatal(err)
-	}
-	config["users"].([]any)[0].(map[string]any)["user"].(map[string]any)["as"] = user
-	text, err := json.Marshal(config)
 	file := filepath.Join(f.TempDir(), "kubeconfig")
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	if err != nil {
+	if err := clientcmd.WriteToFile(kubeconfigAs(kube.Config(f), user), file); err != nil {
 		f.Fatal(err)
 	}
 	return file
