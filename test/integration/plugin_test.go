@@ -34,7 +34,7 @@ func pluginFolder(t *testing.T) string {
 // command returns the command that runs the plugin by way of kubectl.
 func (f *pluginTest) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"lockstep", "-n", f.namespace}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kube.Kubeconfig(f), "PATH="+f.path+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kube.Kubeconfig(f, args...), "PATH="+f.path+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return cmd
 }
 

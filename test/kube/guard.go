@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,11 +39,12 @@ var kubeconfigs struct {
 	paths map[string]string
 }
 
-// Kubeconfig returns the path of a kubeconfig with the rights of Config. It is for programs that a test starts.
-func Kubeconfig(t testing.TB) string {
+// Kubeconfig returns the path of a kubeconfig with the rights of Config, for a program that a test starts with arguments. A user whom --as
+// names among them has the rights that the test has given.
+func Kubeconfig(t testing.TB, args ...string) string {
 	t.Helper()
 	names := owned(t)
-	if names == nil {
+	if names == nil || slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--as") }) {
 		return os.Getenv("KUBECONFIG")
 	}
 	kubeconfigs.Lock()

@@ -1,9 +1,7 @@
 package kube
 
 import (
-	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -25,15 +23,10 @@ func TryKubectl(t testing.TB, input string, args ...string) (string, error) {
 	return runKubectl(t, input, args...)
 }
 
-// runKubectl runs kubectl, which lives for a moment: by default it would collect garbage for a third of that. Somebody else, whom --as
-// names, has the rights that a test has given.
+// runKubectl runs kubectl, which lives for a moment: by default it would collect garbage for a third of that.
 func runKubectl(t testing.TB, input string, args ...string) (string, error) {
 	t.Helper()
-	kubeconfig := Kubeconfig(t)
-	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--as") }) {
-		kubeconfig = os.Getenv("KUBECONFIG")
-	}
-	return runCommand(Root(t), input, "env", append([]string{"GOGC=400", "KUBECONFIG=" + kubeconfig, "kubectl"}, args...)...)
+	return runCommand(Root(t), input, "env", append([]string{"GOGC=400", "KUBECONFIG=" + Kubeconfig(t, args...), "kubectl"}, args...)...)
 }
 
 func runCommand(dir, input, name string, args ...string) (string, error) {
