@@ -209,6 +209,7 @@ func TestAttack05Shadow(t *testing.T) {
 	}
 	if out, err := attacker.try("apiVersion: bindy.firestoned.io/v1beta1\nkind: ZoneGrant\nmetadata: {name: mine}\nspec: {suffixes: [.], namespaces: ['*']}\n", "apply", "-f", "-"); err == nil || !strings.Contains(out, "forbidden") {
 		t.Errorf("a tenant may write grants: %s", out)
+		kube.Kubectl(t, "", "delete", "zonegrant", "mine")
 	}
 }
 

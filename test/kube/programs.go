@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -13,7 +12,7 @@ func Program(t testing.TB, path string) string {
 	return prepared(t, filepath.Join("_output", path))
 }
 
-// Definitions returns the folder with the definitions of another project's kinds, which make prepare has copied.
+// Definitions returns the folder with the definitions of another project's kinds, which make prepare has found.
 func Definitions(t testing.TB, project string) string {
 	t.Helper()
 	return prepared(t, filepath.Join("_output", "definitions", project))
@@ -21,8 +20,8 @@ func Definitions(t testing.TB, project string) string {
 
 func prepared(t testing.TB, path string) string {
 	t.Helper()
-	path = filepath.Join(Root(t), path)
-	if _, err := os.Stat(path); err != nil {
+	path, err := filepath.EvalSymlinks(filepath.Join(Root(t), path)) // kubectl reads no folder by a symbolic link.
+	if err != nil {
 		t.Fatalf("%v: make prepare makes it", err)
 	}
 	return path
