@@ -118,7 +118,7 @@ func TestSilentServerIsWaitedForOnce(t *testing.T) {
 // TestManyZonesAreWaitedFor: a server that answers for one zone after the other is not silent because the last of them take longer than
 // the deadline.
 func TestManyZonesAreWaitedFor(t *testing.T) {
-	const zones, deadline = 2000, 2 * time.Second
+	const zones, deadline = 400, 2 * time.Second
 	w := newWorld(t, func(o *testOptions) { o.Deadline = deadline })
 	var served []bind.Zone
 	for i := range zones {
@@ -133,7 +133,7 @@ func TestManyZonesAreWaitedFor(t *testing.T) {
 	ofZones := everythingIn(ns)
 	ofZones.fields = fields.OneTermEqualSelector(syncv1.FieldKind, "DNSZone")
 	w.Eventually("all zones are in the caches", func() bool { return len(w.verdicts.candidates(ofZones)) == zones })
-	// On a fast machine, too, the last answers come after the deadline.
+	// However fast the machine, the last answers come after the deadline; and it need not be fast for the others.
 	var replies atomic.Int64
 	began := time.Now()
 	proxy.Filter(func(_ string, reply []byte) ([]byte, error) {
