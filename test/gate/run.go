@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 
 // errTestsFailed is the error of a stage whose failures gotestsum has printed.
 var errTestsFailed = errors.New("tests failed")
+
+// output takes what gotestsum prints.
+var output io.Writer = os.Stdout
 
 // runTests runs the stage by gotestsum, and writes what it found into a folder. A test that fails runs once more when all others have
 // ended, with nothing beside it. Nothing runs again after a panic, a data race, or a package that does not build.
@@ -45,7 +49,7 @@ func (s *stage) runTests(ctx context.Context, selected, folder string) error {
 	began := time.Now()
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = absolute(s.module)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Stdout, command.Stderr = output, output
 	command.Env = append(os.Environ(), "GOPROXY=off") // What tests need was fetched before; a download that fails is no failed test.
 	if len(s.buildFlags) > 0 {
 		command.Env = append(command.Env, "CGO_ENABLED=1")
