@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,9 +100,9 @@ func TestOutboxLosesNoNewsThatComeWhileItWrites(t *testing.T) {
 
 func TestOutboxTriesForEverWithNewerNewsWhenThereAreAny(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var fails = true
+		var works atomic.Bool
 		d := newDesk(t, 1, func(context.Context, note) (time.Duration, error) {
-			if fails {
+			if !works.Load() {
 				return 0, errors.New("down")
 			}
 			return 0, nil
@@ -114,7 +115,7 @@ func TestOutboxTriesForEverWithNewerNewsWhenThereAreAny(t *testing.T) {
 		}
 		d.add(of("new"), 0, key("www"))
 		synctest.Wait()
-		fails = false
+		works.Store(true)
 		time.Sleep(2 * time.Minute)
 		all := d.written()
 		if last := all[len(all)-1]; last.Zone != "new" || d.depth != 0 {

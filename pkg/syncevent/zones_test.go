@@ -46,6 +46,12 @@ func newPaced(t *testing.T) *paced {
 	return p
 }
 
+// sleep waits for so long, and until the outbox has done all that was due by then.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // pass tells of a pass that ended with a serial.
 func (p *paced) pass(serial uint32, change func(*SyncCompleted)) {
 	e := SyncCompleted{Zone: &v1beta1.DNSZone{}, Serial: serial, Problem: status.True(status.ReconcileSucceeded, "")}
@@ -65,9 +71,9 @@ func TestZoneStatusIsWrittenOnceASecond(t *testing.T) {
 		p := newPaced(t)
 		for serial := range uint32(25) {
 			p.pass(serial+1, nil)
-			time.Sleep(90 * time.Millisecond)
+			sleep(90 * time.Millisecond)
 		}
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		want := []write{{1, 0}, {12, time.Second}, {23, 2 * time.Second}, {25, 3 * time.Second}}
 		if diff := cmp.Diff(want, p.writes); diff != "" {
 			t.Error(diff)
@@ -79,15 +85,15 @@ func TestZoneStatusDoesNotWaitForWhatPeopleWaitFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaced(t)
 		p.pass(1, nil)
-		time.Sleep(100 * time.Millisecond)
+		sleep(100 * time.Millisecond)
 		p.pass(2, func(e *SyncCompleted) { e.Problem = status.False(status.PrimaryFailed, "gone") })
-		time.Sleep(100 * time.Millisecond)
+		sleep(100 * time.Millisecond)
 		p.pass(3, nil)
-		time.Sleep(100 * time.Millisecond)
+		sleep(100 * time.Millisecond)
 		p.pass(4, func(e *SyncCompleted) { e.Zone.Generation = 2 })
-		time.Sleep(100 * time.Millisecond)
+		sleep(100 * time.Millisecond)
 		p.pass(5, func(e *SyncCompleted) { e.Zone.Generation = 2 })
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		want := []write{{1, 0}, {2, 100 * time.Millisecond}, {3, 200 * time.Millisecond}, {4, 300 * time.Millisecond}, {5, 1300 * time.Millisecond}}
 		if diff := cmp.Diff(want, p.writes); diff != "" {
 			t.Error(diff)
@@ -105,11 +111,11 @@ func TestZoneStatusDoesNotTellOfEachChangeThatIsOnItsWay(t *testing.T) {
 		const seconds = 5
 		for serial := range uint32(20 * seconds) {
 			p.pass(serial+1, servers(false))
-			time.Sleep(20 * time.Millisecond)
+			sleep(20 * time.Millisecond)
 			p.pass(serial+1, servers(true))
-			time.Sleep(30 * time.Millisecond)
+			sleep(30 * time.Millisecond)
 		}
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		if n := len(p.writes); n > seconds+2 {
 			t.Errorf("%d writes in %d seconds", n, seconds)
 		}
@@ -118,7 +124,7 @@ func TestZoneStatusDoesNotTellOfEachChangeThatIsOnItsWay(t *testing.T) {
 		}
 		p.pass(1000, servers(false))
 		before := len(p.writes)
-		time.Sleep(500 * time.Millisecond)
+		sleep(500 * time.Millisecond)
 		p.pass(1000, servers(true))
 		if n := len(p.writes) - before; n != 1 || p.verdicts.Progressing.Holds() {
 			t.Errorf("that a change has arrived everywhere is not told at once: %d writes, %+v", n, p.verdicts)
