@@ -87,7 +87,9 @@ func (c *Cluster) NewInformers() *informers.Informers {
 
 // copies gives each watcher an object of its own, as decoding does. Caches change what they receive; a FakeControllerSource copies
 // what it lists, but sends one object to all watchers.
-type copies struct{ *framework.FakeControllerSource }
+type copies struct {
+	*framework.FakeControllerSource
+}
 
 // Watch implements cache.ListerWatcher.
 func (c copies) Watch(o metav1.ListOptions) (watch.Interface, error) {
