@@ -95,7 +95,7 @@ endif
 .PHONY: gate-stages
 gate-stages:
 	@$(MAKE) --no-print-directory stage-prepare
-	@$(MAKE) --no-print-directory -j2 $(addprefix stage-,$(BESIDES))
+	@$(MAKE) --no-print-directory -k -j2 $(addprefix stage-,$(BESIDES))
 	@$(MAKE) --no-print-directory stage-test-isolated
 	@$(MAKE) --no-print-directory stage-test-serial
 

@@ -92,5 +92,5 @@ func owned(t testing.TB) []string {
 	if !ok {
 		t.Fatalf("%s has to call kube.Isolated or kube.Disruptive first", name)
 	}
-	return names.([]string) //nolint:errcheck // nothing else is stored
+	return names.([]string)
 }
