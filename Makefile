@@ -219,7 +219,7 @@ test-release: ## Make the release of HEAD in two clones, compare all bytes, and 
 
 .PHONY: generate-conformance
 generate-conformance: setup-test ## Write the table of servers and capabilities in docs/reference/providers.md; the tests prove it
-	go test $(TESTFLAGS) ./pkg/controller/zone -run 'TestConformance$$' -update-table
+	go test $(TESTFLAGS) ./pkg/zone/reconcile -run 'TestConformance$$' -update-table
 	cd test/coredns && go test $(TESTFLAGS) . -run 'TestBackend$$' -update-table
 
 .PHONY: generate-dashboard

@@ -17,8 +17,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
-	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 )
 
 // Options are the flags of the aggregated API server.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
-	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
+	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 )
 
 type (

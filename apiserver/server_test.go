@@ -25,7 +25,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
+	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 	"github.com/lockstep-dns/lockstep/test/openapi"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	certutil "k8s.io/client-go/util/cert"
 
-	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 )
 
 // With an authority of clients, nobody is answered but those who show its certificate with the right name.

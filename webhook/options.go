@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/lockstep-dns/lockstep/pkg/uninstall"
+	"github.com/lockstep-dns/lockstep/extensions/uninstall"
 )
 
 // Options are the flags of the admission webhook.

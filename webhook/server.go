@@ -20,10 +20,10 @@ import (
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
-	"github.com/lockstep-dns/lockstep/pkg/certs"
-	"github.com/lockstep-dns/lockstep/pkg/intern"
-	"github.com/lockstep-dns/lockstep/pkg/listwatch"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
+	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
+	"github.com/lockstep-dns/lockstep/pkg/kube/intern"
+	"github.com/lockstep-dns/lockstep/pkg/kube/listwatch"
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )

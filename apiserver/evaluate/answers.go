@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/lockstep-dns/lockstep/pkg/listwatch"
+	"github.com/lockstep-dns/lockstep/pkg/kube/listwatch"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/parallel"
+	"github.com/lockstep-dns/lockstep/pkg/dns/parallel"
 )
 
 // CurrentVerdict returns the verdict about an object as it is in the Kubernetes cluster now, by answers from since or later; nil

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/component-base/metrics"
 
-	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
 // Bounds of the series by server: so many servers have their own, for so long after they were last asked; the others share

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/component-base/metrics"
 
-	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 )
 

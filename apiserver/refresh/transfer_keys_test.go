@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
 // TestKeysAreReadInTime: a transfer that begins with a key ends before the servers drop it, however late it was read.

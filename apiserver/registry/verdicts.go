@@ -22,8 +22,8 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 )
 
 // Options say how DNS servers are asked.

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
-	"github.com/lockstep-dns/lockstep/pkg/tsigkey"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 )
 

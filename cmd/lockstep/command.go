@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dns/lockstep/apiserver"
-	"github.com/lockstep-dns/lockstep/pkg/bindcar/sidecar"
+	"github.com/lockstep-dns/lockstep/extensions/externaldns"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
-	"github.com/lockstep-dns/lockstep/pkg/externaldns"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/sidecar"
 	"github.com/lockstep-dns/lockstep/pkg/heap"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 	"github.com/lockstep-dns/lockstep/webhook"

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/lockstep-dns/lockstep/pkg/zoneimport"
+	"github.com/lockstep-dns/lockstep/extensions/zoneimport"
 )
 
 // importCommand gives errors the exit status that the command's help promises; ErrIncomplete has 1, as by default.

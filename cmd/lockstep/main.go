@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apiserver/pkg/server"
 
-	"github.com/lockstep-dns/lockstep/pkg/zoneimport"
+	"github.com/lockstep-dns/lockstep/extensions/zoneimport"
 	"github.com/lockstep-dns/lockstep/webhook/offline"
 )
 

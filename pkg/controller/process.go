@@ -27,11 +27,11 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
-	"github.com/lockstep-dns/lockstep/pkg/controller/apply"
-	"github.com/lockstep-dns/lockstep/pkg/intern"
-	"github.com/lockstep-dns/lockstep/pkg/listwatch"
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
+	"github.com/lockstep-dns/lockstep/pkg/kube/intern"
+	"github.com/lockstep-dns/lockstep/pkg/kube/listwatch"
 )
 
 // Process is what both processes have: a place in the cluster, a lease, and clients.

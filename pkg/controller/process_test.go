@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/cachehealth"
+	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 )
 
 // What every record of a zone has is in memory once, and the fleet manager keeps no records of zones.

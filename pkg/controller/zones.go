@@ -13,17 +13,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/extensions/clusterapi"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/certs"
-	"github.com/lockstep-dns/lockstep/pkg/controller/clusterapi"
-	"github.com/lockstep-dns/lockstep/pkg/controller/dnsprovider"
-	"github.com/lockstep-dns/lockstep/pkg/controller/failures"
-	"github.com/lockstep-dns/lockstep/pkg/controller/tsigkeys"
-	"github.com/lockstep-dns/lockstep/pkg/controller/zone"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
+	"github.com/lockstep-dns/lockstep/pkg/kube/failures"
+	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile"
 )
 
 // Options are the flags of the controller, which programs zones.

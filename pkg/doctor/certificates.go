@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/lockstep-dns/lockstep/pkg/certs"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 )
 
 // lateShare is the part of a certificate's life that is left when its issuer should have replaced it long ago: both Lockstep and

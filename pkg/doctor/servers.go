@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
 const instanceKind = "Bind9Instance"

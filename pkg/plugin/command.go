@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockstep-dns/lockstep/pkg/migrate"
+	"github.com/lockstep-dns/lockstep/extensions/migrate"
+	"github.com/lockstep-dns/lockstep/extensions/zoneimport"
 	"github.com/lockstep-dns/lockstep/pkg/version"
-	"github.com/lockstep-dns/lockstep/pkg/zoneimport"
 )
 
 // Exit codes. diff has the same meanings for its own question.

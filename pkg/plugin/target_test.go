@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dns/lockstep/manifests"
-	"github.com/lockstep-dns/lockstep/pkg/schema"
+	"github.com/lockstep-dns/lockstep/pkg/kube/schema"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 

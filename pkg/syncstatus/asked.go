@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/snapshot"
-	"github.com/lockstep-dns/lockstep/pkg/source"
-	"github.com/lockstep-dns/lockstep/pkg/status"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 // MaxAnswerAge is how old an answer for an RRset may be, at most, when the zone may have changed since: what the age of answers in

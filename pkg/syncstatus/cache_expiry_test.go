@@ -7,9 +7,9 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // What a resolver keeps depends on what the server answered, which is not always what it holds at the name.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/source"
-	"github.com/lockstep-dns/lockstep/pkg/status"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // EndpointStatus returns the SyncStatus of a DNSEndpoint, as it was when its zones were declared. in are all zones that take

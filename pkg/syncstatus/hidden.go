@@ -10,10 +10,10 @@ import (
 	"github.com/miekg/dns"
 
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/source"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 // undeclaredCut returns the undeclared delegation or DNAME at a name on a server, if there is one. The server has the data

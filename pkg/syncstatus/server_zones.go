@@ -8,7 +8,7 @@ import (
 	"time"
 
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
 // PodAnswers is what one pod answered.

@@ -63,7 +63,7 @@ bench-query: ## LIST of 10,000 records on a server that is read by query, beside
 	go test -run '^$$' -bench '^BenchmarkListByQuery$$' -benchtime 1x $(ARGS) ./apiserver/registry
 
 bench-provider: setup-bench ## A pass that brings 10,000 RRsets to a BIND, a Knot and a CoreDNS with etcd that others run, beside their own tools; no cluster
-	go test -run '^$$' -bench '^BenchmarkProvider$$' -benchtime 1x $(ARGS) ./pkg/controller/zone
+	go test -run '^$$' -bench '^BenchmarkProvider$$' -benchtime 1x $(ARGS) ./pkg/zone/reconcile
 	cd test/coredns && go test -run '^$$' -bench '^BenchmarkProvider$$' -benchtime 1x $(ARGS) ./...
 
 bench-cold: bench-install ## The first LIST of 100 zones of 1,000 RRs after our API server was started anew, beside the bare transfers

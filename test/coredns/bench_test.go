@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/etcd/client/v3"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/controller/zone/backend"
-	"github.com/lockstep-dns/lockstep/pkg/provider/coredns"
-	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
 	"github.com/lockstep-dns/lockstep/test/coredns/servers"
 )
 

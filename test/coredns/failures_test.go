@@ -14,11 +14,11 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/v3"
 
-	"github.com/lockstep-dns/lockstep/pkg/plan"
-	"github.com/lockstep-dns/lockstep/pkg/provider"
-	"github.com/lockstep-dns/lockstep/pkg/provider/coredns"
-	"github.com/lockstep-dns/lockstep/pkg/provider/providertest"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/providertest"
 	"github.com/lockstep-dns/lockstep/test/coredns/servers"
 )
 

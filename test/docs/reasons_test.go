@@ -80,7 +80,7 @@ func readReasons(t *testing.T) map[string]string {
 // reasonReader collects reasons from Go files.
 type reasonReader struct {
 	files *token.FileSet
-	// constants are those of pkg/status, by name.
+	// constants are those of pkg/declared/status, by name.
 	constants, reasons map[string]string
 }
 

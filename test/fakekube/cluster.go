@@ -24,11 +24,11 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/pkg/observe"
-	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 

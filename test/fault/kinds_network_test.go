@@ -3,7 +3,7 @@ package fault
 import (
 	"fmt"
 
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
 // rule is one that the packet filter of a pod has during a fault.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 // Zone to be served.

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	pkgnamed "github.com/lockstep-dns/lockstep/pkg/named"
-	"github.com/lockstep-dns/lockstep/pkg/named/rndc"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	pkgnamed "github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
-// Pod is a server with the configuration that pkg/named renders, laid out in a temporary directory as it is in a pod, so
+// Pod is a server with the configuration that pkg/fleet/named renders, laid out in a temporary directory as it is in a pod, so
 // that tests of the rndc client and the sidecar exercise what runs in production.
 type Pod struct {
 	*process

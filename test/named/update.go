@@ -5,7 +5,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 // SendUpdate sends an UPDATE (RFC 2136) with the server's update key, and fails the test unless the server takes it.

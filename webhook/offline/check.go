@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dns/lockstep/manifests"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/manifest"
-	"github.com/lockstep-dns/lockstep/pkg/schema"
+	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
+	"github.com/lockstep-dns/lockstep/pkg/kube/schema"
 	"github.com/lockstep-dns/lockstep/webhook/review"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/lockstep-dns/lockstep/pkg/manifest"
+	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
 	"github.com/lockstep-dns/lockstep/test/corpus"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/lockstep-dns/lockstep/pkg/manifest"
+	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
 )
 
 // Level reports whether an object would be refused or stored with a warning.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lockstep-dns/lockstep/pkg/manifest"
+	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
 )
 
 // ErrFindings says that manifests were read and are not good.

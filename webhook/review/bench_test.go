@@ -22,7 +22,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/manifests"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/schema"
+	"github.com/lockstep-dns/lockstep/pkg/kube/schema"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 )
 
 // Objects are the stored objects that a new one is compared with. What the methods give belongs to a cache: it must not be

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/lockstep-dns/lockstep/manifests"
-	kinds "github.com/lockstep-dns/lockstep/pkg/schema"
+	kinds "github.com/lockstep-dns/lockstep/pkg/kube/schema"
 	"github.com/lockstep-dns/lockstep/webhook/mark"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 )
 
 // staticObjects are objects that are all there is: those of a folder of manifests. It is no cache, and nothing changes in it once it

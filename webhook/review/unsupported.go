@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/plan"
-	"github.com/lockstep-dns/lockstep/pkg/provider/coredns"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
 )
 
 // warnUnsupported warns of a record that a provider of its zone cannot hold, by itself or beside its neighbors.

@@ -9,8 +9,8 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 func (r *Rig) querySOA(ctx context.Context, server netip.AddrPort, apex string, opts ...wire.Option) (rrset.SOA, error) {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
 // NSUpdate is BIND's own client, ready to run: a script that adds RRs to a zone, and the key, in a directory that only

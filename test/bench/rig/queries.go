@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 
-	"github.com/lockstep-dns/lockstep/pkg/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
 // Questions is what a named was asked since its start, by opcode.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/wire"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 // syncStatusGroup is the path of the aggregated API. Our server answers it from memory, through kube-apiserver as everything else.

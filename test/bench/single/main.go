@@ -13,9 +13,9 @@ import (
 	"github.com/miekg/dns"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dns/lockstep/pkg/plan"
-	"github.com/lockstep-dns/lockstep/pkg/provider/rfc2136"
-	"github.com/lockstep-dns/lockstep/pkg/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/test/bench/rig"
 	"github.com/lockstep-dns/lockstep/test/bench/usage"
 )

@@ -1,0 +1,79 @@
+package zoneimport
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// ownershipMark is how external-dns begins a text that says who owns a name.
+const ownershipMark = `"heritage=external-dns,`
+
+// ownedTypes are the types that external-dns publishes, as it writes them in names.
+var ownedTypes = map[uint16]string{
+	dns.TypeA: "a", dns.TypeAAAA: "aaaa", dns.TypeCNAME: "cname", dns.TypeNS: "ns", dns.TypeMX: "mx", dns.TypeSRV: "srv", dns.TypePTR: "ptr",
+	dns.TypeNAPTR: "naptr", dns.TypeTXT: "txt",
+}
+
+// ownershipNames are external-dns' flags about the names of its TXT records: --txt-prefix, --txt-suffix and --txt-wildcard-replacement.
+type ownershipNames struct{ prefix, suffix, wildcard string }
+
+// typeInAffix stands for the type in a prefix or suffix.
+const typeInAffix = "%{record_type}"
+
+// nameOf returns where external-dns has the TXT record for an RRset: around the first label, "a-www" for an A. rrtype is empty for the form
+// that releases before 0.12 wrote, which stood for all types.
+func (n ownershipNames) nameOf(host, rrtype string) string {
+	first, rest, _ := strings.Cut(host, ".")
+	if first == "*" && n.wildcard != "" {
+		first = n.wildcard
+	}
+	if rrtype != "" && !strings.Contains(n.prefix+n.suffix, typeInAffix) {
+		first = rrtype + "-" + first
+	}
+	return strings.ToLower(strings.ReplaceAll(n.prefix, typeInAffix, rrtype) + first + strings.ReplaceAll(n.suffix, typeInAffix, rrtype) + "." + rest)
+}
+
+// withoutExternalDNS takes out of a zone what external-dns has published, and the TXT records by which it knows that. It returns how many
+// RRsets and how many TXT records these are.
+func (c *zoneContent) withoutExternalDNS(names ownershipNames) (published, ownership int) {
+	byType, byName := map[string]rrset.Key{}, map[string][]rrset.Key{}
+	for _, set := range c.sets {
+		if rrtype, can := ownedTypes[set.Type]; can {
+			byType[names.nameOf(set.Name, rrtype)] = set.Key
+			if set.Type != dns.TypeTXT {
+				older := names.nameOf(set.Name, "")
+				byName[older] = append(byName[older], set.Key)
+			}
+		}
+	}
+	owned := map[rrset.Key]bool{}
+	for i := range c.sets {
+		set := &c.sets[i]
+		rest := slices.DeleteFunc(slices.Clone(set.Rdata), isOwnership)
+		if set.Type != dns.TypeTXT || len(rest) == len(set.Rdata) {
+			continue
+		}
+		if key, found := byType[set.Name]; found {
+			owned[key] = true
+		} else {
+			for _, key := range byName[set.Name] {
+				owned[key] = true
+			}
+		}
+		ownership += len(set.Rdata) - len(rest)
+		set.Rdata = rest
+	}
+	c.sets = slices.DeleteFunc(c.sets, func(set placedSet) bool {
+		if owned[set.Key] && len(set.Rdata) > 0 {
+			published++
+		}
+		return owned[set.Key] || len(set.Rdata) == 0
+	})
+	return published, ownership
+}
+
+func isOwnership(text string) bool { return strings.HasPrefix(text, ownershipMark) }

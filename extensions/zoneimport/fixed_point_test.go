@@ -1,0 +1,387 @@
+package zoneimport
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/kube/manifest"
+	"github.com/lockstep-dns/lockstep/test/named"
+	"github.com/lockstep-dns/lockstep/webhook/offline"
+)
+
+// lax has named load what other servers serve.
+const lax = "check-names ignore;"
+
+// everything has each type and each notation that objects express.
+const everything = `$TTL 3600
+@ SOA ns1 host\.master.example.net. 2026112201 7200 900 1209600 300
+@ NS ns1
+@ NS ns2
+@ NS ns3
+@ NS ns.example.net.
+ns3 60 A 192.0.2.56
+ns1 A 192.0.2.53
+ns1 AAAA 2001:db8::53
+ns2 A 192.0.2.54
+ns2 A 192.0.2.55
+@ 300 A 192.0.2.1
+@ MX 10 mail
+@ MX 20 mail.example.net.
+@ TXT "v=spf1 mx -all"
+@ TXT "google-site-verification=abc"
+@ CAA 0 issue "letsencrypt.org"
+@ CAA 128 iodef "mailto:security@example.com"
+@ CAA 0 iodef "x:y"
+www A 192.0.2.1
+www A 192.0.2.2
+www AAAA 2001:db8::1
+blog 60 CNAME www
+WWW2 CNAME www.example.net.
+* A 192.0.2.9
+*.apps 0 A 192.0.2.9
+ttls 60 A 192.0.2.1
+ttls 30 A 192.0.2.2
+ttls 90 A 192.0.2.3
+apart 60 A 192.0.2.1
+apart2 90 A 192.0.2.1
+_dmarc TXT "v=DMARC1; p=none"
+dmarc TXT "another"
+a-b A 192.0.2.3
+a.b A 192.0.2.4
+_sip._tcp SRV 10 60 5060 sip
+_sip._tcp SRV 20 0 5061 sip.example.net.
+_none._tcp SRV 0 0 0 .
+nomail MX 0 .
+oldmail MX 5 .
+sip A 192.0.2.5
+mapped AAAA ::ffff:192.0.2.1
+10.2 PTR host.example.net.
+10.2 PTR other.example.net.
+long TXT "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeaaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeee" "second" ""
+raw TXT "\200\255 \"quoted\" \\ back"
+raw TXT "\009tab"
+utf TXT "grüß"
+empty TXT ""
+yes TXT "yes" "no" "y" "1e3" "~" "on" "null" "0777" "0o17" "0x1F" "1_000" "1:20" ".inf" "=" "<<" "2001-01-01" "" " a" "a: b" "a #b" "- a" "%a" "@a" "!a" "&a" "*a" "a'b" "{a" "[a" "?" "|" ">" "---" "..."
+y CNAME n
+on A 192.0.2.6
+no CNAME on
+1 A 192.0.2.7
+1e3 A 192.0.2.7
+odd\032name\@x A 192.0.2.8
+odd CNAME odd\032name
+sub NS ns.sub
+sub NS ns.example.net.
+ns.sub A 192.0.2.60
+ns.sub AAAA 2001:db8::60
+lab 60 NS lab
+lab A 192.0.2.61
+2/25 NS ns.example.net.
+example.com A 192.0.2.70
+aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb A 192.0.2.71
+aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbc A 192.0.2.72
+apart 30 A 192.0.2.2
+apart2 120 A 192.0.2.2
+apart2 100 A 192.0.2.3
+big CAA 0 issue "\"\\"
+`
+
+// hosts is a zone of about so many records of the usual kinds.
+func hosts(records int) string {
+	var b strings.Builder
+	b.WriteString("$TTL 3600\n@ SOA ns1 hostmaster 1 3600 600 604800 300\n@ NS ns1\n@ NS ns2.example.net.\nns1 A 192.0.2.53\n@ MX 10 mail\nmail A 192.0.2.25\n")
+	for i := 7; i < records; i++ {
+		switch i % 10 {
+		case 0:
+			fmt.Fprintf(&b, "host-%d AAAA 2001:db8::%x:%x\n", i, i>>16, i&0xffff)
+		case 1:
+			fmt.Fprintf(&b, "alias-%d 300 CNAME host-%d\n", i, i)
+		case 2:
+			fmt.Fprintf(&b, "_acme-challenge.host-%d TXT \"token %d\"\n", i, i)
+		case 3:
+			fmt.Fprintf(&b, "_https._tcp.host-%d SRV 0 0 443 host-%d\n", i, i)
+		default:
+			fmt.Fprintf(&b, "host-%d A 10.%d.%d.%d\n", i, i>>16, i>>8&255, i&255)
+		}
+	}
+	return b.String()
+}
+
+// An imported zone is the zone: what the manifests declare is what the server serves, admission accepts each object, and the
+// import of what they declare gives the same bytes.
+func TestFixedPoint(t *testing.T) {
+	tests := []struct {
+		name, text, as string
+		// Parts that are left out for large zones, where they show nothing new and take long.
+		noReview, noFile, noAgain bool
+	}{
+		{name: "everything", text: everything, as: asRecords},
+		{name: "everything as endpoints", text: everything, as: asEndpoints},
+		{name: "10 records", text: hosts(10), as: asRecords},
+		{name: "1,000 records", text: hosts(1000), as: asRecords},
+		{name: "1,000 records as endpoints", text: hosts(1000), as: asEndpoints},
+		{name: "100,000 records", text: hosts(100_000), as: asRecords, noReview: true, noFile: true, noAgain: true},
+		{name: "100,000 records as endpoints", text: hosts(100_000), as: asEndpoints, noReview: true, noFile: true},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			server := serve(t, "$ORIGIN example.com.\n"+tc.text)
+			text := importFrom(t, server, tc.as)
+			zone := buildManifests(t, text)
+			compareZones(t, zone, server)
+			if !tc.noReview {
+				reviewManifests(t, text)
+			}
+			if !tc.noFile {
+				file := filepath.Join(t.TempDir(), "db")
+				writeTest(t, file, "$ORIGIN example.com.\n"+tc.text)
+				if d := firstDifference(text, runImport(t, nil, "--file", file, "--as", tc.as)); d != "" {
+					t.Errorf("from the server (-) and from the file (+):\n%s", d)
+				}
+			}
+			if !tc.noAgain {
+				if d := firstDifference(text, importFrom(t, serve(t, zoneText(t, zone)), tc.as)); d != "" {
+					t.Errorf("once (-) and again (+):\n%s", d)
+				}
+			}
+		})
+	}
+}
+
+// serve starts a server of example.com.
+func serve(t *testing.T, text string) *named.Server {
+	t.Helper()
+	return named.Start(t, named.Options{Zones: []named.Zone{{Name: "example.com.", File: text, Extra: lax}}})
+}
+
+// importFrom imports example.com from a server, which lacks nothing.
+func importFrom(t *testing.T, server *named.Server, as string) string {
+	t.Helper()
+	return runImport(t, nil, "--server", server.Addr.String(), "--key-file", keyFile(t, server.Transfer), "--as", as)
+}
+
+func keyFile(t *testing.T, key wire.Key) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "key")
+	writeTest(t, name, fmt.Sprintf("key %q {\n\talgorithm %s;\n\tsecret %q;\n};\n", strings.TrimSuffix(key.Name, "."), strings.TrimSuffix(key.Algorithm, "."), key.Secret))
+	return name
+}
+
+func writeTest(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runImport runs the command for example.com. Only the differences in want are permitted: for each, a part of its line.
+func runImport(t *testing.T, want []string, args ...string) string {
+	t.Helper()
+	cmd := NewCommand("lockstep", nil)
+	var out, log bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&log)
+	cmd.SetArgs(append([]string{"--zone", "example.com", "--cluster", "dns"}, args...))
+	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, ErrIncomplete) && (err != nil || len(want) > 0) {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	var lines []string
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, ": left out: ") || strings.Contains(line, ": changed: ") {
+			lines = append(lines, line)
+		}
+	}
+	for i := range max(len(lines), len(want)) {
+		if i >= len(lines) || i >= len(want) || !strings.Contains(lines[i], want[i]) {
+			t.Errorf("on standard error is\n%swant\n%s", strings.Join(lines, ""), strings.Join(want, "\n"))
+			break
+		}
+	}
+	return out.String()
+}
+
+// readManifests returns the objects of a stream.
+func readManifests(t *testing.T, text string) (*v1beta1.DNSZone, []source.Object) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	found, faults := manifest.Parse("stream", []byte(text))
+	if len(faults) > 0 {
+		t.Fatalf("%v\n%s", faults, text)
+	}
+	var zone *v1beta1.DNSZone
+	var objects []source.Object
+	for _, o := range found {
+		typed, err := scheme.New(o.GroupVersionKind())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
+			t.Fatal(err)
+		}
+		if z, ok := typed.(*v1beta1.DNSZone); ok {
+			zone = z
+		} else {
+			objects = append(objects, typed.(source.Object))
+		}
+	}
+	return zone, objects
+}
+
+// buildManifests returns what the controller makes of manifests, all of which it accepts and selects.
+func buildManifests(t *testing.T, text string) *source.Zone {
+	t.Helper()
+	zone, objects := readManifests(t, text)
+	for _, o := range objects {
+		if !maps.Equal(o.GetLabels(), zone.Spec.RecordsFrom[0].Selector.MatchLabels) {
+			t.Fatalf("the zone does not select %s", source.KeyOf(o))
+		}
+	}
+	built, err := source.Build(zone, objects, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range built.Declarations.All() {
+		if !d.Accepted {
+			t.Errorf("%s is refused: %s", d.Ref, d.Message)
+		}
+	}
+	return built
+}
+
+// compareZones compares what is declared with what a server serves.
+func compareZones(t *testing.T, zone *source.Zone, server *named.Server) {
+	t.Helper()
+	result, err := wire.Transfer(t.Context(), server.Addr, "example.com.", nil, &server.Transfer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(result.SOA, zone.SOA); d != "" {
+		t.Errorf("SOA: served (-), declared (+):\n%s", d)
+	}
+	served := map[rrset.Key]rrset.RRset{}
+	for _, r := range result.Records {
+		served[r.Key] = rrset.New(r.Key, r.TTL, append(served[r.Key].Rdata, r.Rdata)...)
+	}
+	declared := map[rrset.Key]rrset.RRset{}
+	for set := range zone.All() {
+		declared[set.Key] = set
+	}
+	if len(served) < 5 {
+		t.Fatalf("%d RRsets are served", len(served))
+	}
+	if !maps.EqualFunc(served, declared, rrset.RRset.Equal) {
+		t.Errorf("served (-), declared (+):\n%s", cmp.Diff(served, declared))
+	}
+}
+
+// reviewManifests asks admission.
+func reviewManifests(t *testing.T, text string) {
+	t.Helper()
+	checker, err := offline.NewChecker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, faults := manifest.Parse("stream", []byte(text))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	findings, checked, err := checker.Check(t.Context(), objects, nil, "dns")
+	if err != nil || checked != len(objects) {
+		t.Fatalf("%d of %d checked: %v", checked, len(objects), err)
+	}
+	for _, f := range findings {
+		if f.Level == offline.Error {
+			t.Errorf("refused: %s", f.Text())
+		}
+	}
+}
+
+// zoneText is a zone as a file.
+func zoneText(t *testing.T, zone *source.Zone) string {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintln(&b, rrset.ToSOA(zone.Name, zone.SOA))
+	for set := range zone.All() {
+		for _, rdata := range set.Rdata {
+			fmt.Fprintf(&b, "%s %d IN %s\n", set.Name, set.TTL, strings.TrimPrefix(set.Key.String(), set.Name+" ")+" "+rdata)
+		}
+	}
+	return b.String()
+}
+
+// firstDifference keeps reports short.
+func firstDifference(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return fmt.Sprintf("line %d:\n- %s\n+ %s", i+1, x[i], y[i])
+		}
+	}
+	if len(x) != len(y) {
+		return fmt.Sprintf("%d lines and %d lines", len(x), len(y))
+	}
+	return ""
+}
+
+// What no object expresses, with its line.
+func TestDifferences(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "db")
+	writeTest(t, file, `$TTL 3600
+@ SOA hidden host@master 7 0 600 86400 60
+@ 86400 NS ns1
+@ NS ns.example.net.
+ns1 A 192.0.2.53
+host HINFO "PC" "Linux"
+host A 192.0.2.1
+web HTTPS 1 . alpn=h2
+sub NS ns.example.net.
+sub DS 1 8 2 00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF
+sub TXT "beside the cut"
+www.sub A 192.0.2.1
+ns.deep.sub NS ns.deep.sub
+zero 0 NAPTR 1 1 "S" "SIP+D2U" "" host
+www CNAME host
+www A 192.0.2.2
+*.wild NS ns.example.net.
+www 300 RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA
+@ 86400 NS gone
+`)
+	text := runImport(t, []string{
+		`db:2: example.com. SOA: changed: MNAME hidden.example.com. becomes gone.example.com.:`,
+		`db:2: example.com. SOA: changed: RNAME host\@master.example.com. becomes hostmaster.example.com.:`,
+		`db:2: example.com. SOA: changed: refresh 0 becomes 1:`,
+		`db:3: example.com. NS: changed: its TTL of 86400 seconds becomes 3600`,
+		`db:3: gone.example.com. A: changed: the zone has no address of this name server`,
+		`db:6: host.example.com. HINFO: left out: no record kind`,
+		`db:8: web.example.com. HTTPS: left out: no record kind`,
+		`db:10: sub.example.com. DS: left out: no record kind`,
+		`db:11: sub.example.com. TXT: left out: the delegation of sub.example.com. hides it`,
+		`db:12: www.sub.example.com. A: left out: the delegation of sub.example.com. hides it`,
+		`db:13: ns.deep.sub.example.com. NS: left out: the delegation`,
+		`db:14: zero.example.com. NAPTR: changed: its TTL of 0 becomes 1`,
+		`db:15: www.example.com. CNAME: left out: `,
+		`db:17: *.wild.example.com. NS: left out: `,
+	}, "--file", file)
+	zone := buildManifests(t, text)
+	if n := zone.Len(); n != 6 {
+		t.Errorf("%d RRsets, want the other 6: NS, ns1, host, sub NS, zero NAPTR, www", n)
+	}
+	reviewManifests(t, text)
+}

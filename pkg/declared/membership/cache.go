@@ -1,0 +1,245 @@
+package membership
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+)
+
+// Cache knows which object has which role in which zone, and keeps up with their changes at the cost of what a change
+// affects. It is safe for concurrent use. It keeps the objects that it was given and changes none; what it returns must
+// not be changed either.
+type Cache struct {
+	// KeepsStatuses has it keep, of a DNSEndpoint whose status somebody else has replaced, a copy with the status before. It is for
+	// who writes that status, and is set before the first object comes.
+	KeepsStatuses bool
+
+	mu      sync.RWMutex
+	zones   map[ZoneKey]*zoneEntry
+	objects map[source.ObjectKey]*objectEntry
+	// perNamespace counts zones.
+	perNamespace map[string]int
+	// byName holds the zones of each canonical DNS name.
+	byName multimap[string, *zoneEntry]
+	// below holds the zones at and below each canonical DNS name.
+	below multimap[string, *zoneEntry]
+	// selectors holds for each label the zones with a selector that requires it.
+	selectors multimap[labelKey, *zoneEntry]
+	// labels holds the records that have a label, claims the objects that say that a zone holds their data.
+	labels multimap[labelKey, *objectEntry]
+	claims multimap[zoneClaim, *objectEntry]
+	// delegations holds the NSRecords below the apex of the zones that they belong to.
+	delegations multimap[delegation, *objectEntry]
+	// unplaced are the DNSEndpoints with a name that no zone takes, guests those of each namespace that have a role in a zone
+	// of another one.
+	unplaced map[*objectEntry]struct{}
+	guests   multimap[string, *objectEntry]
+}
+
+// zoneEntry is a zone with the objects that have a role in it.
+type zoneEntry struct {
+	*v1beta1.DNSZone
+	key     ZoneKey
+	name    string // canonical, or empty
+	labels  []labelKey
+	objects map[*objectEntry]Role
+}
+
+// objectEntry is an object with its roles.
+type objectEntry struct {
+	source.Object
+	roles roleList
+	// delegates is what an NSRecord delegates; nil for others.
+	delegates *delegatedName
+}
+
+func (o *objectEntry) key() source.ObjectKey { return source.KeyOf(o.Object) }
+
+// NewCache returns a cache of some zones.
+func NewCache(zones ...*v1beta1.DNSZone) *Cache {
+	c := &Cache{
+		zones: map[ZoneKey]*zoneEntry{}, objects: map[source.ObjectKey]*objectEntry{}, perNamespace: map[string]int{},
+		byName: multimap[string, *zoneEntry]{}, selectors: multimap[labelKey, *zoneEntry]{},
+		labels: multimap[labelKey, *objectEntry]{}, claims: multimap[zoneClaim, *objectEntry]{}, unplaced: map[*objectEntry]struct{}{},
+		below: multimap[string, *zoneEntry]{}, delegations: multimap[delegation, *objectEntry]{}, guests: multimap[string, *objectEntry]{},
+	}
+	for _, zone := range zones {
+		c.SetZone(zone)
+	}
+	return c
+}
+
+// Zone returns the zone with that key, nil when there is none.
+func (c *Cache) Zone(key ZoneKey) *v1beta1.DNSZone {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.zones[key].zone()
+}
+
+func (z *zoneEntry) zone() *v1beta1.DNSZone {
+	if z == nil {
+		return nil
+	}
+	return z.DNSZone
+}
+
+// Zones returns all zones.
+func (c *Cache) Zones() []*v1beta1.DNSZone {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make([]*v1beta1.DNSZone, 0, len(c.zones))
+	for _, z := range c.zones {
+		all = append(all, z.DNSZone)
+	}
+	return all
+}
+
+// CountZones returns the number of zones in a namespace or, without one, in all.
+func (c *Cache) CountZones(namespace string) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if namespace == "" {
+		return len(c.zones)
+	}
+	return c.perNamespace[namespace]
+}
+
+// ZonesNamed returns the zones of all namespaces that have a DNS name, however it is written.
+func (c *Cache) ZonesNamed(zoneName string) []*v1beta1.DNSZone {
+	name, err := source.ZoneName(zoneName)
+	if err != nil {
+		return nil
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var all []*v1beta1.DNSZone
+	for z := range c.byName[name] {
+		all = append(all, z.DNSZone)
+	}
+	return all
+}
+
+// ZonesBelow returns the zones of all namespaces with a DNS name below a canonical one.
+func (c *Cache) ZonesBelow(name string) []*v1beta1.DNSZone {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var all []*v1beta1.DNSZone
+	for z := range c.below[name] {
+		if z.name != name {
+			all = append(all, z.DNSZone)
+		}
+	}
+	return all
+}
+
+// ZoneOfRecord returns the zone that a record belongs to, nil when no zone selects it. It is the oldest of those that do,
+// by creationTimestamp, then UID. A zone with a selector that cannot be read selects with its others. The record need not
+// be in the cache.
+func (c *Cache) ZoneOfRecord(record v1beta1.Record) *v1beta1.DNSZone {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var oldest *zoneEntry
+	for z := range c.zonesSelecting(record) {
+		if oldest == nil || compareZones(z.DNSZone, oldest.DNSZone) < 0 {
+			oldest = z
+		}
+	}
+	return oldest.zone()
+}
+
+// ZoneOfEndpoint returns the zone that one endpoint of a DNSEndpoint, given by its metadata, belongs to, nil when there is
+// none. It is the one with the longest name that the endpoint's dnsName is or ends in, label by label: of the zones of the
+// endpoint's own namespace or, if none of these has such a name, of those of other namespaces where both sides consent. The
+// zone's annotation bindy.firestoned.io/allow-endpoint-namespaces has to list the endpoint's namespace, and the endpoint's
+// annotation bindy.firestoned.io/allow-zone-namespaces the zone's. Of several zones with that name it is the oldest. A zone
+// whose name cannot be read takes no endpoints. A dnsName that is no DNS name belongs to the zone that it ends in.
+func (c *Cache) ZoneOfEndpoint(e metav1.Object, dnsName string) *v1beta1.DNSZone {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.zoneOfEndpoint(e, dnsName).zone()
+}
+
+// OwnsEndpoints returns a function that reports whether an endpoint of a DNSEndpoint belongs to a zone.
+func (c *Cache) OwnsEndpoints(zone ZoneKey) func(e metav1.Object, dnsName string) bool {
+	return func(e metav1.Object, dnsName string) bool {
+		owner := c.ZoneOfEndpoint(e, dnsName)
+		return owner != nil && KeyOfZone(owner) == zone
+	}
+}
+
+// UnplacedEndpoints returns the indexes of an object's endpoints that no zone takes; none for a record.
+func (c *Cache) UnplacedEndpoints(o source.Object) []int {
+	e, ok := o.(*v1alpha1.DNSEndpoint)
+	if !ok {
+		return nil
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var unplaced []int
+	for i, endpoint := range e.Spec.Endpoints {
+		if endpoint != nil && c.zoneOfEndpoint(e, endpoint.DNSName) == nil {
+			unplaced = append(unplaced, i)
+		}
+	}
+	return unplaced
+}
+
+// Object returns an object as it was last set, nil when it does not exist.
+func (c *Cache) Object(key source.ObjectKey) source.Object {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if o := c.objects[key]; o != nil {
+		return o.Object
+	}
+	return nil
+}
+
+// Member returns an object with its role in a zone, NoRole when it has none.
+func (c *Cache) Member(zone ZoneKey, key source.ObjectKey) Member {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	o, z := c.objects[key], c.zones[zone]
+	if o == nil || z == nil {
+		return Member{Key: key}
+	}
+	return Member{key, o.Object, o.roles.in(z)}
+}
+
+// Members returns all objects that have a role in a zone.
+func (c *Cache) Members(zone ZoneKey) []Member {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	z := c.zones[zone]
+	if z == nil {
+		return nil
+	}
+	all := make([]Member, 0, len(z.objects))
+	for o, role := range z.objects {
+		all = append(all, Member{o.key(), o.Object, role})
+	}
+	return all
+}
+
+// Roles returns the zones in which an object has a role, by namespace and name.
+func (c *Cache) Roles(key source.ObjectKey) []ZoneRole {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	o := c.objects[key]
+	if o == nil || len(o.roles) == 0 {
+		return nil
+	}
+	all := make([]ZoneRole, len(o.roles))
+	for i, r := range o.roles {
+		all[i] = ZoneRole{r.zone.DNSZone, r.role}
+	}
+	slices.SortFunc(all, func(a, b ZoneRole) int {
+		return cmp.Or(cmp.Compare(a.Zone.Namespace, b.Zone.Namespace), cmp.Compare(a.Zone.Name, b.Zone.Name))
+	})
+	return all
+}

@@ -1,0 +1,107 @@
+package membership
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// delegation is a canonical name below a zone's apex at which the zone has an NSRecord.
+type delegation struct {
+	zone *zoneEntry
+	name string
+}
+
+// delegatedName is a delegation with the name server that an NSRecord names.
+type delegatedName struct {
+	delegation
+	nameserver string
+}
+
+// Delegates reports whether a zone has an NSRecord at a canonical name below its own that delegates to its own servers.
+func (c *Cache) Delegates(zone *v1beta1.DNSZone, name string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for o := range c.delegations[delegation{c.zones[KeyOfZone(zone)], name}] {
+		if DelegatesHere(o.Object.(*v1beta1.NSRecord), zone) {
+			return true
+		}
+	}
+	return false
+}
+
+// DelegatesHere reports whether an NSRecord of a zone delegates to the zone's own servers, as far as their names show: to a name
+// server that the zone has too, or to one inside the zone. Who delegates to others wants nobody to answer for them here.
+func DelegatesHere(ns *v1beta1.NSRecord, zone *v1beta1.DNSZone) bool {
+	to, err := source.OwnerName(ns.Spec.Nameserver, zone.Spec.ZoneName)
+	if err == nil || ns.Spec.Nameserver == "" {
+		return true
+	}
+	if to, err = rrset.CanonicalName(ns.Spec.Nameserver); err != nil {
+		return false
+	}
+	isTarget := func(host string) bool {
+		name, err := rrset.CanonicalName(host)
+		return err == nil && name == to
+	}
+	return isTarget(zone.Spec.SOARecord.PrimaryNS) ||
+		slices.ContainsFunc(zone.Spec.NameServers, func(s v1beta1.NameServer) bool { return isTarget(s.Hostname) }) ||
+		slices.ContainsFunc(slices.Collect(maps.Keys(zone.Spec.NameServerIPs)), isTarget)
+}
+
+// updateDelegation finds an object's delegation anew. If it is another one, it returns the zones of which RefusalOf may be
+// another one.
+func (c *Cache) updateDelegation(o *objectEntry) []Affected {
+	before, after := o.delegates, delegatedNameOf(o)
+	if before == after || before != nil && after != nil && *before == *after {
+		return nil
+	}
+	o.delegates = after
+	var affected []Affected
+	if before != nil {
+		c.delegations.remove(before.delegation, o)
+		affected = c.zonesBelow(before.delegation)
+	}
+	if after != nil {
+		c.delegations.add(after.delegation, o)
+		affected = append(affected, c.zonesBelow(after.delegation)...)
+	}
+	return affected
+}
+
+// delegatedNameOf returns what an object delegates in the zone that it belongs to, nil if that is nothing.
+func delegatedNameOf(o *objectEntry) *delegatedName {
+	ns, ok := o.Object.(*v1beta1.NSRecord)
+	if !ok {
+		return nil
+	}
+	for _, r := range o.roles {
+		if name, err := source.OwnerName(ns.RecordName(), r.zone.Spec.ZoneName); r.role == Selected && err == nil && name != r.zone.name {
+			return &delegatedName{delegation{r.zone, name}, ns.Spec.Nameserver}
+		}
+	}
+	return nil
+}
+
+// zonesBelow returns the zones at or below a delegated name.
+func (c *Cache) zonesBelow(d delegation) []Affected {
+	var affected []Affected
+	for z := range c.below[d.name] {
+		affected = append(affected, Affected{Zone: z.key})
+	}
+	return affected
+}
+
+// youngerZones returns the zones that a zone may keep from being served: the younger ones at or below its name.
+func (c *Cache) youngerZones(z *zoneEntry) []Affected {
+	var affected []Affected
+	for other := range c.below[z.name] {
+		if other != z && compareZones(z.DNSZone, other.DNSZone) < 0 {
+			affected = append(affected, Affected{Zone: other.key})
+		}
+	}
+	return affected
+}

@@ -1,0 +1,217 @@
+package membership
+
+import (
+	"iter"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// multimap finds values by keys; several values may have one key.
+type multimap[K, V comparable] map[K]map[V]struct{}
+
+func (m multimap[K, V]) add(key K, value V) {
+	if m[key] == nil {
+		m[key] = map[V]struct{}{}
+	}
+	m[key][value] = struct{}{}
+}
+
+func (m multimap[K, V]) remove(key K, value V) {
+	if delete(m[key], value); len(m[key]) == 0 {
+		delete(m, key)
+	}
+}
+
+// labelKey is a label of the records of a namespace: with this value, or with any. Without a label it stands for every
+// record of the namespace.
+type labelKey struct {
+	namespace, label, value string
+	any                     bool
+}
+
+// labelsOf yields the keys of a record's labels; none for a DNSEndpoint.
+func labelsOf(o source.Object) iter.Seq[labelKey] {
+	return func(yield func(labelKey) bool) {
+		if _, ok := o.(v1beta1.Record); !ok || !yield(labelKey{namespace: o.GetNamespace()}) {
+			return
+		}
+		for label, value := range o.GetLabels() {
+			if !yield(labelKey{namespace: o.GetNamespace(), label: label, value: value}) {
+				return
+			}
+		}
+	}
+}
+
+// rarestLabels returns labels of which every record that the selector matches has at least one, and which as few other
+// zones as possible are found by: the selectors of many zones share a label such as env=prod and differ in another.
+func (c *Cache) rarestLabels(namespace string, s *metav1.LabelSelector) []labelKey {
+	rarest, least := []labelKey{{namespace: namespace}}, -1
+	for _, labels := range requiredLabels(namespace, s) {
+		zones := 0
+		for _, label := range labels {
+			zones += len(c.selectors[label])
+		}
+		if least < 0 || zones < least {
+			rarest, least = labels, zones
+		}
+	}
+	return rarest
+}
+
+// requiredLabels returns for each requirement of a selector that names labels those of which a record must have one.
+func requiredLabels(namespace string, s *metav1.LabelSelector) [][]labelKey {
+	var required [][]labelKey
+	for key, value := range s.MatchLabels {
+		required = append(required, []labelKey{{namespace: namespace, label: key, value: value}})
+	}
+	for _, r := range s.MatchExpressions {
+		switch r.Operator {
+		case metav1.LabelSelectorOpIn:
+			labels := make([]labelKey, 0, len(r.Values))
+			for _, value := range r.Values {
+				labels = append(labels, labelKey{namespace: namespace, label: r.Key, value: value})
+			}
+			required = append(required, labels)
+		case metav1.LabelSelectorOpExists:
+			required = append(required, []labelKey{{namespace: namespace, label: r.Key, any: true}})
+		case metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpDoesNotExist: // A record without the label meets these.
+		}
+	}
+	return required
+}
+
+// indexZone makes a zone known by its name and labels, unindexZone undoes that.
+func (c *Cache) indexZone(z *zoneEntry) {
+	z.name, _ = source.ZoneName(z.Spec.ZoneName)
+	if z.name != "" {
+		c.byName.add(z.name, z)
+	}
+	for name := range namesUpFrom(z.name) {
+		c.below.add(name, z)
+	}
+	z.labels = nil
+	for i := range z.Spec.RecordsFrom {
+		z.labels = append(z.labels, c.rarestLabels(z.Namespace, &z.Spec.RecordsFrom[i].Selector)...)
+	}
+	for _, label := range z.labels {
+		c.selectors.add(label, z)
+	}
+}
+
+func (c *Cache) unindexZone(z *zoneEntry) {
+	if z.name != "" {
+		c.byName.remove(z.name, z)
+	}
+	for name := range namesUpFrom(z.name) {
+		c.below.remove(name, z)
+	}
+	for _, label := range z.labels {
+		c.selectors.remove(label, z)
+	}
+}
+
+// indexObject makes an object known by its labels and claims, unindexObject undoes that.
+func (c *Cache) indexObject(o *objectEntry) {
+	for label := range labelsOf(o.Object) {
+		c.labels.add(label, o)
+	}
+	for claim := range claimsOf(o.Object) {
+		c.claims.add(claim, o)
+	}
+}
+
+func (c *Cache) unindexObject(o *objectEntry) {
+	for label := range labelsOf(o.Object) {
+		c.labels.remove(label, o)
+	}
+	for claim := range claimsOf(o.Object) {
+		c.claims.remove(claim, o)
+	}
+}
+
+// zonesSelecting yields the zones that select a record; one that does with several labels may come more than once.
+func (c *Cache) zonesSelecting(record v1beta1.Record) iter.Seq[*zoneEntry] {
+	return func(yield func(*zoneEntry) bool) {
+		selecting := func(label labelKey) bool {
+			for z := range c.selectors[label] {
+				if ok, _ := SelectsRecord(z.DNSZone, record); ok && !yield(z) {
+					return false
+				}
+			}
+			return true
+		}
+		for label := range labelsOf(record) {
+			if !selecting(label) || label.label != "" && !selecting(labelKey{namespace: label.namespace, label: label.label, any: true}) {
+				return
+			}
+		}
+	}
+}
+
+// namesUpFrom yields a canonical name and those above it, without the root.
+func namesUpFrom(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name != "." && name != "" && yield(name) {
+			name = rrset.ParentName(name)
+		}
+	}
+}
+
+// zoneOfEndpoint walks up from a name, through the zones of the endpoint's own namespace and then through the others.
+func (c *Cache) zoneOfEndpoint(e metav1.Object, dnsName string) *zoneEntry {
+	name, _ := source.EndpointName(dnsName)
+	for _, own := range []bool{true, false} {
+		for above := range namesUpFrom(name) {
+			var oldest *zoneEntry
+			for z := range c.byName[above] {
+				if (z.Namespace == e.GetNamespace()) == own && consent(z.DNSZone, v1beta1.AllowEndpointNamespacesAnnotation, e) &&
+					(oldest == nil || compareZones(z.DNSZone, oldest.DNSZone) < 0) {
+					oldest = z
+				}
+			}
+			if oldest != nil {
+				return oldest
+			}
+		}
+	}
+	return nil
+}
+
+// candidates returns the objects that may have a role in a zone: those that have one now, those with a label that a
+// selector of it requires, those that say that it holds their data, and the DNSEndpoints that a zone above it has or none,
+// or, if they are of its namespace, a zone of another one.
+func (c *Cache) candidates(z *zoneEntry) map[*objectEntry]Role {
+	found := maps.Clone(z.objects)
+	add := func(objects map[*objectEntry]struct{}) {
+		for o := range objects {
+			found[o] = NoRole
+		}
+	}
+	for _, label := range z.labels {
+		if label.any { // Records are not known by labels of any value.
+			label = labelKey{namespace: label.namespace}
+		}
+		add(c.labels[label])
+	}
+	add(c.claims[zoneClaim{z.Namespace, z.Name, ""}])
+	add(c.claims[zoneClaim{z.Namespace, "", z.Spec.ZoneName}])
+	add(c.unplaced)
+	add(c.guests[z.Namespace])
+	for name := range namesUpFrom(z.name) {
+		for above := range c.byName[name] {
+			for o := range above.objects {
+				if _, ok := o.Object.(*v1alpha1.DNSEndpoint); ok {
+					found[o] = NoRole
+				}
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,212 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// Refusal is why a zone is served nowhere although servers are there: the reason and the message of its Ready condition.
+// The message names no object of another namespace. The zero value stands for a zone that is served.
+type Refusal struct{ Reason, Message string }
+
+// Names are the zones and delegations that decide together with a Fleet whether a zone is served. A Cache that has the
+// zones and the NSRecords implements it.
+type Names interface {
+	// ZonesNamed returns the zones of all namespaces that have a DNS name.
+	ZonesNamed(name string) []*v1beta1.DNSZone
+	// Delegates reports whether a zone has an NSRecord at a canonical name below its own that delegates to its own servers
+	// (DelegatesHere).
+	Delegates(zone *v1beta1.DNSZone, name string) bool
+}
+
+// RefusalOf returns why a zone is not served, from the oldest zone with its name or one above it to the zone itself:
+//
+//   - An older zone with the same name that is served has an instance, a cluster-scoped cluster or a DNSProvider in common:
+//     DuplicateZone.
+//   - Those who run the servers do not permit it: on servers of another namespace, the ZoneGrants with the longest suffix
+//     that covers the name do not list the zone's namespace; or there is none, and the name is a public suffix.
+//   - An older zone of another namespace is served above it on common servers, and delegates none of the names from there
+//     to the zone's: neither by an NSRecord, nor do ZoneGrants by a suffix below that zone.
+//
+// Who is refused keeps nobody else from anything.
+func (f *Fleet) RefusalOf(zone *v1beta1.DNSZone, names Names) Refusal {
+	name, err := source.ZoneName(zone.Spec.ZoneName)
+	if err != nil {
+		return Refusal{}
+	}
+	var older []*v1beta1.DNSZone
+	for above := name; above != "." && above != ""; above = rrset.ParentName(above) {
+		for _, other := range names.ZonesNamed(above) {
+			if KeyOfZone(other) != KeyOfZone(zone) && compareZones(other, zone) < 0 {
+				older = append(older, other)
+			}
+		}
+	}
+	slices.SortFunc(older, compareZones)
+	var served []*placedZone
+	for _, other := range older {
+		if p := f.place(other); f.refuse(p, served, names) == (Refusal{}) {
+			served = append(served, p)
+		}
+	}
+	return f.refuse(f.place(zone), served, names)
+}
+
+// placedZone is a zone with where it is to be served.
+type placedZone struct {
+	*v1beta1.DNSZone
+	name      string // canonical
+	instances []*v1beta1.Bind9Instance
+	clusters  []string // cluster-scoped, by name
+	// foreign are the servers of other namespaces.
+	foreign []serverGroup
+}
+
+// serverGroup is the servers of a namespace that belong to a cluster-scoped cluster or, without one, to none.
+type serverGroup struct{ cluster, namespace string }
+
+func (f *Fleet) place(zone *v1beta1.DNSZone) *placedZone {
+	p := &placedZone{DNSZone: zone, instances: f.InstancesOf(zone)}
+	p.name, _ = source.ZoneName(zone.Spec.ZoneName)
+	addGroup := func(g serverGroup) {
+		if g.namespace != zone.Namespace && !slices.Contains(p.foreign, g) {
+			p.foreign = append(p.foreign, g)
+		}
+	}
+	for _, ref := range []string{zone.Spec.ClusterRef, zone.Spec.ClusterProviderRef} {
+		for _, g := range f.globals[ref] {
+			p.clusters = append(p.clusters, ref)
+			addGroup(serverGroup{ref, g.namespace})
+		}
+	}
+	for _, i := range p.instances {
+		group := serverGroup{namespace: i.Namespace}
+		for _, o := range i.OwnerReferences {
+			if name := f.globalOf(i, o.Name); name != "" {
+				group.cluster = name
+			}
+		}
+		addGroup(group)
+	}
+	return p
+}
+
+// sharesServers reports whether two zones have an instance, a cluster-scoped cluster or a DNSProvider in common.
+func (p *placedZone) sharesServers(other *placedZone) bool {
+	return p.Namespace == other.Namespace && slices.ContainsFunc(p.Spec.ProviderRefs, func(r v1beta1.ProviderReference) bool { return slices.Contains(other.Spec.ProviderRefs, r) }) ||
+		slices.ContainsFunc(p.clusters, func(c string) bool { return slices.Contains(other.clusters, c) }) ||
+		slices.ContainsFunc(p.instances, func(i *v1beta1.Bind9Instance) bool { return slices.Contains(other.instances, i) })
+}
+
+// refuse is RefusalOf a zone beside older ones that are served.
+func (f *Fleet) refuse(p *placedZone, served []*placedZone, names Names) Refusal {
+	for _, older := range served {
+		if older.name == p.name && older.sharesServers(p) {
+			return duplicateRefusal(p, older)
+		}
+	}
+	granted, refusal := f.grantedSuffix(p)
+	if refusal != (Refusal{}) {
+		return refusal
+	}
+	for _, older := range served {
+		if older.Namespace != p.Namespace && isBelow(p.name, older.name) && !isBelow(granted, older.name) && older.sharesServers(p) && !delegates(names, older, p.name) {
+			return Refusal{status.NotPermitted, fmt.Sprintf(
+				"another namespace has a zone above %s on the same servers: ask its owner for an NSRecord at %s, or those who run the servers for a ZoneGrant; "+
+					"servers of your own need neither", p.name, p.name)}
+		}
+	}
+	return Refusal{}
+}
+
+func duplicateRefusal(p, older *placedZone) Refusal {
+	if older.Namespace != p.Namespace {
+		return Refusal{status.DuplicateZone, "a DNSZone of another namespace has this name on the same servers and is older: " +
+			"choose other instances with clusterRef or bind9InstancesFrom"}
+	}
+	return Refusal{status.DuplicateZone, fmt.Sprintf(
+		"DNSZone %s has this name on the same servers and is older: add the records to that zone, or choose other instances with clusterRef or bind9InstancesFrom",
+		KeyOfZone(older.DNSZone))}
+}
+
+// delegates reports whether a zone delegates a name below it, or one between.
+func delegates(names Names, above *placedZone, name string) bool {
+	for ; isBelow(name, above.name); name = rrset.ParentName(name) {
+		if names.Delegates(above.DNSZone, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBelow reports whether a canonical name is below another one; "" is below none.
+func isBelow(name, above string) bool {
+	return name != "" && name != above && rrset.IsSubdomain(name, above)
+}
+
+// grantedSuffix returns the suffix by which grants permit a zone on all of its servers, the shortest if they differ: "" if
+// the zone needs none on one of them. Or it returns the refusal.
+func (f *Fleet) grantedSuffix(p *placedZone) (string, Refusal) {
+	granted := p.name
+	for _, group := range p.foreign {
+		suffix, permitted := f.longestGrant(p, group)
+		switch {
+		case suffix == "" && isPublicSuffix(p.name):
+			return "", Refusal{status.NotPermitted, fmt.Sprintf("%s is a public suffix, and the servers are not this namespace's: "+
+				"ask those who run them for a ZoneGrant, or use servers of your own", p.name)}
+		case suffix != "" && !permitted:
+			return "", Refusal{status.NotPermitted, fmt.Sprintf("no ZoneGrant lets namespace %s have %s on these servers: "+
+				"ask those who run them for one, or use servers of your own", p.Namespace, p.name)}
+		case len(suffix) < len(granted):
+			granted = suffix
+		}
+	}
+	if len(p.foreign) == 0 {
+		return "", Refusal{}
+	}
+	return granted, Refusal{}
+}
+
+// longestGrant returns the longest suffix of the grants that cover a zone's name on servers of another namespace, "" if
+// there is none, and whether one of these grants lists the zone's namespace.
+func (f *Fleet) longestGrant(p *placedZone, group serverGroup) (suffix string, permitted bool) {
+	for suffix = p.name; suffix != ""; suffix = rrset.ParentName(suffix) {
+		covered := false
+		for _, grant := range f.grants[suffix] {
+			if s := grant.Spec.Servers; s != nil && !slices.Contains(s.Clusters, group.cluster) && !slices.Contains(s.Namespaces, group.namespace) {
+				continue
+			}
+			covered = true
+			permitted = permitted || slices.Contains(grant.Spec.Namespaces, "*") || slices.Contains(grant.Spec.Namespaces, p.Namespace)
+		}
+		if covered {
+			return suffix, permitted
+		}
+	}
+	return "", false
+}
+
+// isPublicSuffix reports whether names directly below a canonical name are registered by different parties
+// (https://publicsuffix.org), which includes every name of one label.
+func isPublicSuffix(name string) bool {
+	name = strings.TrimSuffix(name, ".")
+	suffix, _ := publicsuffix.PublicSuffix(name)
+	return suffix == name
+}
+
+// CoversName reports whether a name is at or below a suffix of a grant.
+func CoversName(grant *v1beta1.ZoneGrant, name string) bool {
+	name, err := rrset.CanonicalName(name)
+	return err == nil && slices.ContainsFunc(grant.Spec.Suffixes, func(suffix string) bool {
+		suffix, err := rrset.CanonicalName(suffix)
+		return err == nil && rrset.IsSubdomain(name, suffix)
+	})
+}

@@ -1,0 +1,269 @@
+package membership
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// zoneAt returns a zone of a namespace on a cluster; a greater age is older. It selects the NSRecords of its namespace.
+func zoneAt(namespace, zoneName, cluster string, age int) *v1beta1.DNSZone {
+	z := &v1beta1.DNSZone{ObjectMeta: object(strings.ReplaceAll(zoneName, ".", "-")+"-"+namespace, age)}
+	z.Namespace = namespace
+	z.Spec = v1beta1.DNSZoneSpec{ZoneName: zoneName, ClusterRef: cluster, SOARecord: v1beta1.SOARecord{PrimaryNS: "ns1.platform.example."}, RecordsFrom: []v1beta1.RecordSource{{
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": zoneName}},
+	}}}
+	return z
+}
+
+// delegating returns an NSRecord of a zone.
+func delegating(zone *v1beta1.DNSZone, name string) *v1beta1.NSRecord {
+	ns := &v1beta1.NSRecord{ObjectMeta: object("ns-"+zone.Name+name, 1)}
+	ns.Namespace, ns.Labels, ns.Spec.Name = zone.Namespace, map[string]string{"zone": zone.Spec.ZoneName}, name
+	return ns
+}
+
+func delegatingTo(zone *v1beta1.DNSZone, name, server string) *v1beta1.NSRecord {
+	ns := delegating(zone, name)
+	ns.Name, ns.Spec.Nameserver = ns.Name+server, server
+	return ns
+}
+
+func grant(suffixes, namespaces string, servers *v1beta1.GrantedServers) *v1beta1.ZoneGrant {
+	return &v1beta1.ZoneGrant{Spec: v1beta1.ZoneGrantSpec{Suffixes: strings.Fields(suffixes), Namespaces: strings.Fields(namespaces), Servers: servers}}
+}
+
+func TestRefusalOf(t *testing.T) {
+	member := func(cluster string) *v1beta1.Bind9Instance {
+		return owned(instance("platform", cluster+"-primary-0", cluster), "Bind9GlobalCluster")
+	}
+	guests := allowing(instance("host", "guests", ""), "*")
+	guests.Labels = map[string]string{"app": "guests"}
+	servers := FleetObjects{
+		Instances: []*v1beta1.Bind9Instance{member("shared"), member("edge"), instance("bank", "own-0", "own"), instance("evil", "own-0", "own"), guests},
+		Clusters:  []*v1beta1.Bind9GlobalCluster{global("shared", "platform"), global("edge", "platform"), global("empty", "platform")},
+	}
+	guest := func(namespace, zoneName string) *v1beta1.DNSZone {
+		z := zoneAt(namespace, zoneName, "", 1)
+		z.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: "host"}
+		z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "guests"}}}}
+		return z
+	}
+	bank := zoneAt("bank", "bank.example", "shared", 9)
+	child := zoneAt("evil", "www.bank.example", "shared", 1)
+	const above, public, ungranted = "another namespace has a zone above", "is a public suffix", "no ZoneGrant lets"
+	for name, test := range map[string]struct {
+		zone    *v1beta1.DNSZone
+		others  []*v1beta1.DNSZone
+		records []*v1beta1.NSRecord
+		grants  []*v1beta1.ZoneGrant
+		want    string
+	}{
+		"alone":                           {zone: bank},
+		"below a zone of another":         {zone: child, others: []*v1beta1.DNSZone{bank}, want: above},
+		"far below":                       {zone: zoneAt("evil", "a.b.bank.example", "shared", 1), others: []*v1beta1.DNSZone{bank}, want: above},
+		"below, on an empty cluster":      {zone: zoneAt("evil", "www.bank.example", "empty", 1), others: []*v1beta1.DNSZone{zoneAt("bank", "bank.example", "empty", 9)}, want: above},
+		"below, its own":                  {zone: zoneAt("bank", "www.bank.example", "shared", 1), others: []*v1beta1.DNSZone{bank}},
+		"below, on other servers":         {zone: zoneAt("evil", "www.bank.example", "edge", 1), others: []*v1beta1.DNSZone{bank}},
+		"below a younger one":             {zone: zoneAt("team", "www.bank.example", "shared", 10), others: []*v1beta1.DNSZone{bank}},
+		"above":                           {zone: zoneAt("team", "deep.bank.example", "shared", 1), others: []*v1beta1.DNSZone{zoneAt("bank", "a.deep.bank.example", "shared", 9)}},
+		"delegated":                       {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "www")}},
+		"delegated to others":             {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegatingTo(bank, "www", "ns.provider.example.")}, want: above},
+		"delegated to the zone's own":     {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegatingTo(bank, "www", "NS1.platform.example.")}},
+		"delegated inside":                {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegatingTo(bank, "www", "ns1.www")}},
+		"delegated to all":                {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegatingTo(bank, "www", "ns.provider.example."), delegating(bank, "www")}},
+		"delegated between":               {zone: zoneAt("team", "a.www.bank.example", "shared", 1), others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "www")}},
+		"delegated below":                 {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "a.www")}, want: above},
+		"delegated beside":                {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "w3")}, want: above},
+		"name servers of the apex":        {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(bank, "@")}, want: above},
+		"delegated by itself":             {zone: child, others: []*v1beta1.DNSZone{bank}, records: []*v1beta1.NSRecord{delegating(child, "www.bank.example.")}, want: above},
+		"top-level domain":                {zone: zoneAt("evil", "com", "shared", 1), want: public},
+		"public suffix":                   {zone: zoneAt("evil", "co.uk", "shared", 1), want: public},
+		"single label":                    {zone: zoneAt("evil", "corp", "shared", 1), want: public},
+		"single label, own servers":       {zone: zoneAt("bank", "corp", "own", 1)},
+		"single label, the host":          {zone: zoneAt("platform", "corp", "shared", 1)},
+		"single label, selected":          {zone: guest("bank", "lan"), want: public},
+		"single label, the host's own":    {zone: guest("host", "lan")},
+		"top-level domain, granted":       {zone: zoneAt("bank", "bank", "shared", 1), grants: []*v1beta1.ZoneGrant{grant("bank", "bank", nil)}},
+		"granted to others":               {zone: child, grants: []*v1beta1.ZoneGrant{grant("BANK.example.", "bank", nil)}, want: ungranted},
+		"granted to all":                  {zone: child, grants: []*v1beta1.ZoneGrant{grant("bank.example", "*", nil)}},
+		"one of two grants":               {zone: child, grants: []*v1beta1.ZoneGrant{grant("bank.example", "bank", nil), grant("bank.example", "evil", nil)}},
+		"the longer suffix decides":       {zone: child, grants: []*v1beta1.ZoneGrant{grant("bank.example", "evil", nil), grant("www.bank.example", "bank", nil)}, want: ungranted},
+		"the longer suffix permits":       {zone: child, others: []*v1beta1.DNSZone{bank}, grants: []*v1beta1.ZoneGrant{grant("bank.example", "bank", nil), grant("www.bank.example", "evil", nil)}},
+		"granted, not below":              {zone: child, others: []*v1beta1.DNSZone{bank}, grants: []*v1beta1.ZoneGrant{grant("bank.example", "bank evil", nil)}, want: above},
+		"all names granted, not below":    {zone: child, others: []*v1beta1.DNSZone{bank}, grants: []*v1beta1.ZoneGrant{grant(".", "*", nil)}, want: above},
+		"all names granted to others":     {zone: child, grants: []*v1beta1.ZoneGrant{grant(".", "bank", nil)}, want: ungranted},
+		"granted on this cluster":         {zone: child, grants: []*v1beta1.ZoneGrant{grant("example", "bank", &v1beta1.GrantedServers{Clusters: []string{"shared"}})}, want: ungranted},
+		"granted on another cluster":      {zone: child, grants: []*v1beta1.ZoneGrant{grant("example", "bank", &v1beta1.GrantedServers{Clusters: []string{"edge"}})}},
+		"granted in this namespace":       {zone: guest("evil", "a.example"), grants: []*v1beta1.ZoneGrant{grant("example", "bank", &v1beta1.GrantedServers{Namespaces: []string{"host"}})}, want: ungranted},
+		"own servers need no grant":       {zone: zoneAt("evil", "bank.example", "own", 1), grants: []*v1beta1.ZoneGrant{grant(".", "bank", nil)}},
+		"a refused zone keeps none away":  {zone: zoneAt("bank", "bank.example", "shared", 1), others: []*v1beta1.DNSZone{zoneAt("evil", "example", "shared", 10)}},
+		"nor takes it a name":             {zone: bank, others: []*v1beta1.DNSZone{zoneAt("evil", "bank.example", "shared", 10)}, grants: []*v1beta1.ZoneGrant{grant("bank.example", "bank", nil)}},
+		"the name of another":             {zone: zoneAt("evil", "bank.example", "shared", 1), others: []*v1beta1.DNSZone{bank}, want: "a DNSZone of another namespace has this name"},
+		"without servers":                 {zone: zoneAt("evil", "com", "nowhere", 1)},
+		"no consent, so none is shadowed": {zone: guest("bank", "bank.example"), others: []*v1beta1.DNSZone{bank}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := servers
+			all.Grants = test.grants
+			cache := NewCache(append(test.others, test.zone)...)
+			for _, r := range test.records {
+				cache.SetObject(r)
+			}
+			got := NewFleet(all, "home").RefusalOf(test.zone, cache)
+			if !strings.Contains(got.Message, test.want) || (got.Reason == "") != (test.want == "") {
+				t.Errorf("%+v, want %q", got, test.want)
+			}
+			for _, other := range test.others {
+				if strings.Contains(got.Message, other.Name) || strings.Contains(got.Message, other.Namespace+"/") {
+					t.Errorf("%q names an object of another namespace", got.Message)
+				}
+			}
+		})
+	}
+}
+
+// A delegation that moves to other servers, or comes from there, is a permission that ends or begins.
+func TestDelegationThatMovesAffectsZonesBelow(t *testing.T) {
+	bank, child := zoneAt("bank", "bank.example", "shared", 9), zoneAt("evil", "www.bank.example", "shared", 1)
+	cache := NewCache(bank, child)
+	for n, server := range []string{"ns.provider.example.", "ns1.platform.example.", "ns.provider.example."} {
+		ns := delegating(bank, "www")
+		ns.Spec.Nameserver, ns.Generation = server, int64(n)
+		if affected := cache.SetObject(ns); !slices.Contains(affected, Affected{Zone: KeyOfZone(child)}) {
+			t.Errorf("the delegation is to %s now, and that affects %v alone", server, affected)
+		}
+	}
+}
+
+// refusalsAmong is RefusalOf by definition, for all zones at once: from the oldest zone to the youngest.
+func refusalsAmong(f *Fleet, zones []*v1beta1.DNSZone, delegated map[ZoneKey][]string) map[ZoneKey]string {
+	slices.SortFunc(zones, compareZones)
+	reasons := map[ZoneKey]string{}
+	for n, zone := range zones {
+		name, _ := source.ZoneName(zone.Spec.ZoneName)
+		at := f.InstancesOf(zone)
+		reason, foreign := "", slices.ContainsFunc(at, func(i *v1beta1.Bind9Instance) bool { return i.Namespace != zone.Namespace })
+		longest, listed := "", false
+		for suffix, grants := range f.grants {
+			if foreign && rrset.IsSubdomain(name, suffix) && len(suffix) > len(longest) {
+				longest, listed = suffix, slices.ContainsFunc(grants, func(g *v1beta1.ZoneGrant) bool { return slices.Contains(g.Spec.Namespaces, zone.Namespace) })
+			}
+		}
+		if foreign && (longest != "" && !listed || longest == "" && strings.Count(name, ".") == 1) {
+			reason = status.NotPermitted
+		}
+		for _, older := range zones[:n] {
+			olderName, _ := source.ZoneName(older.Spec.ZoneName)
+			if reasons[KeyOfZone(older)] != "" || !slices.ContainsFunc(at, func(i *v1beta1.Bind9Instance) bool { return f.Serves(i, older) }) {
+				continue
+			}
+			through := slices.ContainsFunc(delegated[KeyOfZone(older)], func(d string) bool { return rrset.IsSubdomain(name, d) })
+			switch {
+			case olderName == name:
+				reason = status.DuplicateZone
+			case reason == "" && rrset.IsSubdomain(name, olderName) && older.Namespace != zone.Namespace && !through && (longest == olderName || !rrset.IsSubdomain(longest, olderName)):
+				reason = status.NotPermitted
+			}
+		}
+		reasons[KeyOfZone(zone)] = reason
+	}
+	return reasons
+}
+
+// After any sequence of changes every zone is refused, or is not, as the definition says, and each zone of which that has
+// changed is among the affected.
+func TestRefusalsAreAsDefined(t *testing.T) {
+	servers := FleetObjects{
+		Instances: []*v1beta1.Bind9Instance{
+			owned(instance("a", "shared-primary-0", "shared"), "Bind9GlobalCluster"), instance("b", "own-0", "own"), instance("c", "own-0", "own"),
+		},
+		Clusters: []*v1beta1.Bind9GlobalCluster{global("shared", "a")},
+		Grants:   []*v1beta1.ZoneGrant{grant("y.net", "b", nil), grant("x.net", "b c", nil)},
+	}
+	fleet := NewFleet(servers, "home")
+	names := []string{"com", "a.com", "b.a.com", "c.b.a.com", "net", "x.net", "y.net", "a.x.net"}
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 12))
+		cache, zones, records := NewCache(), map[ZoneKey]*v1beta1.DNSZone{}, map[source.ObjectKey]*v1beta1.NSRecord{}
+		before := map[ZoneKey]string{}
+		for step := range 60 {
+			var affected []Affected
+			switch r.IntN(5) {
+			case 0, 1:
+				z := zoneAt(pick(r, []string{"a", "b", "c"}), pick(r, names), pick(r, []string{"shared", "shared", "own"}), r.IntN(5))
+				z.Name = fmt.Sprint(r.IntN(5))
+				z.UID, z.Generation = types.UID(fmt.Sprint(z.Namespace, z.Name, r.IntN(2))), int64(seed*1000)+int64(step)
+				zones[KeyOfZone(z)] = z
+				affected = append(cache.SetZone(z), Affected{Zone: KeyOfZone(z)})
+			case 2:
+				for key := range zones {
+					delete(zones, key)
+					affected = cache.RemoveZone(key)
+					break
+				}
+			case 3:
+				ns := delegating(zoneAt(pick(r, []string{"a", "b"}), pick(r, names), "", 0), pick(r, []string{"a", "b", "b.a", "x"}))
+				ns.Name, ns.Generation, ns.Spec.Nameserver = fmt.Sprint(r.IntN(4)), int64(step), pick(r, []string{"ns1", "ns1.platform.example.", "ns.provider.example."})
+				records[source.KeyOf(ns)] = ns
+				affected = cache.SetObject(ns)
+			default:
+				for key, ns := range records {
+					delete(records, key)
+					affected = cache.RemoveObject(ns)
+					break
+				}
+			}
+			delegated := map[ZoneKey][]string{}
+			for _, ns := range records {
+				if zone := firstOf(zonesSelecting(slices.Collect(maps.Values(zones)), ns)); zone != nil {
+					if name, err := source.OwnerName(ns.Spec.Name, zone.Spec.ZoneName); err == nil && ns.Spec.Nameserver != "ns.provider.example." {
+						delegated[KeyOfZone(zone)] = append(delegated[KeyOfZone(zone)], name)
+					}
+				}
+			}
+			want := refusalsAmong(fleet, slices.Collect(maps.Values(zones)), delegated)
+			for key, zone := range zones {
+				if got := fleet.RefusalOf(zone, cache).Reason; got != want[key] {
+					t.Fatalf("seed %d, step %d: %s (%s of %s): %q, want %q", seed, step, key, zone.Spec.ZoneName, zone.Spec.ClusterRef, got, want[key])
+				}
+				if _, known := before[key]; known && want[key] != before[key] && !slices.Contains(affected, Affected{Zone: key}) {
+					t.Fatalf("seed %d, step %d: %s was %q and is %q now, but is not affected", seed, step, key, before[key], want[key])
+				}
+			}
+			before = want
+		}
+	}
+}
+
+// BenchmarkRefusalOf is for a zone among a thousand below one, on a hundred instances.
+func BenchmarkRefusalOf(b *testing.B) {
+	servers := FleetObjects{Clusters: []*v1beta1.Bind9GlobalCluster{global("shared", "platform")}}
+	for n := range 100 {
+		servers.Instances = append(servers.Instances, owned(instance("platform", fmt.Sprint(n), "shared"), "Bind9GlobalCluster"))
+	}
+	fleet := NewFleet(servers, "home")
+	cache := NewCache(zoneAt("platform", "example", "shared", 5000))
+	var last *v1beta1.DNSZone
+	for n := range 1000 {
+		last = zoneAt("platform", fmt.Sprintf("z%d.example", n), "shared", n)
+		cache.SetZone(last)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if fleet.RefusalOf(last, cache) != (Refusal{}) {
+			b.Fatal("refused")
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package membership
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+)
+
+// Affected is an object whose role in a zone is another one now, or that has changed itself and has a role there. Zone is
+// the zero value for an object that has no role anywhere: an orphan. Object is the zero value for a zone of which Fleet's
+// RefusalOf may be another one, because of a zone or an NSRecord.
+type Affected struct {
+	Zone   ZoneKey
+	Object source.ObjectKey
+}
+
+// SetObject takes over an object as it is now.
+func (c *Cache) SetObject(o source.Object) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := source.KeyOf(o)
+	known := c.objects[key]
+	if known == nil {
+		known = &objectEntry{Object: o}
+		c.objects[key] = known
+		c.indexObject(known)
+		return c.updateRoles(known, true)
+	}
+	changed := !sameForPass(known.Object, o)
+	if c.KeepsStatuses && isStatusReplaced(known.Object, o) {
+		o, changed = keepStatus(known.Object, o), true
+	}
+	c.unindexObject(known)
+	known.Object = o
+	c.indexObject(known)
+	return c.updateRoles(known, changed)
+}
+
+// RemoveObject forgets an object that does not exist any more; it was last as given. Zones that have released it before
+// are not affected.
+func (c *Cache) RemoveObject(last source.Object) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := source.KeyOf(last)
+	o := c.objects[key]
+	if o == nil {
+		return nil
+	}
+	released := last.GetDeletionTimestamp() != nil && !hasFinalizer(last)
+	var affected []Affected
+	for _, r := range o.roles {
+		delete(r.zone.objects, o)
+		if r.role == Selected || !released {
+			affected = append(affected, Affected{r.zone.key, key})
+		}
+	}
+	c.unindexObject(o)
+	delete(c.unplaced, o)
+	c.guests.remove(key.Namespace, o)
+	delete(c.objects, key)
+	o.roles = nil
+	affected = append(affected, c.updateDelegation(o)...)
+	return affected
+}
+
+// SetZone takes over a zone as it is now.
+func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := KeyOfZone(zone)
+	known := c.zones[key]
+	var affected []Affected
+	switch {
+	case known == nil:
+	case known.UID != zone.UID:
+		affected = c.removeZone(known)
+	case selectsSame(known.DNSZone, zone):
+		old := known.DNSZone
+		if known.DNSZone = zone; old.Generation != zone.Generation || !maps.Equal(old.Annotations, zone.Annotations) {
+			return c.youngerZones(known)
+		}
+		return nil
+	default:
+		candidates, younger := c.candidates(known), c.youngerZones(known)
+		c.unindexZone(known)
+		known.DNSZone = zone
+		c.indexZone(known)
+		maps.Copy(candidates, c.candidates(known))
+		return slices.Concat(younger, c.youngerZones(known), c.updateAll(candidates))
+	}
+	z := &zoneEntry{DNSZone: zone, key: key, objects: map[*objectEntry]Role{}}
+	c.zones[key] = z
+	c.perNamespace[key.Namespace]++
+	c.indexZone(z)
+	affected = slices.Concat(affected, c.youngerZones(z), c.updateAll(c.candidates(z)))
+	return slices.DeleteFunc(affected, func(a Affected) bool {
+		return a.Zone.Name == "" && len(c.objects[a.Object].roles) > 0 // It was an orphan for a moment only.
+	})
+}
+
+// RemoveZone forgets a zone that does not exist any more.
+func (c *Cache) RemoveZone(key ZoneKey) []Affected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if z := c.zones[key]; z != nil {
+		return c.removeZone(z)
+	}
+	return nil
+}
+
+func (c *Cache) removeZone(z *zoneEntry) []Affected {
+	delete(c.zones, z.key)
+	if c.perNamespace[z.key.Namespace]--; c.perNamespace[z.key.Namespace] == 0 {
+		delete(c.perNamespace, z.key.Namespace)
+	}
+	c.unindexZone(z)
+	affected := append(c.youngerZones(z), c.updateAll(maps.Clone(z.objects))...)
+	return slices.DeleteFunc(affected, func(a Affected) bool { return a.Zone == z.key })
+}
+
+func (c *Cache) updateAll(objects map[*objectEntry]Role) []Affected {
+	var affected []Affected
+	for o := range objects {
+		// Which of its names an endpoint's zone takes may have changed even where its role has not.
+		_, record := o.Object.(v1beta1.Record)
+		affected = append(affected, c.updateRoles(o, !record)...)
+	}
+	return affected
+}
+
+// updateRoles finds an object's roles anew and returns the zones in which they changed: with changed, all in which it has
+// or had one.
+func (c *Cache) updateRoles(o *objectEntry, changed bool) []Affected {
+	key, before := o.key(), o.roles
+	o.roles = c.rolesOf(o)
+	var affected []Affected
+	for _, r := range o.roles {
+		r.zone.objects[o] = r.role
+		if changed || before.in(r.zone) != r.role {
+			affected = append(affected, Affected{r.zone.key, key})
+		}
+	}
+	for _, r := range before {
+		if o.roles.in(r.zone) == NoRole {
+			delete(r.zone.objects, o)
+			affected = append(affected, Affected{r.zone.key, key})
+		}
+	}
+	if len(o.roles) == 0 && (changed || len(before) > 0) {
+		affected = append(affected, Affected{Object: key})
+	}
+	if c.guests.remove(key.Namespace, o); o.roles.areForeign(key.Namespace) {
+		c.guests.add(key.Namespace, o)
+	}
+	return append(affected, c.updateDelegation(o)...)
+}
+
+// selectsSame reports whether a change of a zone leaves every object its role.
+func selectsSame(a, b *v1beta1.DNSZone) bool {
+	return a.Spec.ZoneName == b.Spec.ZoneName && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
+		a.Annotations[v1beta1.AllowEndpointNamespacesAnnotation] == b.Annotations[v1beta1.AllowEndpointNamespacesAnnotation] &&
+		equality.Semantic.DeepEqual(a.Spec.RecordsFrom, b.Spec.RecordsFrom)
+}
+
+// sameForPass reports whether a change of an object leaves a pass over its zone nothing to do. What its status says does
+// not matter to a pass; where the status says its data is, matters to its roles.
+func sameForPass(a, b source.Object) bool {
+	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() && hasFinalizer(a) == hasFinalizer(b) &&
+		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
+		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
+}
+
+// isStatusReplaced reports whether somebody else has replaced the status of a DNSEndpoint. external-dns does, by a PUT of its own idea of
+// the status, which has no conditions and no zones. We never take a condition away.
+func isStatusReplaced(before, after source.Object) bool {
+	a, ok := before.(*v1alpha1.DNSEndpoint)
+	b, also := after.(*v1alpha1.DNSEndpoint)
+	return ok && also && a.UID == b.UID && len(a.Status.Conditions) > 0 && len(b.Status.Conditions) == 0
+}
+
+// keepStatus returns a DNSEndpoint with the status that it had before: it still names the zones that hold data of it. The next status that is
+// written names them again.
+func keepStatus(before, after source.Object) source.Object {
+	kept := after.(*v1alpha1.DNSEndpoint).DeepCopy()
+	kept.Status = before.(*v1alpha1.DNSEndpoint).Status
+	return kept
+}
+
+// ZoneHandler returns a handler for an informer of zones, which keeps the cache's zones current.
+func (c *Cache) ZoneHandler() toolscache.ResourceEventHandler {
+	set := func(obj any) {
+		if zone, ok := obj.(*v1beta1.DNSZone); ok {
+			c.SetZone(zone)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, obj any) { set(obj) },
+		DeleteFunc: func(obj any) {
+			if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = last.Obj
+			}
+			if zone, ok := obj.(*v1beta1.DNSZone); ok {
+				c.RemoveZone(KeyOfZone(zone))
+			}
+		},
+	}
+}

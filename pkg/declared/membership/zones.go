@@ -1,0 +1,57 @@
+package membership
+
+import (
+	"cmp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+)
+
+// ZoneKey names a DNSZone object.
+type ZoneKey = types.NamespacedName
+
+// KeyOfZone returns the key of a zone.
+func KeyOfZone(zone *v1beta1.DNSZone) ZoneKey {
+	return ZoneKey{Namespace: zone.Namespace, Name: zone.Name}
+}
+
+// Servable reports whether instances are expected to serve a zone: its status does not say that its own declaration keeps
+// it from every server.
+func Servable(zone *v1beta1.DNSZone) bool {
+	ready := meta.FindStatusCondition(zone.Status.Conditions, status.Ready)
+	return ready == nil || ready.Reason != status.DuplicateZone && ready.Reason != status.NotPermitted && ready.Reason != status.ReconcileFailed
+}
+
+// listsNamespace reports whether a comma-separated list contains a namespace or "*".
+func listsNamespace(list, namespace string) bool {
+	for entry := range strings.SplitSeq(list, ",") {
+		if entry = strings.TrimSpace(entry); entry == "*" || entry == namespace && entry != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// compareZones orders zones from the oldest.
+func compareZones(a, b *v1beta1.DNSZone) int {
+	return cmp.Or(compareAge(a.CreationTimestamp, b.CreationTimestamp), cmp.Compare(a.UID, b.UID),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// compareAge puts the older first. An object without a timestamp is about to be created: it is the youngest.
+func compareAge(a, b metav1.Time) int {
+	switch {
+	case a.IsZero() && b.IsZero():
+		return 0
+	case a.IsZero():
+		return 1
+	case b.IsZero():
+		return -1
+	}
+	return a.Compare(b.Time)
+}

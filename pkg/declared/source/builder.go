@@ -1,0 +1,173 @@
+package source
+
+import (
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
+)
+
+// Options are what the desired content of a zone depends on besides the objects themselves.
+type Options struct {
+	// ServerAddresses become the addresses of name servers in the zone that nobody declares an address for. BIND
+	// serves no zone with a name server inside it that has none.
+	ServerAddresses []netip.Addr
+	// Owns reports whether an endpoint of a DNSEndpoint with a dnsName inside the zone is this zone's and not another one's
+	// (membership decides). Nil takes all.
+	Owns func(endpoint metav1.Object, dnsName string) bool
+}
+
+// Build returns the desired content of a zone that selects the given objects. The result does not depend on their order;
+// no object may be among them twice. An error means that the zone itself is wrong and joins all reasons, each naming its
+// field; an object that is wrong only has Declarations that are not accepted. Objects that are being deleted declare
+// nothing. The objects are not changed, and the result shares nothing with them but strings.
+//
+// Values of one name and type are united over objects. Where declarations exclude each other the older object wins: by
+// creationTimestamp, then namespace, name, kind and UID; of one object the endpoint that comes first. The zone's own
+// declarations come before all others.
+func Build(zone *v1beta1.DNSZone, objects []Object, opts Options) (*Zone, error) {
+	b, err := NewBuilder(zone, opts)
+	if err != nil {
+		return nil, err
+	}
+	live := make([]Object, 0, len(objects))
+	for _, o := range objects {
+		if o != nil && o.GetDeletionTimestamp() == nil {
+			live = append(live, o)
+		}
+	}
+	return b.buildFresh(len(live), slices.Values(live)), nil
+}
+
+// Builder keeps the desired content of a zone up to date while its objects change: Zone is what Build would give for the
+// objects as they are, at the cost of what changed. It is not safe for concurrent use; the Zones that it gives are
+// immutable. It keeps the objects that it is given, which must not be changed any more.
+//
+// A change costs the declarations that it may matter to: those of its name and, where delegations or name servers of the
+// zone itself are concerned, those of all names that depend on each other; and the notes of declarations that name the
+// host. When much has changed, the zone is built afresh.
+type Builder struct {
+	zoneApex
+	ref     *Ref
+	opts    Options
+	objects map[ObjectKey]Object
+	// pending are the objects that changed since the last Zone; nil for one that declares nothing any more.
+	pending map[ObjectKey]Object
+	// tree is the index of the objects without what is pending; nil until the first Zone.
+	tree *nameTree
+	zone *Zone
+	// revisions is the number of revisions so far.
+	revisions int
+}
+
+// NewBuilder makes a Builder for a zone without objects. The error is that of Build.
+func NewBuilder(zone *v1beta1.DNSZone, opts Options) (*Builder, error) {
+	a, err := readApex(zone)
+	if err != nil {
+		return nil, err
+	}
+	ref := refOf(zone)
+	return &Builder{
+		zoneApex: a, ref: &ref, opts: opts,
+		objects: map[ObjectKey]Object{}, pending: map[ObjectKey]Object{},
+	}, nil
+}
+
+// Set adds an object, in place of an earlier one of the same key. One that is being deleted declares nothing. A
+// DNSEndpoint has to be set again when another answer of Options.Owns is to be heard.
+func (b *Builder) Set(o Object) {
+	switch {
+	case o.GetDeletionTimestamp() != nil:
+		b.Remove(KeyOf(o))
+	case b.zone == nil:
+		b.objects[KeyOf(o)] = o
+	default:
+		b.pending[KeyOf(o)] = o
+	}
+}
+
+// Remove takes an object out; it need not be there.
+func (b *Builder) Remove(key ObjectKey) {
+	if b.zone == nil {
+		delete(b.objects, key)
+		return
+	}
+	b.pending[key] = nil
+}
+
+// Zone returns the desired content of the objects as they are now. While nothing changes it is the same *Zone.
+func (b *Builder) Zone() *Zone {
+	switch {
+	case b.zone == nil:
+		b.zone = b.buildFresh(len(b.objects), maps.Values(b.objects))
+	case len(b.pending) > 1000 && len(b.pending) > len(b.objects)/2:
+		b.zone = b.rebuildShared()
+	case len(b.pending) > 0:
+		b.zone = b.buildNext()
+	}
+	return b.zone
+}
+
+// buildFresh makes the zone of all objects, so many, without looking at an earlier one.
+func (b *Builder) buildFresh(count int, objects iter.Seq[Object]) *Zone {
+	b.tree = newNameTree(b.name, count)
+	for _, server := range b.servers {
+		if rrset.IsSubdomain(server, b.name) {
+			host := b.tree.nodeAt(server)
+			b.tree.countNameServer(host, 1)
+			host.glue++
+		}
+	}
+	r := b.newRevision(&Zone{Name: b.name, Ref: b.ref, SOA: b.soa})
+	declared, refs := make([]declaredIndex, 0, count), make([]Ref, 0, count)
+	for o := range objects {
+		refs = append(refs, refOf(o))
+		for index := range b.declaredIndexes(o) {
+			declared = append(declared, declaredIndex{o, &refs[len(refs)-1], index})
+		}
+	}
+	r.fresh = b.readFresh(declared)
+	for i := range r.fresh.declarations {
+		d := &r.fresh.declarations[i]
+		r.enterDeclaration(d.Key, declared[i].by, &d.Value)
+	}
+	r.decideName(b.tree.apex) // The zone itself declares something there.
+	return r.finishZone()
+}
+
+// rebuildShared makes the zone afresh and shares with the last one what stayed.
+func (b *Builder) rebuildShared() *Zone {
+	last := b.zone
+	for key, o := range b.pending {
+		b.applyPending(key, o)
+	}
+	z := b.buildFresh(len(b.objects), maps.Values(b.objects))
+	z.RRsets = snapshot.Share(z.RRsets, last.RRsets, RRset.Equal)
+	z.Declarations = snapshot.Share(z.Declarations, last.Declarations, Declaration.Equal)
+	return z
+}
+
+// buildNext makes the zone that follows from the last one by what is pending.
+func (b *Builder) buildNext() *Zone {
+	r := b.newRevision(b.zone)
+	for key, o := range b.pending {
+		r.replaceObject(key, o)
+		b.applyPending(key, o)
+	}
+	return r.finishZone()
+}
+
+// applyPending makes a pending object one of the zone's.
+func (b *Builder) applyPending(key ObjectKey, o Object) {
+	if delete(b.pending, key); o != nil {
+		b.objects[key] = o
+	} else {
+		delete(b.objects, key)
+	}
+}

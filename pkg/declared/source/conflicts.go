@@ -1,0 +1,167 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// conflictState is what later declarations of related names have to respect.
+type conflictState struct {
+	// first is the first declaration admitted at a name.
+	first map[*nameNode]*acceptedValues
+	// hosts are the name servers of the zone itself, with the object that named each. Their names take no CNAME (RFC
+	// 2181 section 10.3): BIND would not load the zone.
+	hosts map[*nameNode]*Ref
+	// cuts are the names below the apex that any NS is declared for.
+	cuts map[*nameNode]*delegationPoint
+}
+
+func newConflictState() conflictState {
+	return conflictState{first: map[*nameNode]*acceptedValues{}, hosts: map[*nameNode]*Ref{}, cuts: map[*nameNode]*delegationPoint{}}
+}
+
+// acceptedValues is a declaration that was admitted.
+type acceptedValues struct {
+	key   rrset.Key
+	rdata []string
+	by    *Ref
+	index int
+}
+
+// delegationPoint is a name that may become a delegation.
+type delegationPoint struct {
+	// delegated is the first NS admitted here, data the first that a delegation would hide. Only one of them is set.
+	delegated, data *acceptedValues
+}
+
+// describeFor is how a message to a declaration names the one that came before it.
+func (l *acceptedValues) describeFor(c *declarationCandidate) string {
+	if l.by.isSame(c.Ref) {
+		return fmt.Sprintf("declared by spec.endpoints[%d], which comes first", l.index)
+	}
+	return fmt.Sprintf("declared by %s, which is older", l.by.readBy(c.Ref.Namespace))
+}
+
+// noteAccepted notes what later declarations have to respect.
+func (d *groupDecision) noteAccepted(c *declarationCandidate) {
+	l := &acceptedValues{key: c.Key, rdata: c.Rdata, by: c.Ref, index: c.index}
+	if d.first[c.at] == nil {
+		d.first[c.at] = l
+	}
+	if c.Key.Type == dns.TypeNS && c.at == d.tree.apex {
+		for host := range d.tree.hostsOf(c.Declaration) {
+			if _, known := d.hosts[host]; !known {
+				d.hosts[host] = c.Ref
+			}
+		}
+	}
+	for cut, own := range d.cutsAbove(c) {
+		switch {
+		case own && cut.delegated == nil:
+			cut.delegated = l
+		case !own && cut.data == nil && !isGlue(c):
+			cut.data = l
+		}
+	}
+}
+
+// aliasConflict keeps a CNAME apart from all other data of its name (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
+func (d *groupDecision) aliasConflict(c *declarationCandidate) string {
+	first := d.first[c.at]
+	cname := c.Key.Type == dns.TypeCNAME
+	switch {
+	case first == nil:
+		return ""
+	case cname && first.key.Type == dns.TypeCNAME:
+		if slices.Equal(first.rdata, c.Rdata) {
+			return ""
+		}
+		return fmt.Sprintf("%s is already an alias of %s, %s; a name has one CNAME (RFC 2181 section 10.1)",
+			c.Key.Name, first.rdata[0], first.describeFor(c))
+	case cname:
+		return fmt.Sprintf("%s already has %s data, %s; a CNAME stands alone at its name (RFC 1034 section 3.6.2)",
+			c.Key.Name, dns.Type(first.key.Type), first.describeFor(c))
+	case first.key.Type == dns.TypeCNAME:
+		return fmt.Sprintf("%s is an alias, %s; a name with a CNAME has no other data (RFC 1034 section 3.6.2)",
+			c.Key.Name, first.describeFor(c))
+	}
+	return ""
+}
+
+// hostConflict keeps the names of the zone's own name servers free of CNAMEs.
+func (d *groupDecision) hostConflict(c *declarationCandidate) string {
+	switch {
+	case c.Key.Type == dns.TypeCNAME:
+		if by, ok := d.hosts[c.at]; ok {
+			return fmt.Sprintf("%s is a name server of this zone, declared by %s; its name takes addresses, not a CNAME (RFC 2181 section 10.3)",
+				c.Key.Name, by.readBy(c.Ref.Namespace))
+		}
+	case c.Key.Type == dns.TypeNS && c.at == d.tree.apex:
+		for host := range d.tree.hostsOf(c.Declaration) {
+			if first := d.first[host]; first != nil && first.key.Type == dns.TypeCNAME {
+				return fmt.Sprintf("%s: %s is an alias, %s; a name server's name takes addresses, not a CNAME (RFC 2181 section 10.3)",
+					fieldsOf(c.object).server, host.name, first.describeFor(c))
+			}
+		}
+	}
+	return ""
+}
+
+// cutConflict keeps data out of what is delegated to other servers (RFC 1034 section 4.2.1): BIND would accept it and
+// never answer with it.
+func (d *groupDecision) cutConflict(c *declarationCandidate) string {
+	for cut, own := range d.cutsAbove(c) {
+		switch {
+		case own && cut.data != nil:
+			return fmt.Sprintf("a delegation of %s would hide %s, %s; remove that first", c.Key.Name, cut.data.key, cut.data.describeFor(c))
+		case !own && cut.delegated != nil && !isGlue(c):
+			return fmt.Sprintf("%s is delegated to %s, %s; declare %s in that zone",
+				cut.delegated.key.Name, cut.delegated.rdata[0], cut.delegated.describeFor(c), c.Key.Name)
+		}
+	}
+	return ""
+}
+
+// cutsAbove yields the possible delegations at and above a candidate, the nearest first; own is true when it is itself an
+// NS of that delegation.
+func (d *groupDecision) cutsAbove(c *declarationCandidate) func(yield func(at *delegationPoint, own bool) bool) {
+	return func(yield func(*delegationPoint, bool) bool) {
+		for n := range d.tree.cutsAbove(c.at) {
+			at := d.cuts[n]
+			if at == nil {
+				at = &delegationPoint{}
+				d.cuts[n] = at
+			}
+			if !yield(at, n == c.at && c.Key.Type == dns.TypeNS) {
+				return
+			}
+		}
+	}
+}
+
+// isGlue reports whether a candidate holds addresses of a name server.
+func isGlue(c *declarationCandidate) bool {
+	return c.at.glue > 0 && (c.Key.Type == dns.TypeA || c.Key.Type == dns.TypeAAAA)
+}
+
+// sizeConflict keeps an RRset within what BIND serves and an answer can hold.
+func (d *groupDecision) sizeConflict(c *declarationCandidate) string {
+	set := findRRset(d.sets[c.at], c.Key.Type)
+	if set == nil {
+		return ""
+	}
+	united := rrset.New(c.Key, 0, slices.Concat(set.Rdata, c.Rdata)...).Rdata
+	switch {
+	case len(united) > maxRecords:
+		return fmt.Sprintf("%s would have %d values; BIND serves at most %d for one name and type, and older declarations have %d",
+			c.Key, len(united), maxRecords, len(set.Rdata))
+	case rdataSize(united) > maxRRsetSize:
+		return fmt.Sprintf("%s would take %d bytes; at most %d fit into an answer, and older declarations take %d",
+			c.Key, rdataSize(united), maxRRsetSize, rdataSize(set.Rdata))
+	}
+	return ""
+}

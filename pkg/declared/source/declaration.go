@@ -1,0 +1,167 @@
+package source
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// fieldNames are the names of fields in messages.
+type fieldNames struct{ name, target, server string }
+
+var (
+	recordFields   = fieldNames{name: "spec.name", target: "spec.target", server: "spec.nameserver"}
+	endpointFields = fieldNames{name: "dnsName", target: "targets", server: "targets"}
+)
+
+func fieldsOf(o Object) fieldNames {
+	if _, ok := o.(*v1alpha1.DNSEndpoint); ok {
+		return endpointFields
+	}
+	return recordFields
+}
+
+// declarationLabel is what messages about one declaration of an object begin with: empty for a record, which has only one.
+func declarationLabel(o Object, index int) string {
+	e, ok := o.(*v1alpha1.DNSEndpoint)
+	if !ok {
+		return ""
+	}
+	endpoint := e.Spec.Endpoints[index]
+	return fmt.Sprintf("spec.endpoints[%d] (%s %s): ", index, shortenText(endpoint.DNSName), shortenText(endpoint.RecordType))
+}
+
+// declaredIndexes yields the indexes of an object's declarations in the zone.
+func (b *Builder) declaredIndexes(o Object) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		e, ok := o.(*v1alpha1.DNSEndpoint)
+		if !ok {
+			yield(0)
+			return
+		}
+		for i, endpoint := range e.Spec.Endpoints {
+			if endpoint != nil && b.takesEndpoint(e, endpoint.DNSName) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// takesEndpoint reports whether an endpoint belongs to the zone.
+func (b *Builder) takesEndpoint(e *v1alpha1.DNSEndpoint, dnsName string) bool {
+	name, _ := EndpointName(dnsName)
+	return rrset.IsSubdomain(name, b.name) && (b.opts.Owns == nil || b.opts.Owns(e, dnsName))
+}
+
+// readDeclaration reads one declaration of an object: well-formed by itself and marked as accepted, or Invalid.
+func (b *Builder) readDeclaration(from declaredIndex) Declaration {
+	d := Declaration{Ref: from.ref}
+	switch o := from.by.(type) {
+	case v1beta1.Record:
+		b.readRecord(&d, o)
+	case *v1alpha1.DNSEndpoint:
+		b.readEndpoint(&d, o, from.index)
+	default:
+		d.markRefused(status.Invalid, fmt.Sprintf("%T declares no DNS data", o))
+	}
+	return d
+}
+
+func (b *Builder) readRecord(d *Declaration, r v1beta1.Record) {
+	values := valuesOfRecord(r, b.name)
+	owner, err := OwnerName(r.RecordName(), b.name)
+	if err != nil {
+		err = fmt.Errorf("spec.name: %w", err)
+	}
+	d.Key, d.Rdata, d.Note = rrset.Key{Name: owner, Type: values.rrtype}, values.rdata, values.note
+	ttl, ttlErr := effectiveTTL(r.RecordTTL(), b.ttl)
+	d.TTL = ttl
+	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), recordFields.checkApex(b.name, d.Key)); err != nil {
+		d.Rdata = nil
+		d.markRefused(status.Invalid, err.Error())
+		return
+	}
+	d.Accepted = true
+}
+
+func (b *Builder) readEndpoint(d *Declaration, e *v1alpha1.DNSEndpoint, index int) {
+	endpoint := e.Spec.Endpoints[index]
+	key, rdata, err := EndpointData(endpoint)
+	d.Key, d.Rdata = key, rdata
+	d.TTL, _ = endpointTTL(endpoint, b.ttl)
+	if err = errors.Join(readError(e), err, endpointFields.checkApex(b.name, key)); err != nil {
+		d.Rdata = nil
+		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
+		return
+	}
+	d.Accepted = true
+}
+
+// readError says what could not be decoded of an object's spec, if anything.
+func readError(o Object) error {
+	if problem := lenient.SpecProblem(o); problem != "" {
+		return errors.New(problem)
+	}
+	return nil
+}
+
+// joinLines returns joined errors as one line, the first few of them.
+func joinLines(err error) string {
+	const most = 5
+	lines := strings.Split(err.Error(), "\n")
+	if more := len(lines) - most; more > 0 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// checkPlacement refuses what BIND would ignore or DNS forbids whatever zone it is in.
+func (f fieldNames) checkPlacement(k rrset.Key, rdata []string) error {
+	switch {
+	case k.Type == dns.TypeCNAME && slices.Contains(rdata, k.Name):
+		return fmt.Errorf("%s: %s would be an alias of itself", f.target, k.Name)
+	case k.Type == dns.TypeNS && len(k.Name) > 1 && k.Name[0] == '*':
+		return fmt.Errorf("%s: %s: name servers cannot be declared for a wildcard; BIND ignores them (RFC 4592 section 4.2)", f.name, k.Name)
+	}
+	return nil
+}
+
+// checkApex refuses a CNAME where SOA and NS of the zone are.
+func (f fieldNames) checkApex(zone string, k rrset.Key) error {
+	if k.Type != dns.TypeCNAME || k.Name != zone {
+		return nil
+	}
+	return fmt.Errorf("%s: a CNAME cannot stand at the apex of the zone, %s, beside SOA and NS (RFC 1034 section 3.6.2); publish addresses there", f.name, zone)
+}
+
+func (d *Declaration) markRefused(reason, message string) {
+	d.Accepted, d.Reason, d.Message, d.Note = false, reason, message, ""
+}
+
+// Hash is the SHA-256, in lower-case hexadecimal, of everything in a declaration that affects DNS: owner name, type, TTL
+// and values. Which object declares it, and whether it is accepted, is no part of it.
+func Hash(decl Declaration) string {
+	b := make([]byte, 0, 256)
+	b = append(append(b, decl.Key.Name...), 0)
+	b = binary.BigEndian.AppendUint16(b, decl.Key.Type)
+	b = binary.BigEndian.AppendUint32(b, decl.TTL)
+	for _, rdata := range decl.Rdata {
+		b = append(append(b, rdata...), 0)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,184 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// endpointTypes are the types that an endpoint may have, in the order in which they are presented to people.
+var endpointTypes = []uint16{
+	dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeTXT, dns.TypeMX, dns.TypeSRV, dns.TypeCAA,
+	dns.TypeNAPTR,
+}
+
+// IsEndpointType reports whether a DNSEndpoint can publish a type.
+func IsEndpointType(rrtype uint16) bool { return slices.Contains(endpointTypes, rrtype) }
+
+// EndpointData returns the RRset that one endpoint of a DNSEndpoint describes: its owner name and type, and its values in
+// canonical form, sorted and without duplicates. Names in an endpoint are complete, with or without the final dot. What of
+// name and type cannot be read is left empty. The error joins everything that is wrong with the endpoint, recordTTL
+// included; each part begins with the name of the field ("targets[1]: ") and says what to write.
+func EndpointData(e *v1alpha1.Endpoint) (rrset.Key, []string, error) {
+	name, nameErr := EndpointName(e.DNSName)
+	rrtype, typeErr := endpointType(e.RecordType)
+	key := rrset.Key{Name: name, Type: rrtype}
+	if nameErr != nil {
+		key.Name = "" // It is none.
+	}
+	errs := []error{nameErr, typeErr}
+	if e.SetIdentifier != "" {
+		errs = append(errs, fmt.Errorf("setIdentifier: %q: weighted and other routed answers are not DNS data; a zone holds one RRset for a name and type, so leave this out",
+			shortenText(e.SetIdentifier)))
+	}
+	if _, err := endpointTTL(e, 0); err != nil {
+		errs = append(errs, err)
+	}
+	var values recordValues
+	if typeErr == nil {
+		values = endpointValues(rrtype, e.Targets)
+		errs = append(errs, values.err)
+	}
+	if nameErr == nil && values.err == nil {
+		errs = append(errs, endpointFields.checkPlacement(key, values.rdata))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return key, nil, err
+	}
+	return key, values.rdata, nil
+}
+
+// CheckEndpointApex returns why a zone cannot have what an endpoint of its own name describes.
+func CheckEndpointApex(key rrset.Key, zone *v1beta1.DNSZone) error {
+	return endpointFields.checkApex(DNSName(zone)+".", key)
+}
+
+// EndpointName returns the canonical owner name of an endpoint. For one that is no DNS name it returns an error and, all
+// the same, a name that ends as the written one does, by which its zone can be found.
+func EndpointName(dnsName string) (string, error) {
+	name, err := rrset.CanonicalName(dnsName)
+	if err == nil {
+		err = checkWildcard(dnsName, name)
+	} else {
+		name = strings.ToLower(strings.TrimSuffix(dnsName, ".")) + "."
+	}
+	if err != nil {
+		return name, fmt.Errorf("dnsName: %w", err)
+	}
+	return name, nil
+}
+
+func endpointType(recordType string) (uint16, error) {
+	if rrtype := publishedType(recordType); rrtype != 0 {
+		return rrtype, nil
+	}
+	known := make([]string, len(endpointTypes))
+	for i, rrtype := range endpointTypes {
+		known[i] = dns.TypeToString[rrtype]
+	}
+	last := len(known) - 1
+	return 0, fmt.Errorf("recordType: %q is not published here; write one of %s or %s", shortenText(recordType), strings.Join(known[:last], ", "), known[last])
+}
+
+// endpointTTL is the TTL of an endpoint, or the one that applies when it sets none.
+func endpointTTL(e *v1alpha1.Endpoint, otherwise uint32) (uint32, error) {
+	switch ttl := e.RecordTTL; {
+	case ttl == 0:
+		return otherwise, nil
+	case ttl < 0 || ttl > rrset.MaxTTL:
+		return 0, fmt.Errorf("recordTTL: %d is not from 0 to %d seconds (RFC 2181 section 8)", ttl, rrset.MaxTTL)
+	default:
+		return uint32(ttl), nil
+	}
+}
+
+// endpointValues reads the targets of an endpoint; its err joins what is wrong with each.
+func endpointValues(rrtype uint16, targets []string) recordValues {
+	d := recordValues{rrtype: rrtype, rdata: make([]string, 0, len(targets))}
+	var errs []error
+	for i, target := range targets {
+		value, err := endpointValue(rrtype, target)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("targets[%d]: %w", i, err))
+			continue
+		}
+		d.rdata = append(d.rdata, value)
+	}
+	if len(targets) == 0 {
+		errs = append(errs, errors.New("targets: there is no target"))
+	}
+	d.err = errors.Join(errs...)
+	d = d.checkLimits("targets", "")
+	if d.err == nil && rrtype == dns.TypeCNAME && len(d.rdata) > 1 {
+		d.err = fmt.Errorf("targets: a CNAME has one target, and there are %d (RFC 2181 section 10.1)", len(d.rdata))
+	}
+	return d
+}
+
+// endpointValue reads one target in external-dns' notation, which is the presentation format of the type but for text.
+func endpointValue(rrtype uint16, target string) (string, error) {
+	if rrtype == dns.TypeTXT {
+		return endpointText(target)
+	}
+	value, err := rrset.Parse(rrset.Key{Type: rrtype}, target)
+	if err != nil {
+		return "", err
+	}
+	if host, named := hostOfRdata(rrtype, value); named {
+		switch addr, err := netip.ParseAddr(strings.TrimSuffix(host, ".")); {
+		case err == nil:
+			return "", fmt.Errorf("%q holds an address where a host name belongs; publish the address with recordType %s", target, addressType(addr))
+		case host == "." && rrtype != dns.TypeMX && rrtype != dns.TypeSRV:
+			return "", errors.New(`"." is the root of DNS and no host`)
+		}
+	}
+	return value, nil
+}
+
+// endpointText reads a target that may be in quotes, as zone files have it, or is the text itself. A string of more than
+// 255 bytes is split, quoted or not.
+func endpointText(target string) (string, error) {
+	if len(target) < 2 || target[0] != '"' || target[len(target)-1] != '"' {
+		return rrset.TXT(target)
+	}
+	strs, err := rrset.ParseStrings(target)
+	if err != nil {
+		return "", err
+	}
+	return rrset.TXT(strs...)
+}
+
+// hostOfRdata returns the host that canonical rdata ends in, for the types that name one.
+func hostOfRdata(rrtype uint16, rdata string) (string, bool) {
+	switch rrtype {
+	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR:
+		return rdata, true
+	case dns.TypeMX, dns.TypeSRV:
+		return rdata[strings.LastIndexByte(rdata, ' ')+1:], true
+	}
+	return "", false
+}
+
+// shortenText keeps messages readable whatever they quote: nothing bounds the texts in an endpoint.
+func shortenText(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most-3] + "..."
+	}
+	return s
+}
+
+func addressType(a netip.Addr) string {
+	if a.Is4() {
+		return "A"
+	}
+	return "AAAA"
+}

@@ -1,0 +1,121 @@
+package source
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// decideTouched decides the touched names that are not decided yet.
+func (r *zoneRevision) decideTouched() {
+	for _, n := range r.touched {
+		r.decideName(n)
+	}
+}
+
+// decideName decides a name with all that are related, unless it is decided already.
+func (r *zoneRevision) decideName(n *nameNode) {
+	switch {
+	case n.decided == r.revisions:
+	case r.tree.isRelated(n):
+		r.decideGroup(r.tree.relatedNodes(n)...)
+	case len(n.items) == 1:
+		r.decideAlone(n)
+	default:
+		r.decideGroup(n)
+	}
+}
+
+// readItem returns what an item declares, to be decided on.
+func (r *zoneRevision) readItem(it *nodeItem) *Declaration {
+	d := it.raw
+	if it.raw = nil; d == nil {
+		ref := refOf(it.object)
+		again := r.Builder.readDeclaration(declaredIndex{it.object, &ref, it.index})
+		d = &again
+	}
+	return d
+}
+
+// decideAlone accepts the only declaration of a name that no other one can exclude.
+func (r *zoneRevision) decideAlone(n *nameNode) {
+	n.decided = r.revisions
+	it := &n.items[0]
+	d := r.readItem(it)
+	r.storeRRsets(n, []RRset{r.newRRset(d.Key, d.TTL, d.Rdata, d.Ref)})
+	r.settleItem(it, d)
+}
+
+// settleItem stores what was decided on an item, or keeps it until all hosts are known.
+func (r *zoneRevision) settleItem(it *nodeItem, d *Declaration) {
+	v := decidedDeclaration{ID{d.Ref.Key(), it.index}, it.object, d}
+	if v.Accepted && namesHosts(v.Key.Type) {
+		r.naming = append(r.naming, v)
+		return
+	}
+	r.storeDeclaration(v)
+}
+
+// groupDecision decides between declarations of names that are related to each other.
+type groupDecision struct {
+	*zoneRevision
+	sets map[*nameNode][]RRset
+	conflictState
+	// lowest is, for RRsets that are declared with different TTLs, the object with the lowest.
+	lowest map[rrset.Key]*Ref
+}
+
+// declarationCandidate is a declaration on which there is to decide.
+type declarationCandidate struct {
+	*nodeItem
+	at *nameNode
+	*Declaration
+}
+
+// decideGroup decides names that are related, all of them.
+func (r *zoneRevision) decideGroup(group ...*nameNode) {
+	d := &groupDecision{zoneRevision: r, sets: make(map[*nameNode][]RRset, len(group)), conflictState: newConflictState(), lowest: map[rrset.Key]*Ref{}}
+	var all []declarationCandidate
+	for _, n := range group {
+		n.decided = r.revisions
+		for i := range n.items {
+			all = append(all, declarationCandidate{nodeItem: &n.items[i], at: n})
+		}
+	}
+	slices.SortFunc(all, func(a, b declarationCandidate) int { return compareItems(a.nodeItem, b.nodeItem) })
+	whole := slices.Contains(group, r.tree.apex)
+	if whole {
+		d.declareApex()
+	}
+	for i := range all {
+		all[i].Declaration = r.readItem(all[i].nodeItem)
+		d.admitCandidate(&all[i])
+	}
+	if whole {
+		d.addServerAddresses()
+	}
+	for _, n := range group {
+		r.storeRRsets(n, d.sets[n])
+	}
+	for i := range all {
+		c := &all[i]
+		if c.Accepted {
+			c.addNote(d.ttlWarning(c))
+		}
+		r.settleItem(c.nodeItem, c.Declaration)
+	}
+}
+
+// admitCandidate makes a declaration part of the zone, unless an older one excludes it.
+func (d *groupDecision) admitCandidate(c *declarationCandidate) {
+	if why := cmp.Or(d.aliasConflict(c), d.hostConflict(c), d.cutConflict(c), d.sizeConflict(c)); why != "" {
+		c.markRefused(status.Conflict, declarationLabel(c.object, c.index)+why)
+		return
+	}
+	d.noteAccepted(c)
+	d.addRRset(c.at, c.Key, c.TTL, c.Rdata, c.Ref)
+}
+
+// declareApex adds what the zone object itself declares: its NS RRset, and addresses of the name servers inside it.

@@ -1,0 +1,207 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// Limits of one RRset. BIND refuses the 101st RR of an RRset, and an answer has to fit into a message of 65535 bytes
+// together with its names, TTLs and signature.
+const (
+	maxRecords   = 100
+	maxRRsetSize = 60000
+)
+
+// RecordData returns the DNS type of a record and its rdata in canonical form, sorted and without duplicates. Host names
+// without a final dot are relative to the zone. The error names the field that is wrong and says what to write.
+func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []string, err error) {
+	origin, err := rrset.CanonicalName(zone)
+	if err != nil {
+		return 0, nil, fmt.Errorf("zone name: %w", err)
+	}
+	d := valuesOfRecord(record, origin)
+	return d.rrtype, d.rdata, d.err
+}
+
+// RelativeTarget returns the canonical name that a record's target stands for, and a remark for the user, when the target has a dot inside and
+// none at the end: it may have been meant to be complete. Otherwise it returns "".
+func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
+	if _, has := hostOfRdata(v1beta1.KindOf(record).RRType, ""); !has {
+		return "", ""
+	}
+	origin, err := rrset.CanonicalName(zone)
+	if err != nil {
+		return "", ""
+	}
+	d := valuesOfRecord(record, origin)
+	if d.err != nil || d.note == "" {
+		return "", ""
+	}
+	host, _ = hostOfRdata(d.rrtype, d.rdata[0])
+	return host, d.note
+}
+
+// recordValues is what one record says about its RRset.
+type recordValues struct {
+	rrtype uint16
+	rdata  []string
+	// note is a remark for the user.
+	note string
+	err  error
+}
+
+// valuesOfRecord is the one table of the nine kinds.
+func valuesOfRecord(record v1beta1.Record, origin string) recordValues {
+	switch r := record.(type) {
+	case *v1beta1.ARecord:
+		return addressValues(dns.TypeA, "spec.ipv4Address", r.Spec.IPv4Address, r.Spec.IPv4Addresses)
+	case *v1beta1.AAAARecord:
+		return addressValues(dns.TypeAAAA, "spec.ipv6Address", r.Spec.IPv6Address, r.Spec.IPv6Addresses)
+	case *v1beta1.CNAMERecord:
+		return hostValue(dns.TypeCNAME, "spec.target", r.Spec.Target, origin)
+	case *v1beta1.NSRecord:
+		return hostValue(dns.TypeNS, "spec.nameserver", r.Spec.Nameserver, origin)
+	case *v1beta1.TXTRecord:
+		return textValue(r.Spec.Text)
+	case *v1beta1.MXRecord:
+		return hostValue(dns.TypeMX, "spec.mailServer", r.Spec.MailServer, origin, numberField{"spec.priority", r.Spec.Priority})
+	case *v1beta1.SRVRecord:
+		return hostValue(dns.TypeSRV, "spec.target", r.Spec.Target, origin, numberField{"spec.priority", r.Spec.Priority},
+			numberField{"spec.weight", r.Spec.Weight}, numberField{"spec.port", r.Spec.Port})
+	case *v1beta1.CAARecord:
+		return caaValue(r.Spec)
+	case *v1beta1.PTRRecord:
+		return hostValue(dns.TypePTR, "spec.target", r.Spec.Target, origin)
+	}
+	return recordValues{err: fmt.Errorf("%T is none of the nine record kinds", record)}
+}
+
+func addressValues(rrtype uint16, field, older string, newer []string) recordValues {
+	d := recordValues{rrtype: rrtype, rdata: make([]string, 0, len(newer)+1)}
+	add := func(value string) (err error) {
+		value, err = rrset.Parse(rrset.Key{Type: rrtype}, value)
+		d.rdata = append(d.rdata, value)
+		return err
+	}
+	if older != "" {
+		if err := add(older); err != nil {
+			d.err = fmt.Errorf("%s: %w", field, err)
+			return d
+		}
+	}
+	for i, value := range newer {
+		if err := add(value); err != nil {
+			d.err = fmt.Errorf("%ses[%d]: %w", field, i, err)
+			return d
+		}
+	}
+	if len(d.rdata) == 0 {
+		d.err = fmt.Errorf("%ses: there is no address", field)
+	}
+	return d.checkLimits(field, "es")
+}
+
+// numberField is a 16-bit field in front of a host name.
+type numberField struct {
+	field string
+	value int32
+}
+
+func hostValue(rrtype uint16, field, name, origin string, numbers ...numberField) recordValues {
+	d := recordValues{rrtype: rrtype}
+	out := make([]byte, 0, 6*len(numbers))
+	for _, n := range numbers {
+		if n.value < 0 || n.value > 65535 {
+			d.err = fmt.Errorf("%s: %d is not a number from 0 to 65535", n.field, n.value)
+			return d
+		}
+		out = append(strconv.AppendInt(out, int64(n.value), 10), ' ')
+	}
+	full, note, err := resolveHost(field, name, origin)
+	if err == nil && full == "." && len(numbers) == 0 {
+		err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
+	}
+	if len(out) > 0 {
+		full = string(append(out, full...))
+	}
+	d.rdata, d.note, d.err = []string{full}, note, err
+	return d
+}
+
+func textValue(strs []string) recordValues {
+	s, err := rrset.TXT(strs...)
+	if err != nil {
+		err = fmt.Errorf("spec.text: %w", err)
+	}
+	return recordValues{rrtype: dns.TypeTXT, rdata: []string{s}, err: err}.checkLimits("spec.text", "")
+}
+
+func caaValue(spec v1beta1.CAARecordSpec) recordValues {
+	d := recordValues{rrtype: dns.TypeCAA}
+	if spec.Flags < 0 || spec.Flags > 255 {
+		d.err = fmt.Errorf("spec.flags: %d is not a number from 0 to 255", spec.Flags)
+		return d
+	}
+	s, err := rrset.CAA(uint8(spec.Flags), spec.Tag, spec.Value)
+	if err != nil {
+		err = fmt.Errorf("spec: %w", err)
+	}
+	d.rdata, d.err = []string{s}, err
+	return d
+}
+
+// checkLimits sorts the rdata, drops duplicates and checks the limits of an RRset.
+func (d recordValues) checkLimits(field, plural string) recordValues {
+	if len(d.rdata) > 1 {
+		slices.Sort(d.rdata)
+		d.rdata = slices.Compact(d.rdata)
+	}
+	switch {
+	case d.err != nil:
+	case len(d.rdata) > maxRecords:
+		d.err = fmt.Errorf("%s%s: there are %d values; BIND serves at most %d for one name and type", field, plural, len(d.rdata), maxRecords)
+	case rdataSize(d.rdata) > maxRRsetSize:
+		d.err = fmt.Errorf("%s%s: the data takes %d bytes; at most %d fit into an answer", field, plural, rdataSize(d.rdata), maxRRsetSize)
+	}
+	return d
+}
+
+// rdataSize estimates the bytes that rdata takes in a message: exactly for the types that can be large, which are text.
+func rdataSize(rdata []string) int {
+	size := 0
+	for _, s := range rdata {
+		size += len(s)
+	}
+	if size <= maxRRsetSize {
+		return size
+	}
+	size = 0
+	for _, s := range rdata {
+		size += decodedLength(s)
+	}
+	return size
+}
+
+// decodedLength counts an escape as the one byte that it stands for, and the two quotes and the blank around a string as
+// its length byte.
+func decodedLength(s string) int {
+	n := 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			continue
+		case s[i] == '\\' && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9':
+			i += 3
+		case s[i] == '\\':
+			i++
+		}
+		n++
+	}
+	return n + 1
+}

@@ -1,0 +1,131 @@
+package observe
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/snapshot"
+)
+
+// Question is a name and type that a server is asked about because of what should be there.
+type Question struct {
+	rrset.Key
+	// Want is what should be there; without data if that is nothing.
+	Want rrset.RRset
+	// For identifies the declaration that asks: an answer to a question for another one says nothing about it.
+	For uint64
+}
+
+// Differs reports whether an answer is not what should be there.
+func (q Question) Differs(have rrset.RRset) bool {
+	return !slices.Equal(q.Want.Rdata, have.Rdata) || len(have.Rdata) > 0 && q.Want.TTL != have.TTL
+}
+
+// Asked is that a server was asked about a name and type. What it answered is in the Mirror.
+type Asked struct {
+	// At is when the question was sent.
+	At time.Time
+	// For is that of the Question.
+	For uint64
+	// Err is why the answer does not show what the server has there; nil if it does.
+	Err error
+	// era is the mirror's if its SOA was that of the zone before and after the answer, else 0.
+	era uint32
+}
+
+// askedOverhead is what an Asked takes in memory, in bytes.
+const askedOverhead = 128
+
+type askedNames = snapshot.Map[rrset.Key, Asked]
+
+// answered is the answer to a Question.
+type answered struct {
+	Question
+	at  time.Time
+	set rrset.RRset
+	err error
+}
+
+// NewPartialMirror returns a mirror of which no more is known than the answers to questions for some names and types, at a
+// time: RRsets without data do not exist.
+func NewPartialMirror(zone string, soa rrset.SOA, at time.Time, sets ...rrset.RRset) *Mirror {
+	m := (*Mirror)(nil).rebased(zone, soa)
+	answers := make([]answered, len(sets))
+	for i, s := range sets {
+		answers[i] = answered{Question: Question{Key: s.Key}, at: at, set: s}
+	}
+	return m.withAnswers(answers, m.era)
+}
+
+// IsPartial reports whether no more is known than the answers to some questions; see Asked.
+func (m *Mirror) IsPartial() bool { return m.era > 0 }
+
+// Asked reports whether a server was asked about a name and type, and when. It is for partial mirrors.
+func (m *Mirror) Asked(k rrset.Key) (Asked, bool) { return m.asked.Get(k) }
+
+// rebased returns the partial mirror for an SOA: with another one than before, earlier answers are no longer known to be what the
+// server has. m may be nil.
+func (m *Mirror) rebased(zone string, soa rrset.SOA) *Mirror {
+	if m == nil {
+		return &Mirror{Zone: zone, SOA: soa, era: 1, content: snapshot.New[rrset.Key, rrset.RRset](hashByName), asked: snapshot.New[rrset.Key, Asked](hashByName)}
+	}
+	if m.SOA == soa {
+		return m
+	}
+	next := *m
+	next.SOA, next.era, next.version = soa, m.era+1, m.version+1
+	return &next
+}
+
+// withAnswers returns the partial mirror with more answers. era is that in which they were given, 0 if the zone changed.
+func (m *Mirror) withAnswers(answers []answered, era uint32) *Mirror {
+	e, asked := m.beginEdit(), m.asked.Edit()
+	for _, a := range answers {
+		last, known := asked.Get(a.Key)
+		switch {
+		case known && last.At.After(a.at):
+			continue
+		case !known:
+			e.bytes += askedOverhead
+		}
+		asked.Put(a.Key, Asked{At: a.at, For: a.For, Err: a.err, era: era})
+		if a.err != nil {
+			a.set = rrset.RRset{Key: a.Key}
+		}
+		e.replace(a.set)
+	}
+	next := *m
+	next.content, next.asked, next.records, next.bytes, next.version = e.Map(), asked.Map(), e.records, e.bytes, m.version+1
+	return &next
+}
+
+// isAskedAlike reports whether two questions have had an answer, for the same declaration, or have not.
+func isAskedAlike(a, b Asked) bool { return a.For == b.For && (a.Err == nil) == (b.Err == nil) }
+
+// SeenAt returns when the server was last known to have what the mirror has at a name and type; known is false if that is not
+// known at all. An answer remains good while the SOA stays what it was before and after it, as a transferred zone does.
+func (o *Observation) SeenAt(k rrset.Key) (at time.Time, known bool) {
+	switch {
+	case o.Mirror == nil:
+		return at, false
+	case !o.Mirror.IsPartial():
+		return o.At, true
+	}
+	a, asked := o.Mirror.Asked(k)
+	switch {
+	case !asked || a.Err != nil:
+		return at, false
+	case a.era == o.Mirror.era && o.At.After(a.At):
+		return o.At, true
+	}
+	return a.At, true
+}
+
+// Precedes reports whether an observation is older than another one of the same server and zone.
+func (o *Observation) Precedes(other *Observation) bool {
+	if o.At.Equal(other.At) && o.Mirror != nil && other.Mirror != nil {
+		return o.Mirror.version < other.Mirror.version
+	}
+	return o.At.Before(other.At)
+}

@@ -1,0 +1,106 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+)
+
+// Limits bound the memory that servers can make an Observer take, whatever they send. Zero values mean the defaults.
+type Limits struct {
+	// ZoneRecords are the resource records, and ZoneBytes the memory, of one zone on one server.
+	ZoneRecords int
+	ZoneBytes   int64
+	// TotalBytes are the memory of all zones on all servers, with that of the transfers that run. Servers of one namespace
+	// get at most half of it, so that no tenant can take what the others need.
+	TotalBytes int64
+}
+
+// DefaultTotalBytes is the default of Limits.TotalBytes.
+const DefaultTotalBytes = 512 << 20
+
+// TotalFlag is the name of the flag that sets Limits.TotalBytes.
+const TotalFlag = "--max-content-bytes"
+
+// DefaultLimits returns the defaults.
+func DefaultLimits() Limits {
+	return Limits{ZoneRecords: wire.DefaultRecords, ZoneBytes: wire.DefaultBytes, TotalBytes: DefaultTotalBytes}
+}
+
+// AddFlags registers the flags.
+func (l *Limits) AddFlags(fs *pflag.FlagSet) {
+	fs.IntVar(&l.ZoneRecords, wire.RecordsFlag[2:], l.ZoneRecords, "how many resource records of a zone are taken from a DNS server; a zone with more has an error")
+	fs.Int64Var(&l.ZoneBytes, wire.BytesFlag[2:], l.ZoneBytes, "how much memory, in bytes, a zone from a DNS server may take; a record takes its text and some 200 bytes")
+	fs.Int64Var(&l.TotalBytes, TotalFlag[2:], l.TotalBytes, "how much memory, in bytes, the content of all zones on all DNS servers may take; the servers of one namespace get at most half")
+}
+
+// Validate names every flag that is wrong.
+func (l *Limits) Validate() error {
+	var errs []error
+	for flag, value := range map[string]int64{wire.RecordsFlag: int64(l.ZoneRecords), wire.BytesFlag: l.ZoneBytes, TotalFlag: l.TotalBytes} {
+		if value < 1 {
+			errs = append(errs, fmt.Errorf("%s=%d: must be at least 1", flag, value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// memory accounts for the content that servers have sent, by the namespaces of the servers.
+type memory struct {
+	limit int64
+
+	mu     sync.Mutex
+	used   int64
+	owners map[netip.AddrPort]string
+	shares map[string]int64
+}
+
+// setOwner records the namespace of a server.
+func (m *memory) setOwner(server netip.AddrPort, namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owners[server] = namespace
+}
+
+// ownerOf returns the namespace of a server; one that is not known has itself to share with.
+func (m *memory) ownerOf(server netip.AddrPort) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if namespace, ok := m.owners[server]; ok {
+		return namespace
+	}
+	return server.Addr().String()
+}
+
+// reserve takes memory for content of an owner's server. It never waits: whoever has memory may keep it for long.
+func (m *memory) reserve(owner string, bytes int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if share := m.limit / 2; m.shares[owner]+bytes > share {
+		return &wire.LimitError{Subject: "the content of all zones on the servers of the namespace", What: fmt.Sprintf("%d bytes, half", share), Flag: TotalFlag}
+	}
+	if m.used+bytes > m.limit {
+		return &wire.LimitError{Subject: "the content of all zones", What: fmt.Sprintf("%d bytes", m.limit), Flag: TotalFlag}
+	}
+	m.addLocked(owner, bytes)
+	return nil
+}
+
+// add takes memory, or gives it back, unconditionally.
+func (m *memory) add(owner string, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.addLocked(owner, bytes)
+}
+
+func (m *memory) addLocked(owner string, bytes int64) {
+	m.used += bytes
+	if m.shares[owner] += bytes; m.shares[owner] == 0 {
+		delete(m.shares, owner)
+	}
+}

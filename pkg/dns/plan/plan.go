@@ -1,0 +1,48 @@
+// Package plan compares the desired content of a zone with what a server was observed to hold, and returns the changes that
+// lead from one to the other. It is pure: no clock, no I/O, the same plan for the same input.
+package plan
+
+import (
+	"iter"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// Changes is the difference between observed and desired content of one zone on one server. UpdateOld[i] is what
+// UpdateNew[i] replaces. Every slice is sorted by owner name (canonical order) and type.
+type Changes struct {
+	Create, UpdateOld, UpdateNew, Delete []rrset.RRset
+	// Conflicts are desired RRsets that are in none of the above because the server would ignore them.
+	Conflicts []Conflict
+	// SOA is true if the SOA's data (not its serial) has to change.
+	SOA bool
+}
+
+// Conflict is a desired RRset that cannot coexist with foreign data, such as a CNAME at a name with foreign addresses
+// (RFC 1034 section 3.6.2).
+type Conflict struct {
+	Want rrset.RRset
+	// Foreign are the conflicting RRsets, sorted.
+	Foreign []rrset.Key
+}
+
+// HasChanges reports whether there is anything to apply.
+func (c Changes) HasChanges() bool {
+	return c.SOA || c.Len() > 0
+}
+
+// Len returns the number of RRsets that change.
+func (c Changes) Len() int { return len(c.Create) + len(c.UpdateNew) + len(c.Delete) }
+
+// Keys yields the key of every RRset that changes.
+func (c Changes) Keys() iter.Seq[rrset.Key] {
+	return func(yield func(rrset.Key) bool) {
+		for _, sets := range [][]rrset.RRset{c.Create, c.UpdateNew, c.Delete} {
+			for _, s := range sets {
+				if !yield(s.Key) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package bindcar
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/deadpeer"
+)
+
+// ClientOptions configure a Client.
+type ClientOptions struct {
+	// Timeout of one request; 30 s when 0.
+	Timeout time.Duration
+	// TLS returns the client's certificate and the authorities that verify those of sidecars, for each new connection. Without it
+	// the client speaks plain HTTP, which is for tests.
+	TLS func(context.Context) (*tls.Config, error)
+}
+
+// Client speaks to the sidecars of any number of pods. It is safe for concurrent use. Its errors are *Error.
+type Client struct {
+	http *http.Client
+	// streams is like http, on the same connections, without a timeout for the response body.
+	streams *http.Client
+	// maxSilence is how long a stream may send nothing.
+	maxSilence time.Duration
+	// secure says that HTTPS is spoken.
+	secure bool
+}
+
+// idleConnections is how many connections to each sidecar are kept open: as many as a controller that works on many zones
+// at once uses. A new one costs both ends a handshake, which takes longer than adding a zone.
+const idleConnections = 32
+
+// maxRest is how much of a response that nobody wants is read, in bytes: the connection of one that was not read to its end is closed.
+const maxRest = 4 << 10
+
+// NewClient returns a client that keeps its connections open.
+func NewClient(options ClientOptions) *Client {
+	timeout := options.Timeout
+	if timeout == 0 {
+		timeout = 30 * time.Second
+	}
+	connections := &http.Transport{
+		DialContext:           deadpeer.NewDialer(dialTimeout).DialContext,
+		MaxIdleConnsPerHost:   idleConnections,
+		IdleConnTimeout:       90 * time.Second,
+		ResponseHeaderTimeout: timeout,
+	}
+	if options.TLS != nil {
+		connections.DialTLSContext = options.dialTLS
+	}
+	return &Client{
+		http:       &http.Client{Transport: connections, Timeout: timeout},
+		streams:    &http.Client{Transport: connections},
+		maxSilence: 3 * HeartbeatInterval,
+		secure:     options.TLS != nil,
+	}
+}
+
+// endpointURL returns the URL of a path of the API.
+func (c *Client) endpointURL(server Address, path string) string {
+	if !c.secure {
+		return "http://" + server.Addr.String() + PathPrefix + path
+	}
+	return "https://" + net.JoinHostPort(server.hostname(), strconv.Itoa(int(server.Addr.Port()))) + PathPrefix + path
+}
+
+// CreateZone adds a zone; IsExists reports that it was there, and stays as it is.
+func (c *Client) CreateZone(ctx context.Context, server Address, zone CreateZone) error {
+	return c.sendRequest(ctx, http.MethodPost, server, "/zones", zone, nil)
+}
+
+// DeleteZone removes a zone and its files; IsNotFound reports that it was not there. The public sidecar answers 500 then, so
+// DeleteZone checks for the zone.
+func (c *Client) DeleteZone(ctx context.Context, server Address, zone string) error {
+	err := c.sendRequest(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
+	if hasCode(err, http.StatusInternalServerError) {
+		if _, missing := c.Zone(ctx, server, zone); IsNotFound(missing) {
+			return missing
+		}
+	}
+	return err
+}
+
+// PatchZone changes whom a zone notifies, who may transfer it, where a secondary transfers from, or how it is signed.
+func (c *Client) PatchZone(ctx context.Context, server Address, zone string, patch PatchZone) error {
+	return c.sendRequest(ctx, http.MethodPatch, server, "/zones/"+url.PathEscape(zone), patch, nil)
+}
+
+// Zones returns all zones of the server.
+func (c *Client) Zones(ctx context.Context, server Address) (ZoneList, error) {
+	var list ZoneList
+	err := c.sendRequest(ctx, http.MethodGet, server, "/zones", nil, &list)
+	return list, err
+}
+
+// Zone returns one zone.
+func (c *Client) Zone(ctx context.Context, server Address, zone string) (Zone, error) {
+	var out Zone
+	err := c.sendRequest(ctx, http.MethodGet, server, "/zones/"+url.PathEscape(zone), nil, &out)
+	return out, err
+}
+
+// Command runs reload, freeze, thaw, notify or retransfer on a zone and returns named's output.
+func (c *Client) Command(ctx context.Context, server Address, zone, command string) (string, error) {
+	var answer Answer
+	err := c.sendRequest(ctx, http.MethodPost, server, "/zones/"+url.PathEscape(zone)+"/"+command, nil, &answer)
+	return answer.Details, err
+}
+
+// Statistics returns the counters of the sidecar's named.
+func (c *Client) Statistics(ctx context.Context, server Address) (Statistics, error) {
+	var stats Statistics
+	err := c.sendRequest(ctx, http.MethodGet, server, "/statistics", nil, &stats)
+	return stats, err
+}
+
+// Keys returns the names of the TSIG keys that the server knows.
+func (c *Client) Keys(ctx context.Context, server Address) (ServerKeys, error) {
+	var keys ServerKeys
+	err := c.sendRequest(ctx, http.MethodGet, server, "/server/keys", nil, &keys)
+	return keys, err
+}
+
+// Ready returns nil when the sidecar and its named answer.
+func (c *Client) Ready(ctx context.Context, server Address) error {
+	_, err := c.Readiness(ctx, server)
+	return err
+}
+
+// Readiness returns what named says of itself. It is an error when the sidecar or named does not answer.
+func (c *Client) Readiness(ctx context.Context, server Address) (Readiness, error) {
+	var readiness Readiness
+	err := c.sendRequest(ctx, http.MethodGet, server, "/ready", nil, &readiness)
+	return readiness, err
+}
+
+// sendRequest sends a request with in as its body and decodes the response into out; either may be nil.
+func (c *Client) sendRequest(ctx context.Context, method string, server Address, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return fmt.Errorf("encoding the request: %w", err)
+		}
+	}
+	response, err := doRequest(ctx, c.http, method, c.endpointURL(server, path), body)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_, _ = io.CopyN(io.Discard, response.Body, maxRest)
+		_ = response.Body.Close()
+	}()
+	return decodeResponse(response, out)
+}
+
+func doRequest(ctx context.Context, client *http.Client, method, target string, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := client.Do(request)
+	countCall(method, response)
+	if err != nil {
+		var urlErr *url.Error
+		if errors.As(err, &urlErr) {
+			err = urlErr.Err
+		}
+		return nil, connectionError(err)
+	}
+	return response, nil
+}

@@ -1,0 +1,127 @@
+package bindcar
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+)
+
+// Error is an error response of a sidecar, or the failure to reach it.
+type Error struct {
+	// Code is the HTTP status, 0 without a response.
+	Code int
+	// Reason is a condition reason.
+	Reason string
+	// Message says what happened, as a sentence without its subject: "cannot connect to Bindcar API".
+	Message string
+	// Details are the sidecar's own words, or the text of the network error.
+	Details string
+	// Err is the network error, if that is what it was.
+	Err error
+}
+
+func (e *Error) Error() string {
+	return "bindcar: " + e.Sentence()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Sentence returns what happened, with details, as a sentence without its subject.
+func (e *Error) Sentence() string {
+	if e.Details == "" {
+		return e.Message
+	}
+	return e.Message + ": " + e.Details
+}
+
+// Transient reports whether the same request may succeed later without anybody changing anything.
+func (e *Error) Transient() bool {
+	switch e.Code {
+	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusFailedDependency:
+		return true
+	case http.StatusNotImplemented:
+		return false
+	}
+	return e.Code >= 500 && e.Reason != status.RNDCAuthenticationFailed
+}
+
+// IsExists reports whether the zone was there already.
+func IsExists(err error) bool { return hasCode(err, http.StatusConflict) }
+
+// IsNotFound reports whether the server has no such zone.
+func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
+
+// IsNotSupported reports whether the sidecar is one that cannot do what was asked: another version, or not ours.
+func IsNotSupported(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Reason == status.BindcarNotImplemented
+}
+
+func hasCode(err error, code int) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// newError returns the condition reason and message for an HTTP status.
+func newError(code int, failure Failure) *Error {
+	e := &Error{Code: code, Details: shorten(cmp.Or(failure.Details, failure.Error))}
+	switch code {
+	case http.StatusBadRequest:
+		e.Reason, e.Message = status.BindcarBadRequest, "was sent an invalid request to Bindcar API (400)"
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e.Reason, e.Message = status.BindcarAuthFailed, "reports that Bindcar authentication failed"
+	case http.StatusNotFound:
+		e.Reason, e.Message = status.ZoneNotFound, "reports zone or resource not found in BIND9 (404)"
+	case http.StatusFailedDependency:
+		e.Reason, e.Message = status.UpstreamUnreachable, "cannot connect to a primary of the zone (424)"
+	case http.StatusInternalServerError:
+		e.Reason, e.Message = status.BindcarInternalError, "reports a Bindcar API internal error (500)"
+	case http.StatusNotImplemented:
+		e.Reason, e.Message = status.BindcarNotImplemented, "reports operation not supported by Bindcar (501)"
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		e.Reason, e.Message = status.GatewayError, fmt.Sprintf("has a gateway error reaching Bindcar (%d)", code)
+	case http.StatusConflict:
+		e.Reason, e.Message = status.BindcarUnreachable, "already has the zone (409)"
+	default:
+		e.Reason, e.Message = status.BindcarUnreachable, fmt.Sprintf("gave an unexpected HTTP error from Bindcar (%d)", code)
+	}
+	if failure.Error == status.RNDCAuthenticationFailed {
+		e.Reason, e.Message = status.RNDCAuthenticationFailed, "cannot authenticate to its named"
+	}
+	return e
+}
+
+// maxDetails bounds, in bytes, what of a sidecar's words gets into statuses.
+const maxDetails = 512
+
+// shorten makes one line of a text, and not too long a one.
+func shorten(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxDetails {
+		text = strings.ToValidUTF8(text[:maxDetails], "") + "…"
+	}
+	return text
+}
+
+// connectionError returns the error of a request without a response. A sidecar refuses our certificate with an alert (RFC 8446
+// section 6.2), which passes: one of the two has yet to be issued a new certificate.
+func connectionError(err error) *Error {
+	var alert *net.OpError
+	if errors.As(err, &alert) && alert.Op == "remote error" { // as crypto/tls reports alerts
+		return &Error{Reason: status.BindcarAuthFailed, Message: "does not accept our certificate", Details: err.Error(), Err: err}
+	}
+	return unreachable(err)
+}
+
+func unreachable(err error) *Error {
+	details := err.Error()
+	if network := (*net.OpError)(nil); errors.As(err, &network) {
+		details = network.Err.Error() // without addresses, of which our own is another one each time
+	}
+	return &Error{Reason: status.BindcarUnreachable, Message: "cannot connect to Bindcar API", Details: details, Err: err}
+}

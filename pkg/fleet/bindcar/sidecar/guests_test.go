@@ -1,0 +1,142 @@
+package sidecar
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	namedtest "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// The key of a guest transfers the zone whose clause names it, and does nothing else: no other zone, no update. It may come before
+// named knows the key, and stay when named does not know it any more.
+func TestGuestKeys(t *testing.T) {
+	s := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	ctx := testContext(t)
+	ring, err := named.NewKeyring(named.KeyTransfer, s.TransferKey, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, zone := range []string{"open.example", "closed.example"} {
+		if err := s.client.CreateZone(ctx, s.addr, primaryZone(zone, s.UpdateKey.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guest := guestOf(t, "isp", "team")
+	transfers := func(zone string, want bool) {
+		t.Helper()
+		if _, err := wire.Transfer(ctx, s.DNS(), dns.Fqdn(zone), nil, guest); (err == nil) != want {
+			t.Errorf("transfer of %s by the guest: %v, want %v", zone, err, want)
+		}
+		if _, err := wire.Transfer(ctx, s.DNS(), dns.Fqdn(zone), nil, s.TransferKey); err != nil {
+			t.Errorf("our own transfer of %s: %v", zone, err)
+		}
+	}
+	follow := func(guests ...*wire.Key) {
+		t.Helper()
+		var keys []named.GuestKey
+		for _, g := range guests {
+			keys = append(keys, named.GuestKey{Name: g.Name, Algorithm: g.Algorithm, Secret: g.Secret})
+		}
+		next, changed, err := ring.FollowGuests(named.KeyTransfer, s.TransferKey, keys)
+		if err != nil || !changed {
+			t.Fatalf("changed %v, %v", changed, err)
+		}
+		ring = reread(t, named.KeyTransfer, next)
+		s.WriteKeyring(t, named.KeyTransfer, ring)
+		if err := s.server.reconcile(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	outside := namedtest.Reserve(t)
+	open := bindcar.PatchZone{AllowTransfer: &[]string{"key " + guest.Name}, AlsoNotify: &[]string{outside.String() + " key " + guest.Name}}
+	if err := s.client.PatchZone(ctx, s.addr, "open.example", open); err != nil {
+		t.Fatal(err)
+	}
+	transfers("open.example", false)
+	follow(guest)
+	transfers("open.example", true)
+	transfers("closed.example", false)
+	if rcode := updateWith(t, s.Pod, "open.example", "guest", guest); rcode != dns.RcodeRefused {
+		t.Errorf("an update by the guest: %s", dns.RcodeToString[rcode])
+	}
+	s.Restart(t)
+	transfers("open.example", true)
+
+	other := guestOf(t, "isp", "team") // The same name with another secret: the key was rotated.
+	follow(other)
+	transfers("open.example", false)
+	guest = other
+	transfers("open.example", true)
+	follow()
+	transfers("open.example", false)
+	s.Restart(t) // named loads a configuration in which a zone names a key that there is not.
+	transfers("open.example", false)
+
+	many := []*wire.Key{guest}
+	for range 600 {
+		many = append(many, guestOf(t, "p"+strings.ToLower(randomName()), strings.Repeat("n", 63)))
+	}
+	follow(many...)
+	transfers("open.example", true)
+	closed := bindcar.PatchZone{AllowTransfer: &[]string{}, AlsoNotify: &[]string{}}
+	if err := s.client.PatchZone(ctx, s.addr, "open.example", closed); err != nil {
+		t.Fatal(err)
+	}
+	transfers("open.example", false)
+	for _, bad := range []string{"192.0.2.1 key a\"; }; options {", "192.0.2.1 key ", "192.0.2.1 key x key y", "x key y"} {
+		if err := s.client.PatchZone(ctx, s.addr, "open.example", bindcar.PatchZone{AlsoNotify: &[]string{bad}}); err == nil {
+			t.Errorf("also-notify %q is accepted", bad)
+		}
+	}
+}
+
+// A key that begins to change is found to be loaded whatever it is named, also when its successor is a name below it.
+func TestKeysBelowEachOther(t *testing.T) {
+	for _, name := range []string{"admin.", "zone.admin.", "zz.", "0.0."} {
+		before, after := namedtest.NewKey(name), namedtest.NewKey(name)
+		s := start(t, v1beta1.RolePrimary, [2]*wire.Key{&before, nil})
+		ring, err := named.NewKeyring(named.KeyUpdate, &before, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, _, err := ring.Follow(named.KeyUpdate, &after, named.KeyFacts{}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.WriteKeyring(t, named.KeyUpdate, next)
+		if err := s.server.reconcile(testContext(t)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func randomName() string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return 'x'
+	}, namedtest.NewKey("x.").Secret)
+}
+
+// guestOf makes the key of a provider's secondaries.
+func guestOf(t *testing.T, provider, namespace string) *wire.Key {
+	t.Helper()
+	name, err := named.GuestKeyName(namespace, provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := namedtest.NewKey(name)
+	if _, err := named.NewGuestKey(namespace, provider, &key); err != nil {
+		t.Fatal(err)
+	}
+	return &key
+}

@@ -1,0 +1,183 @@
+package sidecar
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// named remembers for ten minutes that a primary refused connections. The order to transfer the zone gets past that, and
+// is refused while the primary still does.
+func TestRetransferReachesAPrimaryThatWasUnreachable(t *testing.T) {
+	const zone = "stale.example"
+	p := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
+	ctx := testContext(t)
+	if err := p.client.CreateZone(ctx, p.addr, primaryZone(zone, p.UpdateKey.Name)); err != nil {
+		t.Fatal(err)
+	}
+	proxy := bind.StartProxy(t, p.DNS())
+	err := s.client.CreateZone(ctx, s.addr, bindcar.CreateZone{ZoneName: zone, ZoneType: bindcar.Secondary, ZoneConfig: bindcar.ZoneConfig{Primaries: []string{proxy.Addr.String()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := uint32(firstSerial)
+	follows := func() bool { return serialOf(t, s.DNS(), zone) == serial }
+	eventually(t, follows)
+
+	proxy.RefuseTCP()
+	change := func() {
+		serial++
+		p.update(t, zone, int(serial))
+	}
+	change()
+	refreshes := 0
+	eventually(t, func() bool {
+		skipped := strings.Count(s.Log(), "is unreachable (cached)")
+		if skipped+strings.Count(s.Log(), "failed to connect") < refreshes {
+			return false // One is under way, and would take the order for itself.
+		}
+		if skipped == 0 {
+			refreshes++
+			_, _ = s.server.control.Command(ctx, "refresh "+zone)
+		}
+		return skipped > 0
+	})
+	order := func() error {
+		_, err := s.client.Command(ctx, s.addr, zone, "retransfer")
+		return err
+	}
+	if err := order(); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("the order to transfer from a primary that accepts no connections: %v", err)
+	}
+	proxy.AcceptTCP(t)
+	for _, source := range []string{"127.0.0.1", "127.0.0.1 port ", "127.0.0.1 port "} {
+		if err := order(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, follows)
+		if description, err := s.server.zones.LoadDescription(zone); err != nil || !strings.HasPrefix(description.TransferSource, source) {
+			t.Errorf("it transfers from %q, want %q: %v", description.TransferSource, source, err)
+		}
+		change()
+	}
+}
+
+// named waits five seconds for a primary's answer, and then asks once more. The order to transfer the zone does not wait, not even when
+// the sidecar cannot save what it changes for that.
+func TestRetransferDoesNotWaitForALostAnswer(t *testing.T) {
+	p := start(t, v1beta1.RolePrimary, [2]*wire.Key{})
+	s := start(t, v1beta1.RoleSecondary, [2]*wire.Key{p.UpdateKey, p.TransferKey})
+	ctx := testContext(t)
+	const zone = "lossy.example"
+	if err := p.client.CreateZone(ctx, p.addr, primaryZone(zone, p.UpdateKey.Name)); err != nil {
+		t.Fatal(err)
+	}
+	proxy := bind.StartProxy(t, p.DNS())
+	err := s.client.CreateZone(ctx, s.addr, bindcar.CreateZone{ZoneName: zone, ZoneType: bindcar.Secondary, ZoneConfig: bindcar.ZoneConfig{Primaries: []string{proxy.Addr.String()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := uint32(firstSerial)
+	eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == serial })
+	description := strings.TrimSuffix(s.server.zones.Files(zone).Content(), ".zone") + ".json.new"
+	for ordered := 1; ordered <= 4; ordered++ {
+		if ordered == 2 { // Nothing can be saved for a while.
+			if err := os.MkdirAll(description, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.RemoveAll(description); err != nil {
+			t.Fatal(err)
+		}
+		var lost atomic.Int32
+		proxy.Filter(func(network string, reply []byte) ([]byte, error) {
+			if network == "udp" {
+				lost.Add(1)
+				return nil, nil
+			}
+			return reply, nil
+		})
+		if _, err := s.server.control.Command(ctx, "refresh "+zone); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return lost.Load() > 0 })
+		proxy.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
+		serial++
+		p.update(t, zone, int(serial))
+		if _, err := s.client.Command(ctx, s.addr, zone, "retransfer"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return serialOf(t, s.DNS(), zone) == serial })
+		if got := strings.Count(s.Log(), "operation canceled"); got != ordered {
+			t.Errorf("after %d orders, %d questions were ended", ordered, got)
+		}
+	}
+}
+
+// A pod that comes back with another address does not go on asking from its former one.
+func TestFormerSourceIsDropped(t *testing.T) {
+	const zone = "moved.example"
+	_, s := pair(t, zone)
+	ctx := testContext(t)
+	for source, kept := range map[string]bool{"192.0.2.77": false, "127.0.0.1": true} {
+		description, err := s.server.zones.LoadDescription(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		description.TransferSource = source
+		if err := s.server.replaceClause(ctx, description); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.server.reconcile(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if description, err = s.server.zones.LoadDescription(zone); err != nil || (description.TransferSource == source) != kept {
+			t.Errorf("source %s is kept: %q, %v", source, description.TransferSource, err)
+		}
+	}
+}
+
+// The first requests for a connection to a primary are lost. TCP would send them again after a second.
+func TestPrimaryThatAnswersLateIsReached(t *testing.T) {
+	primary, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(primary) }()
+	// With such a queue, further requests are dropped until a connection is accepted.
+	if err := errors.Join(syscall.Bind(primary, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(primary, 0)); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
+	for full := false; !full; {
+		waiting, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
+		if full = err != nil; !full {
+			defer func() { _ = waiting.Close() }()
+		}
+	}
+	time.AfterFunc(firstDialTimeout/2, func() {
+		for range 2 {
+			if accepted, _, err := syscall.Accept(primary); err == nil {
+				_ = syscall.Close(accepted)
+			}
+		}
+	})
+	if source, err := dialAny(t.Context(), []string{address}); err != nil || source != "127.0.0.1" {
+		t.Errorf("connected from %q: %v", source, err)
+	}
+}

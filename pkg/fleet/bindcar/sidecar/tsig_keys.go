@@ -1,0 +1,161 @@
+package sidecar
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
+)
+
+// keyRoles are the roles that a server can have keys of.
+var keyRoles = []named.KeyRole{named.KeyUpdate, named.KeyTransfer}
+
+// tsigKeys knows the names of named's TSIG keys, never the keys themselves.
+type tsigKeys struct {
+	namesDir string
+	control  *rndc.Client
+}
+
+// readNames returns the names of the keys that named should have; none when it needs none in the role.
+func (k *tsigKeys) readNames(role named.KeyRole) (names named.KeyNames, err error) {
+	file := filepath.Join(k.namesDir, string(role), named.KeyNamesEntry)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return names, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &names)
+	}
+	if err != nil {
+		return names, fmt.Errorf("reading the names of the %s keys: %w", role, err)
+	}
+	return names, nil
+}
+
+// ringRevisions returns the revisions of all key rings, to compare with earlier ones.
+func (k *tsigKeys) ringRevisions() (all [2]string) {
+	for i, role := range keyRoles {
+		if names, err := k.readNames(role); err == nil {
+			all[i] = names.Revision
+		}
+	}
+	return all
+}
+
+// transferKey returns the name of the key to sign transfers and NOTIFYs with. Every server has loaded it by then.
+func (k *tsigKeys) transferKey() (string, error) {
+	names, err := k.readNames(named.KeyTransfer)
+	if err == nil && names.Active == "" {
+		err = fmt.Errorf("%s names no transfer key", k.namesDir)
+	}
+	return names.Active, err
+}
+
+// checkUpdateKey rejects the name of a key that may not update: named would accept it and refuse every update later.
+func (k *tsigKeys) checkUpdateKey(name string) error {
+	names, err := k.readNames(named.KeyUpdate)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(names.Accepted, func(known string) bool {
+		return strings.EqualFold(strings.TrimSuffix(known, "."), strings.TrimSuffix(name, "."))
+	}) {
+		return httperror.BadRequest("updateKeyName", fmt.Errorf("this server has no key %q", name))
+	}
+	return nil
+}
+
+var tsigLine = regexp.MustCompile(`(?m)type "static"; key "([^"]+)";`)
+
+// loadedNames returns the keys that named has, by role. A ring is identified by its revision, which is the name of a key as well:
+// key files of another version would have another.
+func (k *tsigKeys) loadedNames(ctx context.Context) (loaded map[string][]string, complete bool, err error) {
+	text, err := k.control.Command(ctx, "tsig-list")
+	if err != nil {
+		return nil, false, err
+	}
+	has := map[string]bool{}
+	for _, found := range tsigLine.FindAllStringSubmatch(text, -1) {
+		has[strings.TrimSuffix(found[1], ".")] = true
+	}
+	loaded, complete = map[string][]string{}, true
+	for _, role := range keyRoles {
+		names, err := k.readNames(role)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case names.Revision == "":
+		case has[strings.TrimSuffix(names.Revision, ".")]:
+			loaded[string(role)] = names.Accepted
+		default:
+			complete = false
+		}
+	}
+	return loaded, complete, nil
+}
+
+// errKeysPending says that the files with the keys have yet to reach named's container.
+var errKeysPending = errors.New("named has not loaded the present keys")
+
+// ensureLoaded makes named read its configuration again when its keys have changed. Nothing is restarted.
+func (k *tsigKeys) ensureLoaded(ctx context.Context) error {
+	_, complete, err := k.loadedNames(ctx)
+	if err != nil || complete {
+		return err
+	}
+	if _, err := k.control.Command(ctx, "reconfig"); err != nil {
+		return err
+	}
+	if _, complete, err = k.loadedNames(ctx); err == nil && !complete {
+		err = errKeysPending
+	}
+	if err == nil {
+		klog.FromContext(ctx).Info("keys loaded")
+	}
+	return err
+}
+
+// signingTransferKey returns the transfer key that the clauses of all zones name; empty while one names another.
+func (s *server) signingTransferKey() (string, error) {
+	key, err := s.tsigKeys.transferKey()
+	if err != nil {
+		return "", err
+	}
+	zones, damaged, err := s.zones.LoadDescriptions()
+	if err != nil || len(damaged) > 0 {
+		return "", err
+	}
+	for _, zone := range zones {
+		if zone.TransferKey != key {
+			return "", nil
+		}
+	}
+	return key, nil
+}
+
+func (s *server) getServerKeys(w http.ResponseWriter, r *http.Request) error {
+	loaded, _, err := s.tsigKeys.loadedNames(r.Context())
+	if err != nil {
+		return err
+	}
+	signing, err := s.signingTransferKey()
+	if err != nil {
+		return err
+	}
+	httperror.WriteJSON(w, http.StatusOK, bindcar.ServerKeys{Loaded: loaded, Signing: signing})
+	return nil
+}

@@ -1,0 +1,182 @@
+package zonefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
+)
+
+// maxTTL is the greatest TTL in seconds (RFC 2181 section 8).
+const maxTTL = 1<<31 - 1
+
+const defaultTTL = 3600
+
+// Write writes a zone's complete content as a zone file (RFC 1035 section 5). Every record is parsed and printed again, so
+// that no value can smuggle in a directive or another record.
+func Write(file, zone string, config bindcar.ZoneConfig) error {
+	content := zoneContent{origin: zone + ".", ttl: config.TTL}
+	if content.ttl == 0 {
+		content.ttl = defaultTTL
+	}
+	soa, err := content.parseSOA(config.SOA)
+	if err != nil {
+		return err
+	}
+	err = replaceFile(file, 0o640, true, func(w io.Writer) error { return content.write(w, soa, config) })
+	var bad *httperror.Error
+	if err != nil && !errors.As(err, &bad) {
+		return fmt.Errorf("writing zone %s: %w", zone, err)
+	}
+	return err
+}
+
+type zoneContent struct {
+	origin string
+	ttl    uint32
+	// apexNS is set once a record was an NS at the apex.
+	apexNS bool
+}
+
+func (c *zoneContent) write(w io.Writer, soa *dns.SOA, config bindcar.ZoneConfig) error {
+	if _, err := fmt.Fprintln(w, soa); err != nil {
+		return err
+	}
+	for i, record := range config.Records {
+		rr, err := c.parseRecord(record)
+		if err != nil {
+			return httperror.BadRequest(fmt.Sprintf("zoneConfig.records[%d]", i), err)
+		}
+		if _, err := fmt.Fprintln(w, rr); err != nil {
+			return err
+		}
+	}
+	if c.apexNS {
+		return nil
+	}
+	return c.writeNameServers(w, soa.Ns, config)
+}
+
+// writeNameServers writes the apex NS records without which named loads no zone.
+func (c *zoneContent) writeNameServers(w io.Writer, primary string, config bindcar.ZoneConfig) error {
+	servers := config.NameServers
+	if len(servers) == 0 {
+		servers = []string{primary}
+	}
+	for i, server := range servers {
+		field := fmt.Sprintf("zoneConfig.nameServers[%d]", i)
+		rr, err := c.parseRecord(bindcar.Record{Name: "@", Type: "NS", Value: dns.Fqdn(server)})
+		if err != nil {
+			return httperror.BadRequest(field, err)
+		}
+		if _, err := fmt.Fprintln(w, rr); err != nil {
+			return err
+		}
+		address := firstValue(config.NameServerIPs, server, dns.Fqdn(server), strings.TrimSuffix(server, "."))
+		if address == "" || !dns.IsSubDomain(c.origin, dns.Fqdn(server)) {
+			continue
+		}
+		kind := "A"
+		if strings.Contains(address, ":") {
+			kind = "AAAA"
+		}
+		if rr, err = c.parseRecord(bindcar.Record{Name: dns.Fqdn(server), Type: kind, Value: address}); err != nil {
+			return httperror.BadRequest("zoneConfig.nameServerIps", err)
+		}
+		if _, err := fmt.Fprintln(w, rr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstValue(m map[string]string, keys ...string) string {
+	for _, key := range keys {
+		if value := m[key]; value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+func (c *zoneContent) parseSOA(in *bindcar.SOA) (*dns.SOA, error) {
+	if in == nil {
+		return nil, httperror.BadRequest("zoneConfig.soa", errors.New("a primary zone needs an SOA"))
+	}
+	mname, err := rrset.CanonicalName(in.PrimaryNS)
+	if err != nil || in.PrimaryNS == "" {
+		return nil, httperror.BadRequest("zoneConfig.soa.primaryNs", fmt.Errorf("%q is not a domain name", in.PrimaryNS))
+	}
+	rname, err := rrset.CanonicalName(mailboxName(in.AdminEmail))
+	if err != nil || in.AdminEmail == "" {
+		return nil, httperror.BadRequest("zoneConfig.soa.adminEmail", fmt.Errorf("%q is not a mailbox", in.AdminEmail))
+	}
+	return &dns.SOA{
+		Hdr: dns.RR_Header{Name: c.origin, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: c.ttl},
+		Ns:  mname, Mbox: rname, Serial: in.Serial,
+		Refresh: in.Refresh, Retry: in.Retry, Expire: in.Expire, Minttl: in.NegativeTTL,
+	}, nil
+}
+
+// mailboxName returns "a.b@c." in the form of a domain name, "a\.b.c." (RFC 1035 section 8).
+func mailboxName(email string) string {
+	local, domain, ok := strings.Cut(email, "@")
+	if !ok {
+		return email
+	}
+	return strings.ReplaceAll(local, ".", `\.`) + "." + domain
+}
+
+func (c *zoneContent) parseRecord(in bindcar.Record) (dns.RR, error) {
+	name, err := c.ownerName(in.Name)
+	if err != nil {
+		return nil, err
+	}
+	kind, ok := dns.StringToType[strings.ToUpper(in.Type)]
+	if !ok || kind == dns.TypeSOA || kind >= dns.TypeTKEY && kind <= dns.TypeANY || kind == dns.TypeOPT {
+		return nil, fmt.Errorf("type: %q cannot stand in a zone", in.Type)
+	}
+	value := in.Value
+	if in.Priority != nil && (kind == dns.TypeMX || kind == dns.TypeSRV) {
+		value = strconv.Itoa(int(*in.Priority)) + " " + value
+	}
+	if strings.ContainsAny(value, "\r\n\x00") {
+		return nil, errors.New("value: must be one line")
+	}
+	// Names in the value are relative to the zone, as in any zone file.
+	parser := dns.NewZoneParser(strings.NewReader(fmt.Sprintf(". %d IN %s %s\n", c.ttl, dns.TypeToString[kind], value)), c.origin, "")
+	rr, ok := parser.Next()
+	if !ok {
+		return nil, fmt.Errorf("value: %q is not the data of a %s record", in.Value, in.Type)
+	}
+	rr.Header().Name = name
+	if in.TTL != nil {
+		if *in.TTL > maxTTL {
+			return nil, fmt.Errorf("ttl: %d is greater than %d", *in.TTL, maxTTL)
+		}
+		rr.Header().Ttl = *in.TTL
+	}
+	c.apexNS = c.apexNS || kind == dns.TypeNS && name == c.origin
+	return rr, nil
+}
+
+func (c *zoneContent) ownerName(name string) (string, error) {
+	switch {
+	case name == "@" || name == "":
+		return c.origin, nil
+	case !strings.HasSuffix(name, ".") || strings.HasSuffix(name, `\.`):
+		name += "." + c.origin
+	}
+	canonical, err := rrset.CanonicalName(name)
+	if err != nil || !dns.IsSubDomain(c.origin, canonical) {
+		return "", fmt.Errorf("name: %q is not a name in zone %s", name, c.origin)
+	}
+	return canonical, nil
+}

@@ -1,0 +1,337 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+)
+
+// maxQuestions bounds the DNS questions to one pod that run at once.
+const maxQuestions = 16
+
+// Sidecar is what the reconciler needs of the sidecar beside a server.
+type Sidecar interface {
+	Ready(ctx context.Context, server bindcar.Address) error
+	Zones(ctx context.Context, server bindcar.Address) (bindcar.ZoneList, error)
+	DeleteZone(ctx context.Context, server bindcar.Address, zone string) error
+	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
+}
+
+// DNS asks a server for the serial of a zone.
+type DNS interface {
+	Serial(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key) observe.Observation
+}
+
+// podChecker finds out how pods are, and opens the readiness gates of those that serve what they should.
+type podChecker struct {
+	client   client.Client
+	home     string
+	sidecar  Sidecar
+	dns      DNS
+	gates    readinessGates
+	removals zoneRemovals
+	now      func() time.Time
+}
+
+func newPodChecker(c client.Client, home string, sidecar Sidecar, dns DNS) *podChecker {
+	return &podChecker{client: c, home: home, sidecar: sidecar, dns: dns, gates: newReadinessGates(), now: time.Now}
+}
+
+// podsResult is what a status reports of an instance's pods and zones.
+type podsResult struct {
+	zones   []v1beta1.ZoneReference
+	pods    []status.PodFacts
+	foreign []string
+	failure status.Verdict
+	requeue time.Duration
+}
+
+// podResult is what the check of one pod found.
+type podResult struct {
+	problem status.Verdict
+	// missing is what the pod waits for to mount, cause why it lacks zones; both empty if there is no such thing.
+	missing string
+	cause   status.Verdict
+	// unloaded are the zones of a user's configuration that the pod does not serve.
+	unloaded []string
+	// requeue is when to check again, 0 for not before an event. terminal means that only a person can help.
+	requeue  time.Duration
+	terminal bool
+	err      error
+}
+
+// zoneAssignment is which zones the pods of an instance are to have.
+type zoneAssignment struct {
+	// live are the zones that are not being deleted, in order; required are the DNS names of those that pods can serve.
+	live     []*v1beta1.DNSZone
+	required []string
+	// assigned has the DNS names of all zones, those that are being deleted included.
+	assigned map[string]bool
+}
+
+// references returns the zones as a status lists them.
+func (z zoneAssignment) references() (all []v1beta1.ZoneReference) {
+	for _, zone := range z.live {
+		all = append(all, v1beta1.ZoneReference{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "DNSZone", Namespace: zone.Namespace, Name: zone.Name, ZoneName: zone.Spec.ZoneName,
+		})
+	}
+	return all
+}
+
+// check finds out how every expected pod of an instance is.
+func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance) (result podsResult, err error) {
+	zones, err := c.assignedZones(ctx, instance)
+	if err != nil {
+		return result, err
+	}
+	result.zones = zones.references()
+	key := client.ObjectKeyFromObject(instance)
+	c.removals.keepAssigned(key, zones.assigned)
+	pods, err := podsByName(ctx, c.client, instance.Namespace, instance.Name)
+	if err != nil {
+		return result, err
+	}
+	if result.foreign, err = c.foreignEndpoints(ctx, instance, pods); err != nil {
+		return result, err
+	}
+	results := make([]podResult, named.Replicas(instance))
+	var group errgroup.Group
+	for ordinal := range results {
+		name := named.PodName(instance.Name, ordinal)
+		results[ordinal].problem = status.True(status.ReconcileSucceeded, "")
+		result.pods = append(result.pods, status.PodFacts{Name: name, Pod: pods[name]})
+		switch pod := pods[name]; {
+		case pod == nil:
+		case fleet.HasRunningSidecar(pod):
+			wasReady := meta.IsStatusConditionTrue(instance.Status.Conditions, status.PodCondition(ordinal))
+			group.Go(func() error { results[ordinal] = c.checkPod(ctx, key, pod, zones, wasReady); return nil })
+		case isMounting(pod):
+			group.Go(func() error { results[ordinal] = c.checkMounts(ctx, pod); return nil })
+		}
+	}
+	_ = group.Wait()
+	var errs []error
+	for ordinal, pod := range results {
+		result.pods[ordinal].Problem, result.pods[ordinal].Missing = pod.problem, pod.missing
+		result.pods[ordinal].Unloaded = pod.unloaded
+		result.requeue = fleet.Sooner(result.requeue, pod.requeue)
+		if pod.terminal && result.failure.Status == "" {
+			result.failure = status.False(pod.problem.Reason, "Pod "+result.pods[ordinal].Name+" "+pod.problem.Message)
+		}
+		errs = append(errs, pod.err)
+	}
+	if result.failure.Status == "" {
+		result.failure = keyFailure(instance, zones.live)
+	}
+	errs = append(errs, c.explainByUpstream(ctx, instance, zones.live, result.pods))
+	for ordinal, pod := range results {
+		if problem := &result.pods[ordinal].Problem; problem.Reason == status.ReasonProgressing && pod.cause.Status != "" {
+			*problem = status.False(pod.cause.Reason, problem.Message+": "+pod.cause.Message)
+		}
+	}
+	return result, errors.Join(errs...)
+}
+
+// addKnown adds to the facts of an instance that cannot be worked on what is known of its zones and pods without asking them.
+func (c *podChecker) addKnown(ctx context.Context, instance *v1beta1.Bind9Instance, facts *status.InstanceFacts) error {
+	zones, err := c.assignedZones(ctx, instance)
+	if err != nil {
+		return err
+	}
+	facts.Zones = zones.references()
+	pods, err := podsByName(ctx, c.client, instance.Namespace, instance.Name)
+	if len(pods) == 0 || err != nil {
+		return err
+	}
+	for ordinal := range int(named.Replicas(instance)) {
+		name := named.PodName(instance.Name, ordinal)
+		facts.Pods = append(facts.Pods, status.PodFacts{Name: name, Pod: pods[name], Problem: status.True(status.ReconcileSucceeded, "")})
+	}
+	return nil
+}
+
+// checkPod asks the pod for its zones, removes those that nobody assigns to it, and sets its readiness gate. The result's
+// error is one of Kubernetes.
+func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, pod *corev1.Pod, zones zoneAssignment, wasReady bool) (result podResult) {
+	gate := c.gates.gateOf(pod)
+	sidecar, err := fleet.SidecarOfPod(pod)
+	if err != nil {
+		return podResult{err: err}
+	}
+	var list bindcar.ZoneList
+	if err = c.sidecar.Ready(ctx, sidecar); err == nil {
+		list, err = c.sidecar.Zones(ctx, sidecar)
+	}
+	if err != nil {
+		return sidecarProblem(err, gate, pod, wasReady, c.now())
+	}
+	var surplus []string
+	for _, zone := range list.Items {
+		if zone.Added && !zones.assigned[zone.Name] {
+			surplus = append(surplus, zone.Name)
+		}
+	}
+	waiting, sidecarErr, err := c.removeZones(ctx, instance, sidecar, surplus)
+	if err != nil {
+		return podResult{err: err}
+	}
+	if waiting {
+		result.requeue = max(removalInterval, fleet.DebounceFor(len(list.Items)))
+	}
+	if sidecarErr != nil {
+		failed := sidecarProblem(sidecarErr, gate, pod, wasReady, c.now())
+		failed.requeue = fleet.Sooner(failed.requeue, result.requeue)
+		return failed
+	}
+	gate.sidecarSucceeded()
+	served := c.countServed(ctx, gate, netip.AddrPortFrom(sidecar.Addr.Addr(), named.Port), list, zones.required)
+	open, verdict := gate.update(len(zones.required), served, c.now())
+	if !verdict.Holds() {
+		result.requeue = fleet.Sooner(result.requeue, gate.loadingInterval(len(zones.required), c.now()))
+	}
+	if !verdict.Holds() && !open {
+		result.cause = c.findCause(instance, pod, gate, list, zones)
+	}
+	result.unloaded = c.unloadedZones(ctx, gate, sidecar, list)
+	result.problem, result.err = verdict, c.setGate(ctx, pod, open, verdict)
+	return result
+}
+
+// assignedZones returns the zones of an instance, ordered by name.
+func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9Instance) (zoneAssignment, error) {
+	zones := zoneAssignment{assigned: map[string]bool{}}
+	servers, err := fleet.Read(ctx, c.client, c.home)
+	if err != nil {
+		return zones, err
+	}
+	all, err := fleet.ListZones(ctx, c.client)
+	for _, zone := range all {
+		if !servers.Serves(instance, zone) {
+			continue
+		}
+		zones.assigned[source.DNSName(zone)] = true
+		if !v1beta1.IsGoing(zone) {
+			zones.live = append(zones.live, zone)
+		}
+	}
+	slices.SortFunc(zones.live, func(a, b *v1beta1.DNSZone) int {
+		return strings.Compare(source.DNSName(a)+"\x00"+a.Namespace+"/"+a.Name, source.DNSName(b)+"\x00"+b.Namespace+"/"+b.Name)
+	})
+	for _, zone := range zones.live {
+		if membership.Servable(zone) {
+			zones.required = append(zones.required, source.DNSName(zone))
+		}
+	}
+	return zones, err
+}
+
+func podsByName(ctx context.Context, c client.Reader, namespace, instance string) (map[string]*corev1.Pod, error) {
+	list, err := fleet.ListPods(ctx, c, client.InNamespace(namespace), client.MatchingLabels(named.SelectorLabels(instance)))
+	pods := make(map[string]*corev1.Pod, len(list))
+	for _, pod := range list {
+		pods[pod.Name] = pod
+	}
+	return pods, err
+}
+
+// countServed counts the required zones that the pod serves. A zone that DNS answered for once counts from then on while
+// named lists it with a serial.
+func (c *podChecker) countServed(ctx context.Context, gate *readinessGate, server netip.AddrPort, list bindcar.ZoneList, required []string) int {
+	loaded := make(map[string]bool, len(list.Items))
+	for _, zone := range list.Items {
+		loaded[zone.Name] = zone.Serial != nil
+	}
+	var count atomic.Int32
+	var group errgroup.Group
+	group.SetLimit(maxQuestions)
+	for _, zone := range required {
+		_, isServed := gate.served.Load(zone)
+		switch {
+		case !loaded[zone]:
+			gate.served.Delete(zone)
+		case isServed:
+			count.Add(1)
+		default:
+			group.Go(func() error {
+				if c.dns.Serial(ctx, server, zone+".", nil).Authoritative { // As resolvers ask.
+					gate.served.Store(zone, true)
+					count.Add(1)
+				}
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+	return int(count.Load())
+}
+
+// findCause returns why a pod that is not in service lacks zones, by the first of them: what its sidecar answered to the one who
+// adds zones, or that nobody has added it for a while. It is the zero value if the zone is just loading.
+func (c *podChecker) findCause(instance client.ObjectKey, pod *corev1.Pod, gate *readinessGate, list bindcar.ZoneList, zones zoneAssignment) status.Verdict {
+	for _, zone := range zones.live {
+		name := source.DNSName(zone)
+		if _, served := gate.served.Load(name); served || !membership.Servable(zone) {
+			continue
+		}
+		for _, i := range zone.Status.Bind9Instances {
+			answer, isPods := strings.CutPrefix(i.Message, pod.Name+": ")
+			if i.Namespace == instance.Namespace && i.Name == instance.Name && i.Status == v1beta1.ZoneFailed && i.Reason != "" && isPods {
+				return status.False(i.Reason, name+": "+answer)
+			}
+		}
+		isListed := slices.ContainsFunc(list.Items, func(z bindcar.Zone) bool { return z.Name == name })
+		if !isListed && gate.isStuck(c.now()) {
+			return status.False(status.ZoneNotFound, "named does not have "+name)
+		}
+		break
+	}
+	return status.Verdict{}
+}
+
+// setGate writes the pod's condition when it changes.
+func (c *podChecker) setGate(ctx context.Context, pod *corev1.Pod, open bool, verdict status.Verdict) error {
+	want := corev1.ConditionFalse
+	if open {
+		want = corev1.ConditionTrue
+	}
+	message := verdict.Message
+	if verdict.Holds() {
+		message = ""
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == v1beta1.ZonesLoadedGate && condition.Status == want && (condition.Message == message || open) {
+			return nil
+		}
+	}
+	err := c.client.Status().Apply(ctx, gateConfiguration(pod, want, message, c.now()), client.FieldOwner(apply.FieldOwner), client.ForceOwnership)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // The pod is another one by now, and an event reports it.
+	}
+	if err != nil {
+		return fmt.Errorf("setting the readiness gate of pod %s: %w", pod.Name, err)
+	}
+	return nil
+}

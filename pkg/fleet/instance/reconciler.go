@@ -1,0 +1,131 @@
+// Package instance holds the reconciler of Bind9Instances: it makes what an instance runs as, lets its pods into service
+// once they serve every zone they should, removes zones that are not the instance's any more, and reports how the pods are.
+// It adds no zone to a pod: that is the zone reconciler's.
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+)
+
+// problemInterval is how soon an instance is reconciled again whose Secret has to be repaired, whose namespace has to be
+// enrolled, or which finds an object of somebody else in a child's place: no event reports that.
+const problemInterval = 10 * time.Second
+
+// reconciler makes the workload of an instance, checks its pods and writes its status.
+type reconciler struct {
+	client    client.Client
+	home      string
+	timeouts  fleet.Timeouts
+	rights    fleet.NamespaceRights
+	workloads *workloads
+	pods      *podChecker
+	status    *statusWriter
+	zones     zoneCounts
+	now       func() time.Time
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	instance := &v1beta1.Bind9Instance{}
+	if err := r.client.Get(ctx, req.NamespacedName, instance); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	} else if err != nil {
+		r.zones.Delete(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	going, err := r.isGoing(ctx, instance)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if going {
+		r.zones.Delete(req.NamespacedName)
+		return ctrl.Result{}, r.status.writeDeleting(ctx, instance, r.now())
+	}
+	facts, requeue, err := r.reconcileLive(ctx, instance)
+	if apply.IsNamespaceTerminating(err) {
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reconciling instance %s: %w", req, err)
+	}
+	r.zones.Store(req.NamespacedName, len(facts.Zones))
+	return r.status.update(ctx, instance, facts, requeue, r.now())
+}
+
+// isGoing reports whether an instance is being deleted and waits for no zone. One of a cluster never waits: the cluster does, and
+// decides what it needs.
+func (r *reconciler) isGoing(ctx context.Context, instance *v1beta1.Bind9Instance) (bool, error) {
+	if metav1.GetControllerOf(instance) != nil {
+		return v1beta1.IsGoing(instance), nil
+	}
+	return fleet.AwaitDependents(ctx, r.client, r.home, instance)
+}
+
+// reconcileLive brings an instance about and returns the facts for its status, and how soon to reconcile it again.
+func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9Instance) (status.InstanceFacts, time.Duration, error) {
+	facts := status.InstanceFacts{
+		Generation: instance.Generation, Address: instance.Status.ServiceAddress, Cluster: instance.Status.ClusterRef,
+		ParentGeneration: instance.Status.ObservedParentGeneration,
+		Problem:          status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
+	}
+	cluster, err := fleet.ClusterOf(ctx, r.client, instance, r.home)
+	switch name := instance.Spec.ClusterRef; {
+	case err != nil:
+		return facts, 0, err
+	case cluster.Object != nil:
+		facts.ParentGeneration = cluster.GetGeneration()
+		facts.Cluster = &v1beta1.ClusterReference{
+			APIVersion: cluster.Kind.GroupVersion().String(), Kind: cluster.Kind.Kind, Name: name, Namespace: cluster.GetNamespace(),
+		}
+	case name != "":
+		facts.Problem = status.False(status.NotReady, fmt.Sprintf("no Bind9Cluster %s is in namespace %s", name, instance.Namespace))
+		return facts, 0, r.pods.addKnown(ctx, instance, &facts)
+	default:
+		facts.Cluster, facts.ParentGeneration = nil, 0
+	}
+	made, err := r.workloads.ensure(ctx, instance, cluster)
+	err = r.rights.Explain(ctx, instance.Namespace, err)
+	facts.KeyRotation = made.keyRotation
+	if made.address != nil {
+		facts.Address = *made.address
+	}
+	requeue := made.requeue
+	switch {
+	case errors.Is(err, fleet.ErrNotEnrolled):
+		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
+		return facts, problemInterval, r.pods.addKnown(ctx, instance, &facts)
+	case apply.Predecessors(err) != "":
+		facts.Problem = status.False(status.NotReady, "waiting for "+apply.Predecessors(err))
+		requeue = fleet.Sooner(requeue, time.Second)
+	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign), apierrors.IsInvalid(err):
+		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
+		if errors.Is(err, named.ErrKey) || errors.Is(err, apply.ErrForeign) {
+			requeue = fleet.Sooner(requeue, problemInterval)
+		}
+	case apierrors.IsNotFound(err):
+		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.timeouts.For(err)
+		requeue = fleet.Sooner(requeue, time.Second)
+	case err != nil:
+		return facts, 0, err
+	}
+	checked, err := r.pods.check(ctx, instance)
+	facts.Zones, facts.Pods, facts.Failure = checked.zones, checked.pods, checked.failure
+	facts.Foreign = checked.foreign
+	for i := range facts.Pods {
+		facts.Pods[i].ImageAdvice = made.imageAdvice
+	}
+	return facts, fleet.Sooner(requeue, checked.requeue), err
+}

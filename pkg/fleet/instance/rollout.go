@@ -1,0 +1,148 @@
+package instance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+)
+
+// rolloutInterval is how soon an instance asks again for its turn to change.
+const rolloutInterval = 2 * time.Second
+
+// rollout decides when the pods of an instance may be replaced.
+type rollout struct {
+	client client.Reader
+	home   string
+	mu     *sync.Mutex
+	// recent holds the instances that changed so lately that the cache may not show it.
+	recent *cache.Expiring
+}
+
+func newRollout(c client.Reader, home string) rollout {
+	return rollout{client: c, home: home, mu: &sync.Mutex{}, recent: cache.NewExpiring()}
+}
+
+// rolloutState is what a roll-out has to know of an instance.
+type rolloutState struct {
+	// ready is the number of pods in service.
+	ready int32
+	// healthy: all pods are of the newest revision and ready. settled: and have been so for a moment.
+	healthy, settled bool
+	// changing: its change is so fresh that the rest may not show it yet.
+	changing bool
+	// exposed: the pod that is replaced first is in service while another one is not.
+	exposed bool
+}
+
+func rolloutStateOf(set *appsv1.StatefulSet) rolloutState {
+	replicas := ptr.Deref(set.Spec.Replicas, 1)
+	s := rolloutState{ready: set.Status.ReadyReplicas}
+	s.healthy = set.Status.ObservedGeneration >= set.Generation && set.Status.UpdatedReplicas >= replicas && s.ready >= replicas
+	s.settled = s.healthy && set.Status.AvailableReplicas >= replicas
+	return s
+}
+
+// mayReplacePods decides whether an instance's pods may be replaced now. A healthy instance waits until all of its siblings,
+// which serve the same zones, have settled: a change takes away one instance at a time, and stops at the first that it
+// breaks. A broken one waits for nobody, because the change may repair it, unless that would take away the last pod in
+// service.
+func mayReplacePods(self rolloutState, siblings []rolloutState) bool {
+	covered := false
+	for _, s := range siblings {
+		if self.healthy && (!s.settled || s.changing) {
+			return false
+		}
+		covered = covered || s.ready > 0 && !s.changing
+	}
+	return self.healthy || self.ready == 0 || covered || !self.exposed
+}
+
+// takeTurn reports whether the pods of set, the instance's, may be replaced now, and remembers that they are.
+func (r rollout) takeTurn(ctx context.Context, instance *v1beta1.Bind9Instance, set *appsv1.StatefulSet) (bool, error) {
+	siblings, err := r.siblingsOf(ctx, instance)
+	if err != nil {
+		return false, err
+	}
+	self := rolloutStateOf(set)
+	if !self.healthy && self.ready > 0 {
+		if self.exposed, err = r.isExposed(ctx, set); err != nil {
+			return false, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	states := make([]rolloutState, 0, len(siblings))
+	for _, key := range siblings {
+		var other appsv1.StatefulSet
+		if err := r.client.Get(ctx, key, &other); client.IgnoreNotFound(err) != nil {
+			return false, err
+		} else if err != nil {
+			continue
+		}
+		state := rolloutStateOf(&other)
+		_, state.changing = r.recent.Get(key)
+		states = append(states, state)
+	}
+	if !mayReplacePods(self, states) {
+		return false, nil
+	}
+	r.recent.Set(client.ObjectKeyFromObject(instance), true, apply.CacheLag)
+	return true, nil
+}
+
+// siblingsOf returns the instances of the same cluster, and those that have a zone in common with this one.
+func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance) ([]client.ObjectKey, error) {
+	instances, err := fleet.ListLiveInstances(ctx, r.client)
+	if err != nil {
+		return nil, err
+	}
+	all, err := fleet.Read(ctx, r.client, r.home)
+	if err != nil {
+		return nil, err
+	}
+	zones, err := fleet.ListZones(ctx, r.client)
+	if err != nil {
+		return nil, err
+	}
+	found := map[client.ObjectKey]struct{}{}
+	if cluster := instance.Spec.ClusterRef; cluster != "" {
+		for _, i := range instances {
+			if i.Namespace == instance.Namespace && i.Spec.ClusterRef == cluster {
+				found[client.ObjectKeyFromObject(i)] = struct{}{}
+			}
+		}
+	}
+	for _, zone := range zones {
+		if !all.Serves(instance, zone) {
+			continue
+		}
+		for _, i := range all.InstancesOf(zone) {
+			found[client.ObjectKeyFromObject(i)] = struct{}{}
+		}
+	}
+	delete(found, client.ObjectKeyFromObject(instance))
+	return slices.Collect(maps.Keys(found)), nil
+}
+
+// isExposed reports whether the pod that a StatefulSet replaces first, the one with the highest ordinal, is in service.
+func (r rollout) isExposed(ctx context.Context, set *appsv1.StatefulSet) (bool, error) {
+	pods, err := podsByName(ctx, r.client, set.Namespace, set.Name)
+	if err != nil {
+		return false, err
+	}
+	pod := pods[named.PodName(set.Name, int(ptr.Deref(set.Spec.Replicas, 1))-1)]
+	return pod != nil && status.PodReady(pod), nil
+}

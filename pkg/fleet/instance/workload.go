@@ -1,0 +1,251 @@
+package instance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/wait"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+)
+
+// workloads applies everything that instances consist of.
+type workloads struct {
+	Options
+	client   client.Client
+	recorder events.EventRecorder
+	rollout  rollout
+	// configMaps has the ConfigMaps of users that were read lately, certificates the bundles with which the certificates of
+	// instances, by UID, were found valid.
+	configMaps, certificates *cache.Expiring
+
+	// warned maps instances to the generation whose ignored fields were reported.
+	warned sync.Map
+}
+
+func newWorkloads(c client.Client, recorder events.EventRecorder, o Options) *workloads {
+	return &workloads{
+		Options: o, client: c, recorder: recorder, rollout: newRollout(c, o.Home), configMaps: cache.NewExpiring(), certificates: cache.NewExpiring(),
+	}
+}
+
+// workloadResult is what a status reports of a workload. A part that was not reached is empty.
+type workloadResult struct {
+	keyRotation *v1beta1.RNDCKeyRotationStatus
+	// address is that of the Service, nil when it is not known.
+	address *string
+	// imageAdvice is what to do if the image of named cannot be pulled.
+	imageAdvice string
+	requeue     time.Duration
+}
+
+// ensure applies everything that an instance consists of. The result is filled in as far as it came.
+func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance, cluster fleet.Cluster) (result workloadResult, err error) {
+	workload := &named.Workload{
+		Instance: instance,
+		Images:   w.Images,
+	}
+	if cluster.Object != nil {
+		workload.Cluster = *cluster.Spec
+	}
+	result.imageAdvice = workload.ImageAdvice()
+	if err := fleet.CheckReadable(instance, cluster.Object); err != nil {
+		return result, err
+	}
+	if metav1.GetControllerOf(instance) == nil { // One that a cluster made has it from the beginning.
+		if err := apply.OutliveChildren(ctx, w.client, fleet.InstanceKind, instance); err != nil {
+			return result, err
+		}
+	}
+	if err := w.ensureKeys(ctx, instance, cluster, &result); err != nil {
+		return result, err
+	}
+	w.warnOfIgnoredFields(workload)
+	if err := w.Children.Apply(ctx, workload.ServiceAccount()); err != nil {
+		return result, err
+	}
+	configMap, err := workload.ConfigMap()
+	if err != nil {
+		return result, err
+	}
+	if err := w.Children.Apply(ctx, configMap); err != nil {
+		return result, err
+	}
+	if err := w.applyService(ctx, workload, &result); err != nil {
+		return result, err
+	}
+	if err := w.ensureCertificate(ctx, workload); err != nil {
+		return result, err
+	}
+	if err := w.Children.Apply(ctx, workload.DisruptionBudget(cluster.OwnerReference())); err != nil {
+		return result, err
+	}
+	if len(workload.ReplacedFiles()) > 0 {
+		if err := w.readReplacements(ctx, workload); err != nil {
+			return result, err
+		}
+	}
+	applied, err := w.applyStatefulSet(ctx, workload)
+	if err != nil {
+		return result, err
+	}
+	if !applied {
+		result.requeue = fleet.Sooner(result.requeue, rolloutInterval)
+	}
+	return result, w.ensureSigningKeys(ctx, workload)
+}
+
+// ensureKeys keeps the keys of an instance without a cluster, makes sure that there are keys, and finds what the status
+// reports of them.
+func (w *workloads) ensureKeys(ctx context.Context, instance *v1beta1.Bind9Instance, cluster fleet.Cluster, result *workloadResult) (err error) {
+	settings := named.StandaloneKeys(&instance.Spec)
+	if cluster.Object != nil {
+		settings = named.ClusterKeys(cluster.Spec)
+	} else if result.requeue, _, err = w.Keys.Ensure(ctx, tsigkeys.OwnerOf(instance, cluster), time.Now()); err != nil {
+		return err
+	}
+	if _, err := w.Keys.Cache.TransferKey(ctx, instance); err != nil {
+		return err
+	}
+	if _, err := w.Keys.Cache.UpdateKey(ctx, instance); err != nil {
+		return err
+	}
+	secret, own := tsigkeys.TransferKeySecret(instance), true
+	if instance.Spec.Role.Normalize() == v1beta1.RolePrimary {
+		secret, own = tsigkeys.UpdateKeySecret(instance), settings.Ref == nil
+	}
+	result.keyRotation = w.Keys.Cache.LastRing(secret).Rotation(settings.Rotation, own)
+	return nil
+}
+
+// warnOfIgnoredFields reports, once for each generation, which fields have no effect.
+func (w *workloads) warnOfIgnoredFields(workload *named.Workload) {
+	ignored, instance := workload.Ignored(), workload.Instance
+	if len(ignored) == 0 {
+		return
+	}
+	if last, _ := w.warned.Swap(instance.UID, instance.Generation); last != instance.Generation {
+		w.recorder.Eventf(instance, nil, corev1.EventTypeWarning, "FieldsIgnored", "Reconcile", "%s", strings.Join(ignored, "; "))
+	}
+}
+
+// applyService finds the address of the Service as far as the cache knows it: nil for a headless one.
+func (w *workloads) applyService(ctx context.Context, workload *named.Workload, result *workloadResult) error {
+	service, err := workload.Service()
+	if err != nil {
+		return err
+	}
+	digest, err := apply.StampDigest(service)
+	if err != nil {
+		return err
+	}
+	var cached corev1.Service
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if cached.UID == "" {
+		former, err := w.formerService(ctx, workload.Instance)
+		if err != nil {
+			return err
+		}
+		if former != nil {
+			result.address, result.requeue = addressOf(former), fleet.Sooner(result.requeue, handoverInterval)
+			return nil
+		}
+		if known := workload.Instance.Status.ServiceAddress; known != "" && service.Spec.ClusterIP == nil {
+			return w.restoreService(ctx, service, digest, known)
+		}
+	}
+	result.address = addressOf(&cached)
+	return w.Children.ApplyCached(ctx, service, digest, &cached)
+}
+
+// addressOf returns the address of a Service, nil for a headless one.
+func addressOf(service *corev1.Service) *string {
+	if service.Spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	return &service.Spec.ClusterIP
+}
+
+// handoverInterval is how soon it is looked again whether a Service that Bindy made can be taken over.
+const handoverInterval = time.Second
+
+// formerService returns a Service of Bindy's, nil if there is none or clients do not need the pods any more that it selects: until one of
+// the instance's own is ready, the Service stays as it is. The cache has none but our own Services.
+func (w *workloads) formerService(ctx context.Context, instance *v1beta1.Bind9Instance) (*corev1.Service, error) {
+	live := &unstructured.Unstructured{} // Objects without a type are read from kube-apiserver.
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+	err := w.client.Get(ctx, client.ObjectKeyFromObject(instance), live)
+	if err != nil || live.GetLabels()[named.LabelManagedBy] == named.Manager {
+		return nil, client.IgnoreNotFound(err)
+	}
+	pods, err := podsByName(ctx, w.client, instance.Namespace, instance.Name)
+	if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(pods)), status.PodReady) {
+		return nil, err
+	}
+	service := &corev1.Service{}
+	return service, runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, service)
+}
+
+// addressTimeout is how long a deleted Service's address may take to be free: Kubernetes frees it after the Service has gone.
+const addressTimeout = 2 * time.Second
+
+// restoreService makes a Service again that somebody has deleted, with the address that it had unless that is taken: clients have it, and
+// named waits ten seconds for a primary that has gone from an address.
+func (w *workloads) restoreService(ctx context.Context, service *corev1ac.ServiceApplyConfiguration, digest, former string) error {
+	service.Spec.WithClusterIP(former)
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, addressTimeout, true, func(ctx context.Context) (bool, error) {
+		err := w.Children.ApplyCached(ctx, service, digest, &corev1.Service{})
+		if apierrors.IsInvalid(err) {
+			return false, nil
+		}
+		return true, err
+	})
+	if wait.Interrupted(err) {
+		service.Spec.ClusterIP = nil
+		err = w.Children.ApplyCached(ctx, service, digest, &corev1.Service{})
+	}
+	return err
+}
+
+// applyStatefulSet reports whether it did, or had nothing to do: a change of running pods waits for the instance's turn.
+func (w *workloads) applyStatefulSet(ctx context.Context, workload *named.Workload) (applied bool, err error) {
+	set, err := workload.StatefulSet()
+	if err != nil {
+		return false, err
+	}
+	digest, err := apply.StampDigest(set)
+	if err != nil {
+		return false, err
+	}
+	var cached appsv1.StatefulSet
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(workload.Instance), &cached); client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if cached.UID != "" && !apply.IsApplied(&cached, digest) {
+		if turn, err := w.rollout.takeTurn(ctx, workload.Instance, &cached); err != nil || !turn {
+			return false, err
+		}
+	}
+	return true, w.Children.ApplyCached(ctx, set, digest, &cached)
+}

@@ -1,0 +1,69 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+)
+
+// AwaitDependents has servers stay at work, once they are deleted, until no zone depends on them any more; see
+// v1beta1.DependentsFinalizer. servers are a cluster, or an instance without one. going is true when they are to be left to Kubernetes.
+func AwaitDependents(ctx context.Context, c client.Client, home string, servers client.Object) (going bool, err error) {
+	change := func(o client.Object) { controllerutil.AddFinalizer(o, v1beta1.DependentsFinalizer) }
+	switch {
+	case v1beta1.IsGoing(servers):
+		return true, nil
+	case servers.GetDeletionTimestamp() != nil:
+		if waits, err := hasDependents(ctx, c, home, servers); waits || err != nil {
+			return false, err
+		}
+		going, change = true, func(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.DependentsFinalizer) }
+	}
+	next, err := apply.Metadata(ctx, c, servers, change)
+	if err != nil {
+		return false, fmt.Errorf("changing what %s %s waits for: %w", kindOf(servers), servers.GetName(), err)
+	}
+	servers.SetFinalizers(next.GetFinalizers())
+	servers.SetResourceVersion(next.GetResourceVersion())
+	return going, nil
+}
+
+// hasDependents reports whether a zone would lose its servers, or is still to be deleted from them.
+func hasDependents(ctx context.Context, c client.Client, home string, servers client.Object) (bool, error) {
+	if servers.GetAnnotations()[v1beta1.AllowDeletionAnnotation] == "true" {
+		return false, nil
+	}
+	all, err := Read(ctx, c, home)
+	if err != nil {
+		return false, err
+	}
+	zones, err := ListZones(ctx, c, client.InNamespace(servers.GetNamespace()))
+	if err != nil {
+		return false, err
+	}
+	instances, err := ListLiveInstances(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(zones, func(z *v1beta1.DNSZone) bool {
+		isThere := !v1beta1.IsGoing(z) || controllerutil.ContainsFinalizer(z, v1beta1.Finalizer)
+		return isThere && depends(all, z, instances, servers)
+	}), nil
+}
+
+// depends reports whether a zone is on an instance of a cluster, or has no primary but an instance.
+func depends(all *membership.Fleet, z *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance, servers metav1.Object) bool {
+	instance, ok := servers.(*v1beta1.Bind9Instance)
+	if !ok {
+		return slices.ContainsFunc(instances, func(i *v1beta1.Bind9Instance) bool { return all.BelongsTo(i, servers) && all.Serves(i, z) })
+	}
+	return membership.IsLastPrimary(all, instance, z, instances)
+}

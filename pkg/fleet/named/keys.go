@@ -1,0 +1,113 @@
+package named
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
+)
+
+// KeyRole says what a TSIG key permits.
+type KeyRole string
+
+// The keys of a cluster, or of an instance that stands alone.
+const (
+	// KeyUpdate permits updates. Only the controller and the primaries hold it.
+	KeyUpdate KeyRole = "update"
+	// KeyTransfer permits zone transfers and signs NOTIFY.
+	KeyTransfer KeyRole = "transfer"
+)
+
+// Entries of a key's Secret.
+const (
+	keyNameEntry      = "name"
+	keyAlgorithmEntry = "algorithm"
+	keySecretEntry    = "secret"
+	KeyClauseEntry    = "key.conf"
+)
+
+// KeyOwner returns the name of the object whose keys an instance uses: its cluster's, else its own.
+func KeyOwner(instance *v1beta1.Bind9Instance) string {
+	if instance.Spec.ClusterRef != "" {
+		return instance.Spec.ClusterRef
+	}
+	return instance.Name
+}
+
+// UpdateKeySecretName returns the name, in the instance's namespace, of the Secret with the key to update its zones with.
+func UpdateKeySecretName(instance *v1beta1.Bind9Instance) string {
+	return KeyringSecretName(KeyOwner(instance), KeyUpdate)
+}
+
+// TransferKeySecretName returns the name, in the instance's namespace, of the Secret with the key to transfer its zones with.
+func TransferKeySecretName(instance *v1beta1.Bind9Instance) string {
+	return KeyringSecretName(KeyOwner(instance), KeyTransfer)
+}
+
+// KeySecretName returns the name of the Secret that a key of the cluster or standalone instance called owner comes from.
+func KeySecretName(owner string, role KeyRole) string {
+	return owner + "-" + string(role) + "-key"
+}
+
+// NewKey returns a random key of 256 bits for the cluster or standalone instance called owner.
+func NewKey(namespace, owner string, role KeyRole) (*wire.Key, error) {
+	var secret [32]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return nil, fmt.Errorf("making the %s key of %s/%s: %w", role, namespace, owner, err)
+	}
+	return &wire.Key{
+		Name:      strings.ToLower(owner + "." + namespace + "." + string(role) + "."),
+		Algorithm: rndc.DefaultAlgorithm + ".",
+		Secret:    base64.StdEncoding.EncodeToString(secret[:]),
+	}, nil
+}
+
+// KeyData returns a key as the entries of its Secret.
+func KeyData(key *wire.Key) map[string][]byte {
+	algorithm := strings.TrimSuffix(key.Algorithm, ".")
+	return map[string][]byte{
+		keyNameEntry:      []byte(key.Name),
+		keyAlgorithmEntry: []byte(algorithm),
+		keySecretEntry:    []byte(key.Secret),
+		KeyClauseEntry:    []byte(rndc.KeyClause(key.Name, algorithm, key.Secret)),
+	}
+}
+
+// ErrKey says that a Secret holds no usable TSIG key.
+var ErrKey = errors.New("no usable TSIG key")
+
+// KeyFromSecret reads a key as KeyData lays it out; the algorithm defaults to hmac-sha256. Without an entry for the secret, it
+// reads a key statement of named.conf, as tsig-keygen prints it, that is the only entry. The error wraps ErrKey.
+func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
+	data := secret.Data
+	if _, laidOut := data[keySecretEntry]; !laidOut && len(data) == 1 {
+		for _, text := range secret.Data { // the only one
+			data = statementData(text)
+		}
+	}
+	name := strings.ToLower(strings.TrimSpace(string(data[keyNameEntry])))
+	algorithm := strings.ToLower(strings.TrimSpace(string(data[keyAlgorithmEntry])))
+	value := strings.TrimSpace(string(data[keySecretEntry]))
+	if algorithm == "" {
+		algorithm = rndc.DefaultAlgorithm
+	}
+	where := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
+	if !keyName.MatchString(name) {
+		return nil, fmt.Errorf("%w in %s: entry %q is not the name of a key", ErrKey, where, keyNameEntry)
+	}
+	algorithm = strings.TrimSuffix(algorithm, ".")
+	if !rndc.IsAlgorithm(algorithm) {
+		return nil, fmt.Errorf("%w in %s: entry %q is not a supported algorithm", ErrKey, where, keyAlgorithmEntry)
+	}
+	if raw, err := base64.StdEncoding.DecodeString(value); err != nil || len(raw) == 0 {
+		return nil, fmt.Errorf("%w in %s: entry %q is not base64", ErrKey, where, keySecretEntry)
+	}
+	return &wire.Key{Name: strings.TrimSuffix(name, ".") + ".", Algorithm: algorithm + ".", Secret: value}, nil
+}

@@ -1,0 +1,191 @@
+package dnsprovider
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
+)
+
+// secretsAge is how long a provider's Secrets are not read again.
+const secretsAge = 30 * time.Second
+
+// Backends has a connection to each provider that is no DNS server, and watches zones there. It is safe for concurrent
+// use.
+type Backends struct {
+	// Reader reads Secrets, one at a time and by name, and the endpoints of a Service.
+	Reader client.Reader
+	// Permit reports whether an address may be connected to.
+	Permit func(netip.Addr) bool
+
+	mu   sync.Mutex
+	open map[client.ObjectKey]*connection
+}
+
+// NewBackends returns Backends that connect to servers elsewhere only: providers name any host.
+func NewBackends(reader client.Reader) *Backends { return &Backends{Reader: reader, Permit: isUsable} }
+
+// connection is one, and what it was made from.
+type connection struct {
+	backend provider.Backend
+	made    string
+	read    time.Time
+	// watched are the zones that are watched, each with what ends that.
+	watched map[client.ObjectKey]context.CancelFunc
+}
+
+// Of returns the backend of a provider. When the provider or its Secrets have changed, that is another one.
+func (b *Backends) Of(ctx context.Context, p *v1beta1.DNSProvider) (provider.Backend, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := client.ObjectKeyFromObject(p)
+	known, now := b.open[key], time.Now()
+	generation := fmt.Sprint(p.UID, " ", p.Generation, " ")
+	if known != nil && strings.HasPrefix(known.made, generation) && now.Sub(known.read) < secretsAge {
+		return known.backend, nil
+	}
+	options, versions, err := b.readOptions(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if known != nil && known.made == generation+versions {
+		known.read = now
+		return known.backend, nil
+	}
+	b.drop(key)
+	if b.open == nil {
+		b.open = map[client.ObjectKey]*connection{}
+	}
+	b.open[key] = &connection{backend: coredns.New(options), made: generation + versions, read: now, watched: map[client.ObjectKey]context.CancelFunc{}}
+	return b.open[key].backend, nil
+}
+
+// drop ends a connection, and by that its watches. b.mu is held.
+func (b *Backends) drop(key client.ObjectKey) {
+	known := b.open[key]
+	if known == nil {
+		return
+	}
+	_ = known.backend.Close() // What is under way there fails, and is tried again with the next one.
+	delete(b.open, key)
+}
+
+// Forget closes the connection to a provider that is gone, unless a zone is followed there: what it has there may have to go first.
+func (b *Backends) Forget(key client.ObjectKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.open[key]; known != nil && len(known.watched) == 0 {
+		b.drop(key)
+	}
+}
+
+// Followed returns the backend of a provider, which may be gone, at which a zone is followed; nil if it is not.
+func (b *Backends) Followed(zone, at client.ObjectKey) provider.Backend {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.open[at]; known != nil && known.watched[zone] != nil {
+		return known.backend
+	}
+	return nil
+}
+
+// Follow has changed called whenever somebody may have changed a zone with some providers, and no longer with others. A
+// connection that nobody needs any more is closed.
+func (b *Backends) Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSProvider, changed func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, known := range b.open {
+		end, watched := known.watched[zone]
+		switch follow := slices.ContainsFunc(in, func(p *v1beta1.DNSProvider) bool { return client.ObjectKeyFromObject(p) == key }); {
+		case follow && !watched:
+			ctx, cancel := context.WithCancel(context.Background())
+			known.watched[zone] = cancel
+			go func() {
+				defer cancel()
+				if known.backend.Watch(ctx, name, changed); ctx.Err() == nil {
+					changed() // There is another connection now, which nobody watches yet.
+				}
+			}()
+		case !follow && watched:
+			end()
+			if delete(known.watched, zone); len(known.watched) == 0 {
+				b.drop(key)
+			}
+		}
+	}
+}
+
+// readOptions returns how a provider's etcd is reached, and the versions of the Secrets that say so.
+func (b *Backends) readOptions(ctx context.Context, p *v1beta1.DNSProvider) (o coredns.Options, versions string, err error) {
+	etcd := p.Spec.CoreDNS.Etcd
+	o = coredns.Options{Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name, Permit: b.Permit}
+	if ref := etcd.TLSSecretRef; ref != nil {
+		secret, err := b.secret(ctx, p, ref.Name)
+		if err != nil {
+			return o, "", err
+		}
+		if o.TLS, err = tlsConfig(secret); err != nil {
+			return o, "", err
+		}
+		versions += secret.ResourceVersion
+	}
+	if ref := etcd.CredentialsSecretRef; ref != nil {
+		secret, err := b.secret(ctx, p, ref.Name)
+		if err != nil {
+			return o, "", err
+		}
+		o.Username, o.Password = string(secret.Data["username"]), string(secret.Data["password"])
+		if o.Username == "" || o.Password == "" {
+			return o, "", unusable(fmt.Errorf("the Secret %s has no username or no password: it needs the entries username and password", secret.Name))
+		}
+		versions += " " + secret.ResourceVersion
+	}
+	return o, versions, nil
+}
+
+func (b *Backends) secret(ctx context.Context, p *v1beta1.DNSProvider, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: p.Namespace, Name: name}
+	if err := b.Reader.Get(ctx, key, secret); err != nil {
+		return nil, unusable(errors.New(keyProblem(key, err)))
+	}
+	return secret, nil
+}
+
+// unusable returns an error about a Secret, which may be corrected at any time.
+func unusable(err error) error {
+	return &provider.Error{Reason: status.SecretUnusable, Temporary: true, Err: err}
+}
+
+// tlsConfig returns the configuration that a Secret has: an authority, and for a client a certificate.
+func tlsConfig(secret *corev1.Secret) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca := secret.Data["ca.crt"]; len(ca) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, unusable(fmt.Errorf("the Secret %s has no certificate in ca.crt: it needs that of etcd's authority in PEM", secret.Name))
+		}
+	}
+	if cert := secret.Data["tls.crt"]; len(cert) > 0 {
+		pair, err := tls.X509KeyPair(cert, secret.Data["tls.key"])
+		if err != nil {
+			return nil, unusable(fmt.Errorf("the Secret %s has no usable tls.crt and tls.key: %w", secret.Name, err))
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

@@ -1,0 +1,223 @@
+// Package dnsprovider finds out whether the servers of DNSProviders answer and accept their keys, and reports it in their status.
+// It changes nothing on any server. The fleet manager's part lets those who sign read the providers' keys.
+package dnsprovider
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+)
+
+// How often a provider is looked at that nothing happens to, and one that is not ready.
+const (
+	readyInterval   = time.Minute
+	problemInterval = 10 * time.Second
+	// storeInterval is how often etcd and CoreDNS are looked at, and the endpoints of a Service: a new replica is not asked before.
+	storeInterval = 5 * time.Second
+)
+
+// maxLooks is how many providers of a namespace are looked at at a time: mostly they wait for servers.
+const maxLooks = 4
+
+var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
+
+// reconciler looks at providers.
+type reconciler struct {
+	client   client.Client
+	keys     *tsigkeys.Cache
+	stores   *Backends
+	resolver Resolver
+	now      func() time.Time
+	// transitions makes Events; nil makes none.
+	transitions *apply.Transitions
+	// home is the namespace that Lockstep runs in.
+	home string
+}
+
+// Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
+// and then. home is the namespace that Lockstep runs in.
+func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache, stores *Backends, home string) error {
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: NewResolver(), now: time.Now, home: home,
+		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxLooks}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("dnsprovider").
+		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
+		WatchesRawSource(turns).
+		For(&v1beta1.DNSProvider{}, changed).
+		Watches(&v1beta1.DNSProvider{}, apply.NewCorrections(mgr.GetClient()).Handler()).
+		Watches(&v1beta1.DNSZone{}, handler.EnqueueRequestsFromMapFunc(providersOfZone), changed).
+		Complete(turns)
+}
+
+// providersOfZone returns the providers that a zone names.
+func providersOfZone(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, ref := range o.(*v1beta1.DNSZone).Spec.ProviderRefs {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}})
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	provider := &v1beta1.DNSProvider{}
+	if err := r.client.Get(ctx, req.NamespacedName, provider); err != nil || !provider.DeletionTimestamp.IsZero() {
+		r.stores.Forget(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	zones, err := r.zonesOf(ctx, provider)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	facts := r.look(ctx, provider, zones)
+	if provider.Spec.Secondaries != nil {
+		if facts.LeftOut, err = r.leftOut(ctx, provider); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	next := status.Provider(provider.Status, facts, r.now())
+	if !equality.Semantic.DeepEqual(provider.Status, next) {
+		if err := apply.Status(ctx, r.client, providerKind, provider, &next); err != nil {
+			return ctrl.Result{}, err
+		}
+		r.transitions.Record(provider, apply.Summary{Conditions: provider.Status.Conditions}, apply.Summary{Conditions: next.Conditions})
+	}
+	interval := readyInterval
+	switch {
+	case provider.Spec.CoreDNS != nil:
+		interval = storeInterval
+	case !facts.IsReady():
+		interval = problemInterval
+	}
+	return ctrl.Result{RequeueAfter: wait.Jitter(interval, 0.1)}, nil
+}
+
+// zonesOf returns the zones that name a provider, by name.
+func (r *reconciler) zonesOf(ctx context.Context, provider *v1beta1.DNSProvider) ([]*v1beta1.DNSZone, error) {
+	all, err := fleet.ListZones(ctx, r.client, client.InNamespace(provider.Namespace))
+	zones := slices.DeleteFunc(all, func(z *v1beta1.DNSZone) bool { return !membership.RefersTo(z, provider) })
+	slices.SortFunc(zones, compareZones)
+	return zones, err
+}
+
+func compareZones(a, b *v1beta1.DNSZone) int { return cmp.Compare(a.Name, b.Name) }
+
+// look finds out how a provider is.
+func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) status.ProviderFacts {
+	facts := status.ProviderFacts{Generation: provider.Generation, Type: typeOf(provider), Zones: len(zones), Unsupported: observe.ProviderProblem(provider)}
+	if facts.Unsupported != "" {
+		return facts
+	}
+	zone := "."
+	if len(zones) > 0 {
+		if name, err := source.ZoneName(zones[0].Spec.ZoneName); err == nil {
+			zone = name
+		}
+	}
+	provider = r.withAddresses(ctx, provider)
+	if provider.Spec.CoreDNS != nil {
+		r.lookAtStore(ctx, provider, zone, &facts)
+		return facts
+	}
+	update, transfer := tsigkey.ProviderSecrets(provider)
+	l := look{zone: zone}
+	for _, key := range []struct {
+		secret client.ObjectKey
+		to     **wire.Key
+	}{{update, &l.update}, {transfer, &l.transfer}} {
+		if key.secret.Name == "" {
+			continue
+		}
+		var err error
+		if *key.to, err = r.keys.Get(ctx, key.secret); err != nil {
+			facts.KeyProblem = keyProblem(key.secret, err)
+		}
+	}
+	if provider.Spec.Secondaries != nil && facts.KeyProblem == "" {
+		if _, err := named.NewGuestKey(provider.Namespace, provider.Name, l.transfer); err != nil {
+			facts.KeyProblem = keyProblem(transfer, err)
+		}
+	}
+	facts.Servers = askAll(provider, func(s observe.Server) status.ProviderServerFacts { return l.ask(ctx, s, facts.KeyProblem == "") })
+	if !facts.IsReady() { // Whoever corrects a Secret need not wait.
+		r.keys.Invalidate(update, l.update)
+		r.keys.Invalidate(transfer, l.transfer)
+	}
+	return facts
+}
+
+// askAll asks all servers of a provider.
+func askAll(provider *v1beta1.DNSProvider, ask func(observe.Server) status.ProviderServerFacts) []status.ProviderServerFacts {
+	servers := observe.AddProviders(nil, []*v1beta1.DNSProvider{provider})
+	found := make([]status.ProviderServerFacts, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { found[i] = ask(s) })
+	}
+	wg.Wait()
+	return found
+}
+
+func typeOf(provider *v1beta1.DNSProvider) string {
+	switch {
+	case provider.Spec.CoreDNS != nil:
+		return "coreDNS"
+	case provider.Spec.Secondaries != nil:
+		return "secondaries"
+	}
+	return "rfc2136"
+}
+
+// keyProblem says what is wrong with the Secret of a key.
+func keyProblem(secret client.ObjectKey, err error) string {
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("Secret %s does not exist: create it with the entries name, algorithm and secret of the TSIG key", secret.Name)
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("Secret %s may not be read: the fleet manager grants that in namespaces that are enrolled; an administrator enrolls this one", secret.Name)
+	}
+	return err.Error()
+}
+
+// withAddresses returns a provider with the addresses of its host names, or of the endpoints of its Service, in its status, as they
+// are now.
+func (r *reconciler) withAddresses(ctx context.Context, provider *v1beta1.DNSProvider) *v1beta1.DNSProvider {
+	was := provider.Status.Servers
+	provider = provider.DeepCopy()
+	if provider.Spec.CoreDNS != nil && provider.Spec.CoreDNS.Servers.Service != nil {
+		ctx, cancel := context.WithTimeout(ctx, wire.DefaultTimeout)
+		defer cancel()
+		provider.Status.Servers = r.endpointsOf(ctx, provider)
+	} else {
+		provider.Status.Servers = r.resolver.Resolve(ctx, provider, was)
+	}
+	return provider
+}

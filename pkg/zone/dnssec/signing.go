@@ -1,0 +1,145 @@
+// Package dnssec decides how a zone is signed and by whom, reports how it is signed from what its signer serves, and keeps
+// the Secrets of signing keys.
+//
+// A signed zone has one signer: signatures of one content differ from server to server, and a secondary that takes
+// increments of both has neither's. Its other primaries are secondaries of the signer.
+package dnssec
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+)
+
+// Signing is how a zone is signed; the zero value for one without primaries. A zone with an empty Policy is not signed.
+type Signing struct {
+	Policy string
+	// Signer is the instance that signs.
+	Signer *v1beta1.Bind9Instance
+	// stays is true when nothing asks for the policy any more. The zone is signed until somebody says that its parent has
+	// no DS record left: otherwise resolvers that validate would call it bogus.
+	stays bool
+	// owner is the object that the keys belong to.
+	owner tsigkeys.Owner
+	// export is true when keys are kept in a Secret, beside the signer's volume.
+	export bool
+}
+
+// SigningOf decides how a zone is signed on its instances. home is the namespace of the instances of cluster-scoped
+// clusters that name none.
+func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, instances []*v1beta1.Bind9Instance, home string) (Signing, error) {
+	signer := signerOf(instances)
+	if signer == nil {
+		return Signing{}, nil
+	}
+	s := Signing{Signer: signer}
+	cluster, err := fleet.ClusterOf(ctx, c, signer, home)
+	if err != nil {
+		return s, err
+	}
+	s.owner = tsigkeys.OwnerOf(signer, cluster)
+	var base *v1beta1.Bind9Config
+	if cluster.Object != nil {
+		base = cluster.Spec.Global
+	}
+	options := named.MergeOptions(base, signer.Spec.Config)
+	s.Policy, s.export = cmp.Or(zone.Spec.DNSSECPolicy, named.SigningPolicy(options)), named.ExportsKeys(options)
+	if s.Policy == named.PolicyNone {
+		s.Policy = ""
+		if last := zone.Status.DNSSEC; last != nil && last.Policy != "" {
+			s.Policy, s.stays = last.Policy, last.Policy != named.PolicyInsecure
+		}
+	}
+	return s, nil
+}
+
+// signerOf returns the oldest primary: it stays the same when others join.
+func signerOf(instances []*v1beta1.Bind9Instance) *v1beta1.Bind9Instance {
+	var signer *v1beta1.Bind9Instance
+	for _, i := range instances {
+		if i.Spec.Role.Normalize() == v1beta1.RolePrimary && (signer == nil || i.CreationTimestamp.Before(&signer.CreationTimestamp)) {
+			signer = i
+		}
+	}
+	return signer
+}
+
+// IsSigned reports whether the zone is signed.
+func (s Signing) IsSigned() bool { return s.Policy != "" }
+
+// Demote returns the servers of the zone with the instances' primaries that do not sign it as secondaries.
+func (s Signing) Demote(servers []observe.Server) []observe.Server {
+	if !s.IsSigned() {
+		return servers
+	}
+	servers = slices.Clone(servers)
+	for i := range servers {
+		if servers[i].Provider != "" {
+			continue // It cannot follow the signer.
+		}
+		if s.Signer == nil || servers[i].Namespace != s.Signer.Namespace || servers[i].Instance != s.Signer.Name {
+			servers[i].Role = observe.Secondary
+		}
+	}
+	return servers
+}
+
+// ServiceAddresses returns the Services of the servers that have a role in the zone.
+func (s Signing) ServiceAddresses(instances []*v1beta1.Bind9Instance, role v1beta1.ServerRole) []netip.Addr {
+	if !s.IsSigned() {
+		return membership.ServiceAddresses(instances, role)
+	}
+	if role == v1beta1.RolePrimary {
+		return membership.ServiceAddresses([]*v1beta1.Bind9Instance{s.Signer}, role)
+	}
+	others := slices.DeleteFunc(slices.Clone(instances), func(i *v1beta1.Bind9Instance) bool { return i == s.Signer })
+	return slices.Concat(membership.ServiceAddresses(others, role), membership.ServiceAddresses(others, v1beta1.RolePrimary))
+}
+
+// IsServed reports whether a copy of the zone, nil when there is none, is as it will be: signed, if it is to be.
+func (s Signing) IsServed(mirror *observe.Mirror) bool {
+	return !s.IsSigned() || s.Policy == named.PolicyInsecure || mirror != nil && isFullySigned(mirror)
+}
+
+// CanRestore reports whether a zone comes back as a secondary has it, signatures included: with the same keys the signer
+// goes on where it was, on the serial that the secondaries know.
+func (s Signing) CanRestore(mirror *observe.Mirror) bool {
+	return s.IsSigned() && mirror != nil && len(keySigningKeys(mirror)) > 0 && isFullySigned(mirror)
+}
+
+// Obstacle says why a zone with so many primaries cannot be signed; empty when it can.
+func (s Signing) Obstacle(primaries int) string {
+	if primaries < 2 || !s.IsSigned() {
+		return ""
+	}
+	return fmt.Sprintf("dnssecPolicy %q cannot be used: instance %s would sign the zone and has %d pods behind one address; give it one replica, and use more instances",
+		s.Policy, client.ObjectKeyFromObject(s.Signer), primaries)
+}
+
+// Remark says what a user has to do about a zone that stays signed although nothing asks for that; empty for any other.
+func (s Signing) Remark(status *v1beta1.DNSSECStatus) string {
+	if !s.stays || status == nil {
+		return ""
+	}
+	return fmt.Sprintf("it stays signed by dnssecPolicy %q, which nothing asks for any more: remove the DS records from the parent zone, wait until their TTL has passed, then set dnssecPolicy to %q",
+		s.Policy, named.PolicyInsecure)
+}
+
+// KeySecretName returns the name of the Secret that keeps the zone's keys; empty when none does.
+func (s Signing) KeySecretName(zone *v1beta1.DNSZone) string {
+	if !s.IsSigned() || !s.export || s.owner.Object == nil {
+		return ""
+	}
+	return keySecretName(s.owner, zone)
+}

@@ -1,0 +1,112 @@
+package dnssec
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+)
+
+// StatusOf returns how a zone is signed, from what its signer serves; nil when it is not and nothing is about to change that.
+// It names keys for the parent only once all of the zone is signed with them.
+func (s Signing) StatusOf(mirror *observe.Mirror) *v1beta1.DNSSECStatus {
+	keys, policy := keySigningKeys(mirror), s.Policy
+	if policy == "" || policy == named.PolicyInsecure && len(keys) == 0 {
+		return nil
+	}
+	status := &v1beta1.DNSSECStatus{Policy: policy}
+	if len(keys) == 0 || !isFullySigned(mirror) {
+		return status
+	}
+	status.Signed = true
+	for _, key := range keys {
+		ds := key.ToDS(dns.SHA256)
+		status.DSRecords = append(status.DSRecords, fmt.Sprintf("%s %d IN DS %d %d %d %s",
+			ds.Hdr.Name, ds.Hdr.Ttl, ds.KeyTag, ds.Algorithm, ds.DigestType, strings.ToUpper(ds.Digest)))
+	}
+	tag := int64(keys[0].KeyTag())
+	status.KeyTag, status.Algorithm = &tag, dns.AlgorithmToString[keys[0].Algorithm]
+	return status
+}
+
+// keySigningKeys returns the keys of a zone that its parent may point to (RFC 4034 section 2.1.1, RFC 5011 section 2.1), in a
+// stable order.
+func keySigningKeys(mirror *observe.Mirror) []*dns.DNSKEY {
+	set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: dns.TypeDNSKEY})
+	var keys []*dns.DNSKEY
+	for _, rdata := range set.Rdata {
+		rr, err := rrset.ToRR(set.Key, set.TTL, rdata)
+		if key, ok := rr.(*dns.DNSKEY); err == nil && ok && key.Flags&dns.SEP != 0 && key.Flags&dns.REVOKE == 0 {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b *dns.DNSKEY) int { return cmp.Compare(a.KeyTag(), b.KeyTag()) })
+	return keys
+}
+
+// typeSigning is BIND's private type for how far the signing of a zone is: algorithm, key tag, removal, completion.
+const typeSigning = 65534
+
+// isFullySigned reports whether the zone has signatures and a chain of names, and no key that named is still signing with.
+func isFullySigned(mirror *observe.Mirror) bool {
+	at := func(rrtype uint16) rrset.RRset {
+		set, _ := mirror.Get(rrset.Key{Name: mirror.Zone, Type: rrtype})
+		return set
+	}
+	chain := len(at(dns.TypeNSEC).Rdata) > 0 || len(at(dns.TypeNSEC3PARAM).Rdata) > 0
+	signed := slices.ContainsFunc(at(dns.TypeRRSIG).Rdata, func(rdata string) bool { return strings.HasPrefix(rdata, "SOA ") })
+	return chain && signed && !slices.ContainsFunc(at(typeSigning).Rdata, isSigningPending)
+}
+
+// isSigningPending reports whether a record of named's says that it still signs with a key: `\# 5 0D4C330001` says that it is
+// done. A longer one is about a chain of NSEC3, of which the zone has none before it is complete.
+func isSigningPending(rdata string) bool {
+	fields := strings.Fields(rdata)
+	if len(fields) < 3 {
+		return false
+	}
+	state, err := hex.DecodeString(strings.Join(fields[2:], ""))
+	return err == nil && len(state) == 5 && state[4] == 0
+}
+
+// SignedContent yields all of a signed copy but what named notes for itself: with the same keys it goes on from there. Each
+// signature has the TTL of what it signs (RFC 4034 section 3): a name's signatures are no RRset with one TTL.
+func SignedContent(mirror *observe.Mirror) iter.Seq[rrset.RRset] {
+	return func(yield func(rrset.RRset) bool) {
+		for set := range mirror.All() {
+			parts := []rrset.RRset{set}
+			switch set.Type {
+			case typeSigning:
+				continue
+			case dns.TypeRRSIG:
+				parts = signaturesBySignedTTL(set)
+			}
+			for _, part := range parts {
+				if !yield(part) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// signaturesBySignedTTL leaves out the signatures of named's own notes.
+func signaturesBySignedTTL(set rrset.RRset) []rrset.RRset {
+	var parts []rrset.RRset
+	for _, rdata := range set.Rdata {
+		rr, err := rrset.ToRR(set.Key, set.TTL, rdata)
+		if sig, ok := rr.(*dns.RRSIG); err == nil && ok && sig.TypeCovered != typeSigning {
+			parts = append(parts, rrset.RRset{Key: set.Key, TTL: sig.OrigTtl, Rdata: []string{rdata}})
+		}
+	}
+	return parts
+}

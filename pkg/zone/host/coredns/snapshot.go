@@ -1,0 +1,101 @@
+package coredns
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// entry is a key as it was read.
+type entry struct {
+	key   string
+	value value
+	// modified is the revision at which it was written last.
+	modified int64
+	// broken is true if CoreDNS cannot read the value: it answers no question for which it reads the key.
+	broken bool
+}
+
+// snapshot is everything at and below a zone's key at one revision.
+type snapshot struct {
+	layout
+	revision int64
+	// entries are sorted by key.
+	entries []entry
+}
+
+func newEntry(key string, raw []byte, modified int64) entry {
+	v, ok := decodeJSON(raw)
+	return entry{key: key, value: v, modified: modified, broken: !ok}
+}
+
+// hasForeign reports whether there is any value that is not ours.
+func (s *snapshot) hasForeign() bool {
+	return slices.ContainsFunc(s.entries, func(e entry) bool { return !s.isOurs(e) })
+}
+
+// isOurs reports whether a value was written for this zone by this owner.
+func (l layout) isOurs(e entry) bool {
+	m := e.value.Marker
+	return !e.broken && m.Owner == l.owner && m.Zone == l.zone
+}
+
+// isOfZoneBelow reports whether a value was written for a zone whose apex is below this one's.
+func (l layout) isOfZoneBelow(e entry) bool {
+	m := e.value.Marker
+	return !e.broken && m.Zone != l.zone && rrset.IsSubdomain(m.Zone, l.zone)
+}
+
+// find returns where a key is, or would be.
+func (s *snapshot) find(key string) (int, bool) {
+	return sort.Find(len(s.entries), func(i int) int { return strings.Compare(key, s.entries[i].key) })
+}
+
+func (s *snapshot) at(key string) (entry, bool) {
+	if i, found := s.find(key); found {
+		return s.entries[i], true
+	}
+	return entry{}, false
+}
+
+// below returns the entries whose keys begin with a path and a slash.
+func (s *snapshot) below(path string) []entry {
+	path += "/"
+	from, _ := s.find(path)
+	size := sort.Search(len(s.entries)-from, func(i int) bool { return !strings.HasPrefix(s.entries[from+i].key, path) })
+	return s.entries[from : from+size]
+}
+
+// keyOf returns the RRset that a value belongs to: of ours what its marker says, of others what it looks like.
+func (s *snapshot) keyOf(e entry) rrset.Key {
+	name := s.nameOf(e.key)
+	if s.isOurs(e) {
+		rrtype := dns.StringToType[e.value.Marker.Type]
+		if i := strings.LastIndexByte(e.key, '/'); strings.HasPrefix(e.key[i+1:], "!") {
+			name = s.nameOf(e.key[:i])
+		}
+		return rrset.Key{Name: s.ownerOf(name), Type: rrtype}
+	}
+	return rrset.Key{Name: name, Type: s.foreignType(e.value)}
+}
+
+func (s *snapshot) foreignType(v value) uint16 {
+	kind, address := kindOf(v)
+	switch {
+	case address:
+		return kind
+	case kind == dns.TypeTXT:
+		return dns.TypeTXT
+	case v.Mail:
+		return dns.TypeMX
+	case v.Port != 0:
+		return dns.TypeSRV
+	case rrset.IsSubdomain(s.zone, "arpa."):
+		return dns.TypePTR
+	}
+	return dns.TypeCNAME
+}

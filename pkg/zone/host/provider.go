@@ -1,0 +1,89 @@
+// Package provider is what the reconciler of zones knows of a place where zones live. Servers with an SOA (a fleet of ours, any
+// RFC 2136 server) are brought to one content and one serial together; package rfc2136 sends them their changes. A Backend is any
+// other place, for example the key space that CoreDNS reads: it has no serial and no transfer, and its step of a pass stands
+// beside that of the primaries. Every implementation passes the suite in providertest against real servers.
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// Errors of Apply after which the caller observes the zone again and plans anew, never sends blindly once more.
+var (
+	// ErrConflict means that the zone is not (or no longer) the one that was planned against; of what was not applied nothing
+	// has an effect.
+	ErrConflict = errors.New("the zone was changed by someone else since it was read")
+	// ErrUnknown means that something was sent and its reply was lost: it may have been applied or not.
+	ErrUnknown = errors.New("the update was sent, but no valid reply came: its outcome is unknown")
+)
+
+// Error is a backend's error that concerns it as a whole: it cannot be reached, or refuses what it is asked for.
+type Error struct {
+	// Reason is that of a condition, CamelCase: for example Unreachable, AuthenticationFailed, PermissionDenied, NoSpace.
+	Reason string
+	// Remedy says what to do, as the end of a sentence; empty if waiting is all.
+	Remedy string
+	// Temporary is true when the error may pass without a person.
+	Temporary bool
+	// Err is what happened, in the backend's own words. It has no secret.
+	Err error
+}
+
+// Error implements error: what happened, and what to do.
+func (e *Error) Error() string {
+	if e.Remedy == "" {
+		return e.Err.Error()
+	}
+	return e.Err.Error() + "; " + e.Remedy
+}
+
+// Unwrap returns what happened.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Transient reports whether the error may pass without a person.
+func (e *Error) Transient() bool { return e.Temporary }
+
+// Observation is what a backend held of one zone at one moment. It is immutable.
+type Observation struct {
+	// Content is everything that the backend would answer with, whoever put it there, without the SOA. An RRset of which some
+	// values are ours and some are others' has all of them.
+	Content plan.Content
+	// Ours reports whether any value of an RRset was put there through this interface, which is what may be deleted. The place
+	// itself says so, so that it outlives us.
+	Ours func(rrset.Key) bool
+	// Version is what Apply compares with; only the backend that made it reads it.
+	Version any
+}
+
+// Result is how far Apply got, also if it returned an error.
+type Result struct {
+	// Refused has the reason for every RRset that the backend refused; the others were applied.
+	Refused map[rrset.Key]error
+}
+
+// Backend is a place where zones live that has no SOA of its own to compare with. It is safe for concurrent use; passes over one
+// zone never run at the same time. Zone names are canonical, with the dot at the end.
+type Backend interface {
+	// Check asks the place for something of a zone, or of any for the root: whether it answers and lets us in. The error is an *Error.
+	Check(ctx context.Context, zone string) error
+	// Observe reads what the backend holds of a zone, from the place itself and from no copy. A zone of which it has nothing is
+	// empty content.
+	Observe(ctx context.Context, zone string) (Observation, error)
+	// Apply applies changes that were planned from an observation, as compare-and-swap: an RRset that differs from what was
+	// observed is not changed, and ErrConflict returned. The RRsets of one owner name change together or not at all, and no
+	// owner name is without data in between. Values that were not put there through this interface stay.
+	Apply(ctx context.Context, zone string, changes plan.Changes, seen Observation) (Result, error)
+	// Unsupported returns the RRsets of a zone that the backend cannot hold as they are, alone or beside the others, and why: a
+	// sentence that names the type and says what to do. It asks nobody. What servers of the place make themselves, such as the NS
+	// records of the apex, is left out.
+	Unsupported(zone string, want plan.Content) map[rrset.Key]string
+	// Watch calls changed whenever anybody may have changed the zone, until ctx ends. It calls it once at the beginning, and
+	// after every time for which it may have missed something.
+	Watch(ctx context.Context, zone string, changed func())
+	// Close ends connections. What is under way fails.
+	Close() error
+}

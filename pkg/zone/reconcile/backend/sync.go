@@ -1,0 +1,149 @@
+// Package backend brings a zone to backends that have no SOA to compare with: what such a backend holds is read, compared with what is
+// declared, changed as compare-and-swap, and read back. Package zone puts the outcome beside that of the zone's primaries.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+)
+
+// maxTries is how often a plan is made anew when somebody else changes the zone at the same time.
+const maxTries = 3
+
+// maxSample is how many foreign RRsets are named.
+const maxSample = 100
+
+// Named is a backend, and the name that users know it by.
+type Named struct {
+	provider.Backend
+	Name string
+}
+
+// Outcome is how a zone is at a backend after a pass.
+type Outcome struct {
+	Name string
+	// Unprogrammed has the verdict for every RRset that was not read back as declared, or that is there and no longer declared.
+	Unprogrammed map[rrset.Key]status.Verdict
+	// Foreign counts the RRsets that nobody declares, ForeignSample has the first of them.
+	Foreign       int
+	ForeignSample []rrset.Key
+	// Applied are the changes that were made, Pending counts those that a paused zone lacks.
+	Applied plan.Changes
+	Pending int
+	// Err is why nothing is known of the backend, or nothing can be changed there.
+	Err error
+}
+
+// run is one Sync.
+type run struct {
+	backend Named
+	zone    string
+	want    plan.Content
+	desired plan.Map
+	reasons map[rrset.Key]string
+	refused map[rrset.Key]error
+	seen    provider.Observation
+	lacking plan.Changes
+}
+
+// Sync brings a zone to a backend, unless it is paused: then it is only looked at.
+func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused bool) Outcome {
+	r := &run{backend: b, zone: zone, want: want, reasons: b.Unsupported(zone, want), desired: make(plan.Map, want.Len())}
+	for set := range want.All() {
+		if set.Type == dns.TypeNS && set.Name == zone || r.reasons[set.Key] != "" {
+			continue // The NS records of the apex are the backend's own.
+		}
+		r.desired[set.Key] = set
+	}
+	out := Outcome{Name: b.Name}
+	if out.Err = r.look(ctx); out.Err != nil {
+		return out
+	}
+	for try := 0; try < maxTries && !paused && r.lacking.HasChanges(); try++ {
+		if out.Applied.Len() == 0 {
+			out.Applied = r.lacking
+		}
+		again, err := r.apply(ctx)
+		if out.Err = err; err != nil || !again {
+			break
+		}
+	}
+	r.conclude(&out, paused)
+	return out
+}
+
+// look reads the zone and finds what it lacks.
+func (r *run) look(ctx context.Context) (err error) {
+	if r.seen, err = r.backend.Observe(ctx, r.zone); err == nil {
+		r.lacking = plan.Calculate(r.desired, r.seen.Content, r.seen.Ours, rrset.SOA{}, rrset.SOA{})
+	}
+	return err
+}
+
+// apply sends what the backend lacks, and reads back. It reports whether there is a reason to try again.
+func (r *run) apply(ctx context.Context) (again bool, err error) {
+	result, err := r.backend.Apply(ctx, r.zone, r.lacking, r.seen)
+	r.refused = result.Refused
+	again = errors.Is(err, provider.ErrConflict) || errors.Is(err, provider.ErrUnknown)
+	if err != nil && !again {
+		return false, err
+	}
+	return again, r.look(ctx)
+}
+
+// conclude says what is not as declared.
+func (r *run) conclude(out *Outcome, paused bool) {
+	out.Unprogrammed = map[rrset.Key]status.Verdict{}
+	for key, reason := range r.reasons {
+		out.Unprogrammed[key] = status.False(status.Unsupported, fmt.Sprintf("DNSProvider %s: %s", r.backend.Name, reason))
+	}
+	for key := range r.lacking.Keys() {
+		out.Unprogrammed[key] = r.lacks(key, paused)
+	}
+	for _, c := range r.lacking.Conflicts {
+		out.Unprogrammed[c.Want.Key] = status.False(status.Conflict, fmt.Sprintf(
+			"DNSProvider %s holds %s data at %s that no object declares and that cannot stand beside %s; remove it or rename the record",
+			r.backend.Name, dns.Type(c.Foreign[0].Type), c.Want.Name, dns.Type(c.Want.Type)))
+	}
+	if paused {
+		out.Pending = r.lacking.Len()
+	}
+	for set := range r.seen.Content.All() {
+		if _, declared := r.want.Get(set.Key); !declared && !r.seen.Ours(set.Key) {
+			out.Foreign++
+			out.ForeignSample = rrset.InsertFirst(out.ForeignSample, maxSample, set.Key)
+		}
+	}
+}
+
+func (r *run) lacks(key rrset.Key, paused bool) status.Verdict {
+	if paused {
+		return status.False(status.Paused, fmt.Sprintf("DNSProvider %s does not hold %s as declared, and the zone is paused: it is only watched", r.backend.Name, key))
+	}
+	if err := r.refused[key]; err != nil {
+		return status.False(status.ReconcileFailed, fmt.Sprintf("DNSProvider %s: %v", r.backend.Name, err))
+	}
+	return status.False(status.ReconcileFailed, fmt.Sprintf("DNSProvider %s does not hold %s as declared: somebody else changes it after each update", r.backend.Name, key))
+}
+
+// Clear deletes what is ours of a zone from a backend.
+func Clear(ctx context.Context, b Named, zone string) error {
+	out := Sync(ctx, b, zone, plan.Map{}, false)
+	if out.Err != nil {
+		return out.Err
+	}
+	if keys := slices.Collect(maps.Keys(out.Unprogrammed)); len(keys) > 0 {
+		return fmt.Errorf("%d RRsets are still there, among them %s", len(keys), keys[0])
+	}
+	return nil
+}

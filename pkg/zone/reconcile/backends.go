@@ -1,0 +1,140 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// backendSource has the backends of the providers that are no DNS servers.
+type backendSource interface {
+	Of(ctx context.Context, p *v1beta1.DNSProvider) (provider.Backend, error)
+	// Follow has changed called when somebody may have changed a zone with these providers, and no longer with others.
+	Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSProvider, changed func())
+	// Followed returns the backend of a provider, which may be gone, at which a zone is followed; nil if it is not.
+	Followed(zone, at client.ObjectKey) provider.Backend
+}
+
+// byBackend returns the providers that have a backend without an SOA, and those that are DNS servers.
+func (s scope) byBackend() (backends, servers []*v1beta1.DNSProvider) {
+	for _, p := range s.providers {
+		if p.Spec.CoreDNS != nil {
+			backends = append(backends, p)
+		} else {
+			servers = append(servers, p)
+		}
+	}
+	return backends, servers
+}
+
+func (s scope) backendProviders() []*v1beta1.DNSProvider {
+	providers, _ := s.byBackend()
+	return providers
+}
+
+// syncBackends brings the zone to those of its providers that are no DNS servers, and has what others change there looked at. The zone is
+// followed before it is written: a connection at which it is followed outlives its provider, so what is written can be deleted.
+func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outcome {
+	providers := p.backendProviders()
+	outcomes := make([]backend.Outcome, len(providers))
+	backends := make([]provider.Backend, len(providers))
+	for i, at := range providers {
+		outcomes[i].Name = at.Name
+		backends[i], outcomes[i].Err = p.usableBackend(ctx, at)
+	}
+	if p.backends != nil {
+		p.backends.Follow(p.key(), p.dnsName(), providers, func() { p.zones.Enqueue(p.key()) })
+	}
+	var wg sync.WaitGroup
+	for i, at := range providers {
+		if outcomes[i].Err == nil {
+			wg.Go(func() {
+				outcomes[i] = backend.Sync(ctx, backend.Named{Backend: backends[i], Name: at.Name}, p.dnsName(), p.state.content.Desired(), paused)
+			})
+		}
+	}
+	wg.Wait()
+	return outcomes
+}
+
+// usableBackend returns the backend of a provider, or why the zone cannot be there.
+func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (provider.Backend, error) {
+	b, err := p.backends.Of(ctx, at)
+	if problem := observe.ProviderProblem(at); problem != "" {
+		err = errors.New(problem)
+	} else if p.signing.IsSigned() {
+		err = errSignedHere
+	}
+	return b, err
+}
+
+// addBackends adds how the zone is at providers that are no DNS servers. It reports whether one of them could not be brought along.
+func (p zonePass) addBackends(outcomes []backend.Outcome, event *syncevent.SyncCompleted) (failed bool) {
+	for _, out := range outcomes {
+		event.Backends = append(event.Backends, syncevent.BackendOutcome{Provider: out.Name, Err: out.Err})
+		maps.Copy(event.Unprogrammed, out.Unprogrammed)
+		if event.Pending = max(event.Pending, out.Pending); event.Changes.Len() == 0 {
+			event.Changes = out.Applied
+		}
+		if event.Foreign == 0 {
+			event.Foreign, event.ForeignSample = out.Foreign, out.ForeignSample
+		}
+		if out.Err == nil {
+			p.addApex(event, func(string) string {
+				return fmt.Sprintf("DNSProvider %s: CoreDNS answers with NS records of its own at the apex; remove the record", out.Name)
+			})
+			continue
+		}
+		failed = true
+		event.Problem = problem(status.PrimaryFailed, "DNSProvider %s cannot be programmed: %v", out.Name, out.Err)
+		var failure *provider.Error
+		if errors.As(out.Err, &failure) && !failure.Temporary {
+			event.Failure = status.False(failure.Reason, event.Problem.Message)
+		}
+	}
+	return failed
+}
+
+// clearBackends deletes what is ours of the zone from providers that are no DNS servers, also from one that went before the zone.
+func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) error {
+	var errs []error
+	for _, at := range s.providers {
+		b, err := r.backendOf(ctx, s, at)
+		switch {
+		case b == nil && err == nil && at.UID == "":
+			log.FromContext(ctx).Info("what the zone may have at a provider that is gone stays there", "zone", name, "provider", at.Name)
+		case b != nil:
+			err = backend.Clear(ctx, backend.Named{Backend: b, Name: at.Name}, name)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("DNSProvider %s: %w", at.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// backendOf returns the backend of a provider, nil without an error if it has none. Of one that is gone, or whose Secrets are, it is that at
+// which the zone is followed.
+func (r *reconciler) backendOf(ctx context.Context, s scope, at *v1beta1.DNSProvider) (b provider.Backend, err error) {
+	if at.Spec.CoreDNS != nil {
+		b, err = r.backends.Of(ctx, at)
+	}
+	if b == nil && r.backends != nil {
+		if b = r.backends.Followed(s.key(), client.ObjectKeyFromObject(at)); b != nil {
+			err = nil
+		}
+	}
+	return b, err
+}

@@ -1,0 +1,231 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+const (
+	// maxMetadataWrites bounds the metadata writes that run at once.
+	maxMetadataWrites = 16
+	// deletionTimeout is how long the deletion of a zone waits for a server that cannot be reached. A server that comes
+	// back later loses the zone then: its instance serves only zones that exist.
+	deletionTimeout = 30 * time.Second
+)
+
+func addFinalizer(o client.Object) { controllerutil.AddFinalizer(o, v1beta1.Finalizer) }
+
+func removeFinalizer(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.Finalizer) }
+
+// addZoneFinalizers puts our finalizers on a zone before it is on any server.
+func (r *reconciler) addZoneFinalizers(ctx context.Context, zone *v1beta1.DNSZone) error {
+	if zone.DeletionTimestamp != nil {
+		return nil // It has them, and can get none any more.
+	}
+	if _, err := apply.Metadata(ctx, r.kube, zone, func(o client.Object) {
+		addFinalizer(o)
+		controllerutil.AddFinalizer(o, v1beta1.DependentsFinalizer)
+	}); err != nil {
+		return fmt.Errorf("adding the finalizers to zone %s/%s: %w", zone.Namespace, zone.Name, err)
+	}
+	return nil
+}
+
+// waitsForDependents reports whether a zone that is being deleted has a record or a DNSEndpoint of its namespace that is not, and
+// nobody has said that they do not matter.
+func (r *reconciler) waitsForDependents(s scope) bool {
+	return s.zone.Annotations[v1beta1.AllowDeletionAnnotation] != "true" &&
+		slices.ContainsFunc(r.zones.Members.Members(s.key()), func(m membership.Member) bool {
+			return m.Role.Declares() && m.Object.GetDeletionTimestamp() == nil && m.Object.GetNamespace() == s.zone.Namespace
+		})
+}
+
+// stopWaiting lets a zone go that is being deleted.
+func (r *reconciler) stopWaiting(ctx context.Context, zone *v1beta1.DNSZone) error {
+	_, err := apply.Metadata(ctx, r.kube, zone, func(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.DependentsFinalizer) })
+	return client.IgnoreNotFound(err)
+}
+
+// addFinalizers puts our finalizer on the selected objects that lack it, and the zone's name on the records, before anything
+// of them goes out: whatever happens later, an object whose data may be in DNS cannot vanish before that data does.
+// Admission did it already, unless it was away. It returns the objects without those that could not get the finalizer; the
+// error asks for another pass.
+func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member) (ready []membership.Member, err error) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	var errs []error
+	group.SetLimit(maxMetadataWrites)
+	ready = make([]membership.Member, 0, len(changed))
+	for _, m := range changed {
+		if m.Role != membership.Selected || p.hasMarks(m.Object) {
+			ready = append(ready, m)
+			continue
+		}
+		group.Go(func() error {
+			_, err := apply.Metadata(ctx, p.kube, m.Object.(client.Object), p.addMarks)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil || controllerutil.ContainsFinalizer(m.Object.(client.Object), v1beta1.Finalizer) {
+				ready = append(ready, m)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("adding the finalizer to %s: %w", m.Key, err))
+				p.zones.PutBack(p.key(), m.Key)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return ready, errors.Join(errs...)
+}
+
+// hasMarks reports whether an object has the finalizer and, if it is a record, the zone annotation.
+func (p zonePass) hasMarks(o source.Object) bool {
+	_, record := o.(v1beta1.Record)
+	return controllerutil.ContainsFinalizer(o.(client.Object), v1beta1.Finalizer) &&
+		(!record || o.GetAnnotations()[v1beta1.ZoneAnnotation] == p.zone.Spec.ZoneName)
+}
+
+func (p zonePass) addMarks(o client.Object) {
+	addFinalizer(o)
+	if _, record := o.(v1beta1.Record); !record {
+		return
+	}
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1beta1.ZoneAnnotation] = p.zone.Spec.ZoneName
+	o.SetAnnotations(annotations)
+}
+
+// finalize deletes a zone from its servers, releases what leaves it and then the zone itself. What it still selects is
+// released, or becomes another zone's, once the zone is gone.
+func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
+	since := r.states.stateOf(s.zone).goingSince(r.now())
+	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.refusal == (membership.Refusal{}) {
+		if err := errors.Join(r.deleteFromServers(ctx, s.zone, s.servers), r.clearBackends(ctx, s, source.DNSName(s.zone)+".")); err != nil {
+			if r.now().Sub(since) < deletionTimeout {
+				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
+				return ctrl.Result{RequeueAfter: time.Second}, nil
+			}
+			log.FromContext(ctx).Info("zone is released although a server may still have it", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
+		}
+	}
+	r.zones.EnqueueAbove(s.zone)
+	r.writer.Release(s.key(), r.takeLeaving(s)...)
+	_, err := apply.Metadata(ctx, r.kube, s.zone, removeFinalizer)
+	return ctrl.Result{}, err
+}
+
+// takeLeaving returns the objects that leave a zone.
+func (e edges) takeLeaving(s scope) (leaving []source.Object) {
+	members, _ := e.zones.Take(s.key(), true)
+	for _, m := range members {
+		if m.Role == membership.Leaving {
+			leaving = append(leaving, m.Object)
+		}
+	}
+	return leaving
+}
+
+// errEnding ends a pass over a zone on servers of others whose namespace is being deleted.
+var errEnding = errors.New("the zone's namespace is being deleted")
+
+// checkNamespace returns errEnding if the zone is on servers of others and ends with its namespace. Kubernetes deletes what is in a
+// namespace in any order: a record that goes before its zone would be taken off servers that keep the zone. A namespace is marked
+// before anything in it is deleted, so one that is not marked now is not the reason why an object went.
+func (p zonePass) checkNamespace(ctx context.Context) error {
+	if len(p.providers) == 0 {
+		return nil
+	}
+	going, err := p.isTerminating(ctx, p.zone.Namespace)
+	if err != nil {
+		return fmt.Errorf("finding out whether namespace %s is being deleted: %w", p.zone.Namespace, err)
+	}
+	if going {
+		return errEnding
+	}
+	return nil
+}
+
+// leaveAsIs releases what leaves a zone that ends with its namespace, and changes nothing on servers: the end of the zone is all that they
+// learn. What was the zone's own there is forgotten, so that nothing of it is deleted if the zone stays after all.
+func (r *reconciler) leaveAsIs(ctx context.Context, s scope) {
+	leaving := r.takeLeaving(s)
+	log.FromContext(ctx).V(1).Info("zone ends with its namespace", "zone", s.zone.Spec.ZoneName, "released", len(leaving))
+	r.states.Delete(s.key())
+	r.recoveries.forget(s.key())
+	r.zones.NoteReleased(s.key(), leaving)
+	r.writer.Release(s.key(), leaving...)
+}
+
+// deleteFromServers deletes the zone on every server that has a pod.
+func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, servers []observe.Server) error {
+	var group errgroup.Group
+	name := source.DNSName(zone)
+	for _, server := range servers {
+		if !server.Addr.IsValid() || isForeignServer(server) {
+			continue // Nobody but those who run a server create or delete zones there.
+		}
+		group.Go(func() error {
+			err := e.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name)
+			e.dns.ForgetZone(server.Addr, name+".")
+			if bindcar.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// withdraw deletes a zone that is not permitted any more from the servers that had it. A zone of another namespace that is
+// served under the name instead starts anew there: it keeps nothing that this one's owner wrote. The outcomes are those of
+// servers that may have the zone still.
+func (p zonePass) withdraw(ctx context.Context) []syncevent.ServerOutcome {
+	had := slices.DeleteFunc(slices.Clone(p.servers), func(s observe.Server) bool {
+		return !p.state.served && !slices.ContainsFunc(p.zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
+			return i.Namespace == s.Namespace && i.Name == s.Instance
+		})
+	})
+	if len(had) == 0 || p.refusal.Reason != status.NotPermitted {
+		return nil
+	}
+	log.FromContext(ctx).Info("zone is not permitted any more; removing it from its servers", "zone", p.zone.Spec.ZoneName, "reason", p.refusal.Message)
+	if err := p.deleteFromServers(ctx, p.zone, had); err != nil {
+		outcomes := newOutcomes(had)
+		for i := range outcomes {
+			outcomes[i].Err = err
+		}
+		return outcomes
+	}
+	p.state.served = false
+	p.state.content.KeepPrimaries(nil)
+	for _, other := range p.zones.Members.ZonesNamed(p.zone.Spec.ZoneName) {
+		if other.UID != p.zone.UID {
+			p.zones.Enqueue(membership.KeyOfZone(other))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// followedBy returns a provider whose secondaries transfer zones of the namespace.
+func followedBy(namespace, name string, addresses ...string) *v1beta1.DNSProvider {
+	p := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
+	p.Spec.Secondaries = &v1beta1.SecondariesProvider{TransferKey: v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: name + "-transfer"}}}
+	for _, a := range addresses {
+		p.Spec.Secondaries.Servers = append(p.Spec.Secondaries.Servers, v1beta1.ProviderServer{Address: a, Port: 53})
+	}
+	return p
+}
+
+// primaryConfig is the sidecar of a primary.
+type primaryConfig struct {
+	sidecarClient
+	zone    bindcar.Zone
+	patches int
+}
+
+func (c *primaryConfig) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
+	return c.zone, nil
+}
+
+func (c *primaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string, patch bindcar.PatchZone) error {
+	c.zone.AlsoNotify, c.zone.AllowTransfer = *patch.AlsoNotify, *patch.AllowTransfer
+	c.patches++
+	return nil
+}
+
+// A primary lets the secondaries of the zone's providers transfer it, under their names, and nobody who is no provider of it
+// any more, whichever process let them.
+func TestPrimaryServesItsGuests(t *testing.T) {
+	tooLong := followedBy("dns", strings.Repeat("x", 64), "192.0.2.3")
+	gone := followedBy("dns", "gone", "192.0.2.4")
+	gone.UID = ""
+	unknown := followedBy("dns", "unknown", "ns.example.net") // a host name without an address
+	for name, c := range map[string]struct {
+		providers        []*v1beta1.DNSProvider
+		notified, opened []string
+	}{
+		"nobody": {nil, []string{}, []string{}},
+		"two": {
+			[]*v1beta1.DNSProvider{followedBy("dns", "isp", "192.0.2.1", "2001:db8::1"), followedBy("dns", "b.c", "192.0.2.2")},
+			[]string{"192.0.2.1:53 key isp.dns.secondary.lockstep.", "[2001:db8::1]:53 key isp.dns.secondary.lockstep.", "192.0.2.2:53 key b.c.dns.secondary.lockstep."},
+			[]string{"key isp.dns.secondary.lockstep.", "key b.c.dns.secondary.lockstep."},
+		},
+		"not those without a name or an object": {[]*v1beta1.DNSProvider{tooLong, gone}, []string{}, []string{}},
+		"without an address":                    {[]*v1beta1.DNSProvider{unknown}, []string{}, []string{"key unknown.dns.secondary.lockstep."}},
+	} {
+		for _, former := range []zoneConfig{{}, {transfer: []string{"key former.dns.secondary.lockstep."}, confirmed: true}} {
+			sidecar := &primaryConfig{zone: bindcar.Zone{Type: bindcar.Primary, Owner: "dns/zone", AlsoNotify: []string{}, AllowTransfer: []string{"key former.dns.secondary.lockstep."}}}
+			p := passOverFake(&fakePrimary{})
+			p.sidecar, p.providers = sidecar, c.providers
+			server := p.servers[0]
+			if former.confirmed {
+				p.state.configs.Store(podOf(server), former)
+			}
+			for range 3 {
+				p.updateConfigs(t.Context(), []syncevent.ServerOutcome{{Server: server, Serial: 7}}, true)
+			}
+			if diff := cmp.Diff([][]string{c.notified, c.opened}, [][]string{sidecar.zone.AlsoNotify, sidecar.zone.AllowTransfer}); diff != "" || sidecar.patches != 1 {
+				t.Errorf("%s: %d patches (-want +got):\n%s", name, sidecar.patches, diff)
+			}
+		}
+	}
+}
+
+// guest adds a provider with a secondary, which has the key of the rig's primaries, and returns what to call for its outcome.
+func (r *rig) guest(outside *bind.Server, readBy v1beta1.ReadMethod) (outcome func(passResult) syncevent.ServerOutcome) {
+	p := followedBy("dns", "isp")
+	p.Spec.Secondaries.Servers = []v1beta1.ProviderServer{{Address: outside.Addr.Addr().String(), Port: int32(outside.Addr.Port())}}
+	p.Spec.Secondaries.ReadBy = readBy
+	r.keys.Set(types.NamespacedName{Namespace: "dns", Name: "isp-transfer"}, &outside.Transfer)
+	r.scope.providers = []*v1beta1.DNSProvider{p}
+	r.scope.servers = observe.AddProviders(r.scope.servers, r.scope.providers)
+	return func(result passResult) syncevent.ServerOutcome { return r.outcomeOf(result, "isp") }
+}
+
+// A secondary outside follows our primary without anybody else's NOTIFY: the controller sends one while it is behind. With another
+// key it is said to need the provider's.
+func TestGuestFollows(t *testing.T) {
+	for _, readBy := range []v1beta1.ReadMethod{v1beta1.ReadByTransfer, v1beta1.ReadByQuery} {
+		t.Run(string(readBy), func(t *testing.T) {
+			r := newRig(t, 1, bind.Zone{})
+			isClosed := readBy == v1beta1.ReadByQuery
+			outside := bind.Start(t, bind.Options{Role: bind.Secondary, Primary: r.primary[0], Zones: []bind.Zone{{Name: rigZone}}, Closed: isClosed})
+			outcome := r.guest(outside, readBy)
+			r.zones.Set(r.a("www", 1, "192.0.2.10"))
+			r.until("the secondary follows", func(p passResult) bool { return outcome(p).Current })
+			stranger := bind.NewKey(outside.Transfer.Name)
+			r.keys.Set(types.NamespacedName{Namespace: "dns", Name: "isp-transfer"}, &stranger)
+			if o := outcome(r.pass()); o.Current || o.Err == nil || !strings.Contains(o.Err.Error(), "BADSIG") {
+				t.Errorf("with a key that the secondary does not know: %+v", o)
+			}
+			r.withoutInstances()
+			r.scope.servers = observe.AddProviders(nil, r.scope.providers)
+			if result := r.pass(); result.event.Problem.Reason != status.NoPrimaryInstances || !strings.Contains(result.event.Problem.Message, "secondaries only") {
+				t.Errorf("without a primary: %+v", result.event.Problem)
+			}
+		})
+	}
+}
+
+// A secondary that lets nobody transfer the zone is compared by questions after the primaries differed: it may be on their serial with
+// what no primary has.
+func TestGuestReadByQueryThatMixedTwoPrimaries(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	outside := bind.Start(t, bind.Options{
+		Role: bind.Secondary, Primary: r.primary[0], AlsoPrimaries: []netip.AddrPort{r.primary[1].Addr}, Zones: []bind.Zone{{Name: rigZone}}, Closed: true,
+	})
+	outcome := r.guest(outside, v1beta1.ReadByQuery)
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	for n := range 50 { // BIND gives the zone whole when that is less than its changes.
+		r.zones.Set(r.a(fmt.Sprint("other-", n), 1, "192.0.2.12"))
+	}
+	r.until("all are in sync", func(p passResult) bool { return outcome(p).Current })
+
+	r.byHand(0, "one", "192.0.2.1")
+	serial := r.observer.Serial(t.Context(), r.primary[0].Addr, rigZone, nil).Serial
+	if err := wire.Notify(t.Context(), outside.Addr, rigZone, serial, &outside.Transfer); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); served(t, outside, "one") == nil; time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the secondary does not get what was added by hand")
+		}
+	}
+	r.primary[0].Stop()
+	r.byHand(1, "two", "192.0.2.2")
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
+	r.until("the secondary is to transfer the zone again", func(p passResult) bool {
+		out := outcome(p)
+		if out.Current {
+			t.Fatal("it passes for one in sync")
+		}
+		return errors.Is(out.Err, syncevent.ErrTransfer) && strings.Contains(out.Err.Error(), "have it transfer the whole zone")
+	})
+	if got := served(t, outside, "www"); served(t, outside, "two") != nil || !slices.Equal(got, []string{"192.0.2.11"}) {
+		t.Fatalf("the secondary has what it should have missed, or has %v at www: this test shows nothing", got)
+	}
+	if out, err := outside.Rndc("retransfer", rigZone); err != nil {
+		t.Fatal(err, out)
+	}
+	r.until("it is in sync", func(p passResult) bool { return outcome(p).Current })
+	if got := served(t, outside, "two"); !slices.Equal(got, []string{"192.0.2.2"}) {
+		t.Errorf("it has %v", got)
+	}
+}

@@ -1,0 +1,54 @@
+package notify
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+)
+
+func TestNewsIsWhatNobodyExpectedAndWhatWasAwaited(t *testing.T) {
+	zone := membership.ZoneKey{Name: "zone"}
+	server := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+	s := &Serials{}
+	if s.IsNews(zone, server("a"), 7) {
+		t.Error("a zone without a pass has news")
+	}
+	s.Expect(zone, 7)
+	s.Await(zone, []types.NamespacedName{server("a"), server("b")})
+	s.Expect(zone, 7)
+	for _, step := range []struct {
+		server string
+		serial uint32
+		news   bool
+	}{{"primary", 7, false}, {"a", 6, true}, {"a", 7, true}, {"a", 7, false}, {"b", 7, true}, {"b", 7, false}, {"b", 0, true}} {
+		if got := s.IsNews(zone, server(step.server), step.serial); got != step.news {
+			t.Errorf("serial %d on %s is news: %v", step.serial, step.server, got)
+		}
+	}
+	s.Await(zone, []types.NamespacedName{server("a")})
+	s.Expect(zone, 8)
+	if s.IsNews(zone, server("a"), 8) {
+		t.Error("a server is awaited with a former serial")
+	}
+}
+
+func TestZoneIsReloadedWhenItIsNotifiedWithTheSameSerial(t *testing.T) {
+	s := &stream{last: map[string]uint32{}}
+	for i, step := range []struct {
+		zone     string
+		serial   uint32
+		reloaded bool
+	}{{"a", 7, false}, {"b", 7, false}, {"a", 8, false}, {"a", 8, true}, {"b", 0, false}, {"b", 0, false}} {
+		if got := s.isRepeated(bindcar.Notification{Zone: step.zone, Serial: step.serial}); got != step.reloaded {
+			t.Errorf("notification %d: reloaded is %v", i, got)
+		}
+	}
+	zone, serials := membership.ZoneKey{Name: "zone"}, &Serials{}
+	serials.NoteReloaded(zone, types.NamespacedName{Name: "a"})
+	if got := serials.TakeReloaded(zone); !got.Has(types.NamespacedName{Name: "a"}) || serials.TakeReloaded(zone).Len() != 0 {
+		t.Errorf("reloaded: %v", got)
+	}
+}

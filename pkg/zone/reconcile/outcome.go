@@ -1,0 +1,238 @@
+package zone
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// conclude turns what the primaries serve now into the outcome of the pass: an RRset is programmed when every primary
+// was asked and answered with it, and every provider that is no DNS server was read with it. It reports whether all could be
+// brought along, and whether such a provider could not.
+func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event *syncevent.SyncCompleted) (settled, unreached bool) {
+	event.Unprogrammed = map[rrset.Key]status.Verdict{}
+	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
+	var failed []*primary
+	for _, q := range synced.primaries {
+		if event.Changes.Len() == 0 {
+			event.Changes = q.applied
+		}
+		if q.err == nil && !q.seen.Authoritative {
+			q.err = notServed(q, event.Paused)
+			event.Pending = max(event.Pending, p.state.content.Desired().Len())
+		}
+		if q.err != nil {
+			failed = append(failed, q)
+			continue
+		}
+		p.addPrimary(q, event)
+	}
+	unreached = p.addBackends(stored, event)
+	for _, q := range synced.primaries {
+		if q.err == nil {
+			q.known.ForgetRefusals(isStuck)
+		}
+	}
+	if len(synced.line) > 0 {
+		p.serials.Expect(p.key(), event.Serial)
+	}
+	p.addSigning(synced.primaries, event)
+	event.Drift = synced.countDrift(isStuck)
+	if !event.Paused {
+		event.Pending = 0
+	}
+	p.state.noteFailing(failed, p.now())
+	if len(failed) > 0 {
+		p.addFailure(failed, len(synced.primaries), event)
+		p.holdMoves(failed, len(synced.primaries), isStuck, event)
+	}
+	if len(failed) > 0 || unreached {
+		return false, unreached
+	}
+	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool {
+		if isShared {
+			return p.isGone(synced.shared, key)
+		}
+		return p.isGone(synced.line, key)
+	}, event.Serial, p.now())
+	if p.state.content.SettleForeign(mirrorsOf(synced.line)) {
+		p.zones.Enqueue(p.key())
+	}
+	return true, false
+}
+
+// releaseTimeout is how long the deletion of an object waits for secondaries that hold its data and do not follow.
+const releaseTimeout = 30 * time.Second
+
+// release adds the objects that have no data in the zone any more. One that is deleted waits for the secondaries, so that it is
+// known until then which data was its own.
+func (p zonePass) release(event *syncevent.SyncCompleted) {
+	zone := p.state.content
+	zone.ForgetLeftovers(func(serial uint32) bool {
+		return !slices.ContainsFunc(event.Servers, func(s syncevent.ServerOutcome) bool { return mayHoldOlder(s, serial) })
+	})
+	since := p.now().Add(-releaseTimeout)
+	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
+	mayBeLeft := func(key rrset.Key) bool { return isStuck(key) || zone.IsLeftoverSince(key, since) }
+	isDeleted := func(o source.Object) bool { return !o.GetDeletionTimestamp().IsZero() }
+	isAlive := func(o source.Object) bool { return !isDeleted(o) }
+	event.Released = append(zone.TakeReleasedIf(isDeleted, mayBeLeft), zone.TakeReleasedIf(isAlive, isStuck)...)
+}
+
+// mayHoldOlder reports whether primaries that lose the zone might get an older version than that of a serial from a server.
+func mayHoldOlder(s syncevent.ServerOutcome, serial uint32) bool {
+	isEmpty := s.Err == nil && s.Serial == 0
+	return canRestore(s.Server) && !s.Current && !isEmpty && (s.Serial == 0 || rrset.SerialLess(s.Serial, serial))
+}
+
+// addFailure adds why some of all primaries could not be brought along, the error first that asks for a person.
+func (p zonePass) addFailure(failed []*primary, all int, event *syncevent.SyncCompleted) {
+	worst := failed[0]
+	for _, q := range failed {
+		if isTerminal(q.err) {
+			q.known.RefuseZone(q.err, p.now())
+			if !isTerminal(worst.err) {
+				worst = q
+			}
+		}
+	}
+	event.Problem = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
+		len(failed), all, worst.server.Pod, worst.err, p.remedyFor(worst.err, worst.server))
+	event.Failure = failureOf(worst.err, p.now().Sub(p.state.failingSince[podOf(worst.server)]), event.Problem.Message)
+}
+
+// countDrift counts the RRsets that somebody else changed and that are as desired now.
+func (s *primarySync) countDrift(isStuck func(rrset.Key) bool) int {
+	corrected := map[rrset.Key]struct{}{}
+	for _, q := range s.primaries {
+		for key := range q.drifted {
+			if !isStuck(key) {
+				corrected[key] = struct{}{}
+			}
+		}
+	}
+	return len(corrected)
+}
+
+// addPrimary adds what one primary serves, and lacks.
+func (p zonePass) addPrimary(q *primary, event *syncevent.SyncCompleted) {
+	if !q.server.Shared || !p.isOnLine() {
+		event.Serial = q.seen.Serial
+	}
+	if q.server.Shared {
+		p.addApex(event, func(rdata string) string {
+			return fmt.Sprintf("%s: where others write as well, the NS records at the apex are theirs; have them add %s, and remove the record", q.server.Pod, rdata)
+		})
+	}
+	event.Pending = max(event.Pending, q.lacking.Len())
+	for key := range q.lacking.Keys() {
+		event.Unprogrammed[key] = unprogrammed(q, key, event.Paused)
+	}
+	for _, c := range q.lacking.Conflicts {
+		event.Unprogrammed[c.Want.Key] = conflicting(q, c)
+	}
+	if count, some := q.known.Foreign(); count > event.Foreign {
+		event.Foreign, event.ForeignSample = count, some
+	}
+}
+
+// addApex adds that NS records which objects declare at the apex do not go to a host that has its own.
+func (p zonePass) addApex(event *syncevent.SyncCompleted, explain func(rdata string) string) {
+	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
+	set, _ := p.state.content.Desired().RRsets.Get(key)
+	isObject := func(by *source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
+	for i, owners := range set.Owners {
+		if slices.ContainsFunc(owners, isObject) {
+			event.Unprogrammed[key] = status.False(status.Unsupported, explain(set.Rdata[i]))
+		}
+	}
+}
+
+// addSigning adds how the zone is signed.
+func (p zonePass) addSigning(primaries []*primary, event *syncevent.SyncCompleted) {
+	for _, q := range primaries {
+		if q.err == nil && q.seen.Mirror != nil && !q.server.Shared {
+			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.seen.Mirror), true
+		}
+	}
+	event.DNSSEC, event.DNSSECKnown = p.state.dnssec, p.state.dnssecKnown
+	event.Remark = p.signing.Remark(p.state.dnssec)
+}
+
+func mirrorsOf(primaries []*primary) (mirrors []*observe.Mirror) {
+	for _, q := range primaries {
+		mirrors = append(mirrors, q.seen.Mirror)
+	}
+	return mirrors
+}
+
+// isGone reports whether an RRset was seen to be on none of some primaries.
+func (p zonePass) isGone(primaries []*primary, key rrset.Key) bool {
+	for _, q := range primaries {
+		if q.seen.Mirror == nil || q.server.ReadBy == v1beta1.ReadByQuery && !p.state.contentByQuery(podOf(q.server)).Knows(key) {
+			return false
+		}
+		if _, there := q.seen.Mirror.Get(key); there {
+			return false
+		}
+	}
+	return true
+}
+
+// addTouched completes the event with the objects whose status it concerns, beside those that changed, by comparison with
+// the outcome before. It returns what the event says.
+func addTouched(event *syncevent.SyncCompleted, last lastOutcome) lastOutcome {
+	next := lastOutcome{known: true, problem: event.Problem, unprogrammed: event.Unprogrammed, desired: event.Desired}
+	event.All = event.All || !last.known || last.problem != event.Problem
+	if event.Desired == nil || last.desired == nil {
+		event.All = true
+		return next
+	}
+	touched := make(map[source.ObjectKey]struct{}, len(event.Touched))
+	for _, key := range event.Touched {
+		touched[key] = struct{}{}
+	}
+	for key := range event.Desired.ChangedObjects(last.desired) {
+		touched[key] = struct{}{}
+	}
+	for key := range differingKeys(last.unprogrammed, event.Unprogrammed) {
+		set, _ := event.Desired.RRsets.Get(key)
+		for _, owners := range set.Owners {
+			for _, ref := range owners {
+				touched[ref.Key()] = struct{}{}
+			}
+		}
+	}
+	for _, o := range event.Released {
+		delete(touched, source.KeyOf(o)) // Its release is in its status.
+	}
+	event.Touched = slices.Collect(maps.Keys(touched))
+	return next
+}
+
+// differingKeys returns the RRsets of which the verdicts do not say the same.
+func differingKeys(a, b map[rrset.Key]status.Verdict) map[rrset.Key]struct{} {
+	keys := map[rrset.Key]struct{}{}
+	for key, verdict := range a {
+		if b[key] != verdict {
+			keys[key] = struct{}{}
+		}
+	}
+	for key, verdict := range b {
+		if a[key] != verdict {
+			keys[key] = struct{}{}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,261 @@
+package zone
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// edges are what a pass reaches beyond its own values. Tests replace them.
+type edges struct {
+	kube  client.Client
+	zones *zonecache.Cache
+	dns   dnsClient
+	// sendNotify sends a NOTIFY (RFC 1996).
+	sendNotify func(ctx context.Context, server netip.AddrPort, zone string, serial uint32, key *wire.Key) error
+	sidecar    sidecarClient
+	updates    updateClient
+	backends   backendSource
+	keys       keySource
+	// isTerminating reports whether a namespace is being deleted, or gone, at this moment: no cache may answer.
+	isTerminating func(ctx context.Context, namespace string) (bool, error)
+	serials       *notify.Serials
+	now           func() time.Time
+}
+
+// dnsClient asks servers what they serve. It does not wait for a server that is known to be unreachable.
+type dnsClient interface {
+	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
+	Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
+	// ObserveAnew transfers the whole content.
+	ObserveAnew(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
+	// ObserveNames asks for the SOA and for RRsets.
+	ObserveNames(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key, questions ...observe.Question) observe.Observation
+	ForgetZone(at netip.AddrPort, name string)
+	// Reset has a server asked again that may have started anew.
+	Reset(at netip.AddrPort)
+}
+
+// sidecarClient changes which zones a server has.
+type sidecarClient interface {
+	CreateZone(ctx context.Context, server bindcar.Address, zone bindcar.CreateZone) error
+	DeleteZone(ctx context.Context, server bindcar.Address, zone string) error
+	PatchZone(ctx context.Context, server bindcar.Address, zone string, patch bindcar.PatchZone) error
+	Zone(ctx context.Context, server bindcar.Address, zone string) (bindcar.Zone, error)
+	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
+}
+
+// updateClient applies changes to a zone that has the SOA have, and leaves it with the SOA want.
+type updateClient interface {
+	Apply(ctx context.Context, target rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error)
+}
+
+// keySource has the TSIG keys in Secrets.
+type keySource interface {
+	Get(ctx context.Context, secret client.ObjectKey) (*wire.Key, error)
+	Invalidate(secret client.ObjectKey, refused *wire.Key)
+}
+
+// zonePass is one pass over one zone. Its steps hand on values: declaration, primaries, target, outcome.
+type zonePass struct {
+	edges
+	scope
+	state *zoneState
+}
+
+// passResult is the outcome of a pass, with what decides when the next one comes.
+type passResult struct {
+	event     syncevent.SyncCompleted
+	primaries []*primary
+	target    target
+	// rested is true when nothing was to be done and no server had changed.
+	rested bool
+	// appeared is true when the zone is on other servers than after the pass before.
+	appeared bool
+	// unsigned is true when the zone's policy could not be set on a server: the Secret for its keys may be about to appear.
+	unsigned bool
+	// unreached is true when a provider that is no DNS server could not be brought along.
+	unreached bool
+}
+
+// run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
+// is for those that could not get their finalizer.
+func (p zonePass) run(ctx context.Context) (passResult, error) {
+	began := p.now()
+	result, err := p.runSteps(ctx)
+	result.appeared = p.state.noteServing(result.event.Servers)
+	p.state.last = addTouched(&result.event, p.state.last)
+	result.event.At = p.now()
+	p.zones.NoteReleased(p.key(), result.event.Released)
+	p.state.noteBulk(result.event.Changes.Len(), result.event.At)
+	result.event.Took = result.event.At.Sub(began)
+	return result, err
+}
+
+func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
+	result := passResult{event: syncevent.SyncCompleted{
+		Zone: p.zone, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
+	}}
+	event := &result.event
+	ready, err := p.declare(ctx, event)
+	if !ready {
+		return result, err
+	}
+	p.state.served = true
+	primaries := p.findPrimaries(ctx)
+	if event.Problem = p.obstacle(primaries); !event.Problem.Holds() {
+		if !p.hasHosts() {
+			event.Released = p.releaseAll()
+		} else {
+			event.Servers = p.lookAtServers(ctx)
+			event.Unprogrammed = map[rrset.Key]status.Verdict{}
+			result.unreached = p.addBackends(p.syncBackends(ctx, event.Paused), event)
+		}
+		return result, err
+	}
+	synced := p.syncPrimaries(ctx, primaries, event.Paused)
+	result.primaries, result.target, result.rested = synced.primaries, synced.target, synced.rested
+	stored := p.syncBackends(ctx, event.Paused)
+	settled, unreached := p.conclude(synced, stored, event)
+	result.unreached = unreached
+	p.addHidden(ctx, synced.primaries, event)
+	event.Servers = p.syncSecondaries(ctx, primaries, event)
+	if settled {
+		p.release(event)
+	}
+	p.serials.Await(p.key(), behind(event.Servers))
+	if !event.Paused {
+		remark := p.updateConfigs(ctx, event.Servers, result.rested)
+		event.Remark, result.unsigned = cmp.Or(remark, event.Remark), remark != ""
+	}
+	return result, err
+}
+
+// obstacle returns what keeps the zone from its primaries as a whole; it holds when nothing does.
+func (p zonePass) obstacle(primaries []*primary) status.Verdict {
+	switch {
+	case !p.hasHosts():
+		return problem(status.NoPrimaryInstances, "no instance serves this zone: clusterRef %q names no cluster with instances and no bind9InstancesFrom selects any",
+			p.zone.Spec.ClusterRef)
+	case len(primaries) == 0 && len(p.backendProviders()) > 0 && len(p.instances) == 0:
+		// It lives with providers that are no DNS servers.
+	case len(primaries) == 0:
+		return p.withoutPrimary()
+	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):
+		return problem(status.PrimaryFailed, "no primary can be asked yet: %v", primaries[0].err)
+	case p.signing.Obstacle(countPods(primaries)) != "":
+		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(countPods(primaries)))
+	}
+	return status.True(status.ReconcileSucceeded, "")
+}
+
+// withoutPrimary says why the zone has no primary server.
+func (p zonePass) withoutPrimary() status.Verdict {
+	var names []string
+	for n, i := range p.instances {
+		names = append(names, i.Namespace+"/"+i.Name)
+		if i.Spec.Role.Normalize() == v1beta1.RolePrimary && named.Replicas(i) == 0 {
+			return problem(status.NoPrimaryInstances, "primary %s has no pods: its spec.replicas is 0", names[n])
+		}
+	}
+	if len(names) == 0 {
+		return problem(status.NoPrimaryInstances, "the zone's providers are secondaries only: set clusterRef or bind9InstancesFrom, for a primary that they transfer it from")
+	}
+	return problem(status.NoPrimaryInstances, "none of the zone's instances is a primary: %s", strings.Join(names, ", "))
+}
+
+// lookAtServers returns which servers have the zone, with the serial that was known last, while no primary can be worked on. It
+// changes nothing.
+func (p zonePass) lookAtServers(ctx context.Context) []syncevent.ServerOutcome {
+	return p.syncSecondaries(ctx, nil, &syncevent.SyncCompleted{Serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), Paused: true}) //nolint:gosec // a serial has 32 bits
+}
+
+func problem(reason, format string, args ...any) status.Verdict {
+	return status.False(reason, fmt.Sprintf(format, args...))
+}
+
+// key names the zone's object.
+func (s scope) key() membership.ZoneKey { return membership.KeyOfZone(s.zone) }
+
+// services returns where the Services of the zone's instances with a role serve DNS, as "IP:port".
+func (s scope) services(role v1beta1.ServerRole) []string {
+	var services []string
+	for _, a := range s.signing.ServiceAddresses(s.instances, role) {
+		services = append(services, netip.AddrPortFrom(a, named.ServicePort).String())
+	}
+	return services
+}
+
+// dnsName is the zone's name with the dot at the end.
+func (p zonePass) dnsName() string { return p.state.content.Desired().Name }
+
+func (p zonePass) serialOf(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
+	return p.dns.Serial(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key)
+}
+
+func (p zonePass) observe(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
+	return p.dns.Observe(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key)
+}
+
+// releaseAll releases all objects that leave: no server holds anything of them for this zone.
+func (p zonePass) releaseAll() []source.Object {
+	return p.state.content.TakeReleased(func(rrset.Key) bool { return false })
+}
+
+// newOutcomes returns one outcome for each server, of which nothing is known yet.
+func newOutcomes(servers []observe.Server) []syncevent.ServerOutcome {
+	outcomes := make([]syncevent.ServerOutcome, len(servers))
+	for i, server := range servers {
+		outcomes[i].Server = server
+		if server.PodPhase != corev1.PodRunning && server.Message != "" {
+			outcomes[i].Err = errors.New(server.Message)
+		}
+	}
+	return outcomes
+}
+
+// behind returns the pods of the servers that do not have the zone as it is now.
+func behind(servers []syncevent.ServerOutcome) (pods []types.NamespacedName) {
+	for _, out := range servers {
+		if !out.Current {
+			pods = append(pods, podOf(out.Server))
+		}
+	}
+	return pods
+}
+
+// podOf identifies a server between passes. One that a provider has by host name is another when the name has another address: what is
+// known of the former one says nothing about it.
+func podOf(s observe.Server) types.NamespacedName {
+	pod := types.NamespacedName{Namespace: s.Namespace, Name: s.Pod}
+	if isForeignServer(s) {
+		pod.Name += " " + s.Addr.String()
+	}
+	return pod
+}

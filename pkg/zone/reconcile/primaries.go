@@ -1,0 +1,409 @@
+package zone
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/byquery"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
+)
+
+// maxTries is how often a pass plans anew for a primary whose zone someone else changes at the same time.
+const maxTries = 3
+
+// primary is one primary server of the zone during a pass.
+type primary struct {
+	server                 observe.Server
+	updateKey, transferKey *wire.Key
+	known                  *content.Primary
+	// seen is the latest observation; its Mirror is what the server held then. It has none in a pass that found every
+	// server as it was.
+	seen observe.Observation
+	// lacking is what the server still lacks, sendable that without what it has refused before.
+	lacking, sendable plan.Changes
+	// applied is what the server took in this pass, and written the SOA with which that left it.
+	applied plan.Changes
+	written rrset.SOA
+	// drifted are RRsets that somebody else changed on the server. overtaken is true if that happened after the last update.
+	drifted   map[rrset.Key]struct{}
+	overtaken bool
+	// unsettled is true when the zone has to be looked at once more, on all primaries.
+	unsettled bool
+	// err is why the server could not be brought along.
+	err error
+}
+
+// findPrimaries returns the primaries of the zone, with their keys.
+func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
+	for _, server := range p.servers {
+		if server.Role != observe.Primary {
+			continue
+		}
+		q := &primary{server: server, known: p.state.content.Primary(podOf(server), server.Shared), drifted: map[rrset.Key]struct{}{}}
+		switch {
+		case isForeignServer(server) && p.signing.IsSigned():
+			q.err = errSignedHere
+		case server.ReadBy == v1beta1.ReadByQuery && !server.Shared && p.countOnLine() > 1:
+			q.err = errAloneByQuery
+		case server.Addr.IsValid():
+			q.err = p.readKeys(ctx, q)
+		case isForeignServer(server):
+			q.err = errors.New(server.Message)
+		default: // Its keys may not exist yet either, and a failure to read one is remembered for a while.
+			q.err = fmt.Errorf("pod %s does not run: %s", server.Pod, cmp.Or(server.Message, "it does not exist or has no address yet"))
+		}
+		primaries = append(primaries, q)
+	}
+	return primaries
+}
+
+func (p zonePass) readKeys(ctx context.Context, q *primary) error {
+	update, transfer := p.secretsOf(q.server)
+	var errs [2]error
+	q.updateKey, errs[0] = p.keys.Get(ctx, update)
+	q.transferKey, errs[1] = p.keys.Get(ctx, transfer)
+	return errors.Join(errs[:]...)
+}
+
+// primarySync is what a pass does to the primaries, and with which result.
+type primarySync struct {
+	zonePass
+	primaries []*primary
+	// line are the primaries that are kept on the target, shared those that others write to as well.
+	line, shared []*primary
+	target       target
+	// rested is true when nothing was to be done and no server had changed.
+	rested bool
+}
+
+// syncPrimaries brings all primaries to the same content and the same serial, and reads back what they then serve. When
+// nothing is to be done and every server has what it had, that costs a question to each.
+func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, paused bool) *primarySync {
+	s := &primarySync{zonePass: p, primaries: primaries}
+	for _, q := range primaries {
+		if q.server.Shared {
+			s.shared = append(s.shared, q)
+		} else {
+			s.line = append(s.line, q)
+		}
+	}
+	p.state.content.KeepPrimaries(podsOf(primaries))
+	if reloaded := s.forgetReloaded(); !reloaded && s.isAtRest() && s.isUnchanged(ctx) {
+		s.rested = true
+		return s
+	}
+	for try, again := 1, true; again; try++ {
+		s.forEachPrimary(func(q *primary) { s.observePrimary(ctx, q) })
+		if s.compareAll(ctx); paused {
+			return s
+		}
+		p.serials.Expect(p.key(), s.target.soa.Serial)
+		s.forEachPrimary(func(q *primary) { s.settle(ctx, q, try == maxTries) })
+		again = try < maxTries && slices.ContainsFunc(primaries, func(q *primary) bool { return q.err == nil && q.unsettled })
+	}
+	s.countForeign()
+	return s
+}
+
+// forgetReloaded has the zone read in whole from the primaries that have loaded it again: the serial says nothing about it
+// then. It reports whether there are any.
+func (s *primarySync) forgetReloaded() (some bool) {
+	reloaded := s.serials.TakeReloaded(s.key())
+	for _, q := range s.primaries {
+		if reloaded.Has(podOf(q.server)) && q.err == nil {
+			s.dns.ForgetZone(q.server.Addr, s.dnsName())
+			some = true
+		}
+	}
+	return some
+}
+
+// forEachPrimary works on the primaries that nothing is wrong with, at the same time.
+func (s *primarySync) forEachPrimary(work func(*primary)) {
+	var wg sync.WaitGroup
+	for _, q := range s.primaries {
+		if q.err == nil {
+			wg.Go(func() { work(q) })
+		}
+	}
+	wg.Wait()
+}
+
+// isAtRest reports whether every primary had, when it was last seen, what is desired now. One that was never seen may be
+// away: it does not answer, or it is found to have changed.
+func (s *primarySync) isAtRest() bool {
+	var soa rrset.SOA
+	some := false
+	for _, q := range s.primaries {
+		if !q.known.WasCompared() {
+			continue
+		}
+		rests := false
+		if q.lacking, rests = s.state.content.IsAtRest(q.known, s.now()); !rests {
+			return false
+		}
+		some = true
+		if q.server.Shared {
+			continue
+		}
+		if soa != (rrset.SOA{}) && soa != q.known.SOA {
+			return false
+		}
+		soa = q.known.SOA
+	}
+	return some
+}
+
+// isUnchanged asks every primary whether it has the zone that it had, and believes only signed answers. One that does not
+// answer, or not with its key, does not stand in the way of the others.
+func (s *primarySync) isUnchanged(ctx context.Context) bool {
+	s.forEachPrimary(func(q *primary) {
+		q.seen = s.serialOf(ctx, q.server, q.transferKey)
+		if q.seen.Err != nil {
+			q.err = q.seen.Err
+			s.invalidateKeys(q)
+		}
+	})
+	for _, q := range s.primaries {
+		if q.err == nil && (!q.seen.Authoritative || q.seen.SOA != q.known.SOA) {
+			return false
+		}
+	}
+	return true
+}
+
+// observePrimary reads a primary's zone. That it has none is no error; that it does not answer is. A zone that another DNSZone
+// has left there is removed.
+func (s *primarySync) observePrimary(ctx context.Context, q *primary) {
+	q.seen = s.observeContent(ctx, q)
+	if q.seen.Err == nil && q.seen.Authoritative {
+		var evicted bool
+		if evicted, q.err = s.evictOther(ctx, q.server); evicted {
+			q.seen = s.observeContent(ctx, q)
+		}
+	}
+	if q.seen.Err != nil {
+		q.err = q.seen.Err
+		s.invalidateKeys(q)
+	}
+}
+
+// observeContent reads a zone by transfer, or by a question for each RRset that is declared, or was.
+func (s *primarySync) observeContent(ctx context.Context, q *primary) observe.Observation {
+	if q.server.ReadBy != v1beta1.ReadByQuery {
+		return s.observe(ctx, q.server, q.transferKey)
+	}
+	keys := s.state.content.KeysInQuestion(q.known)
+	return s.state.contentByQuery(podOf(q.server)).Read(ctx, s.dnsName(), s.askServer(q.server, q.transferKey), keys, s.state.content.Desired())
+}
+
+// askServer returns how a server is asked that is read by query.
+func (p zonePass) askServer(server observe.Server, key *wire.Key) byquery.Ask {
+	return func(ctx context.Context, questions ...observe.Question) observe.Observation {
+		return p.dns.ObserveNames(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key, questions...)
+	}
+}
+
+// invalidateKeys has the keys read anew before the next pass when the server did not know one.
+func (s *primarySync) invalidateKeys(q *primary) {
+	var failure *wire.Error
+	if errors.As(q.err, &failure) && (failure.TSIGError != 0 || failure.Rcode == dns.RcodeNotAuth || failure.Rcode == dns.RcodeRefused) {
+		update, transfer := s.secretsOf(q.server)
+		s.keys.Invalidate(update, q.updateKey)
+		s.keys.Invalidate(transfer, q.transferKey)
+	}
+}
+
+// compareAll finds what each primary lacks, and the target.
+func (s *primarySync) compareAll(ctx context.Context) {
+	s.target = s.findReference(ctx)
+	if s.areApart() {
+		s.state.verified.Clear() // The content of every secondary is read again.
+	}
+	s.keepWhatWasThere()
+	for _, q := range s.primaries { // The reference, too: it may not be the next one.
+		s.noteForeign(q)
+	}
+	for _, q := range s.primaries {
+		if q.err != nil || q.seen.Mirror == nil {
+			continue
+		}
+		before := *q.known
+		s.compare(q)
+		for _, key := range s.state.content.Drift(before, q.seen.Mirror, q.lacking) {
+			if _, stuck := s.state.last.unprogrammed[key]; !stuck {
+				q.drifted[key] = struct{}{}
+			}
+		}
+	}
+	s.target.soa = s.chooseSOA()
+}
+
+// areApart reports whether the primaries hold different versions of the zone, or did since the last pass.
+func (s *primarySync) areApart() bool {
+	for _, q := range s.line {
+		if q.err == nil && (q.seen.Mirror == nil || q.seen.SOA != q.known.SOA || q.seen.SOA != s.target.reference.SOA) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepWhatWasThere keeps what nobody declares on any primary when one that others run is seen for the first time. Until then it had
+// content of its own, and its serial says nothing about which of it is wanted.
+func (s *primarySync) keepWhatWasThere() {
+	isNew := func(q *primary) bool {
+		return isForeignServer(q.server) && q.err == nil && q.seen.Mirror != nil && !q.known.WasCompared()
+	}
+	if len(s.line) < 2 || !slices.ContainsFunc(s.line, isNew) {
+		return
+	}
+	for _, first := range []bool{true, false} { // What is there counts for more than what comes there.
+		for _, q := range s.line {
+			if isNew(q) == first && q.err == nil && q.seen.Mirror != nil && !s.isStranger(q.server) {
+				s.state.content.KeepForeign(q.seen.Mirror)
+			}
+		}
+	}
+}
+
+// noteForeign keeps what somebody else has put on a primary, unless it is a stranger or others write there as well.
+func (s *primarySync) noteForeign(q *primary) {
+	if q.err == nil && q.seen.Mirror != nil && len(s.line) > 1 && !q.server.Shared && !s.isStranger(q.server) {
+		s.state.content.NoteForeign(q.known, q.seen.Mirror)
+	}
+}
+
+// compare finds what a primary lacks.
+func (s *primarySync) compare(q *primary) {
+	bottom := s.target.reference
+	if s.target.of == q || q.server.Shared {
+		bottom = nil
+	}
+	s.state.content.Compare(q.known, q.seen.Mirror, bottom)
+	q.lacking = s.state.content.Changes(q.known, q.seen.SOA)
+	q.sendable = q.known.Sendable(q.lacking, s.now())
+}
+
+// settle sends one primary what it lacks, and reads back what it serves then. If somebody else was faster, it is unsettled: all primaries
+// are looked at once more, because what was seen of the others is no newer. What nobody declares would come back from that.
+func (s *primarySync) settle(ctx context.Context, q *primary, last bool) {
+	created := q.seen.Mirror == nil
+	q.unsettled, q.overtaken = false, false
+	switch {
+	case created && isForeignServer(q.server):
+		q.err = &missingZoneError{rcode: q.seen.Rcode, detail: q.seen.Message()}
+		return
+	case created && q.written != (rrset.SOA{}):
+		return // It is loading what it has got.
+	case created:
+		q.err = s.createOnPrimary(ctx, q)
+	case q.sendable.HasChanges() || !q.server.Shared && q.seen.SOA != s.target.soa:
+		q.err = s.applyChanges(ctx, q)
+	default:
+		return
+	}
+	sent, raced := q.err, errors.Is(q.err, rfc2136.ErrConflict)
+	q.unsettled = raced || errors.Is(q.err, rfc2136.ErrUnknown)
+	if q.unsettled && !q.server.Shared {
+		s.state.verified.Clear()
+	}
+	if q.err != nil && !q.unsettled {
+		s.invalidateKeys(q)
+		return
+	}
+	q.err = nil
+	if s.readBack(ctx, q); created {
+		s.awaitLoaded(ctx, q)
+	}
+	if q.err == nil && q.seen.Mirror != nil {
+		s.noteForeign(q)
+		s.compare(q)
+		s.noteOvertaking(q, raced)
+	}
+	q.unsettled = q.unsettled || q.overtaken || !created && q.lacksMore() || created && s.signing.CanRestore(s.target.reference)
+	if last && q.err == nil && errors.Is(sent, rfc2136.ErrUnknown) && q.sendable.HasChanges() {
+		q.err = sent // It was never applied, and this is all that the server says.
+		s.invalidateKeys(q)
+	}
+}
+
+// noteOvertaking finds out whether somebody else changed the zone between the update and the look at it: then what the server
+// lacks is not what it ignored. Where others write as well, that shows if it was before the update.
+func (s *primarySync) noteOvertaking(q *primary, raced bool) {
+	if !q.server.Shared {
+		raced = q.seen.SOA != q.written
+	}
+	q.overtaken = raced && q.sendable.HasChanges()
+	if !q.overtaken {
+		return
+	}
+	for key := range q.sendable.Keys() {
+		if _, declared := s.state.content.Desired().Get(key); declared {
+			q.drifted[key] = struct{}{}
+		}
+	}
+}
+
+// lacksMore reports whether a primary lacks what the update that it took did not have: another primary was seen with it meanwhile.
+func (q *primary) lacksMore() bool {
+	if !q.sendable.HasChanges() {
+		return false
+	}
+	sent := map[rrset.Key]bool{}
+	for key := range q.applied.Keys() {
+		sent[key] = true
+	}
+	for key := range q.sendable.Keys() {
+		if !sent[key] {
+			return true
+		}
+	}
+	return false
+}
+
+// readBack reads a primary's zone after an update. A serial that has not moved shows nothing where it is not ours to set.
+func (s *primarySync) readBack(ctx context.Context, q *primary) {
+	before := q.seen.SOA
+	if s.observePrimary(ctx, q); q.server.Shared && q.err == nil && q.seen.SOA == before {
+		s.dns.ForgetZone(q.server.Addr, s.dnsName())
+		s.state.contentByQuery(podOf(q.server)).Forget()
+		s.observePrimary(ctx, q)
+	}
+}
+
+// countForeign compares a primary with what is declared alone when all were filled from a copy of a secondary: what nobody
+// declares counts as desired on them.
+func (s *primarySync) countForeign() {
+	if s.target.of != nil || s.target.reference == nil {
+		return
+	}
+	for _, q := range s.line {
+		if q.err == nil && q.seen.Mirror != nil {
+			s.target.of = q
+			s.compare(q)
+			return
+		}
+	}
+}
+
+func podsOf(primaries []*primary) (pods []types.NamespacedName) {
+	for _, q := range primaries {
+		pods = append(pods, podOf(q.server))
+	}
+	return pods
+}

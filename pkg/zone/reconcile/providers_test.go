@@ -1,0 +1,368 @@
+package zone
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+	"github.com/lockstep-dns/lockstep/test/knot"
+	bind "github.com/lockstep-dns/lockstep/test/named"
+)
+
+// provide adds a DNSProvider with primaries and secondaries that nobody here runs: they have no sidecar.
+func (r *rig) provide(name string, primaries []*bind.Server, secondaries ...*bind.Server) *v1beta1.DNSProvider {
+	r.t.Helper()
+	at := func(servers []*bind.Server) (all []v1beta1.ProviderServer) {
+		for _, s := range servers {
+			all = append(all, v1beta1.ProviderServer{Address: s.Addr.Addr().String(), Port: int32(s.Addr.Port())})
+		}
+		return all
+	}
+	p := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name, UID: types.UID(name)}}
+	p.Spec.RFC2136 = &v1beta1.RFC2136Provider{
+		Primaries: at(primaries), Secondaries: at(secondaries),
+		UpdateKey:   v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: name + "-update"}},
+		TransferKey: &v1beta1.ProviderKey{SecretRef: v1beta1.ProviderSecret{Name: name + "-transfer"}},
+	}
+	if len(primaries) > 0 {
+		r.setKeys(name, &primaries[0].Update, &primaries[0].Transfer)
+	}
+	r.scope.providers = append(r.scope.providers, p)
+	r.scope.servers = observe.AddProviders(r.scope.servers, []*v1beta1.DNSProvider{p})
+	return p
+}
+
+func (r *rig) setKeys(provider string, update, transfer *wire.Key) {
+	r.keys.Set(types.NamespacedName{Namespace: "dns", Name: provider + "-update"}, update)
+	r.keys.Set(types.NamespacedName{Namespace: "dns", Name: provider + "-transfer"}, transfer)
+}
+
+// withoutInstances leaves the zone to its providers.
+func (r *rig) withoutInstances() {
+	r.scope.instances, r.primary = nil, nil
+	r.scope.servers = slices.DeleteFunc(r.scope.servers, func(s observe.Server) bool { return s.Provider == "" })
+}
+
+func (r *rig) outcomeOf(p passResult, provider string) syncevent.ServerOutcome {
+	r.t.Helper()
+	for _, s := range p.event.Servers {
+		if s.Provider == provider {
+			return s
+		}
+	}
+	r.t.Fatalf("no outcome of provider %s: %+v", provider, p.event.Servers)
+	return syncevent.ServerOutcome{}
+}
+
+// A zone on an instance and on a server that somebody else runs is the same on both: content, serial, and what others added.
+func TestProviderIsKeptEqualToAnInstance(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: "legacy 300 A 192.0.2.77\n"}}})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.pass() // The instance is on a later serial than the server outside.
+	r.insert(0, "inside."+rigZone+" 300 A 192.0.2.66")
+	r.provide("corp", []*bind.Server{outside})
+	r.primary = append(r.primary, outside)
+	p := r.pass()
+	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Fatalf("the first pass: %+v", p.event)
+	}
+	r.holds("www", "192.0.2.10")
+	r.holds("legacy", "192.0.2.77")
+	r.holds("inside", "192.0.2.66")
+	if out := r.outcomeOf(p, "corp"); !out.Current || out.Err != nil {
+		t.Errorf("the provider's server: %+v", out)
+	}
+	r.byHand(1, "www", "")
+	r.byHand(1, "byhand", "192.0.2.99")
+	if p = r.pass(); p.event.Drift != 1 || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("drift %d, unprogrammed %v", p.event.Drift, p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.10")
+	r.holds("byhand", "192.0.2.99")
+	for range 2 {
+		p = r.pass()
+	}
+	if !p.rested {
+		t.Errorf("it does not rest: %+v", p.event)
+	}
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
+	if after := requeueAfter(p, backoff, ctrl.Request{}); after > 2*foreignInterval {
+		t.Errorf("the next look at a server that notifies nobody is in %s", after)
+	}
+	r.zones.Set(r.a("www", 2, "192.0.2.11"))
+	r.pass()
+	r.holds("www", "192.0.2.11")
+}
+
+// A zone may live on servers of others alone: several primaries that are kept equal, and a secondary that follows them.
+func TestProviderAloneServesAZone(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	r.withoutInstances()
+	follower := bind.Reserve(t)
+	key := bind.NewKey("isp-transfer.")
+	update := bind.NewKey("isp-update.")
+	zones := []bind.Zone{{Name: rigZone}}
+	for range 2 {
+		r.primary = append(r.primary, bind.Start(t, bind.Options{Zones: zones, Update: update, Transfer: key}))
+	}
+	secondary := bind.Start(t, bind.Options{Role: bind.Secondary, Addr: follower, Primary: r.primary[0], Zones: zones})
+	r.provide("isp", r.primary, secondary)
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	p := r.pass()
+	if !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Fatalf("the pass: %+v", p.event)
+	}
+	r.holds("www", "192.0.2.10")
+	// Nobody notifies the secondary: it is behind, which is no failure until it lasts.
+	behind := p.event.Servers[2]
+	if behind.Current || behind.Err != nil || behind.Role != observe.Secondary {
+		t.Errorf("the secondary: %+v", behind)
+	}
+	r.now = func() time.Time { return time.Now().Add(2 * foreignGrace) }
+	if p = r.pass(); p.event.Servers[2].Err == nil || !strings.Contains(p.event.Servers[2].Err.Error(), status.ZoneTransferFailed) {
+		t.Errorf("a secondary that stays behind: %+v", p.event.Servers[2])
+	}
+	if err := wire.Notify(t.Context(), follower, rigZone, p.event.Serial, &key); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); !p.event.Servers[2].Current; p = r.pass() {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("the secondary does not follow: %+v", p.event.Servers[2])
+		}
+	}
+}
+
+// What is wrong at one place is reported with the server's words and the remedy, and hinders no other.
+func TestProviderProblemsHinderNobodyElse(t *testing.T) {
+	stranger := bind.NewKey("update.")
+	for name, c := range map[string]struct {
+		zone    string
+		disturb func(r *rig, outside *bind.Server)
+		want    string
+	}{
+		"no such zone": {zone: "other.test.", want: "create the zone there"},
+		"wrong key": {zone: rigZone, disturb: func(r *rig, outside *bind.Server) {
+			r.setKeys("corp", &stranger, &outside.Transfer)
+		}, want: "dns/corp-update"},
+		"unknown key": {zone: rigZone, disturb: func(r *rig, outside *bind.Server) {
+			unknown := bind.NewKey("nobody-knows-it.")
+			r.setKeys("corp", &outside.Update, &unknown)
+		}, want: "BADKEY"},
+		"no right to transfer": {zone: rigZone, disturb: func(r *rig, outside *bind.Server) {
+			r.setKeys("corp", &outside.Update, &powerless)
+		}, want: "allow-transfer"},
+		"no such provider": {zone: rigZone, disturb: func(r *rig, _ *bind.Server) {
+			r.scope.servers = r.scope.servers[:0:0]
+			r.scope.providers = nil
+			gone := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "corp"}}
+			r.scope.providers = append(r.scope.providers, gone)
+		}, want: "DNSProvider corp does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1, bind.Zone{})
+			own := slices.Clone(r.scope.servers)
+			outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: c.zone}}, Keys: []wire.Key{powerless}})
+			r.provide("corp", []*bind.Server{outside})
+			if c.disturb != nil {
+				if c.disturb(r, outside); len(r.scope.servers) == 0 {
+					r.scope.servers = observe.AddProviders(own, r.scope.providers)
+				}
+			}
+			r.zones.Set(r.a("www", 1, "192.0.2.10"))
+			p := r.pass()
+			r.holds("www", "192.0.2.10")
+			if p.event.Problem.Holds() || !strings.Contains(p.event.Problem.Message, c.want) || !strings.Contains(p.event.Problem.Message, "corp") {
+				t.Errorf("problem %q does not say %q", p.event.Problem.Message, c.want)
+			}
+		})
+	}
+}
+
+var powerless = bind.NewKey("powerless.")
+
+// What nobody declares is not known where a zone is read by query: no other primary can be kept equal to such a one, unless each counts
+// its own serial.
+func TestProviderReadByQueryBesideAnInstance(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: rigZone, Records: "legacy 300 A 192.0.2.77\n"}}})
+	own := slices.Clone(r.scope.servers)
+	p := r.provide("corp", []*bind.Server{outside})
+	r.setKeys("corp", &outside.Update, &outside.Update)
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	for _, writers := range []v1beta1.WriterMode{v1beta1.WritersExclusive, v1beta1.WritersShared} {
+		p.Spec.RFC2136.Writers, p.Spec.RFC2136.ReadBy = writers, v1beta1.ReadByQuery
+		r.scope.servers = observe.AddProviders(own, r.scope.providers)
+		done := r.pass()
+		if isShared := writers == v1beta1.WritersShared; done.event.Problem.Holds() != isShared || !isShared && !strings.Contains(done.event.Problem.Message, "set readBy to Transfer, or writers to Shared") {
+			t.Errorf("%s: %+v", writers, done.event.Problem)
+		}
+	}
+	r.holds("www", "192.0.2.10")
+	if got := served(t, outside, "www"); !slices.Equal(got, []string{"192.0.2.10"}) {
+		t.Errorf("the provider has %v", got)
+	}
+}
+
+// Knot takes our SOA, and a prerequisite that does not hold keeps it from applying a message: a zone on it is kept equal to one on
+// BIND, whoever else writes to it.
+func TestProviderOnKnot(t *testing.T) {
+	r := newRig(t, 1, bind.Zone{})
+	k := knot.Start(t, map[string]string{rigZone: "legacy A 192.0.2.77\n"})
+	outside := &bind.Server{Addr: k.Addr, Update: k.Update, Transfer: k.Transfer}
+	r.provide("knot", []*bind.Server{outside})
+	r.primary = append(r.primary, outside)
+	for n := range 3 {
+		r.zones.Set(r.a("www", int64(n+1), fmt.Sprintf("192.0.2.%d", 10+n)))
+		if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+			t.Fatalf("pass %d: %+v, %v", n, p.event.Problem, p.event.Unprogrammed)
+		}
+		r.holds("www", fmt.Sprintf("192.0.2.%d", 10+n))
+		r.holds("legacy", "192.0.2.77")
+	}
+	r.byHand(1, "www", "")
+	r.byHand(1, "byhand", "192.0.2.99")
+	if p := r.pass(); p.event.Drift != 1 || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("drift %d, unprogrammed %v", p.event.Drift, p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.12")
+	r.holds("byhand", "192.0.2.99")
+	// Somebody writes between the look and the update.
+	r.updates = meddlerBefore{r.updates, sync.OnceFunc(func() { r.byHand(1, "race", "192.0.2.98") })}
+	r.zones.Set(r.a("www", 9, "192.0.2.19"))
+	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("after a race: %+v, %v", p.event.Problem, p.event.Unprogrammed)
+	}
+	r.pass()
+	r.holds("www", "192.0.2.19")
+	r.holds("race", "192.0.2.98")
+	wrong := bind.NewKey(k.Update.Name)
+	r.setKeys("knot", &wrong, &k.Transfer)
+	r.zones.Set(r.a("www", 10, "192.0.2.20"))
+	if p := r.pass(); !strings.Contains(p.event.Problem.Message, "BADSIG") {
+		t.Errorf("a wrong key: %+v", p.event.Problem)
+	}
+}
+
+// meddlerBefore is an update client before whose updates somebody else changes the zone.
+type meddlerBefore struct {
+	updateClient
+	meddle func()
+}
+
+func (m meddlerBefore) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	m.meddle()
+	return m.updateClient.Apply(ctx, to, changes, have, want)
+}
+
+// laggard is an update client whose reply from one server comes after that of the other one, which somebody changes before its first update.
+type laggard struct {
+	updateClient
+	slow   netip.AddrPort
+	meddle func()
+	once   sync.Once
+	other  chan struct{}
+}
+
+func (l *laggard) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	if to.Server != l.slow {
+		first := false
+		if l.once.Do(func() { l.meddle(); first = true }); first {
+			defer close(l.other)
+		}
+		return l.updateClient.Apply(ctx, to, changes, have, want)
+	}
+	result, err := l.updateClient.Apply(ctx, to, changes, have, want)
+	select {
+	case <-l.other:
+	case <-ctx.Done():
+	}
+	return result, err
+}
+
+// TestPrimaryLacksWhatAnotherOneHasMeanwhile: a primary is not blamed for what was found on another one after its own update. It gets that
+// in the same pass.
+func TestPrimaryLacksWhatAnotherOneHasMeanwhile(t *testing.T) {
+	r := newRig(t, 2, bind.Zone{})
+	r.zones.Set(r.a("www", 1, "192.0.2.10"))
+	r.pass()
+	r.updates = &laggard{
+		updateClient: r.updates, slow: r.primary[0].Addr, other: make(chan struct{}),
+		meddle: func() { r.byHand(1, "theirs", "192.0.2.99") },
+	}
+	r.zones.Set(r.a("www", 2, "192.0.2.20"))
+	if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 {
+		t.Errorf("%+v, %v", p.event.Problem, p.event.Unprogrammed)
+	}
+	r.holds("www", "192.0.2.20")
+	r.holds("theirs", "192.0.2.99")
+}
+
+// barrier is an update client for two servers: somebody changes their zone before either has the first update, or after both have it.
+type barrier struct {
+	updateClient
+	before, after func()
+	updated       sync.WaitGroup
+	rounds        sync.Map
+}
+
+func (b *barrier) Apply(ctx context.Context, to rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
+	if _, again := b.rounds.LoadOrStore(to.Server, true); again {
+		return b.updateClient.Apply(ctx, to, changes, have, want)
+	}
+	b.before()
+	result, err := b.updateClient.Apply(ctx, to, changes, have, want)
+	b.updated.Done()
+	b.updated.Wait()
+	b.after()
+	return result, err
+}
+
+// What nobody declares and somebody removes from all primaries during a pass does not come back from what the pass has seen of one
+// before.
+func TestForeignDataRemovedDuringAPassStaysAway(t *testing.T) {
+	for name, at := range map[string]func(b *barrier, remove func()){
+		"before the update":           func(b *barrier, remove func()) { b.before = remove },
+		"between update and readback": func(b *barrier, remove func()) { b.after = remove },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 2, bind.Zone{Records: "theirs 300 A 192.0.2.99\n"})
+			r.zones.Set(r.a("www", 1, "192.0.2.10"))
+			r.pass()
+			r.holds("theirs", "192.0.2.99")
+			b := &barrier{updateClient: r.updates, before: func() {}, after: func() {}}
+			b.updated.Add(2)
+			at(b, sync.OnceFunc(func() {
+				r.byHand(0, "theirs", "")
+				r.byHand(1, "theirs", "")
+			}))
+			r.updates = b
+			r.zones.Set(r.a("www", 2, "192.0.2.20"))
+			for range 3 {
+				if p := r.pass(); !p.event.Problem.Holds() || len(p.event.Unprogrammed) > 0 || p.event.Drift > 1 {
+					t.Errorf("%+v, %v, drift %d", p.event.Problem, p.event.Unprogrammed, p.event.Drift)
+				}
+				r.holds("www", "192.0.2.20")
+				r.holds("theirs")
+			}
+		})
+	}
+}

@@ -1,0 +1,145 @@
+// Package zone holds the reconciler of zones. The zone is the unit of work: a pass turns what changed of the objects that
+// declare its data into the desired state, compares that with what every primary holds, applies the difference, and brings
+// the secondaries to the same serial. docs/architecture.md has the order of the steps and the invariants that they keep.
+package zone
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/zone/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// reconciler finds out what a pass is about, runs it, and reports its outcome.
+type reconciler struct {
+	edges
+	home string
+	// setOwner records in which namespace a server is.
+	setOwner   func(server netip.AddrPort, namespace string)
+	states     zoneStates
+	writer     *syncevent.Writer
+	metrics    *syncevent.Metrics
+	listeners  []syncevent.Listener
+	backoff    workqueue.TypedRateLimiter[ctrl.Request]
+	recoveries *recoveries
+}
+
+// Reconcile implements reconcile.Reconciler. A request without a name is for the objects of a namespace that are in no
+// zone.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Name == "" {
+		// The zero zone: none has them.
+		r.writer.Release(membership.ZoneKey{}, r.zones.TakeOrphans(req.Namespace)...)
+		return ctrl.Result{}, nil
+	}
+	zone := r.zones.Members.Zone(req.NamespacedName)
+	if zone == nil {
+		r.states.Delete(req.NamespacedName)
+		r.serials.Forget(req.NamespacedName)
+		r.writer.Forget(req.NamespacedName)
+		r.metrics.Forget(req.NamespacedName)
+		r.backoff.Forget(req)
+		r.recoveries.forget(req.NamespacedName)
+		if r.backends != nil {
+			r.backends.Follow(req.NamespacedName, "", nil, nil)
+		}
+		return ctrl.Result{}, nil
+	}
+	if known, ok := r.states.Load(req.NamespacedName); ok && !v1beta1.IsGoing(zone) {
+		if wait := known.(*zoneState).bulkWait(r.now()); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+	}
+	scope, err := r.scopeOf(ctx, zone)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if v1beta1.IsGoing(zone) {
+		return r.finalize(ctx, scope)
+	}
+	if zone.DeletionTimestamp != nil && !r.waitsForDependents(scope) {
+		return ctrl.Result{}, r.stopWaiting(ctx, zone)
+	}
+	if err := r.addZoneFinalizers(ctx, zone); err != nil {
+		return ctrl.Result{}, err
+	}
+	result, passErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
+	if errors.Is(passErr, errEnding) {
+		r.leaveAsIs(ctx, scope)
+		r.metrics.Forget(req.NamespacedName)
+		return ctrl.Result{RequeueAfter: jitter(foreignInterval)}, nil
+	}
+	level, event := 0, result.event
+	if result.rested {
+		level = 1 // Thousands of zones are looked at now and then.
+	}
+	problem := ""
+	if !event.Problem.Holds() {
+		problem = event.Problem.Message
+	}
+	log.FromContext(ctx).V(level).Info("zone reconciled", "zone", zone.Spec.ZoneName, "serial", event.Serial,
+		"changed", event.Changes.Len(), "touched", len(event.Touched), "all", event.All, "problem", problem)
+	for _, l := range r.listeners {
+		l.OnSyncCompleted(event)
+	}
+	if result.appeared {
+		r.zones.EnqueueAbove(zone)
+	}
+	if passErr != nil {
+		return ctrl.Result{}, passErr
+	}
+	leads, recovered := r.recoveries.record(req.NamespacedName, event.Servers, event.At)
+	if recovered {
+		r.backoff.Forget(req) // What follows from it, such as transfers, comes soon.
+	}
+	after := min(requeueAfter(result, r.backoff, req), leadPause(leads, event), r.states.stateOf(zone).untilTransfer(event.At))
+	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// scope is what a pass is about, beside the objects that declare the zone's data. A pass changes nothing of it.
+type scope struct {
+	zone      *v1beta1.DNSZone
+	instances []*v1beta1.Bind9Instance
+	// providers are those that the zone names; one that does not exist has nothing but its name.
+	providers []*v1beta1.DNSProvider
+	// strangers are those of them whose undeclared data is not the zone's.
+	strangers []*v1beta1.Bind9Instance
+	// servers have the roles that they play for this zone: of a signed one, all primaries but the signer are secondaries.
+	servers []observe.Server
+	// refusal is why the zone is served nowhere; the zero value if it is served.
+	refusal membership.Refusal
+	signing dnssec.Signing
+}
+
+func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope, error) {
+	s := scope{zone: zone}
+	all, err := fleet.Read(ctx, r.kube, r.home)
+	if err != nil {
+		return s, err
+	}
+	s.instances = all.InstancesOf(zone)
+	s.providers = all.ProvidersOf(zone)
+	s.strangers = all.Strangers(zone, s.instances)
+	s.refusal = all.RefusalOf(zone, r.zones.Members)
+	if s.signing, err = dnssec.SigningOf(ctx, r.kube, zone, s.instances, r.home); err != nil {
+		return s, err
+	}
+	servers, err := fleet.ListServers(ctx, r.kube, s.instances)
+	_, dnsServers := s.byBackend()
+	servers = observe.AddProviders(servers, dnsServers)
+	s.servers = s.signing.Demote(servers)
+	for _, server := range servers {
+		r.setOwner(server.Addr, server.Namespace)
+	}
+	return s, err
+}

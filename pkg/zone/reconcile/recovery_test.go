@@ -1,0 +1,81 @@
+package zone
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// One zone finds out that a server works again, and wakes the others.
+func TestOneZoneLeadsTheOthersBackToAServer(t *testing.T) {
+	var woken []string
+	r := recoveries{enqueue: func(z membership.ZoneKey) { woken = append(woken, z.Name) }}
+	now := time.Unix(1000, 0)
+	record := func(zone string, failed bool) (leads, recovered bool) {
+		out := syncevent.ServerOutcome{Server: observe.Server{Pod: "a", Addr: netip.MustParseAddrPort("192.0.2.1:53")}}
+		if failed {
+			out.Err = errors.New("no reply")
+		}
+		since, recovered := r.record(membership.ZoneKey{Name: zone}, []syncevent.ServerOutcome{out}, now)
+		return !since.IsZero(), recovered
+	}
+	for _, step := range []struct {
+		zone                     string
+		failed, leads, recovered bool
+	}{
+		{"one", true, true, false}, {"two", true, false, false}, {"three", true, false, false}, {"healthy", false, false, false},
+		{"two", false, false, true}, {"one", true, true, false},
+	} {
+		if leads, recovered := record(step.zone, step.failed); leads != step.leads || recovered != step.recovered {
+			t.Errorf("%s leads: %v, recovered: %v", step.zone, leads, recovered)
+		}
+	}
+	if len(woken) > 0 {
+		t.Errorf("woken before the lead has succeeded: %v", woken)
+	}
+	if _, recovered := record("one", false); !recovered || !slices.Equal(woken, []string{"three"}) {
+		t.Errorf("recovered: %v, woken: %v", recovered, woken)
+	}
+	record("one", true)
+	record("two", true)
+	now = now.Add(leadLife)
+	second, _ := record("two", true)
+	first, _ := record("one", true)
+	if !second || first {
+		t.Error("a lead that is not heard of is not replaced")
+	}
+	r.forget(membership.ZoneKey{Name: "two"})
+	if !slices.Equal(woken, []string{"three", "one"}) || len(r.servers) > 0 {
+		t.Errorf("woken after the lead is gone: %v", woken)
+	}
+}
+
+// A server is tried every few seconds at first, whatever is wrong with it, and less often when nobody helps it.
+func TestLeadIsPatientWithWhatOnlyAPersonMends(t *testing.T) {
+	r := recoveries{enqueue: func(membership.ZoneKey) {}}
+	failed := []syncevent.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}, Err: errors.New("no")}}
+	for after, want := range map[time.Duration][2]time.Duration{
+		0: {leadInterval, leadInterval}, personPatience - 1: {leadInterval, leadInterval}, personPatience: {leadInterval, refusedInterval},
+	} {
+		r.servers = nil
+		began := time.Unix(1000, 0)
+		r.record(membership.ZoneKey{}, failed, began)
+		leads, _ := r.record(membership.ZoneKey{}, failed, began.Add(after))
+		for i, failure := range []status.Verdict{{}, status.False("BadKey", "")} {
+			event := syncevent.SyncCompleted{At: began.Add(after), Failure: failure}
+			if got := leadPause(leads, event); !about(got, want[i]) {
+				t.Errorf("failure %q after %s: the next pass is after %s", failure.Reason, after, got)
+			}
+			if event.Paused = true; leadPause(leads, event) != idleInterval || leadPause(time.Time{}, event) != idleInterval {
+				t.Error("a paused zone, or one that does not lead, is tried soon")
+			}
+		}
+	}
+}

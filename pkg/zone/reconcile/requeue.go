@@ -1,0 +1,71 @@
+package zone
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// Time until a zone is looked at again without an event. Events decide when a change goes out; these intervals only find
+// what no event reports: a server that came up late, a transfer that got lost, an update that was refused. A zone that is
+// not in sync is looked at soon, and less and less often, though never rarely: each pass that something else brings about
+// counts too. So is what a server refused: what it lacked may have come.
+const (
+	firstInterval = 250 * time.Millisecond
+	lastInterval  = 10 * time.Second
+	idleInterval  = 5 * time.Minute
+	// foreignInterval is how often a zone is looked at that is on servers of others: these notify nobody here.
+	foreignInterval = 30 * time.Second
+)
+
+// requeueAfter returns how long the zone may rest after the pass if nothing happens.
+func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
+	if result.unsigned || result.unreached || slices.ContainsFunc(result.primaries, func(q *primary) bool { return q.overtaken }) {
+		return jitter(backoff.When(req))
+	}
+	after := pauseAfter(result.event, backoff, req)
+	if slices.ContainsFunc(result.event.Servers, func(s syncevent.ServerOutcome) bool { return isForeignServer(s.Server) }) {
+		after = min(after, jitter(foreignInterval))
+	}
+	if result.event.Paused {
+		return after
+	}
+	for _, q := range result.primaries {
+		if retry, ok := q.known.NextRetry(result.event.At); ok && (q.err == nil || isTerminal(q.err)) {
+			after = min(after, retry)
+		}
+	}
+	return after
+}
+
+// pauseAfter returns how long the zone may rest if nothing happens and nothing was refused.
+func pauseAfter(event syncevent.SyncCompleted, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
+	stuck := len(event.Unprogrammed) > 0
+	for _, s := range event.Servers {
+		switch {
+		case !s.Addr.IsValid() || s.Current:
+			// A pod without an address cannot be asked; an event reports when it gets one.
+		case s.Role == observe.Secondary && event.Serial == 0:
+			// No primary says what it should have.
+		case isTerminal(s.Err):
+			stuck = true
+		default:
+			return jitter(backoff.When(req))
+		}
+	}
+	backoff.Forget(req)
+	if stuck && !event.Paused {
+		return jitter(content.RefusalPause)
+	}
+	return jitter(idleInterval)
+}
+
+// jitter spreads what would come at the same time, by a tenth.
+func jitter(d time.Duration) time.Duration { return wait.Jitter(d-d/20, 0.1) }

@@ -1,0 +1,236 @@
+package zone
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// maxPasses is how many zones of a namespace on the same servers are worked on at once: mostly they wait for servers.
+// maxNamespacePasses is how many zones of a namespace are.
+const (
+	maxPasses          = 16
+	maxNamespacePasses = 2 * maxPasses
+)
+
+// updateTimeout bounds the exchange of one update. After a cut of the network TCP is slow to notice that it is over; another
+// look at the zone and a new connection are faster.
+const updateTimeout = 4 * time.Second
+
+// Options are what the reconciler of zones works with.
+type Options struct {
+	// Home is the namespace that Lockstep itself runs in.
+	Home string
+	// Timeout is how long one of its instances may be without a zone before the zone's status asks for a person.
+	Timeout time.Duration
+	// Keys are the TSIG keys to sign with.
+	Keys *tsigkeys.Cache
+	// Backends has the backends of providers that are no DNS servers.
+	Backends *dnsprovider.Backends
+	// Observer asks servers what they serve, Sidecar changes the zones that they have.
+	Observer *observe.Observer
+	Sidecar  *bindcar.Client
+}
+
+// Setup adds the reconciler of zones and the objects of their data. It runs when a zone, such an object, an instance or a
+// pod changes in a way that matters to DNS; status that we write ourselves never starts it.
+func Setup(mgr ctrl.Manager, o Options) error {
+	zones := zonecache.New()
+	counts := syncevent.NewMetrics(metrics.Registry)
+	counts.Waiting = zones.OldestChange
+	writer := syncevent.NewWriter(syncevent.Options{
+		Client: mgr.GetClient(), Cache: mgr.GetCache(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Metrics: counts, Place: zones.Placement,
+		ZoneTimeout: o.Timeout,
+	})
+	if err := mgr.Add(writer); err != nil {
+		return err
+	}
+	tracker := unreachable.NewTracker(o.Observer, zones.Enqueue)
+	serials := &notify.Serials{}
+	r := &reconciler{
+		edges: edges{
+			kube: mgr.GetClient(), zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
+			updates: rfc2136.New(rfc2136.Options{Timeout: updateTimeout}), keys: o.Keys, backends: o.Backends, serials: serials, now: time.Now,
+			isTerminating: func(ctx context.Context, namespace string) (bool, error) {
+				return fleet.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
+			},
+		},
+		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
+		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
+		recoveries: &recoveries{enqueue: zones.Enqueue},
+	}
+	listener := &notify.Listener{Client: mgr.GetClient(), Sidecar: o.Sidecar, DNS: tracker, Keys: o.Keys, Zones: zones, Serials: serials, Home: o.Home}
+	if err := mgr.Add(listener); err != nil {
+		return err
+	}
+	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	turns := r.turns()
+	objects := zonecache.NewSource(zones, mgr.GetCache())
+	objects.Updated = writer.CorrectStatus
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("zone").
+		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
+		WatchesRawSource(turns).
+		WatchesRawSource(objects).
+		Watches(&v1beta1.Bind9Instance{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfInstance), instanceChanged()).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfPod), podChanged()).
+		Watches(&v1beta1.Bind9GlobalCluster{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
+		Watches(&v1beta1.ClusterBind9Provider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfCluster), specChanged).
+		Watches(&v1beta1.ZoneGrant{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfGrant), specChanged).
+		Watches(&v1beta1.DNSProvider{}, handler.EnqueueRequestsFromMapFunc(r.zonesOfProvider), providerChanged()).
+		Complete(turns)
+}
+
+// turns has passes take turns, so that zones on servers that do not answer hold up their own kind only.
+func (r *reconciler) turns() *fleet.Turns {
+	return &fleet.Turns{
+		Reconciler: r, PerNamespace: maxNamespacePasses, PerServers: maxPasses, ServersOf: r.serversOf, IsUrgent: r.isKnown,
+	}
+}
+
+// serversOf names what a zone says about its servers: zones that say the same are on the same ones.
+func (r *reconciler) serversOf(req ctrl.Request) string {
+	zone := r.zones.Members.Zone(req.NamespacedName)
+	if zone == nil {
+		return ""
+	}
+	return fmt.Sprint(zone.Spec.ClusterRef, "/", zone.Spec.ClusterProviderRef, "/", zone.Spec.Bind9InstancesFrom, "/", zone.Spec.ProviderRefs)
+}
+
+// isKnown reports whether there was a pass over a zone: then it has changed, and comes before those that are looked at
+// because the controller has started.
+func (r *reconciler) isKnown(req ctrl.Request) bool {
+	_, known := r.states.Load(req.NamespacedName)
+	return known
+}
+
+// instanceChanged passes what decides which zones an instance serves and where.
+func instanceChanged() builder.Predicates {
+	moved := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.(*v1beta1.Bind9Instance).Status.ServiceAddress != e.ObjectNew.(*v1beta1.Bind9Instance).Status.ServiceAddress
+	}}
+	return builder.WithPredicates(predicate.Or[client.Object](moved,
+		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+}
+
+// podChanged passes what shows that a pod's named may have started, moved or gone, or that its Service leads to it now.
+func podChanged() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+		return before.Status.PodIP != after.Status.PodIP || before.Status.Phase != after.Status.Phase ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			status.PodReady(before) != status.PodReady(after) || areContainersReady(before) != areContainersReady(after) ||
+			!maps.Equal(fleet.RunningContainers(before), fleet.RunningContainers(after))
+	}})
+}
+
+// areContainersReady reports whether named and the sidecar answer; whether the pod's zones are loaded is another question.
+func areContainersReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.ContainersReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcile.Request {
+	if addr, err := netip.ParseAddr(o.(*corev1.Pod).Status.PodIP); err == nil {
+		r.dns.Reset(netip.AddrPortFrom(addr, named.Port))
+	}
+	instance := &v1beta1.Bind9Instance{}
+	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[named.LabelInstance]}
+	if err := r.kube.Get(ctx, key, instance); err != nil {
+		return nil
+	}
+	return r.zonesOfInstance(ctx, instance)
+}
+
+// zonesOfInstance returns the zones that an instance serves, and those whose status says that it did.
+func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	instance := o.(*v1beta1.Bind9Instance)
+	all, err := fleet.Read(ctx, r.kube, r.home)
+	if err != nil {
+		return nil
+	}
+	for _, zone := range r.zones.Members.Zones() {
+		if all.Serves(instance, zone) || slices.ContainsFunc(zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
+			return i.Namespace == instance.Namespace && i.Name == instance.Name
+		}) {
+			requests = append(requests, fleet.RequestFor(zone))
+		}
+	}
+	return requests
+}
+
+// zonesOfCluster returns the zones that name a cluster-scoped cluster.
+func (r *reconciler) zonesOfCluster(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, zone := range r.zones.Members.Zones() {
+		if zone.Spec.ClusterRef == o.GetName() || zone.Spec.ClusterProviderRef == o.GetName() {
+			requests = append(requests, fleet.RequestFor(zone))
+		}
+	}
+	return requests
+}
+
+// zonesOfGrant returns the zones whose names a grant covers.
+func (r *reconciler) zonesOfGrant(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, zone := range r.zones.Members.Zones() {
+		if membership.CoversName(o.(*v1beta1.ZoneGrant), zone.Spec.ZoneName) {
+			requests = append(requests, fleet.RequestFor(zone))
+		}
+	}
+	return requests
+}
+
+// zonesOfProvider returns the zones that name a DNSProvider.
+func (r *reconciler) zonesOfProvider(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, zone := range r.zones.Members.Zones() {
+		if membership.RefersTo(zone, o) {
+			requests = append(requests, fleet.RequestFor(zone))
+		}
+	}
+	return requests
+}
+
+// providerChanged passes what decides where the servers of a provider are, and that they answer or accept the keys now.
+func providerChanged() builder.Predicates {
+	return builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1beta1.DNSProvider), e.ObjectNew.(*v1beta1.DNSProvider)
+		return !equality.Semantic.DeepEqual(before.Status.Servers, after.Status.Servers)
+	}}))
+}

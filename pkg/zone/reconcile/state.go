@@ -1,0 +1,132 @@
+package zone
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/byquery"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
+	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+)
+
+// zoneState is what is kept of a zone between passes, which never run at the same time. All of it can be made anew from
+// Kubernetes and the servers.
+type zoneState struct {
+	uid     types.UID
+	content *content.Zone
+
+	secondaries map[types.NamespacedName]*secondaryState
+	// byQuery has, by server, the content of those that are read by query: *byquery.Content.
+	byQuery sync.Map
+	// By pod: verified has true for the secondaries whose content is known to follow from the primaries' (only of several primaries) and
+	// a *byquery.Comparison for those that are being asked for it, configs the zoneConfig of each server, demoted the primaries that
+	// are known to have the zone as secondaries, because another signs it. Servers are worked on at the same time.
+	verified, configs, demoted sync.Map
+
+	// dnssec is how the zone was signed when its signer was last looked at.
+	dnssec      *v1beta1.DNSSECStatus
+	dnssecKnown bool
+
+	// serving are the pods that had the zone after the last pass.
+	serving []types.NamespacedName
+	// failingSince has, by pod, since when primaries could not be brought along.
+	failingSince map[types.NamespacedName]time.Time
+
+	// bulkEnded is when a pass that changed many RRsets ended last, pause how long the next one should wait after it.
+	bulkEnded time.Time
+	pause     time.Duration
+
+	// goneSince is when the zone's deletion from its servers began.
+	goneSince time.Time
+
+	last lastOutcome
+	// served is true once a pass has put the zone on servers, or may have.
+	served bool
+}
+
+// lastOutcome is what the last event said that is neither in the desired zone nor of one object.
+type lastOutcome struct {
+	known        bool
+	problem      status.Verdict
+	unprogrammed map[rrset.Key]status.Verdict
+	desired      *source.Zone
+}
+
+// goingSince returns when the zone's deletion from its servers began: now, when nothing is known of it. It may have waited long before.
+func (s *zoneState) goingSince(now time.Time) time.Time {
+	if s.goneSince.IsZero() {
+		s.goneSince = now
+	}
+	return s.goneSince
+}
+
+// While many objects change, each pass costs every server of the zone an update or a transfer, whatever it brings: passes that
+// follow each other at once would bring few. The pauses grow while this goes on. A change of little is never followed by one.
+const (
+	bulkSize      = 4
+	bulkPause     = 100 * time.Millisecond
+	lastBulkPause = 4 * bulkPause
+)
+
+// noteBulk remembers when a pass ended if it changed many RRsets.
+func (s *zoneState) noteBulk(changed int, at time.Time) {
+	if changed < bulkSize {
+		return
+	}
+	if s.pause = min(2*s.pause, lastBulkPause); at.Sub(s.bulkEnded) > 2*lastBulkPause {
+		s.pause = bulkPause
+	}
+	s.bulkEnded = at
+}
+
+// bulkWait returns how long the next pass should wait, because the one before it changed many RRsets.
+func (s *zoneState) bulkWait(now time.Time) time.Duration { return s.bulkEnded.Add(s.pause).Sub(now) }
+
+// secondary finds or makes the state of a secondary.
+func (s *zoneState) secondary(pod types.NamespacedName) *secondaryState {
+	if s.secondaries[pod] == nil {
+		s.secondaries[pod] = &secondaryState{}
+	}
+	return s.secondaries[pod]
+}
+
+// contentByQuery finds or makes what is known of a server that is read by query.
+func (s *zoneState) contentByQuery(pod types.NamespacedName) *byquery.Content {
+	known, _ := s.byQuery.LoadOrStore(pod, &byquery.Content{})
+	return known.(*byquery.Content)
+}
+
+// noteServing remembers which servers have the zone, and reports whether they are others than before.
+func (s *zoneState) noteServing(servers []syncevent.ServerOutcome) (changed bool) {
+	var serving []types.NamespacedName
+	for _, out := range servers {
+		if out.Serial != 0 {
+			serving = append(serving, podOf(out.Server))
+		}
+	}
+	changed = !slices.Equal(serving, s.serving)
+	s.serving = serving
+	return changed
+}
+
+// zoneStates keeps the state of every zone, by key. The zero value is empty.
+type zoneStates struct{ sync.Map }
+
+// stateOf returns the state of a zone, which is empty for one that is new.
+func (s *zoneStates) stateOf(zone *v1beta1.DNSZone) *zoneState {
+	key := membership.KeyOfZone(zone)
+	if known, ok := s.Load(key); ok && known.(*zoneState).uid == zone.UID {
+		return known.(*zoneState)
+	}
+	state := &zoneState{uid: zone.UID, content: content.NewZone(), secondaries: map[types.NamespacedName]*secondaryState{}}
+	s.Store(key, state)
+	return state
+}

@@ -1,0 +1,160 @@
+package zonecache
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+)
+
+func testZone(name, zoneName string, labels map[string]string) *v1beta1.DNSZone {
+	z := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name, UID: types.UID(name), Generation: 1}}
+	z.Spec.ZoneName = zoneName
+	if labels != nil {
+		z.Spec.RecordsFrom = []v1beta1.RecordSource{{Selector: metav1.LabelSelector{MatchLabels: labels}}}
+	}
+	return z
+}
+
+func requests(names ...string) []ctrl.Request {
+	var all []ctrl.Request
+	for _, name := range names {
+		all = append(all, ctrl.Request{NamespacedName: membership.ZoneKey{Namespace: "dns", Name: name}})
+	}
+	return all
+}
+
+func sorted(requests []ctrl.Request) []ctrl.Request {
+	return slices.CompactFunc(slices.SortedFunc(slices.Values(requests), func(a, b ctrl.Request) int {
+		return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
+	}), func(a, b ctrl.Request) bool { return a == b })
+}
+
+func TestEventsAskForPassesWhereTheyMatter(t *testing.T) {
+	c := New()
+	main, sub := testZone("main", "example.com", map[string]string{"in": "yes"}), testZone("sub", "sub.example.com", nil)
+	record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "dns", Name: "r000001", UID: "r000001", Generation: 1, Finalizers: []string{v1beta1.Finalizer},
+		Labels: map[string]string{"in": "yes"}, Annotations: map[string]string{v1beta1.ZoneAnnotation: "example.test"},
+	}}
+	record.Spec.Name, record.Spec.IPv4Addresses = "r000001", []string{"192.0.2.2"}
+	told := record.DeepCopy()
+	told.Status.ZoneRef = &v1beta1.ZoneReference{Name: "main"}
+	moved := told.DeepCopy()
+	moved.Labels, moved.Generation = nil, 2
+	endpoints := &v1alpha1.DNSEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "e"}, Spec: v1alpha1.DNSEndpointSpec{
+		Endpoints: []*v1alpha1.Endpoint{{DNSName: "www.sub.example.com"}, {DNSName: "www.example.com"}, {DNSName: "www.example.net"}},
+	}}
+	statusOnly := main.DeepCopy()
+	statusOnly.Status.RecordsCount = 1
+	for _, step := range []struct {
+		name string
+		got  []ctrl.Request
+		want []ctrl.Request
+	}{
+		{"an object without a zone is an orphan", c.Set(record), requests("")},
+		{"a zone, and what it takes", c.Set(main), requests("main")},
+		{"another zone", c.Set(sub), requests("sub")},
+		{"the status of a zone", c.Set(statusOnly), nil},
+		{"the status of a record", c.Set(told), nil},
+		{"a record that leaves", c.Set(moved), requests("main")},
+		{"an object of several zones", c.Set(endpoints), requests("main", "sub")},
+		{"a zone that is gone, and the one that follows it", c.Remove(sub), requests("main", "sub")},
+	} {
+		if diff := cmp.Diff(step.want, sorted(step.got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+	if got := c.TakeOrphans("dns"); len(got) != 0 {
+		t.Errorf("orphans that have found a zone: %v", got)
+	}
+	roles := map[string]membership.Role{}
+	taken, since := c.Take(membership.KeyOfZone(main), false)
+	if since.IsZero() || !c.OldestChange().IsZero() {
+		t.Errorf("changes since %v were taken; those since %v were not", since, c.OldestChange())
+	}
+	for _, m := range taken {
+		roles[m.Key.Name] = m.Role
+	}
+	if diff := cmp.Diff(map[string]membership.Role{record.Name: membership.Leaving, "e": membership.Selected}, roles); diff != "" {
+		t.Errorf("dirty objects (-want +got):\n%s", diff)
+	}
+	if again, _ := c.Take(membership.KeyOfZone(main), false); len(again) > 0 {
+		t.Errorf("handed out twice: %v", again)
+	}
+	at := c.Placement(endpoints)
+	if diff := cmp.Diff([]types.NamespacedName{membership.KeyOfZone(main)}, at.Taken); diff != "" || !slices.Equal(at.Unplaced, []int{2}) {
+		t.Errorf("unplaced %v, taken (-want +got):\n%s", at.Unplaced, diff)
+	}
+}
+
+// kube-apiserver reports the end of an object as it was stored last: with the finalizer whose removal ended it.
+func TestTheEndOfWhatWasReleasedIsNoNews(t *testing.T) {
+	zone := testZone("main", "example.com", map[string]string{"in": "yes"})
+	record := func(name string, deleted bool) *v1beta1.ARecord {
+		r := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "dns", Name: name, UID: types.UID(name), Generation: 1, Finalizers: []string{v1beta1.Finalizer}, Labels: map[string]string{"in": "yes"},
+		}}
+		r.Status.ZoneRef = &v1beta1.ZoneReference{Name: "main"}
+		if deleted {
+			r.DeletionTimestamp = new(metav1.Now())
+		}
+		return r
+	}
+	key := membership.KeyOfZone(zone)
+	for _, c := range []struct {
+		name string
+		note func(*Cache)
+		want []ctrl.Request
+	}{
+		{"released", func(c *Cache) { c.NoteReleased(key, []source.Object{record("www", true)}) }, nil},
+		{"not released", func(*Cache) {}, requests("main")},
+		{"another one of that name was", func(c *Cache) {
+			other := record("www", true)
+			other.UID = "other"
+			c.NoteReleased(key, []source.Object{other})
+		}, requests("main")},
+		{"another zone has", func(c *Cache) {
+			c.Set(testZone("sub", "sub.example.com", nil))
+			c.NoteReleased(membership.ZoneKey{Namespace: "dns", Name: "sub"}, []source.Object{record("www", true)})
+		}, requests("main")},
+		{"it was not being deleted then", func(c *Cache) { c.NoteReleased(key, []source.Object{record("www", false)}) }, requests("main")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cache := New()
+			cache.Set(zone)
+			cache.Set(record("www", false))
+			if got := cache.Set(record("www", true)); len(got) != 1 {
+				t.Fatalf("the deletion asks for %v", got)
+			}
+			cache.Take(key, false)
+			c.note(cache)
+			if diff := cmp.Diff(c.want, cache.Remove(record("www", true))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if again := cache.Set(record("www", false)); len(again) != 1 {
+				t.Errorf("a new one of that name asks for %v", again)
+			}
+			if len(cache.released[key]) != 0 {
+				t.Errorf("%v is kept", cache.released)
+			}
+		})
+	}
+	cache := New()
+	cache.Set(zone)
+	cache.Set(record("www", true))
+	cache.NoteReleased(key, []source.Object{record("www", true)})
+	cache.Remove(zone)
+	cache.NoteReleased(key, []source.Object{record("www", true)})
+	if len(cache.released) != 0 {
+		t.Errorf("%v is kept of a zone that is gone", cache.released)
+	}
+}

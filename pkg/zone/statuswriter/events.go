@@ -1,0 +1,89 @@
+package syncevent
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+)
+
+// Reasons of the Kubernetes Events on records and DNSEndpoints, and their action.
+const (
+	RecordProgrammed = "RecordProgrammed"
+	RecordFailed     = "RecordFailed"
+	programAction    = "Program"
+)
+
+// eventRecorder makes Kubernetes Events. There may be fewer than there are transitions: the statuses have all of them.
+type eventRecorder struct {
+	recorder         events.EventRecorder
+	normal, warnings flowcontrol.PassiveRateLimiter
+	transitions      *apply.Transitions
+}
+
+func newEventRecorder(r events.EventRecorder) *eventRecorder {
+	return &eventRecorder{
+		recorder: r, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(10, 100),
+		warnings: flowcontrol.NewTokenBucketPassiveRateLimiter(50, 500), transitions: apply.NewTransitions(r),
+	}
+}
+
+// recordTransition makes the Event of a status that was written, if it is a transition.
+func (a *eventRecorder) recordTransition(o client.Object, prev, next []metav1.Condition) {
+	kind, reason, note := transitionEvent(prev, next)
+	if kind == "" || a.recorder == nil {
+		return
+	}
+	limit := a.normal
+	if kind == corev1.EventTypeWarning {
+		limit = a.warnings
+	}
+	if limit.TryAccept() {
+		a.recorder.Eventf(o, nil, kind, reason, programAction, "%s", note)
+	}
+}
+
+// recordZone makes the Events of a zone whose status was written.
+func (a *eventRecorder) recordZone(zone *v1beta1.DNSZone, prev, next v1beta1.DNSZoneStatus) {
+	a.transitions.Record(zone, zoneSummary(prev), zoneSummary(next))
+}
+
+func zoneSummary(s v1beta1.DNSZoneStatus) apply.Summary {
+	return apply.Summary{Conditions: s.Conditions, FailureReason: s.FailureReason, FailureMessage: s.FailureMessage}
+}
+
+// recordDrift makes the Event of a pass that corrected what somebody else had changed. Two programs that write the same data would make
+// one with each pass: without the zone's version, those that follow count in the first.
+func (a *eventRecorder) recordDrift(e SyncCompleted) {
+	if e.Drift > 0 {
+		zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: e.Zone.Namespace, Name: e.Zone.Name, UID: e.Zone.UID}}
+		a.transitions.Emit(zone, corev1.EventTypeWarning, apply.DriftCorrected,
+			fmt.Sprintf("corrected on the servers what somebody else had changed there; RRsets: %d", e.Drift))
+	}
+}
+
+// transitionEvent returns the Event that a change of conditions is worth; its kind is empty when it is worth none. A
+// generation of a spec has one Event for being programmed, and one for each reason for which it is not.
+func transitionEvent(prev, next []metav1.Condition) (kind, reason, note string) {
+	before, after := meta.FindStatusCondition(prev, status.Programmed), meta.FindStatusCondition(next, status.Programmed)
+	if after == nil || (before != nil && before.Status == after.Status && before.ObservedGeneration == after.ObservedGeneration &&
+		(after.Status == metav1.ConditionTrue || before.Reason == after.Reason)) {
+		return "", "", ""
+	}
+	switch after.Status {
+	case metav1.ConditionTrue:
+		return corev1.EventTypeNormal, RecordProgrammed, status.TruncateMessage(after.Message)
+	case metav1.ConditionFalse:
+		return corev1.EventTypeWarning, RecordFailed, status.TruncateMessage(after.Reason + ": " + after.Message)
+	default:
+		return "", "", ""
+	}
+}

@@ -1,0 +1,67 @@
+package syncevent
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+)
+
+// patched counts how often an object is changed.
+type patched struct {
+	*shelf
+	changed int
+}
+
+func (p *patched) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	p.changed++
+	return nil
+}
+
+// A secondary that is behind may still answer with a former name, and one that does not answer may be back with it: the object has the name
+// until the secondary has followed, or was silent for long.
+func TestFormerNamesAreNotedUntilTheSecondariesHaveFollowed(t *testing.T) {
+	record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app", UID: "app", Generation: 1}}
+	record.Spec.Name, record.Spec.IPv4Addresses = "www", []string{"192.0.2.1"}
+	record.SetAnnotations(map[string]string{v1beta1.FormerNamesAnnotation: "old/A"})
+	zone := zoneNamed("a")
+	desired, err := source.Build(zone, []source.Object{record}, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWriter(Options{Client: shelve(record)})
+	key, keys, now := source.KeyOf(record), source.PublishedKeys(record, desired.Name), time.Now()
+	for i, step := range []struct {
+		secondary   ServerOutcome
+		look, noted bool
+	}{
+		{ServerOutcome{Serial: 7, Current: true}, true, false}, // The first pass: all objects are looked at.
+		{ServerOutcome{Serial: 6}, true, true},
+		{ServerOutcome{Serial: 6}, false, true},
+		{ServerOutcome{SilentSince: now}, false, true},
+		{ServerOutcome{SilentSince: now.Add(-silenceLimit)}, true, false},
+	} {
+		step.secondary.Role = observe.Secondary
+		pass := SyncCompleted{Zone: zone, Desired: desired, At: now, Serial: 7, Problem: status.True(status.ReconcileSucceeded, ""), Servers: []ServerOutcome{step.secondary}}
+		w.OnSyncCompleted(pass)
+		if _, look := w.queue.takeTask(key); look != step.look {
+			t.Errorf("outcome %d: the object is looked at: %t", i, look)
+		}
+		w.watchOutcomes(key, record, zoneKey("a"))
+		writes := &patched{shelf: shelve(record)}
+		w.Client = writes
+		if err := w.removeFormerNames(t.Context(), record, keys, pass); err != nil {
+			t.Fatal(err)
+		}
+		if noted := writes.changed == 0; noted != step.noted {
+			t.Errorf("outcome %d: the former names are noted: %t", i, noted)
+		}
+	}
+}

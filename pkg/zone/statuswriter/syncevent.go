@@ -1,0 +1,98 @@
+// Package syncevent carries the outcome of a pass over a zone to its listeners. The controller emits SyncCompleted and knows
+// no listener; listeners write statuses, Events and metrics and know nothing of how the pass was done.
+package syncevent
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// ErrTransfer is in the chain of a ServerOutcome's Err when the server is a secondary that does not follow its primaries,
+// although it was ordered to transfer the zone.
+var ErrTransfer = errors.New("the secondary does not follow its primaries")
+
+// ServerOutcome is how a pass ended on one server of the zone.
+type ServerOutcome struct {
+	observe.Server
+	// Serial that the server answered with; 0 when it did not.
+	Serial uint32
+	// Current is true when the server answered with the serial of the pass.
+	Current bool
+	// SilentSince is since when passes have had no answer from a secondary, zero when this one had.
+	SilentSince time.Time
+	// Err is why the zone could not be brought to the server; nil while it is only on its way.
+	Err error
+}
+
+// BackendOutcome is how a pass ended at a provider that is no DNS server: nil if its content was read back.
+type BackendOutcome struct {
+	Provider string
+	Err      error
+}
+
+// SyncCompleted is the outcome of one pass over a zone. A pass that found nothing to change is an outcome too.
+type SyncCompleted struct {
+	// Zone is the object as it was read, Desired what was made of it and its objects. Desired is nil when the pass
+	// ended before (Problem says why).
+	Zone    *v1beta1.DNSZone
+	Desired *source.Zone
+	// Touched are the objects whose outcome may differ from that in the zone's last event; All means every object of
+	// Desired, whatever Touched holds.
+	Touched []source.ObjectKey
+	All     bool
+	// Since is when the earliest change that this pass took was noticed; zero when it took none.
+	Since time.Time
+	// Rebuilt is true when the pass made Desired anew, after a start or because the zone's spec or its servers changed: Since is then
+	// when that was noticed, and the declarations may have changed earlier.
+	Rebuilt bool
+	// Changes are what this pass applied to the first primary that had any.
+	Changes plan.Changes
+	// Serial is the zone's serial after the pass.
+	Serial uint32
+	// Unprogrammed holds the verdict for every RRset that not all primaries answered with; all others are programmed.
+	Unprogrammed map[rrset.Key]status.Verdict
+	// Released are the objects whose data has left the zone: deleted ones, and ones the zone no longer selects.
+	Released []source.Object
+	// Held are objects that another zone takes and that cannot be released yet, each with the reason.
+	Held map[source.ObjectKey]string
+	// Foreign counts the RRsets of the zone that nobody declares, ForeignSample holds at most 100 of them, sorted.
+	Foreign       int
+	ForeignSample []rrset.Key
+	// Paused is true when the zone was only watched; Pending then counts the RRsets that would change.
+	Paused  bool
+	Pending int
+	// Drift counts the RRsets that this pass corrected after somebody else had changed them.
+	Drift int
+	// AlsoSelected are the objects that this zone selects and an older zone has; OlderZones names those zones, as far as
+	// they are in this zone's namespace.
+	AlsoSelected []source.ObjectKey
+	OlderZones   []string
+	// DNSSEC is how the zone is signed; nil when it is not, or when that is not known.
+	DNSSEC      *v1beta1.DNSSECStatus
+	DNSSECKnown bool
+	// Remark is what else a reader of the zone should know.
+	Remark string
+	// Servers holds one entry for each server of the zone.
+	Servers []ServerOutcome
+	// Backends holds one entry for each provider of the zone that is no DNS server.
+	Backends []BackendOutcome
+	// Problem is why the whole zone is not programmed; its Status is True when there is none.
+	Problem status.Verdict
+	// Failure is the problem if only a person can end it; the zero value if there is none.
+	Failure status.Verdict
+	// At is when the pass ended, Took how long it was.
+	At   time.Time
+	Took time.Duration
+}
+
+// Listener handles every completed pass. It does not block.
+type Listener interface {
+	OnSyncCompleted(event SyncCompleted)
+}
