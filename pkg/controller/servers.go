@@ -39,7 +39,7 @@ type FleetOptions struct {
 	// InjectCABundle publishes the certificate authority to kube-apiserver and issues the certificates of the API server and of the
 	// webhook; somebody else does both when it is false.
 	InjectCABundle bool
-	Timeouts       fleet.Timeouts
+	Timeouts       inventory.Timeouts
 }
 
 // NewFleetOptions returns the defaults.
@@ -52,7 +52,7 @@ func NewFleetOptions() *FleetOptions {
 		Bind9Image:        "lockstep-bind9:9.18",
 		BindcarImage:      "lockstep:dev",
 		InjectCABundle:    true,
-		Timeouts:          fleet.Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout},
+		Timeouts:          inventory.Timeouts{Instance: status.InstanceTimeout, Key: status.KeyTimeout},
 	}
 }
 
@@ -119,10 +119,10 @@ func (o *FleetOptions) setup(mgr ctrl.Manager) error {
 	bundles := o.setupIssuing(keeper)
 	sidecar := bindcar.NewClient(bindcar.ClientOptions{TLS: keeper.ClientConfig})
 	children := apply.NewChildren(mgr.GetClient())
-	rights := fleet.NamespaceRights{Client: mgr.GetClient(), Account: client.ObjectKey{Namespace: o.Namespace, Name: o.Account}}
-	wakeups := make(fleet.InstanceWakeups, 1024)
-	keys := &tsigkeys.Rotator{
-		Client: mgr.GetClient(), Children: children, Cache: tsigkeys.NewCache(mgr.GetAPIReader()), Sidecar: sidecar,
+	rights := inventory.NamespaceRights{Client: mgr.GetClient(), Account: client.ObjectKey{Namespace: o.Namespace, Name: o.Account}}
+	wakeups := make(inventory.InstanceWakeups, 1024)
+	keys := &keyrotation.Rotator{
+		Client: mgr.GetClient(), Children: children, Cache: keyrotation.NewCache(mgr.GetAPIReader()), Sidecar: sidecar,
 		Controller:  client.ObjectKey{Namespace: o.Namespace, Name: o.ControllerAccount},
 		APIServer:   client.ObjectKey{Namespace: o.Namespace, Name: o.APIServerAccount},
 		Home:        o.Namespace,

@@ -75,12 +75,12 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys := tsigkeys.NewCache(mgr.GetAPIReader())
+	keys := keyrotation.NewCache(mgr.GetAPIReader())
 	stores := dnsprovider.NewBackends(mgr.GetAPIReader())
 	if err := dnsprovider.Setup(mgr, keys, stores, o.Namespace); err != nil {
 		return err
 	}
-	if err := zone.Setup(mgr, zone.Options{
+	if err := reconcile.Setup(mgr, reconcile.Options{
 		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores,
 		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
 	}); err != nil {

@@ -72,14 +72,14 @@ func (w *world) bench(t *testing.T) providertest.Bench {
 			w.etcd.Restart(meanwhile)
 			w.coreDNS.AwaitReady(t, w.zones[0])
 		},
-		LoseReplies: func(t *testing.T) (provider.Backend, func(), func()) {
+		LoseReplies: func(t *testing.T) (host.Backend, func(), func()) {
 			proxy := newProxy(t, strings.TrimPrefix(w.etcd.Endpoints[0], "http://"))
 			b := w.backend(t, func(o *coredns.Options) {
 				o.Endpoints, o.Timeout = []string{"http://" + proxy.address}, 3*time.Second
 			})
 			return b, func() { proxy.lose.Store(true) }, func() { proxy.lose.Store(false); proxy.cut() }
 		},
-		WrongKey: func(t *testing.T) provider.Backend {
+		WrongKey: func(t *testing.T) host.Backend {
 			guarded := &world{etcd: servers.StartEtcd(t, servers.EtcdOptions{})}
 			guarded.etcd.EnableAuth("lockstep", "secret", "/skydns/")
 			return guarded.backend(t, func(o *coredns.Options) { o.Username, o.Password = "lockstep", "wrong" })

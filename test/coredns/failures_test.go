@@ -30,7 +30,7 @@ func addressOf(zone, address string) rrset.RRset {
 // isReason fails the test unless an error has a reason and a remedy.
 func isReason(t *testing.T, err error, reason string) {
 	t.Helper()
-	var failure *provider.Error
+	var failure *host.Error
 	if !errors.As(err, &failure) || failure.Reason != reason || failure.Remedy == "" {
 		t.Errorf("error %v (%+v), want reason %s and a remedy", err, failure, reason)
 		return
@@ -149,7 +149,7 @@ func TestNoQuorum(t *testing.T) {
 	}
 	w.etcd.Stop(0)
 	if _, _, err := providertest.Sync(t.Context(), b, zone, second); err != nil {
-		var failure *provider.Error
+		var failure *host.Error
 		if !errors.As(err, &failure) || !failure.Temporary {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestNoQuorum(t *testing.T) {
 	w.etcd.Stop(1)
 	servers.Eventually(t, "the reason is not NoQuorum", func() error {
 		_, _, err := providertest.Sync(t.Context(), b, zone, first)
-		var failure *provider.Error
+		var failure *host.Error
 		if errors.As(err, &failure) && failure.Reason == "NoQuorum" {
 			return nil
 		}
@@ -219,7 +219,7 @@ func TestValueBetween(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes := plan.Calculate(want, seen.Content, seen.Ours, rrset.SOA{}, rrset.SOA{})
-	if _, err := b.Apply(t.Context(), zone, changes, seen); !errors.Is(err, provider.ErrConflict) {
+	if _, err := b.Apply(t.Context(), zone, changes, seen); !errors.Is(err, host.ErrConflict) {
 		t.Errorf("error %v", err)
 	}
 	if refused, _, err := providertest.Sync(t.Context(), b, zone, want); err != nil || len(refused) > 0 { // It has the value that is wanted.

@@ -58,7 +58,7 @@ func TestNamesOfBindy(t *testing.T) {
 func madeFacts(t *testing.T) map[string]string {
 	cluster := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "dns"}}
 	cluster.Spec.Primary = &v1beta1.RoleConfig{}
-	c := fleet.Cluster{Object: cluster, Kind: v1beta1.GroupVersion.WithKind("Bind9Cluster"), Namespace: "team", Spec: &cluster.Spec}
+	c := inventory.Cluster{Object: cluster, Kind: v1beta1.GroupVersion.WithKind("Bind9Cluster"), Namespace: "team", Spec: &cluster.Spec}
 	made := declaredInstances(c)[0].configuration(c)
 	w := named.Workload{Instance: &v1beta1.Bind9Instance{}, Cluster: *c.Spec, Images: named.Images{Bind9: "bind9:1", Bindcar: "lockstep:1"}}
 	decode(t, made, w.Instance, nil)

@@ -29,7 +29,7 @@ type declaredInstance struct {
 }
 
 // declaredInstances returns the instances that a cluster declares, primaries first.
-func declaredInstances(c fleet.Cluster) (all []declaredInstance) {
+func declaredInstances(c inventory.Cluster) (all []declaredInstance) {
 	for _, of := range []struct {
 		role   v1beta1.ServerRole
 		config *v1beta1.RoleConfig
@@ -45,7 +45,7 @@ func declaredInstances(c fleet.Cluster) (all []declaredInstance) {
 }
 
 // configuration returns only what makes the instance this cluster's: its server takes all settings from the cluster itself.
-func (d declaredInstance) configuration(c fleet.Cluster) *unstructured.Unstructured {
+func (d declaredInstance) configuration(c inventory.Cluster) *unstructured.Unstructured {
 	labels := named.SelectorLabels(d.name)
 	maps.Copy(labels, map[string]string{
 		named.LabelComponent: named.ComponentServer, named.LabelPartOf: named.PartOf,
@@ -66,7 +66,7 @@ func (d declaredInstance) configuration(c fleet.Cluster) *unstructured.Unstructu
 		},
 		"spec": spec,
 	}}
-	u.SetGroupVersionKind(fleet.InstanceKind)
+	u.SetGroupVersionKind(inventory.InstanceKind)
 	u.SetNamespace(c.Namespace)
 	u.SetName(d.name)
 	u.SetLabels(labels)
@@ -76,15 +76,15 @@ func (d declaredInstance) configuration(c fleet.Cluster) *unstructured.Unstructu
 
 // readInstances returns the instances that the cluster controls, by name, and what there is of the cluster, whatever is wrong
 // with it: the declared instances, those that others made for it, and what is left of former ones.
-func (r *reconciler) readInstances(ctx context.Context, c fleet.Cluster) (owned map[string]*v1beta1.Bind9Instance, facts status.ClusterFacts, err error) {
+func (r *reconciler) readInstances(ctx context.Context, c inventory.Cluster) (owned map[string]*v1beta1.Bind9Instance, facts status.ClusterFacts, err error) {
 	facts = status.ClusterFacts{Generation: c.GetGeneration(), Problem: status.True(status.ReconcileSucceeded, ""), Timeout: r.Timeouts.Instance}
-	all, err := fleet.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
+	all, err := inventory.ListInstances(ctx, r.client, client.InNamespace(c.Namespace))
 	if err != nil {
 		return nil, facts, err
 	}
 	members := &membership.Fleet{} // all that a Bind9Cluster needs
 	if c.IsGlobal() {
-		if members, err = fleet.Read(ctx, r.client, r.Home); err != nil {
+		if members, err = inventory.Read(ctx, r.client, r.Home); err != nil {
 			return nil, facts, err
 		}
 	}
@@ -119,8 +119,8 @@ func (r *reconciler) readInstances(ctx context.Context, c fleet.Cluster) (owned 
 }
 
 // leavingInstances returns the names of instances that have gone, or are about to go, and whose pods are still there.
-func (r *reconciler) leavingInstances(ctx context.Context, c fleet.Cluster, stays map[string]bool) ([]string, error) {
-	pods, err := fleet.ListPods(ctx, r.client, client.InNamespace(c.Namespace), client.MatchingLabels{v1beta1.ClusterLabel: c.GetName()})
+func (r *reconciler) leavingInstances(ctx context.Context, c inventory.Cluster, stays map[string]bool) ([]string, error) {
+	pods, err := inventory.ListPods(ctx, r.client, client.InNamespace(c.Namespace), client.MatchingLabels{v1beta1.ClusterLabel: c.GetName()})
 	leaving := map[string]bool{}
 	for _, pod := range pods {
 		if name := pod.Labels[named.LabelInstance]; !stays[name] && metav1.GetControllerOf(pod) != nil {

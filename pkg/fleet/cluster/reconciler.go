@@ -43,13 +43,13 @@ const movingInterval = time.Second
 type Options struct {
 	// Home is the namespace of the instances of cluster-scoped clusters that name none.
 	Home     string
-	Timeouts fleet.Timeouts
+	Timeouts inventory.Timeouts
 	// Rights explain why servers cannot run in a namespace.
-	Rights   fleet.NamespaceRights
+	Rights   inventory.NamespaceRights
 	Children *apply.Children
-	Keys     *tsigkeys.Rotator
+	Keys     *keyrotation.Rotator
 	// Instances are woken after a step of the rotation of their keys.
-	Instances fleet.InstanceWakeups
+	Instances inventory.InstanceWakeups
 }
 
 // reconciler makes the instances and keys of the clusters of one kind, and sums up their status.
@@ -67,21 +67,21 @@ type reconciler struct {
 // instances changes in what a cluster's status repeats.
 func Setup(mgr ctrl.Manager, options Options) error {
 	var problems []error
-	for _, empty := range fleet.NewClusters {
+	for _, empty := range inventory.NewClusters {
 		r := &reconciler{Options: options, client: mgr.GetClient(), empty: empty, now: time.Now, transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
 		o := empty()
-		kind := fleet.AsCluster(o, "").Kind
+		kind := inventory.AsCluster(o, "").Kind
 		keyReaders := handler.EnqueueRequestsFromMapFunc(controllerOf(kind))
-		turns := &fleet.Turns{Reconciler: r, PerNamespace: 1}
+		turns := &inventory.Turns{Reconciler: r, PerNamespace: 1}
 		problems = append(problems, ctrl.NewControllerManagedBy(mgr).
 			Named(strings.ToLower(kind.Kind)).
 			WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
 			WatchesRawSource(turns).
-			For(o, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
+			For(o, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, inventory.DeletionStarted()))).
 			Watches(empty(), apply.NewCorrections(r.client).Handler()).
-			Watches(&v1beta1.Bind9Instance{}, fleet.Debounced(clustersOf(kind)), builder.WithPredicates(instanceStatusChanged())).
-			WatchesMetadata(&rbacv1.Role{}, keyReaders, builder.WithPredicates(fleet.ChangedByOthers())).
-			WatchesMetadata(&rbacv1.RoleBinding{}, keyReaders, builder.WithPredicates(fleet.ChangedByOthers())).
+			Watches(&v1beta1.Bind9Instance{}, inventory.Debounced(clustersOf(kind)), builder.WithPredicates(instanceStatusChanged())).
+			WatchesMetadata(&rbacv1.Role{}, keyReaders, builder.WithPredicates(inventory.ChangedByOthers())).
+			WatchesMetadata(&rbacv1.RoleBinding{}, keyReaders, builder.WithPredicates(inventory.ChangedByOthers())).
 			Complete(turns))
 	}
 	return errors.Join(problems...)
@@ -132,8 +132,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	c := fleet.AsCluster(o, r.Home)
-	going, err := fleet.AwaitDependents(ctx, r.client, r.Home, c.Object)
+	c := inventory.AsCluster(o, r.Home)
+	going, err := inventory.AwaitDependents(ctx, r.client, r.Home, c.Object)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -151,7 +151,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	requeue, err := r.ensureKeysAndInstances(ctx, c, owned)
 	if c.GetDeletionTimestamp() != nil {
-		requeue = fleet.Sooner(requeue, movingInterval)
+		requeue = inventory.Sooner(requeue, movingInterval)
 	}
 	err = r.Rights.Explain(ctx, c.Namespace, err)
 	switch {
@@ -160,7 +160,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case apply.Predecessors(err) != "":
 		facts.Problem = status.False(status.NotReady, "waiting for "+apply.Predecessors(err))
 		requeue = movingInterval
-	case errors.Is(err, fleet.ErrNotEnrolled):
+	case errors.Is(err, inventory.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 	case errors.Is(err, named.ErrKey), errors.Is(err, named.ErrConfig), errors.Is(err, apply.ErrForeign):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
@@ -170,20 +170,20 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("reconciling %s %s: %w", c.Kind.Kind, req, err)
 	}
 	result, err := r.updateStatus(ctx, c, facts)
-	result.RequeueAfter = fleet.Sooner(fleet.Sooner(result.RequeueAfter, requeue), fleet.LookInterval(ctx, r.client, 0))
+	result.RequeueAfter = inventory.Sooner(inventory.Sooner(result.RequeueAfter, requeue), inventory.LookInterval(ctx, r.client, 0))
 	return result, err
 }
 
 // ensureKeysAndInstances makes keys and instances, and deletes surplus instances. owned are those that there are. It returns
 // when to look again.
-func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c fleet.Cluster, owned map[string]*v1beta1.Bind9Instance) (requeue time.Duration, err error) {
-	if err := fleet.CheckReadable(c.Object); err != nil {
+func (r *reconciler) ensureKeysAndInstances(ctx context.Context, c inventory.Cluster, owned map[string]*v1beta1.Bind9Instance) (requeue time.Duration, err error) {
+	if err := inventory.CheckReadable(c.Object); err != nil {
 		return 0, err
 	}
 	if err := apply.OutliveChildren(ctx, r.client, c.Kind, c.Object); err != nil {
 		return 0, err
 	}
-	requeue, changed, err := r.Keys.Ensure(ctx, tsigkeys.ClusterOwner(c), r.now())
+	requeue, changed, err := r.Keys.Ensure(ctx, keyrotation.ClusterOwner(c), r.now())
 	if err != nil {
 		return 0, err
 	}
@@ -219,7 +219,7 @@ func summaryOf(s v1beta1.Bind9ClusterStatus) apply.Summary {
 	return apply.Summary{Conditions: s.Conditions, FailureReason: s.FailureReason, FailureMessage: s.FailureMessage}
 }
 
-func (r *reconciler) updateStatus(ctx context.Context, c fleet.Cluster, facts status.ClusterFacts) (ctrl.Result, error) {
+func (r *reconciler) updateStatus(ctx context.Context, c inventory.Cluster, facts status.ClusterFacts) (ctrl.Result, error) {
 	next := status.Cluster(*c.Status, facts, r.now())
 	if c.IsGlobal() {
 		next = status.GlobalCluster(*c.Status, facts, r.now())

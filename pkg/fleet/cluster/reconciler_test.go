@@ -49,7 +49,7 @@ func newHundredTest(t *testing.T) *hundredTest {
 		}}).Build()
 	children := apply.NewChildren(c)
 	h.reconciler = &reconciler{client: c, empty: func() client.Object { return &v1beta1.Bind9Cluster{} }, now: func() time.Time { return h.clock },
-		Options: Options{Children: children, Keys: &tsigkeys.Rotator{Client: c, Children: children, Cache: tsigkeys.NewCache(c)}}}
+		Options: Options{Children: children, Keys: &keyrotation.Rotator{Client: c, Children: children, Cache: keyrotation.NewCache(c)}}}
 	return h
 }
 
@@ -112,13 +112,13 @@ func (h *hundredTest) measure(what string, run func()) {
 }
 
 // cluster reads the cluster.
-func (h *hundredTest) cluster() fleet.Cluster {
+func (h *hundredTest) cluster() inventory.Cluster {
 	h.Helper()
 	o := h.empty()
 	if err := h.client.Get(h.Context(), h.key, o); err != nil {
 		h.Fatal(err)
 	}
-	return fleet.AsCluster(o, "")
+	return inventory.AsCluster(o, "")
 }
 
 // requireStatus wants a condition for each instance and one for the cluster.

@@ -59,7 +59,7 @@ func (w *workloads) ensureCertificate(ctx context.Context, workload *named.Workl
 		}
 		configuration := corev1ac.Secret(key.Name, key.Namespace).WithType(corev1.SecretTypeTLS).
 			WithLabels(workload.Labels()).
-			WithOwnerReferences(named.OwnerReference(fleet.InstanceKind.GroupVersion().String(), fleet.InstanceKind.Kind, instance)).
+			WithOwnerReferences(named.OwnerReference(inventory.InstanceKind.GroupVersion().String(), inventory.InstanceKind.Kind, instance)).
 			WithData(data)
 		if err := w.Children.Apply(ctx, configuration); err != nil {
 			return fmt.Errorf("writing the sidecars' certificate: %w", err)

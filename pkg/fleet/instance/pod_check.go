@@ -125,7 +125,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 		result.pods = append(result.pods, status.PodFacts{Name: name, Pod: pods[name]})
 		switch pod := pods[name]; {
 		case pod == nil:
-		case fleet.HasRunningSidecar(pod):
+		case inventory.HasRunningSidecar(pod):
 			wasReady := meta.IsStatusConditionTrue(instance.Status.Conditions, status.PodCondition(ordinal))
 			group.Go(func() error { results[ordinal] = c.checkPod(ctx, key, pod, zones, wasReady); return nil })
 		case isMounting(pod):
@@ -137,7 +137,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 	for ordinal, pod := range results {
 		result.pods[ordinal].Problem, result.pods[ordinal].Missing = pod.problem, pod.missing
 		result.pods[ordinal].Unloaded = pod.unloaded
-		result.requeue = fleet.Sooner(result.requeue, pod.requeue)
+		result.requeue = inventory.Sooner(result.requeue, pod.requeue)
 		if pod.terminal && result.failure.Status == "" {
 			result.failure = status.False(pod.problem.Reason, "Pod "+result.pods[ordinal].Name+" "+pod.problem.Message)
 		}
@@ -177,7 +177,7 @@ func (c *podChecker) addKnown(ctx context.Context, instance *v1beta1.Bind9Instan
 // error is one of Kubernetes.
 func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, pod *corev1.Pod, zones zoneAssignment, wasReady bool) (result podResult) {
 	gate := c.gates.gateOf(pod)
-	sidecar, err := fleet.SidecarOfPod(pod)
+	sidecar, err := inventory.SidecarOfPod(pod)
 	if err != nil {
 		return podResult{err: err}
 	}
@@ -199,18 +199,18 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 		return podResult{err: err}
 	}
 	if waiting {
-		result.requeue = max(removalInterval, fleet.DebounceFor(len(list.Items)))
+		result.requeue = max(removalInterval, inventory.DebounceFor(len(list.Items)))
 	}
 	if sidecarErr != nil {
 		failed := sidecarProblem(sidecarErr, gate, pod, wasReady, c.now())
-		failed.requeue = fleet.Sooner(failed.requeue, result.requeue)
+		failed.requeue = inventory.Sooner(failed.requeue, result.requeue)
 		return failed
 	}
 	gate.sidecarSucceeded()
 	served := c.countServed(ctx, gate, netip.AddrPortFrom(sidecar.Addr.Addr(), named.Port), list, zones.required)
 	open, verdict := gate.update(len(zones.required), served, c.now())
 	if !verdict.Holds() {
-		result.requeue = fleet.Sooner(result.requeue, gate.loadingInterval(len(zones.required), c.now()))
+		result.requeue = inventory.Sooner(result.requeue, gate.loadingInterval(len(zones.required), c.now()))
 	}
 	if !verdict.Holds() && !open {
 		result.cause = c.findCause(instance, pod, gate, list, zones)
@@ -223,11 +223,11 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 // assignedZones returns the zones of an instance, ordered by name.
 func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9Instance) (zoneAssignment, error) {
 	zones := zoneAssignment{assigned: map[string]bool{}}
-	servers, err := fleet.Read(ctx, c.client, c.home)
+	servers, err := inventory.Read(ctx, c.client, c.home)
 	if err != nil {
 		return zones, err
 	}
-	all, err := fleet.ListZones(ctx, c.client)
+	all, err := inventory.ListZones(ctx, c.client)
 	for _, zone := range all {
 		if !servers.Serves(instance, zone) {
 			continue
@@ -249,7 +249,7 @@ func (c *podChecker) assignedZones(ctx context.Context, instance *v1beta1.Bind9I
 }
 
 func podsByName(ctx context.Context, c client.Reader, namespace, instance string) (map[string]*corev1.Pod, error) {
-	list, err := fleet.ListPods(ctx, c, client.InNamespace(namespace), client.MatchingLabels(named.SelectorLabels(instance)))
+	list, err := inventory.ListPods(ctx, c, client.InNamespace(namespace), client.MatchingLabels(named.SelectorLabels(instance)))
 	pods := make(map[string]*corev1.Pod, len(list))
 	for _, pod := range list {
 		pods[pod.Name] = pod

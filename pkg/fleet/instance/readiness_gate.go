@@ -110,7 +110,7 @@ func (g *readinessGate) isStuck(now time.Time) bool {
 func (g *readinessGate) loadingInterval(zones int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	look := fleet.DebounceFor(zones)
+	look := inventory.DebounceFor(zones)
 	pace := min(max(minLoadingInterval, now.Sub(g.since)/8, look), maxLoadingInterval)
 	if g.open {
 		return max(pace, look)

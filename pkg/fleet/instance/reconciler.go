@@ -29,8 +29,8 @@ const problemInterval = 10 * time.Second
 type reconciler struct {
 	client    client.Client
 	home      string
-	timeouts  fleet.Timeouts
-	rights    fleet.NamespaceRights
+	timeouts  inventory.Timeouts
+	rights    inventory.NamespaceRights
 	workloads *workloads
 	pods      *podChecker
 	status    *statusWriter
@@ -71,7 +71,7 @@ func (r *reconciler) isGoing(ctx context.Context, instance *v1beta1.Bind9Instanc
 	if metav1.GetControllerOf(instance) != nil {
 		return v1beta1.IsGoing(instance), nil
 	}
-	return fleet.AwaitDependents(ctx, r.client, r.home, instance)
+	return inventory.AwaitDependents(ctx, r.client, r.home, instance)
 }
 
 // reconcileLive brings an instance about and returns the facts for its status, and how soon to reconcile it again.
@@ -81,7 +81,7 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 		ParentGeneration: instance.Status.ObservedParentGeneration,
 		Problem:          status.True(status.ReconcileSucceeded, ""), Timeout: r.timeouts.Instance,
 	}
-	cluster, err := fleet.ClusterOf(ctx, r.client, instance, r.home)
+	cluster, err := inventory.ClusterOf(ctx, r.client, instance, r.home)
 	switch name := instance.Spec.ClusterRef; {
 	case err != nil:
 		return facts, 0, err
@@ -104,20 +104,20 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	}
 	requeue := made.requeue
 	switch {
-	case errors.Is(err, fleet.ErrNotEnrolled):
+	case errors.Is(err, inventory.ErrNotEnrolled):
 		facts.Problem, facts.Terminal = status.False(status.NotEnrolled, err.Error()), true
 		return facts, problemInterval, r.pods.addKnown(ctx, instance, &facts)
 	case apply.Predecessors(err) != "":
 		facts.Problem = status.False(status.NotReady, "waiting for "+apply.Predecessors(err))
-		requeue = fleet.Sooner(requeue, time.Second)
+		requeue = inventory.Sooner(requeue, time.Second)
 	case errors.Is(err, named.ErrConfig), errors.Is(err, named.ErrKey), errors.Is(err, apply.ErrForeign), apierrors.IsInvalid(err):
 		facts.Problem, facts.Terminal = status.False(status.ConfigurationInvalid, err.Error()), true
 		if errors.Is(err, named.ErrKey) || errors.Is(err, apply.ErrForeign) {
-			requeue = fleet.Sooner(requeue, problemInterval)
+			requeue = inventory.Sooner(requeue, problemInterval)
 		}
 	case apierrors.IsNotFound(err):
 		facts.Problem, facts.Timeout = status.False(status.NotReady, err.Error()), r.timeouts.For(err)
-		requeue = fleet.Sooner(requeue, time.Second)
+		requeue = inventory.Sooner(requeue, time.Second)
 	case err != nil:
 		return facts, 0, err
 	}
@@ -127,5 +127,5 @@ func (r *reconciler) reconcileLive(ctx context.Context, instance *v1beta1.Bind9I
 	for i := range facts.Pods {
 		facts.Pods[i].ImageAdvice = made.imageAdvice
 	}
-	return facts, fleet.Sooner(requeue, checked.requeue), err
+	return facts, inventory.Sooner(requeue, checked.requeue), err
 }

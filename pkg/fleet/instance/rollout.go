@@ -105,15 +105,15 @@ func (r rollout) takeTurn(ctx context.Context, instance *v1beta1.Bind9Instance, 
 
 // siblingsOf returns the instances of the same cluster, and those that have a zone in common with this one.
 func (r rollout) siblingsOf(ctx context.Context, instance *v1beta1.Bind9Instance) ([]client.ObjectKey, error) {
-	instances, err := fleet.ListLiveInstances(ctx, r.client)
+	instances, err := inventory.ListLiveInstances(ctx, r.client)
 	if err != nil {
 		return nil, err
 	}
-	all, err := fleet.Read(ctx, r.client, r.home)
+	all, err := inventory.Read(ctx, r.client, r.home)
 	if err != nil {
 		return nil, err
 	}
-	zones, err := fleet.ListZones(ctx, r.client)
+	zones, err := inventory.ListZones(ctx, r.client)
 	if err != nil {
 		return nil, err
 	}

@@ -41,11 +41,11 @@ type Options struct {
 	Home string
 	// Images run in the pods of an instance that names no image of its own.
 	Images   named.Images
-	Timeouts fleet.Timeouts
+	Timeouts inventory.Timeouts
 	// Rights explain why servers cannot run in a namespace.
-	Rights   fleet.NamespaceRights
+	Rights   inventory.NamespaceRights
 	Children *apply.Children
-	Keys     *tsigkeys.Rotator
+	Keys     *keyrotation.Rotator
 	// Authority issues the sidecars' certificates.
 	Authority Authority
 	// Bundles report that what the sidecars verify their callers with has changed.
@@ -53,7 +53,7 @@ type Options struct {
 	Sidecar Sidecar
 	DNS     DNS
 	// Wakeups start the reconciliation of instances after a step of the rotation of their keys.
-	Wakeups fleet.InstanceWakeups
+	Wakeups inventory.InstanceWakeups
 }
 
 // Setup adds the reconciler of instances. It runs when an instance or its cluster is changed by a user, when what it is
@@ -64,30 +64,30 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, recorder, o),
 		pods: newPodChecker(c, o.Home, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder, transitions: apply.NewTransitions(recorder)},
 	}
-	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxReconciliations}
+	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxReconciliations}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("bind9instance").
 		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
 		WatchesRawSource(turns).
 		For(&v1beta1.Bind9Instance{}, builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, fleet.DeletionStarted()))).
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, inventory.DeletionStarted()))).
 		Watches(&v1beta1.Bind9Instance{}, apply.NewCorrections(c).Handler()).
 		Owns(&corev1.Service{}).
 		Owns(&appsv1.StatefulSet{}).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(instanceOfEndpoints)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOfPod), builder.WithPredicates(podStateChanged())).
-		Watches(&v1beta1.DNSZone{}, fleet.DebouncedBy(r.zones.debounce, r.instancesOfZone), builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, fleet.DeletionStarted()))).
+		Watches(&v1beta1.DNSZone{}, inventory.DebouncedBy(r.zones.debounce, r.instancesOfZone), builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, inventory.DeletionStarted()))).
 		Watches(&v1beta1.DNSZone{}, r.zones.arrived()).
-		WatchesRawSource(sources.Channel[client.Object](o.Wakeups, fleet.Debounced(
+		WatchesRawSource(sources.Channel[client.Object](o.Wakeups, inventory.Debounced(
 			func(_ context.Context, o client.Object) []reconcile.Request {
-				return []reconcile.Request{fleet.RequestFor(o)}
+				return []reconcile.Request{inventory.RequestFor(o)}
 			}))).
 		WatchesRawSource(sources.Channel[client.Object](o.Bundles, handler.EnqueueRequestsFromMapFunc(r.allInstances)))
 	for _, child := range []client.Object{&corev1.ServiceAccount{}, &policyv1.PodDisruptionBudget{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
-		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(r.instancesOfOwner), builder.WithPredicates(fleet.ChangedByOthers()))
+		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(r.instancesOfOwner), builder.WithPredicates(inventory.ChangedByOthers()))
 	}
-	for _, empty := range fleet.NewClusters {
+	for _, empty := range inventory.NewClusters {
 		b = b.Watches(empty(), handler.EnqueueRequestsFromMapFunc(r.instancesOfCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	return b.Complete(turns)
@@ -108,7 +108,7 @@ func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {
 
 // instancesOfZone returns the instances that serve the zone.
 func (r *reconciler) instancesOfZone(ctx context.Context, o client.Object) []reconcile.Request {
-	all, err := fleet.Read(ctx, r.client, r.home)
+	all, err := inventory.Read(ctx, r.client, r.home)
 	if err != nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ type zoneCounts struct{ sync.Map }
 func (c *zoneCounts) debounce(request reconcile.Request) time.Duration {
 	zones, _ := c.Load(request.NamespacedName)
 	count, _ := zones.(int)
-	return fleet.DebounceFor(count)
+	return inventory.DebounceFor(count)
 }
 
 // arrived enqueues the instances of which the status of a zone says now that they have it, or do not any more.
@@ -148,13 +148,13 @@ func zoneStates(zone client.Object) map[client.ObjectKey]v1beta1.ZoneInstanceSta
 }
 
 func (r *reconciler) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
-	all, _ := fleet.ListInstances(ctx, r.client)
+	all, _ := inventory.ListInstances(ctx, r.client)
 	return requestsFor(all)
 }
 
 // instancesOfCluster returns the instances that name the cluster, whoever made them.
 func (r *reconciler) instancesOfCluster(ctx context.Context, o client.Object) []reconcile.Request {
-	c := fleet.AsCluster(o, r.home)
+	c := inventory.AsCluster(o, r.home)
 	return r.instancesNaming(ctx, c.Namespace, c.GetName())
 }
 
@@ -164,21 +164,21 @@ func (r *reconciler) instancesOfOwner(ctx context.Context, child client.Object) 
 	switch {
 	case owner == nil:
 		return nil
-	case owner.Kind == fleet.InstanceKind.Kind:
+	case owner.Kind == inventory.InstanceKind.Kind:
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: child.GetNamespace(), Name: owner.Name}}}
 	}
 	return r.instancesNaming(ctx, child.GetNamespace(), owner.Name)
 }
 
 func (r *reconciler) instancesNaming(ctx context.Context, namespace, cluster string) []reconcile.Request {
-	all, _ := fleet.ListInstances(ctx, r.client, client.InNamespace(namespace))
+	all, _ := inventory.ListInstances(ctx, r.client, client.InNamespace(namespace))
 	return requestsFor(slices.DeleteFunc(all, func(i *v1beta1.Bind9Instance) bool { return i.Spec.ClusterRef != cluster }))
 }
 
 func requestsFor(instances []*v1beta1.Bind9Instance) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, i := range instances {
-		requests = append(requests, fleet.RequestFor(i))
+		requests = append(requests, inventory.RequestFor(i))
 	}
 	return requests
 }

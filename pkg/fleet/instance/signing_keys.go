@@ -17,11 +17,11 @@ func (w *workloads) ensureSigningKeys(ctx context.Context, workload *named.Workl
 	if instance.Spec.Role.Normalize() != v1beta1.RolePrimary {
 		return nil
 	}
-	zones, err := fleet.ListZones(ctx, w.client)
+	zones, err := inventory.ListZones(ctx, w.client)
 	if err != nil {
 		return err
 	}
-	all, err := fleet.Read(ctx, w.client, w.Home)
+	all, err := inventory.Read(ctx, w.client, w.Home)
 	if err != nil {
 		return err
 	}

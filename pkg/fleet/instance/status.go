@@ -30,15 +30,15 @@ type statusWriter struct {
 // is 0.
 func (w *statusWriter) update(ctx context.Context, instance *v1beta1.Bind9Instance, facts status.InstanceFacts, requeue time.Duration, now time.Time) (ctrl.Result, error) {
 	next := status.Instance(instance.Status, facts, now)
-	requeue = fleet.Sooner(requeue, status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, now))
-	requeue = fleet.Sooner(requeue, fleet.LookInterval(ctx, w.client, len(facts.Zones)))
+	requeue = inventory.Sooner(requeue, status.UntilDeadline(next.LifecycleStatus, next.Conditions, facts.Timeout, now))
+	requeue = inventory.Sooner(requeue, inventory.LookInterval(ctx, w.client, len(facts.Zones)))
 	if equality.Semantic.DeepEqual(instance.Status, next) {
 		return ctrl.Result{RequeueAfter: requeue}, nil
 	}
 	if wait := w.limiter.Delay(instance.UID, now, writeInterval(instance.Status, next)); wait > 0 {
 		return ctrl.Result{RequeueAfter: min(requeue, wait)}, nil
 	}
-	if err := apply.Status(ctx, w.client, fleet.InstanceKind, instance, &next); err != nil {
+	if err := apply.Status(ctx, w.client, inventory.InstanceKind, instance, &next); err != nil {
 		return ctrl.Result{}, err
 	}
 	w.recordConfiguration(instance, next)
@@ -86,7 +86,7 @@ func (w *statusWriter) writeDeleting(ctx context.Context, instance *v1beta1.Bind
 	if equality.Semantic.DeepEqual(instance.Status, next) {
 		return nil
 	}
-	if err := apply.Status(ctx, w.client, fleet.InstanceKind, instance, &next); client.IgnoreNotFound(err) != nil {
+	if err := apply.Status(ctx, w.client, inventory.InstanceKind, instance, &next); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of an instance that is being deleted: %w", err)
 	}
 	return nil

@@ -21,7 +21,7 @@ func (c *podChecker) explainByUpstream(ctx context.Context, instance *v1beta1.Bi
 	if !lacking || instance.Spec.Role.Normalize() == v1beta1.RolePrimary {
 		return nil
 	}
-	all, err := fleet.Read(ctx, c.client, c.home)
+	all, err := inventory.Read(ctx, c.client, c.home)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ type workloadResult struct {
 }
 
 // ensure applies everything that an instance consists of. The result is filled in as far as it came.
-func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance, cluster fleet.Cluster) (result workloadResult, err error) {
+func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance, cluster inventory.Cluster) (result workloadResult, err error) {
 	workload := &named.Workload{
 		Instance: instance,
 		Images:   w.Images,
@@ -68,11 +68,11 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 		workload.Cluster = *cluster.Spec
 	}
 	result.imageAdvice = workload.ImageAdvice()
-	if err := fleet.CheckReadable(instance, cluster.Object); err != nil {
+	if err := inventory.CheckReadable(instance, cluster.Object); err != nil {
 		return result, err
 	}
 	if metav1.GetControllerOf(instance) == nil { // One that a cluster made has it from the beginning.
-		if err := apply.OutliveChildren(ctx, w.client, fleet.InstanceKind, instance); err != nil {
+		if err := apply.OutliveChildren(ctx, w.client, inventory.InstanceKind, instance); err != nil {
 			return result, err
 		}
 	}
@@ -109,18 +109,18 @@ func (w *workloads) ensure(ctx context.Context, instance *v1beta1.Bind9Instance,
 		return result, err
 	}
 	if !applied {
-		result.requeue = fleet.Sooner(result.requeue, rolloutInterval)
+		result.requeue = inventory.Sooner(result.requeue, rolloutInterval)
 	}
 	return result, w.ensureSigningKeys(ctx, workload)
 }
 
 // ensureKeys keeps the keys of an instance without a cluster, makes sure that there are keys, and finds what the status
 // reports of them.
-func (w *workloads) ensureKeys(ctx context.Context, instance *v1beta1.Bind9Instance, cluster fleet.Cluster, result *workloadResult) (err error) {
+func (w *workloads) ensureKeys(ctx context.Context, instance *v1beta1.Bind9Instance, cluster inventory.Cluster, result *workloadResult) (err error) {
 	settings := named.StandaloneKeys(&instance.Spec)
 	if cluster.Object != nil {
 		settings = named.ClusterKeys(cluster.Spec)
-	} else if result.requeue, _, err = w.Keys.Ensure(ctx, tsigkeys.OwnerOf(instance, cluster), time.Now()); err != nil {
+	} else if result.requeue, _, err = w.Keys.Ensure(ctx, keyrotation.OwnerOf(instance, cluster), time.Now()); err != nil {
 		return err
 	}
 	if _, err := w.Keys.Cache.TransferKey(ctx, instance); err != nil {
@@ -129,9 +129,9 @@ func (w *workloads) ensureKeys(ctx context.Context, instance *v1beta1.Bind9Insta
 	if _, err := w.Keys.Cache.UpdateKey(ctx, instance); err != nil {
 		return err
 	}
-	secret, own := tsigkeys.TransferKeySecret(instance), true
+	secret, own := keyrotation.TransferKeySecret(instance), true
 	if instance.Spec.Role.Normalize() == v1beta1.RolePrimary {
-		secret, own = tsigkeys.UpdateKeySecret(instance), settings.Ref == nil
+		secret, own = keyrotation.UpdateKeySecret(instance), settings.Ref == nil
 	}
 	result.keyRotation = w.Keys.Cache.LastRing(secret).Rotation(settings.Rotation, own)
 	return nil
@@ -168,7 +168,7 @@ func (w *workloads) applyService(ctx context.Context, workload *named.Workload, 
 			return err
 		}
 		if former != nil {
-			result.address, result.requeue = addressOf(former), fleet.Sooner(result.requeue, handoverInterval)
+			result.address, result.requeue = addressOf(former), inventory.Sooner(result.requeue, handoverInterval)
 			return nil
 		}
 		if known := workload.Instance.Status.ServiceAddress; known != "" && service.Spec.ClusterIP == nil {

@@ -104,11 +104,11 @@ type assignments struct {
 
 // listAssignments has to be called after a pod has listed its zones: then it knows every zone that the pod was given.
 func (c *podChecker) listAssignments(ctx context.Context) (assignments, error) {
-	zones, err := fleet.ListZones(ctx, c.client)
+	zones, err := inventory.ListZones(ctx, c.client)
 	if err != nil {
 		return assignments{}, err
 	}
-	all, err := fleet.Read(ctx, c.client, c.home)
+	all, err := inventory.Read(ctx, c.client, c.home)
 	return assignmentsOf(zones, all), err
 }
 

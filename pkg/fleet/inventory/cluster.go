@@ -1,7 +1,7 @@
-// Package fleet holds what the reconcilers share about clusters, instances and pods: how the cache is read, which cluster an
+// Package inventory holds what the reconcilers share about clusters, instances and pods: how the cache is read, which cluster an
 // instance belongs to, where a sidecar listens, which events start a reconciliation, and where servers may run. It writes
 // nothing but the finalizer with which servers wait for zones.
-package fleet
+package inventory
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package fleet_test
+package inventory_test
 
 import (
 	"slices"
@@ -75,7 +75,7 @@ func TestAwaitDependents(t *testing.T) {
 			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(servers), servers); err != nil {
 				t.Fatal(err)
 			}
-			going, err := fleet.AwaitDependents(t.Context(), kube, "lockstep-system", servers)
+			going, err := inventory.AwaitDependents(t.Context(), kube, "lockstep-system", servers)
 			if err != nil || going != c.going {
 				t.Errorf("going = %t, %v", going, err)
 			}

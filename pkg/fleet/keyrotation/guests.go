@@ -1,4 +1,4 @@
-package tsigkeys
+package keyrotation
 
 import (
 	"context"
@@ -78,11 +78,11 @@ func (p *ensurePass) guests(ctx context.Context) (guests []*v1beta1.DNSProvider,
 			continue
 		}
 		if all == nil {
-			if all, err = fleet.Read(ctx, p.Client, p.Home); err != nil {
+			if all, err = inventory.Read(ctx, p.Client, p.Home); err != nil {
 				return nil, err
 			}
 		}
-		zones, err := fleet.ListZones(ctx, p.Client, client.InNamespace(provider.Namespace))
+		zones, err := inventory.ListZones(ctx, p.Client, client.InNamespace(provider.Namespace))
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package tsigkeys
+package keyrotation
 
 import (
 	"fmt"

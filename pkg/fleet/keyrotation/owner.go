@@ -1,4 +1,4 @@
-package tsigkeys
+package keyrotation
 
 import (
 	"fmt"
@@ -30,15 +30,15 @@ type Owner struct {
 }
 
 // OwnerOf returns the owner of an instance's keys: its cluster or, when that has no Object, the instance itself.
-func OwnerOf(i *v1beta1.Bind9Instance, c fleet.Cluster) Owner {
+func OwnerOf(i *v1beta1.Bind9Instance, c inventory.Cluster) Owner {
 	if c.Object != nil {
 		return ClusterOwner(c)
 	}
-	return Owner{i, fleet.InstanceKind, i.Namespace, named.StandaloneKeys(&i.Spec), i, named.SelectorLabels(i.Name)}
+	return Owner{i, inventory.InstanceKind, i.Namespace, named.StandaloneKeys(&i.Spec), i, named.SelectorLabels(i.Name)}
 }
 
 // ClusterOwner returns a cluster as the owner of its instances' keys.
-func ClusterOwner(c fleet.Cluster) Owner {
+func ClusterOwner(c inventory.Cluster) Owner {
 	return Owner{c, c.Kind, c.Namespace, named.ClusterKeys(c.Spec), c.Object, map[string]string{v1beta1.ClusterLabel: c.GetName()}}
 }
 

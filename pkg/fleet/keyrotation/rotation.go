@@ -1,7 +1,7 @@
-// Package tsigkeys makes and rotates the TSIG keys of clusters and of instances without a cluster, and has them ready for
+// Package keyrotation makes and rotates the TSIG keys of clusters and of instances without a cluster, and has them ready for
 // those who sign. A key comes from a Secret that a user names, or from one that is made here. The servers load a key ring
 // that follows it step by step, so that every server accepts a new key before anybody signs with it.
-package tsigkeys
+package keyrotation
 
 import (
 	"context"

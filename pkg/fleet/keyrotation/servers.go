@@ -1,4 +1,4 @@
-package tsigkeys
+package keyrotation
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func (p *ensurePass) keyFacts(role named.KeyRole) named.KeyFacts {
 // askServers asks every pod that may have been given its keys; nil when the pods could not be listed. A pod without a node gets the keys of the time when it has
 // one; one that is being deleted or has ended serves nobody.
 func (p *ensurePass) askServers(ctx context.Context) []serverKeys {
-	pods, err := fleet.ListPods(ctx, p.Client, client.InNamespace(p.owner.Namespace), client.MatchingLabels(p.owner.podLabels))
+	pods, err := inventory.ListPods(ctx, p.Client, client.InNamespace(p.owner.Namespace), client.MatchingLabels(p.owner.podLabels))
 	if err != nil {
 		log.FromContext(ctx).Error(err, "listing the servers that have a key")
 		return nil
@@ -63,8 +63,8 @@ func (p *ensurePass) askServers(ctx context.Context) []serverKeys {
 	for i := range servers {
 		wg.Go(func() {
 			pod := servers[i].pod
-			sidecar, err := fleet.SidecarOfPod(pod)
-			if err != nil || !fleet.HasRunningSidecar(pod) {
+			sidecar, err := inventory.SidecarOfPod(pod)
+			if err != nil || !inventory.HasRunningSidecar(pod) {
 				return
 			}
 			if servers[i].keys, err = p.Sidecar.Keys(ctx, sidecar); err != nil {

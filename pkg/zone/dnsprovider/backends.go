@@ -41,7 +41,7 @@ func NewBackends(reader client.Reader) *Backends { return &Backends{Reader: read
 
 // connection is one, and what it was made from.
 type connection struct {
-	backend provider.Backend
+	backend host.Backend
 	made    string
 	read    time.Time
 	// watched are the zones that are watched, each with what ends that.
@@ -49,7 +49,7 @@ type connection struct {
 }
 
 // Of returns the backend of a provider. When the provider or its Secrets have changed, that is another one.
-func (b *Backends) Of(ctx context.Context, p *v1beta1.DNSProvider) (provider.Backend, error) {
+func (b *Backends) Of(ctx context.Context, p *v1beta1.DNSProvider) (host.Backend, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := client.ObjectKeyFromObject(p)
@@ -94,7 +94,7 @@ func (b *Backends) Forget(key client.ObjectKey) {
 }
 
 // Followed returns the backend of a provider, which may be gone, at which a zone is followed; nil if it is not.
-func (b *Backends) Followed(zone, at client.ObjectKey) provider.Backend {
+func (b *Backends) Followed(zone, at client.ObjectKey) host.Backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if known := b.open[at]; known != nil && known.watched[zone] != nil {
@@ -168,7 +168,7 @@ func (b *Backends) secret(ctx context.Context, p *v1beta1.DNSProvider, name stri
 
 // unusable returns an error about a Secret, which may be corrected at any time.
 func unusable(err error) error {
-	return &provider.Error{Reason: status.SecretUnusable, Temporary: true, Err: err}
+	return &host.Error{Reason: status.SecretUnusable, Temporary: true, Err: err}
 }
 
 // tlsConfig returns the configuration that a Secret has: an authority, and for a client a certificate.

@@ -35,14 +35,14 @@ type Grants struct {
 // Setup adds the reconciler of the grants.
 func (g *Grants) Setup(mgr ctrl.Manager) error {
 	owners := handler.EnqueueRequestsFromMapFunc(providerOf)
-	turns := &fleet.Turns{Reconciler: g, PerNamespace: 1}
+	turns := &inventory.Turns{Reconciler: g, PerNamespace: 1}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("dnsprovider-grants").
 		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
 		For(&v1beta1.DNSProvider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(turns).
-		WatchesMetadata(&rbacv1.Role{}, owners, builder.WithPredicates(fleet.ChangedByOthers())).
-		WatchesMetadata(&rbacv1.RoleBinding{}, owners, builder.WithPredicates(fleet.ChangedByOthers())).
+		WatchesMetadata(&rbacv1.Role{}, owners, builder.WithPredicates(inventory.ChangedByOthers())).
+		WatchesMetadata(&rbacv1.RoleBinding{}, owners, builder.WithPredicates(inventory.ChangedByOthers())).
 		Complete(turns)
 }
 

@@ -20,7 +20,7 @@ func (r *reconciler) leftOut(ctx context.Context, provider *v1beta1.DNSProvider)
 	if err != nil || len(rivals) == 0 {
 		return "", err
 	}
-	servers, err := fleet.Read(ctx, r.client, r.home)
+	servers, err := inventory.Read(ctx, r.client, r.home)
 	if err != nil {
 		return "", err
 	}

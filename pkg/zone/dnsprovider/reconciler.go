@@ -50,7 +50,7 @@ var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
 // reconciler looks at providers.
 type reconciler struct {
 	client   client.Client
-	keys     *tsigkeys.Cache
+	keys     *keyrotation.Cache
 	stores   *Backends
 	resolver Resolver
 	now      func() time.Time
@@ -62,11 +62,11 @@ type reconciler struct {
 
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
 // and then. home is the namespace that Lockstep runs in.
-func Setup(mgr ctrl.Manager, keys *tsigkeys.Cache, stores *Backends, home string) error {
+func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, home string) error {
 	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: NewResolver(), now: time.Now, home: home,
 		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	turns := &fleet.Turns{Reconciler: r, PerNamespace: maxLooks}
+	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxLooks}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("dnsprovider").
 		WithOptions(controller.Options{MaxConcurrentReconciles: turns.Workers()}).
@@ -122,7 +122,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // zonesOf returns the zones that name a provider, by name.
 func (r *reconciler) zonesOf(ctx context.Context, provider *v1beta1.DNSProvider) ([]*v1beta1.DNSZone, error) {
-	all, err := fleet.ListZones(ctx, r.client, client.InNamespace(provider.Namespace))
+	all, err := inventory.ListZones(ctx, r.client, client.InNamespace(provider.Namespace))
 	zones := slices.DeleteFunc(all, func(z *v1beta1.DNSZone) bool { return !membership.RefersTo(z, provider) })
 	slices.SortFunc(zones, compareZones)
 	return zones, err

@@ -45,7 +45,7 @@ func (r *reconciler) checkStore(ctx context.Context, p *v1beta1.DNSProvider, zon
 }
 
 func storeVerdict(err error) status.Verdict {
-	var failure *provider.Error
+	var failure *host.Error
 	switch {
 	case err == nil:
 		return status.True(status.AllAuthenticated, "")

@@ -22,14 +22,14 @@ import (
 
 // keySecretName names the Secret with the keys of a zone on the servers of owner. A zone that is created again in the same
 // namespace finds its keys; one of another namespace must not, so each has a Secret of its own.
-func keySecretName(owner tsigkeys.Owner, zone *v1beta1.DNSZone) string {
+func keySecretName(owner keyrotation.Owner, zone *v1beta1.DNSZone) string {
 	if zone.Namespace == owner.Namespace {
 		return digestedName(owner, source.DNSName(zone))
 	}
 	return digestedName(owner, zone.Namespace+"/"+source.DNSName(zone))
 }
 
-func digestedName(owner tsigkeys.Owner, of string) string {
+func digestedName(owner keyrotation.Owner, of string) string {
 	digest := sha256.Sum256([]byte(of))
 	return owner.GetName() + "-dnssec-" + hex.EncodeToString(digest[:8])
 }
@@ -39,7 +39,7 @@ func digestedName(owner tsigkeys.Owner, of string) string {
 type keySecret struct {
 	name        string
 	annotations map[string]string
-	owner       tsigkeys.Owner
+	owner       keyrotation.Owner
 	signer      *v1beta1.Bind9Instance
 }
 

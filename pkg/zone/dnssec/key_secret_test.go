@@ -27,7 +27,7 @@ func TestKeysAreTheSigners(t *testing.T) {
 	}
 	owner := &v1beta1.Bind9Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "a", UID: "1"}}
 	zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "z"}, Spec: v1beta1.DNSZoneSpec{ZoneName: "example.test"}}
-	s := keySecret{owner: tsigkeys.ClusterOwner(fleet.AsCluster(owner, "")), signer: signerOf(instances)}
+	s := keySecret{owner: keyrotation.ClusterOwner(inventory.AsCluster(owner, "")), signer: signerOf(instances)}
 	s.name = keySecretName(s.owner, zone)
 
 	role := s.role()
@@ -59,7 +59,7 @@ func signedZone(namespace string, signed bool) (Signing, *v1beta1.DNSZone) {
 	if signed {
 		zone.Status.DNSSEC = &v1beta1.DNSSECStatus{Signed: true}
 	}
-	return Signing{Policy: "default", Signer: signer, export: true, owner: tsigkeys.ClusterOwner(fleet.AsCluster(cluster, "dns"))}, zone
+	return Signing{Policy: "default", Signer: signer, export: true, owner: keyrotation.ClusterOwner(inventory.AsCluster(cluster, "dns"))}, zone
 }
 
 // The keys of a deleted zone are for the next zone of that name in the same namespace, and for no other.

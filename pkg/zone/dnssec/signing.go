@@ -31,7 +31,7 @@ type Signing struct {
 	// no DS record left: otherwise resolvers that validate would call it bogus.
 	stays bool
 	// owner is the object that the keys belong to.
-	owner tsigkeys.Owner
+	owner keyrotation.Owner
 	// export is true when keys are kept in a Secret, beside the signer's volume.
 	export bool
 }
@@ -44,11 +44,11 @@ func SigningOf(ctx context.Context, c client.Reader, zone *v1beta1.DNSZone, inst
 		return Signing{}, nil
 	}
 	s := Signing{Signer: signer}
-	cluster, err := fleet.ClusterOf(ctx, c, signer, home)
+	cluster, err := inventory.ClusterOf(ctx, c, signer, home)
 	if err != nil {
 		return s, err
 	}
-	s.owner = tsigkeys.OwnerOf(signer, cluster)
+	s.owner = keyrotation.OwnerOf(signer, cluster)
 	var base *v1beta1.Bind9Config
 	if cluster.Object != nil {
 		base = cluster.Spec.Global

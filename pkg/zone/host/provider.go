@@ -1,8 +1,8 @@
-// Package provider is what the reconciler of zones knows of a place where zones live. Servers with an SOA (a fleet of ours, any
+// Package host is what the reconciler of zones knows of a place where zones live. Servers with an SOA (a fleet of ours, any
 // RFC 2136 server) are brought to one content and one serial together; package rfc2136 sends them their changes. A Backend is any
 // other place, for example the key space that CoreDNS reads: it has no serial and no transfer, and its step of a pass stands
 // beside that of the primaries. Every implementation passes the suite in providertest against real servers.
-package provider
+package host
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -20,11 +20,11 @@ import (
 
 // backendSource has the backends of the providers that are no DNS servers.
 type backendSource interface {
-	Of(ctx context.Context, p *v1beta1.DNSProvider) (provider.Backend, error)
+	Of(ctx context.Context, p *v1beta1.DNSProvider) (host.Backend, error)
 	// Follow has changed called when somebody may have changed a zone with these providers, and no longer with others.
 	Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSProvider, changed func())
 	// Followed returns the backend of a provider, which may be gone, at which a zone is followed; nil if it is not.
-	Followed(zone, at client.ObjectKey) provider.Backend
+	Followed(zone, at client.ObjectKey) host.Backend
 }
 
 // byBackend returns the providers that have a backend without an SOA, and those that are DNS servers.
@@ -49,7 +49,7 @@ func (s scope) backendProviders() []*v1beta1.DNSProvider {
 func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outcome {
 	providers := p.backendProviders()
 	outcomes := make([]backend.Outcome, len(providers))
-	backends := make([]provider.Backend, len(providers))
+	backends := make([]host.Backend, len(providers))
 	for i, at := range providers {
 		outcomes[i].Name = at.Name
 		backends[i], outcomes[i].Err = p.usableBackend(ctx, at)
@@ -70,7 +70,7 @@ func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outco
 }
 
 // usableBackend returns the backend of a provider, or why the zone cannot be there.
-func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (provider.Backend, error) {
+func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (host.Backend, error) {
 	b, err := p.backends.Of(ctx, at)
 	if problem := observe.ProviderProblem(at); problem != "" {
 		err = errors.New(problem)
@@ -81,9 +81,9 @@ func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (p
 }
 
 // addBackends adds how the zone is at providers that are no DNS servers. It reports whether one of them could not be brought along.
-func (p zonePass) addBackends(outcomes []backend.Outcome, event *syncevent.SyncCompleted) (failed bool) {
+func (p zonePass) addBackends(outcomes []backend.Outcome, event *statuswriter.SyncCompleted) (failed bool) {
 	for _, out := range outcomes {
-		event.Backends = append(event.Backends, syncevent.BackendOutcome{Provider: out.Name, Err: out.Err})
+		event.Backends = append(event.Backends, statuswriter.BackendOutcome{Provider: out.Name, Err: out.Err})
 		maps.Copy(event.Unprogrammed, out.Unprogrammed)
 		if event.Pending = max(event.Pending, out.Pending); event.Changes.Len() == 0 {
 			event.Changes = out.Applied
@@ -99,7 +99,7 @@ func (p zonePass) addBackends(outcomes []backend.Outcome, event *syncevent.SyncC
 		}
 		failed = true
 		event.Problem = problem(status.PrimaryFailed, "DNSProvider %s cannot be programmed: %v", out.Name, out.Err)
-		var failure *provider.Error
+		var failure *host.Error
 		if errors.As(out.Err, &failure) && !failure.Temporary {
 			event.Failure = status.False(failure.Reason, event.Problem.Message)
 		}
@@ -127,7 +127,7 @@ func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) er
 
 // backendOf returns the backend of a provider, nil without an error if it has none. Of one that is gone, or whose Secrets are, it is that at
 // which the zone is followed.
-func (r *reconciler) backendOf(ctx context.Context, s scope, at *v1beta1.DNSProvider) (b provider.Backend, err error) {
+func (r *reconciler) backendOf(ctx context.Context, s scope, at *v1beta1.DNSProvider) (b host.Backend, err error) {
 	if at.Spec.CoreDNS != nil {
 		b, err = r.backends.Of(ctx, at)
 	}

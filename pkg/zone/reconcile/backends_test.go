@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type fakeBackend struct {
 	unfollowed int
 }
 
-func (f *fakeBackend) Of(context.Context, *v1beta1.DNSProvider) (provider.Backend, error) {
+func (f *fakeBackend) Of(context.Context, *v1beta1.DNSProvider) (host.Backend, error) {
 	return f, nil
 }
 
@@ -45,7 +45,7 @@ func (f *fakeBackend) Follow(_ client.ObjectKey, _ string, in []*v1beta1.DNSProv
 	f.follows = len(in)
 }
 
-func (f *fakeBackend) Followed(client.ObjectKey, client.ObjectKey) provider.Backend {
+func (f *fakeBackend) Followed(client.ObjectKey, client.ObjectKey) host.Backend {
 	if f.follows == 0 {
 		return nil
 	}
@@ -54,21 +54,21 @@ func (f *fakeBackend) Followed(client.ObjectKey, client.ObjectKey) provider.Back
 
 func (f *fakeBackend) Check(context.Context, string) error { return f.away }
 
-func (f *fakeBackend) Observe(context.Context, string) (provider.Observation, error) {
+func (f *fakeBackend) Observe(context.Context, string) (host.Observation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ours := maps.Clone(f.ours)
-	return provider.Observation{Content: maps.Clone(f.sets), Ours: func(k rrset.Key) bool { return ours[k] }}, f.away
+	return host.Observation{Content: maps.Clone(f.sets), Ours: func(k rrset.Key) bool { return ours[k] }}, f.away
 }
 
-func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _ provider.Observation) (provider.Result, error) {
+func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _ host.Observation) (host.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.follows == 0 {
 		f.unfollowed++
 	}
 	if f.ignores {
-		return provider.Result{}, nil
+		return host.Result{}, nil
 	}
 	for _, sets := range [][]rrset.RRset{changes.Create, changes.UpdateNew} {
 		for _, set := range sets {
@@ -78,7 +78,7 @@ func (f *fakeBackend) Apply(_ context.Context, _ string, changes plan.Changes, _
 	for _, set := range changes.Delete {
 		delete(f.sets, set.Key)
 	}
-	return provider.Result{}, nil
+	return host.Result{}, nil
 }
 
 // Unsupported refuses names that begin with "r000002".
@@ -164,7 +164,7 @@ func TestBackendThatIsAway(t *testing.T) {
 	if result, _ := p.run(t.Context()); !result.event.Problem.Holds() {
 		t.Fatal(result.event.Problem)
 	}
-	store.away = &provider.Error{Reason: "NoSpace", Remedy: "compact it", Err: errors.New("no space")}
+	store.away = &host.Error{Reason: "NoSpace", Remedy: "compact it", Err: errors.New("no space")}
 	gone := numbered(1, 2)
 	now := metav1.Now()
 	gone.DeletionTimestamp = &now

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 
 // declare brings the desired state up to date with the objects that changed, and fills in the event's part about them. It
 // reports false when there is nothing to work with. The error is for objects that could not get their finalizer, or errEnding.
-func (p zonePass) declare(ctx context.Context, event *syncevent.SyncCompleted) (ready bool, err error) {
+func (p zonePass) declare(ctx context.Context, event *statuswriter.SyncCompleted) (ready bool, err error) {
 	zone := p.state.content
 	zone.SetPrune(p.zone.Annotations[v1beta1.PruneAnnotation] == "true")
 	addresses := membership.ServiceAddresses(p.instances, v1beta1.RolePrimary)

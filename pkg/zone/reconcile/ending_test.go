@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func (r *rig) endsUnchanged() {
 	if _, err := r.tryPass(key); !errors.Is(err, errEnding) {
 		r.t.Errorf("the pass returns %v", err)
 	}
-	next := &reconciler{edges: r.edges, writer: syncevent.NewWriter(syncevent.Options{}), recoveries: &recoveries{}}
+	next := &reconciler{edges: r.edges, writer: statuswriter.NewWriter(statuswriter.Options{}), recoveries: &recoveries{}}
 	next.states.Store(key, r.states.stateOf(r.zone))
 	next.leaveAsIs(r.t.Context(), scope{zone: r.zone})
 	if _, known := next.states.Load(key); !known {

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -189,7 +189,7 @@ func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, ser
 			continue // Nobody but those who run a server create or delete zones there.
 		}
 		group.Go(func() error {
-			err := e.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name)
+			err := e.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name)
 			e.dns.ForgetZone(server.Addr, name+".")
 			if bindcar.IsNotFound(err) {
 				return nil
@@ -203,7 +203,7 @@ func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, ser
 // withdraw deletes a zone that is not permitted any more from the servers that had it. A zone of another namespace that is
 // served under the name instead starts anew there: it keeps nothing that this one's owner wrote. The outcomes are those of
 // servers that may have the zone still.
-func (p zonePass) withdraw(ctx context.Context) []syncevent.ServerOutcome {
+func (p zonePass) withdraw(ctx context.Context) []statuswriter.ServerOutcome {
 	had := slices.DeleteFunc(slices.Clone(p.servers), func(s observe.Server) bool {
 		return !p.state.served && !slices.ContainsFunc(p.zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
 			return i.Namespace == s.Namespace && i.Name == s.Instance

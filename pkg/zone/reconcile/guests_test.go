@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -79,7 +79,7 @@ func TestPrimaryServesItsGuests(t *testing.T) {
 				p.state.configs.Store(podOf(server), former)
 			}
 			for range 3 {
-				p.updateConfigs(t.Context(), []syncevent.ServerOutcome{{Server: server, Serial: 7}}, true)
+				p.updateConfigs(t.Context(), []statuswriter.ServerOutcome{{Server: server, Serial: 7}}, true)
 			}
 			if diff := cmp.Diff([][]string{c.notified, c.opened}, [][]string{sidecar.zone.AlsoNotify, sidecar.zone.AllowTransfer}); diff != "" || sidecar.patches != 1 {
 				t.Errorf("%s: %d patches (-want +got):\n%s", name, sidecar.patches, diff)
@@ -89,14 +89,14 @@ func TestPrimaryServesItsGuests(t *testing.T) {
 }
 
 // guest adds a provider with a secondary, which has the key of the rig's primaries, and returns what to call for its outcome.
-func (r *rig) guest(outside *bind.Server, readBy v1beta1.ReadMethod) (outcome func(passResult) syncevent.ServerOutcome) {
+func (r *rig) guest(outside *bind.Server, readBy v1beta1.ReadMethod) (outcome func(passResult) statuswriter.ServerOutcome) {
 	p := followedBy("dns", "isp")
 	p.Spec.Secondaries.Servers = []v1beta1.ProviderServer{{Address: outside.Addr.Addr().String(), Port: int32(outside.Addr.Port())}}
 	p.Spec.Secondaries.ReadBy = readBy
 	r.keys.Set(types.NamespacedName{Namespace: "dns", Name: "isp-transfer"}, &outside.Transfer)
 	r.scope.providers = []*v1beta1.DNSProvider{p}
 	r.scope.servers = observe.AddProviders(r.scope.servers, r.scope.providers)
-	return func(result passResult) syncevent.ServerOutcome { return r.outcomeOf(result, "isp") }
+	return func(result passResult) statuswriter.ServerOutcome { return r.outcomeOf(result, "isp") }
 }
 
 // A secondary outside follows our primary without anybody else's NOTIFY: the controller sends one while it is behind. With another
@@ -156,7 +156,7 @@ func TestGuestReadByQueryThatMixedTwoPrimaries(t *testing.T) {
 		if out.Current {
 			t.Fatal("it passes for one in sync")
 		}
-		return errors.Is(out.Err, syncevent.ErrTransfer) && strings.Contains(out.Err.Error(), "have it transfer the whole zone")
+		return errors.Is(out.Err, statuswriter.ErrTransfer) && strings.Contains(out.Err.Error(), "have it transfer the whole zone")
 	})
 	if got := served(t, outside, "www"); served(t, outside, "two") != nil || !slices.Equal(got, []string{"192.0.2.11"}) {
 		t.Fatalf("the secondary has what it should have missed, or has %v at www: this test shows nothing", got)

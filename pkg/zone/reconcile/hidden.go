@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // nearer to the name, or a delegation or DNAME may stand above it in this zone.
 
 // addHidden adds the declared RRsets that a primary holds and does not answer with.
-func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *syncevent.SyncCompleted) {
+func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *statuswriter.SyncCompleted) {
 	if !event.Problem.Holds() {
 		return
 	}
@@ -42,7 +42,7 @@ func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *sy
 }
 
 // hide marks what is hidden by a delegation, a DNAME or, with the zero type, a zone.
-func (p zonePass) hide(by rrset.Key, event *syncevent.SyncCompleted, why string) {
+func (p zonePass) hide(by rrset.Key, event *statuswriter.SyncCompleted, why string) {
 	for key := range p.state.content.HiddenBy(by) {
 		if _, stuck := event.Unprogrammed[key]; !stuck {
 			event.Unprogrammed[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, dns.TypeToString[key.Type], why)

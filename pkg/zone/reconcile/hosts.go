@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -78,7 +78,7 @@ func isServerOf(i *v1beta1.Bind9Instance, server observe.Server) bool {
 // secretsOf names the Secrets with the keys of a server: that for updates, and that for questions and transfers.
 func (s scope) secretsOf(server observe.Server) (update, transfer client.ObjectKey) {
 	if i := s.instanceOf(server); i != nil {
-		return tsigkeys.UpdateKeySecret(i), tsigkeys.TransferKeySecret(i)
+		return keyrotation.UpdateKeySecret(i), keyrotation.TransferKeySecret(i)
 	}
 	for _, p := range s.providers {
 		if isForeignServer(server) && p.Name == server.Provider {
@@ -180,5 +180,5 @@ func (e *foreignTransferError) Error() string {
 		status.ZoneTransferFailed, e.have, e.want, e.since.UTC().Format(time.RFC3339))
 }
 
-// Is makes it a syncevent.ErrTransfer.
-func (e *foreignTransferError) Is(target error) bool { return target == syncevent.ErrTransfer }
+// Is makes it a statuswriter.ErrTransfer.
+func (e *foreignTransferError) Is(target error) bool { return target == statuswriter.ErrTransfer }

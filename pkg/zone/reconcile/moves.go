@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ const moveTimeout = 30 * time.Second
 // holdMoves adds the objects that another zone takes and that have to wait, each with what for, because primaries failed.
 // They are released without those in the end, if there is another one: it has the latest serial, and a primary that
 // returns takes over its content.
-func (p zonePass) holdMoves(failed []*primary, all int, isStuck func(rrset.Key) bool, event *syncevent.SyncCompleted) {
+func (p zonePass) holdMoves(failed []*primary, all int, isStuck func(rrset.Key) bool, event *statuswriter.SyncCompleted) {
 	moves := func(o source.Object) bool {
 		return o.GetDeletionTimestamp().IsZero() && len(p.zones.Placement(o).Taken) > 0
 	}

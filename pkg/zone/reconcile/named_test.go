@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -48,7 +48,7 @@ type rig struct {
 	edges
 	t        testing.TB
 	observer *observe.Observer
-	keys     *tsigkeys.Cache
+	keys     *keyrotation.Cache
 	states   zoneStates
 	zone     *v1beta1.DNSZone
 	scope    scope
@@ -89,7 +89,7 @@ func newRig(t testing.TB, primaries int, zone bind.Zone, others ...bind.Zone) *r
 
 // newBareRig returns a rig without servers.
 func newBareRig(t testing.TB) *rig {
-	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
+	r := &rig{t: t, woken: make(chan membership.ZoneKey, 100), keys: &keyrotation.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
 	r.edges = edges{
 		zones: zonecache.New(), sendNotify: wire.Notify, keys: r.keys, serials: &notify.Serials{}, now: time.Now,
 		isTerminating: func(_ context.Context, namespace string) (bool, error) { return namespace == r.terminating, nil },
@@ -128,8 +128,8 @@ func (r *rig) join(role v1beta1.ServerRole, n int, s *bind.Server) {
 		server.Role = observe.Secondary
 	}
 	r.scope.servers = append(r.scope.servers, server)
-	r.keys.Set(tsigkeys.UpdateKeySecret(i), &s.Update)
-	r.keys.Set(tsigkeys.TransferKeySecret(i), &s.Transfer)
+	r.keys.Set(keyrotation.UpdateKeySecret(i), &s.Update)
+	r.keys.Set(keyrotation.TransferKeySecret(i), &s.Transfer)
 }
 
 func (r *rig) pass() passResult {
@@ -581,7 +581,7 @@ func TestPassSendsARefusedRRsetOnce(t *testing.T) {
 func TestPassSaysWhatToDoAboutAKeyThatTheServerDoesNotKnow(t *testing.T) {
 	r := newRig(t, 1, bind.Zone{})
 	stranger := bind.NewKey("stranger.")
-	r.keys.Set(tsigkeys.UpdateKeySecret(r.scope.instances[0]), &stranger)
+	r.keys.Set(keyrotation.UpdateKeySecret(r.scope.instances[0]), &stranger)
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	p := r.pass()
 	for _, part := range []string{"BADKEY", "dns/" + named.UpdateKeySecretName(r.scope.instances[0]), "every minute"} {
@@ -630,7 +630,7 @@ func TestPassCorrectsWhatOthersUndoAfterItsUpdate(t *testing.T) {
 		t.Errorf("%d updates, verdict %q", 1000-times, verdict.Message)
 	}
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
-	if after := requeueAfter(p, backoff, fleet.RequestFor(r.zone)); after > time.Second {
+	if after := requeueAfter(p, backoff, inventory.RequestFor(r.zone)); after > time.Second {
 		t.Errorf("the next pass comes after %s", after)
 	}
 	times = 0
@@ -656,8 +656,8 @@ func TestPassReportsThatAServerRefusesTheZone(t *testing.T) {
 				key = &stranger
 			}
 			readKeys := func(update *wire.Key) { // A pass forgets keys that a server refused.
-				r.keys.Set(tsigkeys.UpdateKeySecret(r.scope.instances[0]), update)
-				r.keys.Set(tsigkeys.TransferKeySecret(r.scope.instances[0]), &r.primary[0].Transfer)
+				r.keys.Set(keyrotation.UpdateKeySecret(r.scope.instances[0]), update)
+				r.keys.Set(keyrotation.TransferKeySecret(r.scope.instances[0]), &r.primary[0].Transfer)
 			}
 			r.zones.Set(r.a("www", 1, "192.0.2.10"))
 			backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
@@ -670,7 +670,7 @@ func TestPassReportsThatAServerRefusesTheZone(t *testing.T) {
 				if p.event.Failure.Reason != c.reason || !strings.Contains(p.event.Failure.Message, c.words) {
 					t.Fatalf("failure %+v, problem %v", p.event.Failure, p.event.Problem)
 				}
-				pauses = append(pauses, requeueAfter(p, backoff, fleet.RequestFor(r.zone)))
+				pauses = append(pauses, requeueAfter(p, backoff, inventory.RequestFor(r.zone)))
 				now = now.Add(time.Hour)
 			}
 			if pauses[0] > 2*time.Second || !about(pauses[len(pauses)-1], content.RefusalPause) {

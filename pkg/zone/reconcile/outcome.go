@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ import (
 // conclude turns what the primaries serve now into the outcome of the pass: an RRset is programmed when every primary
 // was asked and answered with it, and every provider that is no DNS server was read with it. It reports whether all could be
 // brought along, and whether such a provider could not.
-func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event *syncevent.SyncCompleted) (settled, unreached bool) {
+func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event *statuswriter.SyncCompleted) (settled, unreached bool) {
 	event.Unprogrammed = map[rrset.Key]status.Verdict{}
 	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
 	var failed []*primary
@@ -77,10 +77,10 @@ const releaseTimeout = 30 * time.Second
 
 // release adds the objects that have no data in the zone any more. One that is deleted waits for the secondaries, so that it is
 // known until then which data was its own.
-func (p zonePass) release(event *syncevent.SyncCompleted) {
+func (p zonePass) release(event *statuswriter.SyncCompleted) {
 	zone := p.state.content
 	zone.ForgetLeftovers(func(serial uint32) bool {
-		return !slices.ContainsFunc(event.Servers, func(s syncevent.ServerOutcome) bool { return mayHoldOlder(s, serial) })
+		return !slices.ContainsFunc(event.Servers, func(s statuswriter.ServerOutcome) bool { return mayHoldOlder(s, serial) })
 	})
 	since := p.now().Add(-releaseTimeout)
 	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
@@ -91,13 +91,13 @@ func (p zonePass) release(event *syncevent.SyncCompleted) {
 }
 
 // mayHoldOlder reports whether primaries that lose the zone might get an older version than that of a serial from a server.
-func mayHoldOlder(s syncevent.ServerOutcome, serial uint32) bool {
+func mayHoldOlder(s statuswriter.ServerOutcome, serial uint32) bool {
 	isEmpty := s.Err == nil && s.Serial == 0
 	return canRestore(s.Server) && !s.Current && !isEmpty && (s.Serial == 0 || rrset.SerialLess(s.Serial, serial))
 }
 
 // addFailure adds why some of all primaries could not be brought along, the error first that asks for a person.
-func (p zonePass) addFailure(failed []*primary, all int, event *syncevent.SyncCompleted) {
+func (p zonePass) addFailure(failed []*primary, all int, event *statuswriter.SyncCompleted) {
 	worst := failed[0]
 	for _, q := range failed {
 		if isTerminal(q.err) {
@@ -126,7 +126,7 @@ func (s *primarySync) countDrift(isStuck func(rrset.Key) bool) int {
 }
 
 // addPrimary adds what one primary serves, and lacks.
-func (p zonePass) addPrimary(q *primary, event *syncevent.SyncCompleted) {
+func (p zonePass) addPrimary(q *primary, event *statuswriter.SyncCompleted) {
 	if !q.server.Shared || !p.isOnLine() {
 		event.Serial = q.seen.Serial
 	}
@@ -148,7 +148,7 @@ func (p zonePass) addPrimary(q *primary, event *syncevent.SyncCompleted) {
 }
 
 // addApex adds that NS records which objects declare at the apex do not go to a host that has its own.
-func (p zonePass) addApex(event *syncevent.SyncCompleted, explain func(rdata string) string) {
+func (p zonePass) addApex(event *statuswriter.SyncCompleted, explain func(rdata string) string) {
 	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
 	set, _ := p.state.content.Desired().RRsets.Get(key)
 	isObject := func(by *source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
@@ -160,7 +160,7 @@ func (p zonePass) addApex(event *syncevent.SyncCompleted, explain func(rdata str
 }
 
 // addSigning adds how the zone is signed.
-func (p zonePass) addSigning(primaries []*primary, event *syncevent.SyncCompleted) {
+func (p zonePass) addSigning(primaries []*primary, event *statuswriter.SyncCompleted) {
 	for _, q := range primaries {
 		if q.err == nil && q.seen.Mirror != nil && !q.server.Shared {
 			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.seen.Mirror), true
@@ -192,7 +192,7 @@ func (p zonePass) isGone(primaries []*primary, key rrset.Key) bool {
 
 // addTouched completes the event with the objects whose status it concerns, beside those that changed, by comparison with
 // the outcome before. It returns what the event says.
-func addTouched(event *syncevent.SyncCompleted, last lastOutcome) lastOutcome {
+func addTouched(event *statuswriter.SyncCompleted, last lastOutcome) lastOutcome {
 	next := lastOutcome{known: true, problem: event.Problem, unprogrammed: event.Unprogrammed, desired: event.Desired}
 	event.All = event.All || !last.known || last.problem != event.Problem
 	if event.Desired == nil || last.desired == nil {

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"cmp"
@@ -91,7 +91,7 @@ type zonePass struct {
 
 // passResult is the outcome of a pass, with what decides when the next one comes.
 type passResult struct {
-	event     syncevent.SyncCompleted
+	event     statuswriter.SyncCompleted
 	primaries []*primary
 	target    target
 	// rested is true when nothing was to be done and no server had changed.
@@ -119,7 +119,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 }
 
 func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
-	result := passResult{event: syncevent.SyncCompleted{
+	result := passResult{event: statuswriter.SyncCompleted{
 		Zone: p.zone, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
 	}}
 	event := &result.event
@@ -192,8 +192,8 @@ func (p zonePass) withoutPrimary() status.Verdict {
 
 // lookAtServers returns which servers have the zone, with the serial that was known last, while no primary can be worked on. It
 // changes nothing.
-func (p zonePass) lookAtServers(ctx context.Context) []syncevent.ServerOutcome {
-	return p.syncSecondaries(ctx, nil, &syncevent.SyncCompleted{Serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), Paused: true}) //nolint:gosec // a serial has 32 bits
+func (p zonePass) lookAtServers(ctx context.Context) []statuswriter.ServerOutcome {
+	return p.syncSecondaries(ctx, nil, &statuswriter.SyncCompleted{Serial: uint32(ptr.Deref(p.zone.Status.Serial, 0)), Paused: true}) //nolint:gosec // a serial has 32 bits
 }
 
 func problem(reason, format string, args ...any) status.Verdict {
@@ -229,8 +229,8 @@ func (p zonePass) releaseAll() []source.Object {
 }
 
 // newOutcomes returns one outcome for each server, of which nothing is known yet.
-func newOutcomes(servers []observe.Server) []syncevent.ServerOutcome {
-	outcomes := make([]syncevent.ServerOutcome, len(servers))
+func newOutcomes(servers []observe.Server) []statuswriter.ServerOutcome {
+	outcomes := make([]statuswriter.ServerOutcome, len(servers))
 	for i, server := range servers {
 		outcomes[i].Server = server
 		if server.PodPhase != corev1.PodRunning && server.Message != "" {
@@ -241,7 +241,7 @@ func newOutcomes(servers []observe.Server) []syncevent.ServerOutcome {
 }
 
 // behind returns the pods of the servers that do not have the zone as it is now.
-func behind(servers []syncevent.ServerOutcome) (pods []types.NamespacedName) {
+func behind(servers []statuswriter.ServerOutcome) (pods []types.NamespacedName) {
 	for _, out := range servers {
 		if !out.Current {
 			pods = append(pods, podOf(out.Server))

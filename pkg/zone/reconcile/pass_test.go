@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -290,7 +290,7 @@ func TestPassAsksForNoKeyBeforeItsServerHasAnAddress(t *testing.T) {
 func TestPassWithdrawsWhatIsNotPermitted(t *testing.T) {
 	f := &fakePrimary{}
 	p := passOverFake(f)
-	run := func(refusal membership.Refusal) syncevent.SyncCompleted {
+	run := func(refusal membership.Refusal) statuswriter.SyncCompleted {
 		t.Helper()
 		p.refusal = refusal
 		result, err := p.run(t.Context())

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func (r *rig) withoutInstances() {
 	r.scope.servers = slices.DeleteFunc(r.scope.servers, func(s observe.Server) bool { return s.Provider == "" })
 }
 
-func (r *rig) outcomeOf(p passResult, provider string) syncevent.ServerOutcome {
+func (r *rig) outcomeOf(p passResult, provider string) statuswriter.ServerOutcome {
 	r.t.Helper()
 	for _, s := range p.event.Servers {
 		if s.Provider == provider {
@@ -69,7 +69,7 @@ func (r *rig) outcomeOf(p passResult, provider string) syncevent.ServerOutcome {
 		}
 	}
 	r.t.Fatalf("no outcome of provider %s: %+v", provider, p.event.Servers)
-	return syncevent.ServerOutcome{}
+	return statuswriter.ServerOutcome{}
 }
 
 // A zone on an instance and on a server that somebody else runs is the same on both: content, serial, and what others added.

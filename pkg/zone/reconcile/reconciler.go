@@ -1,7 +1,7 @@
-// Package zone holds the reconciler of zones. The zone is the unit of work: a pass turns what changed of the objects that
+// Package reconcile holds the reconciler of zones. The zone is the unit of work: a pass turns what changed of the objects that
 // declare its data into the desired state, compares that with what every primary holds, applies the difference, and brings
 // the secondaries to the same serial. docs/architecture.md has the order of the steps and the invariants that they keep.
-package zone
+package reconcile
 
 import (
 	"context"
@@ -27,9 +27,9 @@ type reconciler struct {
 	// setOwner records in which namespace a server is.
 	setOwner   func(server netip.AddrPort, namespace string)
 	states     zoneStates
-	writer     *syncevent.Writer
-	metrics    *syncevent.Metrics
-	listeners  []syncevent.Listener
+	writer     *statuswriter.Writer
+	metrics    *statuswriter.Metrics
+	listeners  []statuswriter.Listener
 	backoff    workqueue.TypedRateLimiter[ctrl.Request]
 	recoveries *recoveries
 }
@@ -123,7 +123,7 @@ type scope struct {
 
 func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope, error) {
 	s := scope{zone: zone}
-	all, err := fleet.Read(ctx, r.kube, r.home)
+	all, err := inventory.Read(ctx, r.kube, r.home)
 	if err != nil {
 		return s, err
 	}
@@ -134,7 +134,7 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 	if s.signing, err = dnssec.SigningOf(ctx, r.kube, zone, s.instances, r.home); err != nil {
 		return s, err
 	}
-	servers, err := fleet.ListServers(ctx, r.kube, s.instances)
+	servers, err := inventory.ListServers(ctx, r.kube, s.instances)
 	_, dnsServers := s.byBackend()
 	servers = observe.AddProviders(servers, dnsServers)
 	s.servers = s.signing.Demote(servers)

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"sync"
@@ -38,7 +38,7 @@ type failingServer struct {
 
 // record takes over how a pass over a zone ended on its servers. It returns since when a server fails on which the zone leads,
 // of several the last one, zero if it leads on none, and reports whether one works again.
-func (r *recoveries) record(zone membership.ZoneKey, servers []syncevent.ServerOutcome, now time.Time) (leads time.Time, recovered bool) {
+func (r *recoveries) record(zone membership.ZoneKey, servers []statuswriter.ServerOutcome, now time.Time) (leads time.Time, recovered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, out := range servers {
@@ -56,7 +56,7 @@ func (r *recoveries) record(zone membership.ZoneKey, servers []syncevent.ServerO
 
 // leadPause returns how long a zone may rest after a pass that leads on a server, which fails since a time; idleInterval for a
 // zone that leads on none.
-func leadPause(leads time.Time, event syncevent.SyncCompleted) time.Duration {
+func leadPause(leads time.Time, event statuswriter.SyncCompleted) time.Duration {
 	switch {
 	case leads.IsZero() || event.Paused:
 		return idleInterval

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"errors"
@@ -19,11 +19,11 @@ func TestOneZoneLeadsTheOthersBackToAServer(t *testing.T) {
 	r := recoveries{enqueue: func(z membership.ZoneKey) { woken = append(woken, z.Name) }}
 	now := time.Unix(1000, 0)
 	record := func(zone string, failed bool) (leads, recovered bool) {
-		out := syncevent.ServerOutcome{Server: observe.Server{Pod: "a", Addr: netip.MustParseAddrPort("192.0.2.1:53")}}
+		out := statuswriter.ServerOutcome{Server: observe.Server{Pod: "a", Addr: netip.MustParseAddrPort("192.0.2.1:53")}}
 		if failed {
 			out.Err = errors.New("no reply")
 		}
-		since, recovered := r.record(membership.ZoneKey{Name: zone}, []syncevent.ServerOutcome{out}, now)
+		since, recovered := r.record(membership.ZoneKey{Name: zone}, []statuswriter.ServerOutcome{out}, now)
 		return !since.IsZero(), recovered
 	}
 	for _, step := range []struct {
@@ -60,7 +60,7 @@ func TestOneZoneLeadsTheOthersBackToAServer(t *testing.T) {
 // A server is tried every few seconds at first, whatever is wrong with it, and less often when nobody helps it.
 func TestLeadIsPatientWithWhatOnlyAPersonMends(t *testing.T) {
 	r := recoveries{enqueue: func(membership.ZoneKey) {}}
-	failed := []syncevent.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}, Err: errors.New("no")}}
+	failed := []statuswriter.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}, Err: errors.New("no")}}
 	for after, want := range map[time.Duration][2]time.Duration{
 		0: {leadInterval, leadInterval}, personPatience - 1: {leadInterval, leadInterval}, personPatience: {leadInterval, refusedInterval},
 	} {
@@ -69,7 +69,7 @@ func TestLeadIsPatientWithWhatOnlyAPersonMends(t *testing.T) {
 		r.record(membership.ZoneKey{}, failed, began)
 		leads, _ := r.record(membership.ZoneKey{}, failed, began.Add(after))
 		for i, failure := range []status.Verdict{{}, status.False("BadKey", "")} {
-			event := syncevent.SyncCompleted{At: began.Add(after), Failure: failure}
+			event := statuswriter.SyncCompleted{At: began.Add(after), Failure: failure}
 			if got := leadPause(leads, event); !about(got, want[i]) {
 				t.Errorf("failure %q after %s: the next pass is after %s", failure.Reason, after, got)
 			}

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func TestWhatWasRefusedIsServedSoonAfterItBecamePossible(t *testing.T) {
 		t.Fatalf("there is no place for another type yet: %v", got)
 	}
 	for began := now; isRefused(p); p = r.pass() {
-		if now = now.Add(requeueAfter(p, backoff, fleet.RequestFor(r.zone))); now.Sub(began) > 4*time.Second {
+		if now = now.Add(requeueAfter(p, backoff, inventory.RequestFor(r.zone))); now.Sub(began) > 4*time.Second {
 			t.Fatalf("the pass after %s comes too late: %v", now.Sub(began), p.event.Unprogrammed)
 		}
 	}
@@ -160,8 +160,8 @@ func TestPassReportsAnswersThatDoNotPass(t *testing.T) {
 			sound := r.edges
 			readKeys := func() { // A pass forgets keys that a server refused.
 				for i, server := range []*bind.Server{r.primary[0], r.secondary} {
-					r.keys.Set(tsigkeys.UpdateKeySecret(r.scope.instances[i]), &server.Update)
-					r.keys.Set(tsigkeys.TransferKeySecret(r.scope.instances[i]), &server.Transfer)
+					r.keys.Set(keyrotation.UpdateKeySecret(r.scope.instances[i]), &server.Update)
+					r.keys.Set(keyrotation.TransferKeySecret(r.scope.instances[i]), &server.Transfer)
 				}
 			}
 			c.spoil(r)
@@ -174,7 +174,7 @@ func TestPassReportsAnswersThatDoNotPass(t *testing.T) {
 				if lasts && (failure.Reason != c.reason || !strings.Contains(failure.Message, c.words)) || !lasts && failure.Reason != "" {
 					t.Errorf("after %s: failure %+v, problem %+v", now.Sub(began), failure, p.event.Problem)
 				}
-				if pause := requeueAfter(p, backoff, fleet.RequestFor(r.zone)); pause > 2*time.Second {
+				if pause := requeueAfter(p, backoff, inventory.RequestFor(r.zone)); pause > 2*time.Second {
 					t.Errorf("the next pass is after %s", pause)
 				}
 			}

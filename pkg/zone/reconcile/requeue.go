@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Req
 		return jitter(backoff.When(req))
 	}
 	after := pauseAfter(result.event, backoff, req)
-	if slices.ContainsFunc(result.event.Servers, func(s syncevent.ServerOutcome) bool { return isForeignServer(s.Server) }) {
+	if slices.ContainsFunc(result.event.Servers, func(s statuswriter.ServerOutcome) bool { return isForeignServer(s.Server) }) {
 		after = min(after, jitter(foreignInterval))
 	}
 	if result.event.Paused {
@@ -46,7 +46,7 @@ func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Req
 }
 
 // pauseAfter returns how long the zone may rest if nothing happens and nothing was refused.
-func pauseAfter(event syncevent.SyncCompleted, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
+func pauseAfter(event statuswriter.SyncCompleted, backoff workqueue.TypedRateLimiter[ctrl.Request], req ctrl.Request) time.Duration {
 	stuck := len(event.Unprogrammed) > 0
 	for _, s := range event.Servers {
 		switch {

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ import (
 func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval)
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "zone"}}
-	behind := syncevent.SyncCompleted{Servers: []syncevent.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}}}}
+	behind := statuswriter.SyncCompleted{Servers: []statuswriter.ServerOutcome{{Server: observe.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}}}}
 	last := time.Duration(0)
 	for range 20 {
 		p := pauseAfter(behind, backoff, request)
@@ -35,14 +35,14 @@ func TestPauseGrowsWhileAServerIsBehindAndStartsAnew(t *testing.T) {
 		}
 		last = p
 	}
-	noAddress := syncevent.SyncCompleted{Servers: []syncevent.ServerOutcome{{}}}
+	noAddress := statuswriter.SyncCompleted{Servers: []statuswriter.ServerOutcome{{}}}
 	if p := pauseAfter(noAddress, backoff, request); !about(p, idleInterval) {
 		t.Errorf("a pod without an address is looked at again after %s: an event tells of it", p)
 	}
 	if p := pauseAfter(behind, backoff, request); !about(p, firstInterval) {
 		t.Errorf("the first pause is %s, want %s", p, firstInterval)
 	}
-	refused := syncevent.SyncCompleted{Unprogrammed: map[rrset.Key]status.Verdict{{Name: "x."}: {}}}
+	refused := statuswriter.SyncCompleted{Unprogrammed: map[rrset.Key]status.Verdict{{Name: "x."}: {}}}
 	if p := pauseAfter(refused, backoff, request); !about(p, content.RefusalPause) {
 		t.Errorf("a refused RRset is tried again after %s, want %s", p, content.RefusalPause)
 	}
@@ -71,7 +71,7 @@ func TestRefusedRRsetsShortenTheInterval(t *testing.T) {
 	now := time.Unix(1000, 0)
 	key := rrset.Key{Name: "www.example.test.", Type: dns.TypeA}
 	q := &primary{known: &content.Primary{}}
-	result := passResult{event: syncevent.SyncCompleted{At: now}, primaries: []*primary{q}}
+	result := passResult{event: statuswriter.SyncCompleted{At: now}, primaries: []*primary{q}}
 	q.known.Refused(map[rrset.Key]error{key: errors.New("REFUSED")}, plan.Changes{Create: []rrset.RRset{{Key: key}}}, now)
 	if got := requeueAfter(result, backoff, ctrl.Request{}); got != time.Second {
 		t.Errorf("the next pass is after %s", got)

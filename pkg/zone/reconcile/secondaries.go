@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // primary has, on the right serial. After such a time the content of each secondary is read once, in whole, and compared.
 
 // errForeignContent is a secondary that others run and that has the primaries' serial with other content.
-var errForeignContent = fmt.Errorf("%w: it holds other data than they on their serial; have it transfer the whole zone", syncevent.ErrTransfer)
+var errForeignContent = fmt.Errorf("%w: it holds other data than they on their serial; have it transfer the whole zone", statuswriter.ErrTransfer)
 
 // secondarySync is what a pass does to the secondaries.
 type secondarySync struct {
@@ -57,7 +57,7 @@ func (s secondarySync) forServer(server observe.Server) secondarySync {
 
 // syncSecondaries makes sure that every secondary has the zone and follows its primaries. It returns the outcome of every
 // server.
-func (p zonePass) syncSecondaries(ctx context.Context, primaries []*primary, event *syncevent.SyncCompleted) []syncevent.ServerOutcome {
+func (p zonePass) syncSecondaries(ctx context.Context, primaries []*primary, event *statuswriter.SyncCompleted) []statuswriter.ServerOutcome {
 	s := secondarySync{zonePass: p, primaries: primaries, serial: event.Serial, paused: event.Paused}
 	outcomes := newOutcomes(p.servers)
 	var wg sync.WaitGroup
@@ -77,7 +77,7 @@ func (p zonePass) syncSecondaries(ctx context.Context, primaries []*primary, eve
 	return outcomes
 }
 
-func (s secondarySync) completePrimary(out *syncevent.ServerOutcome) {
+func (s secondarySync) completePrimary(out *statuswriter.ServerOutcome) {
 	for _, q := range s.primaries {
 		if podOf(q.server) == podOf(out.Server) {
 			out.Serial, out.Err = q.seen.Serial, q.err
@@ -89,7 +89,7 @@ func (s secondarySync) completePrimary(out *syncevent.ServerOutcome) {
 // syncSecondary leaves alone a secondary that has the serial of the pass, and its content where that may differ. Serials
 // are compared for equality: a secondary that is ahead is as wrong as one that is behind (RFC 1996 and the trap of a
 // recreated zone).
-func (s secondarySync) syncSecondary(ctx context.Context, out *syncevent.ServerOutcome, known *secondaryState) {
+func (s secondarySync) syncSecondary(ctx context.Context, out *statuswriter.ServerOutcome, known *secondaryState) {
 	if !out.Addr.IsValid() || s.serial == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (p zonePass) configFor(role observe.Role) zoneConfig {
 // has set is checked once: in the first pass that finds the zone at rest, or a secondary that cannot transfer it, which may
 // have outdated addresses. A failure is tried again with the next pass; what it concerns works without, only slower. The
 // remark is about a policy that could not be set.
-func (p zonePass) updateConfigs(ctx context.Context, servers []syncevent.ServerOutcome, rested bool) (remark string) {
+func (p zonePass) updateConfigs(ctx context.Context, servers []statuswriter.ServerOutcome, rested bool) (remark string) {
 	for _, out := range servers {
 		stuck := cannotTransfer(out.Err)
 		if out.Serial == 0 || out.Err != nil && !stuck || isForeignServer(out.Server) {
@@ -75,7 +75,7 @@ func (p zonePass) updateConfigs(ctx context.Context, servers []syncevent.ServerO
 // cannotTransfer reports whether a secondary's error is that it gets the zone from no primary, although its sidecar answers.
 func cannotTransfer(err error) bool {
 	var e *bindcar.Error
-	return errors.Is(err, syncevent.ErrTransfer) || errors.As(err, &e) && e.Code == http.StatusFailedDependency
+	return errors.Is(err, statuswriter.ErrTransfer) || errors.As(err, &e) && e.Code == http.StatusFailedDependency
 }
 
 // lastPolicy returns the policy in the zone's status: before this process has looked at a primary, it has that one.
@@ -89,7 +89,7 @@ func (p zonePass) lastPolicy() string {
 // updateConfig changes what the zone has on a server, unless it is that already.
 func (p zonePass) updateConfig(ctx context.Context, server observe.Server, want zoneConfig) error {
 	name := source.DNSName(p.zone)
-	zone, err := p.sidecar.Zone(ctx, fleet.SidecarOf(server), name)
+	zone, err := p.sidecar.Zone(ctx, inventory.SidecarOf(server), name)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (p zonePass) updateConfig(ctx context.Context, server observe.Server, want 
 	if have != nil && slices.Equal(have, servers) {
 		return nil
 	}
-	return p.sidecar.PatchZone(ctx, fleet.SidecarOf(server), name, patch)
+	return p.sidecar.PatchZone(ctx, inventory.SidecarOf(server), name, patch)
 }
 
 // createOnSecondary adds the zone to a secondary, which then transfers it.
@@ -122,7 +122,7 @@ func (p zonePass) createOnSecondary(ctx context.Context, server observe.Server) 
 	if len(config.servers) == 0 {
 		return fmt.Errorf("no primary of zone %s has a Service address yet", p.zone.Spec.ZoneName)
 	}
-	err := p.sidecar.CreateZone(ctx, fleet.SidecarOf(server), bindcar.CreateZone{
+	err := p.sidecar.CreateZone(ctx, inventory.SidecarOf(server), bindcar.CreateZone{
 		ZoneName: source.DNSName(p.zone), ZoneType: bindcar.Secondary, Owner: p.key().String(), ZoneConfig: bindcar.ZoneConfig{Primaries: config.servers},
 	})
 	if err == nil {
@@ -146,13 +146,13 @@ func (p zonePass) demote(ctx context.Context, server observe.Server) error {
 		return nil
 	}
 	name := source.DNSName(p.zone)
-	zone, err := p.sidecar.Zone(ctx, fleet.SidecarOf(server), name)
+	zone, err := p.sidecar.Zone(ctx, inventory.SidecarOf(server), name)
 	if err != nil {
 		return err
 	}
 	if zone.Type != bindcar.Secondary {
 		log.FromContext(ctx).Info("zone demoted to a secondary of its signer", "zone", p.zone.Spec.ZoneName, "server", server.Pod)
-		if err := p.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name); err != nil {
+		if err := p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name); err != nil {
 			return err
 		}
 		if err := p.createOnSecondary(ctx, server); err != nil {
@@ -166,7 +166,7 @@ func (p zonePass) demote(ctx context.Context, server observe.Server) error {
 // promote deletes a zone from a primary that has followed another: the next pass, which comes at once, creates it in whole.
 func (p zonePass) promote(ctx context.Context, server observe.Server) error {
 	log.FromContext(ctx).Info("zone promoted to a primary", "zone", p.zone.Spec.ZoneName, "server", server.Pod)
-	if err := p.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), source.DNSName(p.zone)); err != nil {
+	if err := p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), source.DNSName(p.zone)); err != nil {
 		return err
 	}
 	p.state.demoted.Delete(podOf(server))
@@ -185,7 +185,7 @@ func (p zonePass) evictOther(ctx context.Context, server observe.Server) (evicte
 		return false, nil
 	}
 	name := source.DNSName(p.zone)
-	zone, err := p.sidecar.Zone(ctx, fleet.SidecarOf(server), name)
+	zone, err := p.sidecar.Zone(ctx, inventory.SidecarOf(server), name)
 	switch {
 	case bindcar.IsNotFound(err) || err == nil && (zone.Owner == "" || zone.Owner == p.key().String()):
 		return false, nil
@@ -195,7 +195,7 @@ func (p zonePass) evictOther(ctx context.Context, server observe.Server) (evicte
 		return false, errOthersZone
 	}
 	log.FromContext(ctx).Info("removing another DNSZone's data from a server", "zone", p.zone.Spec.ZoneName, "server", server.Pod, "owner", zone.Owner)
-	err = p.sidecar.DeleteZone(ctx, fleet.SidecarOf(server), name)
+	err = p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name)
 	p.dns.ForgetZone(server.Addr, p.dnsName())
 	return err == nil, err
 }

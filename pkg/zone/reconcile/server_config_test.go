@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func TestSecondaryGetsTheNewAddressOfItsPrimary(t *testing.T) {
 			p.instances[0].Status.ServiceAddress = "10.96.0.2"
 			server := observe.Server{Namespace: "dns", Instance: "secondary", Pod: "secondary-0", Role: observe.Secondary}
 			p.state.configs.Store(podOf(server), zoneConfig{servers: []string{former}, confirmed: true})
-			outcomes := []syncevent.ServerOutcome{{Server: server, Serial: 7, Err: c.err}}
+			outcomes := []statuswriter.ServerOutcome{{Server: server, Serial: 7, Err: c.err}}
 			p.updateConfigs(t.Context(), outcomes, false)
 			if !slices.Equal(sidecar.primaries, []string{c.want}) {
 				t.Errorf("set by this process: the secondary transfers from %q, want %s", sidecar.primaries, c.want)
@@ -63,7 +63,7 @@ func TestSecondaryGetsTheNewAddressOfItsPrimary(t *testing.T) {
 		p.instances[0].Spec.Role, p.instances[0].Status.ServiceAddress = v1beta1.RolePrimary, "10.96.0.2"
 		server := observe.Server{Namespace: "dns", Instance: "secondary", Pod: "secondary-0", Role: observe.Secondary}
 		for range 2 {
-			p.updateConfigs(t.Context(), []syncevent.ServerOutcome{{Server: server, Serial: 7, Err: &transferError{}}}, false)
+			p.updateConfigs(t.Context(), []statuswriter.ServerOutcome{{Server: server, Serial: 7, Err: &transferError{}}}, false)
 		}
 		if !slices.Equal(sidecar.primaries, []string{current}) {
 			t.Errorf("the secondary transfers from %q, want %s", sidecar.primaries, current)

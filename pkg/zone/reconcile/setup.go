@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -57,7 +57,7 @@ type Options struct {
 	// Timeout is how long one of its instances may be without a zone before the zone's status asks for a person.
 	Timeout time.Duration
 	// Keys are the TSIG keys to sign with.
-	Keys *tsigkeys.Cache
+	Keys *keyrotation.Cache
 	// Backends has the backends of providers that are no DNS servers.
 	Backends *dnsprovider.Backends
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
@@ -69,9 +69,9 @@ type Options struct {
 // pod changes in a way that matters to DNS; status that we write ourselves never starts it.
 func Setup(mgr ctrl.Manager, o Options) error {
 	zones := zonecache.New()
-	counts := syncevent.NewMetrics(metrics.Registry)
+	counts := statuswriter.NewMetrics(metrics.Registry)
 	counts.Waiting = zones.OldestChange
-	writer := syncevent.NewWriter(syncevent.Options{
+	writer := statuswriter.NewWriter(statuswriter.Options{
 		Client: mgr.GetClient(), Cache: mgr.GetCache(), Recorder: mgr.GetEventRecorder(apply.FieldOwner), Metrics: counts, Place: zones.Placement,
 		ZoneTimeout: o.Timeout,
 	})
@@ -85,10 +85,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			kube: mgr.GetClient(), zones: zones, dns: tracker, sendNotify: wire.Notify, sidecar: o.Sidecar,
 			updates: rfc2136.New(rfc2136.Options{Timeout: updateTimeout}), keys: o.Keys, backends: o.Backends, serials: serials, now: time.Now,
 			isTerminating: func(ctx context.Context, namespace string) (bool, error) {
-				return fleet.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
+				return inventory.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
 			},
 		},
-		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []syncevent.Listener{writer, counts},
+		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
@@ -115,8 +115,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 }
 
 // turns has passes take turns, so that zones on servers that do not answer hold up their own kind only.
-func (r *reconciler) turns() *fleet.Turns {
-	return &fleet.Turns{
+func (r *reconciler) turns() *inventory.Turns {
+	return &inventory.Turns{
 		Reconciler: r, PerNamespace: maxNamespacePasses, PerServers: maxPasses, ServersOf: r.serversOf, IsUrgent: r.isKnown,
 	}
 }
@@ -153,7 +153,7 @@ func podChanged() builder.Predicates {
 		return before.Status.PodIP != after.Status.PodIP || before.Status.Phase != after.Status.Phase ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			status.PodReady(before) != status.PodReady(after) || areContainersReady(before) != areContainersReady(after) ||
-			!maps.Equal(fleet.RunningContainers(before), fleet.RunningContainers(after))
+			!maps.Equal(inventory.RunningContainers(before), inventory.RunningContainers(after))
 	}})
 }
 
@@ -180,7 +180,7 @@ func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcil
 func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	instance := o.(*v1beta1.Bind9Instance)
-	all, err := fleet.Read(ctx, r.kube, r.home)
+	all, err := inventory.Read(ctx, r.kube, r.home)
 	if err != nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (r *reconciler) zonesOfInstance(ctx context.Context, o client.Object) []rec
 		if all.Serves(instance, zone) || slices.ContainsFunc(zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
 			return i.Namespace == instance.Namespace && i.Name == instance.Name
 		}) {
-			requests = append(requests, fleet.RequestFor(zone))
+			requests = append(requests, inventory.RequestFor(zone))
 		}
 	}
 	return requests
@@ -199,7 +199,7 @@ func (r *reconciler) zonesOfCluster(_ context.Context, o client.Object) []reconc
 	var requests []reconcile.Request
 	for _, zone := range r.zones.Members.Zones() {
 		if zone.Spec.ClusterRef == o.GetName() || zone.Spec.ClusterProviderRef == o.GetName() {
-			requests = append(requests, fleet.RequestFor(zone))
+			requests = append(requests, inventory.RequestFor(zone))
 		}
 	}
 	return requests
@@ -210,7 +210,7 @@ func (r *reconciler) zonesOfGrant(_ context.Context, o client.Object) []reconcil
 	var requests []reconcile.Request
 	for _, zone := range r.zones.Members.Zones() {
 		if membership.CoversName(o.(*v1beta1.ZoneGrant), zone.Spec.ZoneName) {
-			requests = append(requests, fleet.RequestFor(zone))
+			requests = append(requests, inventory.RequestFor(zone))
 		}
 	}
 	return requests
@@ -221,7 +221,7 @@ func (r *reconciler) zonesOfProvider(_ context.Context, o client.Object) []recon
 	var requests []reconcile.Request
 	for _, zone := range r.zones.Members.Zones() {
 		if membership.RefersTo(zone, o) {
-			requests = append(requests, fleet.RequestFor(zone))
+			requests = append(requests, inventory.RequestFor(zone))
 		}
 	}
 	return requests

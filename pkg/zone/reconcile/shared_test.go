@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"fmt"
@@ -220,7 +220,7 @@ func TestSharedPrimaryBesideAnInstance(t *testing.T) {
 		t.Errorf("the zone's serial is %d, the instance's %d, that of others %d", p.event.Serial, inside.SOA.Serial, r.look(outside).SOA.Serial)
 	}
 	for n := 0; ; n++ {
-		if !slices.ContainsFunc(p.event.Servers, func(s syncevent.ServerOutcome) bool { return !s.Current }) {
+		if !slices.ContainsFunc(p.event.Servers, func(s statuswriter.ServerOutcome) bool { return !s.Current }) {
 			break
 		}
 		if n == 1000 {

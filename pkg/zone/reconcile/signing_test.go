@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"testing"

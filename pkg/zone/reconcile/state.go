@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"slices"
@@ -105,7 +105,7 @@ func (s *zoneState) contentByQuery(pod types.NamespacedName) *byquery.Content {
 }
 
 // noteServing remembers which servers have the zone, and reports whether they are others than before.
-func (s *zoneState) noteServing(servers []syncevent.ServerOutcome) (changed bool) {
+func (s *zoneState) noteServing(servers []statuswriter.ServerOutcome) (changed bool) {
 	var serving []types.NamespacedName
 	for _, out := range servers {
 		if out.Serial != 0 {

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -43,7 +43,7 @@ type tenants struct {
 	*testing.T
 	reconciler *reconciler
 	objects    []client.Object
-	keys       *tsigkeys.Cache
+	keys       *keyrotation.Cache
 }
 
 // join adds an instance of a namespace with its pod.
@@ -56,8 +56,8 @@ func (e *tenants) join(namespace string, addr netip.Addr, update, transfer *wire
 	}}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addr.String(), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 	e.objects = append(e.objects, i, pod)
-	e.keys.Set(tsigkeys.UpdateKeySecret(i), update)
-	e.keys.Set(tsigkeys.TransferKeySecret(i), transfer)
+	e.keys.Set(keyrotation.UpdateKeySecret(i), update)
+	e.keys.Set(keyrotation.TransferKeySecret(i), transfer)
 }
 
 // start runs the reconciler with the workers and turns that it has in the controller.
@@ -69,14 +69,14 @@ func (e *tenants) start() (queue workqueue.TypedRateLimitingInterface[ctrl.Reque
 	}
 	kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e.objects...).Build()
 	observer := observe.New(observe.Options{})
-	writer, zones := syncevent.NewWriter(syncevent.Options{Client: kube}), zonecache.New()
+	writer, zones := statuswriter.NewWriter(statuswriter.Options{Client: kube}), zonecache.New()
 	e.reconciler = &reconciler{
 		edges: edges{
 			kube: kube, zones: zones, dns: unreachable.NewTracker(observer, zones.Enqueue), sendNotify: wire.Notify,
 			sidecar: bindcar.NewClient(bindcar.ClientOptions{}), updates: rfc2136.New(rfc2136.Options{Timeout: updateTimeout}), keys: e.keys,
 			serials: &notify.Serials{}, now: time.Now,
 		},
-		setOwner: observer.SetOwner, writer: writer, metrics: syncevent.NewMetrics(nil),
+		setOwner: observer.SetOwner, writer: writer, metrics: statuswriter.NewMetrics(nil),
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
@@ -182,7 +182,7 @@ func TestTarpitDelaysNoZoneOfOthers(t *testing.T) {
 	pit := startTarpit(t, trap, hers)
 	server := bind.Start(t, bind.Options{Zones: zonesNamed("new", honest)})
 	bind.StartProxyAt(t, netip.AddrPortFrom(good, named.Port), server.Addr)
-	e := &tenants{T: t, keys: &tsigkeys.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
+	e := &tenants{T: t, keys: &keyrotation.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
 	e.join("evil", trap, &hers.Update, &hers.Transfer)
 	e.join("victim", good, &server.Update, &server.Transfer)
 	queue := e.start()

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"cmp"
@@ -75,8 +75,8 @@ func (e *transferError) Error() string {
 		status.ZoneTransferFailed, has, e.want, e.since.UTC().Format(time.RFC3339), e.answer)
 }
 
-// Is makes it a syncevent.ErrTransfer.
-func (e *transferError) Is(target error) bool { return target == syncevent.ErrTransfer }
+// Is makes it a statuswriter.ErrTransfer.
+func (e *transferError) Is(target error) bool { return target == statuswriter.ErrTransfer }
 
 // transferStep is what is done about a secondary that does not have the zone's serial.
 type transferStep int
@@ -146,7 +146,7 @@ func (s secondarySync) hastenTransfer(ctx context.Context, server observe.Server
 	case sendNotify:
 		err = s.notifySecondary(ctx, server)
 	case retransfer:
-		known.answer, err = s.sidecar.Command(ctx, fleet.SidecarOf(server), source.DNSName(s.zone), "retransfer")
+		known.answer, err = s.sidecar.Command(ctx, inventory.SidecarOf(server), source.DNSName(s.zone), "retransfer")
 		if err != nil {
 			known.answer = err.Error()
 			known.orderAgain(s.now())

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"cmp"
@@ -93,7 +93,7 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 			DNSSECPolicy: s.signing.Policy, KeySecret: s.signing.KeySecretName(s.zone),
 		},
 	}
-	sidecar := fleet.SidecarOf(q.server)
+	sidecar := inventory.SidecarOf(q.server)
 	q.known.NoteWritten(soa.Serial)
 	err := s.sidecar.CreateZone(ctx, sidecar, request)
 	if bindcar.IsExists(err) {

@@ -1,4 +1,4 @@
-package zone
+package reconcile
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func TestPassFindsASecondaryThatMixedTwoPrimaries(t *testing.T) {
 		if out.Current {
 			t.Fatal("it passes for one in sync")
 		}
-		return errors.Is(out.Err, syncevent.ErrTransfer) && strings.Contains(out.Err.Error(), "other data than the primaries")
+		return errors.Is(out.Err, statuswriter.ErrTransfer) && strings.Contains(out.Err.Error(), "other data than the primaries")
 	})
 	if served(t, r.secondary, "two") != nil {
 		t.Fatal("the secondary has what it should have missed: this test shows nothing")

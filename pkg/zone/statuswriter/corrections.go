@@ -1,4 +1,4 @@
-package syncevent
+package statuswriter
 
 import (
 	"k8s.io/apimachinery/pkg/types"

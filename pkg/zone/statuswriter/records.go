@@ -1,4 +1,4 @@
-package syncevent
+package statuswriter
 
 import (
 	"context"

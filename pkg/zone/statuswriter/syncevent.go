@@ -1,6 +1,6 @@
-// Package syncevent carries the outcome of a pass over a zone to its listeners. The controller emits SyncCompleted and knows
+// Package statuswriter carries the outcome of a pass over a zone to its listeners. The controller emits SyncCompleted and knows
 // no listener; listeners write statuses, Events and metrics and know nothing of how the pass was done.
-package syncevent
+package statuswriter
 
 import (
 	"errors"

@@ -60,7 +60,7 @@ type Options struct {
 	MaxBytes int
 }
 
-// Backend is zones in etcd. It implements provider.Backend.
+// Backend is zones in etcd. It implements host.Backend.
 type Backend struct {
 	options Options
 	mu      sync.Mutex
@@ -75,7 +75,7 @@ var errTooLarge = errors.New("there is more below the zone's key than may be rea
 
 var errClosed = errors.New("the connection was closed")
 
-var _ provider.Backend = (*Backend)(nil)
+var _ host.Backend = (*Backend)(nil)
 
 // New returns a Backend. It connects when it is used.
 func New(o Options) *Backend {
@@ -127,7 +127,7 @@ func (b *Backend) dial(ctx context.Context, address string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// Close implements provider.Backend.
+// Close implements host.Backend.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +151,7 @@ type version struct {
 	ours     names
 }
 
-// Check implements provider.Backend.
+// Check implements host.Backend.
 func (b *Backend) Check(ctx context.Context, zone string) error {
 	client, err := b.connect()
 	if err == nil {
@@ -161,23 +161,23 @@ func (b *Backend) Check(ctx context.Context, zone string) error {
 	return b.explain(ctx, err)
 }
 
-// Observe implements provider.Backend. What it reads is of one revision.
-func (b *Backend) Observe(ctx context.Context, zone string) (provider.Observation, error) {
+// Observe implements host.Backend. What it reads is of one revision.
+func (b *Backend) Observe(ctx context.Context, zone string) (host.Observation, error) {
 	client, err := b.connect()
 	if err != nil {
-		return provider.Observation{}, fmt.Errorf("connecting to etcd: %w", b.explain(ctx, err))
+		return host.Observation{}, fmt.Errorf("connecting to etcd: %w", b.explain(ctx, err))
 	}
 	s, err := b.read(ctx, client, zone, pageSize)
 	if errors.Is(err, rpctypes.ErrCompacted) { // The revision of the first page is gone.
 		s, err = b.read(ctx, client, zone, 0)
 	}
 	if err != nil {
-		return provider.Observation{}, fmt.Errorf("reading zone %s from etcd: %w", zone, b.explain(ctx, err))
+		return host.Observation{}, fmt.Errorf("reading zone %s from etcd: %w", zone, b.explain(ctx, err))
 	}
 	found, _ := b.expected.LoadAndDelete(zone)
 	expected, _ := found.(*expectation)
 	c := expected.contentOf(s)
-	return provider.Observation{
+	return host.Observation{
 		Content: c, Version: version{s, c.ours},
 		Ours: func(key rrset.Key) bool { _, ours := c.ours.get(key.Name, key.Type); return ours },
 	}, nil
@@ -223,15 +223,15 @@ func (b *Backend) get(ctx context.Context, client *clientv3.Client, key string, 
 	return client.Get(ctx, key, options...)
 }
 
-// Apply implements provider.Backend. A transaction whose condition fails, or whose reply is lost, ends it. A name of more than 128
+// Apply implements host.Backend. A transaction whose condition fails, or whose reply is lost, ends it. A name of more than 128
 // values changes in several transactions: what is written comes before what is deleted.
-func (b *Backend) Apply(ctx context.Context, zone string, changes plan.Changes, seen provider.Observation) (provider.Result, error) {
+func (b *Backend) Apply(ctx context.Context, zone string, changes plan.Changes, seen host.Observation) (host.Result, error) {
 	from, ok := seen.Version.(version)
 	if !ok || from.snapshot.layout != b.layoutOf(zone) {
-		return provider.Result{}, fmt.Errorf("zone %s: the observation is not of this zone", zone)
+		return host.Result{}, fmt.Errorf("zone %s: the observation is not of this zone", zone)
 	}
 	p := from.snapshot.plan(changes, from.ours)
-	result := provider.Result{Refused: p.refused}
+	result := host.Result{Refused: p.refused}
 	client, err := b.connect()
 	if err != nil {
 		return result, fmt.Errorf("connecting to etcd: %w", b.explain(ctx, err))
@@ -260,24 +260,24 @@ func (b *Backend) commit(ctx context.Context, client *clientv3.Client, some tran
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), b.options.Timeout)
 	defer cancel()
 	reply, err := client.Txn(ctx).If(some.compares()...).Then(some.operations()...).Commit()
-	var failure *provider.Error
+	var failure *host.Error
 	switch {
 	case err == nil && !reply.Succeeded:
-		return provider.ErrConflict
+		return host.ErrConflict
 	case err == nil:
 		return nil
 	case errors.As(failureOf(err), &failure) && !failure.Temporary:
 		return failure
 	}
-	return fmt.Errorf("%w: %w", provider.ErrUnknown, failureOf(err))
+	return fmt.Errorf("%w: %w", host.ErrUnknown, failureOf(err))
 }
 
-// Unsupported implements provider.Backend.
+// Unsupported implements host.Backend.
 func (b *Backend) Unsupported(zone string, want plan.Content) map[rrset.Key]string {
 	return Unsupported(zone, want)
 }
 
-// Watch implements provider.Backend. A watch begins with what comes next, and says so when it has begun: nothing is missed by one that
+// Watch implements host.Backend. A watch begins with what comes next, and says so when it has begun: nothing is missed by one that
 // ended, for whatever reason, since the zone is read again after the next one has begun.
 func (b *Backend) Watch(ctx context.Context, zone string, changed func()) {
 	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, 30*time.Second) {

@@ -64,13 +64,13 @@ func failureOf(err error) error {
 		return err
 	}
 	if errors.Is(err, errTooLarge) || status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max") {
-		return &provider.Error{Reason: reasonTooLarge, Err: errTooLarge, Remedy: "give the zone a prefix of its own, or divide it"}
+		return &host.Error{Reason: reasonTooLarge, Err: errTooLarge, Remedy: "give the zone a prefix of its own, or divide it"}
 	}
 	known := rpctypes.Error(err)
 	for _, f := range failures {
 		for _, e := range f.errs {
 			if errors.Is(known, e) {
-				return &provider.Error{Reason: f.reason, Remedy: f.remedy, Temporary: f.temporary, Err: known}
+				return &host.Error{Reason: f.reason, Remedy: f.remedy, Temporary: f.temporary, Err: known}
 			}
 		}
 	}
@@ -78,29 +78,29 @@ func failureOf(err error) error {
 	switch {
 	case strings.Contains(text, "unexpected HTTP status") || strings.Contains(text, "unexpected content-type") || strings.Contains(text, "http2:"):
 		// What another kind of server answers is not for those who name it.
-		return &provider.Error{
+		return &host.Error{
 			Reason: reasonUnreachable, Temporary: true, Err: errors.New("what answers there is not etcd"),
 			Remedy: "check spec.coreDNS.etcd.endpoints",
 		}
 	case strings.Contains(text, "x509: ") || strings.Contains(text, "tls: "):
-		return &provider.Error{
+		return &host.Error{
 			Reason: reasonCertificate, Err: errors.New(text),
 			Remedy: "check the certificates in the Secret of spec.coreDNS.etcd.tlsSecretRef (ca.crt, tls.crt, tls.key), and that the certificate of etcd is for the host names in spec.coreDNS.etcd.endpoints",
 		}
 	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded:
-		return &provider.Error{
+		return &host.Error{
 			Reason: reasonUnreachable, Temporary: true, Err: errors.New(text),
 			Remedy: "check spec.coreDNS.etcd.endpoints, and that etcd runs and can be reached from here",
 		}
 	}
-	return &provider.Error{Reason: reasonFailed, Temporary: true, Err: errors.New(text)}
+	return &host.Error{Reason: reasonFailed, Temporary: true, Err: errors.New(text)}
 }
 
 // explain returns an error of the client as an error of the backend. The client does not say why it has no connection, so that is
 // found out.
 func (b *Backend) explain(ctx context.Context, err error) error {
 	failed := failureOf(err)
-	var failure *provider.Error
+	var failure *host.Error
 	if !errors.As(failed, &failure) || failure.Reason != reasonUnreachable {
 		return failed
 	}

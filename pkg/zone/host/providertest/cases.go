@@ -49,7 +49,7 @@ func testAtomic(t *testing.T, s suite) {
 	changes := plan.Changes{
 		UpdateOld: []rrset.RRset{address, text}, UpdateNew: []rrset.RRset{s.set("a", "A", 60, "192.0.2.2"), s.set("a", "TXT", 60, `"two"`)},
 	}
-	if _, err := s.Backend.Apply(t.Context(), s.zone, changes, seen); !errors.Is(err, provider.ErrConflict) {
+	if _, err := s.Backend.Apply(t.Context(), s.zone, changes, seen); !errors.Is(err, host.ErrConflict) {
 		t.Errorf("error %v, want a conflict", err)
 	}
 	s.check(t, MapOf(text))
@@ -57,11 +57,11 @@ func testAtomic(t *testing.T, s suite) {
 
 // meddled is a backend before whose writes somebody else writes.
 type meddled struct {
-	provider.Backend
+	host.Backend
 	meddle func()
 }
 
-func (m meddled) Apply(ctx context.Context, zone string, changes plan.Changes, seen provider.Observation) (provider.Result, error) {
+func (m meddled) Apply(ctx context.Context, zone string, changes plan.Changes, seen host.Observation) (host.Result, error) {
 	m.meddle()
 	return m.Backend.Apply(ctx, zone, changes, seen)
 }
@@ -89,7 +89,7 @@ func testRaceAtName(t *testing.T, s suite) {
 
 // testWrongKey wants a reason and what to do.
 func testWrongKey(t *testing.T, s suite) {
-	var failure *provider.Error
+	var failure *host.Error
 	if _, err := s.WrongKey(t).Observe(t.Context(), s.zone); !errors.As(err, &failure) || failure.Reason != "AuthenticationFailed" || failure.Remedy == "" {
 		t.Errorf("error %v", err)
 	}

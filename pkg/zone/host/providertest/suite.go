@@ -1,4 +1,4 @@
-// Package providertest is what every provider.Backend passes against real servers: it creates, changes and deletes, alone and beside
+// Package providertest is what every host.Backend passes against real servers: it creates, changes and deletes, alone and beside
 // others who write, with replies that are lost and servers that start again, and asks the servers themselves what they answer.
 package providertest
 
@@ -22,9 +22,9 @@ import (
 
 // Bench is real servers with the backend that writes to them. A zone is used by one test only.
 type Bench struct {
-	Backend provider.Backend
+	Backend host.Backend
 	// Other writes to the same place for another owner.
-	Other provider.Backend
+	Other host.Backend
 	// Ask returns what a server answers for a name and type.
 	Ask func(t *testing.T, zone string, key rrset.Key) rrset.RRset
 	// PutForeign has somebody else put a value beside those of an RRset. Damage has somebody take one of its values away.
@@ -32,9 +32,9 @@ type Bench struct {
 	// Restart stops the servers, calls meanwhile, and starts them again.
 	Restart func(t *testing.T, meanwhile func())
 	// LoseReplies returns a backend that connects by a way on which, from now on, requests arrive and replies do not, until restored.
-	LoseReplies func(t *testing.T) (b provider.Backend, lose, restore func())
+	LoseReplies func(t *testing.T) (b host.Backend, lose, restore func())
 	// WrongKey returns a backend that signs in with a wrong key or password.
-	WrongKey func(t *testing.T) provider.Backend
+	WrongKey func(t *testing.T) host.Backend
 	// Zones returns the name of a zone that the servers serve and that nobody has used yet.
 	Zones func() string
 }
@@ -122,7 +122,7 @@ func MapOf(sets ...rrset.RRset) plan.Map {
 
 // Sync brings a zone to a content, without what the backend cannot hold, as a pass does. It returns what was refused and how often it
 // read the zone.
-func Sync(ctx context.Context, b provider.Backend, zone string, want plan.Map) (refused map[rrset.Key]error, reads int, err error) {
+func Sync(ctx context.Context, b host.Backend, zone string, want plan.Map) (refused map[rrset.Key]error, reads int, err error) {
 	supported := plan.Map{}
 	reasons := b.Unsupported(zone, want)
 	for key, set := range want {
@@ -141,7 +141,7 @@ func Sync(ctx context.Context, b provider.Backend, zone string, want plan.Map) (
 		}
 		result, err := b.Apply(ctx, zone, changes, seen)
 		refused = result.Refused
-		if err != nil && !errors.Is(err, provider.ErrConflict) && !errors.Is(err, provider.ErrUnknown) {
+		if err != nil && !errors.Is(err, host.ErrConflict) && !errors.Is(err, host.ErrUnknown) {
 			return refused, reads, err
 		}
 	}
@@ -174,7 +174,7 @@ func (s suite) isGone(t *testing.T, sets plan.Map) {
 	}
 }
 
-func (s suite) observe(t *testing.T) provider.Observation {
+func (s suite) observe(t *testing.T) host.Observation {
 	t.Helper()
 	seen, err := s.Backend.Observe(t.Context(), s.zone)
 	if err != nil {
@@ -242,7 +242,7 @@ func testTwoWriters(t *testing.T, s suite) {
 		wg.Wait()
 		winner := slices.Index(errs[:], nil)
 		for i, err := range errs {
-			if i != winner && !errors.Is(err, provider.ErrConflict) {
+			if i != winner && !errors.Is(err, host.ErrConflict) {
 				t.Fatalf("round %d: %v", round, errs)
 			}
 		}
@@ -260,7 +260,7 @@ func testLostReply(t *testing.T, s suite) {
 	}
 	lose()
 	changes := plan.Calculate(want, seen.Content, seen.Ours, rrset.SOA{}, rrset.SOA{})
-	if _, err := b.Apply(t.Context(), s.zone, changes, seen); !errors.Is(err, provider.ErrUnknown) {
+	if _, err := b.Apply(t.Context(), s.zone, changes, seen); !errors.Is(err, host.ErrUnknown) {
 		t.Errorf("error %v, want that the outcome is unknown", err)
 	}
 	restore()
@@ -387,7 +387,7 @@ func testRestart(t *testing.T, s suite) {
 	go s.Backend.Watch(t.Context(), s.zone, func() { calls <- struct{}{} })
 	await(t, calls)
 	s.Restart(t, func() {
-		var failure *provider.Error
+		var failure *host.Error
 		if _, err := s.Backend.Observe(t.Context(), s.zone); !errors.As(err, &failure) || !failure.Temporary {
 			t.Errorf("while it is away: %v", err)
 		}

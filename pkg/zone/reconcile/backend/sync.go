@@ -25,7 +25,7 @@ const maxSample = 100
 
 // Named is a backend, and the name that users know it by.
 type Named struct {
-	provider.Backend
+	host.Backend
 	Name string
 }
 
@@ -52,7 +52,7 @@ type run struct {
 	desired plan.Map
 	reasons map[rrset.Key]string
 	refused map[rrset.Key]error
-	seen    provider.Observation
+	seen    host.Observation
 	lacking plan.Changes
 }
 
@@ -94,7 +94,7 @@ func (r *run) look(ctx context.Context) (err error) {
 func (r *run) apply(ctx context.Context) (again bool, err error) {
 	result, err := r.backend.Apply(ctx, r.zone, r.lacking, r.seen)
 	r.refused = result.Refused
-	again = errors.Is(err, provider.ErrConflict) || errors.Is(err, provider.ErrUnknown)
+	again = errors.Is(err, host.ErrConflict) || errors.Is(err, host.ErrUnknown)
 	if err != nil && !again {
 		return false, err
 	}

@@ -84,11 +84,11 @@ func (l *Listener) Start(ctx context.Context) error {
 
 // updateStreams opens a stream to every ready server that has none, and closes those of servers that are gone.
 func (l *Listener) updateStreams(ctx context.Context) error {
-	instances, err := fleet.ListLiveInstances(ctx, l.Client)
+	instances, err := inventory.ListLiveInstances(ctx, l.Client)
 	if err != nil {
 		return err
 	}
-	servers, err := fleet.ListServers(ctx, l.Client, instances)
+	servers, err := inventory.ListServers(ctx, l.Client, instances)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ type stream struct {
 }
 
 func (s *stream) open(ctx context.Context, fn func(bindcar.Notification)) error {
-	sidecar := fleet.SidecarOf(observe.Server{Addr: s.server.addr, Namespace: s.server.pod.Namespace, Instance: s.server.instance})
+	sidecar := inventory.SidecarOf(observe.Server{Addr: s.server.addr, Namespace: s.server.pod.Namespace, Instance: s.server.instance})
 	return s.Sidecar.ReadNotifications(ctx, sidecar, fn)
 }
 
@@ -212,7 +212,7 @@ func (s *stream) instance(ctx context.Context) *v1beta1.Bind9Instance {
 // servedZones returns those of some zones that the server's instance serves.
 func (s *stream) servedZones(ctx context.Context, zones []*v1beta1.DNSZone) []*v1beta1.DNSZone {
 	instance := s.instance(ctx)
-	all, err := fleet.Read(ctx, s.Client, s.Home)
+	all, err := inventory.Read(ctx, s.Client, s.Home)
 	if instance == nil || err != nil {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (c *Cache) Set(o any) []ctrl.Request {
 		if old != nil && isSameZone(old, o) {
 			return requests
 		}
-		return append(requests, fleet.RequestFor(o))
+		return append(requests, inventory.RequestFor(o))
 	case source.Object:
 		return c.markDirty(c.Members.SetObject(o))
 	}
@@ -76,7 +76,7 @@ func (c *Cache) Remove(last any) []ctrl.Request {
 	switch o := last.(type) {
 	case *v1beta1.DNSZone:
 		key := membership.KeyOfZone(o)
-		requests := append(c.markDirty(c.Members.RemoveZone(key)), fleet.RequestFor(o))
+		requests := append(c.markDirty(c.Members.RemoveZone(key)), inventory.RequestFor(o))
 		delete(c.dirty, key)
 		delete(c.since, key)
 		delete(c.released, key)
@@ -251,8 +251,8 @@ func (c *Cache) ZonesDeclaring(keys []source.ObjectKey) []string {
 }
 
 // Placement returns where an object is, for the writers of statuses.
-func (c *Cache) Placement(o source.Object) syncevent.Placement {
-	at := syncevent.Placement{Unplaced: c.Members.UnplacedEndpoints(o)}
+func (c *Cache) Placement(o source.Object) statuswriter.Placement {
+	at := statuswriter.Placement{Unplaced: c.Members.UnplacedEndpoints(o)}
 	for _, r := range c.Members.Roles(source.KeyOf(o)) {
 		zone := membership.KeyOfZone(r.Zone)
 		switch r.Role {
