@@ -258,7 +258,7 @@ verify-tidy: ## go.mod and go.sum hold what the code imports, no more
 
 .PHONY: verify-format
 verify-format: ## gofmt has nothing to say
-	@out=$$(gofmt -l apiserver charts cmd pkg release test webhook); test -z "$$out" || { echo "gofmt these files: $$out"; exit 1; }
+	@out=$$(gofmt -l apiserver charts cmd extensions pkg release test webhook); test -z "$$out" || { echo "gofmt these files: $$out"; exit 1; }
 
 .PHONY: lint
 lint: ## golangci-lint, in all modules; .golangci.yml says which linters

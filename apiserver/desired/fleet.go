@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -94,7 +95,7 @@ func (x *Index) serversOfZone(zone *v1beta1.DNSZone, generation uint64) zoneServ
 	out := zoneServers{generation: generation, keys: hostKeys{}}
 	all := x.fleetAt(generation)
 	instances, providers := all.InstancesOf(zone), all.ProvidersOf(zone)
-	out.Servers = observe.AddProviders(x.serversOf(instances), providers)
+	out.Servers = serving.AddProviders(x.serversOf(instances), providers)
 	out.keys.addInstances(instances)
 	out.keys.addProviders(providers)
 	out.addresses = membership.ServiceAddresses(instances, v1beta1.RolePrimary)

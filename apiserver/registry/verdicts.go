@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 )
 
@@ -55,7 +55,7 @@ func New(config *rest.Config, options Options) (*Verdicts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newVerdicts(inf, observe.Servers, keys, time.Now, options)
+	return newVerdicts(inf, serving.Servers, keys, time.Now, options)
 }
 
 func newVerdicts(inf *informers.Informers, find desired.ServerFinder, keys tsigkey.ReadFunc, now func() time.Time, options Options) (*Verdicts, error) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
@@ -60,7 +60,7 @@ func (o *Options) readProvider(ctx context.Context) (zoneOrigin, error) {
 	}
 	origin := zoneOrigin{}
 	for _, server := range provider.Spec.RFC2136.Primaries {
-		origin.servers = append(origin.servers, observe.ServerAddress(server))
+		origin.servers = append(origin.servers, serving.ServerAddress(server))
 	}
 	_, name := tsigkey.ProviderSecrets(provider)
 	origin.keyPlace = "Secret " + name.Name

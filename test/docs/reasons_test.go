@@ -55,7 +55,7 @@ func readReasons(t *testing.T) map[string]string {
 	t.Helper()
 	r := reasonReader{files: token.NewFileSet(), constants: map[string]string{}, reasons: map[string]string{}}
 	var parsed []*ast.File
-	for _, dir := range []string{"apiserver", "pkg", "webhook"} {
+	for _, dir := range []string{"apiserver", "extensions", "pkg", "webhook"} {
 		err := filepath.WalkDir(filepath.Join(Root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -24,10 +24,10 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -159,7 +159,7 @@ func (c *Cluster) ReadKey(context.Context, types.NamespacedName) (*wire.Key, err
 func (c *Cluster) FindServers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []observe.Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := observe.Servers(instances, pods)
+	all := serving.Servers(instances, pods)
 	for i := range all {
 		if all[i].Addr = c.addrs[all[i].Pod]; c.byQuery[all[i].Pod] {
 			all[i].ReadBy = v1beta1.ReadByQuery
@@ -223,7 +223,7 @@ func (c *Cluster) Server(name string, role v1beta1.ServerRole, addr netip.AddrPo
 	})
 	c.Apply(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: Namespace, Name: name + "-0", Labels: map[string]string{named.LabelInstance: name, "app.kubernetes.io/name": "bind9"},
+			Namespace: Namespace, Name: name + "-0", Labels: map[string]string{serving.LabelInstance: name, "app.kubernetes.io/name": "bind9"},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addr.Addr().String(), Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue},

@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
@@ -21,7 +22,7 @@ var networkKinds = []kind{
 	{"cut-kubernetes", 3, components, false, (*world).cutKubernetes},
 }
 
-var dnsPort = fmt.Sprint(named.Port)
+var dnsPort = fmt.Sprint(serving.Port)
 
 // lossy loses three of ten packets.
 func lossy(chain, direction string) rule {

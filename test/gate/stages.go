@@ -61,7 +61,7 @@ var raced = []string{"-race"}
 
 // stages is the one place that says which test runs when. TestEveryTestHasAStage holds it against the code.
 var stages = []stage{
-	{name: "unit", lane: laneCheck, buildFlags: raced, packages: []string{"./apiserver/...", "./cmd/...", "./manifests/...", "./pkg/...", "./webhook/...",
+	{name: "unit", lane: laneCheck, buildFlags: raced, packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
 		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/model", "./test/monitoring"}},
 	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -303,12 +304,12 @@ func TestFleetDrift(t *testing.T) {
 	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 
 	service := &corev1.Service{ObjectMeta: f.meta("alone", nil)}
-	change(f, service, func(s *corev1.Service) { s.Spec.Selector[named.LabelInstance] = "other" })
+	change(f, service, func(s *corev1.Service) { s.Spec.Selector[serving.LabelInstance] = "other" })
 	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
 			return err
 		}
-		if got := service.Spec.Selector[named.LabelInstance]; got != "alone" {
+		if got := service.Spec.Selector[serving.LabelInstance]; got != "alone" {
 			return fmt.Errorf("the Service selects %s", got)
 		}
 		return nil

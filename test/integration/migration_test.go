@@ -20,6 +20,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
@@ -38,7 +39,7 @@ func TestMigrationOfPods(t *testing.T) {
 		t.Errorf("conditions[0] is %s, the parent's generation is %d", first.Type, instance.Status.ObservedParentGeneration)
 	}
 
-	former := map[string]string{named.LabelName: named.AppName, named.LabelInstance: "dns-primary-0", "app": "bind9", named.LabelManagedBy: "Bind9Cluster"}
+	former := map[string]string{named.LabelName: named.AppName, serving.LabelInstance: "dns-primary-0", "app": "bind9", named.LabelManagedBy: "Bind9Cluster"}
 	f.create(f.idlePod("dns-primary-0-7c9d-x2b4q", former))
 	former[named.LabelManagedBy] = named.Manager
 	stranger := f.idlePod("stranger", former)
@@ -303,7 +304,7 @@ func (f *fixture) formerServer(instance *v1beta1.Bind9Instance, manager, zone st
 	f.Helper()
 	name := instance.Name
 	former := map[string]string{
-		"app": "bind9", "instance": name, named.LabelName: named.AppName, named.LabelInstance: name, named.LabelComponent: "dns-server",
+		"app": "bind9", "instance": name, named.LabelName: named.AppName, serving.LabelInstance: name, named.LabelComponent: "dns-server",
 		named.LabelPartOf: "bindy", named.LabelManagedBy: manager,
 	}
 	owners := []metav1.OwnerReference{*metav1.NewControllerRef(instance, v1beta1.GroupVersion.WithKind("Bind9Instance"))}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
@@ -21,7 +22,7 @@ func Servers(ctx context.Context, c client.Client, namespace string) (map[string
 	servers := map[string]string{}
 	for _, pod := range pods.Items {
 		if pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
-			servers[pod.Name] = net.JoinHostPort(pod.Status.PodIP, fmt.Sprint(named.Port))
+			servers[pod.Name] = net.JoinHostPort(pod.Status.PodIP, fmt.Sprint(serving.Port))
 		}
 	}
 	if len(servers) == 0 {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
 // providerReviewer judges DNSProviders by themselves: what the controller would report without asking their servers. No Secret is read.
@@ -43,17 +43,17 @@ func ownWarnings(provider *v1beta1.DNSProvider, all *membership.Fleet) (warnings
 	if provider.CreationTimestamp.IsZero() {
 		provider.CreationTimestamp = metav1.Now()
 	}
-	if problem := observe.ProviderProblem(provider); problem != "" {
+	if problem := serving.ProviderProblem(provider); problem != "" {
 		return []string{problem}
 	}
-	servers := observe.AddProviders(nil, []*v1beta1.DNSProvider{provider})
+	servers := serving.AddProviders(nil, []*v1beta1.DNSProvider{provider})
 	if c := provider.Spec.CoreDNS; c != nil && c.Servers.Service == nil && len(c.Servers.Addresses) == 0 {
 		warnings = append(warnings, servers[0].Message)
 	}
-	primaries, secondaries := observe.DeclaredServers(provider)
+	primaries, secondaries := serving.DeclaredServers(provider)
 	named := map[string]bool{}
 	for _, s := range slices.Concat(primaries, secondaries) {
-		address := strings.ToLower(observe.ServerAddress(s))
+		address := strings.ToLower(serving.ServerAddress(s))
 		if named[address] {
 			warnings = append(warnings, fmt.Sprintf("spec has the server %s twice: it is used once", address))
 		}
@@ -90,14 +90,14 @@ func providerWarnings(zone *v1beta1.DNSZone, all *membership.Fleet) (warnings []
 			warn("there is no DNSProvider %s in namespace %s: the zone is on none of its servers until there is", p.Name, zone.Namespace)
 			continue
 		}
-		if problem := observe.ProviderProblem(p); problem != "" {
+		if problem := serving.ProviderProblem(p); problem != "" {
 			warn("%s", problem)
 			continue
 		}
 		if ready := meta.FindStatusCondition(p.Status.Conditions, status.Ready); ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == p.Generation {
 			warn("DNSProvider %s is not ready (%s), so not all of its servers can have the zone; see: kubectl describe dnsprovider %s -n %s", p.Name, ready.Reason, p.Name, p.Namespace)
 		}
-		for _, server := range observe.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
+		for _, server := range serving.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
 			_, address, _ := strings.Cut(server.Pod, "/")
 			if server.Addr.IsValid() {
 				address = server.Addr.String()

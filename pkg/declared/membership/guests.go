@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 )
 
 // Guests are DNSProviders with secondaries: these transfer zones from primaries, whose key ring has the key of the provider. Of one
@@ -42,7 +42,7 @@ func (f *Fleet) RingsOf(p *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) map[ty
 			continue
 		}
 		for _, i := range f.InstancesOf(z) {
-			ring := types.NamespacedName{Namespace: i.Namespace, Name: named.KeyOwner(i)}
+			ring := types.NamespacedName{Namespace: i.Namespace, Name: serving.KeyOwner(i)}
 			if _, known := rings[ring]; !known && i.Spec.Role.Normalize() == v1beta1.RolePrimary {
 				rings[ring] = z
 			}

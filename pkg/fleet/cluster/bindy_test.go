@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
@@ -76,7 +77,7 @@ func madeFacts(t *testing.T) map[string]string {
 	facts := map[string]string{
 		"annotation of the instance: bindy.firestoned.io/instance-index": made.GetAnnotations()[v1beta1.InstanceIndexAnnotation],
 		"workload: kind": set.Kind, "workload: name": set.Name, "Service: name": service.Name, "ConfigMap: name": config.Name,
-		"PodDisruptionBudget: name": *budget.Name, "key: Secret": named.KeySecretName(named.KeyOwner(w.Instance), named.KeyUpdate),
+		"PodDisruptionBudget: name": *budget.Name, "key: Secret": named.KeySecretName(serving.KeyOwner(w.Instance), named.KeyUpdate),
 		"pod: service account": pod.Spec.ServiceAccountName, "pod: readiness gate": string(pod.Spec.ReadinessGates[0].ConditionType),
 	}
 	addLabels := func(on string, labels map[string]string, keys ...string) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -123,7 +124,7 @@ func (r *reconciler) leavingInstances(ctx context.Context, c inventory.Cluster, 
 	pods, err := inventory.ListPods(ctx, r.client, client.InNamespace(c.Namespace), client.MatchingLabels{v1beta1.ClusterLabel: c.GetName()})
 	leaving := map[string]bool{}
 	for _, pod := range pods {
-		if name := pod.Labels[named.LabelInstance]; !stays[name] && metav1.GetControllerOf(pod) != nil {
+		if name := pod.Labels[serving.LabelInstance]; !stays[name] && metav1.GetControllerOf(pod) != nil {
 			leaving[name] = true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -207,7 +208,7 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 		return failed
 	}
 	gate.sidecarSucceeded()
-	served := c.countServed(ctx, gate, netip.AddrPortFrom(sidecar.Addr.Addr(), named.Port), list, zones.required)
+	served := c.countServed(ctx, gate, netip.AddrPortFrom(sidecar.Addr.Addr(), serving.Port), list, zones.required)
 	open, verdict := gate.update(len(zones.required), served, c.now())
 	if !verdict.Holds() {
 		result.requeue = inventory.Sooner(result.requeue, gate.loadingInterval(len(zones.required), c.now()))

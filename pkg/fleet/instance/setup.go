@@ -26,6 +26,7 @@ import (
 	sources "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -99,7 +100,7 @@ func instanceOfEndpoints(_ context.Context, o client.Object) []reconcile.Request
 }
 
 func instanceOfPod(_ context.Context, o client.Object) []reconcile.Request {
-	name := o.GetLabels()[named.LabelInstance]
+	name := o.GetLabels()[serving.LabelInstance]
 	if name == "" {
 		return nil
 	}

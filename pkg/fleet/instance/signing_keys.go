@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
-	"github.com/lockstep-dns/lockstep/pkg/zone/dnssec"
 )
 
 // ensureSigningKeys makes a Secret for the keys of each zone that the instance signs. A sidecar signs no zone whose Secret it

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -76,7 +77,7 @@ func ListServers(ctx context.Context, c client.Reader, instances []*v1beta1.Bind
 		}
 		pods = append(pods, more...)
 	}
-	return observe.Servers(instances, pods), nil
+	return serving.Servers(instances, pods), nil
 }
 
 func pointersTo[T any](items []T) []*T {
@@ -96,7 +97,7 @@ func SidecarOf(s observe.Server) bindcar.Address {
 func SidecarOfPod(pod *corev1.Pod) (bindcar.Address, error) {
 	ip, err := netip.ParseAddr(pod.Status.PodIP)
 	return bindcar.Address{
-		Addr: netip.AddrPortFrom(ip, named.SidecarPort), Namespace: pod.Namespace, Instance: pod.Labels[named.LabelInstance],
+		Addr: netip.AddrPortFrom(ip, named.SidecarPort), Namespace: pod.Namespace, Instance: pod.Labels[serving.LabelInstance],
 	}, err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -46,7 +47,7 @@ func (p *ensurePass) guestKeys(ctx context.Context, role named.KeyRole, before [
 		case errors.Is(err, named.ErrKey), apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			// The provider's status says so.
 		default:
-			name, _ := named.GuestKeyName(provider.Namespace, provider.Name)
+			name, _ := serving.GuestKeyName(provider.Namespace, provider.Name)
 			if n := slices.IndexFunc(before, func(k named.GuestKey) bool { return k.Name == name }); n >= 0 {
 				keys = append(keys, before[n])
 			}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -73,7 +74,7 @@ func (r *Rotator) Ensure(ctx context.Context, owner Owner, now time.Time) (reque
 			return 0, false, fmt.Errorf("%w in Secret %s/%s: the name %s is that of the %s key; give it another", named.ErrKey,
 				secret.Namespace, secret.Name, source.Name, other)
 		}
-		if named.IsGuestName(source.Name) {
+		if serving.IsGuestName(source.Name) {
 			return 0, false, fmt.Errorf("%w in Secret %s/%s: names like %s are those of DNSProviders' secondaries; give the key another", named.ErrKey,
 				secret.Namespace, secret.Name, source.Name)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
@@ -31,7 +32,7 @@ type Layout struct {
 func PodLayout() Layout {
 	return Layout{
 		ConfigDir: ConfigDir, KeyDir: KeyDir, CacheDir: CacheDir, ZonesDir: ZonesDir, RunDir: RunDir,
-		ControlKeyFile: ControlKeyFile, Port: Port, ControlPort: ControlPort, StatisticsPort: StatisticsPort, NoticePort: NoticePort,
+		ControlKeyFile: ControlKeyFile, Port: serving.Port, ControlPort: ControlPort, StatisticsPort: StatisticsPort, NoticePort: NoticePort,
 	}
 }
 

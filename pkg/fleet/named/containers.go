@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 )
 
 // Names of containers.
@@ -44,8 +46,8 @@ func (w Workload) namedContainer() (*corev1ac.ContainerApplyConfiguration, error
 		WithCommand("named", "-f", "-L", "/dev/stderr", "-c", ConfigFile).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithPorts(
-			corev1ac.ContainerPort().WithName(portDNS).WithContainerPort(Port).WithProtocol(corev1.ProtocolUDP),
-			corev1ac.ContainerPort().WithName(portDNSTCP).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
+			corev1ac.ContainerPort().WithName(portDNS).WithContainerPort(serving.Port).WithProtocol(corev1.ProtocolUDP),
+			corev1ac.ContainerPort().WithName(portDNSTCP).WithContainerPort(serving.Port).WithProtocol(corev1.ProtocolTCP)).
 		WithSecurityContext(restrictedContext()).
 		WithResources(resourceRequests("50m", "64Mi", "")).
 		WithStartupProbe(tcpProbe(1, 120)).

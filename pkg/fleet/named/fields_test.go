@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
@@ -262,7 +263,7 @@ func TestStorage(t *testing.T) {
 // TestTakesNamedsPorts: the sidecar cannot be put on a port that named has.
 func TestTakesNamedsPorts(t *testing.T) {
 	w := workload(t)
-	w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{Port: named.Port}
+	w.Instance.Spec.BindcarConfig = &v1beta1.BindcarConfig{Port: serving.Port}
 	if _, err := w.StatefulSet(); !errors.Is(err, named.ErrConfig) || !strings.Contains(err.Error(), "bindcarConfig.port") {
 		t.Errorf("got %v", err)
 	}

@@ -4,29 +4,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/miekg/dns"
-
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
-
-// guestSuffix ends the names of guests' keys, and of no others.
-const guestSuffix = ".secondary.lockstep."
-
-// IsGuestName reports whether only the key of a DNSProvider may have a name.
-func IsGuestName(name string) bool { return strings.HasSuffix(name, guestSuffix) }
-
-// GuestKeyName returns the name that the key of a DNSProvider with secondaries must have. Nobody chooses it: of the servers that a
-// key ring is for, no two providers have one name, and none has that of a key that means more there. It is an error if it
-// would be no domain name (RFC 1035 section 2.3.4).
-func GuestKeyName(namespace, provider string) (string, error) {
-	name := strings.ToLower(provider + "." + namespace + guestSuffix)
-	if _, ok := dns.IsDomainName(name); !ok {
-		return "", fmt.Errorf("DNSProvider %s has too long a name for the key of its secondaries: no part of %s may have more than 63 characters, and all of it no more than 253", provider, name)
-	}
-	return name, nil
-}
 
 // GuestKey is a key with which servers outside transfer the zones that name it, and no others: a ring has servers know it, and only
 // the clause of a zone permits something to it.
@@ -41,7 +22,7 @@ const maxGuestSecret = 128
 
 // NewGuestKey returns the key of a provider's secondaries as servers get it. The error wraps ErrKey.
 func NewGuestKey(namespace, provider string, key *wire.Key) (GuestKey, error) {
-	name, err := GuestKeyName(namespace, provider)
+	name, err := serving.GuestKeyName(namespace, provider)
 	if err != nil {
 		return GuestKey{}, fmt.Errorf("%w: %w", ErrKey, err)
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
@@ -33,22 +34,14 @@ const (
 	KeyClauseEntry    = "key.conf"
 )
 
-// KeyOwner returns the name of the object whose keys an instance uses: its cluster's, else its own.
-func KeyOwner(instance *v1beta1.Bind9Instance) string {
-	if instance.Spec.ClusterRef != "" {
-		return instance.Spec.ClusterRef
-	}
-	return instance.Name
-}
-
 // UpdateKeySecretName returns the name, in the instance's namespace, of the Secret with the key to update its zones with.
 func UpdateKeySecretName(instance *v1beta1.Bind9Instance) string {
-	return KeyringSecretName(KeyOwner(instance), KeyUpdate)
+	return KeyringSecretName(serving.KeyOwner(instance), KeyUpdate)
 }
 
 // TransferKeySecretName returns the name, in the instance's namespace, of the Secret with the key to transfer its zones with.
 func TransferKeySecretName(instance *v1beta1.Bind9Instance) string {
-	return KeyringSecretName(KeyOwner(instance), KeyTransfer)
+	return KeyringSecretName(serving.KeyOwner(instance), KeyTransfer)
 }
 
 // KeySecretName returns the name of the Secret that a key of the cluster or standalone instance called owner comes from.

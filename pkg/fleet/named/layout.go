@@ -2,8 +2,6 @@ package named
 
 // Ports inside a pod. DNS, the sidecar and its health are reachable from outside, the others only on loopback.
 const (
-	// Port is the one that named serves DNS on, UDP and TCP.
-	Port = 5353
 	// ControlPort is named's control channel (rndc).
 	ControlPort = 9953
 	// StatisticsPort is named's statistics channel (HTTP, JSON).

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/conffile"
 )
 
@@ -207,7 +208,7 @@ type neededOption struct {
 var neededOptions = []neededOption{
 	{line: "allow-new-zones yes;", why: "no zone can be added", find: isSwitchedOn("allow-new-zones")},
 	{line: "zone-statistics full;", why: "nobody knows which zones the server has", isDefault: true, find: isSwitchedOn("zone-statistics")},
-	{line: fmt.Sprintf("listen-on port %d { any; };", Port), why: fmt.Sprintf("named does not listen on port %d, where the Service and the probes expect it", Port), find: listens},
+	{line: fmt.Sprintf("listen-on port %d { any; };", serving.Port), why: fmt.Sprintf("named does not listen on port %d, where the Service and the probes expect it", serving.Port), find: listens},
 }
 
 // isSwitchedOn finds a switch in the options. What is neither no nor none, as named writes them, is on.
@@ -231,7 +232,7 @@ func listens(options []conffile.Statement) (is, isSet bool) {
 		}
 		everywhere = everywhere && !s.Is("listen-on")
 	}
-	is = everywhere && standard == strconv.Itoa(Port)
+	is = everywhere && standard == strconv.Itoa(serving.Port)
 	for _, s := range options {
 		if !s.Is("listen-on") && !s.Is("listen-on-v6") {
 			continue
@@ -241,7 +242,7 @@ func listens(options []conffile.Statement) (is, isSet bool) {
 			at = s.Word(n + 1)
 		}
 		isNone := len(s.Block) == 1 && s.Block[0].Is("none")
-		isSet, is = true, is || at == strconv.Itoa(Port) && !isNone
+		isSet, is = true, is || at == strconv.Itoa(serving.Port) && !isNone
 	}
 	return is, isSet
 }

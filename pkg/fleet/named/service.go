@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 )
 
 // Names of the ports of an instance's Service and pods.
@@ -33,8 +34,8 @@ func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
 	}
 	spec.Selector, spec.Ports = nil, nil
 	spec.WithSelector(SelectorLabels(w.Instance.Name)).WithPorts(
-		servicePort(adjust, portDNS, corev1.ProtocolUDP, ServicePort, Port),
-		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, ServicePort, Port),
+		servicePort(adjust, portDNS, corev1.ProtocolUDP, ServicePort, serving.Port),
+		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, ServicePort, serving.Port),
 		servicePort(adjust, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort, SidecarPort),
 	)
 	return corev1ac.Service(w.Instance.Name, w.Instance.Namespace).

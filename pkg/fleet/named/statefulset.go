@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 )
 
 // minReadySeconds is how long a pod has to be ready before the next is replaced: time for every node and load balancer to
@@ -76,7 +77,7 @@ func (w Workload) podSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if port := w.bindcarConfig().Port; slices.Contains([]int32{Port, ControlPort, StatisticsPort, NoticePort, HealthPort}, port) {
+	if port := w.bindcarConfig().Port; slices.Contains([]int32{serving.Port, ControlPort, StatisticsPort, NoticePort, HealthPort}, port) {
 		return nil, fmt.Errorf("bindcarConfig.port: %d is one of the pod's own; 5353, 8053, 9953, 9954 and 9955 are taken", port)
 	}
 	if err := checkDistinctMounts(volumes, w.hasVolumeClaim(), server, sidecar); err != nil {
@@ -160,5 +161,5 @@ func (w Workload) peerLabels() map[string]string {
 
 // setLabels returns the selector of the StatefulSet, which cannot be changed.
 func (w Workload) setLabels() map[string]string {
-	return map[string]string{LabelName: AppName, LabelInstance: w.Instance.Name}
+	return map[string]string{LabelName: AppName, serving.LabelInstance: w.Instance.Name}
 }

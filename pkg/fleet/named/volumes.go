@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 )
 
 // Names of volumes.
@@ -92,7 +93,7 @@ func (w Workload) keyNamesVolume() *corev1ac.VolumeApplyConfiguration {
 func (w Workload) projectKeys(into *corev1ac.ProjectedVolumeSourceApplyConfiguration, entry, dir string) {
 	for _, role := range w.Config().keyRoles() {
 		into.WithSources(corev1ac.VolumeProjection().WithSecret(
-			corev1ac.SecretProjection().WithName(KeyringSecretName(KeyOwner(w.Instance), role)).
+			corev1ac.SecretProjection().WithName(KeyringSecretName(serving.KeyOwner(w.Instance), role)).
 				WithItems(keyToPath(entry, dir+string(role)+"/"+entry))))
 	}
 }

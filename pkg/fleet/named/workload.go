@@ -17,13 +17,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
 )
 
 // Labels of pods and of everything else that belongs to an instance.
 const (
 	LabelName      = "app.kubernetes.io/name"
-	LabelInstance  = "app.kubernetes.io/instance"
 	LabelComponent = "app.kubernetes.io/component"
 	LabelPartOf    = "app.kubernetes.io/part-of"
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -200,7 +200,7 @@ func (w Workload) keyAlgorithm() string {
 
 // SelectorLabels choose the pods of an instance, and not those that Bindy made for one of that name: they have all labels but the last.
 func SelectorLabels(instance string) map[string]string {
-	return map[string]string{LabelName: AppName, LabelInstance: instance, LabelManagedBy: Manager}
+	return map[string]string{LabelName: AppName, serving.LabelInstance: instance, LabelManagedBy: Manager}
 }
 
 // Labels returns those of every object of the instance.

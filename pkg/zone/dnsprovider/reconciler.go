@@ -23,6 +23,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -132,7 +133,7 @@ func compareZones(a, b *v1beta1.DNSZone) int { return cmp.Compare(a.Name, b.Name
 
 // look finds out how a provider is.
 func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zones []*v1beta1.DNSZone) status.ProviderFacts {
-	facts := status.ProviderFacts{Generation: provider.Generation, Type: typeOf(provider), Zones: len(zones), Unsupported: observe.ProviderProblem(provider)}
+	facts := status.ProviderFacts{Generation: provider.Generation, Type: typeOf(provider), Zones: len(zones), Unsupported: serving.ProviderProblem(provider)}
 	if facts.Unsupported != "" {
 		return facts
 	}
@@ -176,7 +177,7 @@ func (r *reconciler) look(ctx context.Context, provider *v1beta1.DNSProvider, zo
 
 // askAll asks all servers of a provider.
 func askAll(provider *v1beta1.DNSProvider, ask func(observe.Server) status.ProviderServerFacts) []status.ProviderServerFacts {
-	servers := observe.AddProviders(nil, []*v1beta1.DNSProvider{provider})
+	servers := serving.AddProviders(nil, []*v1beta1.DNSProvider{provider})
 	found := make([]status.ProviderServerFacts, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {

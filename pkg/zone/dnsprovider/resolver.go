@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
@@ -30,12 +30,12 @@ func NewResolver() Resolver {
 func (r Resolver) Resolve(ctx context.Context, p *v1beta1.DNSProvider, was []v1beta1.ProviderServerStatus) (found []v1beta1.ProviderServerStatus) {
 	ctx, cancel := context.WithTimeout(ctx, wire.DefaultTimeout)
 	defer cancel()
-	primaries, secondaries := observe.DeclaredServers(p)
+	primaries, secondaries := serving.DeclaredServers(p)
 	for _, s := range slices.Concat(primaries, secondaries) {
 		if _, err := netip.ParseAddr(s.Address); err == nil {
 			continue
 		}
-		known := v1beta1.ProviderServerStatus{Address: observe.ServerAddress(s)}
+		known := v1beta1.ProviderServerStatus{Address: serving.ServerAddress(s)}
 		if n := slices.IndexFunc(was, func(w v1beta1.ProviderServerStatus) bool { return w.Address == known.Address }); n >= 0 {
 			known.IP = was[n].IP
 		}

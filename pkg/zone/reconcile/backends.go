@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -72,7 +72,7 @@ func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outco
 // usableBackend returns the backend of a provider, or why the zone cannot be there.
 func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (host.Backend, error) {
 	b, err := p.backends.Of(ctx, at)
-	if problem := observe.ProviderProblem(at); problem != "" {
+	if problem := serving.ProviderProblem(at); problem != "" {
 		err = errors.New(problem)
 	} else if p.signing.IsSigned() {
 		err = errSignedHere

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/zone/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
@@ -190,7 +190,7 @@ func TestBackendBesideServerWithoutAddress(t *testing.T) {
 	servers := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "vm", UID: "vm"}}
 	servers.Spec.RFC2136 = &v1beta1.RFC2136Provider{Primaries: []v1beta1.ProviderServer{{Address: "ns.elsewhere.test"}}}
 	p.scope.providers = append(p.scope.providers, servers)
-	p.scope.servers = observe.AddProviders(nil, []*v1beta1.DNSProvider{servers})
+	p.scope.servers = serving.AddProviders(nil, []*v1beta1.DNSProvider{servers})
 	result, _ := p.run(t.Context())
 	if _, held := store.sets[keyOfNumbered("r000001")]; !held || result.event.Problem.Holds() || len(result.event.Released) > 0 {
 		t.Errorf("problem %v, released %v, the backend holds %v", result.event.Problem, result.event.Released, store.sets)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -117,7 +118,7 @@ func newConformanceRun(t testing.TB, on conformer) *conformanceRun {
 	}
 	p := r.provide("corp", r.primary, secondaries...)
 	p.Spec.RFC2136.Writers, p.Spec.RFC2136.ReadBy = v1beta1.WriterMode(on.writers), on.readBy
-	r.scope.servers = observe.AddProviders(nil, r.scope.providers)
+	r.scope.servers = serving.AddProviders(nil, r.scope.providers)
 	if c.key = &c.server.Transfer; on.readBy == v1beta1.ReadByQuery {
 		c.key = &c.server.Update // It may not transfer.
 		r.setKeys("corp", c.key, c.key)

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -95,7 +95,7 @@ func (r *rig) guest(outside *bind.Server, readBy v1beta1.ReadMethod) (outcome fu
 	p.Spec.Secondaries.ReadBy = readBy
 	r.keys.Set(types.NamespacedName{Namespace: "dns", Name: "isp-transfer"}, &outside.Transfer)
 	r.scope.providers = []*v1beta1.DNSProvider{p}
-	r.scope.servers = observe.AddProviders(r.scope.servers, r.scope.providers)
+	r.scope.servers = serving.AddProviders(r.scope.servers, r.scope.providers)
 	return func(result passResult) statuswriter.ServerOutcome { return r.outcomeOf(result, "isp") }
 }
 
@@ -116,7 +116,7 @@ func TestGuestFollows(t *testing.T) {
 				t.Errorf("with a key that the secondary does not know: %+v", o)
 			}
 			r.withoutInstances()
-			r.scope.servers = observe.AddProviders(nil, r.scope.providers)
+			r.scope.servers = serving.AddProviders(nil, r.scope.providers)
 			if result := r.pass(); result.event.Problem.Reason != status.NoPrimaryInstances || !strings.Contains(result.event.Problem.Message, "secondaries only") {
 				t.Errorf("without a primary: %+v", result.event.Problem)
 			}

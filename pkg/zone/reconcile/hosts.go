@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
@@ -127,12 +127,12 @@ func (e *missingZoneError) Transient() bool { return e.rcode == dns.RcodeServerF
 // providers, under names that are theirs alone.
 func (s scope) guests() (notified, keys []string) {
 	for _, p := range s.providers {
-		name, err := named.GuestKeyName(p.Namespace, p.Name)
+		name, err := serving.GuestKeyName(p.Namespace, p.Name)
 		if p.Spec.Secondaries == nil || p.UID == "" || err != nil {
 			continue
 		}
 		keys = append(keys, "key "+name)
-		for _, server := range observe.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
+		for _, server := range serving.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
 			if server.Addr.IsValid() {
 				notified = append(notified, server.Addr.String()+" key "+name)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
 	"github.com/lockstep-dns/lockstep/test/daemon"
@@ -70,7 +70,7 @@ func TestProviderByHostName(t *testing.T) {
 		t.Helper()
 		names.setAddress(t, at[s].Addr())
 		p.Status.Servers = names.resolver().Resolve(t.Context(), p, p.Status.Servers)
-		r.scope.servers = observe.AddProviders(nil, r.scope.providers)
+		r.scope.servers = serving.AddProviders(nil, r.scope.providers)
 		if got := r.scope.servers[0].Addr; got != at[s] {
 			t.Fatalf("the provider is at %s, want %s: %s", got, at[s], r.scope.servers[0].Message)
 		}

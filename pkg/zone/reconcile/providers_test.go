@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
@@ -46,7 +47,7 @@ func (r *rig) provide(name string, primaries []*bind.Server, secondaries ...*bin
 		r.setKeys(name, &primaries[0].Update, &primaries[0].Transfer)
 	}
 	r.scope.providers = append(r.scope.providers, p)
-	r.scope.servers = observe.AddProviders(r.scope.servers, []*v1beta1.DNSProvider{p})
+	r.scope.servers = serving.AddProviders(r.scope.servers, []*v1beta1.DNSProvider{p})
 	return p
 }
 
@@ -184,7 +185,7 @@ func TestProviderProblemsHinderNobodyElse(t *testing.T) {
 			r.provide("corp", []*bind.Server{outside})
 			if c.disturb != nil {
 				if c.disturb(r, outside); len(r.scope.servers) == 0 {
-					r.scope.servers = observe.AddProviders(own, r.scope.providers)
+					r.scope.servers = serving.AddProviders(own, r.scope.providers)
 				}
 			}
 			r.zones.Set(r.a("www", 1, "192.0.2.10"))
@@ -210,7 +211,7 @@ func TestProviderReadByQueryBesideAnInstance(t *testing.T) {
 	r.zones.Set(r.a("www", 1, "192.0.2.10"))
 	for _, writers := range []v1beta1.WriterMode{v1beta1.WritersExclusive, v1beta1.WritersShared} {
 		p.Spec.RFC2136.Writers, p.Spec.RFC2136.ReadBy = writers, v1beta1.ReadByQuery
-		r.scope.servers = observe.AddProviders(own, r.scope.providers)
+		r.scope.servers = serving.AddProviders(own, r.scope.providers)
 		done := r.pass()
 		if isShared := writers == v1beta1.WritersShared; done.event.Problem.Holds() != isShared || !isShared && !strings.Contains(done.event.Problem.Message, "set readBy to Transfer, or writers to Shared") {
 			t.Errorf("%s: %+v", writers, done.event.Problem)

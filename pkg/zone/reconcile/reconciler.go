@@ -14,9 +14,10 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
-	"github.com/lockstep-dns/lockstep/pkg/zone/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -136,7 +137,7 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 	}
 	servers, err := inventory.ListServers(ctx, r.kube, s.instances)
 	_, dnsServers := s.byBackend()
-	servers = observe.AddProviders(servers, dnsServers)
+	servers = serving.AddProviders(servers, dnsServers)
 	s.servers = s.signing.Demote(servers)
 	for _, server := range servers {
 		r.setOwner(server.Addr, server.Namespace)

@@ -23,13 +23,13 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
@@ -166,10 +166,10 @@ func areContainersReady(pod *corev1.Pod) bool {
 
 func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcile.Request {
 	if addr, err := netip.ParseAddr(o.(*corev1.Pod).Status.PodIP); err == nil {
-		r.dns.Reset(netip.AddrPortFrom(addr, named.Port))
+		r.dns.Reset(netip.AddrPortFrom(addr, serving.Port))
 	}
 	instance := &v1beta1.Bind9Instance{}
-	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[named.LabelInstance]}
+	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[serving.LabelInstance]}
 	if err := r.kube.Get(ctx, key, instance); err != nil {
 		return nil
 	}

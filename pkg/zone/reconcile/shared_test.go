@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -27,7 +28,7 @@ func (r *rig) share(name string, primary *bind.Server, secondaries ...*bind.Serv
 	p := r.provide(name, []*bind.Server{primary}, secondaries...)
 	p.Spec.RFC2136.Writers = v1beta1.WritersShared
 	r.scope.servers = slices.DeleteFunc(r.scope.servers, func(s observe.Server) bool { return s.Provider == name })
-	r.scope.servers = observe.AddProviders(r.scope.servers, []*v1beta1.DNSProvider{p})
+	r.scope.servers = serving.AddProviders(r.scope.servers, []*v1beta1.DNSProvider{p})
 }
 
 // newSharedRig is a zone whose only primary is a server that others write to as well.

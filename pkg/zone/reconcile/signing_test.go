@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/zone/dnssec"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
@@ -52,7 +53,7 @@ func (e *tenants) join(namespace string, addr netip.Addr, update, transfer *wire
 	i.Spec.Role, i.Spec.ClusterRef = v1beta1.RolePrimary, "dns"
 	i.Status.ServiceAddress = addr.String()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "server-0", Labels: map[string]string{named.LabelInstance: "server", "app.kubernetes.io/name": "bind9"},
+		Namespace: namespace, Name: "server-0", Labels: map[string]string{serving.LabelInstance: "server", "app.kubernetes.io/name": "bind9"},
 	}}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addr.String(), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 	e.objects = append(e.objects, i, pod)
@@ -143,7 +144,7 @@ func (p *tarpit) met() int {
 func startTarpit(t *testing.T, host netip.Addr, server *bind.Server) *tarpit {
 	t.Helper()
 	p := &tarpit{zones: map[string]bool{}}
-	bind.StartProxyAt(t, netip.AddrPortFrom(host, named.Port), server.Addr).Filter(func(network string, reply []byte) ([]byte, error) {
+	bind.StartProxyAt(t, netip.AddrPortFrom(host, serving.Port), server.Addr).Filter(func(network string, reply []byte) ([]byte, error) {
 		if network == "udp" {
 			return reply, nil
 		}
@@ -181,7 +182,7 @@ func TestTarpitDelaysNoZoneOfOthers(t *testing.T) {
 	hers := bind.Start(t, bind.Options{Zones: zonesNamed("tarpit", hostile)})
 	pit := startTarpit(t, trap, hers)
 	server := bind.Start(t, bind.Options{Zones: zonesNamed("new", honest)})
-	bind.StartProxyAt(t, netip.AddrPortFrom(good, named.Port), server.Addr)
+	bind.StartProxyAt(t, netip.AddrPortFrom(good, serving.Port), server.Addr)
 	e := &tenants{T: t, keys: &keyrotation.Cache{Cache: tsigkey.NewCache(nil, time.Hour, 0)}}
 	e.join("evil", trap, &hers.Update, &hers.Transfer)
 	e.join("victim", good, &server.Update, &server.Transfer)

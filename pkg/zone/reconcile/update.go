@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
-	"github.com/lockstep-dns/lockstep/pkg/zone/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 )
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -115,7 +116,7 @@ func (r *Rig) findServers(ctx context.Context) error {
 		if err != nil || !status.PodReady(&pod) {
 			return fmt.Errorf("pod %s is not ready", pod.Name)
 		}
-		r.Servers = append(r.Servers, netip.AddrPortFrom(address, named.Port))
+		r.Servers = append(r.Servers, netip.AddrPortFrom(address, serving.Port))
 		if pod.Labels[v1beta1.RoleLabel] == string(v1beta1.RolePrimary) {
 			r.Primary = r.Servers[len(r.Servers)-1]
 		}

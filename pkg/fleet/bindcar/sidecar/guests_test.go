@@ -8,6 +8,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -130,7 +131,7 @@ func randomName() string {
 // guestOf makes the key of a provider's secondaries.
 func guestOf(t *testing.T, provider, namespace string) *wire.Key {
 	t.Helper()
-	name, err := named.GuestKeyName(namespace, provider)
+	name, err := serving.GuestKeyName(namespace, provider)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package observe
+package serving
 
 import (
 	"cmp"
@@ -12,66 +12,26 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
-
-// Role of a server in its zones.
-type Role string
-
-// The roles.
-const (
-	Primary   Role = "Primary"
-	Secondary Role = "Secondary"
-)
-
-// Server is one expected server: a BIND pod, whether it exists or not, or a server of a DNSProvider.
-type Server struct {
-	Namespace, Instance string
-	// Pod is the pod's name; of a provider's server the provider's name, a slash, and address and port as the provider has them.
-	// It is unique in the namespace.
-	Pod string
-	// Provider is the name of the DNSProvider; empty for a pod.
-	Provider string
-	// Shared is true of a provider's server if others write to its zones as well (writers Shared): its primary counts its own serial,
-	// which its secondaries follow, and the apex is not the zone object's there.
-	Shared bool
-	// ReadBy is how its content is read; empty for ReadByTransfer.
-	ReadBy v1beta1.ReadMethod
-	// Unsigned is true if the server has no keys, as CoreDNS: nothing that it answers is signed, and it has no serial and no transfer.
-	Unsigned bool
-	Role     Role
-	// Addr is where the server answers DNS; invalid while it has no address.
-	Addr netip.AddrPort
-	// Service is the address of the instance's Service; invalid while it has none.
-	Service netip.Addr
-	// PodPhase is empty if the pod does not exist.
-	PodPhase corev1.PodPhase
-	PodReady bool
-	// Restarts counts those of all containers.
-	Restarts int32
-	// Message is why the pod does not run, as Kubernetes reports it; empty if it runs or nothing is known.
-	Message string
-	// Foreign says what the instance's Service sends queries to besides its pods, as the fleet manager has found; empty if nothing.
-	Foreign string
-}
 
 // Servers returns the pods that the instances should have: <instance>-0 up to the number of replicas. Pods that exist are
 // found among pods by namespace, name and label. Primaries come first; further order is by namespace, cluster, instance (by
 // its number in the cluster) and pod.
-func Servers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []Server {
+func Servers(instances []*v1beta1.Bind9Instance, pods []*corev1.Pod) []observe.Server {
 	found := make(map[[2]string]*corev1.Pod, len(pods))
 	for _, p := range pods {
 		found[[2]string{p.Namespace, p.Name}] = p
 	}
-	var servers []Server
+	var servers []observe.Server
 	for _, i := range slices.SortedFunc(slices.Values(instances), compareInstances) {
 		foreign := foreignEndpoints(i)
 		for n := range replicaCount(i) {
-			s := Server{Namespace: i.Namespace, Instance: i.Name, Pod: fmt.Sprintf("%s-%d", i.Name, n), Role: roleOf(i)}
+			s := observe.Server{Namespace: i.Namespace, Instance: i.Name, Pod: fmt.Sprintf("%s-%d", i.Name, n), Role: roleOf(i)}
 			s.Foreign = foreign
 			s.Service, _ = netip.ParseAddr(i.Status.ServiceAddress) // it may be a host name
-			if p := found[[2]string{s.Namespace, s.Pod}]; p != nil && p.Labels[named.LabelInstance] == i.Name {
-				s.addPodStatus(p)
+			if p := found[[2]string{s.Namespace, s.Pod}]; p != nil && p.Labels[LabelInstance] == i.Name {
+				addPodStatus(&s, p)
 			}
 			servers = append(servers, s)
 		}
@@ -97,11 +57,11 @@ func compareInstances(a, b *v1beta1.Bind9Instance) int {
 	)
 }
 
-func roleOf(i *v1beta1.Bind9Instance) Role {
+func roleOf(i *v1beta1.Bind9Instance) observe.Role {
 	if i.Spec.Role.Normalize() == v1beta1.RolePrimary {
-		return Primary
+		return observe.Primary
 	}
-	return Secondary
+	return observe.Secondary
 }
 
 func instanceIndex(i *v1beta1.Bind9Instance) int {
@@ -117,7 +77,7 @@ func replicaCount(i *v1beta1.Bind9Instance) int32 {
 }
 
 // addPodStatus sets what follows from the pod's status.
-func (s *Server) addPodStatus(p *corev1.Pod) {
+func addPodStatus(s *observe.Server, p *corev1.Pod) {
 	s.PodPhase = p.Status.Phase
 	for _, c := range p.Status.ContainerStatuses {
 		s.Restarts += c.RestartCount
@@ -132,7 +92,7 @@ func (s *Server) addPodStatus(p *corev1.Pod) {
 		return // Another pod may have its address by now.
 	}
 	if ip, err := netip.ParseAddr(p.Status.PodIP); err == nil {
-		s.Addr = netip.AddrPortFrom(ip, named.Port)
+		s.Addr = netip.AddrPortFrom(ip, Port)
 	}
 }
 

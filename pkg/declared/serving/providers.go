@@ -1,4 +1,4 @@
-package observe
+package serving
 
 import (
 	"cmp"
@@ -9,35 +9,35 @@ import (
 	"strconv"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
 // AddProviders returns servers with those of providers among them, primaries first. One that two providers have is in it once. A
 // provider without a UID stands for one that does not exist: it has one primary without an address, which says so.
-func AddProviders(servers []Server, providers []*v1beta1.DNSProvider) []Server {
+func AddProviders(servers []observe.Server, providers []*v1beta1.DNSProvider) []observe.Server {
 	for _, p := range providers {
 		for _, s := range serversOfProvider(p) {
-			isSame := func(o Server) bool { return o.Provider != "" && o.Addr.IsValid() && o.Addr == s.Addr }
+			isSame := func(o observe.Server) bool { return o.Provider != "" && o.Addr.IsValid() && o.Addr == s.Addr }
 			if !slices.ContainsFunc(servers, isSame) {
 				servers = append(servers, s)
 			}
 		}
 	}
-	slices.SortStableFunc(servers, func(a, b Server) int { return cmp.Compare(a.Role, b.Role) })
+	slices.SortStableFunc(servers, func(a, b observe.Server) int { return cmp.Compare(a.Role, b.Role) })
 	return servers
 }
 
 // serversOfProvider returns the servers of a provider; those of host names with the addresses in its status.
-func serversOfProvider(p *v1beta1.DNSProvider) (servers []Server) {
+func serversOfProvider(p *v1beta1.DNSProvider) (servers []observe.Server) {
 	if problem := ProviderProblem(p); problem != "" {
-		return []Server{{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/", Role: Primary, Message: problem}}
+		return []observe.Server{{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/", Role: observe.Primary, Message: problem}}
 	}
 	primaries, secondaries := DeclaredServers(p)
 	for _, s := range primaries {
-		servers = append(servers, providerServer(p, s, Primary))
+		servers = append(servers, providerServer(p, s, observe.Primary))
 	}
 	for _, s := range secondaries {
-		servers = append(servers, providerServer(p, s, Secondary))
+		servers = append(servers, providerServer(p, s, observe.Secondary))
 	}
 	if p.Spec.CoreDNS != nil {
 		servers = replicasOf(p, servers)
@@ -60,12 +60,12 @@ func DeclaredServers(p *v1beta1.DNSProvider) (primaries, secondaries []v1beta1.P
 
 // replicasOf returns the replicas of CoreDNS: those that are declared, or those of the Service, which the controller finds and which
 // are in the provider's status. There is at least one, which says what is missing.
-func replicasOf(p *v1beta1.DNSProvider, declared []Server) []Server {
+func replicasOf(p *v1beta1.DNSProvider, declared []observe.Server) []observe.Server {
 	replicas, missing := declared, fmt.Sprintf("DNSProvider %s names no replica of CoreDNS that can be asked: set spec.coreDNS.servers.service or addresses", p.Name)
 	if service := p.Spec.CoreDNS.Servers.Service; service != nil {
 		missing = fmt.Sprintf("the endpoints of Service %s have not been looked up yet", service.Name)
 		for _, known := range p.Status.Servers {
-			s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + known.Address, Role: Primary}
+			s := observe.Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + known.Address, Role: observe.Primary}
 			var err error
 			if s.Addr, err = netip.ParseAddrPort(known.Address); err != nil {
 				s.Message = known.Message
@@ -74,7 +74,7 @@ func replicasOf(p *v1beta1.DNSProvider, declared []Server) []Server {
 		}
 	}
 	if len(replicas) == 0 {
-		replicas = []Server{{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/", Role: Primary, Message: missing}}
+		replicas = []observe.Server{{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/", Role: observe.Primary, Message: missing}}
 	}
 	for i := range replicas {
 		replicas[i].Unsigned, replicas[i].Shared, replicas[i].ReadBy = true, true, v1beta1.ReadByQuery
@@ -89,7 +89,7 @@ func ProviderProblem(p *v1beta1.DNSProvider) string {
 	case p.UID == "":
 		return fmt.Sprintf("DNSProvider %s does not exist in this namespace: create it, or remove it from spec.providerRefs", p.Name)
 	case p.Spec.Secondaries != nil:
-		if _, err := named.GuestKeyName(p.Namespace, p.Name); err != nil {
+		if _, err := GuestKeyName(p.Namespace, p.Name); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -113,8 +113,8 @@ func ServerAddress(s v1beta1.ProviderServer) string {
 	return net.JoinHostPort(s.Address, strconv.Itoa(int(cmp.Or(s.Port, 53))))
 }
 
-func providerServer(p *v1beta1.DNSProvider, declared v1beta1.ProviderServer, role Role) Server {
-	s := Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role}
+func providerServer(p *v1beta1.DNSProvider, declared v1beta1.ProviderServer, role observe.Role) observe.Server {
+	s := observe.Server{Namespace: p.Namespace, Provider: p.Name, Pod: p.Name + "/" + ServerAddress(declared), Role: role}
 	switch {
 	case p.Spec.RFC2136 != nil:
 		s.Shared, s.ReadBy = p.Spec.RFC2136.Writers == v1beta1.WritersShared, p.Spec.RFC2136.ReadBy

@@ -1,4 +1,4 @@
-package observe_test
+package serving_test
 
 import (
 	"net/netip"
@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 )
 
 func instance(name, role, index string, replicas *int32) *v1beta1.Bind9Instance {
@@ -24,7 +24,7 @@ func instance(name, role, index string, replicas *int32) *v1beta1.Bind9Instance 
 
 func pod(instance, name string, status corev1.PodStatus) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name, Labels: map[string]string{named.LabelInstance: instance}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: name, Labels: map[string]string{serving.LabelInstance: instance}},
 		Status:     status,
 	}
 }
@@ -39,7 +39,7 @@ func TestServers(t *testing.T) {
 	hosted := instance("c-primary-1", "primary", "1", ptr.To[int32](1))
 	hosted.Status.ServiceAddress = "lb.example.net"
 
-	got := observe.Servers(
+	got := serving.Servers(
 		[]*v1beta1.Bind9Instance{
 			instance("c-secondary-10", "SECONDARY", "10", nil),
 			served,
@@ -90,7 +90,7 @@ func TestForeignEndpoints(t *testing.T) {
 	ours := theirs.DeepCopy()
 	ours.Name, ours.Status.Conditions[0].Reason = "b", status.PodsPending
 	want := map[string]string{"a-0": "instance a: Pod old", "a-1": "instance a: Pod old", "b-0": "", "b-1": ""}
-	for _, s := range observe.Servers([]*v1beta1.Bind9Instance{theirs, ours}, nil) {
+	for _, s := range serving.Servers([]*v1beta1.Bind9Instance{theirs, ours}, nil) {
 		if s.Foreign != want[s.Pod] {
 			t.Errorf("%s: %q, want %q", s.Pod, s.Foreign, want[s.Pod])
 		}

@@ -1,4 +1,4 @@
-package observe_test
+package serving_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
@@ -32,7 +33,7 @@ func TestReplicas(t *testing.T) {
 		p := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "etcd", UID: "p"}}
 		p.Spec.CoreDNS, p.Status.Servers = &v1beta1.CoreDNSProvider{Servers: c.servers}, c.known
 		var found []string
-		for _, s := range observe.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
+		for _, s := range serving.AddProviders(nil, []*v1beta1.DNSProvider{p}) {
 			found = append(found, s.Addr.String())
 			isReplica := s.Unsigned && s.Shared && s.ReadBy == v1beta1.ReadByQuery || name == "another namespace"
 			if !isReplica || s.Role != observe.Primary || (s.Message == "") != (c.says == "") || !strings.Contains(s.Message, c.says) {

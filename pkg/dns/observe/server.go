@@ -1,0 +1,49 @@
+package observe
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+)
+
+// Role of a server in its zones.
+type Role string
+
+// The roles.
+const (
+	Primary   Role = "Primary"
+	Secondary Role = "Secondary"
+)
+
+// Server is one expected server: a BIND pod, whether it exists or not, or a server of a DNSProvider.
+type Server struct {
+	Namespace, Instance string
+	// Pod is the pod's name; of a provider's server the provider's name, a slash, and address and port as the provider has them.
+	// It is unique in the namespace.
+	Pod string
+	// Provider is the name of the DNSProvider; empty for a pod.
+	Provider string
+	// Shared is true of a provider's server if others write to its zones as well (writers Shared): its primary counts its own serial,
+	// which its secondaries follow, and the apex is not the zone object's there.
+	Shared bool
+	// ReadBy is how its content is read; empty for ReadByTransfer.
+	ReadBy v1beta1.ReadMethod
+	// Unsigned is true if the server has no keys, as CoreDNS: nothing that it answers is signed, and it has no serial and no transfer.
+	Unsigned bool
+	Role     Role
+	// Addr is where the server answers DNS; invalid while it has no address.
+	Addr netip.AddrPort
+	// Service is the address of the instance's Service; invalid while it has none.
+	Service netip.Addr
+	// PodPhase is empty if the pod does not exist.
+	PodPhase corev1.PodPhase
+	PodReady bool
+	// Restarts counts those of all containers.
+	Restarts int32
+	// Message is why the pod does not run, as Kubernetes reports it; empty if it runs or nothing is known.
+	Message string
+	// Foreign says what the instance's Service sends queries to besides its pods, as the fleet manager has found; empty if nothing.
+	Foreign string
+}
