@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,7 +38,7 @@ func TestKinds(t *testing.T) {
 			if err := unstructured.SetNestedStringSlice(o.Object, []string{"192.0.2.7"}, "spec", "ipv4Addresses"); err != nil {
 				t.Fatal(err)
 			}
-			kube.Eventually(t, time.Minute, func(ctx context.Context) error {
+			kube.Eventually(t, kube.Answer, func(ctx context.Context) error {
 				stored := o.DeepCopy()
 				if err := c.Get(ctx, client.ObjectKeyFromObject(o), stored); err != nil {
 					return err
@@ -119,7 +118,7 @@ func requireAllKinds(t *testing.T, all []*unstructured.Unstructured) {
 // waitStatus waits until all objects have a status by kstatus.
 func waitStatus(t *testing.T, c client.Client, want status.Status, all ...*unstructured.Unstructured) {
 	t.Helper()
-	kube.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Start, func(ctx context.Context) error {
 		for _, o := range all {
 			stored := o.DeepCopy()
 			if err := c.Get(ctx, client.ObjectKeyFromObject(o), stored); err != nil {

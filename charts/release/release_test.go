@@ -91,7 +91,7 @@ func testKept(t *testing.T, c client.Client, team string, served func(context.Co
 
 	helm(t, "install", "lockstep", chartPath, "-n", system, "--set", "crds.keep=false", "--wait", "--timeout", patience)
 	requireWorking(t, c)
-	kube.WaitReady(t, c, team, time.Minute, "bind9cluster/dns", "dnszone/main")
+	kube.WaitReady(t, c, team, kube.Answer, "bind9cluster/dns", "dnszone/main")
 	if err := served(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -101,20 +101,20 @@ func testKept(t *testing.T, c client.Client, team string, served func(context.Co
 // namespace everything is gone. Into an empty cluster, and another namespace, it installs in one run.
 func testRemoved(t *testing.T, c client.Client, team string) {
 	helm(t, "uninstall", "lockstep", "-n", system, "--wait", "--timeout", patience)
-	kube.Eventually(t, time.Minute, func(context.Context) error {
+	kube.Eventually(t, kube.Answer, func(context.Context) error {
 		if left := namesOf(t, "customresourcedefinitions", ""); left != "" {
 			return fmt.Errorf("left behind: %s", left)
 		}
 		return nil
 	})
-	kube.Eventually(t, time.Minute, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Answer, func(ctx context.Context) error {
 		if servers, err := kube.Servers(ctx, c, team); err == nil {
 			return fmt.Errorf("servers are left: %v", servers)
 		}
 		return nil
 	})
 	kube.Kubectl(t, "", "delete", "namespace", system, "--timeout=120s")
-	kube.Eventually(t, time.Minute, func(context.Context) error {
+	kube.Eventually(t, kube.Answer, func(context.Context) error {
 		if left := namesOf(t, "clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations", ""); left != "" {
 			return fmt.Errorf("left behind: %s", left)
 		}
@@ -151,7 +151,7 @@ func restore(t *testing.T) {
 	if namesOf(t, "customresourcedefinitions", "") != "" {
 		_ = exec.Command("bash", "-c", documentedRemedy(t)).Run() // If definitions are being deleted, nobody else releases their objects.
 	}
-	kube.Eventually(t, time.Minute, func(context.Context) error {
+	kube.Eventually(t, kube.Answer, func(context.Context) error {
 		deleted := kube.Kubectl(t, "", "get", "customresourcedefinitions", "-o", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{end}`)
 		if deleted != "" {
 			return errors.New("definitions are still being deleted")
@@ -195,7 +195,7 @@ func requireWorking(t *testing.T, c client.Client) {
 	t.Helper()
 	began := time.Now()
 	first := map[string]error{}
-	kube.Eventually(t, time.Minute, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Answer, func(ctx context.Context) error {
 		works := map[string]error{
 			"admission":  admission(ctx, c, "default"),
 			"SyncStatus": c.List(ctx, &syncv1alpha1.SyncStatusList{}, client.InNamespace("default")),

@@ -151,7 +151,7 @@ func TestAttack11Enrolled(t *testing.T) {
 	createSecret(other, "password")
 	n.apply(bind9Cluster("dns") + dnsZone("main", "corp", "clusterRef: dns") + aRecord("www", "main", "www", "192.0.2.1"))
 	var command string
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		cluster := &v1beta1.Bind9Cluster{}
 		if err := n.client.Get(ctx, client.ObjectKey{Namespace: n.namespace, Name: "dns"}, cluster); err != nil {
 			return err
@@ -176,7 +176,7 @@ func TestAttack11Enrolled(t *testing.T) {
 	}
 	// The tenant cannot enroll its own namespace, not even as its admin.
 	kube.Kubectl(t, "", "create", "rolebinding", "admin", "--namespace="+n.namespace, "--clusterrole=admin", "--user="+n.user)
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		if out, err := n.try("", "auth", "can-i", "create", "rolebindings"); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}

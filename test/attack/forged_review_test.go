@@ -30,7 +30,7 @@ func TestAttack10ForgedReviewNamesNobodyElse(t *testing.T) {
 	requireSilent := func(want, operation, namespace, manifest string) {
 		t.Helper()
 		var answer string
-		kube.Eventually(t, settleTimeout, func(ctx context.Context) (err error) {
+		kube.Eventually(t, kube.Settle, func(ctx context.Context) (err error) {
 			if answer, err = askWebhook(ctx, t, forge(t, operation, namespace, manifest)); err == nil && !strings.Contains(answer, want) {
 				err = errors.New("the review is not refused as it should be")
 			}

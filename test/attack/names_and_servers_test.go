@@ -47,7 +47,7 @@ func newPlatform(t *testing.T) *platform {
 // waitRefused waits until a zone of a tenant is served nowhere for a reason, in its own status and in its SyncStatus.
 func waitRefused(n *tenant, zone, reason string) {
 	n.Helper()
-	kube.Eventually(n, settleTimeout, func(context.Context) error {
+	kube.Eventually(n, kube.Settle, func(context.Context) error {
 		for _, args := range [][]string{
 			{"get", "dnszone", zone, `-o=jsonpath={.status.conditions[?(@.type=="Ready")].reason}`},
 			{"get", "syncstatus", "dnszone." + zone, `-o=jsonpath={.status.conditions[?(@.type=="Accepted")].reason}`},
@@ -151,7 +151,7 @@ func TestAttack04EndpointTheft(t *testing.T) {
 	guest.apply(endpoint("guest", ", annotations: {bindy.firestoned.io/allow-zone-namespaces: "+owner.namespace+"}"))
 	for n, name := range map[*tenant]string{owner: "own", guest: "guest"} {
 		n.kubectl("wait", "--for=condition=Propagated", "syncstatus/dnsendpoint."+name, "--timeout=120s")
-		kube.Eventually(t, settleTimeout, func(context.Context) error {
+		kube.Eventually(t, kube.Settle, func(context.Context) error {
 			out, err := n.try("", "get", "dnsendpoints.externaldns.k8s.io", name, "-o=jsonpath={.status.zones[*].namespace}")
 			if err != nil || strings.TrimSpace(out) != owner.namespace {
 				return fmt.Errorf("endpoint %s is published by a zone of %q, want %s: %w", name, out, owner.namespace, err)
@@ -235,7 +235,7 @@ data:
     };
 `)
 	attacker.apply(strings.Replace(bind9Instance("tarpit", ", configMapRefs: {namedConfOptions: tarpit}"), "name: tarpit", "name: tarpit, labels: {pool: tarpit}", 1))
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		if out, err := attacker.try("", "get", "pod", "tarpit-0", "-o=jsonpath={.status.phase}"); err != nil || strings.TrimSpace(out) != "Running" {
 			return fmt.Errorf("the tarpit is %q: %w", out, err)
 		}
@@ -246,7 +246,7 @@ data:
 		zones.WriteString(dnsZone(fmt.Sprintf("z%d", i), fmt.Sprintf("z%d.tarpit.example", i), "bind9InstancesFrom: [{selector: {matchLabels: {pool: tarpit}}}]"))
 	}
 	attacker.apply(zones.String())
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		out, err := attacker.try("", "get", "dnszones", `-o=jsonpath={.items[*].status.conditions[?(@.type=="Ready")].reason}`)
 		if err != nil || !strings.Contains(out, status.PrimaryFailed) {
 			return fmt.Errorf("no zone waits for the tarpit: %q, %w", out, err)
@@ -285,7 +285,7 @@ func TestAttack14KeysOfDeletedZone(t *testing.T) {
 	attacker.kubectl("delete", "dnszone", "main", "--timeout=120s")
 	waitNotAuthoritative(t, p, p.name, zone)
 	victim.apply(signed)
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		if after := waitKeys(t, p, zone, nil); !slices.Equal(before, after) {
 			return fmt.Errorf("the zone's keys are %q, want %q", after, before)
 		}

@@ -39,7 +39,7 @@ func TestAttack23BeyondTheNamespace(t *testing.T) {
 		t.Errorf("a tenant may make cluster-scoped clusters: %s", out)
 	}
 	n.apply(bind9Instance("plain", ""))
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		return n.client.Get(ctx, client.ObjectKey{Namespace: n.namespace, Name: "plain-config"}, &corev1.ConfigMap{})
 	})
 	for _, patch := range []string{
@@ -69,7 +69,7 @@ func TestAttack23Image(t *testing.T) {
 		"  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + n.namespace + "}}}\n"
 	kube.Kubectl(t, policy, "apply", "-f", "-")
 	t.Cleanup(func() { kube.Kubectl(t, policy, "delete", "-f", "-") })
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		if _, err := n.try(bind9Instance("early", ", image: {image: attacker/named:9.18}"), "apply", "--dry-run=server", "-f", "-"); err == nil {
 			return errors.New("the policy is not in force yet")
 		}

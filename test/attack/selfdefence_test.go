@@ -105,7 +105,7 @@ func TestAttack10ForgedReview(t *testing.T) {
 	victim, attacker := newTenant(t, "victim"), newTenant(t, "attacker")
 	victim.apply(dnsZone("main", "bank.example", "clusterRef: none") + aRecord("secret-name", "main", "www", "192.0.2.1"))
 	review := forgedReview(victim.namespace)
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		if answer, err := askWebhook(ctx, t, review); err != nil || !strings.Contains(answer, "secret-name") {
 			return fmt.Errorf("without the component the forged review is answered with %q, %w: the refusals would prove nothing", answer, err)
 		}
@@ -231,7 +231,7 @@ func TestAttack12ConfusedDeputy(t *testing.T) {
 	}
 	n.apply(bind9Instance("shop", ""))
 	instance := &v1beta1.Bind9Instance{ObjectMeta: theirs.ObjectMeta}
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		if err := n.client.Get(ctx, client.ObjectKeyFromObject(theirs), instance); err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func TestAttack12ConfusedDeputy(t *testing.T) {
 		return nil
 	})
 	n.kubectl("delete", "bind9instance", "shop", "--wait")
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		var config corev1.ConfigMap
 		if err := n.client.Get(ctx, client.ObjectKey{Namespace: n.namespace, Name: "shop-config"}, &config); !apierrors.IsNotFound(err) {
 			return errors.Join(err, errors.New("the instance's own objects are still there"))

@@ -72,7 +72,7 @@ func startVictim(t *testing.T) *victim {
 		<-done
 	})
 	v.client = mtls.Client(t, v.authority, bindcar.ControllerIdentity)
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		select {
 		case err := <-done:
 			t.Fatalf("the sidecar: %v", err)

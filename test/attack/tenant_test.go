@@ -21,9 +21,6 @@ import (
 
 func TestMain(m *testing.M) { kube.Main(m) }
 
-// settleTimeout is how long a change may take to be on every server before a test calls it lost.
-const settleTimeout = 2 * time.Minute
-
 // tenant is a user who has the role edit in one namespace, and no other right.
 type tenant struct {
 	*testing.T
@@ -58,7 +55,7 @@ func (n *tenant) bindRole(kind, role, resource string) {
 	if err := n.client.Create(n.Context(), binding); err != nil {
 		n.Fatal(err)
 	}
-	kube.Eventually(n, settleTimeout, func(context.Context) error {
+	kube.Eventually(n, kube.Settle, func(context.Context) error {
 		if out, err := n.try("", "auth", "can-i", "create", resource); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
@@ -109,7 +106,7 @@ func (n *tenant) expectRefused(manifest string, want ...string) {
 // waitAnswers waits until check accepts the answer of every server of a namespace to a question.
 func waitAnswers(t testing.TB, c client.Client, namespace, name string, rrtype uint16, check func(reply *dns.Msg) error) {
 	t.Helper()
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		all, err := kube.Servers(ctx, c, namespace)
 		if err != nil {
 			return err

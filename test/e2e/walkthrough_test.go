@@ -20,9 +20,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// settleTimeout is how long a change may take to be on every server before a test calls it lost.
-const settleTimeout = 2 * time.Minute
-
 // A first zone and a first record, as manifests that were written for another operator of this API: they apply as they
 // are, the zone lists the record, the record carries the zone, and a change reaches every server.
 func TestMainJobFirstZone(t *testing.T) {
@@ -34,7 +31,7 @@ func TestMainJobFirstZone(t *testing.T) {
 	c := kube.Client(t)
 
 	kube.Kubectl(t, "", "-n", "dns-system", "wait", "--for=condition=Propagated", "syncstatus/arecord.www-test", "--timeout=120s")
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error { return checkFirstZone(ctx, c) })
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error { return checkFirstZone(ctx, c) })
 	servers := serverAddresses(t, c, "dns-system")
 	if len(servers) != 2 {
 		t.Fatalf("%d pods, want 2", len(servers))
@@ -49,7 +46,7 @@ func TestMainJobFirstZone(t *testing.T) {
 	for _, server := range servers {
 		requireAddress(t, server, "www.test.example.com.", "192.0.2.2")
 	}
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		now := kube.Kubectl(t, "", "-n", "dns-system", "get", "dnszone", "test-zone", "-o", "jsonpath={.status.serial}")
 		if now == serial {
 			return errors.New("the zone's serial did not change with the record")
@@ -66,7 +63,7 @@ func TestMainJobFirstZone(t *testing.T) {
 	})
 
 	kube.Kubectl(t, "", "-n", "dns-system", "delete", "arecord", "www-test", "--timeout=120s")
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		zone := &v1beta1.DNSZone{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "dns-system", Name: "test-zone"}, zone); err != nil {
 			return err
@@ -134,7 +131,7 @@ func serverAddresses(t *testing.T, c client.Client, namespace string) []string {
 func queryAddress(t *testing.T, server, name string) *dns.Msg {
 	t.Helper()
 	var reply *dns.Msg
-	kube.Eventually(t, settleTimeout, func(context.Context) (err error) {
+	kube.Eventually(t, kube.Settle, func(context.Context) (err error) {
 		reply, err = kube.Query(server, name, dns.TypeA, 2*time.Second)
 		return err
 	})

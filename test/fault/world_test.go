@@ -165,6 +165,7 @@ func (w *world) pause(d time.Duration) {
 
 // until repeats a check until it returns nil, and returns its last error when it has not done so in time.
 func (w *world) until(limit time.Duration, check func(context.Context) error) error {
+	limit = kube.Patience(limit).Duration()
 	var last error
 	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		call, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -19,9 +19,9 @@ import (
 
 const (
 	// stepLimit is for a step, which mostly has a shorter one of its own.
-	stepLimit = 3 * time.Minute
+	stepLimit = kube.Start
 	// settleLimit is for what a step only reads to be as the page shows it: a reader types more slowly than this.
-	settleLimit = 30 * time.Second
+	settleLimit = kube.Answer
 )
 
 // TestGuides runs what each page of docs/guides has a reader type, in this order.
@@ -75,7 +75,7 @@ func runStep(t *testing.T, b docs.Block, step docs.Step, s *shell) {
 			t.Logf("%s:%d: %s (%s)", b.Document, step.Line, step.Text, time.Since(began).Round(time.Millisecond))
 			return
 		}
-		if !onlyReads(step.Text) || time.Since(began) > settleLimit {
+		if !onlyReads(step.Text) || time.Since(began) > settleLimit.Duration() {
 			t.Fatalf("%s:%d: %s: exit code %d, without %q in\n%s", b.Document, step.Line, step.Text, code, line, strings.Join(output, "\n"))
 		}
 		time.Sleep(time.Second)
@@ -106,7 +106,7 @@ func deleteLater(t *testing.T, step string) {
 		}
 		c := kube.Client(t)
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), kube.Settle.Duration())
 			defer cancel()
 			if err := client.IgnoreNotFound(c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})); err != nil {
 				t.Error(err)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
 // shell is a bash that keeps its variables from one step to the next.
@@ -61,11 +63,11 @@ func newShell(t *testing.T, root string, environment ...string) *shell {
 }
 
 // run runs a step, and returns its output and exit code.
-func (s *shell) run(text string, limit time.Duration) (output []string, code int, err error) {
+func (s *shell) run(text string, limit kube.Patience) (output []string, code int, err error) {
 	if _, err := fmt.Fprintf(s.in, "{ %s\n} </dev/null 2>&1\nprintf '\\n%s%%s\\n' $?\n", text, endOfStep); err != nil {
 		return nil, 0, err
 	}
-	deadline := time.After(limit)
+	deadline := time.After(limit.Duration())
 	for {
 		select {
 		case line, open := <-s.lines:

@@ -39,7 +39,7 @@ func TestAdmissionNotReadyWithColdCaches(t *testing.T) {
 	caches := func() (string, error) {
 		return kube.TryKubectl(t, "", "get", "--raw", "/api/v1/namespaces/"+namespace+"/pods/cold:8081/proxy/readyz/caches")
 	}
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		if out, err := caches(); err == nil || !strings.Contains(out, "the caches are not full yet") {
 			return fmt.Errorf("it says %q, want that its caches are not full", out)
 		}

@@ -35,7 +35,7 @@ func TestAdmissionKeepsWhatOthersDependOn(t *testing.T) {
 				continue
 			}
 			// By dry run, until the webhook's caches have everything.
-			kube.Eventually(t, settleTimeout, func(context.Context) error {
+			kube.Eventually(t, kube.Settle, func(context.Context) error {
 				out, err := kube.TryKubectl(t, "", "-n", f.namespace, "delete", object, "--dry-run=server", "--cascade="+cascade)
 				if (err == nil) != (cascade == "background") {
 					return fmt.Errorf("deleting %s with --cascade=%s: %w: %s", object, cascade, err, out)
@@ -86,7 +86,7 @@ func TestDeleteFile(t *testing.T) {
 			documents := slices.Clone(deletable)
 			manifest := strings.ReplaceAll(strings.Join(documents, "---\n"), "NAMESPACE", namespace)
 			kube.Kubectl(t, manifest, "-n", namespace, "apply", "-f", "-")
-			kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+			kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 				for _, name := range []string{"main", "edge"} {
 					zone := &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 					if err := c.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil || !meta.IsStatusConditionTrue(zone.Status.Conditions, "Ready") {
@@ -116,7 +116,7 @@ func TestAdmissionLetsNamespacesGo(t *testing.T) {
 	held := f.aRecord("www", "www", "192.0.2.1")
 	held.Finalizers = []string{"example.com/held"}
 	f.create(held)
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		zone := &v1beta1.DNSZone{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "main"}, zone); err != nil || !slices.Contains(zone.Finalizers, v1beta1.DependentsFinalizer) {
 			return fmt.Errorf("the zone would not wait for its record: %w", err)
@@ -124,7 +124,7 @@ func TestAdmissionLetsNamespacesGo(t *testing.T) {
 		return nil
 	})
 	kube.Kubectl(t, "", "delete", "namespace", f.namespace, "--wait=false")
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		return client.IgnoreNotFound(f.client.Delete(ctx, &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}))
 	})
 	change(f, held, func(r *v1beta1.ARecord) { r.Finalizers = nil })

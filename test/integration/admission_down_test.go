@@ -50,7 +50,7 @@ func (f *fixture) down() {
 	f.Helper()
 	scaleWebhook(f, 0)
 	f.Cleanup(func() { scaleWebhook(f, 1) })
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := f.client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "webhook"}); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (f *fixture) marksLater(t *testing.T, record *v1beta1.ARecord) {
 // waitHeld waits until the object has the finalizer.
 func (f *fixture) waitHeld(endpoint *v1alpha1.DNSEndpoint) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(endpoint), endpoint); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func TestAdmissionSeesWhatIsAppliedTogether(t *testing.T) {
 	f := newAdmission(t)
 	f.create(f.aRecord("www", "www", "192.0.2.1"))
 	round := 0
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		for range 5 {
 			round++
 			out := kube.Kubectl(t, strings.ReplaceAll(appliedTogether, "NEW", fmt.Sprint("n", round)), "-n", f.namespace, "apply", "-f", "-")

@@ -55,7 +55,7 @@ func TestMainJobRaceOfConflictingApplies(t *testing.T) {
 // waitOneWinner waits until one of the records is accepted and the others report the conflict.
 func (f *fixture) waitOneWinner(records []v1beta1.Record) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		won := 0
 		for _, record := range records {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
@@ -130,7 +130,7 @@ func (f *fixture) requireOneHolder(zones []*v1beta1.DNSZone) {
 	})
 	for i, want := range []string{"", "DuplicateZone"} {
 		zone := zones[i]
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
 				return err
 			}

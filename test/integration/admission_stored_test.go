@@ -68,7 +68,7 @@ func TestAdmissionJudgesWhatIsStored(t *testing.T) {
 // waitYounger waits until an object that is created gets a later time than another one: times have a resolution of one second.
 func (f *fixture) waitYounger(object, than client.Object) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		probe, ok := object.DeepCopyObject().(client.Object)
 		if !ok {
 			return errors.New("no object")
@@ -92,7 +92,7 @@ func TestAdmissionCostsOneCall(t *testing.T) {
 		"DNSEndpoint": func() client.Object { return f.singleEndpoint("probe", "probe."+f.zone, "A", "192.0.2.1") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+			kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 				before := webhookCalls(t)
 				if err := f.client.Create(ctx, object(), client.DryRunAll); err != nil {
 					return err

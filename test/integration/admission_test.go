@@ -44,7 +44,7 @@ func newAdmission(t *testing.T) *fixture {
 // it accepts no record; bad ones it refuses by itself.
 func (f *fixture) waitWebhookAnswers() {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		return f.client.Create(ctx, f.aRecord("probe", "probe", "192.0.2.1"), client.DryRunAll)
 	})
 }
@@ -52,7 +52,7 @@ func (f *fixture) waitWebhookAnswers() {
 // waitZoneKnown waits until the webhook's cache has the zone that selects the label.
 func (f *fixture) waitZoneKnown(label string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		probe := f.aRecord("probe", "probe", "192.0.2.1")
 		probe.Labels["zone"] = label
 		if err := f.client.Create(ctx, probe, client.DryRunAll); err != nil {
@@ -114,7 +114,7 @@ func (f *fixture) singleEndpoint(object, name, rrtype string, targets ...string)
 // waitRefused waits until the webhook knows of what makes it refuse the record.
 func (f *fixture) waitRefused(kind, spec string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
 		manifest := "{apiVersion: bindy.firestoned.io/v1beta1, kind: " + kind + ", metadata: {name: bad, labels: {zone: main}}, spec: " + spec + "}"
 		if out, err := kube.TryKubectl(f, manifest, "-n", f.namespace, "apply", "--dry-run=server", "-f", "-"); err == nil {
 			return fmt.Errorf("accepted: %s", out)
@@ -261,7 +261,7 @@ func TestAdmissionKeepsMarks(t *testing.T) {
 				config.Impersonate.UserName = "system:serviceaccount:" + system + ":" + tc.user
 				c = kube.ClientAs(t, config)
 			}
-			kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+			kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 				if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 					return err
 				}
@@ -306,7 +306,7 @@ func TestAdmissionAndControllerAgreeOnMarks(t *testing.T) {
 // waitMarked waits until the record is stamped with the zone and held, or neither when there is none.
 func (f *fixture) waitMarked(record *v1beta1.ARecord, zone string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			return err
 		}
@@ -340,7 +340,7 @@ func TestAdmissionMarksDoNotOutliveADuplicateZone(t *testing.T) {
 // waitDuplicate waits until one of the zones reports that it is the duplicate of another.
 func (f *fixture) waitDuplicate(names ...string) (found string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		for _, name := range names {
 			zone := &v1beta1.DNSZone{}
 			if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, zone); err != nil {
@@ -371,7 +371,7 @@ func TestAdmissionCertificateAuthorityHeals(t *testing.T) {
 	if err := f.client.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func (f *clusterAPIFixture) startCoreController() {
 			f.Logf("Cluster API's core controller:\n%s", output.String())
 		}
 	})
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		_, err := readURL(ctx, fmt.Sprintf("http://localhost:%d/readyz", ports[1]))
 		return err
 	})

@@ -100,7 +100,7 @@ func (f *clusterAPIFixture) shown(ctx context.Context, object, path string) (tex
 // waitShown waits until a JSONPath of an object is a text.
 func (f *clusterAPIFixture) waitShown(object, path, want string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		got, o, err := f.shown(ctx, object, path)
 		if err == nil && got != want {
 			err = fmt.Errorf("%s of %s is %q, want %q: %v", path, object, got, want, o)
@@ -118,7 +118,7 @@ func (f *clusterAPIFixture) waitCondition(object, condition, status, reason stri
 // waitNotTrue waits until a condition of an object is False or Unknown.
 func (f *clusterAPIFixture) waitNotTrue(object, condition string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		got, o, err := f.shown(ctx, object, fmt.Sprintf(`{.status.conditions[?(@.type==%q)].status}`, condition))
 		if err == nil && got != "False" && got != "Unknown" {
 			err = fmt.Errorf("%s of %s is %q: %v", condition, object, got, o)

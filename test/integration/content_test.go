@@ -76,7 +76,7 @@ func (f *fixture) copies(ctx context.Context, zone string, key *wire.Key) (map[s
 
 // waitSameContent waits until all servers hold the fixture's zone on one serial and with one content that passes the check,
 // and returns that content.
-func (f *fixture) waitSameContent(limit time.Duration, check func(lines []string) error) copyOf {
+func (f *fixture) waitSameContent(limit kube.Patience, check func(lines []string) error) copyOf {
 	f.Helper()
 	key := f.key(named.KeyTransfer)
 	var agreed copyOf
@@ -161,7 +161,7 @@ func passesBoth(a, b func([]string) error) func([]string) error {
 func (f *fixture) updateByHand(pod string, edit func(*dns.Msg)) {
 	f.Helper()
 	key := f.key(named.KeyUpdate)
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err

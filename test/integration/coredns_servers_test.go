@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"go.etcd.io/etcd/client/v3"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -65,7 +65,7 @@ func startCoreDNS(t *testing.T, host netip.Addr, zone string, plugins ...string)
 		w.replicas = append(w.replicas, corednsReplica{addr, w.start("coredns", "-conf", corefile)})
 	}
 	for _, r := range w.replicas {
-		kube.Eventually(t, time.Minute, func(ctx context.Context) error {
+		kube.Eventually(t, kube.Answer, func(ctx context.Context) error {
 			reply, err := wire.Query(ctx, r.addr, dns.Fqdn(zone), dns.TypeSOA)
 			if err == nil && len(reply.Msg.Answer) == 0 {
 				err = errors.New(reply.Msg.String())
@@ -88,7 +88,7 @@ func (w *corednsWorld) addUser() {
 		return c
 	}
 	c := connect("", "")
-	kube.Eventually(w.t, time.Minute, func(ctx context.Context) error { _, err := c.Get(ctx, "ready"); return err })
+	kube.Eventually(w.t, kube.Answer, func(ctx context.Context) error { _, err := c.Get(ctx, "ready"); return err })
 	ctx := w.t.Context()
 	prefix := "/skydns/"
 	_, err1 := c.UserAdd(ctx, "root", "root")

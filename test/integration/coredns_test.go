@@ -90,7 +90,7 @@ func (c corednsTest) rowOf(ctx context.Context, object string, replica netip.Add
 // waitRow waits until the row of a replica is as wanted.
 func (c corednsTest) waitRow(object string, replica netip.AddrPort, state sync.ServerState, says string) {
 	c.Helper()
-	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		v, row, err := c.rowOf(ctx, object, replica)
 		if err == nil && (row.State != state || !strings.Contains(row.Message, says) || v.Status.InSync && state != sync.StateInSync) {
 			err = fmt.Errorf("%s is %s, row %+v", object, v.Status.Phase, row)
@@ -102,7 +102,7 @@ func (c corednsTest) waitRow(object string, replica netip.AddrPort, state sync.S
 func (c corednsTest) waitInSync(objects ...string) {
 	c.Helper()
 	for _, object := range objects {
-		kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 			v, err := c.status(ctx, object)
 			if err == nil && !v.Status.InSync {
 				err = fmt.Errorf("%s: %s, rows %+v", object, v.Status.Phase, v.Servers)
@@ -158,7 +158,7 @@ func (c corednsTest) testDrift() {
 	if _, err := c.world.client.Delete(c.Context(), keys[0]); err != nil {
 		c.Fatal(err)
 	}
-	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		now, err := c.world.keys(ctx, "/skydns/example/coredns/www/")
 		if err == nil && !slices.Equal(now, keys) {
 			err = fmt.Errorf("etcd has %v", now)
@@ -174,7 +174,7 @@ func (c corednsTest) testUnsupported() {
 	caa := &v1beta1.CAARecord{ObjectMeta: c.meta("caa", c.labels())}
 	caa.Spec.Name, caa.Spec.Flags, caa.Spec.Tag, caa.Spec.Value = "www", 0, "issue", "ca.example"
 	c.create(caa)
-	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(caa), caa); err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (c corednsTest) testEtcdStopped() {
 	c.create(c.aRecord("late", "late", "192.0.2.40"))
 	c.waitServed("late.coredns.example.", "A", "192.0.2.40")
 	c.waitProvider(c.provider, status.Reachable, metav1.ConditionFalse, status.Unreachable)
-	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		zone := c.dnsZone("main", c.zone)
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
 			return err
@@ -244,7 +244,7 @@ func (c corednsTest) testService() {
 	change(c.fixture, c.provider, func(p *v1beta1.DNSProvider) {
 		p.Spec.CoreDNS.Servers = v1beta1.CoreDNSServers{Service: &v1beta1.ServiceReference{Name: "coredns", Port: int32(replica.Port())}}
 	})
-	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		v, err := c.status(ctx, "arecord.www")
 		if err == nil && (!v.Status.InSync || len(v.Servers) != 2) {
 			err = fmt.Errorf("%s, rows %+v", v.Status.Phase, v.Servers)
@@ -265,7 +265,7 @@ func (c corednsTest) testZoneDeleted() {
 // waitNoKeys waits until nothing of the zone is in etcd.
 func (c corednsTest) waitNoKeys() {
 	c.Helper()
-	kube.Eventually(c, settleTimeout, c.checkNoKeys)
+	kube.Eventually(c, kube.Settle, c.checkNoKeys)
 }
 
 func (c corednsTest) checkNoKeys(ctx context.Context) error {
@@ -281,7 +281,7 @@ func (c corednsTest) checkNoKeys(ctx context.Context) error {
 func (c corednsTest) testNamespaceDeleted() {
 	zone := c.dnsZone("main", c.zone)
 	zone.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "etcd"}}
-	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		again := zone.DeepCopy()
 		return c.client.Create(ctx, again) // The former one may not be gone yet.
 	})
@@ -289,7 +289,7 @@ func (c corednsTest) testNamespaceDeleted() {
 	c.waitOutside("ending.coredns.example.", []string{"192.0.2.60"}, c.world.replicas[0].addr)
 	before := c.controllers(c.Context())
 	c.deleteNamespace(c.provider, &corev1.Secret{ObjectMeta: c.meta("etcd-user", nil)})
-	kube.Eventually(c, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		err := c.checkNoKeys(ctx)
 		if now := c.controllers(ctx); err != nil && now != before {
 			c.Skipf("the controller started anew meanwhile (%s, now %s): %v", before, now, err)

@@ -69,7 +69,7 @@ func TestAdmissionCorpus(t *testing.T) {
 // worldKnown waits until the webhook's caches have the world: until those cases come out right that need something of it.
 func (f *fixture) worldKnown(c client.Client, warnings *warningLog, cases []corpus.Case) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		for _, test := range cases {
 			if test.Labels["zone"] != "world" || test.OldSpec != nil {
 				continue

@@ -40,7 +40,7 @@ func TestDNSSEC(t *testing.T) {
 		if err := s.client.Delete(s.Context(), old); err != nil {
 			s.Fatal(err)
 		}
-		kube.Eventually(s, 2*settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(s, kube.Start, func(ctx context.Context) error {
 			pod := &corev1.Pod{}
 			if err := s.client.Get(ctx, client.ObjectKeyFromObject(old), pod); err != nil {
 				return err
@@ -66,7 +66,7 @@ func TestDNSSEC(t *testing.T) {
 		f.waitValidated(ds, "www.turned.test.")
 
 		f.setPolicy("none")
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			z, err := f.readZone(ctx)
 			if err != nil {
 				return err
@@ -80,7 +80,7 @@ func TestDNSSEC(t *testing.T) {
 		f.waitValidated(ds, "www.turned.test.")
 
 		f.setPolicy("insecure")
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			z, err := f.readZone(ctx)
 			if err == nil && z.Status.DNSSEC != nil {
 				err = fmt.Errorf("status.dnssec is %+v", z.Status.DNSSEC)
@@ -142,7 +142,7 @@ func (f *fixture) readZone(ctx context.Context) (*v1beta1.DNSZone, error) {
 // waitSigned waits until the zone's status lists DS records, and returns them.
 func (f *fixture) waitSigned() (ds []string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		z, err := f.readZone(ctx)
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func (f *fixture) waitSigned() (ds []string) {
 // waitValidated waits until every server proves the addresses of a name by the DS records.
 func (f *fixture) waitValidated(ds []string, name string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func TestDoctor(t *testing.T) {
 func (f *pluginTest) awaitDoctor(code int, patterns ...string) {
 	f.Helper()
 	began := time.Now()
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
 		stdout, stderr, got := f.runPlugin("doctor")
 		for _, pattern := range patterns {
 			if !regexp.MustCompile(pattern).MatchString(stdout) || got != code {
@@ -81,7 +81,7 @@ func (f *pluginTest) checkDoctorJSON() {
 // waitPodsGone waits until a component has no pod.
 func (f *pluginTest) waitPodsGone(component string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		var pods corev1.PodList
 		err := f.client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": component})
 		if err == nil && len(pods.Items) > 0 {

@@ -16,10 +16,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// correctionTimeout is how long it may take until a change by hand is corrected or reported. A NOTIFY reports it, not the pass that
-// comes every five minutes anyway.
-const correctionTimeout = 2 * time.Minute
-
 // What others change in the zones by hand. All tests share two primaries and a secondary.
 func TestDrift(t *testing.T) {
 	kube.Isolated(t)
@@ -42,7 +38,7 @@ func driftIsCorrected(f *fixture) {
 	f.create(f.aRecord("corrected-www", "www", "192.0.2.1", "192.0.2.2"), f.txtRecord("corrected-txt", "txt", "ours"), f.cnameRecord("corrected-alias", "alias", "www"))
 	declared := []string{"www.corrected.example. 3600 A 192.0.2.1 | 192.0.2.2", `txt.corrected.example. 3600 TXT "ours"`,
 		"alias.corrected.example. 3600 CNAME www.corrected.example.", "corrected.example. 3600 NS ns1.corrected.example."}
-	want := f.waitSameContent(settleTimeout, contains(declared...)).lines
+	want := f.waitSameContent(kube.Settle, contains(declared...)).lines
 	for what, c := range map[string][]string{
 		"a value added":   {"+", "www.corrected.example. 3600 A 203.0.113.9"},
 		"another TTL":     {"+", "www.corrected.example. 17 A 192.0.2.1"},
@@ -53,21 +49,21 @@ func driftIsCorrected(f *fixture) {
 	} {
 		for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
 			f.runSub(what+" on "+pod, func(f *fixture) {
-				before := f.waitSameContent(settleTimeout, contains(declared...)).serial
+				before := f.waitSameContent(kube.Settle, contains(declared...)).serial
 				edit := addRecords(c[1])
 				if c[0] == "-" {
 					edit = removeRRsets(c[1])
 				}
 				f.updateByHand(pod, edit)
 				began := time.Now()
-				f.waitSameContent(correctionTimeout, func(lines []string) error {
+				f.waitSameContent(kube.Settle, func(lines []string) error {
 					if d := difference(want, lines); len(d) > 0 {
 						return fmt.Errorf("not corrected: %v", d)
 					}
 					return nil
 				})
-				kube.Eventually(f, correctionTimeout, func(context.Context) error {
-					if f.waitSameContent(correctionTimeout, contains(declared...)).serial == before {
+				kube.Eventually(f, kube.Settle, func(context.Context) error {
+					if f.waitSameContent(kube.Settle, contains(declared...)).serial == before {
 						return fmt.Errorf("the serial is still %d: nothing happened", before)
 					}
 					return nil
@@ -81,18 +77,18 @@ func driftIsCorrected(f *fixture) {
 // RRsets that nobody declares stay, reach every server from whichever primary they were put on, and are listed.
 func driftForeignListed(f *fixture) {
 	f.create(f.aRecord("foreign-www", "www", "192.0.2.1"))
-	f.waitSameContent(settleTimeout, contains("www.foreign.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("www.foreign.example. 3600 A 192.0.2.1"))
 	f.updateByHand("dns-primary-0-0", addRecords("one.foreign.example. 300 A 192.0.2.9", `www.foreign.example. 300 TXT "beside ours"`))
 	f.updateByHand("dns-primary-1-0", addRecords("two.foreign.example. 300 MX 10 mail.example.net."))
 	lines := []string{"one.foreign.example. 300 A 192.0.2.9", `www.foreign.example. 300 TXT "beside ours"`, "two.foreign.example. 300 MX 10 mail.example.net."}
-	f.waitSameContent(correctionTimeout, contains(lines...))
+	f.waitSameContent(kube.Settle, contains(lines...))
 	f.waitForeign("one.foreign.example. A", "two.foreign.example. MX", "www.foreign.example. TXT")
 
 	f.create(f.aRecord("foreign-one", "one", "192.0.2.10"))
-	f.waitSameContent(settleTimeout, contains("one.foreign.example. 3600 A 192.0.2.10", lines[1], lines[2]))
+	f.waitSameContent(kube.Settle, contains("one.foreign.example. 3600 A 192.0.2.10", lines[1], lines[2]))
 	f.waitForeign("two.foreign.example. MX", "www.foreign.example. TXT")
 	f.updateByHand("dns-primary-1-0", removeRRsets(`www.foreign.example. 0 TXT ""`))
-	f.waitSameContent(correctionTimeout, passesBoth(contains(lines[2]), func(now []string) error {
+	f.waitSameContent(kube.Settle, passesBoth(contains(lines[2]), func(now []string) error {
 		if slices.Contains(now, lines[1]) {
 			return fmt.Errorf("%s is still there", lines[1])
 		}
@@ -104,7 +100,7 @@ func driftForeignListed(f *fixture) {
 // waitForeign waits until the zone lists exactly these RRsets as foreign.
 func (f *fixture) waitForeign(want ...string) {
 	f.Helper()
-	kube.Eventually(f, correctionTimeout, func(ctx context.Context) error { return f.foreignListed(ctx, want...) })
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { return f.foreignListed(ctx, want...) })
 }
 
 // foreignListed returns an error when the zone does not list exactly these RRsets as foreign.
@@ -136,9 +132,9 @@ func (f *fixture) annotateZone(key, value string) {
 // With the annotation what nobody declares goes, and without it nothing does.
 func driftPruned(f *fixture) {
 	f.create(f.aRecord("pruned-www", "www", "192.0.2.1"))
-	f.waitSameContent(settleTimeout, contains("www.pruned.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("www.pruned.example. 3600 A 192.0.2.1"))
 	f.updateByHand("dns-primary-0-0", addRecords("one.pruned.example. 300 A 192.0.2.9", `www.pruned.example. 300 TXT "beside ours"`))
-	f.waitSameContent(correctionTimeout, contains("one.pruned.example. 300 A 192.0.2.9"))
+	f.waitSameContent(kube.Settle, contains("one.pruned.example. 300 A 192.0.2.9"))
 	f.annotateZone(v1beta1.PruneAnnotation, "true")
 	ours := func(lines []string) error {
 		if len(lines) != 3 {
@@ -146,17 +142,17 @@ func driftPruned(f *fixture) {
 		}
 		return nil
 	}
-	f.waitSameContent(correctionTimeout, passesBoth(contains("www.pruned.example. 3600 A 192.0.2.1", "pruned.example. 3600 NS ns1.pruned.example."), ours))
+	f.waitSameContent(kube.Settle, passesBoth(contains("www.pruned.example. 3600 A 192.0.2.1", "pruned.example. 3600 NS ns1.pruned.example."), ours))
 	f.waitForeign()
 	f.updateByHand("dns-primary-1-0", addRecords("two.pruned.example. 300 A 192.0.2.9"))
-	f.waitSameContent(correctionTimeout, ours)
+	f.waitSameContent(kube.Settle, ours)
 	f.annotateZone(v1beta1.PruneAnnotation, "")
-	kube.Eventually(f, correctionTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		// The controller may delete it once more before it has seen that the annotation is gone.
 		f.updateByHand("dns-primary-1-0", addRecords("three.pruned.example. 300 A 192.0.2.9"))
 		return f.foreignListed(ctx, "three.pruned.example. A")
 	})
-	f.waitSameContent(correctionTimeout, contains("three.pruned.example. 300 A 192.0.2.9"))
+	f.waitSameContent(kube.Settle, contains("three.pruned.example. 300 A 192.0.2.9"))
 	f.waitForeign("three.pruned.example. A")
 }
 
@@ -165,7 +161,7 @@ func (f *fixture) pauseZone() {
 	f.Helper()
 	f.annotateZone(v1beta1.PausedAnnotation, "true")
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
-	kube.Eventually(f, correctionTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
 			return err
 		}
@@ -183,7 +179,7 @@ func driftPaused(f *fixture) {
 	record, leaving := f.aRecord("paused-www", "www", "192.0.2.1"), f.aRecord("paused-leaving", "leaving", "192.0.2.2")
 	f.create(record, leaving)
 	f.waitReady(record, leaving)
-	before := f.waitSameContent(settleTimeout, contains("www.paused.example. 3600 A 192.0.2.1"))
+	before := f.waitSameContent(kube.Settle, contains("www.paused.example. 3600 A 192.0.2.1"))
 	f.pauseZone()
 
 	added := f.aRecord("paused-added", "added", "192.0.2.3")
@@ -200,7 +196,7 @@ func driftPaused(f *fixture) {
 	waitCondition(f, v1beta1.Record(later), recordConditions, "Programmed", metav1.ConditionFalse, "Paused")
 	key := f.key(named.KeyTransfer)
 	var all map[string]copyOf
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) (err error) {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) (err error) {
 		all, err = f.copies(ctx, f.zone, key)
 		return err
 	})
@@ -212,7 +208,7 @@ func driftPaused(f *fixture) {
 	}
 
 	f.annotateZone(v1beta1.PausedAnnotation, "")
-	f.waitSameContent(correctionTimeout, passesBoth(contains("www.paused.example. 3600 A 192.0.2.9", "added.paused.example. 3600 A 192.0.2.3", "later.paused.example. 3600 A 192.0.2.4"), containsNo("leaving.paused.example.")))
+	f.waitSameContent(kube.Settle, passesBoth(contains("www.paused.example. 3600 A 192.0.2.9", "added.paused.example. 3600 A 192.0.2.3", "later.paused.example. 3600 A 192.0.2.4"), containsNo("leaving.paused.example.")))
 	f.waitReady(record, added, later)
 	f.waitGone(leaving)
 }

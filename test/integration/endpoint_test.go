@@ -54,7 +54,7 @@ func endpointConditions(e *v1alpha1.DNSEndpoint) []metav1.Condition { return e.S
 // waitProgrammed waits until a DNSEndpoint is accepted and programmed, and its status lists exactly these RRsets by zone object.
 func (f *fixture) waitProgrammed(e *v1alpha1.DNSEndpoint, zones map[string][]string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return err
 		}
@@ -91,12 +91,12 @@ func endpointEveryType(f, sub, reverse *fixture) {
 		endpointEntry("1.2.0.192.in-addr.arpa", "PTR", 0, "www.endpoint.example"),
 	)
 	f.create(e)
-	f.waitSameContent(settleTimeout, contains("www.endpoint.example. 180 A 192.0.2.1 | 192.0.2.2", "www.endpoint.example. 3600 AAAA 2001:db8::1",
+	f.waitSameContent(kube.Settle, contains("www.endpoint.example. 180 A 192.0.2.1 | 192.0.2.2", "www.endpoint.example. 3600 AAAA 2001:db8::1",
 		"_sip._tcp.endpoint.example. 3600 SRV 1 2 5060 sip.example.net.", `endpoint.example. 3600 CAA 0 issue "ca.example.net"`,
 		"team.endpoint.example. 3600 NS ns.example.net."))
-	sub.waitSameContent(settleTimeout, contains("alias.sub.endpoint.example. 60 CNAME target.example.net.",
+	sub.waitSameContent(kube.Settle, contains("alias.sub.endpoint.example. 60 CNAME target.example.net.",
 		"sub.endpoint.example. 3600 MX 10 mail.example.net. | 20 mail2.example.net.", `deep.sub.endpoint.example. 3600 TXT "plain" | "quoted text"`))
-	reverse.waitSameContent(settleTimeout, contains("1.2.0.192.in-addr.arpa. 3600 PTR www.endpoint.example."))
+	reverse.waitSameContent(kube.Settle, contains("1.2.0.192.in-addr.arpa. 3600 PTR www.endpoint.example."))
 	f.waitServed("1.2.0.192.in-addr.arpa", "PTR", "www.endpoint.example.")
 	f.waitProgrammed(e, map[string][]string{
 		"main": {"_sip._tcp.endpoint.example./SRV", "endpoint.example./CAA", "team.endpoint.example./NS", "www.endpoint.example./A", "www.endpoint.example./AAAA"},
@@ -107,40 +107,40 @@ func endpointEveryType(f, sub, reverse *fixture) {
 		f.Fatal(err)
 	}
 	f.waitGone(e)
-	f.waitSameContent(settleTimeout, containsNo("www.endpoint.example.", "_sip._tcp.endpoint.example.", "team.endpoint.example."))
-	sub.waitSameContent(settleTimeout, containsNo("alias.sub.endpoint.example.", "deep.sub.endpoint.example."))
-	reverse.waitSameContent(settleTimeout, containsNo("1.2.0.192.in-addr.arpa."))
+	f.waitSameContent(kube.Settle, containsNo("www.endpoint.example.", "_sip._tcp.endpoint.example.", "team.endpoint.example."))
+	sub.waitSameContent(kube.Settle, containsNo("alias.sub.endpoint.example.", "deep.sub.endpoint.example."))
+	reverse.waitSameContent(kube.Settle, containsNo("1.2.0.192.in-addr.arpa."))
 }
 
 // Endpoints are changed, renamed, added and removed within their object.
 func endpointLife(f *fixture) {
 	e := f.dnsEndpoint("life", endpointEntry("one.endpoint.example", "A", 0, "192.0.2.1"), endpointEntry("two.endpoint.example", "A", 0, "192.0.2.2"))
 	f.create(e)
-	f.waitSameContent(settleTimeout, contains("one.endpoint.example. 3600 A 192.0.2.1", "two.endpoint.example. 3600 A 192.0.2.2"))
+	f.waitSameContent(kube.Settle, contains("one.endpoint.example. 3600 A 192.0.2.1", "two.endpoint.example. 3600 A 192.0.2.2"))
 	change(f, e, func(e *v1alpha1.DNSEndpoint) {
 		e.Spec.Endpoints[0].Targets, e.Spec.Endpoints[0].RecordTTL = []string{"192.0.2.3"}, 60
 		e.Spec.Endpoints[1].DNSName = "moved.sub.endpoint.example"
 		e.Spec.Endpoints = append(e.Spec.Endpoints, endpointEntry("three.endpoint.example", "TXT", 0, "new"))
 	})
-	f.waitSameContent(settleTimeout, passesBoth(contains("one.endpoint.example. 60 A 192.0.2.3", `three.endpoint.example. 3600 TXT "new"`), containsNo("two.endpoint.example.")))
+	f.waitSameContent(kube.Settle, passesBoth(contains("one.endpoint.example. 60 A 192.0.2.3", `three.endpoint.example. 3600 TXT "new"`), containsNo("two.endpoint.example.")))
 	f.waitServed("moved.sub.endpoint.example", "A", "192.0.2.2")
 	f.waitProgrammed(e, map[string][]string{"main": {"one.endpoint.example./A", "three.endpoint.example./TXT"}, "sub": {"moved.sub.endpoint.example./A"}})
 	change(f, e, func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints = e.Spec.Endpoints[2:] })
-	f.waitSameContent(settleTimeout, passesBoth(contains(`three.endpoint.example. 3600 TXT "new"`), containsNo("one.endpoint.example.")))
+	f.waitSameContent(kube.Settle, passesBoth(contains(`three.endpoint.example. 3600 TXT "new"`), containsNo("one.endpoint.example.")))
 	f.waitServed("moved.sub.endpoint.example", "A")
 	f.waitProgrammed(e, map[string][]string{"main": {"three.endpoint.example./TXT"}})
 	if err := f.client.Delete(f.Context(), e); err != nil {
 		f.Fatal(err)
 	}
 	f.waitGone(e)
-	f.waitSameContent(settleTimeout, containsNo("three.endpoint.example."))
+	f.waitSameContent(kube.Settle, containsNo("three.endpoint.example."))
 }
 
 // An endpoint that is in no zone is reported, and the others of its object are served.
 func endpointWithoutZone(f *fixture) {
 	e := f.dnsEndpoint("homeless", endpointEntry("here.endpoint.example", "A", 0, "192.0.2.1"), endpointEntry("www.nowhere.example", "A", 0, "192.0.2.2"))
 	f.create(e)
-	f.waitSameContent(settleTimeout, contains("here.endpoint.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("here.endpoint.example. 3600 A 192.0.2.1"))
 	waitCondition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone", "www.nowhere.example")
 	alone := f.dnsEndpoint("alone", endpointEntry("notendpoint.example", "A", 0, "192.0.2.2"))
 	f.create(alone)
@@ -160,17 +160,17 @@ func endpointBesideRecords(f *fixture) {
 	f.waitReady(record)
 	e := f.dnsEndpoint("beside-b", endpointEntry("beside.endpoint.example", "A", 60, "192.0.2.2"))
 	f.create(e)
-	f.waitSameContent(settleTimeout, contains("beside.endpoint.example. 60 A 192.0.2.1 | 192.0.2.2"))
+	f.waitSameContent(kube.Settle, contains("beside.endpoint.example. 60 A 192.0.2.1 | 192.0.2.2"))
 	change(f, e, func(e *v1alpha1.DNSEndpoint) {
 		e.Spec.Endpoints = []*v1alpha1.Endpoint{endpointEntry("beside.endpoint.example", "CNAME", 0, "other.example.net"), endpointEntry("fine.endpoint.example", "A", 0, "192.0.2.3")}
 	})
 	waitCondition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "Conflict", "ARecord", "beside-a")
-	f.waitSameContent(settleTimeout, contains("beside.endpoint.example. 3600 A 192.0.2.1", "fine.endpoint.example. 3600 A 192.0.2.3"))
+	f.waitSameContent(kube.Settle, contains("beside.endpoint.example. 3600 A 192.0.2.1", "fine.endpoint.example. 3600 A 192.0.2.3"))
 	if err := f.client.Delete(f.Context(), record); err != nil {
 		f.Fatal(err)
 	}
 	f.waitGone(record)
-	f.waitSameContent(settleTimeout, contains("beside.endpoint.example. 3600 CNAME other.example.net."))
+	f.waitSameContent(kube.Settle, contains("beside.endpoint.example. 3600 CNAME other.example.net."))
 	f.waitProgrammed(e, map[string][]string{"main": {"beside.endpoint.example./CNAME", "fine.endpoint.example./A"}})
 	if err := f.client.Delete(f.Context(), e); err != nil {
 		f.Fatal(err)
@@ -200,7 +200,7 @@ func endpointMistakes(f *fixture) {
 				return
 			}
 			waitCondition(f, e, endpointConditions, "Accepted", metav1.ConditionFalse, "Invalid", c.words...)
-			f.waitSameContent(settleTimeout, passesBoth(contains("good.endpoint.example. 3600 A 192.0.2.1"), containsNo("bad.endpoint.example.")))
+			f.waitSameContent(kube.Settle, passesBoth(contains("good.endpoint.example. 3600 A 192.0.2.1"), containsNo("bad.endpoint.example.")))
 			if err := f.client.Delete(f.Context(), e); err != nil {
 				f.Fatal(err)
 			}
@@ -224,10 +224,10 @@ func endpointOfAnotherNamespace(f *fixture) {
 	}
 	for _, namespaces := range []string{"nobody," + guest.namespace, "*"} {
 		allow(namespaces)
-		f.waitSameContent(settleTimeout, contains("guest.endpoint.example. 3600 A 192.0.2.1"))
+		f.waitSameContent(kube.Settle, contains("guest.endpoint.example. 3600 A 192.0.2.1"))
 		guest.waitProgrammed(e, map[string][]string{"main": {"guest.endpoint.example./A"}})
 		allow("nobody")
-		f.waitSameContent(settleTimeout, containsNo("guest.endpoint.example."))
+		f.waitSameContent(kube.Settle, containsNo("guest.endpoint.example."))
 		waitCondition(guest, e, endpointConditions, "Accepted", metav1.ConditionFalse, "NoMatchingZone")
 	}
 	if err := guest.client.Delete(f.Context(), e); err != nil {
@@ -240,12 +240,12 @@ func endpointOfAnotherNamespace(f *fixture) {
 func endpointZoneComesAndGoes(f *fixture) {
 	e := f.dnsEndpoint("moving", endpointEntry("www.moving.endpoint.example", "A", 0, "192.0.2.1"))
 	f.create(e)
-	f.waitSameContent(settleTimeout, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
 	longer := f.newZone(f.T, "moving.endpoint.example")
-	longer.waitSameContent(settleTimeout, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
-	f.waitSameContent(settleTimeout, containsNo("www.moving.endpoint.example."))
+	longer.waitSameContent(kube.Settle, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, containsNo("www.moving.endpoint.example."))
 	f.waitProgrammed(e, map[string][]string{"moving": {"www.moving.endpoint.example./A"}})
 	f.deleteAnyway(&v1beta1.DNSZone{ObjectMeta: f.meta("moving", nil)})
-	f.waitSameContent(settleTimeout, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("www.moving.endpoint.example. 3600 A 192.0.2.1"))
 	f.waitProgrammed(e, map[string][]string{"main": {"www.moving.endpoint.example./A"}})
 }

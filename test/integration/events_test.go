@@ -75,7 +75,7 @@ func failedByDeadline(f *fixture) {
 // setStatus changes the status of an object once it has one.
 func (f *fixture) setStatus(o client.Object, edit func() bool) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func untransferredZone(f *fixture, host netip.Addr) {
 	zone := f.outsideZone("untransferred.example")
 	f.create(f.keySecret("corp-update", primary.Update), f.keySecret("corp-transfer", primary.Transfer), provider, zone)
 	// It is reported once that has lasted for a minute, and a controller that starts meanwhile counts anew.
-	f.waitEventWithin(startTimeout, zone, "Warning ZoneTransferFailed", "stays at serial")
+	f.waitEventWithin(kube.Start, zone, "Warning ZoneTransferFailed", "stays at serial")
 	f.isDescribed("ZoneTransferFailed", "dnszone/"+zone.Name)
 	change(f, provider, func(p *v1beta1.DNSProvider) { p.Spec.RFC2136.Secondaries = nil })
 	f.waitEvent(zone, "Normal FailureEnded", "ZoneTransferFailed")

@@ -131,7 +131,7 @@ func (e externalDNS) startProvider(flags ...string) (stop func()) {
 	e.Helper()
 	stop = e.start(false, append([]string{kube.Program(e, "bin/lockstep"), "externaldns", fmt.Sprintf("--bind-address=localhost:%d", e.ports[0]),
 		fmt.Sprintf("--health-probe-bind-address=localhost:%d", e.ports[1]), "--owner=" + e.owner}, flags...)...)
-	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(e, kube.Settle, func(ctx context.Context) error {
 		_, err := readURL(ctx, fmt.Sprintf("http://localhost:%d/", e.ports[0]))
 		return err
 	})
@@ -195,7 +195,7 @@ func (e externalDNS) ingress(name, target, host string) *networkingv1.Ingress {
 // waitEvent waits for a Warning Event on an object that says all words.
 func (e externalDNS) waitEvent(o client.Object, words ...string) {
 	e.Helper()
-	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(e, kube.Settle, func(ctx context.Context) error {
 		list := &corev1.EventList{}
 		if err := e.client.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
 			return err
@@ -259,7 +259,7 @@ func externalDNSLife(e externalDNS) {
 func (e externalDNS) waitNoChanges() {
 	e.Helper()
 	before := -1.0
-	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(e, kube.Settle, func(ctx context.Context) error {
 		found, err := readGauge(ctx, fmt.Sprintf("http://localhost:%d/metrics", e.ports[2]), "external_dns_controller_no_op_runs_total")
 		if err != nil {
 			return err
@@ -374,7 +374,7 @@ func externalDNSDryRun(e externalDNS) {
 	stop := e.startExternalDNS(false, "--policy=sync", "--namespace="+e.namespace, "--dry-run")
 	service := e.service(e.namespace, "dry", "192.0.2.1", "dry.externaldns.example")
 	e.create(service)
-	kube.Eventually(e, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(e, kube.Settle, func(ctx context.Context) error {
 		count, err := readGauge(ctx, fmt.Sprintf("http://localhost:%d/metrics", e.ports[2]), "external_dns_webhook_provider_applychanges_requests_total")
 		if err == nil && count < 2 {
 			err = fmt.Errorf("external-dns has sent changes %v times", count)
@@ -441,7 +441,7 @@ func (f *fixture) admitEndpoints(namespaces string) {
 // replaceStatus writes a status as external-dns does.
 func (f *fixture) replaceStatus(o *v1alpha1.DNSEndpoint) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}

@@ -24,9 +24,6 @@ import (
 
 func TestMain(m *testing.M) { kube.Main(m) }
 
-// settleTimeout is how long a change may take to be on every server before a test calls it lost.
-const settleTimeout = 2 * time.Minute
-
 // fixture is one zone on servers of its own, in a namespace of its own.
 type fixture struct {
 	*testing.T
@@ -44,7 +41,7 @@ func newFixture(t *testing.T, zone string, primaries, secondaries int32) *fixtur
 	t.Helper()
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: zone, object: "main", size: int(primaries + secondaries)}
 	f.create(f.cluster("dns", primaries, secondaries), f.dnsZone("main", zone))
-	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns", "dnszone/main")
+	kube.WaitReady(f, f.client, f.namespace, kube.Settle, "bind9cluster/dns", "dnszone/main")
 	return f
 }
 
@@ -59,7 +56,7 @@ func (f *fixture) newZone(t *testing.T, zone string, edit ...func(*v1beta1.DNSZo
 		e(z)
 	}
 	s.create(z)
-	kube.WaitReady(s, s.client, s.namespace, 2*time.Minute, "dnszone/"+s.object)
+	kube.WaitReady(s, s.client, s.namespace, kube.Settle, "dnszone/"+s.object)
 	return s
 }
 
@@ -132,7 +129,7 @@ func (f *fixture) deleteAnyway(o client.Object) {
 // change reads an object anew, changes it and writes it, until nobody else writes in between.
 func change[T client.Object](f *fixture, o T, edit func(T)) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
@@ -150,7 +147,7 @@ func (f *fixture) servers(ctx context.Context) (map[string]string, error) {
 // does not exist.
 func (f *fixture) waitServed(name, rrtype string, rdata ...string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err

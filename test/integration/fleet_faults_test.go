@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -62,12 +61,12 @@ func TestFleetChildrenComeBack(t *testing.T) {
 	zone := f.dnsZone("main", "comeback.example")
 	zone.Spec.DNSSECPolicy = "default"
 	f.create(f.cluster("dns", 1, 1), zone)
-	kube.WaitReady(f, f.client, f.namespace, 4*time.Minute, "bind9cluster/dns", "dnszone/main")
+	kube.WaitReady(f, f.client, f.namespace, kube.Start, "bind9cluster/dns", "dnszone/main")
 	addresses := f.serviceAddresses()
 	deleted := map[string]map[string]types.UID{}
 	for kind, c := range childKinds {
 		deleted[kind] = map[string]types.UID{}
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			found, err := f.children(ctx, c.list)
 			if err == nil && len(found) < c.want {
 				err = fmt.Errorf("%d objects of kind %s, want %d", len(found), kind, c.want)
@@ -82,7 +81,7 @@ func TestFleetChildrenComeBack(t *testing.T) {
 		}
 	}
 	for kind, c := range childKinds {
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			found, err := f.children(ctx, c.list)
 			for name, uid := range deleted[kind] {
 				if o := found[name]; o == nil || o.GetUID() == uid {
@@ -96,7 +95,7 @@ func TestFleetChildrenComeBack(t *testing.T) {
 		f.Errorf("the Services had the addresses %s and have %s", addresses, again)
 	}
 	f.restartPods("dns-primary-0-0", "dns-secondary-0-0")
-	kube.WaitReady(f, f.client, f.namespace, 4*time.Minute, "bind9cluster/dns", "dnszone/main")
+	kube.WaitReady(f, f.client, f.namespace, kube.Start, "bind9cluster/dns", "dnszone/main")
 }
 
 // serviceAddresses returns the names and addresses of the Services of the test's namespace.
@@ -112,7 +111,7 @@ func (f *fixture) restartPods(names ...string) {
 		pod := &corev1.Pod{ObjectMeta: f.meta(name, nil)}
 		before := f.uidOf(pod)
 		kube.Kubectl(f, "", "-n", f.namespace, "delete", "pod", name, "--wait=false", "--ignore-not-found") // It may be going already.
-		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 				return err
 			}
@@ -144,7 +143,7 @@ func TestFleetAgain(t *testing.T) {
 	f.create(cluster)
 	ready := func() {
 		t.Helper()
-		waitConditions(f, startTimeout, cluster, clusterConditions, "Ready True AllReady: All 2 instances are ready",
+		waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 2 instances are ready",
 			"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)", "Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)")
 	}
 	ready()
@@ -154,7 +153,7 @@ func TestFleetAgain(t *testing.T) {
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To(n) })
 	}
 	setSecondaries(0)
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
 		if uid := f.uidOf(&v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-secondary-0", nil)}); uid == former {
 			return errors.New("the instance is there")
 		}
@@ -166,7 +165,7 @@ func TestFleetAgain(t *testing.T) {
 	saw := f.watchReasons(cluster)
 	f.deleteAnyway(cluster)
 	cluster = f.cluster("dns", 1, 1)
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { return f.client.Create(ctx, cluster) })
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { return f.client.Create(ctx, cluster) })
 	ready()
 	if reasons := saw(""); slices.Contains(reasons, "False ConfigurationInvalid") {
 		t.Errorf("what a former cluster left was somebody else's: %q", reasons)
@@ -182,10 +181,10 @@ func TestFleetMissingMount(t *testing.T) {
 	instance.Spec.VolumeMounts = []corev1.VolumeMount{{Name: "mine", MountPath: "/mine"}}
 	f.create(instance)
 	const cause = "Secret theirs, which its volume mine needs, does not exist"
-	waitConditions(f, startTimeout, instance, instanceConditions,
+	waitConditions(f, kube.Start, instance, instanceConditions,
 		"Ready False PodsPending: No pods are ready: "+cause, "Pod-0 False PodsPending: Pod alone-0 is pending: "+cause)
 	f.create(&corev1.Secret{ObjectMeta: f.meta("theirs", nil)})
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 }
 
 // What runs is reported whatever is wrong with the object that declares it, and whoever made it.
@@ -208,17 +207,17 @@ func TestFleetKeepsFacts(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 	}
-	waitConditions(f, startTimeout, cluster, clusterConditions, append(parts, "Ready True AllReady: All 3 instances are ready")...)
+	waitConditions(f, kube.Start, cluster, clusterConditions, append(parts, "Ready True AllReady: All 3 instances are ready")...)
 	counts()
 
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) {
 		c.Spec.Primary.RNDCKey = &v1beta1.RNDCKeyConfig{SecretRef: &v1beta1.RNDCSecretRef{Name: "nowhere"}}
 	})
-	waitConditions(f, settleTimeout, cluster, clusterConditions,
+	waitConditions(f, kube.Settle, cluster, clusterConditions,
 		append(parts, `Ready False NotReady: reading the update key: secrets "nowhere" not found`)...)
 	counts()
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Primary.RNDCKey = nil })
-	waitConditions(f, settleTimeout, cluster, clusterConditions, append(parts, "Ready True AllReady: All 3 instances are ready")...)
+	waitConditions(f, kube.Settle, cluster, clusterConditions, append(parts, "Ready True AllReady: All 3 instances are ready")...)
 
 	// Without a primary the zone is still on its secondaries.
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Primary.Replicas = ptr.To[int32](0) })
@@ -232,7 +231,7 @@ func TestFleetKeepsFacts(t *testing.T) {
 // waitZone waits until the zone is not ready, for this reason, with these instances and its record.
 func (f *fixture) waitZone(message string, instances ...string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		zone := &v1beta1.DNSZone{ObjectMeta: f.meta("main", nil)}
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
 			return err
@@ -268,7 +267,7 @@ func TestFleetImageIsMissing(t *testing.T) {
 		"instance": {instance, func() []metav1.Condition { return instance.Status.Conditions }, ""},
 		"cluster":  {cluster, func() []metav1.Condition { return cluster.Status.Conditions }, "Instance " + instance.Name + " is not ready (0/1 pods)"},
 	} {
-		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o.object), o.object); err != nil {
 				return err
 			}
@@ -289,12 +288,12 @@ func TestFleetSaysThatItScales(t *testing.T) {
 	saw := f.watchReasons(cluster)
 	f.create(cluster)
 	const one, two = "Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)", "Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)"
-	waitConditions(f, startTimeout, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready", one)
+	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready", one)
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](1) })
-	waitConditions(f, startTimeout, cluster, clusterConditions, "Ready True AllReady: All 2 instances are ready", one, two)
+	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 2 instances are ready", one, two)
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](0) })
 	saw("True InstancesScaling: All 1 instances are ready; still being removed: dns-secondary-0")
-	waitConditions(f, settleTimeout, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready", one)
+	waitConditions(f, kube.Settle, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready", one)
 	all := saw("")
 	want := []string{"False InstancesCreated", "True AllReady", "False InstancesScaling", "True AllReady", "True InstancesScaling", "True AllReady"}
 	if got := withoutLapses(all); !slices.Equal(got, want) {
@@ -374,7 +373,7 @@ func (f *fixture) watchReasons(cluster *v1beta1.Bind9Cluster) func(until string)
 	}
 	return func(until string) []string {
 		f.Helper()
-		kube.Eventually(f, settleTimeout, func(context.Context) error {
+		kube.Eventually(f, kube.Settle, func(context.Context) error {
 			for {
 				select {
 				case e := <-watcher.ResultChan():

@@ -37,7 +37,7 @@ func TestFleetGlobalCluster(t *testing.T) {
 		f.waitServed("www."+zone+".", "A", address)
 		users = append(users, user)
 	}
-	waitConditions(f, startTimeout, cluster, func(c *v1beta1.Bind9GlobalCluster) []metav1.Condition { return c.Status.Conditions },
+	waitConditions(f, kube.Start, cluster, func(c *v1beta1.Bind9GlobalCluster) []metav1.Condition { return c.Status.Conditions },
 		"Ready True ClustersReady: All 2 instances are ready")
 	if s := cluster.Status; s.InstanceCount != 2 || s.ReadyInstances != 2 {
 		t.Errorf("status %+v", s)
@@ -58,7 +58,7 @@ func testSeesOnlyItsOwn(t *testing.T, f, user *fixture, cluster string) {
 	as := func(name, space string, args ...string) (string, error) {
 		return kube.TryKubectl(t, "", append([]string{"--as", name + "-of-" + f.namespace, "-n", space}, args...)...)
 	}
-	kube.Eventually(t, settleTimeout, func(context.Context) error { // The bindings take effect a moment after they were written.
+	kube.Eventually(t, kube.Settle, func(context.Context) error { // The bindings take effect a moment after they were written.
 		_, user := as("user", user.namespace, "get", "syncstatus")
 		_, operator := as("operator", f.namespace, "get", "syncstatus")
 		return errors.Join(user, operator)

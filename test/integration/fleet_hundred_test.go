@@ -46,7 +46,7 @@ func TestFleetOfAHundred(t *testing.T) {
 	}
 	ready := func(want int32) {
 		t.Helper()
-		kube.Eventually(f, 2*startTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Roll, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func TestFleetOfAHundred(t *testing.T) {
 	measure("made", func() {
 		f.create(cluster)
 		ready(0)
-		kube.Eventually(f, 2*startTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Roll, func(ctx context.Context) error {
 			err := f.client.List(ctx, pods, client.InNamespace(f.namespace), client.MatchingLabels{named.LabelName: named.AppName})
 			if err == nil && len(pods.Items) != manyInstances {
 				err = fmt.Errorf("%d pods", len(pods.Items))

@@ -110,7 +110,7 @@ func askServer(address, name string) (answer string, err error) {
 // askUntilAnswered asks a server for an A record until it answers, whatever it says.
 func (f *fixture) askUntilAnswered(address, name string) (answer string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(context.Context) (err error) {
+	kube.Eventually(f, kube.Settle, func(context.Context) (err error) {
 		answer, err = askServer(address, name)
 		return err
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +30,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	zone := f.dnsZone("main", "gapless.example")
 	zone.Spec.ClusterRef, zone.Spec.Bind9InstancesFrom = "", on("left")
 	f.create(left, right, never, zone, f.aRecord("www", "www", "192.0.2.1"))
-	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9instance/left", "bind9instance/right", "dnszone/main")
+	kube.WaitReady(f, f.client, f.namespace, kube.Settle, "bind9instance/left", "bind9instance/right", "dnszone/main")
 
 	servers, err := f.servers(t.Context())
 	if err != nil {
@@ -40,7 +39,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	asks := 0
 	move := func(to, from string) {
 		change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on(to) })
-		kube.Throughout(f, settleTimeout, func(context.Context) error {
+		kube.Throughout(f, kube.Settle, func(context.Context) error {
 			// The old one is asked first: when it has let go, the new one has the zone.
 			old, young := f.askUntilAnswered(servers[from+"-0"], "www.gapless.example."), f.askUntilAnswered(servers[to+"-0"], "www.gapless.example.")
 			asks++
@@ -60,7 +59,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 	t.Logf("6 moves, %d questions to both servers, none that neither of them answered", asks)
 
 	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on("never") })
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
 			return err
 		}
@@ -75,7 +74,7 @@ func TestFleetZoneMovesWithoutGap(t *testing.T) {
 		t.Errorf("nobody serves the zone: left answers %q, %v", got, err)
 	}
 	change(f, never, func(i *v1beta1.Bind9Instance) { i.Spec.Image = nil })
-	f.waitHosted("gapless.example", startTimeout, map[string]bool{"left-0": false, "never-0": true})
+	f.waitHosted("gapless.example", kube.Start, map[string]bool{"left-0": false, "never-0": true})
 }
 
 // waitPodCheck waits until the controller has looked at the instance's pods after this moment: what it does on the way to a
@@ -85,7 +84,7 @@ func (f *fixture) waitPodCheck(instance string) {
 	i := &v1beta1.Bind9Instance{ObjectMeta: f.meta(instance, nil)}
 	scale := func(replicas int32) {
 		change(f, i, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = &replicas })
-		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
 				return err
 			}

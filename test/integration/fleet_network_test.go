@@ -45,7 +45,7 @@ func TestFleetNetworkPolicy(t *testing.T) {
 		return err == nil && selector.Matches(labels.Set(of))
 	}
 	var pod corev1.Pod
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		return f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "alone-0"}, &pod)
 	})
 	if !selects(&policy.Spec.PodSelector, pod.Labels) || !selects(policy.Spec.Egress[0].To[0].PodSelector, pod.Labels) {

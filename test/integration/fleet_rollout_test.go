@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +44,7 @@ func TestFleetRolloutUnderLoad(t *testing.T) {
 	f.runSub("mistake", func(f *fixture) {
 		end, replaced := f.startLoad(servers, "www.load.example.", "192.0.2.1"), f.followReplacements(instances...)
 		change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = &v1beta1.ImageConfig{Image: noImage} })
-		kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
 				return err
 			}
@@ -77,7 +76,7 @@ func TestFleetRolloutUnderLoad(t *testing.T) {
 // waitRolledOut waits until there are so many instances, all as they should be, and the cluster is ready.
 func (f *fixture) waitRolledOut(instances int, want func(*corev1.PodSpec) bool) {
 	f.Helper()
-	kube.Eventually(f, 2*startTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Roll, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -92,7 +91,7 @@ func (f *fixture) waitRolledOut(instances int, want func(*corev1.PodSpec) bool) 
 		}
 		return nil
 	})
-	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
+	kube.WaitReady(f, f.client, f.namespace, kube.Settle, "bind9cluster/dns")
 }
 
 // countWithImage counts the StatefulSets whose named runs the image.
@@ -123,14 +122,14 @@ func TestFleetMended(t *testing.T) {
 	cluster := f.cluster("dns", 1, 2)
 	cluster.Spec.Image = &v1beta1.ImageConfig{Image: noImage}
 	f.create(cluster)
-	kube.Eventually(f, startTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Start, func(context.Context) error {
 		if n := f.countWithImage(noImage); n != 3 {
 			return fmt.Errorf("%d of 3 instances exist", n)
 		}
 		return nil
 	})
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Image = nil })
-	waitConditions(f, startTimeout, cluster, clusterConditions,
+	waitConditions(f, kube.Start, cluster, clusterConditions,
 		"Ready True AllReady: All 3 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)",
 		"Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)",
@@ -142,14 +141,14 @@ func TestFleetDrain(t *testing.T) {
 	kube.Isolated(t)
 	f := newFleet(t)
 	f.create(f.cluster("dns", 1, 2))
-	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
+	kube.WaitReady(f, f.client, f.namespace, kube.Settle, "bind9cluster/dns")
 	evict := func(ctx context.Context, pod string) error {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: pod}}
 		return f.client.SubResource("eviction").Create(ctx, o, &policyv1.Eviction{ObjectMeta: o.ObjectMeta})
 	}
 	replaced := f.followReplacements("dns-secondary-0", "dns-secondary-1")
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { return evict(ctx, "dns-secondary-0-0") })
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { return evict(ctx, "dns-primary-0-0") })
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error { return evict(ctx, "dns-secondary-1-0") }) // refused while the other one is away
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { return evict(ctx, "dns-secondary-0-0") })
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { return evict(ctx, "dns-primary-0-0") })
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error { return evict(ctx, "dns-secondary-1-0") }) // refused while the other one is away
 	replaced()
 }

@@ -23,10 +23,10 @@ func TestFleetScalesUp(t *testing.T) {
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 0)
 	f.create(cluster)
-	waitConditions(f, startTimeout, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
+	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary = &v1beta1.RoleConfig{Replicas: ptr.To[int32](1)} })
-	waitConditions(f, startTimeout, cluster, clusterConditions, "Ready True AllReady: All 2 instances are ready",
+	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 2 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)",
 		"Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)")
 	if cluster.Status.PhaseSince == nil || cluster.Status.ObservedGeneration != cluster.Generation {
@@ -42,9 +42,9 @@ func TestFleetScalesUp(t *testing.T) {
 
 	alone := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(alone)
-	waitConditions(f, startTimeout, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, kube.Start, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 	change(f, alone, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = ptr.To[int32](2) })
-	waitConditions(f, startTimeout, alone, instanceConditions, "Ready True AllReady: All 2 pods are ready",
+	waitConditions(f, kube.Start, alone, instanceConditions, "Ready True AllReady: All 2 pods are ready",
 		"Pod-0 True Ready: Pod alone-0 is ready", "Pod-1 True Ready: Pod alone-1 is ready")
 }
 
@@ -54,7 +54,7 @@ func TestFleetSidecarStopped(t *testing.T) {
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 0)
 	f.create(cluster)
-	waitConditions(f, startTimeout, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
+	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
 	// The kubelet stops a container whose image is to be another one, and cannot start it from one that does not exist.
 	pod := &corev1.Pod{ObjectMeta: f.meta("dns-primary-0-0", nil)}
@@ -70,15 +70,15 @@ func TestFleetSidecarStopped(t *testing.T) {
 	}
 	setImage("localhost/no-such-image:none")
 	instance := &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready False BindcarUnreachable: No pods are ready",
+	waitConditions(f, kube.Start, instance, instanceConditions, "Ready False BindcarUnreachable: No pods are ready",
 		"Pod-0 False BindcarUnreachable: Pod dns-primary-0-0 cannot connect to Bindcar API")
 	if s := instance.Status; s.Ready || s.FailureReason != "" || s.Phase != v1beta1.PhaseCreating {
 		t.Errorf("a transient problem is reported as a failure: %+v", s.LifecycleStatus)
 	}
-	waitConditions(f, settleTimeout, cluster, clusterConditions, "Ready False BindcarUnreachable: No instances are ready",
+	waitConditions(f, kube.Settle, cluster, clusterConditions, "Ready False BindcarUnreachable: No instances are ready",
 		"Bind9Instance-0 False BindcarUnreachable: Instance dns-primary-0 is not ready (0/1 pods): No pods are ready")
 	setImage(image)
-	waitConditions(f, startTimeout, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
+	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
 }
 
@@ -92,7 +92,7 @@ func TestFleetWithoutUpstream(t *testing.T) {
 	zone.Spec.ClusterRef = ""
 	zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: primary.Labels}}}
 	f.create(zone, primary, secondary)
-	waitConditions(f, startTimeout, secondary, instanceConditions, "Ready False UpstreamUnreachable: No pods are ready",
+	waitConditions(f, kube.Start, secondary, instanceConditions, "Ready False UpstreamUnreachable: No pods are ready",
 		"Pod-0 False UpstreamUnreachable: Pod second-0 serves 0 of 1 zones: no primary of upstream.example is ready")
 }
 
@@ -104,7 +104,7 @@ func TestFleetWaitsAndRecovers(t *testing.T) {
 	early := f.instance("early", v1beta1.RoleSecondary, 1)
 	early.Spec.ClusterRef = "later"
 	f.create(early)
-	waitConditions(f, settleTimeout, early, instanceConditions, "Ready False NotReady: no Bind9Cluster later is in namespace "+f.namespace)
+	waitConditions(f, kube.Settle, early, instanceConditions, "Ready False NotReady: no Bind9Cluster later is in namespace "+f.namespace)
 	if s := early.Status; s.Phase != v1beta1.PhaseCreating || s.PhaseSince == nil {
 		t.Errorf("waiting: %+v", s.LifecycleStatus)
 	}
@@ -112,7 +112,7 @@ func TestFleetWaitsAndRecovers(t *testing.T) {
 		t.Errorf("an instance without its cluster runs: %s", out)
 	}
 	f.create(f.cluster("later", 0, 0))
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(early), early); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func TestFleetWaitsAndRecovers(t *testing.T) {
 	f.create(wrong)
 	phase := func(want v1beta1.Phase, reason string) {
 		t.Helper()
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(wrong), wrong); err != nil {
 				return err
 			}
@@ -140,7 +140,7 @@ func TestFleetWaitsAndRecovers(t *testing.T) {
 	phase(v1beta1.PhaseFailed, "ConfigurationInvalid")
 	change(f, wrong, func(i *v1beta1.Bind9Instance) { i.Spec.Config.AllowQuery = v1beta1.AddressMatchList{"any"} })
 	phase(v1beta1.PhaseCreating, "")
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		var events eventsv1.EventList
 		if err := f.client.List(ctx, &events, client.InNamespace(f.namespace)); err != nil {
 			return err

@@ -49,7 +49,7 @@ func TestFleetStorage(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.kubectl("delete", "pod", "kept-0", "--wait=false")
-		kube.Throughout(f, startTimeout, func(ctx context.Context) error {
+		kube.Throughout(f, kube.Start, func(ctx context.Context) error {
 			var after corev1.Pod
 			if err := f.client.Get(ctx, key, &after); err != nil {
 				return err
@@ -75,11 +75,11 @@ func TestFleetStorage(t *testing.T) {
 			return nil
 		})
 	})
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
 
 	// Kubernetes keeps a StatefulSet's claims as they are; docs/reference/fleet.md describes how to change them.
 	change(f, instance, func(i *v1beta1.Bind9Instance) { i.Spec.Storage = nil })
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func TestFleetStorage(t *testing.T) {
 		return nil
 	})
 	f.kubectl("delete", "statefulset", "kept", "--cascade=orphan")
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		var pod corev1.Pod
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "kept-0"}, &pod); err != nil {
 			return err
@@ -101,7 +101,7 @@ func TestFleetStorage(t *testing.T) {
 		}
 		return nil
 	})
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
 }
 
 // createOnVolume creates an instance with a volume in a directory of this machine, and a zone of one record on it.
@@ -117,7 +117,7 @@ func (f *fixture) createOnVolume(dir string) *v1beta1.Bind9Instance {
 	zone.Spec.ClusterRef = ""
 	zone.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: instance.Labels}}}
 	f.create(instance, zone, f.aRecord("www", "www", "192.0.2.1"))
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
+	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod kept-0 is ready")
 	f.waitServed("www.kept.example.", "A", "192.0.2.1")
 	return instance
 }

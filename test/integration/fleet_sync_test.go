@@ -16,7 +16,7 @@ import (
 // waitEvidence waits until every row of a SyncStatus has what its pod and its server report.
 func (f *fixture) waitEvidence(name string, servers int, zones int32) {
 	f.Helper()
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		s, err := f.status(ctx, name)
 		if err != nil {
 			return err

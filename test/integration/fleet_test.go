@@ -27,9 +27,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/mtls"
 )
 
-// startTimeout is how long pods may take to be made and to become ready.
-const startTimeout = 4 * time.Minute
-
 // newFleet is a fixture without a zone.
 func newFleet(t *testing.T) *fixture {
 	t.Helper()
@@ -43,7 +40,7 @@ func (f *fixture) instance(name string, role v1beta1.ServerRole, replicas int32)
 }
 
 // waitConditions waits until an object's conditions are exactly these, each as "type status reason: message", in any order.
-func waitConditions[T client.Object](f *fixture, limit time.Duration, o T, conditions func(T) []metav1.Condition, want ...string) {
+func waitConditions[T client.Object](f *fixture, limit kube.Patience, o T, conditions func(T) []metav1.Condition, want ...string) {
 	f.Helper()
 	slices.Sort(want)
 	kube.Eventually(f, limit, func(ctx context.Context) error {
@@ -71,12 +68,12 @@ func TestFleetHierarchy(t *testing.T) {
 	f := newFleet(t)
 	cluster := f.cluster("dns", 1, 2)
 	f.create(cluster)
-	waitConditions(f, startTimeout, cluster, clusterConditions,
+	waitConditions(f, kube.Start, cluster, clusterConditions,
 		"Ready True AllReady: All 3 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)",
 		"Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)",
 		"Bind9Instance-2 True Ready: Instance dns-secondary-1 is ready (1/1 pods)")
-	waitConditions(f, settleTimeout, &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}, instanceConditions,
+	waitConditions(f, kube.Settle, &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}, instanceConditions,
 		"Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod dns-primary-0-0 is ready")
 	if s := cluster.Status; s.InstanceCount != 3 || s.ReadyInstances != 3 || !s.Ready || s.Phase != v1beta1.PhaseReady ||
 		!slices.Equal(s.Instances, []string{"dns-primary-0", "dns-secondary-0", "dns-secondary-1"}) {
@@ -84,10 +81,10 @@ func TestFleetHierarchy(t *testing.T) {
 	}
 
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Secondary.Replicas = ptr.To[int32](0) })
-	waitConditions(f, settleTimeout, cluster, clusterConditions,
+	waitConditions(f, kube.Settle, cluster, clusterConditions,
 		"Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -100,13 +97,13 @@ func TestFleetHierarchy(t *testing.T) {
 
 	alone := f.instance("alone", "PRIMARY", 2)
 	f.create(alone)
-	waitConditions(f, startTimeout, alone, instanceConditions, "Ready True AllReady: All 2 pods are ready",
+	waitConditions(f, kube.Start, alone, instanceConditions, "Ready True AllReady: All 2 pods are ready",
 		"Pod-0 True Ready: Pod alone-0 is ready", "Pod-1 True Ready: Pod alone-1 is ready")
 	if s := alone.Status; s.Replicas != 2 || s.ReadyReplicas != 2 || net.ParseIP(s.ServiceAddress) == nil {
 		t.Errorf("status %+v", s)
 	}
 	change(f, alone, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = ptr.To[int32](1) })
-	waitConditions(f, settleTimeout, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, kube.Settle, alone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 }
 
 // What cannot work is reported on the object that is wrong, until it is repaired.
@@ -116,13 +113,13 @@ func TestFleetMistakes(t *testing.T) {
 	orphan := f.instance("orphan", v1beta1.RoleSecondary, 1)
 	orphan.Spec.ClusterRef = "nowhere"
 	f.create(orphan)
-	waitConditions(f, settleTimeout, orphan, instanceConditions,
+	waitConditions(f, kube.Settle, orphan, instanceConditions,
 		"Ready False NotReady: no Bind9Cluster nowhere is in namespace "+f.namespace)
 
 	acl := f.instance("acl", v1beta1.RolePrimary, 1)
 	acl.Spec.Config = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"office"}}
 	f.create(acl)
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(acl), acl); err != nil {
 			return err
 		}
@@ -133,13 +130,13 @@ func TestFleetMistakes(t *testing.T) {
 		return nil
 	})
 	change(f, acl, func(i *v1beta1.Bind9Instance) { i.Spec.Config.AllowQuery = v1beta1.AddressMatchList{"any"} })
-	waitConditions(f, startTimeout, acl, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod acl-0 is ready")
+	waitConditions(f, kube.Start, acl, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod acl-0 is ready")
 
 	f.create(&corev1.ConfigMap{ObjectMeta: f.meta("mine", nil), Data: map[string]string{"named.conf.options": "options { allow-new-zones yes; listen-on port 5353 { any; }; nonsense yes; };\n"}})
 	crash := f.instance("crash", v1beta1.RolePrimary, 1)
 	crash.Spec.ConfigMapRefs = &v1beta1.ConfigMapRefs{NamedConfOptions: "mine"}
 	f.create(crash)
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(crash), crash); err != nil {
 			return err
 		}
@@ -154,7 +151,7 @@ func TestFleetMistakes(t *testing.T) {
 		f.Fatal(err)
 	}
 	change(f, &corev1.ConfigMap{ObjectMeta: f.meta("mine", nil)}, func(c *corev1.ConfigMap) { c.Data = generated.Data })
-	waitConditions(f, startTimeout, crash, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod crash-0 is ready")
+	waitConditions(f, kube.Start, crash, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod crash-0 is ready")
 }
 
 // A change of the cluster replaces its pods one instance after the other.
@@ -170,7 +167,7 @@ func TestFleetRollout(t *testing.T) {
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) {
 		c.Spec.Global = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"any"}}
 	})
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -188,7 +185,7 @@ func TestFleetRollout(t *testing.T) {
 		return nil
 	})
 	replaced()
-	kube.WaitReady(f, f.client, f.namespace, 5*time.Minute, "bind9cluster/dns", "dnszone/main")
+	kube.WaitReady(f, f.client, f.namespace, kube.Roll, "bind9cluster/dns", "dnszone/main")
 	after, err := f.servers(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +214,7 @@ func TestFleetEmptiedPrimary(t *testing.T) {
 		t.Fatal(err)
 	}
 	kube.Kubectl(t, "", "-n", f.namespace, "delete", "pod", key.Name, "--wait=false")
-	kube.Throughout(f, startTimeout, func(ctx context.Context) error {
+	kube.Throughout(f, kube.Start, func(ctx context.Context) error {
 		reply, err := kube.Query(address, "www.emptied.example.", dns.TypeA, 300*time.Millisecond)
 		if err == nil && (reply.Rcode != dns.RcodeSuccess || len(reply.Answer) != 1) {
 			t.Errorf("the primary is in service and answers %s with %d records", dns.RcodeToString[reply.Rcode], len(reply.Answer))
@@ -239,7 +236,7 @@ func TestFleetEmptiedPrimary(t *testing.T) {
 // waitSerial returns the serial of the fixture's zone on a server, once that answers.
 func (f *fixture) waitSerial(server string) (serial uint32) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(context.Context) (err error) {
+	kube.Eventually(f, kube.Settle, func(context.Context) (err error) {
 		serial, err = querySerial(server, f.zone+".")
 		return err
 	})
@@ -272,13 +269,13 @@ func TestFleetZoneMoves(t *testing.T) {
 	}
 	zone.Spec.Bind9InstancesFrom = on("left")
 	f.create(left, right, zone)
-	f.waitHosted("moves.example", startTimeout, map[string]bool{"left-0": true, "right-0": false})
+	f.waitHosted("moves.example", kube.Start, map[string]bool{"left-0": true, "right-0": false})
 	change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.Bind9InstancesFrom = on("right") })
-	f.waitHosted("moves.example", settleTimeout, map[string]bool{"left-0": false, "right-0": true})
+	f.waitHosted("moves.example", kube.Settle, map[string]bool{"left-0": false, "right-0": true})
 }
 
 // waitHosted waits until the pods that have the zone are those given.
-func (f *fixture) waitHosted(zone string, limit time.Duration, want map[string]bool) {
+func (f *fixture) waitHosted(zone string, limit kube.Patience, want map[string]bool) {
 	f.Helper()
 	kube.Eventually(f, limit, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
@@ -301,11 +298,11 @@ func TestFleetDrift(t *testing.T) {
 	f := newFleet(t)
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 
 	service := &corev1.Service{ObjectMeta: f.meta("alone", nil)}
 	change(f, service, func(s *corev1.Service) { s.Spec.Selector[serving.LabelInstance] = "other" })
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
 			return err
 		}
@@ -317,11 +314,11 @@ func TestFleetDrift(t *testing.T) {
 	if err := f.client.Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: f.meta("alone", nil)}); err != nil {
 		t.Fatal(err)
 	}
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		set := &appsv1.StatefulSet{}
 		return f.client.Get(ctx, client.ObjectKeyFromObject(instance), set)
 	})
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 }
 
 // Nobody but the controller may use a sidecar, and nothing but the sidecar has credentials of Kubernetes.
@@ -330,7 +327,7 @@ func TestFleetSidecarsAreClosed(t *testing.T) {
 	f := newFleet(t)
 	instance := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(instance)
-	waitConditions(f, startTimeout, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, kube.Start, instance, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 	at := f.sidecarAt(instance.Status.ServiceAddress, named.ServiceBindcarPort, "alone")
 	authority, err := f.authority(t.Context())
 	if err != nil {

@@ -39,8 +39,8 @@ func followObjects[T client.Object](ctx context.Context, t testing.TB, namespace
 }
 
 // retryWhile repeats do while its error is one that passes, with pauses that grow, and returns the last error.
-func retryWhile(ctx context.Context, limit time.Duration, passes func(error) bool, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func retryWhile(ctx context.Context, limit kube.Patience, passes func(error) bool, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit.Duration())
 	defer cancel()
 	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 100, Cap: 2 * time.Second}
 	var last error

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -54,14 +53,14 @@ func TestImportedZone(t *testing.T) {
 	outside := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "import.example.", File: handWritten, Extra: "check-names ignore;"}}})
 	f := &pluginTest{&fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: "import.example", size: 2}, pluginFolder(t)}
 	f.create(f.cluster("dns", 1, 1))
-	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
+	kube.WaitReady(f, f.client, f.namespace, kube.Settle, "bind9cluster/dns")
 	text := f.importZone(outside.Addr.String(), &outside.Transfer)
 	kube.Kubectl(t, text, "apply", "-f", "-")
 	want, err := transferZone(t.Context(), outside.Addr.String(), f.zone, &outside.Transfer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := f.waitSameContent(settleTimeout, func(lines []string) error {
+	served := f.waitSameContent(kube.Settle, func(lines []string) error {
 		if !slices.Equal(lines, want.lines) {
 			return fmt.Errorf("outside (-) and here (+):\n%s", strings.Join(difference(want.lines, lines), "\n"))
 		}
@@ -77,7 +76,7 @@ func TestImportedZone(t *testing.T) {
 		t.Errorf("applied again:\n%s", out)
 	}
 	f.newZone(t, "later.example") // What would have happened to the other zone has happened before this one is ready.
-	again := f.waitSameContent(settleTimeout, func([]string) error { return nil })
+	again := f.waitSameContent(kube.Settle, func([]string) error { return nil })
 	if again.serial != served.serial {
 		t.Errorf("the serial has moved from %d to %d", served.serial, again.serial)
 	}
@@ -116,7 +115,7 @@ func TestImportedProvider(t *testing.T) {
 	kube.Kubectl(t, manifests, "apply", "-f", "-")
 	f.expectOutput(0, `^\d+ of \d+ in sync\n$`, "status", "--wait", "--timeout=120s")
 	f.expectOutput(0, `^$`, "diff")
-	f.waitSameContent(settleTimeout, func(lines []string) error {
+	f.waitSameContent(kube.Settle, func(lines []string) error {
 		if !slices.Equal(lines, before.lines) {
 			return fmt.Errorf("outside (-) and here (+):\n%s", strings.Join(difference(before.lines, lines), "\n"))
 		}

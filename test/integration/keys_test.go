@@ -23,10 +23,6 @@ import (
 	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
-// rotationTimeout is how long a rotation may take: the kubelet brings a changed Secret to a pod within two minutes, three times, and
-// an old key stays good for named.KeyGrace.
-const rotationTimeout = 10 * time.Minute
-
 // TestKeyRotation replaces keys in every way that there is, all at the same time: both of a cluster under a load of records
 // and of a client that updates by itself, one in a user's own Secret, and one that has reached its age. In the middle the
 // controller is killed. No update and no transfer may fail, no pod restarts, and at the end the old keys are worth nothing.
@@ -80,7 +76,7 @@ func TestKeyRotation(t *testing.T) {
 	cancel()
 	lines, updates := <-records, <-foreign
 	f.Logf("%d records were declared and %d updates sent meanwhile", len(lines), len(updates))
-	f.waitSameContent(startTimeout, passesBoth(contains(lines...), contains(updates...)))
+	f.waitSameContent(kube.Start, passesBoth(contains(lines...), contains(updates...)))
 	for _, refusal := range refusals() {
 		f.Errorf("meanwhile the zone said %s", refusal)
 	}
@@ -134,7 +130,7 @@ func (f *fixture) declareSteadily(ctx context.Context) <-chan []string {
 		var lines []string
 		for n := 0; ctx.Err() == nil; n++ {
 			record := f.aRecord(fmt.Sprint("steady-", n), fmt.Sprint("r", n), "192.0.2.1")
-			if err := retryWhile(f.Context(), settleTimeout, func(error) bool { return true }, func(ctx context.Context) error {
+			if err := retryWhile(f.Context(), kube.Settle, func(error) bool { return true }, func(ctx context.Context) error {
 				err := f.client.Create(ctx, record.DeepCopy())
 				if apierrors.IsAlreadyExists(err) {
 					return nil // by a request whose answer was lost
@@ -163,7 +159,7 @@ func (f *fixture) updateSteadily(ctx context.Context) <-chan []string {
 		var lines []string
 		for n := 0; ctx.Err() == nil; n++ {
 			line := fmt.Sprintf("u%d.rotation.example. 300 A 192.0.2.2", n)
-			if err := retryWhile(f.Context(), settleTimeout, isSilence, func(ctx context.Context) error {
+			if err := retryWhile(f.Context(), kube.Settle, isSilence, func(ctx context.Context) error {
 				key := f.activeKey(ctx, "dns", named.KeyUpdate)
 				if err := sendUpdate(ctx, servers["dns-primary-0-0"], f.zone, key, addRecords(line)); err != nil {
 					return fmt.Errorf("update %d with key %s: %w", n, key, err)
@@ -198,7 +194,7 @@ func (f *fixture) age(name string, by time.Duration) {
 // killControllerAmidst kills the controller once the ring has two keys, which it has for named.KeyGrace at least.
 func (f *fixture) killControllerAmidst(name string) {
 	f.Helper()
-	kube.Eventually(f, rotationTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Roll, func(ctx context.Context) error {
 		secret := &corev1.Secret{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret); err != nil {
 			return err
@@ -217,7 +213,7 @@ func (f *fixture) killControllerAmidst(name string) {
 // waitRotated waits until a ring holds nothing but another key, and every server nothing but that ring.
 func (f *fixture) waitRotated(name string, before *wire.Key) {
 	f.Helper()
-	kube.Eventually(f, rotationTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Roll, func(ctx context.Context) error {
 		secret := &corev1.Secret{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret); err != nil {
 			return err
@@ -268,7 +264,7 @@ func (f *fixture) noKeyRefused() {
 
 func (f *fixture) oldKeysAreWorthNothing(old map[string]*wire.Key) {
 	f.Helper()
-	kube.Eventually(f, rotationTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Roll, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
@@ -288,7 +284,7 @@ func (f *fixture) oldKeysAreWorthNothing(old map[string]*wire.Key) {
 // freshKeysWork under the name that they were given.
 func (f *fixture) freshKeysWork(fresh map[named.KeyRole]*wire.Key) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
@@ -298,13 +294,13 @@ func (f *fixture) freshKeysWork(fresh map[named.KeyRole]*wire.Key) {
 		}
 		return sendUpdate(ctx, servers["dns-primary-1-0"], f.zone, fresh[named.KeyUpdate], addRecords("fresh.rotation.example. 300 A 192.0.2.1"))
 	})
-	f.waitSameContent(settleTimeout, contains("fresh.rotation.example. 300 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("fresh.rotation.example. 300 A 192.0.2.1"))
 }
 
 // waitRotationReported in the status of the instances; want says of each whether its key will be replaced in time.
 func (f *fixture) waitRotationReported(want map[string]bool) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		for name, due := range want {
 			i := &v1beta1.Bind9Instance{}
 			if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, i); err != nil {

@@ -45,7 +45,7 @@ func killedInBurst(f *fixture) {
 			f.killController(0)
 		}
 	}
-	f.waitSameContent(startTimeout, contains(lines...))
+	f.waitSameContent(kube.Start, contains(lines...))
 	f.waitReady(records...)
 	f.Logf("%d records are ready %s after the first was made", count, time.Since(began).Round(time.Millisecond))
 
@@ -59,10 +59,10 @@ func killedInBurst(f *fixture) {
 		}
 	}
 	for _, r := range records {
-		f.waitGoneWithin(startTimeout, r)
+		f.waitGoneWithin(kube.Start, r)
 	}
 	f.Logf("%d records are gone %s after the first was deleted", count, time.Since(began).Round(time.Millisecond))
-	f.waitSameContent(settleTimeout, func(lines []string) error {
+	f.waitSameContent(kube.Settle, func(lines []string) error {
 		if len(lines) != 2 { // the zone's NS and its address
 			return fmt.Errorf("the zone still holds\n%s", strings.Join(lines, "\n"))
 		}

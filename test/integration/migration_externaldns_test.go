@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ func TestMigrationFromExternalDNS(t *testing.T) {
 	}}})
 	f := &pluginTest{&fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it"), zone: "moved.example", size: 2}, pluginFolder(t)}
 	f.create(f.cluster("dns", 1, 1))
-	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns")
+	kube.WaitReady(f, f.client, f.namespace, kube.Settle, "bind9cluster/dns")
 	e := newExternalDNS(f.fixture)
 	e.release = externalDNS021
 	service := e.service(e.namespace, "web", "192.0.2.7", "www.moved.example", "*.apps.moved.example")
@@ -84,7 +83,7 @@ func (e externalDNS) waitBoth(old *namedtest.Server, addresses map[string]string
 
 func (e externalDNS) waitOldServer(old *namedtest.Server, addresses map[string]string) {
 	e.Helper()
-	kube.Eventually(e, settleTimeout, func(context.Context) error {
+	kube.Eventually(e, kube.Settle, func(context.Context) error {
 		for name, address := range addresses {
 			got, err := queryRdata(old.Addr.String(), dns.Fqdn(name+"."+e.zone), dns.TypeA)
 			if err != nil || !slices.Equal(got, []string{address}) {

@@ -67,7 +67,7 @@ func TestMigrationOfPods(t *testing.T) {
 // waitVerdict waits until a SyncStatus has a phase, for the reason of its condition Propagated.
 func (f *fixture) waitVerdict(name string, phase sync.Phase, reason string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		v, err := f.status(ctx, name)
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (f *fixture) startFormerLoad(instances ...string) (end func(what string)) {
 	const name, address = "www.former.example.", "192.0.2.1"
 	var ends []func() *queryLoad
 	for instance, service := range f.services(instances...) {
-		kube.Eventually(f, settleTimeout, func(context.Context) error {
+		kube.Eventually(f, kube.Settle, func(context.Context) error {
 			answer, err := askServer(service, name)
 			if err == nil && answer != address {
 				err = fmt.Errorf("the Service of Bindy answers %s", answer)
@@ -180,7 +180,7 @@ const formerSerial = 1
 func (f *fixture) waitFormerServes(instance string) {
 	f.Helper()
 	service := f.services(instance)[instance]
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
 		serial, err := querySerial(service, "former.example.")
 		if err == nil && serial != formerSerial {
 			err = fmt.Errorf("Service %s answers with serial %d", instance, serial)
@@ -192,7 +192,7 @@ func (f *fixture) waitFormerServes(instance string) {
 // waitEndpoints waits until a Service sends queries to these pods alone.
 func (f *fixture) waitEndpoints(service string, pods ...string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
 		if got := f.serviceEndpoints(service); !slices.Equal(got, pods) {
 			return fmt.Errorf("Service %s sends queries to %v", service, got)
 		}
@@ -358,7 +358,7 @@ func (f *fixture) expectSelected(list client.ObjectList, selector string) {
 // waitReadyReason waits until the Ready condition of an instance has a reason and a message with a text.
 func (f *fixture) waitReadyReason(instance *v1beta1.Bind9Instance, reason, says string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
 			return err
 		}

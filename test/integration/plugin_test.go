@@ -165,7 +165,7 @@ func (f *pluginTest) watchTree(t *testing.T) func(words string) {
 	})
 	return func(words string) {
 		t.Helper()
-		for timeout := time.After(settleTimeout); ; {
+		for timeout := time.After(kube.Settle.Duration()); ; {
 			select {
 			case line, ok := <-lines:
 				if !ok {

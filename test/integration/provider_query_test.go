@@ -44,7 +44,7 @@ func TestProviderQuery(t *testing.T) {
 			}
 		}
 		list := &sync.SyncStatusList{}
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			if err := f.client.List(ctx, list); err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func TestProviderQuery(t *testing.T) {
 		secret := f.keySecret("corp-transfer", stranger)
 		f.deleteAnyway(secret)
 		f.create(f.keySecret("corp-transfer", stranger))
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			v, err := f.status(ctx, "arecord.www")
 			if err != nil {
 				return err

@@ -66,7 +66,7 @@ func TestProviderSecondaries(t *testing.T) {
 	f.create(provider)
 	change(f.fixture, zone, func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "outside"}} })
 	f.waitProvider(provider, status.Ready, metav1.ConditionFalse, status.KeyUnusable)
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // once the right to read the Secret is there
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { // once the right to read the Secret is there
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(provider), provider); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func TestProviderSecondaries(t *testing.T) {
 	})
 	f.run("removed", func(f *outsideTest) {
 		change(f.fixture, zone, func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = nil })
-		kube.Eventually(f, settleTimeout, func(context.Context) error {
+		kube.Eventually(f, kube.Settle, func(context.Context) error {
 			if f.transfer("followed.example.") == nil {
 				return fmt.Errorf("the key still transfers the zone")
 			}
@@ -233,7 +233,7 @@ func (f *outsideTest) reconfigure(before, after string) {
 func (f *outsideTest) waitRows(want ...sync.ServerState) {
 	f.Helper()
 	addresses := []string{f.bind.Addr.String(), f.nsd.Addr.String()}
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		for _, object := range []string{"dnszone.main", "arecord.www"} {
 			v, err := f.status(ctx, object)
 			if err != nil {

@@ -51,7 +51,7 @@ func TestProvider(t *testing.T) {
 		}
 	})
 	f.runSub("rows", func(f *fixture) {
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			for _, object := range []string{"dnszone.main", "arecord.www"} {
 				v, err := f.status(ctx, object)
 				if err != nil {
@@ -86,7 +86,7 @@ func TestProvider(t *testing.T) {
 		f.waitProvider(provider, status.Authenticated, metav1.ConditionFalse, status.AuthenticationFailed)
 		change(f, f.aRecord("www", "www"), func(a *v1beta1.ARecord) { a.Spec.IPv4Addresses = []string{"192.0.2.11"} })
 		f.waitServed("www.provider.example.", "A", "192.0.2.11")
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ func TestProvider(t *testing.T) {
 		other := f.dnsZone("other", "elsewhere.example")
 		other.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "corp"}}
 		f.create(other)
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func TestProvider(t *testing.T) {
 	})
 	f.runSub("zone deleted", func(f *fixture) {
 		f.deleteAnyway(zone)
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(zone), zone); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("it is still there: %w", err)
 			}
@@ -183,7 +183,7 @@ func (f *fixture) deleteNamespace(first ...client.Object) {
 		}
 	}
 	for _, o := range append(first, client.Object(namespace)) {
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("%s is still there: %w; the namespace says %v", o.GetName(), err, namespace.Status.Conditions)
 			}
@@ -256,7 +256,7 @@ func (f *fixture) isOutside(server netip.AddrPort, name string, want ...string) 
 func (f *fixture) waitOutside(name string, want []string, servers ...netip.AddrPort) {
 	f.Helper()
 	for _, server := range servers {
-		kube.Eventually(f, settleTimeout, func(context.Context) error { return f.isOutside(server, name, want...) })
+		kube.Eventually(f, kube.Settle, func(context.Context) error { return f.isOutside(server, name, want...) })
 	}
 }
 
@@ -279,7 +279,7 @@ func (f *fixture) updateOutside(server *namedtest.Server, edit func(*dns.Msg)) {
 // waitProvider waits until a provider has a condition.
 func (f *fixture) waitProvider(p *v1beta1.DNSProvider, condition string, is metav1.ConditionStatus, reason string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err
 		}
@@ -321,7 +321,7 @@ func TestProviderShared(t *testing.T) {
 	for n := range 5 {
 		address := fmt.Sprintf("192.0.2.%d", 20+n)
 		change(f, f.aRecord("www", "www"), func(a *v1beta1.ARecord) { a.Spec.IPv4Addresses = []string{address} })
-		kube.Eventually(f, settleTimeout, func(context.Context) error {
+		kube.Eventually(f, kube.Settle, func(context.Context) error {
 			others()
 			return f.isOutside(outside.Addr, "www.shared.example.", address)
 		})
@@ -335,7 +335,7 @@ func TestProviderShared(t *testing.T) {
 		f.Errorf("its SOA was %q and is %q", was, is)
 	}
 	f.waitProvider(provider, status.Ready, metav1.ConditionTrue, status.AllReady)
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		v, err := f.status(ctx, "arecord.www")
 		if err != nil {
 			return err

@@ -86,7 +86,7 @@ func (w *randomWorld) stepDrift() bool {
 // edit sends an update by hand, again when the server does not answer.
 func (w *randomWorld) edit(z *zoneState, pod string, change func(*dns.Msg)) {
 	w.Helper()
-	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		servers, err := w.servers(ctx)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (w *randomWorld) edit(z *zoneState, pod string, change func(*dns.Msg)) {
 // foreignEverywhere waits until no foreign data hangs on a single server any more: what only one server has cannot outlive it.
 func (w *randomWorld) foreignEverywhere() {
 	w.Helper()
-	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		for _, z := range w.zones {
 			all, err := w.copies(ctx, z.dnsName(), w.transfer)
 			if err != nil {

@@ -172,7 +172,7 @@ func (w *randomWorld) stepRecreate() bool {
 	}
 	w.remove(t)
 	var err error
-	kube.Eventually(w, convergeTimeout, func(context.Context) error {
+	kube.Eventually(w, kube.Settle, func(context.Context) error {
 		if err = w.store(&next); err != nil && !refused(err) {
 			return err
 		}
@@ -264,7 +264,7 @@ func (w *randomWorld) allowed(t *model.Object, do func() error, then func()) err
 	things := slices.Clone(w.objects)
 	before := w.losers()
 	var err error
-	for began := time.Now(); time.Since(began) < settleTimeout; {
+	for began := time.Now(); time.Since(began) < kube.Settle.Duration(); {
 		if err = do(); !refused(err) {
 			break
 		}

@@ -33,7 +33,7 @@ const (
 	randomSeed  = 1
 	randomSteps = 120
 	randomRound = 20
-	// convergeTimeout is how long everything may take to be in sync after a round, a replaced pod included.
+	// kube.Settle is how long everything may take to be in sync after a round, a replaced pod included.
 	convergeTimeout = 120 * time.Second
 	// slow is after how long a checkpoint logs what it waits for.
 	slow = 10 * time.Second
@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *randomWorld {
 		w.zones = append(w.zones, z)
 		w.createZone(z)
 	}
-	kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9cluster/dns", "dnszone/main", "dnszone/child", "dnszone/reverse")
+	kube.WaitReady(f, f.client, f.namespace, kube.Settle, "bind9cluster/dns", "dnszone/main", "dnszone/child", "dnszone/reverse")
 	w.transfer, w.update = f.key(named.KeyTransfer), f.key(named.KeyUpdate)
 	w.began = time.Now()
 	return w
@@ -116,7 +116,7 @@ func newWorld(t *testing.T) *randomWorld {
 func (w *randomWorld) createZone(z *zoneState) {
 	w.Helper()
 	o := w.zoneObject(z)
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error { return w.client.Create(ctx, o) })
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error { return w.client.Create(ctx, o) })
 	z.Created, z.UID = o.CreationTimestamp.Time, string(o.UID)
 	z.Foreign, z.paused = map[string]model.RRset{}, false
 }
@@ -170,7 +170,7 @@ func (w *randomWorld) checkpoint() {
 		}
 	}
 	began, logged := time.Now(), time.Now()
-	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		problems, err := w.problems(ctx)
 		if time.Since(logged) > slow {
 			logged = time.Now()

@@ -75,7 +75,7 @@ func (w *randomWorld) stepSelector() bool {
 func (w *randomWorld) isRefused(dryRun func(context.Context) error) bool {
 	w.Helper()
 	var was bool
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		err := dryRun(ctx)
 		if was = refused(err); was {
 			return nil
@@ -128,7 +128,7 @@ func (w *randomWorld) stepRecreateZone() bool {
 	o := w.zoneObject(z)
 	w.logStep("delete zone %s", z.Object)
 	w.deleteAnyway(o)
-	kube.Eventually(w, convergeTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("zone %s is still there, with finalizers %v: %w", o.Name, o.Finalizers, err)
 		}

@@ -24,14 +24,14 @@ func (f *fixture) waitShadowed(name, by string) {
 		}
 		return nil
 	}
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		s, err := f.status(ctx, name)
 		if err != nil {
 			return err
 		}
 		return check(s)
 	})
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		list := &syncv1.SyncStatusList{}
 		if err := f.client.List(ctx, list); err != nil {
 			return err
@@ -64,7 +64,7 @@ func TestReadShadowed(t *testing.T) {
 	f.create(ns)
 	reason := func(want string) {
 		t.Helper()
-		kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 			s, err := f.status(ctx, "dnszone.sub")
 			if err != nil {
 				return err

@@ -58,7 +58,7 @@ func (f *fixture) countStreams(ctx context.Context, pod, server string) (int, er
 // waitStreams waits until every server has so many listeners.
 func (f *fixture) waitStreams(listeners int) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func TestReadWatchListens(t *testing.T) {
 // awaitEvent reads a watch until an event is as wanted.
 func (f *fixture) awaitEvent(events watch.Interface, wanted func(*syncv1.SyncStatus) bool) {
 	f.Helper()
-	timeout := time.After(settleTimeout)
+	timeout := time.After(kube.Settle.Duration())
 	for {
 		select {
 		case e, ok := <-events.ResultChan():

@@ -59,7 +59,7 @@ func TestReadByPersona(t *testing.T) {
 		return nil
 	}
 	// The binding takes effect a moment after it was written.
-	kube.Eventually(t, settleTimeout, func(context.Context) error { return as("viewer", "-n", f.namespace, "get", "syncstatus") })
+	kube.Eventually(t, kube.Settle, func(context.Context) error { return as("viewer", "-n", f.namespace, "get", "syncstatus") })
 	for _, args := range [][]string{
 		{"get", "syncstatus"},
 		{"get", "syncstatus", "arecord.www"},
@@ -83,7 +83,7 @@ func TestReadByPersona(t *testing.T) {
 			t.Errorf("viewer may %v in another namespace: %v", args, err)
 		}
 	}
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		return as("one", "-n", f.namespace, "get", "syncstatus", "arecord.www")
 	})
 	for _, args := range [][]string{{"dnszone.main"}, {}, {"--field-selector", "metadata.name=arecord.www"}} {
@@ -115,7 +115,7 @@ func (f *fixture) testDirectRequests(other string) {
 	const group = "/apis/sync.bindy.firestoned.io/v1alpha1"
 	here, there := group+"/namespaces/"+f.namespace, group+"/namespaces/"+other
 	ask := f.directClient()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // The binding takes effect a moment after it was written.
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { // The binding takes effect a moment after it was written.
 		code, said, err := ask(ctx, here+"/syncstatuses", reader)
 		if err == nil && (code != http.StatusOK || !strings.Contains(said, "persona.example")) {
 			err = fmt.Errorf("%d %s", code, said)

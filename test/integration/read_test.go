@@ -34,7 +34,7 @@ func (f *fixture) status(ctx context.Context, name string) (*syncv1.SyncStatus, 
 func (f *fixture) waitInSync(name string, servers int) *syncv1.SyncStatus {
 	f.Helper()
 	var last *syncv1.SyncStatus
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		s, err := f.status(ctx, name)
 		if err != nil {
 			return err
@@ -185,7 +185,7 @@ func TestReadWatch(t *testing.T) {
 	last := int64(0)
 	await := func(generation int64, phase syncv1.Phase, bad ...syncv1.Phase) (propagating bool) {
 		t.Helper()
-		timeout := time.After(settleTimeout)
+		timeout := time.After(kube.Settle.Duration())
 		for {
 			select {
 			case line, ok := <-lines:
@@ -319,7 +319,7 @@ func TestReadEndpoints(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "keeper"}},
 		})
 		var list string
-		kube.Eventually(t, settleTimeout, func(context.Context) (err error) {
+		kube.Eventually(t, kube.Settle, func(context.Context) (err error) {
 			list, err = kube.TryKubectl(t, "", "--as", "keeper", "-n", shop, "get", "syncstatus", "-o", "yaml")
 			return err
 		})

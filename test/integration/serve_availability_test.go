@@ -35,7 +35,7 @@ func TestHighAvailability(t *testing.T) {
 		f.waitInSync("arecord.www", 1)
 		extra := f.instance(fmt.Sprint("after-", killed), v1beta1.RolePrimary, 1)
 		f.create(extra)
-		kube.WaitReady(f, f.client, f.namespace, 2*time.Minute, "bind9instance/"+extra.Name)
+		kube.WaitReady(f, f.client, f.namespace, kube.Settle, "bind9instance/"+extra.Name)
 		f.deleteAnyway(extra) // It does not serve the zone, and all servers of the namespace are asked.
 	}
 	kube.Uninstall(t, overlay, system)
@@ -87,7 +87,7 @@ func (f *fixture) victim(component string) corev1.Pod {
 // waitTwoReplicas waits until a component has two ready pods and returns them.
 func (f *fixture) waitTwoReplicas(component string) (ready []corev1.Pod) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		ready = slices.DeleteFunc(f.componentPods(ctx, component), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !status.PodReady(&p) })
 		if len(ready) != 2 {
 			return fmt.Errorf("%d pods of %s are ready, want 2", len(ready), component)

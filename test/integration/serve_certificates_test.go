@@ -92,7 +92,7 @@ func (f *fixture) patchSecret(patch string) {
 func (f *fixture) waitAuthorityRestored(had *corev1.Secret) {
 	f.Helper()
 	var now corev1.Secret
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, certs.SecretKey(system), &now); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (f *fixture) waitAuthorityRestored(had *corev1.Secret) {
 func (f *fixture) waitBundlePublished(bundle []byte) {
 	f.Helper()
 	want := base64.StdEncoding.EncodeToString(bundle)
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
 		for _, of := range [][]string{
 			{"apiservice", apiService, "-o", "jsonpath={.spec.caBundle}"},
 			{"mutatingwebhookconfiguration", "lockstep-webhook", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}"},
@@ -143,7 +143,7 @@ func (f *fixture) rollOverAuthority() []byte {
 		f.Fatal(err)
 	}
 	f.waitBundlePublished(secret.Data["bundle.crt"])
-	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		now := f.authoritySecret(ctx)
 		if bytes.Equal(now.Data["ca.crt"], cert) {
 			return nil
@@ -164,13 +164,13 @@ func (f *fixture) rollOverAuthority() []byte {
 func (f *fixture) replaceAuthority(made time.Time) {
 	f.Helper()
 	cert, key := newAuthority(f.T, made)
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // until the keeper does not write in between
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { // until the keeper does not write in between
 		secret := f.authoritySecret(ctx)
 		secret.Data = map[string][]byte{"ca.crt": cert, "ca.key": key, "bundle.crt": append(bytes.Clone(cert), secret.Data["ca.crt"]...)}
 		return f.client.Update(ctx, secret)
 	})
 	var now *corev1.Secret
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		now = f.authoritySecret(ctx)
 		state, err := certs.ReadSecret(now)
 		if err != nil {
@@ -186,7 +186,7 @@ func (f *fixture) replaceAuthority(made time.Time) {
 	for face, port := range map[string]string{"apiserver": "8443", "webhook": "9443"} {
 		f.waitServingCertificate(face, port, now.Data["ca.crt"])
 	}
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if _, err := f.status(ctx, "arecord.www"); err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (f *fixture) waitServingCertificate(face, port string, authority []byte) {
 	f.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		for _, pod := range f.componentPods(ctx, face) {
 			dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "lockstep-" + face + "." + system + ".svc"}}
 			conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, port))

@@ -145,7 +145,7 @@ func (l *requestClients) send(method, path string, body []byte, want int) error 
 		defer func() { began = time.Now() }()
 		return l.tryAgain(method+" "+path, began, err)
 	}
-	return retryWhile(context.WithoutCancel(l.Context()), settleTimeout, again, func(context.Context) error { return l.sendOnce(method, path, body, want) })
+	return retryWhile(context.WithoutCancel(l.Context()), kube.Settle, again, func(context.Context) error { return l.sendOnce(method, path, body, want) })
 }
 
 func (l *requestClients) sendOnce(method, path string, body []byte, want int) error {
@@ -213,7 +213,7 @@ func (w *resumingWatcher) start(ctx context.Context) {
 func (w *resumingWatcher) list() error {
 	began := time.Now()
 	again := func(err error) bool { return w.tryAgain("list again", began, err) }
-	return retryWhile(context.WithoutCancel(w.Context()), settleTimeout, again, func(context.Context) error { return w.listOnce() })
+	return retryWhile(context.WithoutCancel(w.Context()), kube.Settle, again, func(context.Context) error { return w.listOnce() })
 }
 
 func (w *resumingWatcher) listOnce() error {

@@ -52,7 +52,7 @@ func TestServeDiscovery(t *testing.T) {
 	if code, said, err := f.directClient()(t.Context(), "/readyz?verbose", nil); err != nil || code != http.StatusOK || !strings.Contains(said, "[+]informers-synced ok") {
 		t.Errorf("the API server is not ready for want of a DNS server: %d %s %v", code, said, err)
 	}
-	kube.Eventually(t, settleTimeout, func(context.Context) error {
+	kube.Eventually(t, kube.Settle, func(context.Context) error {
 		if asking.count() < 8 {
 			return fmt.Errorf("%d answers about the silent server", asking.count())
 		}
@@ -68,7 +68,7 @@ func TestServeDiscovery(t *testing.T) {
 	}
 	// Others may read all namespaces at any moment, and what a read has begun goes on for a while.
 	for _, path := range paths {
-		kube.Eventually(t, settleTimeout, func(context.Context) error {
+		kube.Eventually(t, kube.Settle, func(context.Context) error {
 			before := questions()
 			discover(path)
 			if after := questions(); after != before {
@@ -136,7 +136,7 @@ func (f *fixture) addSilentServer() {
 		&v1beta1.Bind9Instance{ObjectMeta: f.meta("silent", nil), Spec: v1beta1.Bind9InstanceSpec{
 			ClusterRef: "dns", Role: v1beta1.RoleSecondary, Replicas: new(int32(1)), ConfigMapRefs: &v1beta1.ConfigMapRefs{NamedConfOptions: "silent"},
 		}})
-	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		s, err := f.status(ctx, "arecord.www")
 		if err != nil {
 			return err

@@ -99,7 +99,7 @@ func (f *fixture) waitDiscoveryStale() {
 	l := newClients(f.T)
 	service := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: apiService}}
 	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
-	kube.Eventually(f, 4*settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, 4*kube.Settle, func(ctx context.Context) error {
 		look := fmt.Appendf(nil, `{"metadata":{"annotations":{"test.lockstep/look":"%d"}}}`, time.Now().UnixNano())
 		if err := f.client.Patch(ctx, service, client.RawPatch(types.MergePatchType, look)); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (f *fixture) deleteNamespaceInOutage() (name string) {
 	if err := f.client.Delete(f.Context(), ns); err != nil {
 		f.Fatal(err)
 	}
-	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		for _, o := range content {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%T is still there: %w", o, err)

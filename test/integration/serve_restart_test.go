@@ -38,7 +38,7 @@ func TestServeRestart(t *testing.T) {
 	for _, step := range []func(){f.restartComponents, f.twoReplicas, f.restartComponents, f.evictComponents} {
 		step()
 		change(f, record, func(r *v1beta1.ARecord) { r.Spec.TTL = new(int64(300 + record.Generation)) })
-		kube.Eventually(t, settleTimeout, func(context.Context) error {
+		kube.Eventually(t, kube.Settle, func(context.Context) error {
 			if got := seen.Load(); got < record.Generation {
 				return fmt.Errorf("the watch has shown generation %d, not yet of %d", got, record.Generation)
 			}
@@ -118,11 +118,11 @@ func (f *fixture) evictComponents() {
 	for _, face := range servedComponents {
 		kube.Kubectl(f, "", "-n", system, "wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "poddisruptionbudget/lockstep-"+face, "--timeout=120s")
 		pods := slices.DeleteFunc(f.componentPods(f.Context(), face), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
-		kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error { // refused while the budget is not known to be met
+		kube.Eventually(f, kube.Start, func(ctx context.Context) error { // refused while the budget is not known to be met
 			return client.IgnoreNotFound(f.client.SubResource("eviction").Create(ctx, &pods[0], &policyv1.Eviction{}))
 		})
 	}
-	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		for _, face := range servedComponents {
 			if pods := f.componentPods(ctx, face); len(pods) != 2 {
 				return fmt.Errorf("%d pods of %s, want 2", len(pods), face)

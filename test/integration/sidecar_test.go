@@ -72,7 +72,7 @@ func (f *fixture) askSidecar(at bindcar.Address, data map[string][]byte) int {
 	trusted := func(ctx context.Context) (*tls.Config, error) { return f.connectAs(ctx, bindcar.ControllerIdentity) }
 	client := bindcar.NewClient(bindcar.ClientOptions{TLS: mtls.WithCertificate(trusted, data)})
 	code := 0
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error { // a Service leads to new pods after a moment
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { // a Service leads to new pods after a moment
 		_, err := client.Zones(ctx, at)
 		var answer *bindcar.Error
 		switch {
@@ -95,13 +95,13 @@ func TestSidecarCertificateIsReplaced(t *testing.T) {
 	f := newFleet(t)
 	standalone := f.instance("alone", v1beta1.RolePrimary, 1)
 	f.create(standalone)
-	waitConditions(f, startTimeout, standalone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
+	waitConditions(f, kube.Start, standalone, instanceConditions, "Ready True AllReady: All 1 pods are ready", "Pod-0 True Ready: Pod alone-0 is ready")
 	secret := &corev1.Secret{ObjectMeta: f.meta(named.CertificateSecretName("alone"), nil)}
 	if err := f.client.Delete(f.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	attempt := 0
-	kube.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Start, func(ctx context.Context) error {
 		// Deleting a Secret is no event of the instance; a change of the instance is.
 		attempt++
 		change(f, standalone, func(i *v1beta1.Bind9Instance) { i.Labels = map[string]string{"attempt": fmt.Sprint(attempt)} })
@@ -129,7 +129,7 @@ func TestSidecarCertificateIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := f.sidecarAt(pod.Status.PodIP, named.SidecarPort, "alone")
-	kube.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Start, func(ctx context.Context) error {
 		return bindcar.NewClient(bindcar.ClientOptions{TLS: only}).Ready(ctx, at)
 	})
 	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil {

@@ -33,7 +33,7 @@ func TestMainJobUninstall(t *testing.T) {
 	kube.Uninstall(t, kube.Overlay, system)
 	t.Logf("kubectl delete -k took %s", time.Since(began).Round(time.Second))
 	f.waitNothingLeft()
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		var sets appsv1.StatefulSetList
 		if err := f.client.List(ctx, &sets, client.InNamespace(f.namespace)); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (f *fixture) requireOwnersOutliveChildren() {
 // waitNothingLeft waits until no cluster-wide object of Lockstep exists.
 func (f *fixture) waitNothingLeft() {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
 		out, err := kube.TryKubectl(f, "", "get", "namespaces,crd,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations,apiservices,mutatingwebhookconfigurations,validatingwebhookconfigurations,"+
 			"validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name")
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
 // Declarations that exclude each other, which admission did not see because a selector brought them together: the older
@@ -44,7 +45,7 @@ func writeConflicts(f *fixture) {
 		waitCondition(f, r, recordConditions, "Ready", metav1.ConditionFalse, "ReconcileFailed", winners[i].GetName())
 	}
 	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "PartialReconciliation", "5 of 9 records")
-	f.waitSameContent(settleTimeout, passesBoth(contains("beside.losers.example. 3600 A 192.0.2.1", "alias.losers.example. 3600 CNAME one.example.net.",
+	f.waitSameContent(kube.Settle, passesBoth(contains("beside.losers.example. 3600 A 192.0.2.1", "alias.losers.example. 3600 CNAME one.example.net.",
 		"cut.losers.example. 3600 NS ns.cut.losers.example.", "ns.cut.losers.example. 3600 A 192.0.2.2", `x.late.losers.example. 3600 TXT "older than the delegation"`),
 		containsNo("www.cut.losers.example.", "late.losers.example.")))
 
@@ -54,7 +55,7 @@ func writeConflicts(f *fixture) {
 		}
 	}
 	f.waitReady(losers...)
-	f.waitSameContent(settleTimeout, contains("beside.losers.example. 3600 CNAME other.example.net.", "alias.losers.example. 3600 CNAME two.example.net.",
+	f.waitSameContent(kube.Settle, contains("beside.losers.example. 3600 CNAME other.example.net.", "alias.losers.example. 3600 CNAME two.example.net.",
 		`www.cut.losers.example. 3600 TXT "below"`, "late.losers.example. 3600 NS ns.example.net."))
 }
 
@@ -70,13 +71,13 @@ func writeForeignAlias(f *fixture) {
 	waitCondition(f, v1beta1.Record(a), recordConditions, "Programmed", metav1.ConditionFalse, "Conflict", "CNAME", "taken.blocked.example.")
 	waitCondition(f, v1beta1.Record(alias), recordConditions, "Programmed", metav1.ConditionFalse, "Conflict", "TXT", "busy.blocked.example.")
 	waitCondition(f, v1beta1.Record(a), recordConditions, "Accepted", metav1.ConditionTrue, "Accepted")
-	f.waitSameContent(settleTimeout, contains("taken.blocked.example. 300 CNAME elsewhere.example.net.", `busy.blocked.example. 300 TXT "by hand"`, "free.blocked.example. 3600 A 192.0.2.2"))
+	f.waitSameContent(kube.Settle, contains("taken.blocked.example. 300 CNAME elsewhere.example.net.", `busy.blocked.example. 300 TXT "by hand"`, "free.blocked.example. 3600 A 192.0.2.2"))
 
 	for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
 		f.updateByHand(pod, removeRRsets("taken.blocked.example. 0 CNAME x.", `busy.blocked.example. 0 TXT ""`))
 	}
 	f.waitReady(a, alias)
-	f.waitSameContent(settleTimeout, contains("taken.blocked.example. 3600 A 192.0.2.1", "busy.blocked.example. 3600 CNAME one.example.net."))
+	f.waitSameContent(kube.Settle, contains("taken.blocked.example. 3600 A 192.0.2.1", "busy.blocked.example. 3600 CNAME one.example.net."))
 }
 
 // BIND refuses a 101st type at a name. The record that asks for it gets the server's answer in its condition; what was in the same
@@ -95,7 +96,7 @@ func writeRefusedAlone(f *fixture) {
 	f.waitReady(others...)
 	waitCondition(f, v1beta1.Record(refused), recordConditions, "Programmed", metav1.ConditionFalse, "ReconcileFailed", "dns-primary-", "SERVFAIL")
 	waitCondition(f, v1beta1.Record(refused), recordConditions, "Accepted", metav1.ConditionTrue, "Accepted")
-	f.waitSameContent(settleTimeout, contains("one.alone.example. 3600 A 192.0.2.1", "two.alone.example. 3600 A 192.0.2.2", `three.alone.example. 3600 TXT "x"`,
+	f.waitSameContent(kube.Settle, contains("one.alone.example. 3600 A 192.0.2.1", "two.alone.example. 3600 A 192.0.2.2", `three.alone.example. 3600 TXT "x"`,
 		"four.alone.example. 3600 CNAME one.alone.example."))
 	later := f.aRecord("alone-5", "five", "192.0.2.5")
 	f.create(later)
@@ -131,7 +132,7 @@ func writeForeignMeanwhile(f *fixture) {
 		lines = append(lines, foreign...)
 		group.Go(func() {
 			for _, l := range foreign {
-				if err := retryWhile(f.Context(), settleTimeout, isSilence, func(ctx context.Context) error {
+				if err := retryWhile(f.Context(), kube.Settle, isSilence, func(ctx context.Context) error {
 					return sendUpdate(ctx, servers[pod], f.zone, key, addRecords(l))
 				}); err != nil {
 					f.Error(err)
@@ -146,7 +147,7 @@ func writeForeignMeanwhile(f *fixture) {
 	}
 	group.Wait()
 	slices.Sort(lines)
-	f.waitSameContent(settleTimeout, func(got []string) error {
+	f.waitSameContent(kube.Settle, func(got []string) error {
 		if missing := slices.DeleteFunc(difference(lines, got), func(d string) bool { return d[0] == '+' }); len(missing) > 0 {
 			return fmt.Errorf("lost: %d of %d RRsets:\n%s", len(missing), len(lines), strings.Join(missing, "\n"))
 		}

@@ -16,14 +16,14 @@ import (
 // A secondary that has lost the zone gets it again, and one that was away catches up.
 func writeSecondaryLosesZone(f *fixture) {
 	f.create(f.aRecord("lost-one", "one", "192.0.2.1"))
-	f.waitSameContent(settleTimeout, contains("one.lost.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("one.lost.example. 3600 A 192.0.2.1"))
 	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "delzone", "lost.example")
 	f.create(f.aRecord("lost-two", "two", "192.0.2.2"))
-	f.waitSameContent(settleTimeout, contains("one.lost.example. 3600 A 192.0.2.1", "two.lost.example. 3600 A 192.0.2.2"))
+	f.waitSameContent(kube.Settle, contains("one.lost.example. 3600 A 192.0.2.1", "two.lost.example. 3600 A 192.0.2.2"))
 
 	f.kubectl("exec", "dns-secondary-0-0", "-c", "bindcar", "--", "/lockstep", "rndc", "halt")
 	f.create(f.aRecord("lost-three", "three", "192.0.2.3"))
-	f.waitSameContent(startTimeout, contains("three.lost.example. 3600 A 192.0.2.3"))
+	f.waitSameContent(kube.Start, contains("three.lost.example. 3600 A 192.0.2.3"))
 }
 
 // While one primary is away the other servers go on, and say what is missing; when it is back it has everything.
@@ -32,7 +32,7 @@ func writePrimaryDown(f *fixture) {
 	leaving := f.aRecord("down-leaving", "leaving", "192.0.2.2")
 	f.create(before, leaving)
 	f.waitReady(before, leaving)
-	f.waitSameContent(settleTimeout, contains("before.down.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("before.down.example. 3600 A 192.0.2.1"))
 
 	// With the quota Kubernetes does not make the pod again.
 	f.kubectl("create", "quota", "none", "--hard=pods=0")
@@ -42,7 +42,7 @@ func writePrimaryDown(f *fixture) {
 	if err := f.client.Delete(f.Context(), leaving); err != nil {
 		f.Fatal(err)
 	}
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func writePrimaryDown(f *fixture) {
 
 	f.kubectl("delete", "quota", "none")
 	f.kubectl("annotate", "statefulset", "dns-primary-1", "test/retry=now") // else Kubernetes waits longer after each refusal
-	f.waitSameContent(startTimeout, passesBoth(contains("before.down.example. 3600 A 192.0.2.1", "during.down.example. 3600 A 192.0.2.3"), containsNo("leaving.down.example.")))
+	f.waitSameContent(kube.Start, passesBoth(contains("before.down.example. 3600 A 192.0.2.1", "during.down.example. 3600 A 192.0.2.3"), containsNo("leaving.down.example.")))
 	f.waitReady(during)
 	f.waitGone(leaving)
 	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
@@ -78,15 +78,15 @@ func writeServersGoFirst(f *fixture) {
 	for _, o := range []client.Object{cluster, deleted} {
 		f.deleteAnyway(o)
 	}
-	f.waitGoneWithin(startTimeout, cluster)
-	f.waitGoneWithin(startTimeout, deleted)
+	f.waitGoneWithin(kube.Start, cluster)
+	f.waitGoneWithin(kube.Start, deleted)
 	waitCondition(f, zone, zoneConditions, "Ready", metav1.ConditionFalse, "NoPrimaryInstances")
 	for _, o := range []client.Object{zone, kept} {
 		f.deleteAnyway(o)
 	}
-	f.waitGoneWithin(startTimeout, zone)
-	f.waitGoneWithin(startTimeout, kept)
-	kube.Eventually(f, startTimeout, func(ctx context.Context) error {
+	f.waitGoneWithin(kube.Start, zone)
+	f.waitGoneWithin(kube.Start, kept)
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		if servers, err := f.servers(ctx); err == nil {
 			return fmt.Errorf("there are still the servers %v", servers)
 		}

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/test/kube"
 )
 
 // common is what all records have, with no TTL of their own.
@@ -62,7 +63,7 @@ func writeNames(f *fixture) {
 	for i, name := range []string{"@", "www", "a.b.c.d.e", "*", "*.dev", "_sip._tcp", "WEB.Eu", "xn--bcher-kva", "0-15/28", label + "." + label} {
 		f.create(f.aRecord("names-"+string(rune('a'+i)), name, "192.0.2.1"))
 	}
-	f.waitSameContent(settleTimeout, contains(
+	f.waitSameContent(kube.Settle, contains(
 		"names.example. 3600 A 192.0.2.1", "www.names.example. 3600 A 192.0.2.1", "a.b.c.d.e.names.example. 3600 A 192.0.2.1",
 		"*.names.example. 3600 A 192.0.2.1", "*.dev.names.example. 3600 A 192.0.2.1", "_sip._tcp.names.example. 3600 A 192.0.2.1",
 		"web.eu.names.example. 3600 A 192.0.2.1", "xn--bcher-kva.names.example. 3600 A 192.0.2.1",
@@ -100,7 +101,7 @@ func writeText(f *fixture) {
 		f.txtRecord("text-signs", "signs", `a\b "quoted"; (semi)`, "@ $ORIGIN"),
 		f.txtRecord("text-utf8", "utf8", "grüße"),
 	)
-	f.waitSameContent(settleTimeout, contains(
+	f.waitSameContent(kube.Settle, contains(
 		`long.text.example. 3600 TXT "`+long[:255]+`" "`+long[255:510]+`" "`+long[510:]+`"`,
 		`signs.text.example. 3600 TXT "a\\b \"quoted\"; (semi)" "@ $ORIGIN"`,
 		`utf8.text.example. 3600 TXT "gr\195\188\195\159e"`))
@@ -113,33 +114,33 @@ func writeNameServers(f *fixture) {
 		z.Spec.NameServers = []v1beta1.NameServer{
 			{Hostname: "ns2.servers.example.", IPv4Address: "192.0.2.53", IPv6Address: "2001:db8::53"}, {Hostname: "ns.example.net.", IPv4Address: "192.0.2.54"}}
 	})
-	f.waitSameContent(settleTimeout, contains("servers.example. 3600 NS ns.example.net. | ns1.servers.example. | ns2.servers.example.",
+	f.waitSameContent(kube.Settle, contains("servers.example. 3600 NS ns.example.net. | ns1.servers.example. | ns2.servers.example.",
 		"ns2.servers.example. 3600 A 192.0.2.53", "ns2.servers.example. 3600 AAAA 2001:db8::53"))
 	f.runSub("removed with its addresses", func(f *fixture) {
 		change(f, zone, func(z *v1beta1.DNSZone) { z.Spec.NameServers = nil })
-		f.waitSameContent(settleTimeout, passesBoth(contains("servers.example. 3600 NS ns1.servers.example."), containsNo("ns2.servers.example.")))
+		f.waitSameContent(kube.Settle, passesBoth(contains("servers.example. 3600 NS ns1.servers.example."), containsNo("ns2.servers.example.")))
 	})
 	f.runSub("an address of its own replaces those of the servers", func(f *fixture) {
 		record := &v1beta1.AAAARecord{ObjectMeta: f.meta("servers-ns1", f.labels()),
 			Spec: v1beta1.AAAARecordSpec{RecordCommon: common("ns1"), IPv6Addresses: []string{"2001:db8::1"}}}
 		f.create(record)
-		f.waitSameContent(settleTimeout, passesBoth(contains("ns1.servers.example. 3600 AAAA 2001:db8::1"), containsNo("ns1.servers.example. 3600 A")))
+		f.waitSameContent(kube.Settle, passesBoth(contains("ns1.servers.example. 3600 AAAA 2001:db8::1"), containsNo("ns1.servers.example. 3600 A")))
 		if err := f.client.Delete(f.Context(), record); err != nil {
 			f.Fatal(err)
 		}
 		f.waitGone(record)
-		f.waitSameContent(settleTimeout, containsNo("ns1.servers.example. 3600 AAAA"))
+		f.waitSameContent(kube.Settle, containsNo("ns1.servers.example. 3600 AAAA"))
 	})
 	f.runSub("an NS record at the apex", func(f *fixture) {
 		record := f.nsRecord("servers-apex", "@", "ns3")
 		f.create(record)
-		f.waitSameContent(settleTimeout, contains("servers.example. 3600 NS ns1.servers.example. | ns3.servers.example."))
+		f.waitSameContent(kube.Settle, contains("servers.example. 3600 NS ns1.servers.example. | ns3.servers.example."))
 		f.waitReady(record)
 		if err := f.client.Delete(f.Context(), record); err != nil {
 			f.Fatal(err)
 		}
 		f.waitGone(record)
-		f.waitSameContent(settleTimeout, passesBoth(contains("servers.example. 3600 NS ns1.servers.example."), containsNo("ns3.servers.example.")))
+		f.waitSameContent(kube.Settle, passesBoth(contains("servers.example. 3600 NS ns1.servers.example."), containsNo("ns3.servers.example.")))
 	})
 }
 
@@ -149,13 +150,13 @@ func writeUnited(f *fixture) {
 	low := int64(60)
 	two.Spec.TTL = &low
 	f.create(one, two)
-	f.waitSameContent(settleTimeout, contains("www.united.example. 60 A 192.0.2.1 | 192.0.2.2"))
+	f.waitSameContent(kube.Settle, contains("www.united.example. 60 A 192.0.2.1 | 192.0.2.2"))
 	waitCondition(f, v1beta1.Record(one), recordConditions, "Accepted", "True", "Accepted", "TTL 60", "united-two")
 
 	if err := f.client.Delete(f.Context(), two); err != nil {
 		f.Fatal(err)
 	}
 	f.waitGone(two)
-	f.waitSameContent(settleTimeout, contains("www.united.example. 3600 A 192.0.2.1"))
+	f.waitSameContent(kube.Settle, contains("www.united.example. 3600 A 192.0.2.1"))
 	waitCondition(f, v1beta1.Record(one), recordConditions, "Accepted", "True", "Accepted")
 }

@@ -53,7 +53,7 @@ func writeOverwritten(f *fixture) {
 
 	truth := make([]map[string]any, len(objects))
 	for i, o := range objects {
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) (err error) {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) (err error) {
 			truth[i], err = f.storedStatus(ctx, o)
 			switch {
 			case err != nil:
@@ -80,7 +80,7 @@ func writeOverwritten(f *fixture) {
 	})
 	for i, o := range objects {
 		began := time.Now()
-		kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 			now, err := f.storedStatus(ctx, o)
 			if diff := cmp.Diff(truth[i], now, times); err == nil && diff != "" {
 				err = fmt.Errorf("the status of %T %s (-want +got):\n%s", o, o.GetName(), diff)

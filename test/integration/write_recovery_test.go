@@ -38,7 +38,7 @@ func TestWriteStatusBesideAStalledCache(t *testing.T) {
 	f := &fixture{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "it")}
 	record := f.aRecord("www", "www", "192.0.2.1")
 	f.create(record)
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		// The controller says that no zone selects the record. When the writes take long, it says so again between two of them.
 		waitCondition(f, v1beta1.Record(record), recordConditions, "Ready", metav1.ConditionFalse, "NotSelected")
 		return changeStatusAndBack(ctx, f, record)
@@ -109,7 +109,7 @@ func TestWriteZoneDeletedByHand(t *testing.T) {
 // waitForeignCount waits until the zone's status counts so many RRsets that nobody declares.
 func (f *fixture) waitForeignCount(want int32) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		zone := &v1beta1.DNSZone{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err != nil {
 			return err
@@ -130,7 +130,7 @@ func TestWriteControllerReplaced(t *testing.T) {
 	if err := kube.KillControllers(t.Context(), c, 0); err != nil {
 		t.Fatal(err)
 	}
-	kube.Eventually(t, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(t, kube.Settle, func(ctx context.Context) error {
 		lease, pod := &coordinationv1.Lease{}, &corev1.Pod{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: system, Name: "lockstep-controller"}, lease); err != nil {
 			return err

@@ -56,7 +56,7 @@ func writeExpressions(f *fixture) {
 					absent = append(absent, name+".expressions.example.")
 				}
 			}
-			f.waitSameContent(settleTimeout, passesBoth(contains(present...), containsNo(absent...)))
+			f.waitSameContent(kube.Settle, passesBoth(contains(present...), containsNo(absent...)))
 		})
 	}
 }
@@ -95,7 +95,7 @@ func (f *fixture) untilYounger() {
 	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: f.object}, zone); err != nil {
 		f.Fatal(err)
 	}
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		probe := &corev1.ConfigMap{ObjectMeta: f.meta("probe", nil)}
 		if err := f.client.Create(ctx, probe, client.DryRunAll); err != nil {
 			return err
@@ -146,7 +146,7 @@ func writeDuplicateZone(f *fixture) {
 	f.deleteAnyway(&v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)})
 	waitCondition(f, z, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
 	f.waitReady(other)
-	f.waitHosted(f.zone, settleTimeout, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
+	f.waitHosted(f.zone, kube.Settle, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
 	f.waitReleased(record)
 }
 
@@ -169,9 +169,9 @@ func writeInstanceElsewhere(f *fixture) {
 	}
 	waitCondition(guest, z, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
 	guest.waitReady(record)
-	f.waitHosted(guest.zone, settleTimeout, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
+	f.waitHosted(guest.zone, kube.Settle, map[string]bool{"dns-primary-0-0": true, "dns-primary-1-0": false, "dns-secondary-0-0": true})
 	for _, instance := range []string{"dns-primary-0", "dns-secondary-0"} {
 		f.markInstance(instance, nil, map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "nobody"})
 	}
-	f.waitHosted(guest.zone, settleTimeout, map[string]bool{"dns-primary-0-0": false, "dns-secondary-0-0": false})
+	f.waitHosted(guest.zone, kube.Settle, map[string]bool{"dns-primary-0-0": false, "dns-secondary-0-0": false})
 }

@@ -25,7 +25,7 @@ func writeStatusIsQuiet(f *fixture) {
 	one, two := f.aRecord("quiet-one", "one", "192.0.2.1"), f.aRecord("quiet-two", "two", "192.0.2.2")
 	f.create(one, two)
 	f.waitReady(one, two)
-	f.waitSameContent(settleTimeout, contains("one.quiet.example. 3600 A 192.0.2.1", "two.quiet.example. 3600 A 192.0.2.2"))
+	f.waitSameContent(kube.Settle, contains("one.quiet.example. 3600 A 192.0.2.1", "two.quiet.example. 3600 A 192.0.2.2"))
 	zone := &v1beta1.DNSZone{ObjectMeta: f.meta(f.object, nil)}
 	watched := []client.Object{one, two, zone, &v1beta1.Bind9Cluster{ObjectMeta: f.meta("dns", nil)},
 		&v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}, &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-secondary-0", nil)}}
@@ -51,7 +51,7 @@ func (f *fixture) waitQuiet(passes int, objects ...client.Object) {
 		f.Fatal(err)
 	}
 	quiet := 0
-	kube.Eventually(f, 2*settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 		for quiet < passes {
 			before, err := f.versions(ctx, objects)
 			if err != nil {
@@ -106,7 +106,7 @@ func (f *fixture) forcePass(ctx context.Context, idle *v1beta1.Bind9Instance, ve
 	change(f, other, func(z *v1beta1.DNSZone) { z.Spec.SOARecord.Refresh++ })
 	waitCondition(f, other, zoneConditions, "Ready", metav1.ConditionTrue, "ReconcileSucceeded")
 	change(f, idle, func(i *v1beta1.Bind9Instance) { i.Spec.Replicas = new(1 - ptr.Deref(i.Spec.Replicas, 1)) })
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		err := f.client.Get(ctx, client.ObjectKeyFromObject(idle), idle)
 		if err == nil && idle.Status.ObservedGeneration != idle.Generation {
 			err = fmt.Errorf("the status of %s is about generation %d of %d", idle.Name, idle.Status.ObservedGeneration, idle.Generation)
@@ -120,18 +120,18 @@ func (f *fixture) forcePass(ctx context.Context, idle *v1beta1.Bind9Instance, ve
 func writeSerialWraps(f *fixture) {
 	record := f.aRecord("wrap-www", "www", "192.0.2.1")
 	f.create(record)
-	start := f.waitSameContent(settleTimeout, contains("www.wrap.example. 3600 A 192.0.2.1")).serial
+	start := f.waitSameContent(kube.Settle, contains("www.wrap.example. 3600 A 192.0.2.1")).serial
 	const nearlyHalf = 1<<31 - 1
 	for _, serial := range []uint32{rrset.AddSerial(start, nearlyHalf), 4294967290} {
 		for _, pod := range []string{"dns-primary-0-0", "dns-primary-1-0"} {
 			f.setSerialByHand(pod, serial)
 		}
-		if got := f.waitSameContent(settleTimeout, contains("www.wrap.example. 3600 A 192.0.2.1")).serial; got < serial {
+		if got := f.waitSameContent(kube.Settle, contains("www.wrap.example. 3600 A 192.0.2.1")).serial; got < serial {
 			f.Fatalf("the serial is %d, set to %d", got, serial)
 		}
 	}
 	change(f, record, func(r *v1beta1.ARecord) { r.Spec.IPv4Addresses = []string{"192.0.2.2"} })
-	after := f.waitSameContent(settleTimeout, contains("www.wrap.example. 3600 A 192.0.2.2")).serial
+	after := f.waitSameContent(kube.Settle, contains("www.wrap.example. 3600 A 192.0.2.2")).serial
 	f.waitReady(record)
 	f.Logf("serial %d follows 4294967290", after)
 }
@@ -175,10 +175,10 @@ func writeEvents(f *fixture) {
 // waitEvent waits until an object has an Event of the type and reason with all of the words.
 func (f *fixture) waitEvent(o client.Object, head string, words ...string) {
 	f.Helper()
-	f.waitEventWithin(settleTimeout, o, head, words...)
+	f.waitEventWithin(kube.Settle, o, head, words...)
 }
 
-func (f *fixture) waitEventWithin(timeout time.Duration, o client.Object, head string, words ...string) {
+func (f *fixture) waitEventWithin(timeout kube.Patience, o client.Object, head string, words ...string) {
 	f.Helper()
 	kube.Eventually(f, timeout, func(ctx context.Context) error {
 		all := f.events(ctx, o)

@@ -147,7 +147,7 @@ func TestWritePrimaryComesBackEmpty(t *testing.T) {
 	f.waitServed("www.replay.example", "A", "192.0.2.1")
 	f.updateByHand("dns-primary-0-0", addRecords("legacy.replay.example. 300 A 192.0.2.99"))
 	f.waitServed("legacy.replay.example", "A", "192.0.2.99")
-	before := f.waitSameContent(settleTimeout, contains("legacy.replay.example. 300 A 192.0.2.99")).serial
+	before := f.waitSameContent(kube.Settle, contains("legacy.replay.example. 300 A 192.0.2.99")).serial
 
 	old := &corev1.Pod{ObjectMeta: f.meta("dns-primary-0-0", nil)}
 	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
@@ -157,7 +157,7 @@ func TestWritePrimaryComesBackEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	kube.Throughout(t, startTimeout, func(ctx context.Context) error {
+	kube.Throughout(t, kube.Start, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ func TestWritePrimaryComesBackEmpty(t *testing.T) {
 		return nil
 	})
 	t.Logf("the records were served again after %s", time.Since(began).Round(10*time.Millisecond))
-	after := f.waitSameContent(settleTimeout, contains("legacy.replay.example. 300 A 192.0.2.99", "www.replay.example. 3600 A 192.0.2.1")).serial
+	after := f.waitSameContent(kube.Settle, contains("legacy.replay.example. 300 A 192.0.2.99", "www.replay.example. 3600 A 192.0.2.1")).serial
 	if after != before {
 		t.Errorf("the zone came back with serial %d, its secondaries know %d", after, before)
 	}
@@ -187,7 +187,7 @@ func TestWritePrimaryComesBackEmpty(t *testing.T) {
 // waitRecordStatus waits until a record is ready and its status says what is expected.
 func (f *fixture) waitRecordStatus(record v1beta1.Record, want v1beta1.RecordStatus) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (f *fixture) waitRecordStatus(record v1beta1.Record, want v1beta1.RecordSta
 // waitCondition waits until a condition of an object has the status and the reason, and its message all of the words.
 func waitCondition[T client.Object](f *fixture, o T, conditions func(T) []metav1.Condition, kind string, status metav1.ConditionStatus, reason string, words ...string) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (f *fixture) waitReady(records ...v1beta1.Record) {
 // waitReleased waits until nothing on a record says any more that it is in a zone.
 func (f *fixture) waitReleased(record v1beta1.Record) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			return err
 		}
@@ -253,11 +253,11 @@ func (f *fixture) waitReleased(record v1beta1.Record) {
 
 func (f *fixture) waitGone(o client.Object) {
 	f.Helper()
-	f.waitGoneWithin(settleTimeout, o)
+	f.waitGoneWithin(kube.Settle, o)
 }
 
 // waitGoneWithin waits until an object is gone.
-func (f *fixture) waitGoneWithin(limit time.Duration, o client.Object) {
+func (f *fixture) waitGoneWithin(limit kube.Patience, o client.Object) {
 	f.Helper()
 	kube.Eventually(f, limit, func(ctx context.Context) error {
 		err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o)
@@ -271,7 +271,7 @@ func (f *fixture) waitGoneWithin(limit time.Duration, o client.Object) {
 // waitEveryServer waits until every server passes the check.
 func (f *fixture) waitEveryServer(check func(server string) error) {
 	f.Helper()
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		servers, err := f.servers(ctx)
 		if err != nil {
 			return err

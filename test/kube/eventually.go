@@ -17,21 +17,21 @@ const (
 )
 
 // Eventually repeats check until it returns nil, and fails the test with its last error when it has not done so in time.
-func Eventually(t testing.TB, limit time.Duration, check func(context.Context) error) {
+func Eventually(t testing.TB, limit Patience, check func(context.Context) error) {
 	t.Helper()
 	repeat(t, limit, wait.Backoff{Duration: shortest, Factor: 1.1, Steps: 100, Cap: longest}, true, check)
 }
 
 // Throughout is Eventually for a check that also judges every moment until then: it is repeated all the time.
-func Throughout(t testing.TB, limit time.Duration, check func(context.Context) error) {
+func Throughout(t testing.TB, limit Patience, check func(context.Context) error) {
 	t.Helper()
 	repeat(t, limit, wait.Backoff{Duration: shortest}, false, check)
 }
 
 // repeat waits from the end of a check, or from its beginning.
-func repeat(t testing.TB, limit time.Duration, pause wait.Backoff, fromEnd bool, check func(context.Context) error) {
+func repeat(t testing.TB, limit Patience, pause wait.Backoff, fromEnd bool, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), limit.Duration())
 	defer cancel()
 	var last error
 	err := pause.DelayFunc().Until(ctx, true, fromEnd, func(ctx context.Context) (bool, error) {

@@ -33,7 +33,7 @@ func install(t testing.TB) {
 func restore(t testing.TB) {
 	t.Helper()
 	c := Client(t)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Start.Duration())
 	defer cancel()
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(ctx context.Context) (bool, error) {

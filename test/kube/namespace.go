@@ -45,7 +45,7 @@ func Namespace(t testing.TB, prefix string) string {
 // and looks again after half of their grace period; then it deletes everything else, and looks again for what has a finalizer. It
 // is done the first time if pods and finalizers are gone by then.
 func deleteNamespace(c client.Client, name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), Settle.Duration())
 	defer cancel()
 	if err := c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return client.IgnoreNotFound(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,7 @@ import (
 
 // WaitReady waits until objects of a namespace are ready, in their present generation. They are named as kubectl names them, for example
 // bind9cluster/dns.
-func WaitReady(t testing.TB, c client.Client, namespace string, limit time.Duration, names ...string) {
+func WaitReady(t testing.TB, c client.Client, namespace string, limit Patience, names ...string) {
 	t.Helper()
 	Eventually(t, limit, func(ctx context.Context) error {
 		for _, name := range names {

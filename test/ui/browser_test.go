@@ -17,10 +17,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-)
 
-// patience is how long the page may take to show something before a test calls it lost.
-const patience = 20 * time.Second
+	"github.com/lockstep-dns/lockstep/test/kube"
+)
 
 // chromium is a running browser.
 type chromium struct{ ctx context.Context }
@@ -134,7 +133,7 @@ func (p *tab) awaitStatus(url string, code int64) {
 		switch {
 		case got == code:
 			return
-		case time.Since(begun) > patience:
+		case time.Since(begun) > kube.Answer.Duration():
 			p.Errorf("%s was answered with %d, want %d", url, got, code)
 			return
 		}
@@ -203,13 +202,13 @@ func (p *tab) number(expression string) float64 {
 // await waits until an expression is true.
 func (p *tab) await(expression string) {
 	p.Helper()
-	p.awaitFor(patience, expression)
+	p.awaitFor(kube.Answer, expression)
 }
 
-func (p *tab) awaitFor(limit time.Duration, expression string) {
+func (p *tab) awaitFor(limit kube.Patience, expression string) {
 	p.Helper()
 	for begun := time.Now(); !eval[bool](p, "Boolean("+expression+")"); {
-		if time.Since(begun) > limit {
+		if time.Since(begun) > limit.Duration() {
 			p.Fatalf("not within %s: %s", limit, expression)
 		}
 		time.Sleep(20 * time.Millisecond) // between two looks at the page

@@ -32,7 +32,7 @@ import (
 var updateScreenshots = flag.Bool("update-screenshots", false, "write the screenshots of the documentation, docs/images/ui-*.png")
 
 const (
-	// settleTimeout is how long the cluster may take for what a test has it do.
+	// kube.Settle is how long the cluster may take for what a test has it do.
 	settleTimeout = 2 * time.Minute
 	// maxScreenshot is the size of a screenshot in bytes.
 	maxScreenshot = 200 << 10
@@ -50,7 +50,7 @@ func newInstalled(t *testing.T) *installed {
 	t.Helper()
 	f := &installed{T: t, client: kube.Client(t), namespace: kube.Namespace(t, "dns"), plugin: kube.Program(t, "bin/kubectl-lockstep")}
 	f.kubectl("apply", "-f", "test/ui/testdata/fleet.yaml")
-	kube.WaitReady(t, f.client, f.namespace, 2*settleTimeout, "bind9cluster/dns", "dnszone/example-com", "dnszone/example-net", "dnszone/corp", "dnszone/reverse-192-0-2", "dnszone/shop")
+	kube.WaitReady(t, f.client, f.namespace, kube.Start, "bind9cluster/dns", "dnszone/example-com", "dnszone/example-net", "dnszone/corp", "dnszone/reverse-192-0-2", "dnszone/shop")
 	return f
 }
 
@@ -126,7 +126,7 @@ func (f *installed) checkInSync(p *tab) {
 	f.Helper()
 	for _, zone := range zones {
 		for _, server := range servers {
-			p.awaitFor(settleTimeout, state(zone, server)+` === "InSync"`)
+			p.awaitFor(kube.Settle, state(zone, server)+` === "InSync"`)
 		}
 	}
 	p.await(`document.getElementById("count").textContent === "5 zones, all in sync"`)
@@ -168,7 +168,7 @@ func (f *installed) checkStoppedServer(p *tab) {
 	f.kubectl("delete", "pod", stopped, "--grace-period=1", "--wait=false")
 	began := time.Now()
 	for _, zone := range zones {
-		p.awaitFor(settleTimeout, state(zone, stopped)+` === "Unreachable"`)
+		p.awaitFor(kube.Settle, state(zone, stopped)+` === "Unreachable"`)
 	}
 	f.Logf("all cells of the stopped server have turned %s after it was stopped", time.Since(began).Round(100*time.Millisecond))
 	for _, server := range servers[:2] {
@@ -176,9 +176,9 @@ func (f *installed) checkStoppedServer(p *tab) {
 	}
 	p.await(`document.getElementById("timeline").innerText.includes("dns-secondary-1-0 InSync → Unreachable")`)
 	p.click(cell("shop.example", stopped))
-	p.awaitFor(settleTimeout, `document.getElementById("detail").innerText.includes("does not exist")`)
+	p.awaitFor(kube.Settle, `document.getElementById("detail").innerText.includes("does not exist")`)
 	// The fleet manager's words come from the events of the server's instance.
-	p.awaitFor(settleTimeout, `/ServerLost|NotReady/.test(document.getElementById("detail").innerText)`)
+	p.awaitFor(kube.Settle, `/ServerLost|NotReady/.test(document.getElementById("detail").innerText)`)
 	text := p.text(`document.getElementById("detail").innerText`)
 	for _, want := range []string{"on " + stopped, "Unreachable", "\nSince\n", "\nExplanation\n"} {
 		if !strings.Contains(text, want) {
@@ -196,7 +196,7 @@ func (f *installed) checkStoppedServer(p *tab) {
 func (f *installed) checkWrongData(p *tab) {
 	f.Helper()
 	f.kubectl("annotate", "dnszone/shop", v1beta1.PausedAnnotation+"=true")
-	kube.Eventually(f, settleTimeout, func(context.Context) error {
+	kube.Eventually(f, kube.Settle, func(context.Context) error {
 		if out := f.kubectl("get", "dnszone/shop", "-o", "jsonpath={.status.conditions}"); !strings.Contains(strings.ToLower(out), "paused") {
 			return fmt.Errorf("not paused: %s", out)
 		}
@@ -205,13 +205,13 @@ func (f *installed) checkWrongData(p *tab) {
 	f.updateByHand("dns-primary-0-0", "shop.example", "www.shop.example. 60 A 203.0.113.9")
 	p.click(cell("shop.example", ""))
 	p.await(`document.getElementById("heading").textContent === "shop.example"`)
-	p.awaitFor(settleTimeout, state("www A", "dns-primary-0-0")+` === "Divergent"`)
-	p.awaitFor(settleTimeout, state("www A", "dns-secondary-0-0")+` === "Divergent"`)
+	p.awaitFor(kube.Settle, state("www A", "dns-primary-0-0")+` === "Divergent"`)
+	p.awaitFor(kube.Settle, state("www A", "dns-secondary-0-0")+` === "Divergent"`)
 	for _, row := range []string{"www AAAA", "cart CNAME", "@ MX", "@ TXT"} {
 		p.await(state(row, "dns-primary-0-0") + ` === "InSync"`)
 	}
 	p.click(cell("www A", "dns-primary-0-0"))
-	p.awaitFor(settleTimeout, `document.querySelector("#detail .differs")?.innerText.includes("203.0.113.9")`)
+	p.awaitFor(kube.Settle, `document.querySelector("#detail .differs")?.innerText.includes("203.0.113.9")`)
 	p.await(`document.querySelectorAll("#detail .events li").length > 0`)
 	text := p.text(`document.getElementById("detail").innerText`)
 	for _, want := range []string{"ARecord " + f.namespace + "/www on dns-primary-0-0", "www.shop.example. A", "192.0.2.1", "192.0.2.2", "NOERROR, authoritative", "RecordProgrammed"} {
@@ -260,7 +260,7 @@ func (f *installed) checkForbidden(p *tab) {
 	p.await(`document.getElementById("problem").innerText.includes(` + quote(words) + `)`)
 	p.await(`!document.querySelector(".body > .row")`)
 	f.kubectl("create", "rolebinding", "stranger", "--clusterrole=view", "--serviceaccount="+f.namespace+":stranger")
-	p.awaitFor(settleTimeout, state("shop.example", "dns-primary-0-0")+` === "InSync"`)
+	p.awaitFor(kube.Settle, state("shop.example", "dns-primary-0-0")+` === "InSync"`)
 	p.await(`document.getElementById("problem").hidden`)
 }
 
@@ -289,7 +289,7 @@ func (f *installed) updateByHand(pod, zone, record string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	kube.Eventually(f, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(f, kube.Settle, func(ctx context.Context) error {
 		var secret corev1.Secret
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: named.KeyringSecretName("dns", named.KeyUpdate)}, &secret); err != nil {
 			return err

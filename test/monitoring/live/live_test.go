@@ -34,7 +34,7 @@ const (
 	// zoneName is the zone of the test, and victim the server that dies.
 	zoneName = "monitoring.example"
 	victim   = "dns-secondary-0-0"
-	// settleTimeout is for what takes seconds.
+	// kube.Settle is for what takes seconds.
 	settleTimeout = time.Minute
 )
 
@@ -88,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	}
 	kube.Kubectl(t, w.component.account, "apply", "-f", "-")
 	t.Cleanup(func() { kube.Kubectl(t, w.component.account, "delete", "--ignore-not-found", "-f", "-") })
-	kube.WaitReady(t, w.client, w.namespace, 3*time.Minute, "bind9cluster/dns", "dnszone/main")
+	kube.WaitReady(t, w.client, w.namespace, kube.Start, "bind9cluster/dns", "dnszone/main")
 	w.waitServed("192.0.2.1")
 	return w
 }
@@ -111,7 +111,7 @@ func (w *world) follow() {
 // everythingIsScraped waits until Prometheus reads the metrics of each pod of Lockstep, and of each server of the test.
 func (w *world) everythingIsScraped() {
 	w.Helper()
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		want, err := componentPods(ctx, w.client, home)
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func (w *world) changeIsMeasured() {
 // waitQuiet waits until no change is on its way.
 func (w *world) waitQuiet() {
 	w.Helper()
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		age, err := w.prometheus.value(ctx, "max(lockstep_oldest_unsynced_change_age_seconds)")
 		if err == nil && age != 0 {
 			err = fmt.Errorf("a change has been on its way for %.1f s", age)
@@ -169,7 +169,7 @@ func (w *world) waitQuiet() {
 // measurements returns how many changes have been measured, and the sum of their times in seconds.
 func (w *world) measurements() (count, sum float64) {
 	w.Helper()
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) (err error) {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) (err error) {
 		if count, err = w.prometheus.value(ctx, "sum("+propagation+"_count)"); err == nil {
 			sum, err = w.prometheus.value(ctx, "sum("+propagation+"_sum)")
 		}
@@ -180,7 +180,7 @@ func (w *world) measurements() (count, sum float64) {
 
 func (w *world) waitMeasured(want float64) {
 	w.Helper()
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		count, err := w.prometheus.value(ctx, "sum("+propagation+"_count)")
 		if err == nil && count < want {
 			err = fmt.Errorf("%v changes are measured, want %v", count, want)
@@ -195,7 +195,7 @@ func (w *world) waitMeasured(want float64) {
 // everyExpressionWorks evaluates each rule and each panel. All panels have data but those that are empty while all is well.
 func (w *world) everyExpressionWorks() {
 	w.Helper()
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		broken, err := w.prometheus.ruleErrors(ctx)
 		if len(broken) > 0 {
 			w.Fatalf("rules that cannot be evaluated: %q", broken)
@@ -206,7 +206,7 @@ func (w *world) everyExpressionWorks() {
 	for _, panel := range panels {
 		for _, target := range panel.Targets {
 			expr := strings.ReplaceAll(target.Expr, "$__rate_interval", "1m")
-			kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+			kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 				samples, err := w.prometheus.query(ctx, expr)
 				switch {
 				case err != nil:
@@ -234,7 +234,7 @@ func (w *world) failureIsCounted() {
 	record := &v1beta1.ARecord{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "nowhere"}}
 	record.Spec.Name, record.Spec.IPv4Addresses = "nowhere", []string{"192.0.2.1"}
 	await := func(want float64) {
-		kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+		kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 			n, err := failed(ctx)
 			if err == nil && n != want {
 				err = fmt.Errorf("%v records are counted that no zone selects, want %v", n, want)
@@ -316,7 +316,7 @@ func (w *world) serverDies() {
 
 	changed := time.Now()
 	w.setAddress("192.0.2.3")
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		age, err := w.prometheus.value(ctx, "max(lockstep_oldest_unsynced_change_age_seconds)")
 		if latest := time.Since(changed).Seconds(); err == nil && age > latest {
 			w.Fatalf("the oldest change is %.1f s old, and was made %.1f s ago", age, latest)
@@ -333,7 +333,7 @@ func (w *world) serverDies() {
 	resume()
 	resumed := time.Now()
 	w.waitServed("192.0.2.3")
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		active, err := w.prometheus.alerts(ctx, want.Alert)
 		if err == nil && len(active) > 0 {
 			err = fmt.Errorf("the alert is still active: %v", active)
@@ -352,7 +352,7 @@ func (w *world) serverDies() {
 func (w *world) waitAlert(want rule) {
 	w.Helper()
 	var active []alert
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) (err error) {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) (err error) {
 		if active, err = w.prometheus.alerts(ctx, want.Alert); err != nil {
 			return err
 		}
@@ -425,7 +425,7 @@ func (w *world) setAddress(address string) {
 // waitServed waits until both servers answer with an address.
 func (w *world) waitServed(address string) {
 	w.Helper()
-	kube.Eventually(w, settleTimeout, func(ctx context.Context) error {
+	kube.Eventually(w, kube.Settle, func(ctx context.Context) error {
 		servers, err := kube.Servers(ctx, w.client, w.namespace)
 		if err != nil {
 			return err

@@ -54,7 +54,7 @@ func startPrometheus(t *testing.T, dir string, configs []scrapeConfig, rules rul
 			t.Logf("prometheus ended: %v\n%s", err, output.Bytes())
 		}
 	})
-	kube.Eventually(t, 30*time.Second, func(ctx context.Context) error { return p.get(ctx, "/-/ready", nil) })
+	kube.Eventually(t, kube.Answer, func(ctx context.Context) error { return p.get(ctx, "/-/ready", nil) })
 	return p
 }
 
