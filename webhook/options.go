@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/lockstep-dns/lockstep/extensions/uninstall"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
 // Options are the flags of the admission webhook.
@@ -105,7 +105,7 @@ func (o *Options) Validate() error {
 // trustedUsers are the users who may change every mark.
 func (o *Options) trustedUsers() map[string]bool {
 	keepers := map[string]bool{}
-	for _, account := range []string{o.ControllerServiceAccount, uninstall.Account} {
+	for _, account := range []string{o.ControllerServiceAccount, apply.UninstallAccount} {
 		keepers["system:serviceaccount:"+o.Namespace+":"+account] = true
 	}
 	return keepers

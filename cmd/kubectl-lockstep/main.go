@@ -18,7 +18,7 @@ func main() {
 	// What client-go would log comes back as an error, too, and is reported in our words. This must come before anything that logs.
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := plugin.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := plugin.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, extensions...)
 	stop()
 	os.Exit(code)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dns/lockstep/apiserver"
-	"github.com/lockstep-dns/lockstep/extensions/externaldns"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/sidecar"
 	"github.com/lockstep-dns/lockstep/pkg/heap"
@@ -37,16 +36,15 @@ func newCommand() *cobra.Command {
 	bindcar := componentCommand("bindcar", "Serve the sidecar's HTTP API beside one named", sidecar.NewOptions())
 	bindcar.AddCommand(componentCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", sidecar.NewInitOptions()))
 	root.AddCommand(
-		componentCommand("controller", "Bring zones and records to the servers", controller.NewOptions()),
-		componentCommand("fleet", "Run the servers of clusters and instances", controller.NewFleetOptions()),
+		componentCommand("controller", "Bring zones and records to the servers", controller.NewOptions(controllerExtensions()...)),
+		componentCommand("fleet", "Run the servers of clusters and instances", controller.NewFleetOptions(fleetGuard)),
 		componentCommand("apiserver", "Serve syncstatuses through the Kubernetes API", apiserver.NewOptions()),
 		componentCommand("webhook", "Check and stamp objects before they are stored", webhook.NewOptions()),
-		componentCommand("externaldns", "Publish what external-dns finds: its webhook provider, in the same pod", externaldns.NewOptions()),
 		bindcar,
 		rndcCommand(),
 		validateCommand(),
-		importCommand(),
 	)
+	root.AddCommand(extensionCommands()...)
 	return root
 }
 

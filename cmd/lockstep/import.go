@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -9,13 +11,16 @@ import (
 	"github.com/lockstep-dns/lockstep/extensions/zoneimport"
 )
 
-// importCommand gives errors the exit status that the command's help promises; ErrIncomplete has 1, as by default.
+// importCommand gives errors the exit status that the command's help promises.
 func importCommand() *cobra.Command {
 	withStatus := func(err error) error {
-		if err == nil || errors.Is(err, zoneimport.ErrIncomplete) {
-			return err
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, zoneimport.ErrIncomplete):
+			return exitError{code: 1, err: err, printed: true}
 		}
-		return exitError{2, err}
+		return exitError{code: 2, err: err}
 	}
 	loading, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
 	cmd := zoneimport.NewCommand("lockstep", clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, overrides))

@@ -7,9 +7,6 @@ import (
 	"os"
 
 	"k8s.io/apiserver/pkg/server"
-
-	"github.com/lockstep-dns/lockstep/extensions/zoneimport"
-	"github.com/lockstep-dns/lockstep/webhook/offline"
 )
 
 func main() {
@@ -21,11 +18,12 @@ func main() {
 
 // reportError prints why the command failed, unless the command has, and returns the exit status.
 func reportError(err error) int {
-	if !errors.Is(err, offline.ErrFindings) && !errors.Is(err, zoneimport.ErrIncomplete) {
+	var e exitError
+	isExit := errors.As(err, &e)
+	if !isExit || !e.printed {
 		fmt.Fprintln(os.Stderr, "lockstep:", err)
 	}
-	var e exitError
-	if errors.As(err, &e) {
+	if isExit {
 		return e.code
 	}
 	return 1

@@ -13,6 +13,8 @@ import (
 type exitError struct {
 	code int
 	err  error
+	// printed is true if the command has said what is wrong.
+	printed bool
 }
 
 func (e exitError) Error() string { return e.err.Error() }
@@ -38,19 +40,21 @@ line is wrong or a file cannot be read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options.Files = append(options.Files, args...)
 			if err := options.Validate(); err != nil {
-				return exitError{2, fmt.Errorf("validate: %w", err)}
+				return exitError{code: 2, err: fmt.Errorf("validate: %w", err)}
 			}
 			err := options.Run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			switch {
 			case err == nil:
 				return nil
 			case errors.Is(err, offline.ErrFindings):
-				return exitError{1, err}
+				return exitError{code: 1, err: err, printed: true}
 			}
-			return exitError{2, err}
+			return exitError{code: 2, err: err}
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, fmt.Errorf("validate: %w", err)} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return exitError{code: 2, err: fmt.Errorf("validate: %w", err)}
+	})
 	options.AddFlags(cmd.Flags())
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,17 +45,35 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(infrastructure.AddToScheme(scheme), controlplane.AddToScheme(scheme), sync.AddToScheme(scheme))
 }
 
-// Starter adds the reconcilers to its manager once Cluster API is installed.
-type Starter struct {
-	Manager ctrl.Manager
+// Extension publishes the endpoints of Cluster API's clusters from the controller's process.
+type Extension struct {
+	enabled bool
+}
+
+// AddFlags registers the flag that turns it on.
+func (e *Extension) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&e.enabled, "cluster-api", e.enabled, "publish the control plane endpoints of Cluster API's clusters, and keep the status of CAPTClusters and CAPTControlPlanes; needs the rights of the component cluster-api")
+}
+
+// Setup has the reconcilers start once Cluster API is installed, if the flag is set.
+func (e *Extension) Setup(mgr ctrl.Manager) error {
+	if !e.enabled {
+		return nil
+	}
+	return errors.Join(AddToScheme(mgr.GetScheme()), mgr.Add(starter{mgr}))
+}
+
+// starter adds the reconcilers to its manager once Cluster API is installed.
+type starter struct {
+	manager ctrl.Manager
 }
 
 // Start implements manager.Runnable. It ends when the reconcilers run.
-func (s Starter) Start(ctx context.Context) error {
+func (s starter) Start(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx).WithName("cluster-api")
 	waiting := false
 	return wait.PollUntilContextCancel(ctx, installInterval, true, func(context.Context) (bool, error) {
-		found, missing, err := findClusters(s.Manager.GetRESTMapper())
+		found, missing, err := findClusters(s.manager.GetRESTMapper())
 		switch {
 		case err != nil:
 			log.Error(err, "Looking for Cluster API")
@@ -67,7 +86,7 @@ func (s Starter) Start(ctx context.Context) error {
 			return false, nil
 		}
 		log.Info("Serving Cluster API", "version", found.Version)
-		return true, setupReconcilers(s.Manager, found)
+		return true, setupReconcilers(s.manager, found)
 	})
 }
 

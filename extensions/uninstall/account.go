@@ -14,10 +14,9 @@ import (
 	rbacac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-)
 
-// Account is the name of the second account, and of its ClusterRole and ClusterRoleBinding.
-const Account = "lockstep-uninstall"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+)
 
 // tokenLife is how long a token of the account is asked for; it is renewed when half of that is over.
 const tokenLife = 2 * time.Hour
@@ -29,22 +28,22 @@ func (u *Uninstaller) ensureAccount(ctx context.Context, client kubernetes.Inter
 		return fmt.Errorf("reading namespace %s: %w", u.namespace, err)
 	}
 	owner := metaac.OwnerReference().WithAPIVersion("v1").WithKind("Namespace").WithName(namespace.Name).WithUID(namespace.UID)
-	force := metav1.ApplyOptions{FieldManager: Account, Force: true}
+	force := metav1.ApplyOptions{FieldManager: apply.UninstallAccount, Force: true}
 	labels := map[string]string{"app.kubernetes.io/part-of": "lockstep", "app.kubernetes.io/managed-by": "lockstep-controller"}
 
-	account := coreac.ServiceAccount(Account, u.namespace).WithLabels(labels).WithAutomountServiceAccountToken(false)
+	account := coreac.ServiceAccount(apply.UninstallAccount, u.namespace).WithLabels(labels).WithAutomountServiceAccountToken(false)
 	if _, err := client.CoreV1().ServiceAccounts(u.namespace).Apply(ctx, account, force); err != nil {
-		return fmt.Errorf("keeping ServiceAccount %s: %w", Account, err)
+		return fmt.Errorf("keeping ServiceAccount %s: %w", apply.UninstallAccount, err)
 	}
-	role := rbacac.ClusterRole(Account).WithLabels(labels).WithOwnerReferences(owner).WithRules(u.policyRules()...)
+	role := rbacac.ClusterRole(apply.UninstallAccount).WithLabels(labels).WithOwnerReferences(owner).WithRules(u.policyRules()...)
 	if _, err := client.RbacV1().ClusterRoles().Apply(ctx, role, force); err != nil {
-		return fmt.Errorf("keeping ClusterRole %s: %w", Account, err)
+		return fmt.Errorf("keeping ClusterRole %s: %w", apply.UninstallAccount, err)
 	}
-	binding := rbacac.ClusterRoleBinding(Account).WithLabels(labels).WithOwnerReferences(owner).
-		WithRoleRef(rbacac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(Account)).
-		WithSubjects(rbacac.Subject().WithKind("ServiceAccount").WithNamespace(u.namespace).WithName(Account))
+	binding := rbacac.ClusterRoleBinding(apply.UninstallAccount).WithLabels(labels).WithOwnerReferences(owner).
+		WithRoleRef(rbacac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(apply.UninstallAccount)).
+		WithSubjects(rbacac.Subject().WithKind("ServiceAccount").WithNamespace(u.namespace).WithName(apply.UninstallAccount))
 	if _, err := client.RbacV1().ClusterRoleBindings().Apply(ctx, binding, force); err != nil {
-		return fmt.Errorf("keeping ClusterRoleBinding %s: %w", Account, err)
+		return fmt.Errorf("keeping ClusterRoleBinding %s: %w", apply.UninstallAccount, err)
 	}
 	return nil
 }
@@ -71,9 +70,9 @@ type accountToken struct {
 func (t *accountToken) renewToken(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	seconds := int64(tokenLife / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, Account, request, metav1.CreateOptions{})
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, apply.UninstallAccount, request, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("asking for a token of ServiceAccount %s: %w", Account, err)
+		return fmt.Errorf("asking for a token of ServiceAccount %s: %w", apply.UninstallAccount, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
 // maxPatches is how many objects are patched at once.
@@ -83,7 +84,7 @@ func patchFinalizers(ctx context.Context, client metadata.Getter, item *metav1.P
 	if item.Namespace != "" {
 		objects = client.Namespace(item.Namespace)
 	}
-	_, err = objects.Patch(ctx, item.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: Account})
+	_, err = objects.Patch(ctx, item.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: apply.UninstallAccount})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -60,6 +60,11 @@ func New(config *rest.Config, namespace string, log logr.Logger) *Uninstaller {
 	return u
 }
 
+// Guard is Uninstaller.Guard of a new Uninstaller.
+func Guard(ctx context.Context, config *rest.Config, namespace string, log logr.Logger, run func(context.Context) error) error {
+	return New(config, namespace, log.WithName("uninstall")).Guard(ctx, run)
+}
+
 // Guard runs the fleet manager and everything that belongs to an uninstallation beside it. When it ends, for
 // whatever reason, and an uninstallation is going on, Guard returns only after that is complete or its time is over.
 func (u *Uninstaller) Guard(ctx context.Context, run func(context.Context) error) error { //nolint:contextcheck // what it starts outlives ctx

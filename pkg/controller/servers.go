@@ -8,11 +8,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dns/lockstep/extensions/uninstall"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -40,11 +41,17 @@ type FleetOptions struct {
 	// webhook; somebody else does both when it is false.
 	InjectCABundle bool
 	Timeouts       inventory.Timeouts
+	// Guard runs the process; nil just runs it. What has to outlive the process's work, such as an uninstallation, goes on until it returns.
+	Guard GuardFunc
 }
 
-// NewFleetOptions returns the defaults.
-func NewFleetOptions() *FleetOptions {
+// GuardFunc runs a process of Lockstep in a namespace until it ends. The configuration is the process's own.
+type GuardFunc func(ctx context.Context, config *rest.Config, namespace string, log logr.Logger, run func(context.Context) error) error
+
+// NewFleetOptions returns the defaults, with a guard that may be nil.
+func NewFleetOptions(guard GuardFunc) *FleetOptions {
 	return &FleetOptions{
+		Guard:             guard,
 		Process:           newProcess("lockstep-fleet"),
 		Account:           "lockstep-fleet",
 		ControllerAccount: "lockstep-controller",
@@ -89,7 +96,10 @@ func (o *FleetOptions) Run(ctx context.Context) error {
 	if err := o.setup(mgr); err != nil {
 		return err
 	}
-	return uninstall.New(config, o.Namespace, mgr.GetLogger().WithName("uninstall")).Guard(ctx, mgr.Start)
+	if o.Guard == nil {
+		return mgr.Start(ctx)
+	}
+	return o.Guard(ctx, config, o.Namespace, mgr.GetLogger(), mgr.Start)
 }
 
 // setupIssuing has the keeper issue the certificates of the components. It returns what reports each new bundle.

@@ -13,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dns/lockstep/extensions/clusterapi"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -34,13 +33,21 @@ type Options struct {
 	Limits observe.Limits
 	// QuestionRate is how many questions in a second a server that is read by query gets at most.
 	QuestionRate int
-	// ClusterAPI publishes the endpoints of Cluster API's clusters.
-	ClusterAPI bool
+	// Extensions run in this process as well.
+	Extensions []Extension
 }
 
-// NewOptions returns the defaults.
-func NewOptions() *Options {
-	return &Options{Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout, Limits: observe.DefaultLimits(), QuestionRate: 1000}
+// Extension is what the controller can do without: a source of names, with flags and reconcilers of its own.
+type Extension interface {
+	// AddFlags registers its flags with their defaults.
+	AddFlags(*pflag.FlagSet)
+	// Setup adds its reconcilers to the manager, which has not started.
+	Setup(ctrl.Manager) error
+}
+
+// NewOptions returns the defaults, with these extensions.
+func NewOptions(extensions ...Extension) *Options {
+	return &Options{Extensions: extensions, Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout, Limits: observe.DefaultLimits(), QuestionRate: 1000}
 }
 
 // AddFlags registers the flags.
@@ -48,8 +55,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
 	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
 	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each key in turn")
-	fs.BoolVar(&o.ClusterAPI, "cluster-api", o.ClusterAPI, "publish the control plane endpoints of Cluster API's clusters, and keep the status of CAPTClusters and CAPTControlPlanes; needs the rights of the component cluster-api")
 	o.Limits.AddFlags(fs)
+	for _, extension := range o.Extensions {
+		extension.AddFlags(fs)
+	}
 }
 
 // Validate names every flag that is wrong.
@@ -89,8 +98,8 @@ func (o *Options) Run(ctx context.Context) error {
 	if err := failures.Setup(mgr, zoneKinds()...); err != nil {
 		return err
 	}
-	if o.ClusterAPI {
-		if err := errors.Join(clusterapi.AddToScheme(mgr.GetScheme()), mgr.Add(clusterapi.Starter{Manager: mgr})); err != nil {
+	for _, extension := range o.Extensions {
+		if err := extension.Setup(mgr); err != nil {
 			return err
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/lockstep-dns/lockstep/extensions/migrate"
-	"github.com/lockstep-dns/lockstep/extensions/zoneimport"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 )
 
@@ -23,9 +23,17 @@ const (
 // errNotInSync ends a command with exitNot. It is not an error, and has been reported already.
 var errNotInSync = errors.New("not in sync")
 
+// Extension is a command that the others can do without.
+type Extension struct {
+	// NewCommand returns the command of a program, which connects as the kubeconfig says.
+	NewCommand func(program string, kubeconfig clientcmd.ClientConfig) *cobra.Command
+	// Undone is the error of a command that has printed what it could not do.
+	Undone error
+}
+
 // Run runs the plugin with the arguments that follow its name, and gives the exit code of the process.
-func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	root := newCommand() //nolint:contextcheck // cobra hands the context on
+func Run(ctx context.Context, args []string, out, errOut io.Writer, extensions ...Extension) int {
+	root := NewCommand(extensions...) //nolint:contextcheck // cobra hands the context on
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -33,14 +41,15 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNotInSync), errors.Is(err, errUnhealthy), errors.Is(err, zoneimport.ErrIncomplete), errors.Is(err, migrate.ErrStepsLeft):
+	case errors.Is(err, errNotInSync), errors.Is(err, errUnhealthy), slices.ContainsFunc(extensions, func(e Extension) bool { return errors.Is(err, e.Undone) }):
 		return exitNotInSync
 	}
 	fmt.Fprintln(errOut, "error:", err)
 	return exitError
 }
 
-func newCommand() *cobra.Command {
+// NewCommand returns the plugin as a command, with subcommands of extensions.
+func NewCommand(extensions ...Extension) *cobra.Command {
 	root := &cobra.Command{
 		Use:         "kubectl-lockstep",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lockstep"},
@@ -67,8 +76,10 @@ flags for how to connect work as well (--token, --as-group, --certificate-author
 	root.CompletionOptions.DisableDefaultCmd = true
 	o := newOptions()
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), uiCommand(o), doctorCommand(o), zoneimport.NewCommand("kubectl lockstep", o.kubeconfig()),
-		migrate.NewCommand("kubectl lockstep", o.kubeconfig()))
+	root.AddCommand(treeCommand(o), statusCommand(o), diffCommand(o), uiCommand(o), doctorCommand(o))
+	for _, extension := range extensions {
+		root.AddCommand(extension.NewCommand("kubectl lockstep", o.kubeconfig()))
+	}
 	return root
 }
 

@@ -1,0 +1,28 @@
+//go:build !core
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dns/lockstep/extensions/clusterapi"
+	"github.com/lockstep-dns/lockstep/extensions/externaldns"
+	"github.com/lockstep-dns/lockstep/extensions/uninstall"
+	"github.com/lockstep-dns/lockstep/pkg/controller"
+)
+
+// fleetGuard completes an uninstallation before the fleet manager ends.
+var fleetGuard controller.GuardFunc = uninstall.Guard
+
+// controllerExtensions returns what runs in the controller's process besides the controller.
+func controllerExtensions() []controller.Extension {
+	return []controller.Extension{&clusterapi.Extension{}}
+}
+
+// extensionCommands returns the subcommands that the others can do without.
+func extensionCommands() []*cobra.Command {
+	return []*cobra.Command{
+		componentCommand("externaldns", "Publish what external-dns finds: its webhook provider, in the same pod", externaldns.NewOptions()),
+		importCommand(),
+	}
+}
