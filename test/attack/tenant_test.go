@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -112,7 +111,7 @@ func waitAnswers(t testing.TB, c client.Client, namespace, name string, rrtype u
 			return err
 		}
 		for pod, server := range all {
-			reply, err := kube.Query(server, name, rrtype, 2*time.Second)
+			reply, err := kube.Query(server, name, rrtype, kube.QueryTimeout)
 			if err == nil {
 				err = check(reply)
 			}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -132,7 +131,7 @@ func queryAddress(t *testing.T, server, name string) *dns.Msg {
 	t.Helper()
 	var reply *dns.Msg
 	kube.Eventually(t, kube.Settle, func(context.Context) (err error) {
-		reply, err = kube.Query(server, name, dns.TypeA, 2*time.Second)
+		reply, err = kube.Query(server, name, dns.TypeA, kube.QueryTimeout)
 		return err
 	})
 	return reply

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -167,7 +166,7 @@ func (f *fixture) waitServed(name, rrtype string, rdata ...string) {
 
 // queryRdata returns the sorted rdata of an authoritative answer.
 func queryRdata(server, name string, rrtype uint16) ([]string, error) {
-	reply, err := kube.Query(server, name, rrtype, 2*time.Second)
+	reply, err := kube.Query(server, name, rrtype, kube.QueryTimeout)
 	if err != nil {
 		return nil, err
 	}

@@ -244,7 +244,7 @@ func (f *fixture) waitSerial(server string) (serial uint32) {
 }
 
 func querySerial(server, zone string) (uint32, error) {
-	reply, err := kube.Query(server, zone, dns.TypeSOA, 2*time.Second)
+	reply, err := kube.Query(server, zone, dns.TypeSOA, kube.QueryTimeout)
 	if err != nil {
 		return 0, err
 	}

@@ -59,7 +59,7 @@ func TestServeCertManager(t *testing.T) {
 					t.Errorf("the webhook's APIService gets the authority of %q, want that of %s", got, want)
 				}
 			}
-			o := controller.NewFleetOptions()
+			o := controller.NewFleetOptions(nil)
 			built.parse(t, "fleet", o.AddFlags)
 			if o.InjectCABundle {
 				t.Error("the fleet manager injects its own authority")

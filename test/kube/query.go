@@ -6,6 +6,9 @@ import (
 	"github.com/miekg/dns"
 )
 
+// QueryTimeout is how long one question waits for its answer: a resolver asks again then, and so does a test.
+const QueryTimeout = 2 * time.Second
+
 // Query asks a server, "IP:port", as a resolver does: again over TCP when the answer is truncated (RFC 1123 section 6.1.3.2), as named's
 // are to a network that asks for the same too often. Each of the two may take as long as the timeout.
 func Query(server, name string, rrtype uint16, timeout time.Duration) (*dns.Msg, error) {

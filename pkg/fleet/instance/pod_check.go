@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,19 +44,25 @@ type DNS interface {
 	Serial(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key) observe.Observation
 }
 
+// TransferKeys has the keys that an instance's servers let transfer, and always answer.
+type TransferKeys interface {
+	TransferKey(ctx context.Context, i *v1beta1.Bind9Instance) (*wire.Key, error)
+}
+
 // podChecker finds out how pods are, and opens the readiness gates of those that serve what they should.
 type podChecker struct {
 	client   client.Client
 	home     string
 	sidecar  Sidecar
 	dns      DNS
+	keys     TransferKeys
 	gates    readinessGates
 	removals zoneRemovals
 	now      func() time.Time
 }
 
-func newPodChecker(c client.Client, home string, sidecar Sidecar, dns DNS) *podChecker {
-	return &podChecker{client: c, home: home, sidecar: sidecar, dns: dns, gates: newReadinessGates(), now: time.Now}
+func newPodChecker(c client.Client, home string, sidecar Sidecar, dns DNS, keys TransferKeys) *podChecker {
+	return &podChecker{client: c, home: home, sidecar: sidecar, dns: dns, keys: keys, gates: newReadinessGates(), now: time.Now}
 }
 
 // podsResult is what a status reports of an instance's pods and zones.
@@ -128,7 +133,7 @@ func (c *podChecker) check(ctx context.Context, instance *v1beta1.Bind9Instance)
 		case pod == nil:
 		case inventory.HasRunningSidecar(pod):
 			wasReady := meta.IsStatusConditionTrue(instance.Status.Conditions, status.PodCondition(ordinal))
-			group.Go(func() error { results[ordinal] = c.checkPod(ctx, key, pod, zones, wasReady); return nil })
+			group.Go(func() error { results[ordinal] = c.checkPod(ctx, instance, pod, zones, wasReady); return nil })
 		case isMounting(pod):
 			group.Go(func() error { results[ordinal] = c.checkMounts(ctx, pod); return nil })
 		}
@@ -176,7 +181,7 @@ func (c *podChecker) addKnown(ctx context.Context, instance *v1beta1.Bind9Instan
 
 // checkPod asks the pod for its zones, removes those that nobody assigns to it, and sets its readiness gate. The result's
 // error is one of Kubernetes.
-func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, pod *corev1.Pod, zones zoneAssignment, wasReady bool) (result podResult) {
+func (c *podChecker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instance, pod *corev1.Pod, zones zoneAssignment, wasReady bool) (result podResult) {
 	gate := c.gates.gateOf(pod)
 	sidecar, err := inventory.SidecarOfPod(pod)
 	if err != nil {
@@ -195,7 +200,7 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 			surplus = append(surplus, zone.Name)
 		}
 	}
-	waiting, sidecarErr, err := c.removeZones(ctx, instance, sidecar, surplus)
+	waiting, sidecarErr, err := c.removeZones(ctx, client.ObjectKeyFromObject(instance), sidecar, surplus)
 	if err != nil {
 		return podResult{err: err}
 	}
@@ -208,13 +213,14 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 		return failed
 	}
 	gate.sidecarSucceeded()
-	served := c.countServed(ctx, gate, netip.AddrPortFrom(sidecar.Addr.Addr(), serving.Port), list, zones.required)
+	ask := zoneQuestions{dns: c.dns, server: netip.AddrPortFrom(sidecar.Addr.Addr(), serving.Port), key: c.transferKey(instance)}
+	served := ask.countServed(ctx, gate, list, zones.required)
 	open, verdict := gate.update(len(zones.required), served, c.now())
 	if !verdict.Holds() {
 		result.requeue = inventory.Sooner(result.requeue, gate.loadingInterval(len(zones.required), c.now()))
 	}
 	if !verdict.Holds() && !open {
-		result.cause = c.findCause(instance, pod, gate, list, zones)
+		result.cause = c.findCause(client.ObjectKeyFromObject(instance), pod, gate, list, zones)
 	}
 	result.unloaded = c.unloadedZones(ctx, gate, sidecar, list)
 	result.problem, result.err = verdict, c.setGate(ctx, pod, open, verdict)
@@ -256,37 +262,6 @@ func podsByName(ctx context.Context, c client.Reader, namespace, instance string
 		pods[pod.Name] = pod
 	}
 	return pods, err
-}
-
-// countServed counts the required zones that the pod serves. A zone that DNS answered for once counts from then on while
-// named lists it with a serial.
-func (c *podChecker) countServed(ctx context.Context, gate *readinessGate, server netip.AddrPort, list bindcar.ZoneList, required []string) int {
-	loaded := make(map[string]bool, len(list.Items))
-	for _, zone := range list.Items {
-		loaded[zone.Name] = zone.Serial != nil
-	}
-	var count atomic.Int32
-	var group errgroup.Group
-	group.SetLimit(maxQuestions)
-	for _, zone := range required {
-		_, isServed := gate.served.Load(zone)
-		switch {
-		case !loaded[zone]:
-			gate.served.Delete(zone)
-		case isServed:
-			count.Add(1)
-		default:
-			group.Go(func() error {
-				if c.dns.Serial(ctx, server, zone+".", nil).Authoritative { // As resolvers ask.
-					gate.served.Store(zone, true)
-					count.Add(1)
-				}
-				return nil
-			})
-		}
-	}
-	_ = group.Wait()
-	return int(count.Load())
 }
 
 // findCause returns why a pod that is not in service lacks zones, by the first of them: what its sidecar answered to the one who

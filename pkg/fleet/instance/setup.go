@@ -63,7 +63,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	c, recorder := mgr.GetClient(), mgr.GetEventRecorder(apply.FieldOwner)
 	r := &reconciler{
 		client: c, home: o.Home, timeouts: o.Timeouts, rights: o.Rights, now: time.Now, workloads: newWorkloads(c, recorder, o),
-		pods: newPodChecker(c, o.Home, o.Sidecar, o.DNS), status: &statusWriter{client: c, recorder: recorder, transitions: apply.NewTransitions(recorder)},
+		pods: newPodChecker(c, o.Home, o.Sidecar, o.DNS, o.Keys.Cache), status: &statusWriter{client: c, recorder: recorder, transitions: apply.NewTransitions(recorder)},
 	}
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxReconciliations}
 	b := ctrl.NewControllerManagedBy(mgr).

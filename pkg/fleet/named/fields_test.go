@@ -90,7 +90,7 @@ func TestInstanceOverCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"recursion yes;", "allow-query { 198.51.100.0/24; };", "forwarders { 192.0.2.53; };", "listen-on-v6 port 5353 { none;  };"} {
+	for _, want := range []string{"recursion yes;", `allow-query { "lockstep-update"; "lockstep-transfer"; 198.51.100.0/24; };`, "forwarders { 192.0.2.53; };", "listen-on-v6 port 5353 { none;  };"} {
 		if !strings.Contains(files[named.OptionsFile], want) {
 			t.Errorf("no %s in\n%s", want, files[named.OptionsFile])
 		}

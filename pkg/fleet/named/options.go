@@ -115,7 +115,8 @@ func anyIfEmpty(list []string) []string {
 	return out
 }
 
-// writeAccess says who may ask and transfer. The transfer keys always may: without them there are no secondaries.
+// writeAccess says who may ask and transfer. Our keys always may, whatever the lists say: without them nobody knows what the server serves,
+// and there are no secondaries.
 func (c Config) writeAccess(b *strings.Builder) error {
 	transfer, transferErr := c.matchList("allowTransfer", c.Options.AllowTransfer)
 	fmt.Fprintf(b, "\tallow-transfer { %q; %s};\n", KeyACL(KeyTransfer), transfer)
@@ -123,7 +124,11 @@ func (c Config) writeAccess(b *strings.Builder) error {
 	if len(c.Options.AllowQuery) > 0 {
 		var query string
 		query, queryErr = c.matchList("allowQuery", c.Options.AllowQuery)
-		fmt.Fprintf(b, "\tallow-query { %s};\n", query)
+		b.WriteString("\tallow-query { ")
+		for _, role := range c.keyRoles() {
+			fmt.Fprintf(b, "%q; ", KeyACL(role))
+		}
+		b.WriteString(query + "};\n")
 	}
 	return errors.Join(transferErr, queryErr)
 }
