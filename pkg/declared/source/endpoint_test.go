@@ -197,7 +197,7 @@ func TestBuildDNSEndpoints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, refused := map[int]string{}, 0
+			got, refused, elsewhere := map[int]string{}, 0, 0
 			for id, d := range z.Of(KeyOf(e)) {
 				if *d.Ref != (Ref{"externaldns.k8s.io/v1alpha1", "DNSEndpoint", "dns", "many", e.UID, 1}) {
 					t.Errorf("declared by %v", d.Ref)
@@ -205,9 +205,12 @@ func TestBuildDNSEndpoints(t *testing.T) {
 				if got[id.Index] = ""; !d.Accepted {
 					got[id.Index], refused = d.Reason+": "+d.Message, refused+1
 				}
+				if strings.Contains(d.Message, "is not published here") {
+					elsewhere++
+				}
 			}
-			if refused != z.Refused {
-				t.Errorf("%d are refused, the zone says %d", refused, z.Refused)
+			if refused != z.Refused || elsewhere != z.Elsewhere {
+				t.Errorf("%d are refused, %d of them for other programs; the zone says %d and %d", refused, elsewhere, z.Refused, z.Elsewhere)
 			}
 			for i, message := range got {
 				if test.longest > 0 && len(message) > test.longest {

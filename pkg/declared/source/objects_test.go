@@ -86,10 +86,11 @@ type plain struct {
 	RRsets       map[rrset.Key]RRset
 	Declarations map[ID]Declaration
 	Refused      int
+	Elsewhere    int
 }
 
 func plainOf(z *Zone) plain {
-	return plain{z.Name, z.Ref, z.SOA, maps.Collect(z.RRsets.All()), maps.Collect(z.Declarations.All()), z.Refused}
+	return plain{z.Name, z.Ref, z.SOA, maps.Collect(z.RRsets.All()), maps.Collect(z.Declarations.All()), z.Refused, z.Elsewhere}
 }
 
 func diffZones(a, b *Zone) string { return cmp.Diff(plainOf(a), plainOf(b), cmpopts.EquateEmpty()) }

@@ -21,6 +21,7 @@ type zoneRevision struct {
 	sets         *snapshot.Edit[rrset.Key, RRset]
 	declarations *snapshot.Edit[ID, Declaration]
 	refused      int
+	elsewhere    int
 	changed      bool
 
 	// touched are the names to decide, loose those that may have become useless.
@@ -66,7 +67,7 @@ type decidedDeclaration struct {
 
 func (b *Builder) newRevision(z *Zone) *zoneRevision {
 	b.revisions++
-	return &zoneRevision{Builder: b, from: z, sets: z.RRsets.Edit(), declarations: z.Declarations.Edit(), refused: z.Refused}
+	return &zoneRevision{Builder: b, from: z, sets: z.RRsets.Edit(), declarations: z.Declarations.Edit(), refused: z.Refused, elsewhere: z.Elsewhere}
 }
 
 func (r *zoneRevision) touchNode(n *nameNode) { r.touched = append(r.touched, n) }
@@ -144,7 +145,7 @@ func (r *zoneRevision) finishZone() *Zone {
 	}
 	return &Zone{
 		Name: r.from.Name, Ref: r.from.Ref, SOA: r.from.SOA,
-		RRsets: r.sets.Map(), Declarations: r.declarations.Map(), Refused: r.refused,
+		RRsets: r.sets.Map(), Declarations: r.declarations.Map(), Refused: r.refused, Elsewhere: r.elsewhere,
 	}
 }
 
@@ -159,15 +160,13 @@ func (r *zoneRevision) storeDeclaration(v decidedDeclaration) {
 	if v.Note != "" {
 		v.Note = declarationLabel(v.by, v.id.Index) + v.Note
 	}
-	if !v.Accepted {
-		r.refused++
-	}
+	r.count(*v.Declaration, 1)
 	if r.fresh != nil {
 		return // It is in its place.
 	}
 	last, known := r.declarations.Get(v.id)
-	if known && !last.Accepted {
-		r.refused--
+	if known {
+		r.count(last, -1)
 	}
 	if !known || !last.Equal(*v.Declaration) {
 		r.changed = true
@@ -175,9 +174,19 @@ func (r *zoneRevision) storeDeclaration(v decidedDeclaration) {
 	}
 }
 
+// count adds a declaration that comes, or goes (-1), to those that are not accepted.
+func (r *zoneRevision) count(d Declaration, n int) {
+	if !d.Accepted {
+		r.refused += n
+	}
+	if d.IsElsewhere() {
+		r.elsewhere += n
+	}
+}
+
 func (r *zoneRevision) dropDeclaration(id ID) {
-	if last, known := r.declarations.Get(id); known && !last.Accepted {
-		r.refused--
+	if last, known := r.declarations.Get(id); known {
+		r.count(last, -1)
 	}
 	r.changed = true
 	r.declarations.Delete(id)

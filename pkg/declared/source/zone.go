@@ -73,6 +73,9 @@ type Declaration struct {
 	Note string
 }
 
+// IsElsewhere reports whether the declaration is for other programs: its type is not published here.
+func (d Declaration) IsElsewhere() bool { return !d.Accepted && d.Key.Type == dns.TypeNone }
+
 // Equal reports whether both say the same.
 func (d Declaration) Equal(o Declaration) bool {
 	return d.Ref.isSame(o.Ref) && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted &&
@@ -91,8 +94,9 @@ type Zone struct {
 	RRsets snapshot.Map[rrset.Key, RRset]
 	// Declarations holds one entry for each record, and for each endpoint that is the zone's.
 	Declarations snapshot.Map[ID, Declaration]
-	// Refused is the number of declarations that are not accepted.
-	Refused int
+	// Refused is the number of declarations that are not accepted. Elsewhere counts those among them whose type is not published here:
+	// they are for other programs.
+	Refused, Elsewhere int
 }
 
 // All yields every desired RRset but the SOA, in no particular order. It may be ranged over any number of times.

@@ -22,6 +22,8 @@ type ZoneFacts struct {
 	// Programmed counts the programmed records, Unready the others. Records are at most MaxZoneRecords of the programmed
 	// ones, in a stable order.
 	Programmed, Unready int
+	// Elsewhere counts the endpoints of types that are not published here: they are for other programs.
+	Elsewhere int
 	Records             []v1beta1.RecordReference
 	// Instances of the zone, in a stable order, without times.
 	Instances []v1beta1.ZoneInstance
@@ -120,9 +122,15 @@ func ZoneVerdictsOf(f ZoneFacts) ZoneVerdicts {
 func zoneVerdicts(f ZoneFacts) ZoneVerdicts {
 	served := fmt.Sprintf("%d of %d servers hold serial %d, %d of %d records are programmed",
 		f.Current, f.Servers, f.Serial, f.Programmed, f.Programmed+f.Unready)
+	if f.Elsewhere > 0 {
+		served += fmt.Sprintf("; %s of types that are not published here", countOf(f.Elsewhere, "endpoint"))
+	}
 	switch {
 	case !f.Problem.Holds():
 		return ZoneVerdicts{f.Problem, False(f.Problem.Reason, f.Problem.Message), True(f.Problem.Reason, f.Problem.Message)}
+	case f.Servers == 0:
+		none := False(NoPrimaryInstances, "the zone has no server: its instances have no pods, or are not known yet")
+		return ZoneVerdicts{none, none, True(none.Reason, none.Message)}
 	case f.Paused && f.Pending > 0:
 		would := fmt.Sprintf("paused: %s would change", countOf(f.Pending, "RRset"))
 		return ZoneVerdicts{False(Paused, would), False(Paused, would), True(Paused, would)}

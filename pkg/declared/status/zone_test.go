@@ -57,6 +57,22 @@ func TestZoneTransferReasons(t *testing.T) {
 	}
 }
 
+// TestZoneElsewhere: endpoints for other programs make no zone unhealthy, and are counted apart.
+func TestZoneElsewhere(t *testing.T) {
+	v := ZoneVerdictsOf(ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: 3, Elsewhere: 2, Servers: 1, Current: 1, Serial: 7})
+	if want := "1 of 1 servers hold serial 7, 3 of 3 records are programmed; 2 endpoints of types that are not published here"; !v.Ready.Holds() || v.Degraded.Holds() || v.Ready.Message != want {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestZoneWithoutServers: a zone that no server has is not ready, whatever else is known of it.
+func TestZoneWithoutServers(t *testing.T) {
+	v := ZoneVerdictsOf(ZoneFacts{Problem: True(ReconcileSucceeded, ""), Programmed: 3})
+	if v.Ready.Holds() || v.Ready.Reason != NoPrimaryInstances || !v.Degraded.Holds() {
+		t.Errorf("%+v", v)
+	}
+}
+
 // TestZoneDeadline: an instance that is without the zone for too long makes the zone say so until it has it, or until the
 // zone is declared otherwise.
 func TestZoneDeadline(t *testing.T) {

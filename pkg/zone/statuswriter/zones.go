@@ -109,18 +109,18 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 		f.ForeignSample = append(f.ForeignSample, key.String())
 	}
 	if e.Desired != nil {
-		f.Unready = countUnready(e)
-		f.Programmed = e.Desired.Declarations.Len() - f.Unready
+		f.Unready, f.Elsewhere = countUnready(e), e.Desired.Elsewhere
+		f.Programmed = e.Desired.Declarations.Len() - f.Elsewhere - f.Unready
 	}
 	return f
 }
 
-// countUnready returns the number of declarations that are not programmed.
+// countUnready returns the number of declarations that are not programmed, besides those for other programs.
 func countUnready(e SyncCompleted) int {
 	if !e.Problem.Holds() {
-		return e.Desired.Declarations.Len()
+		return e.Desired.Declarations.Len() - e.Desired.Elsewhere
 	}
-	count := e.Desired.Refused
+	count := e.Desired.Refused - e.Desired.Elsewhere
 	for key := range e.Unprogrammed {
 		set, _ := e.Desired.RRsets.Get(key)
 		owners := map[source.ObjectKey]struct{}{}

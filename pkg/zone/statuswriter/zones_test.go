@@ -54,7 +54,7 @@ func sleep(d time.Duration) {
 
 // pass tells of a pass that ended with a serial.
 func (p *paced) pass(serial uint32, change func(*SyncCompleted)) {
-	e := SyncCompleted{Zone: &v1beta1.DNSZone{}, Serial: serial, Problem: status.True(status.ReconcileSucceeded, "")}
+	e := SyncCompleted{Zone: &v1beta1.DNSZone{}, Serial: serial, Servers: []ServerOutcome{{Current: true}}, Problem: status.True(status.ReconcileSucceeded, "")}
 	e.Zone.Generation = 1
 	if change != nil {
 		change(&e)
