@@ -69,9 +69,11 @@ GATE := go run ./test/gate
 # What a failed test cannot be blamed on is done before the first one runs. Two of these stages run at the same time, then the cluster
 # tests, with nothing beside them.
 BESIDES := verify lint test-bare cluster-test test-coredns test-page test-chart-render
-STAGES  := prepare $(BESIDES) test-isolated test-serial
+STAGES  := prepare $(BESIDES) test-isolated test-serial fuzz
 # The stages that run no tests, and the names that test/gate has for the others.
 PLAIN   := prepare verify lint
+# As plain, of make test-all.
+LONG_PLAIN := fuzz
 TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
 LONG    := random migrations demos guides ui monitoring chart-kinds chart-release release faults
 
@@ -100,11 +102,17 @@ gate-stages:
 	@$(MAKE) --no-print-directory stage-test-serial
 
 .PHONY: test-all
-test-all: test ## The gate, and everything that takes longer: random changes, 1,000 faults, demos, guides, page, monitoring, chart, release
+test-all: test ## The gate, and everything that takes longer: random changes, 1,000 faults, demos, guides, page, monitoring, chart, release, fuzzing
 	@test/setup/install release
 	@$(ON_CLUSTER) $(GATE) build $(LONG)
 	@status=0; for stage in $(LONG); do $(ON_CLUSTER) $(GATE) run $$stage || status=1; done; \
-	$(GATE) report $(PLAIN) $(TESTS) $(LONG) || status=1; exit $$status
+	for stage in $(LONG_PLAIN); do $(MAKE) --no-print-directory stage-$$stage || status=1; done; \
+	$(GATE) report $(PLAIN) $(TESTS) $(LONG) $(LONG_PLAIN) || status=1; exit $$status
+
+.PHONY: fuzz
+FUZZTIME := 10m
+fuzz: ## Each fuzz test for FUZZTIME=10m, with bounded memory; RUN=FuzzRdata selects
+	$(GATE) fuzz $(SELECT) -time $(FUZZTIME)
 
 .PHONY: test-soak
 PASSES := 10

@@ -25,13 +25,11 @@ func matching(names []string, selected string) ([]string, error) {
 	if selected == "" {
 		return names, nil
 	}
-	first, _, _ := strings.Cut(selected, "/")
-	pattern, err := regexp.Compile(first)
-	if err != nil {
-		return nil, fmt.Errorf("the selection %q is no regular expression: %w", selected, err)
-	}
 	functions, err := testFunctions(".")
 	if err != nil {
+		return nil, err
+	}
+	if functions, err = matchingFunctions(functions, selected); err != nil {
 		return nil, err
 	}
 	var found []string
@@ -40,7 +38,7 @@ func matching(names []string, selected string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(functions, func(f function) bool { return pattern.MatchString(f.name) && s.has(&f) }) {
+		if slices.ContainsFunc(functions, func(f function) bool { return s.has(&f) }) {
 			found = append(found, name)
 		}
 	}
@@ -48,6 +46,16 @@ func matching(names []string, selected string) ([]string, error) {
 		return nil, fmt.Errorf("no test matches %q in the stages %s", selected, strings.Join(names, ", "))
 	}
 	return found, nil
+}
+
+// matchingFunctions returns those whose names match a selection.
+func matchingFunctions(functions []function, selected string) ([]function, error) {
+	first, _, _ := strings.Cut(selected, "/")
+	pattern, err := regexp.Compile(first)
+	if err != nil {
+		return nil, fmt.Errorf("the selection %q is no regular expression: %w", selected, err)
+	}
+	return slices.DeleteFunc(functions, func(f function) bool { return !pattern.MatchString(f.name) }), nil
 }
 
 // has reports whether a test belongs to the stage.
@@ -66,7 +74,10 @@ func (s *stage) has(f *function) bool {
 }
 
 // testFunctions returns all test functions below a folder.
-func testFunctions(root string) ([]function, error) {
+func testFunctions(root string) ([]function, error) { return functionsOf(root, "Test") }
+
+// functionsOf returns the functions of tests below a folder whose names begin so: Test or Fuzz.
+func functionsOf(root, begin string) ([]function, error) {
 	var all []function
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
@@ -87,7 +98,7 @@ func testFunctions(root string) ([]function, error) {
 			return err
 		}
 		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && isTest(f) {
+			if f, ok := d.(*ast.FuncDecl); ok && isTest(f, begin) {
 				all = append(all, function{filepath.ToSlash(folder), f.Name.Name, declared(f)})
 			}
 		}
@@ -96,8 +107,8 @@ func testFunctions(root string) ([]function, error) {
 	return all, err
 }
 
-func isTest(f *ast.FuncDecl) bool {
-	return f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" && len(f.Type.Params.List) == 1
+func isTest(f *ast.FuncDecl, begin string) bool {
+	return f.Recv == nil && strings.HasPrefix(f.Name.Name, begin) && f.Name.Name != "TestMain" && len(f.Type.Params.List) == 1
 }
 
 // declared returns the kind that a test declares by a call of package kube.

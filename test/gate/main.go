@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 const usage = `usage: gate COMMAND
@@ -20,6 +21,7 @@ const usage = `usage: gate COMMAND
   build STAGE...     build the test binaries of stages on the cluster into _output/test
   run STAGE...       run stages; -select REGEX runs the tests that match, -results FOLDER takes what was found
   report STAGE...    write _output/gate.json from what the stages found, and print what was red and what was flaky
+  fuzz               run each fuzz test for -time 10m with bounded memory; -select REGEX runs those that match
   soak               run the stages of the gate again and again: -passes 10; a soak that was stopped goes on
   exec STAGE         run the binaries of a stage; gotestsum calls it`
 
@@ -48,6 +50,7 @@ func runCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("gate "+args[0], flag.ContinueOnError)
 	selected := flags.String("select", "", "the tests to run, a regular expression as go test -run takes it; all by default")
 	results := flags.String("results", resultsFolder, "the folder for what was found")
+	long := flags.Duration("time", 10*time.Minute, "how long each fuzz test runs")
 	passes := flags.Int("passes", 10, "how often a soak runs the gate")
 	if args[0] == "exec" { // What follows are flags of the tests.
 		return execute(ctx, args[1:])
@@ -70,6 +73,8 @@ func runCommand(ctx context.Context, args []string) error {
 		return eachStage(names, func(s *stage) error { return s.runTests(ctx, *selected, *results) })
 	case "report":
 		return report(ctx, *results, flags.Args())
+	case "fuzz":
+		return fuzz(ctx, *selected, *long)
 	case "soak":
 		return soak(ctx, *passes)
 	}
