@@ -90,7 +90,7 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 	return j
 }
 
-// History is what was observed of a zone's servers before. The zero Past has no observations.
+// History is what was observed of a zone's servers before. The zero History has no observations.
 type History struct {
 	// Since is when the answers must have been given that servers read by query give for each RRset, unless their zone has not
 	// changed; zero if older ones will do.

@@ -39,7 +39,7 @@ type Handler struct {
 	kinds map[schema.GroupKind]reviewFunc
 	// deletions reviews deletions of every kind that others depend on.
 	deletions deletionReviewer
-	// timeout bounds what a review waits for. Caches do not make it wait, the API server may (latest.go).
+	// timeout bounds what a review waits for. Caches do not make it wait, the API server may (live_reader.go).
 	timeout time.Duration
 }
 

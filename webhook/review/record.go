@@ -163,7 +163,7 @@ func allAccepted(zone *source.Zone) bool {
 	return true
 }
 
-// newConflictState reports the record when it is not accepted, and every neighbor that was accepted before and is not any more.
+// newConflicts reports the record when it is not accepted, and every neighbor that was accepted before and is not any more.
 func newConflicts(before, after *source.Zone, record v1beta1.Record) field.ErrorList {
 	var problems field.ErrorList
 	for id, d := range sortedDeclarations(after) {

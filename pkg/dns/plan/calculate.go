@@ -13,7 +13,7 @@ import (
 // want is every desired RRset but the SOA, observed everything that the server holds. An undesired RRset is deleted only if
 // owned holds for its key: the keys that we published or may have published, or every key of a zone that is pruned. Other
 // undesired RRsets are foreign and stay; a desired RRset that cannot coexist with them is a Conflict. RRsets that servers
-// maintain themselves (rrset.Maintained) are never deleted. The SOAs are compared without their serials.
+// maintain themselves (rrset.IsServerMaintained) are never deleted. The SOAs are compared without their serials.
 func Calculate(want, observed Content, owned func(rrset.Key) bool, wantSOA, haveSOA rrset.SOA) Changes {
 	c := Changes{SOA: !wantSOA.SameData(haveSOA)}
 	found := 0

@@ -76,7 +76,7 @@ func (d *Difference) Changes(wantSOA, haveSOA rrset.SOA) Changes {
 }
 
 // Foreign returns how many foreign RRsets there are, and the first 100 of them in order. What servers maintain themselves
-// (rrset.Maintained) is not among them. It is cheap as long as they do not change.
+// (rrset.IsServerMaintained) is not among them. It is cheap as long as they do not change.
 func (d *Difference) Foreign() (count int, some []rrset.Key) {
 	if d.sample == nil {
 		for _, keys := range d.foreign {

@@ -10,7 +10,7 @@ import (
 
 // Overlay is what a server that holds Bottom will hold after Calculate(Top, Bottom, Hide, …) was applied: Top, without what
 // would be a Conflict, and what Bottom has beyond it, without what Hide holds of it and what servers maintain themselves
-// (rrset.Maintained). It brings further servers to the content of one that also has foreign data.
+// (rrset.IsServerMaintained). It brings further servers to the content of one that also has foreign data.
 //
 // Get and At are cheap; All and Len visit everything.
 type Overlay struct {
