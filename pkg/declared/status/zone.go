@@ -24,7 +24,7 @@ type ZoneFacts struct {
 	Programmed, Unready int
 	// Elsewhere counts the endpoints of types that are not published here: they are for other programs.
 	Elsewhere int
-	Records             []v1beta1.RecordReference
+	Records   []v1beta1.RecordReference
 	// Instances of the zone, in a stable order, without times.
 	Instances []v1beta1.ZoneInstance
 	// Providers of the zone, in a stable order, without times.
