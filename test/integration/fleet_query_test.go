@@ -21,7 +21,7 @@ func TestFleetAllowQuery(t *testing.T) {
 	cluster := f.cluster("dns", 1, 1)
 	cluster.Spec.Global = &v1beta1.Bind9Config{AllowQuery: v1beta1.AddressMatchList{"192.0.2.0/24"}}
 	f.create(cluster, f.dnsZone("main", f.zone), f.aRecord("www", "www", "192.0.2.10"))
-	kube.WaitReady(f, f.client, f.namespace, kube.Start, "bind9cluster/dns", "dnszone/main", "arecord/www")
+	kube.WaitReady(f, f.client, f.namespace, kube.Start, "bind9cluster/dns", "dnszone/main")
 	kube.Kubectl(f, "", "-n", f.namespace, "wait", "--for=condition=Propagated", "syncstatus/arecord.www", "--timeout="+kube.Settle.String())
 	kube.Eventually(f, kube.Settle, func(ctx context.Context) error { return f.haveEndpoints(ctx, 2) })
 	servers, err := f.servers(f.Context())
