@@ -87,7 +87,7 @@ func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderSe
 		f.Reachable, f.Problem = true, "key "+key.Name+": "+e.Detail()+keyRemedy(e)
 		return nil, false
 	default:
-		f.Reachable, f.Problem = false, err.Error()
+		f.Reachable, f.Problem = f.Reachable && wire.IsLocal(err), err.Error()
 		return nil, false
 	}
 	for _, rr := range reply.Msg.Answer {
