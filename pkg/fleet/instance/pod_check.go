@@ -42,7 +42,7 @@ type Sidecar interface {
 
 // DNS asks a server for the serial of a zone.
 type DNS interface {
-	Serial(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key) observe.Observation
+	Serial(ctx context.Context, server observe.Peer, zone string, key *wire.Key) observe.Observation
 }
 
 // podChecker finds out how pods are, and opens the readiness gates of those that serve what they should.
@@ -208,7 +208,8 @@ func (c *podChecker) checkPod(ctx context.Context, instance client.ObjectKey, po
 		return failed
 	}
 	gate.sidecarSucceeded()
-	served := c.countServed(ctx, gate, netip.AddrPortFrom(sidecar.Addr.Addr(), serving.Port), list, zones.required)
+	peer := observe.Peer{Addr: netip.AddrPortFrom(sidecar.Addr.Addr(), serving.Port), Namespace: pod.Namespace}
+	served := c.countServed(ctx, gate, peer, list, zones.required)
 	open, verdict := gate.update(len(zones.required), served, c.now())
 	if !verdict.Holds() {
 		result.requeue = inventory.Sooner(result.requeue, gate.loadingInterval(len(zones.required), c.now()))
@@ -260,7 +261,7 @@ func podsByName(ctx context.Context, c client.Reader, namespace, instance string
 
 // countServed counts the required zones that the pod serves. A zone that DNS answered for once counts from then on while
 // named lists it with a serial.
-func (c *podChecker) countServed(ctx context.Context, gate *readinessGate, server netip.AddrPort, list bindcar.ZoneList, required []string) int {
+func (c *podChecker) countServed(ctx context.Context, gate *readinessGate, server observe.Peer, list bindcar.ZoneList, required []string) int {
 	loaded := make(map[string]bool, len(list.Items))
 	for _, zone := range list.Items {
 		loaded[zone.Name] = zone.Serial != nil
