@@ -47,7 +47,7 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
 	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
-	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each key in turn")
+	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each namespace in turn")
 	fs.BoolVar(&o.ClusterAPI, "cluster-api", o.ClusterAPI, "publish the control plane endpoints of Cluster API's clusters, and keep the status of CAPTClusters and CAPTControlPlanes; needs the rights of the component cluster-api")
 	o.Limits.AddFlags(fs)
 }
