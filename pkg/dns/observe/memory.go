@@ -20,8 +20,8 @@ type Limits struct {
 	TotalBytes int64
 }
 
-// DefaultTotalBytes is the default of Limits.TotalBytes. A controller takes 2.2 times as much while it works on that content, and
-// has a limit of 1 GiB.
+// DefaultTotalBytes is the default of Limits.TotalBytes. A controller that works on that content has 1.5 times as much alive, and 2.6
+// times as much with garbage; its limit is 1 GiB.
 const DefaultTotalBytes = 320 << 20
 
 // TotalFlag is the name of the flag that sets Limits.TotalBytes.
