@@ -10,13 +10,17 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/test/kube"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -259,4 +263,35 @@ func peakOf(t *testing.T, pid int) int64 {
 		t.Fatal(err)
 	}
 	return kilobytes << 10
+}
+
+// A namespace that asks a server without keys about thousands of names delays another one's questions there by its own turn each, and
+// the server gets no more questions because two ask.
+func TestAttack24Queue(t *testing.T) {
+	kube.WithoutCluster(t)
+	server := namedtest.Start(t, namedtest.Options{Zones: []namedtest.Zone{{Name: "shared.example."}}})
+	o := observe.New(observe.Options{QuestionRate: 100})
+	ask := func(ctx context.Context, namespace string, count int) {
+		var questions []observe.Question
+		for i := range count {
+			questions = append(questions, observe.Question{Key: rrset.Key{Name: fmt.Sprintf("n%d.shared.example.", i), Type: dns.TypeA}})
+		}
+		peer, zone := observe.Peer{Addr: server.Addr, Namespace: namespace, Provider: "coredns"}, observe.Zone{Namespace: namespace, Name: "shared.example."}
+		o.ObserveNames(ctx, peer, zone, nil, time.Now(), questions...)
+	}
+	attack, stop := context.WithCancel(t.Context())
+	var attacks sync.WaitGroup
+	defer attacks.Wait()
+	defer stop()
+	attacks.Go(func() { ask(attack, "attacker", 5000) })
+	kube.Eventually(t, settleTimeout, func(context.Context) error {
+		if n := o.Sizes().Waiting; n < 4000 {
+			return fmt.Errorf("%d questions wait", n)
+		}
+		return nil
+	})
+	ask(t.Context(), "victim", 10)
+	if n := o.Sizes().Waiting; n < 4000 {
+		t.Errorf("ten questions were answered when %d of the attacker's 5,000 were left", n)
+	}
 }

@@ -182,12 +182,12 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 		_ = z.server.rate.turns.wait(ctx, t.server.Namespace) // The context has no end here.
 	}
 	result := z.server.askSOA(ctx, t.zone.Name, key, time.Now(), o.options.Timeout)
-	owner := t.zone.Namespace
+	namespace := t.zone.Namespace
 	var reserved int64
 	proven := result.Authoritative && !result.Unverified
 	if proven && !t.byQuery {
 		result = o.addContent(ctx, t, z, key, result, mirror, func(bytes int64) error {
-			err := o.memory.reserve(owner, bytes)
+			err := o.memory.reserve(namespace, bytes)
 			if err == nil {
 				reserved += bytes
 			}
@@ -211,7 +211,7 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 			o.charge(z, result.Mirror.bytes)
 		}
 	}
-	o.memory.add(owner, -reserved) // Before anybody goes on, who may need it for the next zone.
+	o.memory.add(namespace, -reserved) // Before anybody goes on, who may need it for the next zone.
 	close(done)
 }
 
@@ -307,7 +307,7 @@ func (t zoneTransfer) fetch(ctx context.Context, since *rrset.SOA) (wire.Transfe
 }
 
 // mirrorToShare returns the mirror of the same zone on the server with the least address below the given one, to share
-// memory with, if there is one. The order keeps two servers from sharing with each other, so that neither would share with its own
+// memory with. The order keeps two servers from sharing with each other, so that neither would share with its own
 // predecessor.
 func (o *Observer) mirrorToShare(t entryKey) *Mirror {
 	o.mu.Lock()
