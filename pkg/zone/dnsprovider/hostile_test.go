@@ -42,11 +42,12 @@ func TestTriedTransferIsShort(t *testing.T) {
 		m.SetReply(r)
 		m.Authoritative, m.Answer = true, []dns.RR{soa}
 		m.SetTsig(key.Name, key.Algorithm, 300, time.Now().Unix())
+		var err error
 		if r.Question[0].Qtype != dns.TypeIXFR {
 			_ = w.WriteMsg(m)
 			return
 		}
-		for err := error(nil); err == nil && sent.Load() < most; {
+		for err == nil && sent.Load() < most {
 			for range 200 {
 				header := dns.RR_Header{Name: fmt.Sprintf("n%d.example.test.", sent.Add(1)), Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 60}
 				m.Answer = append(m.Answer, &dns.TXT{Hdr: header, Txt: []string{"x"}})
