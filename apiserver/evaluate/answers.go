@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
@@ -27,23 +26,14 @@ const (
 	askedTimeout = time.Hour
 )
 
-// Place is a zone, by its canonical name, on a server.
+// Place is a zone, by its canonical name, on a server. What a DNSProvider was answered is for its namespace alone.
 type Place struct {
-	Server netip.AddrPort
+	Server observe.Peer
 	Zone   string
-	// Provider is the DNSProvider that the server is one of; zero for a pod. Anybody may name any server in a provider: what one
-	// was answered with its own key is not for others.
-	Provider types.NamespacedName
 }
 
 // PlaceOf returns the place of a zone on a server.
-func PlaceOf(s observe.Server, zone string) Place {
-	p := Place{Server: s.Addr, Zone: zone}
-	if s.Provider != "" {
-		p.Provider = types.NamespacedName{Namespace: s.Namespace, Name: s.Provider}
-	}
-	return p
-}
+func PlaceOf(s observe.Server, zone string) Place { return Place{Server: s.Peer(), Zone: zone} }
 
 // PodAnswer is what a pod answered about itself.
 type PodAnswer struct {
@@ -63,7 +53,7 @@ type Holder interface {
 // Answers are the last answers of servers, whoever asked. An older answer never replaces a newer one. They are safe for
 // concurrent use.
 type Answers struct {
-	pods *cache.Expiring // of PodAnswers, by address
+	pods *cache.Expiring // of PodAnswers, by observe.Peer
 
 	mu    sync.Mutex
 	zones map[Place]*zoneAnswer
@@ -201,7 +191,7 @@ func (a *Answers) KeepSerial(place Place, o observe.Observation) {
 }
 
 // KeepPod takes over what a pod answered.
-func (a *Answers) KeepPod(server netip.AddrPort, p PodAnswer) { a.pods.Set(server, p, answerTimeout) }
+func (a *Answers) KeepPod(server observe.Peer, p PodAnswer) { a.pods.Set(server, p, answerTimeout) }
 
 // Full returns the last answer to a question for a zone's content; nil when there is none. It must not be changed.
 func (a *Answers) Full(place Place) *observe.Observation {
@@ -234,7 +224,7 @@ func (a *Answers) Serial(place Place) observe.Observation {
 }
 
 // Pod returns what a pod last answered about itself.
-func (a *Answers) Pod(server netip.AddrPort) PodAnswer {
+func (a *Answers) Pod(server observe.Peer) PodAnswer {
 	p, _ := a.pods.Get(server)
 	known, _ := p.(PodAnswer)
 	return known

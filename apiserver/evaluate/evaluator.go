@@ -4,7 +4,6 @@
 package evaluate
 
 import (
-	"net/netip"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -33,7 +32,7 @@ func New(index *desired.Index, answers *Answers) *Evaluator {
 
 // ContentReplaced takes note that a server has other content of a zone than it last had: resolvers may keep the old for a
 // while.
-func (e *Evaluator) ContentReplaced(server netip.AddrPort, was, is *observe.Mirror) {
+func (e *Evaluator) ContentReplaced(server observe.Peer, was, is *observe.Mirror) {
 	e.ttls.recordChange(server, was, is, time.Now())
 }
 
@@ -43,8 +42,8 @@ func (e *Evaluator) Judge(z *desired.Zone, since time.Time) *syncstatus.Evaluati
 	zone := z.Declared.ZoneName()
 	return syncstatus.Evaluate(z.Declared, z.Servers, e.answers.ofZone(z), time.Now(), syncstatus.History{
 		Since: since,
-		BehindSince: func(server netip.AddrPort, behind bool, at time.Time) time.Time {
-			return e.lag.behindSince(Place{Server: server, Zone: zone}, behind, at)
+		BehindSince: func(server observe.Peer, behind bool, at time.Time) time.Time {
+			return e.lag.behindSince(zoneOnServer{z.Key, server}, behind, at)
 		},
 		CachedUntil: e.ttls.ofZone(zone, z.Servers),
 	})

@@ -32,7 +32,7 @@ func (e *Evaluator) fleetStatus(o metav1.Object) *syncv1.SyncStatus {
 
 // lastSeen returns the last answers of one server of a fleet.
 func (e *Evaluator) lastSeen(f *desired.Fleet, s observe.Server) syncstatus.PodAnswers {
-	pod := e.answers.Pod(s.Addr)
+	pod := e.answers.Pod(s.Peer())
 	out := syncstatus.PodAnswers{At: pod.At, Version: pod.Version, Sidecar: pod.Sidecar}
 	for _, zone := range f.ZonesOf(s) {
 		answer := e.answers.Serial(PlaceOf(s, zone+"."))

@@ -7,10 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/lockstep-dns/lockstep/apiserver/desired"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
 func TestLagHistory(t *testing.T) {
-	server := netip.MustParseAddrPort("192.0.2.1:53")
+	server := observe.Peer{Addr: netip.MustParseAddrPort("192.0.2.1:53"), Namespace: "dns"}
+	zone := desired.ZoneKey{Namespace: "dns", Name: "a"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := clocktesting.NewFakeClock(now)
 	l := lagHistory{since: cache.NewExpiringWithClock(clock)}
@@ -26,7 +30,7 @@ func TestLagHistory(t *testing.T) {
 		if step.at > 0 {
 			clock.SetTime(at(step.at))
 		}
-		got, want := l.behindSince(Place{Server: server, Zone: "a."}, step.behind, at(step.at)), time.Time{}
+		got, want := l.behindSince(zoneOnServer{zone, server}, step.behind, at(step.at)), time.Time{}
 		if step.since >= 0 {
 			want = at(step.since)
 		}
@@ -34,7 +38,12 @@ func TestLagHistory(t *testing.T) {
 			t.Errorf("step %d: behind since %v, want %v", i, got, want)
 		}
 	}
-	if got := l.behindSince(Place{Server: server, Zone: "b."}, true, at(301)); !got.Equal(at(301)) {
-		t.Errorf("another zone is behind since %v", got)
+	for n, other := range []zoneOnServer{
+		{desired.ZoneKey{Namespace: "dns", Name: "b"}, server},
+		{desired.ZoneKey{Namespace: "other", Name: "a"}, observe.Peer{Addr: server.Addr, Namespace: "other", Provider: "same"}},
+	} {
+		if got := l.behindSince(other, true, at(301+n)); !got.Equal(at(301 + n)) {
+			t.Errorf("%v is behind since %v", other, got)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +24,7 @@ type ttlHistory struct {
 }
 
 // recordChange takes note of how a server's content differs from what it was until now.
-func (h *ttlHistory) recordChange(server netip.AddrPort, was, is *observe.Mirror, now time.Time) {
+func (h *ttlHistory) recordChange(server observe.Peer, was, is *observe.Mirror, now time.Time) {
 	replaced := map[rrset.Key]int64{}
 	add := func(k rrset.Key) {
 		if !rrset.IsServerMaintained(k.Type) {
@@ -87,13 +86,13 @@ func (h *ttlHistory) sweepExpired(now time.Time) {
 }
 
 // ofZone returns what is remembered of a zone's servers; nil when that is nothing.
-func (h *ttlHistory) ofZone(zone string, servers []observe.Server) func(netip.AddrPort, rrset.Key) time.Time {
+func (h *ttlHistory) ofZone(zone string, servers []observe.Server) func(observe.Peer, rrset.Key) time.Time {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if !slices.ContainsFunc(servers, func(s observe.Server) bool { return h.until[Place{Server: s.Addr, Zone: zone}] != nil }) {
+	if !slices.ContainsFunc(servers, func(s observe.Server) bool { return h.until[PlaceOf(s, zone)] != nil }) {
 		return nil
 	}
-	return func(server netip.AddrPort, k rrset.Key) time.Time {
+	return func(server observe.Peer, k rrset.Key) time.Time {
 		return h.keptUntil(Place{Server: server, Zone: zone}, k)
 	}
 }

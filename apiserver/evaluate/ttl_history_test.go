@@ -15,7 +15,7 @@ import (
 func TestTTLHistoryIsBounded(t *testing.T) {
 	var f ttlHistory
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	server := netip.MustParseAddrPort("192.0.2.1:53")
+	server := observe.Peer{Addr: netip.MustParseAddrPort("192.0.2.1:53"), Namespace: "dns"}
 	key := func(i int) rrset.Key { return rrset.Key{Name: fmt.Sprintf("n%d.example.", i), Type: dns.TypeA} }
 	content := func(from, to int, ttl uint32) *observe.Mirror {
 		var sets []rrset.RRset
@@ -29,7 +29,8 @@ func TestTTLHistoryIsBounded(t *testing.T) {
 		t.Errorf("a name that is gone is kept until %v", at)
 	}
 	for _, nobody := range []time.Time{
-		f.keptUntil(Place{Server: server, Zone: "example."}, key(7)), f.keptUntil(Place{Server: server, Zone: "other."}, key(0)), f.keptUntil(Place{Server: netip.AddrPort{}, Zone: "example."}, key(0)),
+		f.keptUntil(Place{Server: server, Zone: "example."}, key(7)), f.keptUntil(Place{Server: server, Zone: "other."}, key(0)), f.keptUntil(Place{Zone: "example."}, key(0)),
+		f.keptUntil(Place{Server: observe.Peer{Addr: server.Addr, Namespace: "other", Provider: "same"}, Zone: "example."}, key(0)),
 	} {
 		if !nobody.IsZero() {
 			t.Errorf("what did not change is kept until %v", nobody)

@@ -3,7 +3,6 @@ package refresh
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -32,7 +31,7 @@ type asker struct {
 	// sidecars is nil where no sidecar is asked.
 	sidecars *bindcar.Client
 
-	podQuestions  inflight[netip.AddrPort]
+	podQuestions  inflight[observe.Peer]
 	zoneQuestions inflight[evaluate.Place]
 	nameQuestions inflight[nameQuestion]
 
@@ -69,7 +68,7 @@ func (a *asker) askServer(ctx context.Context, z *desired.Zone, s observe.Server
 	if since.Before(z.Since) {
 		since = z.Since
 	}
-	ctx, end := a.patience.await(ctx, s.Addr)
+	ctx, end := a.patience.await(ctx, s.Peer())
 	defer end()
 	o, ok := a.observe(ctx, z, s, place, since)
 	switch {
@@ -99,20 +98,24 @@ func (a *asker) observe(ctx context.Context, z *desired.Zone, s observe.Server, 
 		return o, false
 	}
 	if s.ReadBy != v1beta1.ReadByQuery && a.schedule.isDue(place) {
-		a.observer.Invalidate(place.Server, place.Zone)
+		a.observer.Invalidate(place.Server, observedZone(z))
 	}
 	if key == nil && s.Provider != "" && !s.Unsigned { // Whoever names a server in a provider gets nothing from it without the server's key.
-		err := &wire.Error{Op: "query", Server: place.Server.String(), Zone: place.Zone, Err: errNoKey}
-		return observe.Observation{Server: place.Server, At: time.Now(), Rcode: observe.NoReply, Err: err}, true
+		err := &wire.Error{Op: "query", Server: place.Server.Addr.String(), Zone: place.Zone, Err: errNoKey}
+		return observe.Observation{Server: place.Server.Addr, At: time.Now(), Rcode: observe.NoReply, Err: err}, true
 	}
 	a.meter.nameServer(s)
-	a.observer.SetOwner(s.Addr, s.Namespace)
-	o = a.observeZone(ctx, s, place, key, since, questions)
+	o = a.observeZone(ctx, z, s, key, since, questions)
 	a.dropRefusedKey(secret, key, o)
 	if s.Unsigned {
 		return o, true
 	}
 	return withoutProof(o, place, key, secret), true
+}
+
+// observedZone is a zone as an Observer knows it.
+func observedZone(z *desired.Zone) observe.Zone {
+	return observe.Zone{Namespace: z.Key.Namespace, Name: z.Declared.ZoneName()}
 }
 
 var errNoKey = errors.New("the server's transfer key cannot be read, and answers without a signature prove nothing")
@@ -124,7 +127,7 @@ func withoutProof(o observe.Observation, place evaluate.Place, key *wire.Key, se
 		return o
 	}
 	if o.Unverified, o.Mirror = true, nil; o.Err == nil || secret.Name != "" {
-		o.Err = &wire.Error{Op: "query", Server: place.Server.String(), Zone: place.Zone, Err: errNoKey}
+		o.Err = &wire.Error{Op: "query", Server: place.Server.Addr.String(), Zone: place.Zone, Err: errNoKey}
 	}
 	return o
 }

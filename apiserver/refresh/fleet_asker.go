@@ -26,19 +26,19 @@ const versionTimeout = 30 * time.Second
 // asked at since or later. Somebody else asks about the places in polled: of these only those are asked that have never
 // answered. It returns the number of questions that the fleets are worth.
 func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evaluate.Place]bool, fleets ...metav1.Object) (questions int) {
-	pods, places := map[netip.AddrPort]observe.Server{}, map[evaluate.Place]types.NamespacedName{}
+	pods, places := map[observe.Peer]observe.Server{}, map[evaluate.Place]types.NamespacedName{}
 	for _, o := range fleets {
 		addFleet(a.index.Fleet(o), pods, places)
 	}
 	var wg sync.WaitGroup
-	for addr, s := range pods {
+	for peer, s := range pods {
 		a.meter.nameServer(s)
-		isAsked := func() bool { return !a.answers.Pod(addr).At.Before(since) }
+		isAsked := func() bool { return !a.answers.Pod(peer).At.Before(since) }
 		if !isAsked() {
 			wg.Go(func() {
-				ctx, end := a.patience.await(ctx, addr)
+				ctx, end := a.patience.await(ctx, peer)
 				defer end()
-				a.podQuestions.await(ctx, addr, isAsked, func(ctx context.Context) { a.askPod(ctx, s) })
+				a.podQuestions.await(ctx, peer, isAsked, func(ctx context.Context) { a.askPod(ctx, s) })
 			})
 		}
 	}
@@ -60,12 +60,12 @@ func (a *asker) askFleets(ctx context.Context, since time.Time, polled map[evalu
 }
 
 // addFleet adds the servers of a fleet, and where its zones are, with the Secrets of the keys to ask with.
-func addFleet(f *desired.Fleet, pods map[netip.AddrPort]observe.Server, places map[evaluate.Place]types.NamespacedName) {
+func addFleet(f *desired.Fleet, pods map[observe.Peer]observe.Server, places map[evaluate.Place]types.NamespacedName) {
 	for _, s := range f.Servers {
 		if !s.Addr.IsValid() {
 			continue
 		}
-		pods[s.Addr] = s
+		pods[s.Peer()] = s
 		for _, zone := range f.ZonesOf(s) {
 			places[evaluate.PlaceOf(s, zone+".")] = f.TransferKey(s)
 			for _, primary := range f.PrimariesOf(zone) {
@@ -108,12 +108,12 @@ func (a *asker) askPod(ctx context.Context, s observe.Server) {
 		p.Version, p.Sidecar = a.askSidecar(ctx, s)
 	}
 	p.VersionAt = p.At
-	if last := a.answers.Pod(s.Addr); p.Version == "" && last.Version != "" && last.Restarts == s.Restarts && time.Since(last.VersionAt) < versionTimeout {
+	if last := a.answers.Pod(s.Peer()); p.Version == "" && last.Version != "" && last.Restarts == s.Restarts && time.Since(last.VersionAt) < versionTimeout {
 		p.Version, p.VersionAt = last.Version, last.VersionAt
-	} else if p.Version == "" && !a.observer.IsSilent(s.Addr) {
+	} else if p.Version == "" && !a.observer.IsSilent(s.Peer()) {
 		p.Version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(a.options.Deadline))
 	}
-	a.answers.KeepPod(s.Addr, p)
+	a.answers.KeepPod(s.Peer(), p)
 }
 
 func (a *asker) askSidecar(ctx context.Context, s observe.Server) (version, state string) {

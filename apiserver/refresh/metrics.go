@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"net/netip"
 	"sync"
 	"time"
 
@@ -28,7 +27,7 @@ type meter struct {
 	now          func() time.Time
 
 	mu      sync.Mutex
-	servers map[netip.AddrPort]*meteredServer
+	servers map[observe.Peer]*meteredServer
 }
 
 // meteredServer is a server that has series of its own.
@@ -66,12 +65,12 @@ func newMeter(now func() time.Time) *meter {
 			Namespace: "lockstep", Subsystem: subsystem, Name: "transfers_total",
 			Help: "Zone transfers from DNS servers, by type (full, incremental) and result (done, failed).", StabilityLevel: metrics.ALPHA,
 		}, []string{"type", "result"}),
-		now: now, servers: map[netip.AddrPort]*meteredServer{},
+		now: now, servers: map[observe.Peer]*meteredServer{},
 	}
 }
 
 // Asked implements observe.Meter.
-func (m *meter) Asked(server netip.AddrPort, answered bool, took time.Duration) {
+func (m *meter) Asked(server observe.Peer, answered bool, took time.Duration) {
 	namespace, pod := m.labelsOf(server)
 	if answered {
 		m.probes.WithLabelValues(namespace, pod).Observe(took.Seconds())
@@ -81,7 +80,7 @@ func (m *meter) Asked(server netip.AddrPort, answered bool, took time.Duration) 
 }
 
 // Questioned implements observe.Meter.
-func (m *meter) Questioned(server netip.AddrPort, err error) {
+func (m *meter) Questioned(server observe.Peer, err error) {
 	namespace, pod := m.labelsOf(server)
 	result := "answered"
 	if err != nil {
@@ -91,7 +90,7 @@ func (m *meter) Questioned(server netip.AddrPort, err error) {
 }
 
 // noteSweep keeps how long a sweep over a zone on a server took.
-func (m *meter) noteSweep(server netip.AddrPort, took time.Duration) {
+func (m *meter) noteSweep(server observe.Peer, took time.Duration) {
 	namespace, pod := m.labelsOf(server)
 	m.sweeps.WithLabelValues(namespace, pod).Set(took.Seconds())
 }
@@ -111,27 +110,27 @@ func (m *meter) Transferred(full bool, err error) {
 	m.transfers.WithLabelValues(kind, result).Inc()
 }
 
-// nameServer takes note of which pod is at an address, before it is asked.
+// nameServer takes note of the name of a server, before it is asked.
 func (m *meter) nameServer(s observe.Server) {
+	peer := s.Peer()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known := m.servers[s.Addr]; known != nil {
-		known.asked = m.now()
-		if known.namespace == s.Namespace && known.pod == s.Pod {
+	if known := m.servers[peer]; known != nil {
+		if known.asked = m.now(); known.pod == s.Pod {
 			return
 		}
-		m.dropSeries(s.Addr)
+		m.dropSeries(peer)
 	}
 	if len(m.servers) >= maxMeteredServers {
 		m.sweepOldSeries()
 	}
 	if len(m.servers) < maxMeteredServers {
-		m.servers[s.Addr] = &meteredServer{s.Namespace, s.Pod, m.now()}
+		m.servers[peer] = &meteredServer{s.Namespace, s.Pod, m.now()}
 	}
 }
 
 // labelsOf returns the labels of a server's series; empty ones of the series that all others share.
-func (m *meter) labelsOf(server netip.AddrPort) (namespace, pod string) {
+func (m *meter) labelsOf(server observe.Peer) (namespace, pod string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.servers[server]; known != nil {
@@ -142,17 +141,17 @@ func (m *meter) labelsOf(server netip.AddrPort) (namespace, pod string) {
 
 // sweepOldSeries ends the series of servers that nobody has asked for long. m.mu is held.
 func (m *meter) sweepOldSeries() {
-	for addr, known := range m.servers {
+	for peer, known := range m.servers {
 		if m.now().Sub(known.asked) > meteredTimeout {
-			m.dropSeries(addr)
+			m.dropSeries(peer)
 		}
 	}
 }
 
 // dropSeries ends a server's series, unless the pod has another address by now. m.mu is held.
-func (m *meter) dropSeries(addr netip.AddrPort) {
-	gone := m.servers[addr]
-	delete(m.servers, addr)
+func (m *meter) dropSeries(peer observe.Peer) {
+	gone := m.servers[peer]
+	delete(m.servers, peer)
 	for _, other := range m.servers {
 		if other.namespace == gone.namespace && other.pod == gone.pod {
 			return

@@ -13,6 +13,22 @@ import (
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 )
 
+// Whoever names a server of others in a DNSProvider has series of his own, and takes none of theirs.
+func TestSeriesBelongToWhoNamesTheServer(t *testing.T) {
+	m := newMeter(time.Now)
+	registry := metrics.NewKubeRegistry()
+	registry.MustRegister(m.probes)
+	addr := netip.MustParseAddrPort("10.0.0.1:53")
+	pod, same := observe.Server{Namespace: "dns", Pod: "primary-0", Addr: addr}, observe.Server{Namespace: "other", Provider: "same", Pod: "same/10.0.0.1:53", Addr: addr}
+	for _, s := range []observe.Server{pod, same, pod} {
+		m.nameServer(s)
+		m.Asked(s.Peer(), true, time.Millisecond)
+	}
+	if got := fakekube.Metrics(t, registry); got["probe_duration_seconds dns primary-0"] != 2 || got["probe_duration_seconds other same/10.0.0.1:53"] != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
 // However many servers there are, and however often pods get new addresses, the series are few.
 func TestSeriesByServerAreBounded(t *testing.T) {
 	now := time.Now()
@@ -21,8 +37,9 @@ func TestSeriesByServerAreBounded(t *testing.T) {
 	registry.MustRegister(m.probes, m.unanswered, m.questions, m.sweeps)
 	ask := func(pod string, host int) {
 		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(host >> 8), byte(host)}), 53)
-		m.nameServer(observe.Server{Namespace: fakekube.Namespace, Pod: pod, Addr: addr})
-		m.Asked(addr, true, time.Millisecond)
+		s := observe.Server{Namespace: fakekube.Namespace, Pod: pod, Addr: addr}
+		m.nameServer(s)
+		m.Asked(s.Peer(), true, time.Millisecond)
 	}
 	for i := range 3 * maxMeteredServers {
 		ask(fmt.Sprintf("pod-%d", i), i)
@@ -41,7 +58,7 @@ func TestSeriesByServerAreBounded(t *testing.T) {
 	if got := fakekube.Metrics(t, registry); len(got) != 2 || got["probe_duration_seconds dns late"] != 1 {
 		t.Errorf("after everything was quiet for long: %v", got)
 	}
-	late := netip.MustParseAddrPort("10.0.7.208:53")
+	late := observe.Peer{Addr: netip.MustParseAddrPort("10.0.7.208:53"), Namespace: fakekube.Namespace}
 	m.Questioned(late, nil)
 	m.Questioned(late, errors.New("no answer"))
 	m.noteSweep(late, 2*time.Second)

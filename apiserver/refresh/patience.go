@@ -3,9 +3,10 @@ package refresh
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 )
 
 const (
@@ -25,7 +26,7 @@ type patience struct {
 	deadline time.Duration
 
 	mu      sync.Mutex
-	servers map[netip.AddrPort]*awaitedServer
+	servers map[observe.Peer]*awaitedServer
 }
 
 // awaitedServer is a server that somebody waits for.
@@ -36,12 +37,12 @@ type awaitedServer struct {
 }
 
 func newPatience(deadline time.Duration) *patience {
-	return &patience{deadline: deadline, servers: map[netip.AddrPort]*awaitedServer{}}
+	return &patience{deadline: deadline, servers: map[observe.Peer]*awaitedServer{}}
 }
 
 // await returns a context for questions to a server that are asked now. Its cause is errTooSlow once the server was waited for long
 // enough. The caller ends the wait.
-func (p *patience) await(ctx context.Context, server netip.AddrPort) (_ context.Context, end func()) {
+func (p *patience) await(ctx context.Context, server observe.Peer) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	began := time.Now()
 	p.mu.Lock()
@@ -76,7 +77,7 @@ func (p *patience) await(ctx context.Context, server netip.AddrPort) (_ context.
 }
 
 // noteAnswer takes note that a server has answered.
-func (p *patience) noteAnswer(server netip.AddrPort) {
+func (p *patience) noteAnswer(server observe.Peer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.servers[server]; s != nil {
@@ -91,7 +92,7 @@ type answerMeter struct {
 }
 
 // Asked implements observe.Meter.
-func (m answerMeter) Asked(server netip.AddrPort, answered bool, took time.Duration) {
+func (m answerMeter) Asked(server observe.Peer, answered bool, took time.Duration) {
 	if answered {
 		m.patience.noteAnswer(server)
 	}

@@ -10,20 +10,22 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
 // TestPatience: a silent server is waited for until the deadline, one that answers for longer, and none for ever.
 func TestPatience(t *testing.T) {
-	server, other := netip.MustParseAddrPort("192.0.2.1:53"), netip.MustParseAddrPort("192.0.2.2:53")
+	server := observe.Peer{Addr: netip.MustParseAddrPort("192.0.2.1:53"), Namespace: "dns"}
+	other := observe.Peer{Addr: server.Addr, Namespace: "other", Provider: "same"}
 	for name, test := range map[string]struct {
-		answering netip.AddrPort
+		answering observe.Peer
 		every     time.Duration
 		want      time.Duration
 	}{
 		"a silent server":               {want: 2 * time.Second},
-		"one beside a busy one":         {answering: other, every: time.Millisecond, want: 2 * time.Second},
+		"one that answers others":       {answering: other, every: time.Millisecond, want: 2 * time.Second},
 		"one that answers once a while": {answering: server, every: 1900 * time.Millisecond, want: 2*time.Second + answerCredit},
 		"one with half of the credit":   {answering: server, every: 2 * answerCredit, want: 4 * time.Second},
 		"a busy one":                    {answering: server, every: time.Millisecond, want: maxPatience},
@@ -56,7 +58,7 @@ func TestPatience(t *testing.T) {
 func TestPatienceOfCaller(t *testing.T) {
 	caller, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	ctx, end := newPatience(time.Minute).await(caller, netip.MustParseAddrPort("192.0.2.1:53"))
+	ctx, end := newPatience(time.Minute).await(caller, observe.Peer{})
 	defer end()
 	if <-ctx.Done(); isTooSlow(ctx) {
 		t.Error(context.Cause(ctx))
@@ -77,7 +79,7 @@ func TestSharedAnswerCountsOnce(t *testing.T) {
 		}
 		return zone != nil
 	})
-	_, end := w.patience.await(w.ctx, primary.Addr) // Keeps the count.
+	_, end := w.patience.await(w.ctx, zone.Servers[0].Peer()) // Keeps the count.
 	defer end()
 	since := time.Now()
 	var readers sync.WaitGroup
@@ -85,7 +87,7 @@ func TestSharedAnswerCountsOnce(t *testing.T) {
 		readers.Go(func() { w.Refresher.askServer(w.ctx, zone, zone.Servers[0], since) })
 	}
 	readers.Wait()
-	if n := w.patience.servers[primary.Addr].answers; n != 1 {
+	if n := w.patience.servers[zone.Servers[0].Peer()].answers; n != 1 {
 		t.Errorf("one answer counts as %d", n)
 	}
 }

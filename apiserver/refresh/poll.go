@@ -72,10 +72,10 @@ func (t *tracker) askNotified(notified map[notification]struct{}) {
 
 // askSameServer asks a server that has fallen silent, or answers again, about the zones of which its last answer showed
 // otherwise.
-func (t *tracker) askSameServer(now *observe.Observation) {
+func (t *tracker) askSameServer(server observe.Peer, now *observe.Observation) {
 	for _, w := range t.zones {
 		for i, s := range w.zone.Servers {
-			if last := w.answers[i]; s.Addr == now.Server && last != nil && isSilent(last) != isSilent(now) {
+			if last := w.answers[i]; s.Peer() == server && last != nil && isSilent(last) != isSilent(now) {
 				t.askServer(w, i)
 			}
 		}

@@ -186,7 +186,7 @@ func (a *asker) sweep(ctx context.Context, z *desired.Zone, s observe.Server, pl
 		defer a.sweeps.end(place)
 		began, o := time.Now(), a.answers.Full(place)
 		if o != nil && a.askDue(ctx, z, s, place, o.At, complete) { // What its SOA shows to be as it was is not asked.
-			a.meter.noteSweep(s.Addr, time.Since(began))
+			a.meter.noteSweep(s.Peer(), time.Since(began))
 		}
 	}()
 }
@@ -214,9 +214,10 @@ func (s *sweepSchedule) begin(place evaluate.Place) bool {
 func (s *sweepSchedule) end(place evaluate.Place) { s.places.Set(place, struct{}{}, sweepPause) }
 
 // observeZone returns what a server has of a zone: all of it, or the answers to some questions beside those to earlier ones.
-func (a *asker) observeZone(ctx context.Context, s observe.Server, place evaluate.Place, key *wire.Key, since time.Time, questions []observe.Question) observe.Observation {
+func (a *asker) observeZone(ctx context.Context, z *desired.Zone, s observe.Server, key *wire.Key, since time.Time, questions []observe.Question) observe.Observation {
+	zone := observedZone(z)
 	if s.ReadBy == v1beta1.ReadByQuery {
-		return a.observer.ObserveNames(ctx, place.Server, place.Zone, key, since, questions...)
+		return a.observer.ObserveNames(ctx, s.Peer(), zone, key, since, questions...)
 	}
-	return a.observer.Observe(ctx, place.Server, place.Zone, key, since)
+	return a.observer.Observe(ctx, s.Peer(), zone, key, since)
 }

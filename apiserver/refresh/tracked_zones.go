@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/syncstatus"
 )
 
@@ -196,7 +198,7 @@ func (t *tracker) takeAnswers() {
 	for place := range changed {
 		for w := range t.zonesByName[place.Zone] {
 			for i, s := range w.zone.Servers {
-				if s.Addr == place.Server {
+				if s.Peer() == place.Server {
 					t.takeAnswer(w, i)
 				}
 			}
@@ -213,7 +215,7 @@ func (t *tracker) takeAnswer(w *trackedZone, i int) {
 	w.compareAnswers(was, now)
 	w.answers[i] = now
 	if was != nil && isSilent(was) != isSilent(now) {
-		t.askSameServer(now)
+		t.askSameServer(w.zone.Servers[i].Peer(), now)
 	}
 	t.evaluateLater(w)
 }
@@ -259,7 +261,9 @@ func (w *trackedZone) suspectChild(name string) {
 	}
 }
 
-func isSilent(o *observe.Observation) bool { return o.Rcode == observe.NoReply }
+func isSilent(o *observe.Observation) bool {
+	return o.Rcode == observe.NoReply && !wire.IsLocal(o.Err) && !errors.Is(o.Err, errNoKey)
+}
 
 // evaluateLater marks a zone that has suspects.
 func (t *tracker) evaluateLater(w *trackedZone) {

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/store"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/test/fakekube"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -355,7 +356,7 @@ func TestQuestionsAboutFleetsAreShared(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
-	if o := w.answers.Serial(evaluate.Place{Server: p.Addr, Zone: "example.test."}); !o.Authoritative || o.Serial != 10 {
+	if o := w.answers.Serial(evaluate.Place{Server: observe.Peer{Addr: p.Addr, Namespace: ns}, Zone: "example.test."}); !o.Authoritative || o.Serial != 10 {
 		t.Errorf("%+v", o)
 	}
 	w.askFleets(w.ctx, time.Now(), nil, instance, cluster)

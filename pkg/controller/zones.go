@@ -54,7 +54,7 @@ func NewOptions(extensions ...Extension) *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addFlags(fs)
 	fs.DurationVar(&o.ZoneTimeout, "zone-timeout", o.ZoneTimeout, "how long one of its instances may be without a zone before the zone says ProgressDeadlineExceeded")
-	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each key in turn")
+	fs.IntVar(&o.QuestionRate, "max-queries-per-second", o.QuestionRate, "how many queries in a second a DNS server that is read by query gets at most; those of each namespace in turn")
 	o.Limits.AddFlags(fs)
 	for _, extension := range o.Extensions {
 		extension.AddFlags(fs)

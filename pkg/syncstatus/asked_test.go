@@ -33,7 +33,7 @@ func TestAnswersOfAnOlderSerial(t *testing.T) {
 			primary[0].Addr, primary[0].ReadBy = s.Addr, v1beta1.ReadByQuery
 			observer := observe.New(observe.Options{})
 			row := func(questions ...observe.Question) sync.ServerStatus {
-				seen := observer.ObserveNames(t.Context(), s.Addr, "example.com.", &s.Transfer, time.Now(), questions...)
+				seen := observer.ObserveNames(t.Context(), observe.Peer{Addr: s.Addr}, observe.Zone{Name: "example.com."}, &s.Transfer, time.Now(), questions...)
 				return rowOf(d, primary, seen, r)
 			}
 			www := d.QuestionFor(wwwA)
@@ -62,7 +62,7 @@ func TestAnswersWithoutASerial(t *testing.T) {
 	replica := []observe.Server{{
 		Namespace: z.Namespace, Provider: "etcd", Pod: "etcd/", Role: observe.Primary, Addr: s.Addr, Unsigned: true, Shared: true, ReadBy: v1beta1.ReadByQuery,
 	}}
-	seen := observe.New(observe.Options{}).ObserveNames(t.Context(), s.Addr, "example.com.", nil, time.Now(), d.QuestionFor(wwwA))
+	seen := observe.New(observe.Options{}).ObserveNames(t.Context(), observe.Peer{Addr: s.Addr}, observe.Zone{Name: "example.com."}, nil, time.Now(), d.QuestionFor(wwwA))
 	if row := rowOf(d, replica, seen, r); row.Serial != nil || row.State != sync.StateDivergent {
 		t.Errorf("row %+v", row)
 	}

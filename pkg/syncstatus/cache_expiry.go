@@ -65,7 +65,7 @@ func (p zonePart) cachesExpireAt() time.Time {
 	var until time.Time
 	for _, e := range p.servers {
 		for _, k := range p.keys {
-			if at := p.past.cachedUntil(e.id.addr, k); at.After(until) {
+			if at := p.past.cachedUntil(e.id.peer, k); at.After(until) {
 				until = at
 			}
 			if e.mirror == nil {

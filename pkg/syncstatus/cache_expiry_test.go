@@ -1,7 +1,6 @@
 package syncstatus
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
@@ -61,7 +60,7 @@ func TestCachesExpire(t *testing.T) {
 	half := asked.Add(500 * time.Millisecond)
 	for name, tc := range map[string]struct {
 		answers []observe.Observation
-		caches  func(netip.AddrPort, rrset.Key) time.Time
+		caches  func(observe.Peer, rrset.Key) time.Time
 		want    time.Time // zero when it is not told
 	}{
 		"in sync, and nothing is known": {answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")}},
@@ -70,8 +69,8 @@ func TestCachesExpire(t *testing.T) {
 		"not by who did not answer":     {answers: []observe.Observation{serves(7, "192.0.2.1"), silent()}},
 		"in sync, and was not before": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(7, "192.0.2.1")},
-			caches: func(server netip.AddrPort, k rrset.Key) time.Time {
-				if k != wwwA || server != servers()[1].Addr {
+			caches: func(server observe.Peer, k rrset.Key) time.Time {
+				if k != wwwA || server != servers()[1].Peer() {
 					return time.Time{}
 				}
 				return half
@@ -80,7 +79,7 @@ func TestCachesExpire(t *testing.T) {
 		},
 		"the longest": {
 			answers: []observe.Observation{serves(7, "192.0.2.1"), serves(6)},
-			caches:  func(netip.AddrPort, rrset.Key) time.Time { return asked.Add(time.Hour) },
+			caches:  func(observe.Peer, rrset.Key) time.Time { return asked.Add(time.Hour) },
 			want:    asked.Add(time.Hour),
 		},
 	} {

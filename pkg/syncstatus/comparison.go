@@ -3,7 +3,6 @@ package syncstatus
 import (
 	"iter"
 	"maps"
-	"net/netip"
 	"slices"
 	gosync "sync"
 	"time"
@@ -259,7 +258,7 @@ type comparisonCache struct {
 
 type serverID struct {
 	pod  string
-	addr netip.AddrPort
+	peer observe.Peer
 }
 
 // compareServers returns the comparison of each server; nil for one without a mirror.

@@ -97,13 +97,13 @@ type History struct {
 	Since time.Time
 	// BehindSince is called for each server with a serial and whether it is behind the newest at a time. It returns since when the
 	// server has been behind; zero if it is not.
-	BehindSince func(server netip.AddrPort, behind bool, at time.Time) time.Time
+	BehindSince func(server observe.Peer, behind bool, at time.Time) time.Time
 	// CachedUntil returns until when resolvers may cache what a server held before, and no longer holds, at a name and type; zero
 	// if unknown.
-	CachedUntil func(server netip.AddrPort, k rrset.Key) time.Time
+	CachedUntil func(server observe.Peer, k rrset.Key) time.Time
 }
 
-func (p History) cachedUntil(server netip.AddrPort, k rrset.Key) time.Time {
+func (p History) cachedUntil(server observe.Peer, k rrset.Key) time.Time {
 	if p.CachedUntil == nil {
 		return time.Time{}
 	}
@@ -114,7 +114,7 @@ func (e *serverAnswer) setBehindSince(past History, at time.Time) {
 	if past.BehindSince == nil || e.row.Serial == nil {
 		return
 	}
-	if since := past.BehindSince(e.id.addr, e.lag > 0, at); !since.IsZero() {
+	if since := past.BehindSince(e.id.peer, e.lag > 0, at); !since.IsZero() {
 		e.row.BehindSince = new(metav1.NewMicroTime(since))
 	}
 }
@@ -163,7 +163,7 @@ func (e *serverAnswer) setReference(r reference) {
 
 // readAnswer returns an answer as a row, with its State if that does not depend on the data.
 func (d *DesiredState) readAnswer(s observe.Server, o observe.Observation) serverAnswer {
-	e := serverAnswer{id: serverID{s.Pod, s.Addr}, namespace: s.Namespace, service: s.Service, observed: &o, row: sync.ServerStatus{
+	e := serverAnswer{id: serverID{s.Pod, s.Peer()}, namespace: s.Namespace, service: s.Service, observed: &o, row: sync.ServerStatus{
 		Instance: s.Instance, Pod: s.Pod, Role: string(s.Role), PodPhase: s.PodPhase, PodReady: s.PodReady,
 	}}
 	if s.ReadBy == v1beta1.ReadByQuery {

@@ -109,15 +109,14 @@ func TestAttack08Bombs(t *testing.T) {
 	const limit, servers = 8 << 20, 4
 	honest := namedtest.Start(t, namedtest.Options{Zones: []namedtest.Zone{{Name: "bank.example.", Records: "www A 192.0.2.1"}}})
 	o := observe.New(observe.Options{Limits: observe.Limits{ZoneBytes: limit, TotalBytes: 4 * limit}})
-	o.SetOwner(honest.Addr, "bank")
+	server, zone := observe.Peer{Addr: honest.Addr, Namespace: "bank"}, observe.Zone{Namespace: "bank", Name: "bank.example."}
 	peak := heap.Peak(func() {
 		var attacks sync.WaitGroup
 		for i := range servers {
 			bomb := startBomb(t)
-			o.SetOwner(bomb, "evil")
 			attacks.Go(func() {
 				for n := range 4 {
-					obs := o.Observe(t.Context(), bomb, fmt.Sprintf("evil%d-%d.example.", i, n), nil, time.Now())
+					obs := o.Observe(t.Context(), observe.Peer{Addr: bomb, Namespace: "evil", Provider: "bomb"}, observe.Zone{Namespace: "evil", Name: fmt.Sprintf("evil%d-%d.example.", i, n)}, nil, time.Now())
 					if !errors.Is(obs.Err, wire.ErrTooLarge) || !strings.Contains(obs.Err.Error(), bomb.String()) {
 						t.Errorf("the bomb is answered with %+v", obs)
 					}
@@ -125,8 +124,8 @@ func TestAttack08Bombs(t *testing.T) {
 			})
 		}
 		for range servers {
-			o.Forget(honest.Addr, "bank.example.")
-			if obs := o.Observe(t.Context(), honest.Addr, "bank.example.", &honest.Transfer, time.Now()); obs.Mirror == nil {
+			o.Forget(server, zone)
+			if obs := o.Observe(t.Context(), server, zone, &honest.Transfer, time.Now()); obs.Mirror == nil {
 				t.Errorf("another namespace's zone is not read: %v", obs.Err)
 			}
 		}
@@ -146,7 +145,7 @@ func TestAttack15UnsignedSOA(t *testing.T) {
 	s := namedtest.Start(t, namedtest.Options{Zones: []namedtest.Zone{{Name: "bank.example.", Serial: 7}}})
 	between := namedtest.StartProxy(t, s.Addr)
 	o := observe.New(observe.Options{})
-	if seen := o.Serial(t.Context(), between.Addr, "bank.example.", &s.Transfer); seen.Err != nil || seen.Serial != 7 {
+	if seen := o.Serial(t.Context(), observe.Peer{Addr: between.Addr}, "bank.example.", &s.Transfer); seen.Err != nil || seen.Serial != 7 {
 		t.Fatalf("undisturbed: %+v", seen)
 	}
 	for name, forge := range map[string]func(*dns.Msg){
@@ -169,8 +168,8 @@ func TestAttack15UnsignedSOA(t *testing.T) {
 				return m.Pack()
 			})
 			for what, seen := range map[string]observe.Observation{
-				"serial":  o.Serial(t.Context(), between.Addr, "bank.example.", &s.Transfer),
-				"content": o.Observe(t.Context(), between.Addr, "bank.example.", &s.Transfer, time.Now()),
+				"serial":  o.Serial(t.Context(), observe.Peer{Addr: between.Addr}, "bank.example.", &s.Transfer),
+				"content": o.Observe(t.Context(), observe.Peer{Addr: between.Addr}, observe.Zone{Name: "bank.example."}, &s.Transfer, time.Now()),
 			} {
 				if seen.Err == nil || !seen.Unverified || seen.Mirror != nil {
 					t.Errorf("%s: the forged answer counts: %+v", what, seen)

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"github.com/miekg/dns"
@@ -39,7 +38,7 @@ func (a Answer) Says(o Answer) bool {
 // Ask asks a server for a name and type without a key, as views may be chosen by key. A server that refuses to answer strangers
 // is asked with the key, unless it is nil: who may query a server says nothing about what it serves. held is what its zone is
 // known to have there, as far as it is known: an answer that is much larger is an error.
-func (o *Observer) Ask(ctx context.Context, server netip.AddrPort, k rrset.Key, held rrset.RRset, key *wire.Key) Answer {
+func (o *Observer) Ask(ctx context.Context, server Peer, k rrset.Key, held rrset.RRset, key *wire.Key) Answer {
 	s, done := o.useServer(server)
 	defer done()
 	release, err := s.questions.acquire(ctx)
@@ -49,9 +48,9 @@ func (o *Observer) Ask(ctx context.Context, server netip.AddrPort, k rrset.Key, 
 	defer release()
 	at := time.Now()
 	options := []wire.Option{wire.WithTimeout(o.options.Timeout), wire.WithReplySize(answerSize(held))}
-	reply, err := wire.Query(ctx, server, k.Name, k.Type, options...)
+	reply, err := wire.Query(ctx, server.Addr, k.Name, k.Type, options...)
 	if err == nil && reply.Msg.Rcode == dns.RcodeRefused && key != nil {
-		reply, err = wire.Query(ctx, server, k.Name, k.Type, append(options, wire.WithKey(key))...)
+		reply, err = wire.Query(ctx, server.Addr, k.Name, k.Type, append(options, wire.WithKey(key))...)
 	}
 	a := answerFromReply(k, reply, err)
 	a.At = at

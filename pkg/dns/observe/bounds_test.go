@@ -82,7 +82,7 @@ func TestConcurrency(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, z := range all {
 				wg.Go(func() {
-					if obs := o.Observe(t.Context(), p.Addr, z.Name, &s.Transfer, time.Now()); obs.Mirror == nil {
+					if obs := o.Observe(t.Context(), peerAt(p.Addr), zoneOf(z.Name), &s.Transfer, time.Now()); obs.Mirror == nil {
 						t.Errorf("%s: %v", z.Name, obs.Err)
 					}
 				})
@@ -109,9 +109,9 @@ func TestForgottenDuringTransfer(t *testing.T) {
 	o := observe.New(observe.Options{Timeout: time.Minute})
 	hasty, cancel := context.WithCancel(t.Context())
 	left := make(chan observe.Observation)
-	go func() { left <- o.Observe(hasty, p.Addr, zone, &s.Transfer, time.Now()) }()
+	go func() { left <- o.Observe(hasty, peerAt(p.Addr), zoneOf(zone), &s.Transfer, time.Now()) }()
 	eventually(t, "the zone is being transferred", func() bool { return h.now() == 1 })
-	o.Forget(p.Addr, zone)
+	o.Forget(peerAt(p.Addr), zoneOf(zone))
 	if n := o.Kept(); n != 0 {
 		t.Errorf("%d kept of a zone that is forgotten", n)
 	}
@@ -120,12 +120,12 @@ func TestForgottenDuringTransfer(t *testing.T) {
 		t.Errorf("%+v", obs)
 	}
 	waits := make(chan observe.Observation)
-	go func() { waits <- o.Observe(t.Context(), p.Addr, zone, &s.Transfer, time.Now()) }()
+	go func() { waits <- o.Observe(t.Context(), peerAt(p.Addr), zoneOf(zone), &s.Transfer, time.Now()) }()
 	close(h.open)
 	if obs := <-waits; obs.Mirror == nil || obs.Serial != 7 {
 		t.Errorf("%+v", obs)
 	}
-	o.Forget(p.Addr, zone)
+	o.Forget(peerAt(p.Addr), zoneOf(zone))
 	if n := o.Kept(); n != 0 {
 		t.Errorf("%d kept in the end", n)
 	}
@@ -145,7 +145,7 @@ func TestHangingTransfers(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, z := range all {
 		wg.Go(func() {
-			obs := o.Observe(t.Context(), p.Addr, z.Name, &s.Transfer, time.Now())
+			obs := o.Observe(t.Context(), peerAt(p.Addr), zoneOf(z.Name), &s.Transfer, time.Now())
 			if got, want := obs.Message(), "the zone's content could not be transferred: no answer in time"; got != want || obs.Mirror != nil {
 				t.Errorf("%s: %q, want %q", z.Name, got, want)
 			}

@@ -16,8 +16,8 @@ import (
 
 // zoneEntry is the cached state of one zone on one server. Observer.mu guards it.
 type zoneEntry struct {
+	of     entryKey
 	server *serverEntry
-	key    wire.Key
 	// last is the last observation; nil at first and after Invalidate.
 	last *Observation
 	// mirror is the newest known content, also while the server is unreachable.
@@ -29,9 +29,8 @@ type zoneEntry struct {
 	// generation counts invalidations: an observation that began before one is not cached.
 	generation int
 	idle       *time.Timer
-	// bytes of memory are charged to owner for mirror and lastSeen.
+	// bytes of memory are charged to the zone's namespace for mirror and lastSeen.
 	bytes int64
-	owner string
 	// refused is why the last transfer was too large, refusedAt when it was. The observation under way owns both.
 	refused   error
 	refusedAt time.Time
@@ -55,19 +54,19 @@ func (z *zoneEntry) noteRefusal(err error, now time.Time) {
 	}
 }
 
-// charge charges the memory of a zone's content to an owner, instead of what it was. Observer.mu is held.
-func (o *Observer) charge(z *zoneEntry, t entryKey, owner string, bytes int64) {
-	o.memory.add(z.owner, -z.bytes)
-	if z.bytes, z.owner = bytes, owner; o.find(t) != z {
-		z.bytes = 0 // It was forgotten meanwhile.
+// charge charges the memory of a zone's content to its namespace, instead of what it was. Observer.mu is held.
+func (o *Observer) charge(z *zoneEntry, bytes int64) {
+	if o.find(z.of) != z {
+		bytes = 0 // It was forgotten meanwhile.
 	}
-	o.memory.add(z.owner, z.bytes)
+	o.memory.add(z.of.zone.Namespace, bytes-z.bytes)
+	z.bytes = bytes
 }
 
 // find returns the entry, nil if there is none. Observer.mu is held.
 func (o *Observer) find(t entryKey) *zoneEntry {
-	for _, z := range o.zones[t.place] {
-		if z.key == t.key {
+	for _, z := range o.zones[t.zone] {
+		if z.of == t {
 			return z
 		}
 	}
@@ -78,9 +77,9 @@ func (o *Observer) find(t entryKey) *zoneEntry {
 func (o *Observer) entryFor(t entryKey) *zoneEntry {
 	z := o.find(t)
 	if z == nil {
-		z = &zoneEntry{server: o.acquireServer(t.server), key: t.key}
+		z = &zoneEntry{of: t, server: o.acquireServer(t.server)}
 		z.idle = time.AfterFunc(o.options.IdleAfter, func() { o.dropIdle(t, z) })
-		o.zones[t.place] = append(o.zones[t.place], z)
+		o.zones[t.zone] = append(o.zones[t.zone], z)
 	}
 	z.idle.Reset(o.options.IdleAfter)
 	return z
@@ -102,20 +101,21 @@ func (o *Observer) dropIdle(t entryKey, z *zoneEntry) {
 func (o *Observer) dropEntry(t entryKey) {
 	if z := o.find(t); z != nil {
 		z.idle.Stop()
-		o.zones[t.place] = slices.DeleteFunc(o.zones[t.place], func(other *zoneEntry) bool { return other == z })
-		if len(o.zones[t.place]) == 0 {
-			delete(o.zones, t.place)
+		o.zones[t.zone] = slices.DeleteFunc(o.zones[t.zone], func(other *zoneEntry) bool { return other == z })
+		if len(o.zones[t.zone]) == 0 {
+			delete(o.zones, t.zone)
 		}
-		o.charge(z, t, z.owner, 0)
+		o.charge(z, 0)
 		o.releaseServer(t.server)
 	}
 }
 
-// serverEntry is what all queries to one server share.
+// serverEntry is what all queries to one Peer share.
 type serverEntry struct {
+	peer                 Peer
 	users                int // guarded by Observer.mu
 	questions, transfers semaphore
-	turns                *turns
+	rate                 *addressRate
 	meter                Meter
 
 	mu sync.Mutex
@@ -123,42 +123,66 @@ type serverEntry struct {
 	unanswered Observation
 }
 
+// addressRate bounds the questions to one address, whoever names it. Observer.mu guards users.
+type addressRate struct {
+	users int
+	turns *turns
+}
+
 // useServer returns the entry of a server, and what releases it.
-func (o *Observer) useServer(addr netip.AddrPort) (s *serverEntry, release func()) {
+func (o *Observer) useServer(peer Peer) (s *serverEntry, release func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.acquireServer(addr), func() {
+	return o.acquireServer(peer), func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.releaseServer(addr)
+		o.releaseServer(peer)
 	}
 }
 
 // acquireServer returns the entry of a server, to be released with releaseServer. Observer.mu is held.
-func (o *Observer) acquireServer(addr netip.AddrPort) *serverEntry {
-	s := o.servers[addr]
+func (o *Observer) acquireServer(peer Peer) *serverEntry {
+	s := o.servers[peer]
 	if s == nil {
 		s = &serverEntry{
-			meter: o.options.Meter, turns: newTurns(o.options.QuestionRate),
+			peer: peer, meter: o.options.Meter, rate: o.acquireRate(peer.Addr),
 			questions: make(semaphore, o.options.Questions), transfers: make(semaphore, o.options.Transfers),
 		}
-		o.servers[addr] = s
+		o.servers[peer] = s
 	}
 	s.users++
 	return s
 }
 
-func (o *Observer) releaseServer(addr netip.AddrPort) {
-	if s := o.servers[addr]; s != nil {
-		if s.users--; s.users == 0 {
-			delete(o.servers, addr)
-		}
+// acquireRate returns the rate of an address for another serverEntry. Observer.mu is held.
+func (o *Observer) acquireRate(addr netip.AddrPort) *addressRate {
+	r := o.rates[addr]
+	if r == nil {
+		r = &addressRate{turns: newTurns(o.options.QuestionRate)}
+		o.rates[addr] = r
+	}
+	r.users++
+	return r
+}
+
+func (o *Observer) releaseServer(peer Peer) {
+	s := o.servers[peer]
+	if s == nil {
+		return
+	}
+	if s.users--; s.users > 0 {
+		return
+	}
+	delete(o.servers, peer)
+	if s.rate.users--; s.rate.users == 0 {
+		delete(o.rates, peer.Addr)
 	}
 }
 
-// askSOA asks for a zone's SOA. While a query waits for its turn, another one to the same server, sent at since or later,
+// askSOA asks for a zone's SOA. While a query waits for its turn, another one to the same Peer, sent at since or later,
 // may go unanswered: that counts for this one as well, so that a thousand zones on a dead server take no longer than one.
-func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name string, key *wire.Key, since time.Time, timeout time.Duration) Observation {
+func (s *serverEntry) askSOA(ctx context.Context, name string, key *wire.Key, since time.Time, timeout time.Duration) Observation {
+	addr := s.peer.Addr
 	release, err := s.questions.acquire(ctx)
 	if err != nil {
 		return ContextEnded(ctx, addr, name)
@@ -169,7 +193,7 @@ func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name stri
 		return obs
 	}
 	at, caller := time.Now(), ctx
-	ctx, stop := s.unlessRefused(ctx, addr)
+	ctx, stop := s.unlessRefused(ctx)
 	defer stop()
 	reply, err := wire.Query(ctx, addr, name, dns.TypeSOA, wire.WithTimeout(timeout), wire.WithExpire(), wire.WithKey(key))
 	keyErr := err
@@ -184,8 +208,10 @@ func (s *serverEntry) askSOA(ctx context.Context, addr netip.AddrPort, name stri
 			obs.Err = keyErr
 		}
 	}
-	s.meter.Asked(addr, obs.Rcode != NoReply, time.Since(at))
-	s.noteAnswered(caller, obs)
+	if !wire.IsLocal(obs.Err) {
+		s.meter.Asked(s.peer, obs.Rcode != NoReply, time.Since(at))
+		s.noteAnswered(caller, obs)
+	}
 	return obs
 }
 
@@ -202,7 +228,7 @@ func (s *serverEntry) noteAnswered(ctx context.Context, obs Observation) {
 }
 
 // IsSilent reports whether a server has not answered the last question for a zone.
-func (o *Observer) IsSilent(server netip.AddrPort) bool {
+func (o *Observer) IsSilent(server Peer) bool {
 	o.mu.Lock()
 	s := o.servers[server]
 	o.mu.Unlock()
@@ -218,13 +244,13 @@ const refusalGrace = 250 * time.Millisecond
 
 // unlessRefused returns the context of a question to a server. If the last one was not answered, and TCP is refused as well, the
 // context ends soon: nobody listens there. Of questions over UDP the kernel of the other side says that once a second at most.
-func (s *serverEntry) unlessRefused(ctx context.Context, addr netip.AddrPort) (context.Context, context.CancelFunc) {
+func (s *serverEntry) unlessRefused(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, silent := s.unansweredSince(time.Time{}); !silent {
 		return ctx, func() {}
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	go func() {
-		if err := wire.TryTCP(ctx, addr); errors.Is(err, syscall.ECONNREFUSED) {
+		if err := wire.TryTCP(ctx, s.peer.Addr); errors.Is(err, syscall.ECONNREFUSED) {
 			select {
 			case <-time.After(refusalGrace):
 				end(err)

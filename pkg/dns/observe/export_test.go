@@ -17,8 +17,11 @@ func (o *Observer) Charged() int64 {
 }
 
 // Waiting returns how many questions to a server wait for their turn.
-func (o *Observer) Waiting(server netip.AddrPort) int {
-	s, done := o.useServer(server)
-	defer done()
-	return s.turns.countWaiting()
+func (o *Observer) Waiting(addr netip.AddrPort) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r := o.rates[addr]; r != nil {
+		return r.turns.countWaiting()
+	}
+	return 0
 }

@@ -37,14 +37,13 @@ func TestZonesBeyondLimits(t *testing.T) {
 		"records": {observe.Limits{ZoneRecords: 1000}, "the zone exceeds the limit of 1000 records, which --max-zone-records sets"},
 		"bytes":   {observe.Limits{ZoneBytes: 200_000}, "the zone exceeds the limit of 200000 bytes, which --max-zone-bytes sets"},
 		"total": {observe.Limits{TotalBytes: 800_000},
-			"the content of all zones on the servers of the namespace exceeds the limit of 400000 bytes, half, which --max-content-bytes sets"},
+			"the content of all zones of namespace hostile exceeds the limit of 400000 bytes, half, which --max-content-bytes sets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observe.New(observe.Options{Limits: tc.limits})
-			o.SetOwner(p.Addr, "hostile")
-			o.SetOwner(honest.Addr, "honest")
+			hostileZone, honestZone := observe.Zone{Namespace: "hostile", Name: zone}, observe.Zone{Namespace: "honest", Name: zone}
 			for range 2 {
-				obs := o.Observe(t.Context(), p.Addr, zone, &hostile.Transfer, time.Now())
+				obs := o.Observe(t.Context(), peerAt(p.Addr), hostileZone, &hostile.Transfer, time.Now())
 				if obs.Mirror != nil || obs.Reason() != observe.ReasonTransferFailed || obs.Message() != "the zone's content could not be transferred: "+tc.want ||
 					!strings.Contains(obs.Err.Error(), p.Addr.String()) || !errors.Is(obs.Err, wire.ErrTooLarge) {
 					t.Errorf("%s: %v", obs.Message(), obs.Err)
@@ -56,13 +55,13 @@ func TestZonesBeyondLimits(t *testing.T) {
 			if charged := o.Charged(); charged != 0 {
 				t.Errorf("%d bytes are charged for a zone that was not taken", charged)
 			}
-			if obs := o.Observe(t.Context(), honest.Addr, zone, &honest.Transfer, time.Now()); obs.Mirror == nil {
+			if obs := o.Observe(t.Context(), peerAt(honest.Addr), honestZone, &honest.Transfer, time.Now()); obs.Mirror == nil {
 				t.Errorf("the zone of another namespace: %v", obs.Err)
 			}
 			if o.Charged() == 0 {
 				t.Error("nothing is charged for a mirror")
 			}
-			o.Forget(honest.Addr, zone)
+			o.Forget(peerAt(honest.Addr), honestZone)
 			if charged := o.Charged(); charged != 0 {
 				t.Errorf("%d bytes are charged for a zone that was forgotten", charged)
 			}
@@ -77,7 +76,7 @@ func TestUnsignedSOA(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
 	p := named.StartProxy(t, s.Addr)
 	o := observe.New(observe.Options{})
-	if obs := o.Observe(t.Context(), p.Addr, zone, &s.Transfer, time.Now()); obs.Mirror == nil {
+	if obs := o.Observe(t.Context(), peerAt(p.Addr), zoneOf(zone), &s.Transfer, time.Now()); obs.Mirror == nil {
 		t.Fatal(obs.Err)
 	}
 	stranger := named.NewKey("stranger.")
@@ -96,8 +95,8 @@ func TestUnsignedSOA(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p.Filter(tc.filter)
 			for what, obs := range map[string]observe.Observation{
-				"content": o.Observe(t.Context(), p.Addr, zone, tc.key, time.Now()),
-				"serial":  o.Serial(t.Context(), p.Addr, zone, tc.key),
+				"content": o.Observe(t.Context(), peerAt(p.Addr), zoneOf(zone), tc.key, time.Now()),
+				"serial":  o.Serial(t.Context(), peerAt(p.Addr), zone, tc.key),
 			} {
 				if obs.Mirror != nil || !obs.Unverified || !obs.Authoritative || obs.Err == nil || obs.Reason() != observe.ReasonTransferFailed {
 					t.Errorf("%s: %+v", what, obs)
@@ -109,7 +108,7 @@ func TestUnsignedSOA(t *testing.T) {
 		})
 	}
 	p.Filter(func(_ string, reply []byte) ([]byte, error) { return reply, nil })
-	if obs := o.Observe(t.Context(), p.Addr, zone, &s.Transfer, time.Now()); obs.Mirror == nil || obs.Unverified {
+	if obs := o.Observe(t.Context(), peerAt(p.Addr), zoneOf(zone), &s.Transfer, time.Now()); obs.Mirror == nil || obs.Unverified {
 		t.Errorf("as it is: %+v", obs)
 	}
 }
@@ -119,12 +118,12 @@ func TestUnsignedContent(t *testing.T) {
 	t.Parallel()
 	spoofer := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7, Records: "www A 203.0.113.66", Extra: "allow-transfer { any; };"}}})
 	o := observe.New(observe.Options{})
-	if obs := o.Observe(t.Context(), spoofer.Addr, zone, nil, time.Now()); obs.Mirror == nil {
+	if obs := o.Observe(t.Context(), peerAt(spoofer.Addr), zoneOf(zone), nil, time.Now()); obs.Mirror == nil {
 		t.Fatal(obs.Err)
 	}
 	spoofer.Stop()
 	honest := named.Start(t, named.Options{Addr: spoofer.Addr, Zones: []named.Zone{{Name: zone, Serial: 7, Records: "www A 192.0.2.7"}}})
-	obs := o.Observe(t.Context(), honest.Addr, zone, &honest.Transfer, time.Now())
+	obs := o.Observe(t.Context(), peerAt(honest.Addr), zoneOf(zone), &honest.Transfer, time.Now())
 	if obs.Mirror == nil {
 		t.Fatal(obs.Err)
 	}

@@ -147,7 +147,7 @@ func TestMemoryShares(t *testing.T) {
 		return ""
 	}
 	full := "the content of all zones exceeds the limit of 100 bytes, which --max-content-bytes sets"
-	half := "the content of all zones on the servers of the namespace exceeds the limit of 50 bytes, half, which --max-content-bytes sets"
+	half := "the content of all zones of namespace a exceeds the limit of 50 bytes, half, which --max-content-bytes sets"
 	got := []string{reserve("a", 50), reserve("a", 1), reserve("b", 40), reserve("c", 11), reserve("c", 10)}
 	if diff := cmp.Diff([]string{"", half, "", full, ""}, got); diff != "" {
 		t.Error(diff)

@@ -1,16 +1,13 @@
 package observe
 
-import (
-	"net/netip"
-	"time"
-)
+import "time"
 
 // Meter receives what an Observer does, for metrics. Its methods are called concurrently and must not block.
 type Meter interface {
 	// Asked counts an SOA query; took is the time until its answer, or until it was given up if answered is false.
-	Asked(server netip.AddrPort, answered bool, took time.Duration)
+	Asked(server Peer, answered bool, took time.Duration)
 	// Questioned counts a question for an RRset to a server that is read by query; err is why the answer cannot be used.
-	Questioned(server netip.AddrPort, err error)
+	Questioned(server Peer, err error)
 	// Observed counts a call of Observe by where its answer came from.
 	Observed(from Origin)
 	// Transferred counts a zone transfer that has ended.
@@ -31,10 +28,10 @@ const (
 
 type noMeter struct{}
 
-func (noMeter) Asked(netip.AddrPort, bool, time.Duration) {}
-func (noMeter) Questioned(netip.AddrPort, error)          {}
-func (noMeter) Observed(Origin)                           {}
-func (noMeter) Transferred(bool, error)                   {}
+func (noMeter) Asked(Peer, bool, time.Duration) {}
+func (noMeter) Questioned(Peer, error)          {}
+func (noMeter) Observed(Origin)                 {}
+func (noMeter) Transferred(bool, error)         {}
 
 // Sizes is how much an Observer has cached.
 type Sizes struct {
@@ -51,8 +48,8 @@ func (o *Observer) Sizes() Sizes {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := Sizes{Servers: len(o.servers)}
-	for _, server := range o.servers {
-		s.Waiting += server.turns.countWaiting()
+	for _, rate := range o.rates {
+		s.Waiting += rate.turns.countWaiting()
 	}
 	for _, byKey := range o.zones {
 		for _, z := range byKey {

@@ -84,7 +84,7 @@ func TestWhatServersAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observe.New(observe.Options{Timeout: 2 * time.Second})
-			obs := o.Observe(t.Context(), tc.server.Addr, tc.zone, tc.key, time.Now())
+			obs := o.Observe(t.Context(), peerAt(tc.server.Addr), zoneOf(tc.zone), tc.key, time.Now())
 			if obs.Reason() != tc.reason || obs.Rcode != tc.rcode || obs.AA != tc.aa || obs.Authoritative != tc.authoritative || obs.Message() != tc.message {
 				t.Errorf("%q, rcode %d, AA %t, authoritative %t, %q", obs.Reason(), obs.Rcode, obs.AA, obs.Authoritative, obs.Message())
 			}
@@ -134,7 +134,7 @@ func TestFleet(t *testing.T) {
 	primary, secondaries := named.StartFleet(t, 2, named.Zone{Name: zone, Serial: 7, Records: hosts(2000)})
 	o := observe.New(observe.Options{})
 	look := func(s *named.Server) observe.Observation {
-		return o.Observe(t.Context(), s.Addr, zone, &primary.Transfer, time.Now())
+		return o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &primary.Transfer, time.Now())
 	}
 	first := look(primary)
 	if first.Mirror == nil || first.Mirror.Len() != 2002 || first.Mirror.SOA.Serial != 7 || first.RTT <= 0 {
@@ -152,7 +152,7 @@ func TestFleet(t *testing.T) {
 			if obs.Mirror == nil || obs.Mirror.SOA != w.soa || obs.Mirror.Len() != 2003+i {
 				t.Fatalf("%+v", obs)
 			}
-			full := observe.New(observe.Options{}).Observe(t.Context(), s.Addr, zone, &primary.Transfer, time.Now())
+			full := observe.New(observe.Options{}).Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &primary.Transfer, time.Now())
 			if !full.Mirror.SameContent(obs.Mirror) {
 				t.Fatal("mirror and full transfer differ")
 			}
@@ -169,9 +169,9 @@ func TestNotifyTransfersAtOnce(t *testing.T) {
 	primary := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}}) // notifies nobody
 	secondary := named.Start(t, named.Options{Role: named.Secondary, Primary: primary, Zones: []named.Zone{{Name: zone}}})
 	o := observe.New(observe.Options{})
-	w := newWriter(t, primary, o.Serial(t.Context(), primary.Addr, zone, nil).SOA)
+	w := newWriter(t, primary, o.Serial(t.Context(), peerAt(primary.Addr), zone, nil).SOA)
 	w.create("new")
-	if obs := o.Serial(t.Context(), secondary.Addr, zone, nil); obs.Serial != 7 || strings.Contains(primary.Log(), "sending notif") {
+	if obs := o.Serial(t.Context(), peerAt(secondary.Addr), zone, nil); obs.Serial != 7 || strings.Contains(primary.Log(), "sending notif") {
 		t.Fatalf("the secondary is at %d without NOTIFY", obs.Serial)
 	}
 	start := time.Now()
@@ -179,7 +179,7 @@ func TestNotifyTransfersAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the secondary has transferred the zone", func() bool {
-		return o.Serial(t.Context(), secondary.Addr, zone, nil).Serial == w.soa.Serial
+		return o.Serial(t.Context(), peerAt(secondary.Addr), zone, nil).Serial == w.soa.Serial
 	})
 	t.Logf("the secondary was level %s after NOTIFY", time.Since(start))
 }
@@ -189,7 +189,7 @@ func TestMaxAgeAndInvalidate(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
 	o := observe.New(observe.Options{})
 	look := func(maxAge time.Duration) observe.Observation {
-		return o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now().Add(-maxAge))
+		return o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now().Add(-maxAge))
 	}
 	first := look(0)
 	if again := look(time.Minute); again.At != first.At || again.Mirror != first.Mirror {
@@ -214,7 +214,7 @@ func TestMaxAgeAndInvalidate(t *testing.T) {
 	if obs := look(0); obs.Mirror.Len() != 2 {
 		t.Errorf("%d RRsets: the SOA is equal, so that nothing is transferred", obs.Mirror.Len())
 	}
-	o.Invalidate(s.Addr, zone)
+	o.Invalidate(peerAt(s.Addr), zoneOf(zone))
 	if obs := look(time.Minute); obs.Mirror.Len() != 3 {
 		t.Errorf("%d RRsets after Invalidate", obs.Mirror.Len())
 	}
@@ -229,7 +229,7 @@ func TestMaxAgeAndInvalidate(t *testing.T) {
 		t.Errorf("%+v", obs)
 	}
 
-	o.Forget(s.Addr, zone)
+	o.Forget(peerAt(s.Addr), zoneOf(zone))
 	if obs := look(time.Minute); !obs.At.After(second.At) || obs.Mirror == nil {
 		t.Errorf("%+v", obs)
 	}
@@ -238,7 +238,7 @@ func TestMaxAgeAndInvalidate(t *testing.T) {
 // TestZoneMovesOnWhileItIsLookedAt: what is told is of one moment, that of the transfer.
 func TestZoneMovesOnWhileItIsLookedAt(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
-	w := newWriter(t, s, observe.New(observe.Options{}).Serial(t.Context(), s.Addr, zone, nil).SOA)
+	w := newWriter(t, s, observe.New(observe.Options{}).Serial(t.Context(), peerAt(s.Addr), zone, nil).SOA)
 	proxy := named.StartProxy(t, s.Addr)
 	create := sync.OnceFunc(func() { w.create("new") })
 	proxy.Filter(func(network string, reply []byte) ([]byte, error) {
@@ -247,7 +247,7 @@ func TestZoneMovesOnWhileItIsLookedAt(t *testing.T) {
 		}
 		return reply, nil
 	})
-	obs := observe.New(observe.Options{Timeout: time.Minute}).Observe(t.Context(), proxy.Addr, zone, &s.Transfer, time.Now())
+	obs := observe.New(observe.Options{Timeout: time.Minute}).Observe(t.Context(), peerAt(proxy.Addr), zoneOf(zone), &s.Transfer, time.Now())
 	create() // waits for the proxy's
 	if obs.Mirror == nil || obs.SOA != w.soa || obs.Serial != w.soa.Serial || obs.Mirror.SOA != w.soa || obs.Mirror.Len() != 3 {
 		t.Errorf("%+v, want serial %d with the new name", obs, w.soa.Serial)
@@ -259,7 +259,9 @@ func TestSOAChangesOnItsSerial(t *testing.T) {
 	t.Parallel()
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
 	o := observe.New(observe.Options{})
-	look := func() observe.Observation { return o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now()) }
+	look := func() observe.Observation {
+		return o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now())
+	}
 	first := look()
 	file := filepath.Join(s.Dir, "example.test.zone")
 	content, err := os.ReadFile(file)
@@ -281,10 +283,12 @@ func TestReplaced(t *testing.T) {
 	t.Parallel()
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Serial: 7}}})
 	var told []string
-	o := observe.New(observe.Options{Replaced: func(server netip.AddrPort, was, is *observe.Mirror) {
-		told = append(told, fmt.Sprint(server == s.Addr, was.SOA.Serial, was.Len(), is.SOA.Serial, is.Len()))
+	o := observe.New(observe.Options{Replaced: func(server observe.Peer, was, is *observe.Mirror) {
+		told = append(told, fmt.Sprint(server == peerAt(s.Addr), was.SOA.Serial, was.Len(), is.SOA.Serial, is.Len()))
 	}})
-	look := func() observe.Observation { return o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now()) }
+	look := func() observe.Observation {
+		return o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now())
+	}
 	first := look()
 	look()
 	if len(told) > 0 {
@@ -294,7 +298,7 @@ func TestReplaced(t *testing.T) {
 	w.create("one")
 	look()
 	w.create("two")
-	o.Invalidate(s.Addr, zone)
+	o.Invalidate(peerAt(s.Addr), zoneOf(zone))
 	last := look()
 	want := []string{
 		fmt.Sprint(true, first.Serial, 2, first.Serial+1, 3),
@@ -316,7 +320,7 @@ func TestDeadServer(t *testing.T) {
 		for i := range n {
 			wg.Go(func() {
 				name := fmt.Sprintf("z%d.test.", i)
-				obs := o.Observe(ctx, s.Addr, name, &s.Transfer, time.Now().Add(-time.Second))
+				obs := o.Observe(ctx, peerAt(s.Addr), zoneOf(name), &s.Transfer, time.Now().Add(-time.Second))
 				var e *wire.Error
 				if obs.Reason() != observe.ReasonUnreachable || !errors.As(obs.Err, &e) || e.Zone != name {
 					t.Errorf("%s: %v", name, obs.Err)
@@ -332,7 +336,7 @@ func TestDeadServer(t *testing.T) {
 		t.Error("every zone waits for the server")
 	}
 	s.Resume()
-	eventually(t, "the server answers again", func() bool { return o.Serial(t.Context(), s.Addr, zone, nil).Authoritative })
+	eventually(t, "the server answers again", func() bool { return o.Serial(t.Context(), peerAt(s.Addr), zone, nil).Authoritative })
 	s.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -346,13 +350,13 @@ func TestSharedWork(t *testing.T) {
 	o := observe.New(observe.Options{})
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
-	if obs := o.Observe(hasty, s.Addr, zone, &s.Transfer, time.Now()); obs.Rcode != observe.NoReply || !errors.Is(obs.Err, context.Canceled) {
+	if obs := o.Observe(hasty, peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now()); obs.Rcode != observe.NoReply || !errors.Is(obs.Err, context.Canceled) {
 		t.Errorf("%+v", obs)
 	}
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			if obs := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now().Add(-time.Minute)); obs.Mirror == nil {
+			if obs := o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now().Add(-time.Minute)); obs.Mirror == nil {
 				t.Errorf("%+v", obs)
 			}
 		})
@@ -368,7 +372,7 @@ func TestIdle(t *testing.T) {
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone}}})
 	for idleAfter, kept := range map[time.Duration]int{time.Minute: 1, 50 * time.Millisecond: 0} {
 		o := observe.New(observe.Options{IdleAfter: idleAfter})
-		o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now())
+		o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now())
 		eventually(t, fmt.Sprintf("%d kept after %s", kept, idleAfter), func() bool { return o.Kept() == kept })
 	}
 }
@@ -380,7 +384,7 @@ func BenchmarkSerial(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if obs := o.Serial(b.Context(), s.Addr, zone, key); obs.Err != nil {
+					if obs := o.Serial(b.Context(), peerAt(s.Addr), zone, key); obs.Err != nil {
 						b.Fatal(obs.Err)
 					}
 				}
@@ -401,7 +405,7 @@ func BenchmarkThousandZones(b *testing.B) {
 		var wg sync.WaitGroup
 		for _, z := range zones {
 			wg.Go(func() {
-				if obs := o.Observe(b.Context(), s.Addr, z.Name, &s.Transfer, time.Now()); obs.Mirror == nil {
+				if obs := o.Observe(b.Context(), peerAt(s.Addr), zoneOf(z.Name), &s.Transfer, time.Now()); obs.Mirror == nil {
 					b.Error(obs.Message())
 				}
 			})
@@ -418,8 +422,8 @@ func BenchmarkFullTransfer100k(b *testing.B) {
 	s := named.Start(b, named.Options{Zones: []named.Zone{{Name: zone, Records: hosts(100_000)}}})
 	o := observe.New(observe.Options{})
 	for b.Loop() {
-		o.Forget(s.Addr, zone)
-		if obs := o.Observe(b.Context(), s.Addr, zone, &s.Transfer, time.Now()); obs.Mirror.Len() != 100_002 {
+		o.Forget(peerAt(s.Addr), zoneOf(zone))
+		if obs := o.Observe(b.Context(), peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now()); obs.Mirror.Len() != 100_002 {
 			b.Fatal(obs)
 		}
 	}
@@ -433,7 +437,7 @@ func BenchmarkObserveAfterChange(b *testing.B) {
 	defer p.Close()
 	target := rfc2136.Target{Server: s.Addr, Zone: zone, Key: &s.Update}
 	look := func(addr netip.AddrPort) observe.Observation {
-		return o.Observe(b.Context(), addr, zone, &s.Transfer, time.Now())
+		return o.Observe(b.Context(), peerAt(addr), zoneOf(zone), &s.Transfer, time.Now())
 	}
 	soa := look(s.Addr).SOA
 	n := 0
@@ -478,7 +482,7 @@ func TestAsk(t *testing.T) {
 		}
 		var obs observe.Observation
 		for until := time.Now().Add(time.Minute); obs.Mirror == nil; {
-			if obs = o.Observe(t.Context(), s.Addr, in, &s.Transfer, time.Now()); time.Now().After(until) {
+			if obs = o.Observe(t.Context(), peerAt(s.Addr), zoneOf(in), &s.Transfer, time.Now()); time.Now().After(until) {
 				t.Fatal(obs.Err)
 			}
 		}
@@ -486,15 +490,15 @@ func TestAsk(t *testing.T) {
 		if !found {
 			held = rrset.RRset{Key: k}
 		}
-		a := o.Ask(t.Context(), s.Addr, k, held, &s.Transfer)
+		a := o.Ask(t.Context(), peerAt(s.Addr), k, held, &s.Transfer)
 		if a.Held = held; a.Differs() != differs {
 			t.Errorf("%s: %d values of %d, %v, %v", name, len(a.Served.Rdata), len(held.Rdata), a.Rcode, a.Err)
 		}
 	}
-	if a := o.Ask(t.Context(), s.Addr, rrset.Key{Name: "www.private.test.", Type: dns.TypeA}, rrset.RRset{}, nil); a.Rcode != dns.RcodeRefused {
+	if a := o.Ask(t.Context(), peerAt(s.Addr), rrset.Key{Name: "www.private.test.", Type: dns.TypeA}, rrset.RRset{}, nil); a.Rcode != dns.RcodeRefused {
 		t.Errorf("without a key: %+v", a)
 	}
-	if a := o.Ask(t.Context(), s.Addr, rrset.Key{Name: "large." + zone, Type: dns.TypeTXT}, rrset.RRset{}, nil); a.Rcode != observe.NoReply {
+	if a := o.Ask(t.Context(), peerAt(s.Addr), rrset.Key{Name: "large." + zone, Type: dns.TypeTXT}, rrset.RRset{}, nil); a.Rcode != observe.NoReply {
 		t.Errorf("much larger than expected: %d values", len(a.Served.Rdata))
 	}
 }
@@ -506,21 +510,21 @@ func TestContentBelongsToItsKey(t *testing.T) {
 	powerless, unknown := named.NewKey("powerless."), named.NewKey("unknown.")
 	s := named.Start(t, named.Options{Zones: []named.Zone{{Name: zone, Records: hosts(3)}}, Keys: []wire.Key{powerless}})
 	o := observe.New(observe.Options{})
-	first := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now())
+	first := o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now())
 	if first.Mirror == nil {
 		t.Fatal(first.Err)
 	}
 	for name, key := range map[string]*wire.Key{"powerless": &powerless, "unknown": &unknown, "none": nil} {
 		for _, since := range []time.Time{{}, time.Now()} {
-			if got := o.Observe(t.Context(), s.Addr, zone, key, since); got.Mirror != nil || got.Err == nil {
+			if got := o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), key, since); got.Mirror != nil || got.Err == nil {
 				t.Errorf("with the key %q: %d RRsets, %v", name, got.Mirror.Len(), got.Err)
 			}
 		}
 	}
-	if again := o.Observe(t.Context(), s.Addr, zone, &s.Transfer, time.Now()); again.Mirror != first.Mirror {
+	if again := o.Observe(t.Context(), peerAt(s.Addr), zoneOf(zone), &s.Transfer, time.Now()); again.Mirror != first.Mirror {
 		t.Error("the content was transferred again")
 	}
-	if o.Forget(s.Addr, zone); o.Kept() != 0 {
+	if o.Forget(peerAt(s.Addr), zoneOf(zone)); o.Kept() != 0 {
 		t.Errorf("%d kept after Forget", o.Kept())
 	}
 }

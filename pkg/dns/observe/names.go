@@ -20,10 +20,10 @@ const maxLooks = 3
 var errNoAuthority = errors.New("the answer is without authority")
 
 // ObserveNames is Observe for a server that is read by query: Mirror is partial, and has the answers to all that was ever asked
-// of the zone with the key. The questions are asked now, signed like that for the SOA, and at most Options.QuestionRate of all
-// that a server gets in a second, those of each key in turn. The answers count for the SOA that the zone had before and after
+// of the zone with the key. The questions are asked now, signed like the one for the SOA, and at most Options.QuestionRate of all
+// that an address gets in a second, those of each namespace in turn. The answers count for the SOA that the zone had before and after
 // them; of a zone that changes all the time they count for their own time.
-func (o *Observer) ObserveNames(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, since time.Time, questions ...Question) Observation {
+func (o *Observer) ObserveNames(ctx context.Context, server Peer, zone Zone, key *wire.Key, since time.Time, questions ...Question) Observation {
 	t := entryKeyOf(server, zone, key)
 	t.byQuery = true
 	before := o.lastKnown(t)
@@ -78,18 +78,17 @@ func (o *Observer) lastKnown(t entryKey) Observation {
 // keepAnswers adds answers to the partial mirror, and returns the last observation with it. What there is no memory for remains
 // unknown.
 func (o *Observer) keepAnswers(t entryKey, answers []answered, era uint32) Observation {
-	owner := o.memory.ownerOf(t.server)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	z := o.entryFor(t)
 	if z.last == nil || z.mirror == nil {
-		return Observation{Server: t.server, At: time.Now(), Rcode: NoReply, Err: transferError(t, errNoAuthority)}
+		return Observation{Server: t.server.Addr, At: time.Now(), Rcode: NoReply, Err: transferError(t, errNoAuthority)}
 	}
 	next := z.mirror.withAnswers(answers, era)
 	err := o.checkSize(next)
 	if more := next.bytes - z.bytes; err == nil && more > 0 {
-		if err = o.memory.reserve(owner, more); err == nil {
-			o.memory.add(owner, -more) // charge takes it.
+		if err = o.memory.reserve(t.zone.Namespace, more); err == nil {
+			o.memory.add(t.zone.Namespace, -more) // charge takes it.
 		}
 	}
 	if err != nil {
@@ -99,7 +98,7 @@ func (o *Observer) keepAnswers(t entryKey, answers []answered, era uint32) Obser
 		next = z.mirror.withAnswers(answers, 0)
 	}
 	z.mirror = next
-	o.charge(z, t, owner, next.bytes)
+	o.charge(z, next.bytes)
 	last := *z.last
 	if last.Mirror != nil {
 		last.Mirror = next
@@ -123,7 +122,7 @@ func (o *Observer) askEach(ctx context.Context, t entryKey, key *wire.Key, quest
 
 func (o *Observer) askQuestion(ctx context.Context, s *serverEntry, t entryKey, key *wire.Key, q Question) answered {
 	a := answered{Question: q, at: time.Now()}
-	if a.err = s.turns.wait(ctx, t.key); a.err != nil {
+	if a.err = s.rate.turns.wait(ctx, t.server.Namespace); a.err != nil {
 		return a
 	}
 	release, err := s.questions.acquire(ctx)
@@ -132,12 +131,12 @@ func (o *Observer) askQuestion(ctx context.Context, s *serverEntry, t entryKey, 
 	}
 	defer release()
 	a.at = time.Now()
-	reply, err := wire.Query(ctx, t.server, q.Name, q.Type, wire.WithTimeout(o.options.Timeout), wire.WithReplySize(answerSize(q.Want)), wire.WithKey(key))
+	reply, err := wire.Query(ctx, t.server.Addr, q.Name, q.Type, wire.WithTimeout(o.options.Timeout), wire.WithReplySize(answerSize(q.Want)), wire.WithKey(key))
 	if err == nil {
-		a.set, err = contentInReply(q.Key, t.zone, reply.Msg)
+		a.set, err = contentInReply(q.Key, t.zone.Name, reply.Msg)
 	}
 	if a.err = err; err != nil {
-		a.err = errorAt(err, t.server, q.Name)
+		a.err = errorAt(err, t.server.Addr, q.Name)
 	}
 	o.options.Meter.Questioned(t.server, a.err)
 	return a

@@ -33,7 +33,7 @@ func TestAnswersCountForTheirSOA(t *testing.T) {
 	o, ctx := observe.New(observe.Options{}), t.Context()
 	a, b, missing := rrset.Key{Name: "a.example.test.", Type: dns.TypeA}, rrset.Key{Name: "b.example.test.", Type: dns.TypeA}, rrset.Key{Name: "c.example.test.", Type: dns.TypeA}
 	ask := func(names ...string) observe.Observation {
-		return o.ObserveNames(ctx, s.Addr, "example.test.", &s.Transfer, time.Now(), questions(dns.TypeA, names...)...)
+		return o.ObserveNames(ctx, peerAt(s.Addr), zoneOf("example.test."), &s.Transfer, time.Now(), questions(dns.TypeA, names...)...)
 	}
 	first := ask(a.Name, missing.Name)
 	if set, _ := first.Mirror.Get(a); len(set.Rdata) != 1 || !first.Mirror.IsPartial() {
@@ -90,9 +90,9 @@ func TestAnswersAreBounded(t *testing.T) {
 	s := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test.", Records: lines.String()}}})
 	o := observe.New(observe.Options{Limits: observe.Limits{TotalBytes: 40 << 10}})
 	for _, name := range names {
-		o.ObserveNames(t.Context(), s.Addr, "example.test.", &s.Transfer, time.Now(), questions(dns.TypeTXT, name)...)
+		o.ObserveNames(t.Context(), peerAt(s.Addr), zoneOf("example.test."), &s.Transfer, time.Now(), questions(dns.TypeTXT, name)...)
 	}
-	last := o.ObserveNames(t.Context(), s.Addr, "example.test.", &s.Transfer, time.Now())
+	last := o.ObserveNames(t.Context(), peerAt(s.Addr), zoneOf("example.test."), &s.Transfer, time.Now())
 	known := 0
 	for _, name := range names {
 		asked, _ := last.Mirror.Asked(rrset.Key{Name: name, Type: dns.TypeTXT})
@@ -107,9 +107,9 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// Who asks a server for very much does not keep those with another key waiting.
+// A namespace that asks a server for very much does not keep other namespaces waiting, also where nobody has a key.
 func TestQuestionsTakeTurns(t *testing.T) {
-	s := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test."}}, Keys: []wire.Key{bind.NewKey("other.")}})
+	s := bind.Start(t, bind.Options{Zones: []bind.Zone{{Name: "example.test."}}})
 	o := observe.New(observe.Options{QuestionRate: 100})
 	var many []string
 	for i := range 1000 {
@@ -120,16 +120,17 @@ func TestQuestionsTakeTurns(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	o.ObserveNames(ctx, s.Addr, "example.test.", &s.Transfer, time.Now())
+	busy := observe.Peer{Addr: s.Addr, Namespace: "busy", Provider: "coredns"}
+	o.ObserveNames(ctx, busy, zoneOf("example.test."), nil, time.Now())
 	wg.Go(func() {
-		o.ObserveNames(ctx, s.Addr, "example.test.", &s.Transfer, time.Now(), questions(dns.TypeA, many...)...)
+		o.ObserveNames(ctx, busy, zoneOf("example.test."), nil, time.Now(), questions(dns.TypeA, many...)...)
 	})
 	for o.Waiting(s.Addr) < 500 {
 		time.Sleep(time.Millisecond)
 	}
-	o.ObserveNames(t.Context(), s.Addr, "example.test.", &s.Update, time.Now(), questions(dns.TypeA, many[:3]...)...)
+	o.ObserveNames(t.Context(), borrowed(s.Addr), zoneOf("example.test."), nil, time.Now(), questions(dns.TypeA, many[:3]...)...)
 	if left := o.Waiting(s.Addr); left < 500 {
-		t.Errorf("three questions waited until %d of another key were left", left)
+		t.Errorf("three questions waited until %d of another namespace were left", left)
 	}
 }
 
@@ -146,7 +147,7 @@ func TestAnswersWithoutAuthority(t *testing.T) {
 		return m.Pack()
 	})
 	ask := func(addr netip.AddrPort, rrtype uint16, name string) (rrset.RRset, observe.Asked) {
-		o := observe.New(observe.Options{}).ObserveNames(t.Context(), addr, "example.test.", nil, time.Now(), questions(rrtype, name)...)
+		o := observe.New(observe.Options{}).ObserveNames(t.Context(), peerAt(addr), zoneOf("example.test."), nil, time.Now(), questions(rrtype, name)...)
 		set, _ := o.Mirror.Get(rrset.Key{Name: name, Type: rrtype})
 		asked, _ := o.Mirror.Asked(rrset.Key{Name: name, Type: rrtype})
 		return set, asked

@@ -20,9 +20,10 @@ type Options struct {
 	Timeout time.Duration
 	// TransferTimeout bounds a transfer. Default: one minute.
 	TransferTimeout time.Duration
-	// Questions and Transfers are how many of each may be under way to one server at a time. Default: 32 and 4.
+	// Questions and Transfers are how many of each may be under way to one Peer at a time. Default: 32 and 4.
 	Questions, Transfers int
-	// QuestionRate is how many questions a server that is read by query gets in a second, at most. Default: no limit.
+	// QuestionRate is how many questions an address gets in a second, at most, if it is read by query. The namespaces that ask take
+	// turns. Default: no limit.
 	QuestionRate int
 	// IdleAfter is how long a zone's content stays cached after it was last asked for. Default: ten minutes.
 	IdleAfter time.Duration
@@ -32,7 +33,7 @@ type Options struct {
 	Meter Meter
 	// Replaced, if not nil, is called after a transfer of a zone with the content that the server was last seen to have
 	// and the new one, before any caller gets the new content. It is called concurrently.
-	Replaced func(server netip.AddrPort, was, is *Mirror)
+	Replaced func(server Peer, was, is *Mirror)
 }
 
 func (o *Options) setDefaults() {
@@ -56,26 +57,22 @@ type Observer struct {
 	memory  memory
 
 	mu      sync.Mutex
-	zones   map[place][]*zoneEntry // by key; nearly always one
-	servers map[netip.AddrPort]*serverEntry
+	zones   map[Zone][]*zoneEntry // by server and key: a zone has a few
+	servers map[Peer]*serverEntry
+	rates   map[netip.AddrPort]*addressRate
 }
 
-// entryKey names what is cached. What was fetched with a key is given to those alone who have it: anybody may name a server in a
-// DNSProvider.
+// entryKey names what is cached. What was fetched with a key is given to those alone who have it.
 type entryKey struct {
-	place
-	key wire.Key // zero for none
-}
-
-// place is a zone on a server. byQuery is true for its partial mirror.
-type place struct {
-	server  netip.AddrPort
-	zone    string
+	server Peer
+	zone   Zone
+	// byQuery is true for a partial mirror.
 	byQuery bool
+	key     wire.Key // zero for none
 }
 
-func entryKeyOf(server netip.AddrPort, zone string, key *wire.Key) entryKey {
-	k := entryKey{place: place{server: server, zone: zone}}
+func entryKeyOf(server Peer, zone Zone, key *wire.Key) entryKey {
+	k := entryKey{server: server, zone: zone}
 	if key != nil {
 		k.key = *key
 	}
@@ -86,20 +83,15 @@ func entryKeyOf(server netip.AddrPort, zone string, key *wire.Key) entryKey {
 func New(options Options) *Observer {
 	options.setDefaults()
 	return &Observer{
-		options: options, zones: map[place][]*zoneEntry{}, servers: map[netip.AddrPort]*serverEntry{},
-		memory: memory{limit: options.Limits.TotalBytes, owners: map[netip.AddrPort]string{}, shares: map[string]int64{}},
+		options: options, zones: map[Zone][]*zoneEntry{}, servers: map[Peer]*serverEntry{}, rates: map[netip.AddrPort]*addressRate{},
+		memory: memory{limit: options.Limits.TotalBytes, shares: map[string]int64{}},
 	}
 }
 
-// SetOwner records in which namespace a server is, for Limits.TotalBytes. It must precede the first question to the server.
-func (o *Observer) SetOwner(server netip.AddrPort, namespace string) {
-	o.memory.setOwner(server, namespace)
-}
-
-// Observe returns what the server serves of the zone (a canonical name), from an observation that began at since or later.
+// Observe returns what the server serves of the zone, from an observation that began at since or later.
 // Calls for the same server and zone with the same key share one. The key, if it is not nil, signs the query for the SOA and transfers. If ctx ends
 // before the server has answered, Err says so and Rcode is NoReply; the observation continues and serves the next caller.
-func (o *Observer) Observe(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key, since time.Time) Observation {
+func (o *Observer) Observe(ctx context.Context, server Peer, zone Zone, key *wire.Key, since time.Time) Observation {
 	return o.observe(ctx, entryKeyOf(server, zone, key), key, since)
 }
 
@@ -119,7 +111,7 @@ func (o *Observer) observe(ctx context.Context, t entryKey, key *wire.Key, since
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return ContextEnded(ctx, t.server, t.zone)
+			return ContextEnded(ctx, t.server.Addr, t.zone.Name)
 		}
 	}
 }
@@ -131,30 +123,33 @@ func ContextEnded(ctx context.Context, server netip.AddrPort, zone string) Obser
 }
 
 // Serial asks the server for the zone's SOA and nothing else. The key, if it is not nil, signs the query. Nothing is cached.
-func (o *Observer) Serial(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key) Observation {
+func (o *Observer) Serial(ctx context.Context, server Peer, zone string, key *wire.Key) Observation {
 	s, done := o.useServer(server)
 	defer done()
-	return s.askSOA(ctx, server, zone, key, time.Now(), o.options.Timeout)
+	return s.askSOA(ctx, zone, key, time.Now(), o.options.Timeout)
 }
 
 // Invalidate makes the next observation transfer the complete zone. The SOA does not show whether a server's content changed
 // under the same serial; an occasional full transfer does.
-func (o *Observer) Invalidate(server netip.AddrPort, zone string) {
+func (o *Observer) Invalidate(server Peer, zone Zone) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, z := range o.zones[place{server: server, zone: zone}] {
-		z.last, z.mirror = nil, nil // lastSeen goes on to take memory.
-		z.generation++
+	for _, z := range o.zones[zone] {
+		if z.of.server == server && !z.of.byQuery {
+			z.last, z.mirror = nil, nil // lastSeen goes on to take memory.
+			z.generation++
+		}
 	}
 }
 
 // Forget drops everything that is cached about the server's zone.
-func (o *Observer) Forget(server netip.AddrPort, zone string) {
+func (o *Observer) Forget(server Peer, zone Zone) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at := place{server: server, zone: zone}
-	for _, z := range slices.Clone(o.zones[at]) {
-		o.dropEntry(entryKey{at, z.key})
+	for _, z := range slices.Clone(o.zones[zone]) {
+		if z.of.server == server && !z.of.byQuery {
+			o.dropEntry(z.of)
+		}
 	}
 }
 
@@ -184,15 +179,15 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 	o.mu.Unlock()
 
 	if t.byQuery {
-		_ = z.server.turns.wait(ctx, t.key) // The context has no end here.
+		_ = z.server.rate.turns.wait(ctx, t.server.Namespace) // The context has no end here.
 	}
-	result := z.server.askSOA(ctx, t.server, t.zone, key, time.Now(), o.options.Timeout)
-	owner := o.memory.ownerOf(t.server)
+	result := z.server.askSOA(ctx, t.zone.Name, key, time.Now(), o.options.Timeout)
+	namespace := t.zone.Namespace
 	var reserved int64
 	proven := result.Authoritative && !result.Unverified
 	if proven && !t.byQuery {
 		result = o.addContent(ctx, t, z, key, result, mirror, func(bytes int64) error {
-			err := o.memory.reserve(owner, bytes)
+			err := o.memory.reserve(namespace, bytes)
 			if err == nil {
 				reserved += bytes
 			}
@@ -208,15 +203,15 @@ func (o *Observer) runObservation(ctx context.Context, t entryKey, z *zoneEntry,
 	z.running = nil
 	if z.generation == generation {
 		if z.last = &result; proven && t.byQuery {
-			z.mirror = z.mirror.rebased(t.zone, result.SOA)
+			z.mirror = z.mirror.rebased(t.zone.Name, result.SOA)
 			result.Mirror = z.mirror
 		}
 		if result.Mirror != nil && !t.byQuery {
 			z.mirror, z.lastSeen = result.Mirror, result.Mirror
-			o.charge(z, t, owner, result.Mirror.bytes)
+			o.charge(z, result.Mirror.bytes)
 		}
 	}
-	o.memory.add(owner, -reserved) // Before anybody goes on, who may need it for the next zone.
+	o.memory.add(namespace, -reserved) // Before anybody goes on, who may need it for the next zone.
 	close(done)
 }
 
@@ -261,7 +256,7 @@ func transferError(t entryKey, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return &wire.Error{Op: "transfer", Server: t.server.String(), Zone: t.zone, Err: err}
+	return &wire.Error{Op: "transfer", Server: t.server.Addr.String(), Zone: t.zone.Name, Err: err}
 }
 
 // checkSize fails if a zone has grown beyond the limits, by transfers that kept them.
@@ -291,7 +286,7 @@ func (t zoneTransfer) updateMirror(ctx context.Context, known *Mirror, obs Obser
 			return nil, err
 		}
 		if result.Full {
-			return mirrorFromRecords(t.zone, result, known)
+			return mirrorFromRecords(t.zone.Name, result, known)
 		}
 		if next, err := known.applyDeltas(result, t.mirrorToShare(t.entryKey)); err == nil && next.SOA == result.SOA {
 			return next, nil
@@ -301,12 +296,12 @@ func (t zoneTransfer) updateMirror(ctx context.Context, known *Mirror, obs Obser
 	if err != nil {
 		return nil, err
 	}
-	return mirrorFromRecords(t.zone, result, t.mirrorToShare(t.entryKey))
+	return mirrorFromRecords(t.zone.Name, result, t.mirrorToShare(t.entryKey))
 }
 
 // fetch transfers the changes since a version of the zone, if the server has them, else everything.
 func (t zoneTransfer) fetch(ctx context.Context, since *rrset.SOA) (wire.TransferResult, error) {
-	result, err := wire.Transfer(ctx, t.server, t.zone, since, t.key, wire.WithLimits(t.limits))
+	result, err := wire.Transfer(ctx, t.server.Addr, t.zone.Name, since, t.key, wire.WithLimits(t.limits))
 	t.options.Meter.Transferred(err == nil && result.Full || err != nil && since == nil, err)
 	return result, err
 }
@@ -318,12 +313,10 @@ func (o *Observer) mirrorToShare(t entryKey) *Mirror {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var mirror *Mirror
-	least := t.server
-	for s := range o.servers {
-		for _, z := range o.zones[place{server: s, zone: t.zone}] {
-			if z.mirror != nil && s.Compare(least) < 0 {
-				mirror, least = z.mirror, s
-			}
+	least := t.server.Addr
+	for _, z := range o.zones[t.zone] {
+		if addr := z.of.server.Addr; z.mirror != nil && !z.of.byQuery && addr.Compare(least) < 0 {
+			mirror, least = z.mirror, addr
 		}
 	}
 	return mirror

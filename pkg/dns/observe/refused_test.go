@@ -63,10 +63,10 @@ func takePort(t *testing.T, open bool) netip.AddrPort {
 func askAgain(t *testing.T, addr netip.AddrPort, timeout time.Duration) Observation {
 	t.Helper()
 	o := New(Options{Timeout: timeout})
-	s, done := o.useServer(addr)
+	s, done := o.useServer(Peer{Addr: addr})
 	defer done()
 	s.unanswered = Observation{At: time.Now().Add(-time.Minute), Rcode: NoReply, Err: errors.New("no answer in time")}
-	return o.Serial(t.Context(), addr, "example.test.", nil)
+	return o.Serial(t.Context(), Peer{Addr: addr}, "example.test.", nil)
 }
 
 // A server that was silent and refuses TCP is given up soon: nobody listens there.

@@ -17,6 +17,20 @@ const (
 	Secondary Role = "Secondary"
 )
 
+// Peer is a server as those see it who name it: a pod of an instance, or a server of a DNSProvider. Anybody may name any address
+// in a DNSProvider, so what is known of a server, and who waits for it, is kept by Peer and never by address alone.
+type Peer struct {
+	Addr netip.AddrPort
+	// Namespace is the namespace of the instance or of the DNSProvider, Provider the name of the DNSProvider; empty for a pod.
+	Namespace, Provider string
+}
+
+// Zone is a zone as it is declared. Its content is charged to the namespace.
+type Zone struct {
+	// Namespace is the namespace that declares the zone, Name its canonical name.
+	Namespace, Name string
+}
+
 // Server is one expected server: a BIND pod, whether it exists or not, or a server of a DNSProvider.
 type Server struct {
 	Namespace, Instance string
@@ -47,3 +61,6 @@ type Server struct {
 	// Foreign says what the instance's Service sends queries to besides its pods, as the fleet manager has found; empty if nothing.
 	Foreign string
 }
+
+// Peer returns the server as those see it who name it.
+func (s Server) Peer() Peer { return Peer{Addr: s.Addr, Namespace: s.Namespace, Provider: s.Provider} }

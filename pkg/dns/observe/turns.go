@@ -6,24 +6,22 @@ import (
 	"sync"
 
 	"golang.org/x/time/rate"
-
-	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
-// turns admits so many questions in a second, those of each key in turn: who asks for much does not keep others waiting.
+// turns admits so many questions in a second, those of each namespace in turn: who asks for much does not keep others waiting.
 type turns struct {
 	limiter *rate.Limiter // nil for no limit
 
 	mu sync.Mutex
-	// waiting are those that wait, by key, order the keys of these, the next one first.
-	waiting   map[wire.Key][]chan struct{}
-	order     []wire.Key
+	// waiting are those that wait, by namespace, order these namespaces, the next one first.
+	waiting   map[string][]chan struct{}
+	order     []string
 	admitting bool
 }
 
 // newTurns returns turns for at most so many questions in any second; 0 for no limit.
 func newTurns(perSecond int) *turns {
-	t := &turns{waiting: map[wire.Key][]chan struct{}{}}
+	t := &turns{waiting: map[string][]chan struct{}{}}
 	if perSecond > 0 {
 		burst := max(1, perSecond/50)
 		t.limiter = rate.NewLimiter(rate.Limit(max(1, perSecond-2*burst)), burst)
@@ -31,17 +29,17 @@ func newTurns(perSecond int) *turns {
 	return t
 }
 
-// wait waits for the turn of a question that is signed with a key.
-func (t *turns) wait(ctx context.Context, key wire.Key) error {
+// wait waits for the turn of a question that a namespace asks.
+func (t *turns) wait(ctx context.Context, namespace string) error {
 	if t.limiter == nil {
 		return nil
 	}
 	turn := make(chan struct{})
 	t.mu.Lock()
-	if len(t.waiting[key]) == 0 {
-		t.order = append(t.order, key)
+	if len(t.waiting[namespace]) == 0 {
+		t.order = append(t.order, namespace)
 	}
-	t.waiting[key] = append(t.waiting[key], turn)
+	t.waiting[namespace] = append(t.waiting[namespace], turn)
 	if !t.admitting {
 		t.admitting = true
 		go t.admit() //nolint:contextcheck,gosec // it admits the questions of all callers
@@ -51,7 +49,7 @@ func (t *turns) wait(ctx context.Context, key wire.Key) error {
 	case <-turn:
 		return nil
 	case <-ctx.Done():
-		t.giveUp(key, turn)
+		t.giveUp(namespace, turn)
 		return context.Cause(ctx)
 	}
 }
@@ -66,20 +64,20 @@ func (t *turns) countWaiting() (n int) {
 	return n
 }
 
-// giveUp takes a question out of the queue of its key.
-func (t *turns) giveUp(key wire.Key, turn chan struct{}) {
+// giveUp takes a question out of the queue of its namespace.
+func (t *turns) giveUp(namespace string, turn chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.Index(t.waiting[key], turn); i >= 0 {
-		t.setWaiting(key, slices.Delete(t.waiting[key], i, i+1))
+	if i := slices.Index(t.waiting[namespace], turn); i >= 0 {
+		t.setWaiting(namespace, slices.Delete(t.waiting[namespace], i, i+1))
 	}
 }
 
-// setWaiting replaces the queue of a key. t.mu is held.
-func (t *turns) setWaiting(key wire.Key, queue []chan struct{}) {
-	if t.waiting[key] = queue; len(queue) == 0 {
-		delete(t.waiting, key)
-		t.order = slices.DeleteFunc(t.order, func(k wire.Key) bool { return k == key })
+// setWaiting replaces the queue of a namespace. t.mu is held.
+func (t *turns) setWaiting(namespace string, queue []chan struct{}) {
+	if t.waiting[namespace] = queue; len(queue) == 0 {
+		delete(t.waiting, namespace)
+		t.order = slices.DeleteFunc(t.order, func(n string) bool { return n == namespace })
 	}
 }
 
@@ -97,10 +95,10 @@ func (t *turns) admitNext() bool {
 		t.admitting = false
 		return false
 	}
-	key := t.order[0]
-	t.order = append(t.order[1:], key)
-	queue := t.waiting[key]
+	next := t.order[0]
+	t.order = append(t.order[1:], next)
+	queue := t.waiting[next]
 	close(queue[0])
-	t.setWaiting(key, queue[1:])
+	t.setWaiting(next, queue[1:])
 	return true
 }

@@ -16,6 +16,16 @@ import (
 // ErrReply means that the reply does not answer the request, or is no DNS message at all.
 var ErrReply = errors.New("the reply does not match the request")
 
+// ErrUnsendable means that a request could not be built or signed. Nothing was sent.
+var ErrUnsendable = errors.New("the message cannot be sent")
+
+// IsLocal reports whether a request failed on our side: it could not be built, or the process has no socket or memory left for
+// it. Such an error says nothing about the server.
+func IsLocal(err error) bool {
+	return errors.Is(err, ErrUnsendable) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
+}
+
 // Error is the failure of one request to one server. Its text may be shown to users and contains no secret.
 type Error struct {
 	// Op is the request: "query", "update", "transfer" or "notify", or "connect" if it was not sent.
@@ -79,14 +89,14 @@ func (e *Error) RefusesKey() bool {
 
 // Transient reports whether the same request may succeed later without a change of specification or Secret: after a
 // time-out, a failed connection, SERVFAIL, with a zone that is not loaded (yet), or with a clock that is off. A refusal by
-// policy, an unknown key, a wrong secret and a transfer beyond a limit are terminal.
+// policy, an unknown key, a wrong secret, a transfer beyond a limit and a request that cannot be built are terminal.
 func (e *Error) Transient() bool {
 	if e.TSIGError != 0 || e.RefusesKey() {
 		return e.TSIGError == dns.RcodeBadTime
 	}
 	switch e.Rcode {
 	case dns.RcodeSuccess:
-		return !errors.Is(e.Err, ErrUnsigned) && !errors.Is(e.Err, ErrSignature) && !errors.Is(e.Err, ErrTooLarge)
+		return !errors.Is(e.Err, ErrUnsigned) && !errors.Is(e.Err, ErrSignature) && !errors.Is(e.Err, ErrTooLarge) && !errors.Is(e.Err, ErrUnsendable)
 	case dns.RcodeServerFailure, dns.RcodeNotAuth, dns.RcodeNXRrset:
 		return true
 	}
@@ -121,6 +131,8 @@ func (e *Error) Reason() string {
 		return "TooLarge"
 	case errors.Is(e.Err, ErrReply):
 		return "BadReply"
+	case errors.Is(e.Err, ErrUnsendable):
+		return "Unsendable"
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
 		return "ConnectionRefused"
 	case isTimeout(e.Err):

@@ -25,7 +25,7 @@ type request struct {
 // clock returns the time for signatures.
 var clock = time.Now
 
-// newRequest numbers, signs and packs a copy of m. A TSIG record in m is replaced.
+// newRequest numbers, signs and packs a copy of m. A TSIG record in m is replaced. The error is an ErrUnsendable.
 func newRequest(m *dns.Msg, key *Key) (*request, error) {
 	c := *m
 	c.Id = dns.Id()
@@ -34,18 +34,18 @@ func newRequest(m *dns.Msg, key *Key) (*request, error) {
 	if key == nil {
 		raw, err := c.Pack()
 		if err != nil {
-			return nil, fmt.Errorf("packing the message: %w", err)
+			return nil, fmt.Errorf("%w: packing it: %w", ErrUnsendable, err)
 		}
 		r.raw = raw
 		return r, nil
 	}
 	if err := key.Validate(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrUnsendable, err)
 	}
 	c.SetTsig(key.Name, key.Algorithm, fudge, clock().Unix())
 	raw, mac, err := dns.TsigGenerate(&c, key.Secret, "", false)
 	if err != nil {
-		return nil, fmt.Errorf("packing and signing the message: %w", err)
+		return nil, fmt.Errorf("%w: packing and signing it: %w", ErrUnsendable, err)
 	}
 	r.raw = raw
 	r.verifier, err = newVerifier(*key, mac)
@@ -147,7 +147,7 @@ func contextCause(ctx context.Context, err error) error {
 // writeMessage writes one message with its length prefix (RFC 1035 section 4.2.2), in one segment if possible.
 func writeMessage(w io.Writer, raw []byte) error {
 	if len(raw) > dns.MaxMsgSize {
-		return fmt.Errorf("the message has %d bytes; DNS permits at most %d", len(raw), dns.MaxMsgSize)
+		return fmt.Errorf("%w: it has %d bytes, and DNS permits at most %d", ErrUnsendable, len(raw), dns.MaxMsgSize)
 	}
 	buf := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(raw)), uint16(len(raw))) //nolint:gosec // checked above
 	_, err := w.Write(append(buf, raw...))

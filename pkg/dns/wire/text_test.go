@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -42,6 +43,7 @@ func TestErrorText(t *testing.T) {
 		"no route":     {Error{Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}, "no route to the server", "Unreachable", true},
 		"hung up":      {Error{Err: io.EOF}, "the server closed the connection", "Unreachable", true},
 		"strange":      {Error{Err: fmt.Errorf("%w: odd", ErrReply)}, "the reply does not match the request: odd", "BadReply", true},
+		"unsendable":   {Error{Err: fmt.Errorf("%w: odd", ErrUnsendable)}, "the message cannot be sent: odd", "Unsendable", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := tc.err
@@ -58,6 +60,30 @@ func TestErrorText(t *testing.T) {
 				t.Errorf("reason %s, transient %t", got.Reason(), got.Transient())
 			}
 		})
+	}
+}
+
+// TestLocalErrors: what fails before anything is sent is not the server's fault, and what fails afterwards is not ours.
+func TestLocalErrors(t *testing.T) {
+	server, broken := netip.MustParseAddrPort("127.0.0.1:1"), &Key{Name: "a..b.", Algorithm: "hmac-sha256.", Secret: "c2VjcmV0"}
+	_, query := Query(t.Context(), server, "example.test.", dns.TypeSOA, WithKey(broken))
+	_, name := Query(t.Context(), server, "a..b.", dns.TypeSOA)
+	_, transfer := Transfer(t.Context(), server, "example.test.", nil, broken)
+	_, prepared := (&Conn{server: server, key: broken}).Prepare(new(dns.Msg).SetUpdate("example.test."))
+	for what, err := range map[string]error{
+		"query": query, "name": name, "transfer": transfer, "update": prepared, "notify": Notify(t.Context(), server, "example.test.", 1, broken),
+		"length": writeMessage(io.Discard, make([]byte, dns.MaxMsgSize+1)),
+		"files":  &Error{Err: os.NewSyscallError("socket", syscall.EMFILE)},
+	} {
+		if !IsLocal(err) {
+			t.Errorf("%s: %v counts as the server's failure", what, err)
+		}
+	}
+	_, refused := Query(t.Context(), server, "example.test.", dns.TypeSOA)
+	for _, err := range []error{nil, refused, &Error{Err: io.EOF}, &Error{Err: ErrReply}, &Error{Rcode: dns.RcodeRefused}} {
+		if IsLocal(err) {
+			t.Errorf("%v counts as ours", err)
+		}
 	}
 }
 

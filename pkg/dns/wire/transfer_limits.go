@@ -24,7 +24,7 @@ type Limits struct {
 // Defaults of Limits: five times a zone of 100,000 records.
 const (
 	DefaultRecords = 500_000
-	DefaultBytes   = 256 << 20
+	DefaultBytes   = 128 << 20
 )
 
 // Names of the flags that set limits, for messages.

@@ -41,7 +41,7 @@ type Sidecar interface {
 
 // DNS asks a server for the serial of a zone.
 type DNS interface {
-	Serial(ctx context.Context, server netip.AddrPort, zone string, key *wire.Key) observe.Observation
+	Serial(ctx context.Context, server observe.Peer, zone string, key *wire.Key) observe.Observation
 }
 
 // TransferKeys has the keys that an instance's servers let transfer, and always answer.
@@ -213,7 +213,8 @@ func (c *podChecker) checkPod(ctx context.Context, instance *v1beta1.Bind9Instan
 		return failed
 	}
 	gate.sidecarSucceeded()
-	ask := zoneQuestions{dns: c.dns, server: netip.AddrPortFrom(sidecar.Addr.Addr(), serving.Port), key: c.transferKey(instance)}
+	peer := observe.Peer{Addr: netip.AddrPortFrom(sidecar.Addr.Addr(), serving.Port), Namespace: pod.Namespace}
+	ask := zoneQuestions{dns: c.dns, server: peer, key: c.transferKey(instance)}
 	served := ask.countServed(ctx, gate, list, zones.required)
 	open, verdict := gate.update(len(zones.required), served, c.now())
 	if !verdict.Holds() {

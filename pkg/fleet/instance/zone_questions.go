@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"net/netip"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -16,7 +15,7 @@ import (
 // zoneQuestions asks a server whether it serves zones.
 type zoneQuestions struct {
 	dns    DNS
-	server netip.AddrPort
+	server observe.Peer
 	// key returns one that the server answers whoever else may ask it; nil if there is none.
 	key func(context.Context) *wire.Key
 }

@@ -29,11 +29,12 @@ func TestServedToOthersOnly(t *testing.T) {
 		"none":                     {"none.test.", &server.Transfer, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			peer := observe.Peer{Addr: server.Addr, Namespace: "dns"}
 			dns := observe.New(observe.Options{})
-			for !dns.Serial(t.Context(), server.Addr, "open.test.", nil).Authoritative {
+			for !dns.Serial(t.Context(), peer, "open.test.", nil).Authoritative {
 				time.Sleep(10 * time.Millisecond) // until named has started
 			}
-			q := zoneQuestions{dns: dns, server: server.Addr, key: func(context.Context) *wire.Key { return tc.key }}
+			q := zoneQuestions{dns: dns, server: peer, key: func(context.Context) *wire.Key { return tc.key }}
 			if got := q.isServed(t.Context(), tc.zone); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}

@@ -92,8 +92,8 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 		algorithm = rndc.DefaultAlgorithm
 	}
 	where := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
-	if !keyName.MatchString(name) {
-		return nil, fmt.Errorf("%w in %s: entry %q is not the name of a key", ErrKey, where, keyNameEntry)
+	if !isKeyName(name) {
+		return nil, fmt.Errorf("%w in %s: entry %q must be a domain name of letters, digits, hyphens and underscores, such as update.example.com", ErrKey, where, keyNameEntry)
 	}
 	algorithm = strings.TrimSuffix(algorithm, ".")
 	if !rndc.IsAlgorithm(algorithm) {
@@ -102,5 +102,9 @@ func KeyFromSecret(secret *corev1.Secret) (*wire.Key, error) {
 	if raw, err := base64.StdEncoding.DecodeString(value); err != nil || len(raw) == 0 {
 		return nil, fmt.Errorf("%w in %s: entry %q is not base64", ErrKey, where, keySecretEntry)
 	}
-	return &wire.Key{Name: strings.TrimSuffix(name, ".") + ".", Algorithm: algorithm + ".", Secret: value}, nil
+	key := &wire.Key{Name: strings.TrimSuffix(name, ".") + ".", Algorithm: algorithm + ".", Secret: value}
+	if err := key.Validate(); err != nil { // A message cannot be signed with it.
+		return nil, fmt.Errorf("%w in %s: %w", ErrKey, where, err)
+	}
+	return key, nil
 }

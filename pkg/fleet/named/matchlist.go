@@ -7,12 +7,21 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/miekg/dns"
 )
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,62}$`)
 
-// keyName is a TSIG key's name as it may stand in a configuration, with or without the final dot.
+// keyName has the characters that the name of a TSIG key may have in a configuration.
 var keyName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`)
+
+// isKeyName reports whether a text is a TSIG key's name: a domain name, with or without the final dot, that can be sent to a server and
+// stands in a configuration as it is.
+func isKeyName(text string) bool {
+	_, ok := dns.IsDomainName(text)
+	return ok && keyName.MatchString(text)
+}
 
 func isBuiltinACL(name string) bool {
 	switch name {
@@ -54,7 +63,7 @@ func matchElement(element string, known func(acl string) bool) (string, error) {
 	}
 	if fields := strings.Fields(rest); len(fields) == 2 && fields[0] == "key" {
 		name := strings.Trim(fields[1], `"`)
-		if !keyName.MatchString(name) {
+		if !isKeyName(name) {
 			return "", fmt.Errorf("%q is not the name of a key", name)
 		}
 		return fmt.Sprintf("%skey %q", not, name), nil
@@ -112,7 +121,7 @@ func ParseServer(entry string) (netip.AddrPort, error) {
 // this server is signed with.
 func ParseNotified(entry string) (server netip.AddrPort, key string, err error) {
 	address, key, signed := strings.Cut(entry, " key ")
-	if signed && !keyName.MatchString(key) {
+	if signed && !isKeyName(key) {
 		return server, "", fmt.Errorf("%q is not the name of a key", key)
 	}
 	server, err = ParseServer(address)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -369,14 +370,40 @@ func TestKeys(t *testing.T) {
 	for name, change := range map[string]func(map[string][]byte){
 		"no name":   func(d map[string][]byte) { delete(d, "name") },
 		"quote":     func(d map[string][]byte) { d["name"] = []byte(`x" { }; //`) },
+		"two dots":  func(d map[string][]byte) { d["name"] = []byte("your.servers..are.mine") },
+		"label":     func(d map[string][]byte) { d["name"] = []byte(strings.Repeat("x", 64)) },
+		"length":    func(d map[string][]byte) { d["name"] = []byte(strings.Repeat("x.", 130)) },
 		"md5":       func(d map[string][]byte) { d["algorithm"] = []byte("hmac-md5") },
 		"no secret": func(d map[string][]byte) { d["secret"] = nil },
 		"no base64": func(d map[string][]byte) { d["secret"] = []byte("hush!") },
 	} {
 		data := named.KeyData(key)
 		change(data)
-		if _, err := named.KeyFromSecret(&corev1.Secret{Data: data}); !errors.Is(err, named.ErrKey) || strings.Contains(err.Error(), key.Secret) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "key"}, Data: data}
+		if _, err := named.KeyFromSecret(secret); !errors.Is(err, named.ErrKey) || strings.Contains(err.Error(), key.Secret) || !strings.Contains(err.Error(), "Secret dns/key") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// Whatever a Secret holds: a key that is read can sign, and what is not one is refused where the Secret is known.
+func FuzzKeyFromSecret(f *testing.F) {
+	for _, name := range []string{"update.dns.", "your.servers..are.mine", "a.", ".", "..", "-", "x." + strings.Repeat("y", 64), `a\046b`} {
+		f.Add(name, "hmac-sha256", "c2VjcmV0")
+	}
+	f.Add("a", "HMAC-SHA512.", "c2Vj\ncmV0")
+	f.Fuzz(func(t *testing.T, name, algorithm, secret string) {
+		key, err := named.KeyFromSecret(&corev1.Secret{Data: map[string][]byte{"name": []byte(name), "algorithm": []byte(algorithm), "secret": []byte(secret)}})
+		if err != nil {
+			if !errors.Is(err, named.ErrKey) {
+				t.Error(err)
+			}
+			return
+		}
+		m := new(dns.Msg).SetQuestion("example.", dns.TypeSOA)
+		m.SetTsig(key.Name, key.Algorithm, 300, 0)
+		if _, _, err := dns.TsigGenerate(m, key.Secret, "", false); err != nil || key.Validate() != nil {
+			t.Errorf("key %v cannot sign: %v, %v", key, err, key.Validate())
+		}
+	})
 }

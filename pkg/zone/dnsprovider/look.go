@@ -53,11 +53,15 @@ func (l look) ask(ctx context.Context, s observe.Server, keys bool) status.Provi
 		f.ByQuery = true
 		return f
 	}
-	if _, err := wire.Transfer(ctx, s.Addr, l.zone, soa, l.transfer); err != nil {
+	limits := wire.WithLimits(wire.Limits{Bytes: maxTriedTransfer})
+	if _, err := wire.Transfer(ctx, s.Addr, l.zone, soa, l.transfer, limits); err != nil && !errors.Is(err, wire.ErrTooLarge) {
 		f.TransferProblem = err.Error()
 	}
 	return f
 }
+
+// maxTriedTransfer is how much of a transfer is read, in bytes, to find out whether a server lets us have it. It is charged to nobody.
+const maxTriedTransfer = 256 << 10
 
 // tryUpdate finds out whether a server takes updates as compare-and-swap, and changes nothing.
 func (l look) tryUpdate(ctx context.Context, s observe.Server, f *status.ProviderServerFacts, soa rrset.SOA) {
@@ -87,7 +91,7 @@ func (l look) tryKey(ctx context.Context, s observe.Server, f *status.ProviderSe
 		f.Reachable, f.Problem = true, "key "+key.Name+": "+e.Detail()+keyRemedy(e)
 		return nil, false
 	default:
-		f.Reachable, f.Problem = false, err.Error()
+		f.Reachable, f.Problem = f.Reachable && wire.IsLocal(err), err.Error()
 		return nil, false
 	}
 	for _, rr := range reply.Msg.Answer {

@@ -202,10 +202,10 @@ func (c *conformanceRun) has(lines ...string) bool {
 
 // lookAtTested returns what the server under test has, once that is of its primary's serial.
 func (c *conformanceRun) lookAtTested() *observe.Mirror {
-	c.observer.Forget(c.server.Addr, rigZone)
+	c.observer.Forget(observe.Peer{Addr: c.server.Addr}, observe.Zone{Name: rigZone})
 	has := c.look(c.server)
 	for began := time.Now(); c.tested != c.server; {
-		seen := c.observer.Observe(c.t.Context(), c.tested.Addr, rigZone, &c.tested.Transfer, time.Now())
+		seen := c.observer.Observe(c.t.Context(), observe.Peer{Addr: c.tested.Addr}, observe.Zone{Name: rigZone}, &c.tested.Transfer, time.Now())
 		if seen.Mirror != nil && seen.Mirror.SOA.Serial == has.SOA.Serial {
 			return seen.Mirror
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -190,7 +191,7 @@ func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, ser
 		}
 		group.Go(func() error {
 			err := e.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name)
-			e.dns.ForgetZone(server.Addr, name+".")
+			e.dns.ForgetZone(server.Peer(), unreachable.Zone{Key: membership.KeyOfZone(zone), Name: name + "."})
 			if bindcar.IsNotFound(err) {
 				return nil
 			}

@@ -139,7 +139,7 @@ func TestGuestReadByQueryThatMixedTwoPrimaries(t *testing.T) {
 	r.until("all are in sync", func(p passResult) bool { return outcome(p).Current })
 
 	r.byHand(0, "one", "192.0.2.1")
-	serial := r.observer.Serial(t.Context(), r.primary[0].Addr, rigZone, nil).Serial
+	serial := r.observer.Serial(t.Context(), peerOf(r.primary[0]), rigZone, nil).Serial
 	if err := wire.Notify(t.Context(), outside.Addr, rigZone, serial, &outside.Transfer); err != nil {
 		t.Fatal(err)
 	}

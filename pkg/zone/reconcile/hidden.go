@@ -28,7 +28,7 @@ func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *st
 				continue
 			}
 			// As a resolver asks, without a key: views may be chosen by it.
-			if p.dns.Serial(ctx, q.server.Addr, unreachable.Zone{Key: p.key(), Name: name}, nil).Authoritative {
+			if p.dns.Serial(ctx, q.server.Peer(), unreachable.Zone{Key: p.key(), Name: name}, nil).Authoritative {
 				p.hide(rrset.Key{Name: name}, event, fmt.Sprintf("%s answers from zone %s, which it serves as well; declare the data there", q.server.Pod, name))
 			}
 		}

@@ -108,6 +108,9 @@ func newBareRig(t testing.TB) *rig {
 	return r
 }
 
+// peerOf is a server of an instance of the rig.
+func peerOf(s *bind.Server) observe.Peer { return observe.Peer{Addr: s.Addr, Namespace: "dns"} }
+
 // expectSilence is called at first by a test in which servers fall silent: passes wait less long for them.
 func (r *rig) expectSilence() { r.setTimeout(2 * time.Second) }
 
@@ -198,7 +201,7 @@ func (r *rig) holds(name string, addresses ...string) {
 		if diff := cmp.Diff(addresses, got); diff != "" {
 			r.t.Errorf("primary %d at %s (-want +got):\n%s", i, name, diff)
 		}
-		serials[r.observer.Serial(r.t.Context(), s.Addr, rigZone, nil).Serial] = true
+		serials[r.observer.Serial(r.t.Context(), observe.Peer{Addr: s.Addr}, rigZone, nil).Serial] = true
 	}
 	if len(serials) != 1 {
 		r.t.Errorf("the primaries have several serials: %v", serials)
@@ -512,7 +515,7 @@ func TestPassReportsSinceWhenASecondaryIsSilent(t *testing.T) {
 		t.Errorf("paused at %s, silent since %s, and since %s in the next pass", began, first, second)
 	}
 	r.secondary.Resume()
-	r.dns.Reset(r.secondary.Addr)
+	r.dns.Reset(peerOf(r.secondary))
 	if since := silentSince(); !since.IsZero() {
 		t.Errorf("a secondary that answers again is silent since %s", since)
 	}
@@ -535,9 +538,11 @@ func TestASerialStandsForOneContent(t *testing.T) {
 			t.Fatal("a primary that is away is no problem")
 		}
 		r.primary[n].Resume()
-		r.dns.Reset(r.primary[n].Addr)
+		r.dns.Reset(peerOf(r.primary[n]))
 	}
-	serialOf := func(n int) uint32 { return r.observer.Serial(t.Context(), r.primary[n].Addr, rigZone, nil).Serial }
+	serialOf := func(n int) uint32 {
+		return r.observer.Serial(t.Context(), observe.Peer{Addr: r.primary[n].Addr}, rigZone, nil).Serial
+	}
 	away(0, "192.0.2.11")
 	away(1, "192.0.2.12")
 	if first, second := serialOf(1), serialOf(0); first == second {
@@ -811,7 +816,7 @@ func TestForeignDataOutlivesBothPrimaries(t *testing.T) {
 		t.Errorf("the primary that lost the zone answers %q", got)
 	}
 	r.primary[1].Resume()
-	r.dns.Reset(r.primary[1].Addr)
+	r.dns.Reset(peerOf(r.primary[1]))
 	for range 2 {
 		r.pass()
 	}
@@ -842,7 +847,7 @@ func TestDeletedDataDoesNotComeBackFromASecondary(t *testing.T) {
 	r.holds("old")
 	r.rndc("delzone", "example.test")
 	r.secondary.Resume()
-	r.dns.Reset(r.secondary.Addr)
+	r.dns.Reset(peerOf(r.secondary))
 	if released := r.settle(); len(released) != 1 {
 		t.Errorf("released: %v", released)
 	}

@@ -51,15 +51,15 @@ type edges struct {
 
 // dnsClient asks servers what they serve. It does not wait for a server that is known to be unreachable.
 type dnsClient interface {
-	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
-	Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
+	Serial(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
+	Observe(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
 	// ObserveAnew transfers the whole content.
-	ObserveAnew(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
+	ObserveAnew(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
 	// ObserveNames asks for the SOA and for RRsets.
-	ObserveNames(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key, questions ...observe.Question) observe.Observation
-	ForgetZone(at netip.AddrPort, name string)
+	ObserveNames(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key, questions ...observe.Question) observe.Observation
+	ForgetZone(at observe.Peer, zone unreachable.Zone)
 	// Reset has a server asked again that may have started anew.
-	Reset(at netip.AddrPort)
+	Reset(at observe.Peer)
 }
 
 // sidecarClient changes which zones a server has.
@@ -215,12 +215,15 @@ func (s scope) services(role v1beta1.ServerRole) []string {
 // dnsName is the zone's name with the dot at the end.
 func (p zonePass) dnsName() string { return p.state.content.Desired().Name }
 
+// asked is the zone as servers are asked about it.
+func (p zonePass) asked() unreachable.Zone { return unreachable.Zone{Key: p.key(), Name: p.dnsName()} }
+
 func (p zonePass) serialOf(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
-	return p.dns.Serial(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key)
+	return p.dns.Serial(ctx, server.Peer(), p.asked(), key)
 }
 
 func (p zonePass) observe(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
-	return p.dns.Observe(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key)
+	return p.dns.Observe(ctx, server.Peer(), p.asked(), key)
 }
 
 // releaseAll releases all objects that leave: no server holds anything of them for this zone.

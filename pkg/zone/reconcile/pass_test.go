@@ -54,37 +54,37 @@ type fakePrimary struct {
 	records []bindcar.Record
 }
 
-func (f *fakePrimary) Serial(_ context.Context, at netip.AddrPort, _ unreachable.Zone, _ *wire.Key) observe.Observation {
+func (f *fakePrimary) Serial(_ context.Context, at observe.Peer, _ unreachable.Zone, _ *wire.Key) observe.Observation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.serialLocked(at)
+	return f.serialLocked(at.Addr)
 }
 
 func (f *fakePrimary) serialLocked(at netip.AddrPort) observe.Observation {
 	return observe.Observation{Server: at, SOA: f.soa, Serial: f.soa.Serial, Authoritative: f.sets != nil}
 }
 
-func (f *fakePrimary) Observe(_ context.Context, at netip.AddrPort, zone unreachable.Zone, _ *wire.Key) observe.Observation {
+func (f *fakePrimary) Observe(_ context.Context, at observe.Peer, zone unreachable.Zone, _ *wire.Key) observe.Observation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	seen := f.serialLocked(at)
+	seen := f.serialLocked(at.Addr)
 	if f.sets != nil {
 		seen.Mirror = observe.NewMirror(zone.Name, f.soa, slices.Collect(maps.Values(f.sets))...)
 	}
 	return seen
 }
 
-func (f *fakePrimary) ObserveAnew(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation {
+func (f *fakePrimary) ObserveAnew(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation {
 	return f.Observe(ctx, at, zone, key)
 }
 
-func (f *fakePrimary) ObserveNames(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key, _ ...observe.Question) observe.Observation {
+func (f *fakePrimary) ObserveNames(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key, _ ...observe.Question) observe.Observation {
 	return f.Observe(ctx, at, zone, key)
 }
 
-func (f *fakePrimary) ForgetZone(netip.AddrPort, string) {}
+func (f *fakePrimary) ForgetZone(observe.Peer, unreachable.Zone) {}
 
-func (f *fakePrimary) Reset(netip.AddrPort) {}
+func (f *fakePrimary) Reset(observe.Peer) {}
 
 func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error) {
 	f.mu.Lock()

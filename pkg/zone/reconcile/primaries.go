@@ -19,7 +19,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/byquery"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
 )
 
 // maxTries is how often a pass plans anew for a primary whose zone someone else changes at the same time.
@@ -125,7 +124,7 @@ func (s *primarySync) forgetReloaded() (some bool) {
 	reloaded := s.serials.TakeReloaded(s.key())
 	for _, q := range s.primaries {
 		if reloaded.Has(podOf(q.server)) && q.err == nil {
-			s.dns.ForgetZone(q.server.Addr, s.dnsName())
+			s.dns.ForgetZone(q.server.Peer(), s.asked())
 			some = true
 		}
 	}
@@ -214,7 +213,7 @@ func (s *primarySync) observeContent(ctx context.Context, q *primary) observe.Ob
 // askServer returns how a server is asked that is read by query.
 func (p zonePass) askServer(server observe.Server, key *wire.Key) byquery.Ask {
 	return func(ctx context.Context, questions ...observe.Question) observe.Observation {
-		return p.dns.ObserveNames(ctx, server.Addr, unreachable.Zone{Key: p.key(), Name: p.dnsName()}, key, questions...)
+		return p.dns.ObserveNames(ctx, server.Peer(), p.asked(), key, questions...)
 	}
 }
 
@@ -380,7 +379,7 @@ func (q *primary) lacksMore() bool {
 func (s *primarySync) readBack(ctx context.Context, q *primary) {
 	before := q.seen.SOA
 	if s.observePrimary(ctx, q); q.server.Shared && q.err == nil && q.seen.SOA == before {
-		s.dns.ForgetZone(q.server.Addr, s.dnsName())
+		s.dns.ForgetZone(q.server.Peer(), s.asked())
 		s.state.contentByQuery(podOf(q.server)).Forget()
 		s.observePrimary(ctx, q)
 	}

@@ -6,7 +6,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"net/netip"
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,9 +23,7 @@ import (
 // reconciler finds out what a pass is about, runs it, and reports its outcome.
 type reconciler struct {
 	edges
-	home string
-	// setOwner records in which namespace a server is.
-	setOwner   func(server netip.AddrPort, namespace string)
+	home       string
 	states     zoneStates
 	writer     *statuswriter.Writer
 	metrics    *statuswriter.Metrics
@@ -139,8 +136,5 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 	_, dnsServers := s.byBackend()
 	servers = serving.AddProviders(servers, dnsServers)
 	s.servers = s.signing.Demote(servers)
-	for _, server := range servers {
-		r.setOwner(server.Addr, server.Namespace)
-	}
 	return s, err
 }

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,20 +117,20 @@ type skewed struct {
 	t *testing.T
 }
 
-func (s skewed) Serial(_ context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation {
+func (s skewed) Serial(_ context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation {
 	m := new(dns.Msg)
 	m.SetQuestion(zone.Name, dns.TypeSOA)
 	m.SetTsig(key.Name, key.Algorithm, 300, time.Now().Add(-time.Hour).Unix())
 	asker := dns.Client{TsigSecret: map[string]string{key.Name: key.Secret}}
-	reply, _, _ := asker.Exchange(m, at.String())
+	reply, _, _ := asker.Exchange(m, at.Addr.String())
 	if reply == nil || reply.IsTsig() == nil {
 		s.t.Fatalf("no signed answer: %v", reply)
 	}
-	err := &wire.Error{Op: "query", Server: at.String(), Zone: zone.Name, Rcode: reply.Rcode, TSIGError: reply.IsTsig().Error}
-	return observe.Observation{Server: at, At: time.Now(), Authoritative: true, Unverified: true, Err: err}
+	err := &wire.Error{Op: "query", Server: at.Addr.String(), Zone: zone.Name, Rcode: reply.Rcode, TSIGError: reply.IsTsig().Error}
+	return observe.Observation{Server: at.Addr, At: time.Now(), Authoritative: true, Unverified: true, Err: err}
 }
 
-func (s skewed) Observe(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation {
+func (s skewed) Observe(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation {
 	return s.Serial(ctx, at, zone, key)
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/byquery"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -163,7 +162,7 @@ func (s secondarySync) verify(ctx context.Context, server observe.Server, known 
 	if server.ReadBy == v1beta1.ReadByQuery {
 		return s.verifyByQuery(ctx, server, key, want)
 	}
-	have := s.dns.ObserveAnew(ctx, server.Addr, unreachable.Zone{Key: s.key(), Name: s.dnsName()}, key)
+	have := s.dns.ObserveAnew(ctx, server.Peer(), s.asked(), key)
 	switch {
 	case have.Err != nil:
 		return false, have.Err
@@ -183,7 +182,7 @@ func (s secondarySync) verify(ctx context.Context, server observe.Server, known 
 func (s secondarySync) verifyByQuery(ctx context.Context, server observe.Server, key *wire.Key, want *observe.Mirror) (same bool, err error) {
 	progress, _ := s.state.verified.LoadOrStore(podOf(server), &byquery.Comparison{})
 	err = progress.(*byquery.Comparison).Continue(ctx, s.askServer(server, key), want)
-	s.dns.ForgetZone(server.Addr, s.dnsName())
+	s.dns.ForgetZone(server.Peer(), s.asked())
 	switch {
 	case errors.Is(err, byquery.ErrDiffers):
 		return false, errForeignContent

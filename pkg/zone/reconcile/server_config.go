@@ -196,7 +196,7 @@ func (p zonePass) evictOther(ctx context.Context, server observe.Server) (evicte
 	}
 	log.FromContext(ctx).Info("removing another DNSZone's data from a server", "zone", p.zone.Spec.ZoneName, "server", server.Pod, "owner", zone.Owner)
 	err = p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name)
-	p.dns.ForgetZone(server.Addr, p.dnsName())
+	p.dns.ForgetZone(server.Peer(), p.asked())
 	return err == nil, err
 }
 

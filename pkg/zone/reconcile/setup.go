@@ -88,7 +88,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 				return inventory.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
 			},
 		},
-		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
+		home: o.Home, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
@@ -166,7 +166,7 @@ func areContainersReady(pod *corev1.Pod) bool {
 
 func (r *reconciler) zonesOfPod(ctx context.Context, o client.Object) []reconcile.Request {
 	if addr, err := netip.ParseAddr(o.(*corev1.Pod).Status.PodIP); err == nil {
-		r.dns.Reset(netip.AddrPortFrom(addr, serving.Port))
+		r.dns.Reset(observe.Peer{Addr: netip.AddrPortFrom(addr, serving.Port), Namespace: o.GetNamespace()})
 	}
 	instance := &v1beta1.Bind9Instance{}
 	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[serving.LabelInstance]}

@@ -43,7 +43,7 @@ func newSharedRig(t testing.TB, records string) (*rig, *bind.Server) {
 // look reads a server's zone.
 func (r *rig) look(s *bind.Server) *observe.Mirror {
 	r.t.Helper()
-	seen := r.observer.Observe(r.t.Context(), s.Addr, rigZone, &s.Transfer, time.Now())
+	seen := r.observer.Observe(r.t.Context(), observe.Peer{Addr: s.Addr}, observe.Zone{Name: rigZone}, &s.Transfer, time.Now())
 	if seen.Mirror == nil {
 		r.t.Fatalf("%s: %v", seen.Message(), seen.Err)
 	}

@@ -77,7 +77,7 @@ func (e *tenants) start() (queue workqueue.TypedRateLimitingInterface[ctrl.Reque
 			sidecar: bindcar.NewClient(bindcar.ClientOptions{}), updates: rfc2136.New(rfc2136.Options{Timeout: updateTimeout}), keys: e.keys,
 			serials: &notify.Serials{}, now: time.Now,
 		},
-		setOwner: observer.SetOwner, writer: writer, metrics: statuswriter.NewMetrics(nil),
+		writer: writer, metrics: statuswriter.NewMetrics(nil),
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}

@@ -14,7 +14,7 @@ func benchmarkApply(b *testing.B, n int) {
 	s := named.Start(b, named.Options{Zones: []named.Zone{{Name: zone, Serial: 100}}})
 	p := rfc2136.New(rfc2136.Options{})
 	defer p.Close()
-	soa := observe.New(observe.Options{}).Serial(b.Context(), s.Addr, zone, nil).SOA
+	soa := observe.New(observe.Options{}).Serial(b.Context(), observe.Peer{Addr: s.Addr}, zone, nil).SOA
 	target := rfc2136.Target{Server: s.Addr, Zone: zone, Key: &s.Update}
 	var create, remove plan.Changes
 	for i := range n {

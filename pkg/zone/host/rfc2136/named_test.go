@@ -45,7 +45,7 @@ func newBench(t *testing.T, records string) *bench {
 // read tells what the server holds.
 func (b *bench) read() *observe.Mirror {
 	b.t.Helper()
-	obs := b.observer.Observe(b.t.Context(), b.server.Addr, zone, &b.server.Transfer, time.Now())
+	obs := b.observer.Observe(b.t.Context(), observe.Peer{Addr: b.server.Addr}, observe.Zone{Name: zone}, &b.server.Transfer, time.Now())
 	if obs.Mirror == nil {
 		b.t.Fatalf("reading the zone: %s %v", obs.Message(), obs.Err)
 	}
@@ -177,7 +177,7 @@ m 300 MX 10 a
 // fresh is a mirror made by AXFR alone.
 func fresh(t *testing.T, b *bench) *observe.Mirror {
 	t.Helper()
-	obs := observe.New(observe.Options{}).Observe(t.Context(), b.server.Addr, zone, &b.server.Transfer, time.Now())
+	obs := observe.New(observe.Options{}).Observe(t.Context(), observe.Peer{Addr: b.server.Addr}, observe.Zone{Name: zone}, &b.server.Transfer, time.Now())
 	if obs.Mirror == nil {
 		t.Fatal(obs.Message())
 	}
@@ -308,7 +308,7 @@ func TestRefusedAsSuch(t *testing.T) {
 	})
 	secondary := named.Start(t, named.Options{Role: named.Secondary, Primary: s, Update: s.Update, Zones: []named.Zone{{Name: zone}}})
 	unknown, wrong := named.NewKey("unknown."), named.NewKey(s.Update.Name)
-	have := observe.New(observe.Options{}).Serial(t.Context(), s.Addr, zone, nil).SOA
+	have := observe.New(observe.Options{}).Serial(t.Context(), observe.Peer{Addr: s.Addr}, zone, nil).SOA
 
 	for name, tc := range map[string]struct {
 		target rfc2136.Target
@@ -356,7 +356,7 @@ func TestRefusedAsSuch(t *testing.T) {
 		}
 		p := rfc2136.New(rfc2136.Options{})
 		defer p.Close()
-		have := observe.New(observe.Options{}).Serial(t.Context(), s.Addr, "frozen.test.", nil).SOA
+		have := observe.New(observe.Options{}).Serial(t.Context(), observe.Peer{Addr: s.Addr}, "frozen.test.", nil).SOA
 		c := plan.Changes{Create: []rrset.RRset{rrset.New(rrset.Key{Name: "a.frozen.test.", Type: dns.TypeA}, 1, "192.0.2.1")}}
 		result, err := p.Apply(t.Context(), rfc2136.Target{Server: s.Addr, Zone: "frozen.test.", Key: &s.Update}, c, have, ahead(have, 1))
 		var e *wire.Error

@@ -30,7 +30,7 @@ func TestProbe(t *testing.T) {
 	}{"BIND": {b.Addr, b.Update, b.Transfer}, "Knot": {k.Addr, k.Update, k.Transfer}, "PowerDNS": {p.Addr, p.Update, p.Transfer}} {
 		for _, shared := range []bool{false, true} {
 			read := func() *observe.Mirror {
-				seen := observe.New(observe.Options{}).Observe(t.Context(), s.at, zone, &s.transfer, time.Now())
+				seen := observe.New(observe.Options{}).Observe(t.Context(), observe.Peer{Addr: s.at}, observe.Zone{Name: zone}, &s.transfer, time.Now())
 				if seen.Mirror == nil {
 					t.Fatalf("%s: %s %v", name, seen.Message(), seen.Err)
 				}

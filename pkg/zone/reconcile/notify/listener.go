@@ -41,8 +41,8 @@ type Sidecar interface {
 
 // DNS asks servers for serials.
 type DNS interface {
-	Serial(ctx context.Context, at netip.AddrPort, zone unreachable.Zone, key *wire.Key) observe.Observation
-	IsUnreachable(at netip.AddrPort) bool
+	Serial(ctx context.Context, at observe.Peer, zone unreachable.Zone, key *wire.Key) observe.Observation
+	IsUnreachable(at observe.Peer) bool
 }
 
 // Keys has the TSIG keys of instances.
@@ -70,6 +70,8 @@ type serverKey struct {
 	instance string
 	addr     netip.AddrPort
 }
+
+func (k serverKey) peer() observe.Peer { return observe.Peer{Addr: k.addr, Namespace: k.pod.Namespace} }
 
 // Start implements manager.Runnable.
 func (l *Listener) Start(ctx context.Context) error {
@@ -185,11 +187,11 @@ func (s *stream) pollSerials(ctx context.Context) {
 	for _, zone := range s.servedZones(ctx, s.Zones.Members.Zones()) {
 		zoneKey := membership.KeyOfZone(zone)
 		name, err := source.ZoneName(zone.Spec.ZoneName)
-		if err != nil || ctx.Err() != nil || s.DNS.IsUnreachable(s.server.addr) {
+		if err != nil || ctx.Err() != nil || s.DNS.IsUnreachable(s.server.peer()) {
 			continue
 		}
 		group.Go(func() error {
-			seen := s.DNS.Serial(ctx, s.server.addr, unreachable.Zone{Key: zoneKey, Name: name}, key)
+			seen := s.DNS.Serial(ctx, s.server.peer(), unreachable.Zone{Key: zoneKey, Name: name}, key)
 			if seen.Rcode != observe.NoReply {
 				s.enqueueIfNews(zoneKey, seen.Serial)
 			}

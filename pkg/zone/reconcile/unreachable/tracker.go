@@ -1,12 +1,12 @@
 // Package unreachable asks servers about zones and knows those that do not answer. A pass does not wait for one of them
 // again: thousands of zones would wait one after the other. One question now and then finds out when the server is back,
-// and all zones that missed it are enqueued then.
+// and all zones that missed it are enqueued then. Each observe.Peer counts by itself: what a DNSProvider is answered, or fails at,
+// says nothing about the server that somebody else has at the same address.
 package unreachable
 
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -28,11 +28,12 @@ type Tracker struct {
 	enqueue  func(membership.ZoneKey)
 
 	mu      sync.Mutex
-	servers map[netip.AddrPort]*server
+	servers map[observe.Peer]*server
 }
 
 // server is one that does not answer.
 type server struct {
+	peer observe.Peer
 	// last is the result of the last question to it.
 	last observe.Observation
 	// waiting are the zones that a pass needed it for, the last time at neededAt.
@@ -46,51 +47,54 @@ type Zone struct {
 	Name string
 }
 
+// declared returns the zone as an Observer knows it.
+func (z Zone) declared() observe.Zone { return observe.Zone{Namespace: z.Key.Namespace, Name: z.Name} }
+
 // NewTracker returns a Tracker that asks through observer, and enqueues the zones that missed a server when it is back.
 func NewTracker(observer *observe.Observer, enqueue func(membership.ZoneKey)) *Tracker {
-	return &Tracker{observer: observer, enqueue: enqueue, servers: map[netip.AddrPort]*server{}}
+	return &Tracker{observer: observer, enqueue: enqueue, servers: map[observe.Peer]*server{}}
 }
 
 // Serial asks a server for a zone's SOA, unless it is known to be unreachable.
-func (t *Tracker) Serial(ctx context.Context, at netip.AddrPort, zone Zone, key *wire.Key) observe.Observation {
+func (t *Tracker) Serial(ctx context.Context, at observe.Peer, zone Zone, key *wire.Key) observe.Observation {
 	return t.ask(ctx, at, zone, func() observe.Observation { return t.observer.Serial(ctx, at, zone.Name, key) })
 }
 
 // Observe asks a server for a zone's content, unless it is known to be unreachable.
-func (t *Tracker) Observe(ctx context.Context, at netip.AddrPort, zone Zone, key *wire.Key) observe.Observation {
+func (t *Tracker) Observe(ctx context.Context, at observe.Peer, zone Zone, key *wire.Key) observe.Observation {
 	return t.ask(ctx, at, zone, func() observe.Observation {
-		return t.observer.Observe(ctx, at, zone.Name, key, time.Now())
+		return t.observer.Observe(ctx, at, zone.declared(), key, time.Now())
 	})
 }
 
 // ObserveNames asks a server that is read by query for a zone's SOA and some RRsets, unless it is known to be unreachable.
-func (t *Tracker) ObserveNames(ctx context.Context, at netip.AddrPort, zone Zone, key *wire.Key, questions ...observe.Question) observe.Observation {
+func (t *Tracker) ObserveNames(ctx context.Context, at observe.Peer, zone Zone, key *wire.Key, questions ...observe.Question) observe.Observation {
 	return t.ask(ctx, at, zone, func() observe.Observation {
-		return t.observer.ObserveNames(ctx, at, zone.Name, key, time.Now(), questions...)
+		return t.observer.ObserveNames(ctx, at, zone.declared(), key, time.Now(), questions...)
 	})
 }
 
 // ObserveAnew transfers a zone's content in whole and keeps nothing of it.
-func (t *Tracker) ObserveAnew(ctx context.Context, at netip.AddrPort, zone Zone, key *wire.Key) observe.Observation {
-	t.observer.Invalidate(at, zone.Name)
-	defer t.observer.Forget(at, zone.Name)
+func (t *Tracker) ObserveAnew(ctx context.Context, at observe.Peer, zone Zone, key *wire.Key) observe.Observation {
+	t.observer.Invalidate(at, zone.declared())
+	defer t.observer.Forget(at, zone.declared())
 	return t.Observe(ctx, at, zone, key)
 }
 
 // ForgetZone drops what is known of a zone on a server.
-func (t *Tracker) ForgetZone(at netip.AddrPort, name string) { t.observer.Forget(at, name) }
+func (t *Tracker) ForgetZone(at observe.Peer, zone Zone) { t.observer.Forget(at, zone.declared()) }
 
-func (t *Tracker) ask(ctx context.Context, at netip.AddrPort, zone Zone, question func() observe.Observation) observe.Observation {
+func (t *Tracker) ask(ctx context.Context, at observe.Peer, zone Zone, question func() observe.Observation) observe.Observation {
 	if last, ok := t.lastOf(at, zone); ok {
 		return last
 	}
 	observation := question()
-	t.record(ctx, zone, observation)
+	t.record(ctx, at, zone, observation)
 	return observation
 }
 
 // lastOf returns, for an unreachable server, the observation that replaces another question to it.
-func (t *Tracker) lastOf(at netip.AddrPort, zone Zone) (observe.Observation, bool) {
+func (t *Tracker) lastOf(at observe.Peer, zone Zone) (observe.Observation, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.servers[at]
@@ -109,25 +113,25 @@ func (t *Tracker) lastOf(at netip.AddrPort, zone Zone) (observe.Observation, boo
 }
 
 // IsUnreachable reports whether a server is known to be unreachable.
-func (t *Tracker) IsUnreachable(at netip.AddrPort) bool {
+func (t *Tracker) IsUnreachable(at observe.Peer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.servers[at] != nil
 }
 
-// record takes over the result of a question.
-func (t *Tracker) record(ctx context.Context, zone Zone, result observe.Observation) {
-	if result.Rcode != observe.NoReply || ctx.Err() != nil {
+// record takes over the result of a question. One that we could not send says nothing about the server.
+func (t *Tracker) record(ctx context.Context, at observe.Peer, zone Zone, result observe.Observation) {
+	if result.Rcode != observe.NoReply || wire.IsLocal(result.Err) || ctx.Err() != nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.servers[result.Server]; s != nil {
+	if s := t.servers[at]; s != nil {
 		s.waiting[zone.Key] = struct{}{}
 		return
 	}
-	s := &server{last: result, waiting: map[membership.ZoneKey]struct{}{zone.Key: {}}, neededAt: time.Now()}
-	t.servers[result.Server] = s
+	s := &server{peer: at, last: result, waiting: map[membership.ZoneKey]struct{}{zone.Key: {}}, neededAt: time.Now()}
+	t.servers[at] = s
 	go t.probe(context.WithoutCancel(ctx), s, zone.Name)
 }
 
@@ -135,9 +139,9 @@ func (t *Tracker) record(ctx context.Context, zone Zone, result observe.Observat
 func (t *Tracker) probe(ctx context.Context, s *server, zone string) {
 	for pause := firstProbe; ; pause = min(2*pause, lastProbe) {
 		time.Sleep(pause)
-		result := t.observer.Serial(ctx, s.last.Server, zone, nil) // Any answer shows that the server is back.
+		result := t.observer.Serial(ctx, s.peer, zone, nil) // Any answer shows that the server is back.
 		t.mu.Lock()
-		over := t.servers[s.last.Server] != s
+		over := t.servers[s.peer] != s
 		if result.Rcode != observe.NoReply || time.Since(s.neededAt) > probePeriod {
 			over = true
 			t.resetLocked(s)
@@ -150,7 +154,7 @@ func (t *Tracker) probe(ctx context.Context, s *server, zone string) {
 }
 
 // Reset has a server asked again: it may have started anew.
-func (t *Tracker) Reset(at netip.AddrPort) {
+func (t *Tracker) Reset(at observe.Peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.servers[at]; s != nil {
@@ -160,10 +164,10 @@ func (t *Tracker) Reset(at netip.AddrPort) {
 
 // resetLocked takes a server as reachable. t.mu is held.
 func (t *Tracker) resetLocked(s *server) {
-	if t.servers[s.last.Server] != s {
+	if t.servers[s.peer] != s {
 		return
 	}
-	delete(t.servers, s.last.Server)
+	delete(t.servers, s.peer)
 	for key := range s.waiting {
 		t.enqueue(key)
 	}
