@@ -58,7 +58,8 @@ func NewHandler(o Objects) *Handler {
 }
 
 // reviewFuncOf makes a review of a judge of one type. The judge gets the object, and the stored one that it replaces or, on
-// creation, nothing: the zero value of T. An object that is being deleted cannot change DNS any more.
+// creation, nothing: the zero value of T. An object that is being deleted cannot change DNS any more, but for a zone that is led to
+// other servers.
 func reviewFuncOf[T metav1.Object](empty func() T, judge func(ctx context.Context, obj, old T) (Result, error)) reviewFunc {
 	return func(ctx context.Context, req admission.Request) (Result, error) {
 		obj := empty()
@@ -71,7 +72,8 @@ func reviewFuncOf[T metav1.Object](empty func() T, judge func(ctx context.Contex
 			if err := utiljson.Unmarshal(req.OldObject.Raw, old); err != nil {
 				return Result{}, fmt.Errorf("reading the stored object: %w", err)
 			}
-			if obj.GetDeletionTimestamp() != nil {
+			_, isZone := any(obj).(*v1beta1.DNSZone)
+			if obj.GetDeletionTimestamp() != nil && !isZone {
 				return Result{}, nil
 			}
 			restoreSystemFields(obj, old)
