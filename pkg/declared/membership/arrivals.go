@@ -155,9 +155,10 @@ func (p *placedZone) arrivalAt(host string) arrival {
 	return arrival{}
 }
 
-// isNew reports whether the controller has not looked at a zone yet, which is as it was created.
+// isNew reports whether the controller has not looked at a zone yet, which is as it was created: its status observes generation -1 by
+// default, or 0.
 func isNew(zone *v1beta1.DNSZone) bool {
-	return zone.Status.Arrivals == nil && zone.Status.ObservedGeneration == 0 && zone.Generation <= 1 && !zone.CreationTimestamp.IsZero()
+	return zone.Status.Arrivals == nil && zone.Status.ObservedGeneration <= 0 && zone.Generation <= 1 && !zone.CreationTimestamp.IsZero()
 }
 
 // isListed reports whether the zone's status has a host, or an instance that belongs to it.

@@ -57,6 +57,7 @@ func TestFirstComeKeepsTheName(t *testing.T) {
 		Clusters:  []*v1beta1.Bind9GlobalCluster{global("shared", "platform"), global("empty", "platform")},
 	}, "home")
 	created := zoneAt("victim", name, "shared", 1)
+	created.Status.ObservedGeneration = -1
 	served := arrived(zoneAt("victim", name, "shared", 1), 1, shared)
 	earlier := listed(zoneAt("victim", name, "shared", 1), status.ReconcileSucceeded, member)
 	// A zone of the attacker's is older than all of the victim's.

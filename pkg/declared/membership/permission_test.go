@@ -157,7 +157,7 @@ func cameTo(cluster string, zone *v1beta1.DNSZone) (since string, recorded bool)
 				return a.Since, true
 			}
 		}
-	case s.ObservedGeneration == 0 && zone.Generation <= 1:
+	case s.ObservedGeneration <= 0 && zone.Generation <= 1:
 		return arrivalTime(zone.CreationTimestamp.Time), false
 	case s.ObservedGeneration > 0 && len(s.Bind9Instances) > 0 && !slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool { return c.Reason == status.NotPermitted }):
 		return arrivalTime(zone.CreationTimestamp.Time), true
@@ -233,6 +233,7 @@ func randomStanding(r *rand.Rand, z *v1beta1.DNSZone, members []*v1beta1.Bind9In
 	z.Generation = 1 + int64(r.IntN(2))
 	switch r.IntN(5) {
 	case 0: // The controller has never looked at it.
+		z.Status.ObservedGeneration = -int64(r.IntN(2))
 	case 1:
 		z.Status.ObservedGeneration, z.Status.Arrivals = 1, &v1beta1.ZoneArrivals{}
 	case 2:

@@ -79,6 +79,7 @@ func (p *platform) declare(namespace, zoneName, cluster string, age time.Duratio
 	}}
 	z.Spec.ZoneName, z.Spec.ClusterRef = zoneName, cluster
 	z.Spec.SOARecord = v1beta1.SOARecord{PrimaryNS: "ns1.example.net.", AdminEmail: "hostmaster.example.net."}
+	z.Status.ObservedGeneration = -1 // The definition's default.
 	if err := p.kube.Create(p.Context(), z); err != nil {
 		p.Fatal(err)
 	}
