@@ -36,7 +36,10 @@ type reviewFunc func(ctx context.Context, req admission.Request) (Result, error)
 
 // Handler validates objects of every kind that it has a review for, and lets all others pass.
 type Handler struct {
-	kinds map[schema.GroupKind]reviewFunc
+	// Limits are for new objects. They are set before the first review.
+	Limits  Limits
+	objects Objects
+	kinds   map[schema.GroupKind]reviewFunc
 	// deletions reviews deletions of every kind that others depend on.
 	deletions deletionReviewer
 	// timeout bounds what a review waits for. Caches do not make it wait, the API server may (latest.go).
@@ -45,7 +48,7 @@ type Handler struct {
 
 // NewHandler knows every kind.
 func NewHandler(o Objects) *Handler {
-	r := &Handler{kinds: map[schema.GroupKind]reviewFunc{
+	r := &Handler{objects: o, kinds: map[schema.GroupKind]reviewFunc{
 		v1beta1.Kind("DNSZone"):       reviewFuncOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReviewer{o}.review),
 		v1beta1.Kind("Bind9Instance"): reviewFuncOf(func() *v1beta1.Bind9Instance { return &v1beta1.Bind9Instance{} }, instanceReviewer{o}.review),
 		v1alpha1.Kind("DNSEndpoint"):  reviewFuncOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, endpointReviewer{o}.review),
@@ -116,6 +119,13 @@ func (r *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	review, known := r.kinds[schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}]
 	if !known || !canChangeDNS(req) {
 		return admission.Allowed("")
+	}
+	refusal, err := r.Limits.refusal(ctx, r.objects, req)
+	if refusal != "" {
+		return admission.Denied(refusal)
+	}
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	verdict, err := review(ctx, req)
 	if err != nil {

@@ -23,6 +23,14 @@ func (s *zoneState) withArrivals(zone *v1beta1.DNSZone) *v1beta1.DNSZone {
 	return &known
 }
 
+// prepare stores what has to be known of a zone before it is on any server.
+func (r *reconciler) prepare(ctx context.Context, s scope) error {
+	if err := r.addZoneFinalizers(ctx, s.zone); err != nil {
+		return err
+	}
+	return r.recordArrivals(ctx, s)
+}
+
 // recordArrivals writes into a zone's status since when it has been on its hosts, before the zone comes to any server: whoever
 // comes to the same servers later, even at once, is found to be later. A zone that nobody has changed came when it was
 // created, which needs no writing before; its first status says so.

@@ -71,10 +71,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if zone.DeletionTimestamp != nil && !r.waitsForDependents(scope) {
 		return ctrl.Result{}, r.stopWaiting(ctx, zone)
 	}
-	if err := r.addZoneFinalizers(ctx, zone); err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.recordArrivals(ctx, scope); err != nil {
+	if err := r.prepare(ctx, scope); err != nil {
 		return ctrl.Result{}, err
 	}
 	result, passErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
