@@ -94,7 +94,7 @@ func (o *Options) newManager(config *rest.Config, limiter *requestLimiter) (mana
 	}
 	registerReviews(mgr.GetWebhookServer(), proxy, map[string]http.Handler{
 		mark.Path:   limiter.limit(&admission.Webhook{Handler: review.NewMarkingHandler(objects, o.trustedUsers())}),
-		review.Path: limiter.limit(&admission.Webhook{Handler: review.NewHandler(objects)}),
+		review.Path: limiter.limit(&admission.Webhook{Handler: o.newReviewer(objects)}),
 	})
 	checks := map[string]healthz.Checker{"informers": caches.Check}
 	if proxy == nil && o.ClientCAFile == "" { // It has no certificate to show: every check would be logged as an attempt.
@@ -174,4 +174,10 @@ func addProbes(mgr manager.Manager, limiter *requestLimiter, objects *review.Cac
 		}
 	}
 	return nil
+}
+
+func (o *Options) newReviewer(objects review.Objects) *review.Handler {
+	reviewer := review.NewHandler(objects)
+	reviewer.Limits = o.Limits
+	return reviewer
 }

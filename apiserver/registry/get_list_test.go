@@ -265,7 +265,7 @@ func TestDuplicateZoneElsewhereIsNotNamed(t *testing.T) {
 	w.Apply(old)
 	w.Apply(young)
 	w.Eventually("the older zone is seen", func() bool { return w.get("dnszone.example.test").Status.FailureReason == "DuplicateZone" })
-	if got, want := w.get("dnszone.example.test").Status.FailureMessage, "a DNSZone of another namespace has this name on the same servers and is older: choose other instances with clusterRef or bind9InstancesFrom"; got != want {
+	if got, want := w.get("dnszone.example.test").Status.FailureMessage, "a DNSZone of another namespace has this name on the same servers and came first: choose other instances with clusterRef or bind9InstancesFrom"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -30,6 +30,13 @@ type platform struct {
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
 	p := &platform{Client: kube.Client(t), name: kube.Namespace(t, "platform")}
+	p.start(t)
+	return p
+}
+
+// start creates the cluster.
+func (p *platform) start(t *testing.T) {
+	t.Helper()
 	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
 	cluster.Spec.Namespace = p.name
 	cluster.Spec.Primary = &v1beta1.RoleConfig{Replicas: new(int32(1))}
@@ -41,7 +48,6 @@ func newPlatform(t *testing.T) *platform {
 		kube.Kubectl(t, "", "annotate", "bind9globalcluster", p.name, v1beta1.AllowDeletionAnnotation+"=true")
 		kube.Kubectl(t, "", "delete", "bind9globalcluster", p.name, "--timeout=120s")
 	})
-	return p
 }
 
 // waitRefused waits until a zone of a tenant is served nowhere for a reason, in its own status and in its SyncStatus.

@@ -172,7 +172,7 @@ func TestAttack03Relay(t *testing.T) {
 	v := startVictim(t)
 	p := startProgram(t, v.authority)
 	// The controller works on her instance: it deletes a zone there that has the name of the victim's.
-	if err := v.client.DeleteZone(t.Context(), p.Address, victimZone); err != nil {
+	if err := v.client.DeleteZone(t.Context(), p.Address, victimZone, ""); err != nil {
 		t.Fatal(err)
 	}
 	p.mu.Lock()
@@ -231,7 +231,7 @@ func TestAttack03Relay(t *testing.T) {
 		through := relay(t, v.Addr)
 		through.Namespace, through.Instance = p.Namespace, p.Instance
 		var e *bindcar.Error
-		err := v.client.DeleteZone(t.Context(), through, victimZone)
+		err := v.client.DeleteZone(t.Context(), through, victimZone, "")
 		if !errors.As(err, &e) || e.Reason != status.BindcarUnreachable || !strings.Contains(e.Details, "certificate") {
 			t.Errorf("the controller speaks to the victim as to her instance: %v", err)
 		}

@@ -36,7 +36,10 @@ type reviewFunc func(ctx context.Context, req admission.Request) (Result, error)
 
 // Handler validates objects of every kind that it has a review for, and lets all others pass.
 type Handler struct {
-	kinds map[schema.GroupKind]reviewFunc
+	// Limits are for new objects. They are set before the first review.
+	Limits  Limits
+	objects Objects
+	kinds   map[schema.GroupKind]reviewFunc
 	// deletions reviews deletions of every kind that others depend on.
 	deletions deletionReviewer
 	// timeout bounds what a review waits for. Caches do not make it wait, the API server may (live_reader.go).
@@ -45,7 +48,7 @@ type Handler struct {
 
 // NewHandler knows every kind.
 func NewHandler(o Objects) *Handler {
-	r := &Handler{kinds: map[schema.GroupKind]reviewFunc{
+	r := &Handler{objects: o, kinds: map[schema.GroupKind]reviewFunc{
 		v1beta1.Kind("DNSZone"):       reviewFuncOf(func() *v1beta1.DNSZone { return &v1beta1.DNSZone{} }, zoneReviewer{o}.review),
 		v1beta1.Kind("Bind9Instance"): reviewFuncOf(func() *v1beta1.Bind9Instance { return &v1beta1.Bind9Instance{} }, instanceReviewer{o}.review),
 		v1alpha1.Kind("DNSEndpoint"):  reviewFuncOf(func() *v1alpha1.DNSEndpoint { return &v1alpha1.DNSEndpoint{} }, endpointReviewer{o}.review),
@@ -58,7 +61,8 @@ func NewHandler(o Objects) *Handler {
 }
 
 // reviewFuncOf makes a review of a judge of one type. The judge gets the object, and the stored one that it replaces or, on
-// creation, nothing: the zero value of T. An object that is being deleted cannot change DNS any more.
+// creation, nothing: the zero value of T. An object that is being deleted cannot change DNS any more, but for a zone that is led to
+// other servers.
 func reviewFuncOf[T metav1.Object](empty func() T, judge func(ctx context.Context, obj, old T) (Result, error)) reviewFunc {
 	return func(ctx context.Context, req admission.Request) (Result, error) {
 		obj := empty()
@@ -71,7 +75,8 @@ func reviewFuncOf[T metav1.Object](empty func() T, judge func(ctx context.Contex
 			if err := utiljson.Unmarshal(req.OldObject.Raw, old); err != nil {
 				return Result{}, fmt.Errorf("reading the stored object: %w", err)
 			}
-			if obj.GetDeletionTimestamp() != nil {
+			_, isZone := any(obj).(*v1beta1.DNSZone)
+			if obj.GetDeletionTimestamp() != nil && !isZone {
 				return Result{}, nil
 			}
 			restoreSystemFields(obj, old)
@@ -114,6 +119,13 @@ func (r *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	review, known := r.kinds[schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}]
 	if !known || !canChangeDNS(req) {
 		return admission.Allowed("")
+	}
+	refusal, err := r.Limits.refusal(ctx, r.objects, req)
+	if refusal != "" {
+		return admission.Denied(refusal)
+	}
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	verdict, err := review(ctx, req)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -31,6 +32,8 @@ type liveReader interface {
 	liveNSRecords(ctx context.Context, namespace string) []v1beta1.Record
 	// hasLiveRecords reports whether a selector matches any record of a namespace.
 	hasLiveRecords(ctx context.Context, namespace string, selector *metav1.LabelSelector) bool
+	// countLive counts the objects of a namespace and one of our kinds; it is not known without an answer.
+	countLive(ctx context.Context, namespace, kind string) (n int, known bool)
 	// isLeaving reports whether an object that a cache holds is gone, or going.
 	isLeaving(ctx context.Context, o client.Object) bool
 }
@@ -49,6 +52,8 @@ func (noLiveReader) liveInstances(context.Context, *metav1.LabelSelector) []*v1b
 func (noLiveReader) liveNSRecords(context.Context, string) []v1beta1.Record { return nil }
 
 func (noLiveReader) hasLiveRecords(context.Context, string, *metav1.LabelSelector) bool { return false }
+
+func (noLiveReader) countLive(context.Context, string, string) (int, bool) { return 0, false }
 
 func (noLiveReader) isLeaving(context.Context, client.Object) bool { return false }
 
@@ -164,6 +169,17 @@ func (s *liveClient) hasLiveRecords(ctx context.Context, namespace string, selec
 		return nil
 	})
 	return found
+}
+
+func (s *liveClient) countLive(ctx context.Context, namespace, kind string) (n int, known bool) {
+	s.read(ctx, func(ctx context.Context) error {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind + "List"))
+		err := s.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+		n, known = len(list.Items)+int(ptr.Deref(list.RemainingItemCount, 0)), err == nil
+		return err
+	})
+	return n, known
 }
 
 func (s *liveClient) isLeaving(ctx context.Context, o client.Object) (leaves bool) {

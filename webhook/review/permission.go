@@ -11,18 +11,25 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 )
 
-// reviewPermission refuses a zone that would be served nowhere: an older zone has its name on the same servers, or it is not
-// permitted there. An update that moves the zone to other servers has it come there last: with the age that it gained
-// elsewhere it could displace zones that are served there.
+// reviewPermission refuses a zone that would be served nowhere: another zone has come to the same servers with its name before,
+// or it is not permitted there. An update that leads the zone to other servers has it come there last, also after zones that are
+// about to come there: age that was gained elsewhere does not count. A zone that is being deleted stays where it is.
 func (r zoneReviewer) reviewPermission(ctx context.Context, zone, old *v1beta1.DNSZone) (Result, error) {
 	all, err := r.objects.fleet(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	if old != nil && !slices.Equal(all.InstancesOf(old), all.InstancesOf(zone)) {
-		moved := *zone
-		moved.CreationTimestamp.Reset()
-		zone = &moved
+	reviewed := *zone
+	zone = &reviewed
+	zone.Status = v1beta1.DNSZoneStatus{}
+	if old != nil {
+		zone.Status = old.Status // Whatever is sent.
+		switch comes := all.Comes(old, zone); {
+		case comes:
+			zone.CreationTimestamp.Reset()
+		case zone.DeletionTimestamp != nil:
+			return Result{}, nil
+		}
 	}
 	names := namesBeside{objects: r.objects, ctx: ctx, zone: zone}
 	refusal := all.RefusalOf(zone, names)

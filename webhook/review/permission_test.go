@@ -70,6 +70,69 @@ func TestReviewPermission(t *testing.T) {
 	}
 }
 
+// A zone that is being deleted is reviewed when it is led to other servers, and goes in peace otherwise. What it says about its own
+// status counts as little as what an update says.
+func TestReviewZoneInDeletion(t *testing.T) {
+	const head = `{kind: DNSZone, metadata: {name: z, namespace: evil, uid: e, generation: 3, creationTimestamp: "2026-01-01T00:00:00Z", deletionTimestamp: "2026-01-03T00:00:00Z", finalizers: [a/b]}, `
+	zone := func(cluster, more string) string {
+		return head + `spec: {zoneName: bank.example, clusterRef: ` + cluster + `, ` + more + `soaRecord: {primaryNs: ns1.bank.example., adminEmail: a@bank.example}}, ` +
+			`status: {observedGeneration: 1, arrivals: {hosts: [{host: cluster/none, since: "2026-01-01T00:00:00.000000Z"}]}}}`
+	}
+	forged := strings.Replace(zone("shared", ""), "cluster/none", "cluster/shared", 1)
+	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "c1"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "platform"}}
+	handler := NewHandler(newStaticObjects(sharedZone(t, "bank", "bank.example", "shared", "2026-01-02T00:00:00Z"), cluster))
+	for name, c := range map[string]struct {
+		object, old string
+		allowed     bool
+	}{
+		"led to the servers":                 {zone("shared", ""), zone("none", ""), false},
+		"with a status of its own":           {forged, zone("none", ""), false},
+		"by a PUT without its deletion":      {strings.Replace(zone("shared", ""), `deletionTimestamp: "2026-01-03T00:00:00Z", `, "", 1), zone("none", ""), false},
+		"to servers of nobody else's":        {zone("other", ""), zone("none", ""), true},
+		"stays, refused":                     {zone("shared", "ttl: 5, "), zone("shared", ""), true},
+		"changes what would not be reviewed": {zone("none", "recordsFrom: [{selector: {matchLabels: {'no label': x}}}], "), zone("none", ""), true},
+	} {
+		if answer := handler.Handle(quick(t), request(t, c.object, c.old)); answer.Allowed != c.allowed {
+			t.Errorf("%s: allowed: %t, %v", name, answer.Allowed, answer.Result)
+		}
+	}
+}
+
+// Whatever leads a zone to servers has it come there last: a cluster, one that has no servers yet, a provider, or selected instances.
+func TestReviewOfWhatLeadsElsewhere(t *testing.T) {
+	cluster := &v1beta1.Bind9GlobalCluster{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "c1"}, Spec: v1beta1.GlobalClusterSpec{Namespace: "platform"}}
+	guests := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "host", Name: "guests", Labels: map[string]string{"app": "guests"},
+		Annotations: map[string]string{v1beta1.AllowZoneNamespacesAnnotation: "*"}}}
+	on := func(namespace, created string, change func(*v1beta1.DNSZone)) *v1beta1.DNSZone {
+		z := sharedZone(t, namespace, "bank.example", "none", created)
+		z.Name, z.UID = "z"+created, types.UID(namespace+created)
+		z.Spec.Bind9InstancesFrom = []v1beta1.InstanceSource{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "guests"}}}}
+		change(z)
+		return z
+	}
+	for name, c := range map[string]struct {
+		namespace string
+		change    func(*v1beta1.DNSZone)
+	}{
+		"clusterRef":         {"evil", func(z *v1beta1.DNSZone) { z.Spec.ClusterRef = "shared" }},
+		"clusterProviderRef": {"evil", func(z *v1beta1.DNSZone) { z.Spec.ClusterProviderRef = "shared" }},
+		"an annotation": {"evil", func(z *v1beta1.DNSZone) {
+			z.Annotations = map[string]string{v1beta1.AllowInstanceNamespacesAnnotation: "host"}
+		}},
+		"providerRefs": {"bank", func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "p"}} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			victim := on("bank", "2026-01-02T00:00:00Z", c.change)
+			before := on(c.namespace, "2026-01-01T00:00:00Z", func(*v1beta1.DNSZone) {})
+			after := on(c.namespace, "2026-01-01T00:00:00Z", c.change)
+			v, err := zoneReviewer{newStaticObjects(victim, cluster, guests)}.reviewPermission(quick(t), after, before)
+			if err != nil || len(v.Problems) != 1 {
+				t.Errorf("%v, %v", v.Problems, err)
+			}
+		})
+	}
+}
+
 // Of two zones of one name that were created in the same second, each in its namespace, admission refuses changes of the one that the
 // controller does not serve. Who comes later has neither, whatever its UID.
 func TestReviewAgreesOnZonesOfOneSecond(t *testing.T) {

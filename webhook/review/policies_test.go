@@ -27,12 +27,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// rights are what a user may create: "pods in dns"; a namespace of "" is all of them.
+// rights are what a user may create: "pods in dns"; a namespace of "" is all of them. "zonegrants" is the right to update these.
 type rights map[string]bool
 
 // Authorize implements authorizer.UnconditionalAuthorizer.
 func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.GetVerb() == "create" && a.GetAPIGroup() == "" && r[a.GetResource()+" in "+a.GetNamespace()] {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if a.GetVerb() == "update" && a.GetAPIGroup() == v1beta1.GroupName && r[a.GetResource()] {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -329,6 +332,29 @@ func TestConfigurationIsTheFleetManagers(t *testing.T) {
 		policyRequest{rights: everything, user: user, old: configMap("old")}.expect(t, policy)
 	}
 	policyRequest{object: strings.Replace(configMap("old"), "a: old", "a: new", 1), old: configMap("old")}.expect(t, policy)
+}
+
+// Who came first to servers is the controller's to say, and theirs who decide about names. Everybody else with a right to statuses
+// writes what is not about that.
+func TestArrivalsAreTheControllers(t *testing.T) {
+	policy := compiledPolicy(t, basePolicies, "lockstep-arrivals")
+	const head = "{metadata: {namespace: dns, name: x}, "
+	const none, other, empty = head + "status: {serial: 1}}", head + "status: {arrivals: {hosts: []}}}", head + "spec: {}}"
+	const some = head + "status: {arrivals: {hosts: [{host: cluster/shared, since: '2026'}]}}}"
+	for name, c := range map[string]policyRequest{
+		"added": {object: some, old: none}, "changed": {object: other, old: some}, "removed": {object: none, old: some}, "with the first status": {object: some, old: empty},
+		"a controller elsewhere": {user: lookalike, object: some, old: none}, "the fleet manager": {user: fleetUser, object: some, old: none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.expect(t, policy, "status.arrivals of DNSZone dns/x says since when", "ZoneGrants")
+		})
+	}
+	for name, c := range map[string]policyRequest{
+		"by the controller": {user: controllerUser, object: some, old: none}, "by whoever grants names": {rights: rights{"zonegrants": true}, object: some, old: none},
+		"the rest of a status": {object: head + "status: {serial: 2}}", old: none}, "beside arrivals": {object: strings.Replace(some, "{status: {", "{status: {serial: 2, ", 1), old: some},
+	} {
+		t.Run(name, func(t *testing.T) { c.expect(t, policy) })
+	}
 }
 
 // With the component, servers run images of the repositories that the administrator permits, by a tag or digest that stays.

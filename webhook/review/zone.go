@@ -18,7 +18,11 @@ type zoneReviewer struct {
 	objects Objects
 }
 
+// review judges a zone. One that is being deleted can still be led to other servers.
 func (r zoneReviewer) review(ctx context.Context, zone, old *v1beta1.DNSZone) (Result, error) {
+	if zone.DeletionTimestamp != nil {
+		return r.reviewPermission(ctx, zone, old)
+	}
 	if problems := checkSelectors(zone); len(problems) > 0 {
 		return Result{Problems: problems}, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -95,13 +97,19 @@ func (c *Cache) zonesBelow(d delegation) []Affected {
 	return affected
 }
 
-// youngerZones returns the zones that a zone may keep from being served: the younger ones at or below its name.
-func (c *Cache) youngerZones(z *zoneEntry) []Affected {
+// zonesBeside returns the zones that a zone may keep from being served: the others at or below its name.
+func (c *Cache) zonesBeside(z *zoneEntry) []Affected {
 	var affected []Affected
 	for other := range c.below[z.name] {
-		if other != z && compareZones(z.DNSZone, other.DNSZone) < 0 {
+		if other != z {
 			affected = append(affected, Affected{Zone: other.key})
 		}
 	}
 	return affected
+}
+
+// sameStanding reports whether a change of a zone with the same name leaves other zones what they may be refused for.
+func sameStanding(a, b *v1beta1.DNSZone) bool {
+	return a.Generation == b.Generation && maps.Equal(a.Annotations, b.Annotations) && v1beta1.IsGoing(a) == v1beta1.IsGoing(b) &&
+		isNew(a) == isNew(b) && equality.Semantic.DeepEqual(a.Status.Arrivals, b.Status.Arrivals)
 }

@@ -93,6 +93,16 @@ func (f *Fleet) ProvidersOf(zone *v1beta1.DNSZone) []*v1beta1.DNSProvider {
 	return serving
 }
 
+// CountProviders returns the number of DNSProviders in a namespace.
+func (f *Fleet) CountProviders(namespace string) (n int) {
+	for key := range f.providers {
+		if key.Namespace == namespace {
+			n++
+		}
+	}
+	return n
+}
+
 // RefersTo reports whether a zone names a DNSProvider. Only one of its own namespace counts: the provider's keys are that
 // namespace's.
 func RefersTo(zone *v1beta1.DNSZone, p metav1.Object) bool {

@@ -10,12 +10,15 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 )
 
+// startOfTest is when objects of age 0 were created.
+var startOfTest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // object returns metadata whose age in seconds orders the objects of a test: a greater age is older.
 func object(name string, age int) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: "dns", Name: name, UID: types.UID("uid-" + name), Generation: 1,
 		Labels:            map[string]string{"zone": "example.com"},
-		CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, -age, 0, time.UTC)),
+		CreationTimestamp: metav1.NewTime(startOfTest.Add(-time.Duration(age) * time.Second)),
 	}
 }
 

@@ -27,98 +27,55 @@ type Names interface {
 	Delegates(zone *v1beta1.DNSZone, name string) bool
 }
 
-// RefusalOf returns why a zone is not served, from the oldest zone with its name or one above it to the zone itself:
+// RefusalOf returns why a zone is not served:
 //
-//   - An older zone with the same name that is served has an instance, a cluster-scoped cluster or a DNSProvider in common:
-//     DuplicateZone.
+//   - A zone with the same name that came first is served on an instance, a cluster-scoped cluster or a DNSProvider that both
+//     have: DuplicateZone.
 //   - Those who run the servers do not permit it: on servers of another namespace, the ZoneGrants with the longest suffix
 //     that covers the name do not list the zone's namespace; or there is none, and the name is a public suffix.
-//   - An older zone of another namespace is served above it on common servers, and delegates none of the names from there
-//     to the zone's: neither by an NSRecord, nor do ZoneGrants by a suffix below that zone.
+//   - A zone of another namespace that came first is served above it on common servers, and delegates none of the names from
+//     there to the zone's: neither by an NSRecord, nor do ZoneGrants by a suffix below that zone.
 //
-// Who is refused keeps nobody else from anything.
+// Who came first is what the statuses of the zones say (arrivalAt); age decides among zones of which none is there yet. Who is
+// refused, or going, keeps nobody else from anything.
 func (f *Fleet) RefusalOf(zone *v1beta1.DNSZone, names Names) Refusal {
 	name, err := source.ZoneName(zone.Spec.ZoneName)
 	if err != nil {
 		return Refusal{}
 	}
-	var older []*v1beta1.DNSZone
+	all := []*placedZone{f.place(zone)}
 	for above := name; above != "." && above != ""; above = rrset.ParentName(above) {
 		for _, other := range names.ZonesNamed(above) {
-			if KeyOfZone(other) != KeyOfZone(zone) && compareZones(other, zone) < 0 {
-				older = append(older, other)
+			if KeyOfZone(other) != KeyOfZone(zone) {
+				all = append(all, f.place(other))
 			}
 		}
 	}
-	slices.SortFunc(older, compareZones)
-	var served []*placedZone
-	for _, other := range older {
-		if p := f.place(other); f.refuse(p, served, names) == (Refusal{}) {
-			served = append(served, p)
+	for _, p := range all {
+		p.granted, p.denied = f.grantedSuffix(p)
+	}
+	slices.SortFunc(all, compareUnrecorded)
+	for _, p := range all {
+		refusal := refuse(p, all, names)
+		if p.served = refusal == (Refusal{}); p.DNSZone == zone {
+			return refusal
 		}
 	}
-	return f.refuse(f.place(zone), served, names)
+	return Refusal{}
 }
 
-// placedZone is a zone with where it is to be served.
-type placedZone struct {
-	*v1beta1.DNSZone
-	name      string // canonical
-	instances []*v1beta1.Bind9Instance
-	clusters  []string // cluster-scoped, by name
-	// foreign are the servers of other namespaces.
-	foreign []serverGroup
-}
-
-// serverGroup is the servers of a namespace that belong to a cluster-scoped cluster or, without one, to none.
-type serverGroup struct{ cluster, namespace string }
-
-func (f *Fleet) place(zone *v1beta1.DNSZone) *placedZone {
-	p := &placedZone{DNSZone: zone, instances: f.InstancesOf(zone)}
-	p.name, _ = source.ZoneName(zone.Spec.ZoneName)
-	addGroup := func(g serverGroup) {
-		if g.namespace != zone.Namespace && !slices.Contains(p.foreign, g) {
-			p.foreign = append(p.foreign, g)
+// refuse is RefusalOf a zone beside others.
+func refuse(p *placedZone, others []*placedZone, names Names) Refusal {
+	for _, o := range others {
+		if o.name == p.name && o.goesBefore(p) {
+			return duplicateRefusal(p, o)
 		}
 	}
-	for _, ref := range []string{zone.Spec.ClusterRef, zone.Spec.ClusterProviderRef} {
-		for _, g := range f.globals[ref] {
-			p.clusters = append(p.clusters, ref)
-			addGroup(serverGroup{ref, g.namespace})
-		}
+	if p.denied != (Refusal{}) {
+		return p.denied
 	}
-	for _, i := range p.instances {
-		group := serverGroup{namespace: i.Namespace}
-		for _, o := range i.OwnerReferences {
-			if name := f.globalOf(i, o.Name); name != "" {
-				group.cluster = name
-			}
-		}
-		addGroup(group)
-	}
-	return p
-}
-
-// sharesServers reports whether two zones have an instance, a cluster-scoped cluster or a DNSProvider in common.
-func (p *placedZone) sharesServers(other *placedZone) bool {
-	return p.Namespace == other.Namespace && slices.ContainsFunc(p.Spec.ProviderRefs, func(r v1beta1.ProviderReference) bool { return slices.Contains(other.Spec.ProviderRefs, r) }) ||
-		slices.ContainsFunc(p.clusters, func(c string) bool { return slices.Contains(other.clusters, c) }) ||
-		slices.ContainsFunc(p.instances, func(i *v1beta1.Bind9Instance) bool { return slices.Contains(other.instances, i) })
-}
-
-// refuse is RefusalOf a zone beside older ones that are served.
-func (f *Fleet) refuse(p *placedZone, served []*placedZone, names Names) Refusal {
-	for _, older := range served {
-		if older.name == p.name && older.sharesServers(p) {
-			return duplicateRefusal(p, older)
-		}
-	}
-	granted, refusal := f.grantedSuffix(p)
-	if refusal != (Refusal{}) {
-		return refusal
-	}
-	for _, older := range served {
-		if older.Namespace != p.Namespace && isBelow(p.name, older.name) && !isBelow(granted, older.name) && older.sharesServers(p) && !delegates(names, older, p.name) {
+	for _, o := range others {
+		if o.Namespace != p.Namespace && isBelow(p.name, o.name) && !isBelow(p.granted, o.name) && o.goesBefore(p) && !delegates(names, o, p.name) {
 			return Refusal{status.NotPermitted, fmt.Sprintf(
 				"another namespace has a zone above %s on the same servers: ask its owner for an NSRecord at %s, or those who run the servers for a ZoneGrant; "+
 					"servers of your own need neither", p.name, p.name)}
@@ -127,14 +84,14 @@ func (f *Fleet) refuse(p *placedZone, served []*placedZone, names Names) Refusal
 	return Refusal{}
 }
 
-func duplicateRefusal(p, older *placedZone) Refusal {
-	if older.Namespace != p.Namespace {
-		return Refusal{status.DuplicateZone, "a DNSZone of another namespace has this name on the same servers and is older: " +
+func duplicateRefusal(p, first *placedZone) Refusal {
+	if first.Namespace != p.Namespace {
+		return Refusal{status.DuplicateZone, "a DNSZone of another namespace has this name on the same servers and came first: " +
 			"choose other instances with clusterRef or bind9InstancesFrom"}
 	}
 	return Refusal{status.DuplicateZone, fmt.Sprintf(
-		"DNSZone %s has this name on the same servers and is older: add the records to that zone, or choose other instances with clusterRef or bind9InstancesFrom",
-		KeyOfZone(older.DNSZone))}
+		"DNSZone %s has this name on the same servers and came first: add the records to that zone, or choose other instances with clusterRef or bind9InstancesFrom",
+		KeyOfZone(first.DNSZone))}
 }
 
 // delegates reports whether a zone delegates a name below it, or one between.

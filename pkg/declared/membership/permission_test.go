@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -147,39 +148,111 @@ func TestDelegationThatMovesAffectsZonesBelow(t *testing.T) {
 	}
 }
 
-// refusalsAmong is RefusalOf by definition, for all zones at once: from the oldest zone to the youngest.
-func refusalsAmong(f *Fleet, zones []*v1beta1.DNSZone, delegated map[ZoneKey][]string) map[ZoneKey]string {
-	slices.SortFunc(zones, compareZones)
-	reasons := map[ZoneKey]string{}
-	for n, zone := range zones {
-		name, _ := source.ZoneName(zone.Spec.ZoneName)
-		at := f.InstancesOf(zone)
-		reason, foreign := "", slices.ContainsFunc(at, func(i *v1beta1.Bind9Instance) bool { return i.Namespace != zone.Namespace })
-		longest, listed := "", false
-		for suffix, grants := range f.grants {
-			if foreign && rrset.IsSubdomain(name, suffix) && len(suffix) > len(longest) {
-				longest, listed = suffix, slices.ContainsFunc(grants, func(g *v1beta1.ZoneGrant) bool { return slices.Contains(g.Spec.Namespaces, zone.Namespace) })
+// cameTo is when a zone came to the servers of a cluster by definition, "" if it is about to come, and whether its status says so.
+func cameTo(cluster string, zone *v1beta1.DNSZone) (since string, recorded bool) {
+	switch s := zone.Status; {
+	case s.Arrivals != nil:
+		for _, a := range s.Arrivals.Hosts {
+			if a.Host == "cluster/"+cluster {
+				return a.Since, true
 			}
 		}
-		if foreign && (longest != "" && !listed || longest == "" && strings.Count(name, ".") == 1) {
+	case s.ObservedGeneration <= 0 && zone.Generation <= 1:
+		return arrivalTime(zone.CreationTimestamp.Time), false
+	case s.ObservedGeneration > 0 && len(s.Bind9Instances) > 0 && !slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool { return c.Reason == status.NotPermitted }):
+		return arrivalTime(zone.CreationTimestamp.Time), true
+	}
+	return "", false
+}
+
+// isFirst reports whether a zone came to the cluster of both before another one did, by definition.
+func isFirst(a, b *v1beta1.DNSZone) bool {
+	came, other := "", ""
+	if came, _ = cameTo(a.Spec.ClusterRef, a); came == "" {
+		came = "never"
+	}
+	if other, _ = cameTo(b.Spec.ClusterRef, b); other == "" {
+		other = "never"
+	}
+	return came < other || came == other && compareZones(a, b) < 0
+}
+
+// refusalsAmong is RefusalOf by definition, for all zones at once: from the first zone that came to the last.
+func refusalsAmong(f *Fleet, zones []*v1beta1.DNSZone, delegated map[ZoneKey][]string) map[ZoneKey]string {
+	slices.SortFunc(zones, func(a, b *v1beta1.DNSZone) int {
+		if a.Spec.ClusterRef != b.Spec.ClusterRef {
+			return strings.Compare(a.Spec.ClusterRef, b.Spec.ClusterRef)
+		}
+		if isFirst(a, b) {
+			return -1
+		}
+		return 1
+	})
+	reasons, denied := map[ZoneKey]string{}, map[ZoneKey]bool{}
+	longest := map[ZoneKey]string{}
+	for _, zone := range zones {
+		name, _ := source.ZoneName(zone.Spec.ZoneName)
+		foreign, listed := slices.ContainsFunc(f.InstancesOf(zone), func(i *v1beta1.Bind9Instance) bool { return i.Namespace != zone.Namespace }), false
+		key := KeyOfZone(zone)
+		for suffix, grants := range f.grants {
+			if foreign && rrset.IsSubdomain(name, suffix) && len(suffix) > len(longest[key]) {
+				longest[key], listed = suffix, slices.ContainsFunc(grants, func(g *v1beta1.ZoneGrant) bool { return slices.Contains(g.Spec.Namespaces, zone.Namespace) })
+			}
+		}
+		denied[key] = foreign && (longest[key] != "" && !listed || longest[key] == "" && strings.Count(name, ".") == 1)
+	}
+	for n, zone := range zones {
+		key := KeyOfZone(zone)
+		name, _ := source.ZoneName(zone.Spec.ZoneName)
+		reason := ""
+		if denied[key] {
 			reason = status.NotPermitted
 		}
-		for _, older := range zones[:n] {
-			olderName, _ := source.ZoneName(older.Spec.ZoneName)
-			if reasons[KeyOfZone(older)] != "" || !slices.ContainsFunc(at, func(i *v1beta1.Bind9Instance) bool { return f.Serves(i, older) }) {
+		for _, first := range zones[:n] {
+			firstName, _ := source.ZoneName(first.Spec.ZoneName)
+			_, recorded := cameTo(first.Spec.ClusterRef, first)
+			stands := !denied[KeyOfZone(first)] && !v1beta1.IsGoing(first) && (recorded || reasons[KeyOfZone(first)] == "")
+			if !stands || !slices.ContainsFunc(f.InstancesOf(zone), func(i *v1beta1.Bind9Instance) bool { return f.Serves(i, first) }) {
 				continue
 			}
-			through := slices.ContainsFunc(delegated[KeyOfZone(older)], func(d string) bool { return rrset.IsSubdomain(name, d) })
+			through := slices.ContainsFunc(delegated[KeyOfZone(first)], func(d string) bool { return rrset.IsSubdomain(name, d) })
 			switch {
-			case olderName == name:
+			case firstName == name:
 				reason = status.DuplicateZone
-			case reason == "" && rrset.IsSubdomain(name, olderName) && older.Namespace != zone.Namespace && !through && (longest == olderName || !rrset.IsSubdomain(longest, olderName)):
+			case reason == "" && rrset.IsSubdomain(name, firstName) && first.Namespace != zone.Namespace && !through && (longest[key] == firstName || !rrset.IsSubdomain(longest[key], firstName)):
 				reason = status.NotPermitted
 			}
 		}
-		reasons[KeyOfZone(zone)] = reason
+		reasons[key] = reason
 	}
 	return reasons
+}
+
+// randomStanding gives a zone any of the statuses by which it may have come to its servers.
+func randomStanding(r *rand.Rand, z *v1beta1.DNSZone, members []*v1beta1.Bind9Instance) {
+	z.Generation = 1 + int64(r.IntN(2))
+	switch r.IntN(5) {
+	case 0: // The controller has never looked at it.
+		z.Status.ObservedGeneration = -int64(r.IntN(2))
+	case 1:
+		z.Status.ObservedGeneration, z.Status.Arrivals = 1, &v1beta1.ZoneArrivals{}
+	case 2:
+		since := arrivalTime(startOfTest.Add(-time.Duration(r.IntN(5)) * time.Second))
+		z.Status.ObservedGeneration, z.Status.Arrivals = 1, &v1beta1.ZoneArrivals{Hosts: []v1beta1.ZoneArrival{{Host: "cluster/" + z.Spec.ClusterRef, Since: since}}}
+	case 3: // An earlier version has.
+		z.Status.ObservedGeneration = 1
+		for _, i := range members {
+			z.Status.Bind9Instances = append(z.Status.Bind9Instances, v1beta1.ZoneInstance{Namespace: i.Namespace, Name: i.Name})
+		}
+		if r.IntN(2) == 0 {
+			z.Status.Conditions = []metav1.Condition{{Type: status.Ready, Reason: status.NotPermitted}}
+		}
+	case 4:
+		z.DeletionTimestamp = new(metav1.Now())
+		if r.IntN(2) == 0 {
+			z.Finalizers = []string{v1beta1.DependentsFinalizer}
+		}
+	}
 }
 
 // After any sequence of changes every zone is refused, or is not, as the definition says, and each zone of which that has
@@ -200,13 +273,26 @@ func TestRefusalsAreAsDefined(t *testing.T) {
 		before := map[ZoneKey]string{}
 		for step := range 60 {
 			var affected []Affected
-			switch r.IntN(5) {
+			switch r.IntN(6) {
 			case 0, 1:
 				z := zoneAt(pick(r, []string{"a", "b", "c"}), pick(r, names), pick(r, []string{"shared", "shared", "own"}), r.IntN(5))
 				z.Name = fmt.Sprint(r.IntN(5))
-				z.UID, z.Generation = types.UID(fmt.Sprint(z.Namespace, z.Name, r.IntN(2))), int64(seed*1000)+int64(step)
+				z.UID, z.Annotations = types.UID(fmt.Sprint(z.Namespace, z.Name, r.IntN(2))), map[string]string{"changed": fmt.Sprint(step)}
+				randomStanding(r, z, fleet.InstancesOf(z))
 				zones[KeyOfZone(z)] = z
 				affected = append(cache.SetZone(z), Affected{Zone: KeyOfZone(z)})
+			case 5: // The status alone changes, or a finalizer goes.
+				for key, z := range zones {
+					z = z.DeepCopy()
+					z.Finalizers = nil
+					z.Status.ObservedGeneration, z.Status.Arrivals = 1, &v1beta1.ZoneArrivals{}
+					if r.IntN(2) == 0 {
+						z.Status.Arrivals, _ = fleet.ArrivalsOf(z, startOfTest)
+					}
+					zones[key] = z
+					affected = append(cache.SetZone(z), Affected{Zone: key})
+					break
+				}
 			case 2:
 				for key := range zones {
 					delete(zones, key)

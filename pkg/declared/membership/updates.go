@@ -82,23 +82,23 @@ func (c *Cache) SetZone(zone *v1beta1.DNSZone) []Affected {
 		affected = c.removeZone(known)
 	case selectsSame(known.DNSZone, zone):
 		old := known.DNSZone
-		if known.DNSZone = zone; old.Generation != zone.Generation || !maps.Equal(old.Annotations, zone.Annotations) {
-			return c.youngerZones(known)
+		if known.DNSZone = zone; !sameStanding(old, zone) {
+			return c.zonesBeside(known)
 		}
 		return nil
 	default:
-		candidates, younger := c.candidates(known), c.youngerZones(known)
+		candidates, beside := c.candidates(known), c.zonesBeside(known)
 		c.unindexZone(known)
 		known.DNSZone = zone
 		c.indexZone(known)
 		maps.Copy(candidates, c.candidates(known))
-		return slices.Concat(younger, c.youngerZones(known), c.updateAll(candidates))
+		return slices.Concat(beside, c.zonesBeside(known), c.updateAll(candidates))
 	}
 	z := &zoneEntry{DNSZone: zone, key: key, objects: map[*objectEntry]Role{}}
 	c.zones[key] = z
 	c.perNamespace[key.Namespace]++
 	c.indexZone(z)
-	affected = slices.Concat(affected, c.youngerZones(z), c.updateAll(c.candidates(z)))
+	affected = slices.Concat(affected, c.zonesBeside(z), c.updateAll(c.candidates(z)))
 	return slices.DeleteFunc(affected, func(a Affected) bool {
 		return a.Zone.Name == "" && len(c.objects[a.Object].roles) > 0 // It was an orphan for a moment only.
 	})
@@ -120,7 +120,7 @@ func (c *Cache) removeZone(z *zoneEntry) []Affected {
 		delete(c.perNamespace, z.key.Namespace)
 	}
 	c.unindexZone(z)
-	affected := append(c.youngerZones(z), c.updateAll(maps.Clone(z.objects))...)
+	affected := append(c.zonesBeside(z), c.updateAll(maps.Clone(z.objects))...)
 	return slices.DeleteFunc(affected, func(a Affected) bool { return a.Zone == z.key })
 }
 

@@ -46,6 +46,9 @@ type ZoneFacts struct {
 	// DNSSEC is how the zone is signed; nil if it is not. Unless DNSSECKnown, the last known value remains.
 	DNSSEC      *v1beta1.DNSSECStatus
 	DNSSECKnown bool
+	// Arrivals are since when the zone has been on its hosts. They are for a status without any: others are changed before the zone
+	// comes to a host or leaves one.
+	Arrivals *v1beta1.ZoneArrivals
 	// Remark is further information, which becomes part of Ready's message.
 	Remark string
 	// Timeout is how long an instance may be without the zone before the zone is overdue; ZoneTimeout if 0.
@@ -73,6 +76,9 @@ func Zone(prev v1beta1.DNSZoneStatus, f ZoneFacts, now time.Time) v1beta1.DNSZon
 	if len(f.Instances)+len(f.Providers) > 0 || !f.isUnknown() {
 		next.Bind9InstancesCount = int32(len(f.Instances)) //nolint:gosec // far below 2^31
 		next.Bind9Instances, next.Providers = f.Instances, f.Providers
+	}
+	if next.Arrivals == nil {
+		next.Arrivals = f.Arrivals
 	}
 	keepTimes(&next, prev, now)
 	v := ZoneVerdictsOf(f)

@@ -189,6 +189,22 @@ func TestDNSSECStatusStays(t *testing.T) {
 	}
 }
 
+// The status of a pass tells since when a zone is somewhere if nothing is known. What was recorded since is later than the pass.
+func TestZoneKeepsArrivals(t *testing.T) {
+	of := func(host string) *v1beta1.ZoneArrivals {
+		return &v1beta1.ZoneArrivals{Hosts: []v1beta1.ZoneArrival{{Host: host, Since: "2026-01-01T00:00:00.000000Z"}}}
+	}
+	facts := ZoneFacts{Problem: True("", ""), Arrivals: of("cluster/none")}
+	if got := Zone(v1beta1.DNSZoneStatus{}, facts, early).Arrivals; !reflect.DeepEqual(got, facts.Arrivals) {
+		t.Errorf("the first status has arrivals %+v", got)
+	}
+	for _, recorded := range []*v1beta1.ZoneArrivals{of("cluster/shared"), {}} {
+		if got := Zone(v1beta1.DNSZoneStatus{Arrivals: recorded}, facts, early).Arrivals; !reflect.DeepEqual(got, recorded) {
+			t.Errorf("%+v became %+v", recorded, got)
+		}
+	}
+}
+
 // What is known of a zone stays while its primaries cannot be asked, and goes when nobody serves it.
 func TestZoneKeepsWhatIsKnown(t *testing.T) {
 	instances := []v1beta1.ZoneInstance{{Namespace: "dns", Name: "b", Status: v1beta1.ZoneConfigured}}

@@ -80,10 +80,15 @@ func (c *Client) CreateZone(ctx context.Context, server Address, zone CreateZone
 	return c.sendRequest(ctx, http.MethodPost, server, "/zones", zone, nil)
 }
 
-// DeleteZone removes a zone and its files; IsNotFound reports that it was not there. The public sidecar answers 500 then, so
-// DeleteZone checks for the zone.
-func (c *Client) DeleteZone(ctx context.Context, server Address, zone string) error {
-	err := c.sendRequest(ctx, http.MethodDelete, server, "/zones/"+url.PathEscape(zone), nil, nil)
+// DeleteZone removes a zone and its files; IsNotFound reports that it was not there, or has the data of another DNSZone than
+// owner ("namespace/name"; "" deletes it whoever owns it). A zone without a known owner is anybody's. The public sidecar
+// answers 500 for a zone that is not there, so DeleteZone checks for it; it knows no owners.
+func (c *Client) DeleteZone(ctx context.Context, server Address, zone, owner string) error {
+	path := "/zones/" + url.PathEscape(zone)
+	if owner != "" {
+		path += "?owner=" + url.QueryEscape(owner)
+	}
+	err := c.sendRequest(ctx, http.MethodDelete, server, path, nil, nil)
 	if hasCode(err, http.StatusInternalServerError) {
 		if _, missing := c.Zone(ctx, server, zone); IsNotFound(missing) {
 			return missing

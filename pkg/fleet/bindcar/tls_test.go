@@ -130,7 +130,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		_, err2 := client.Zone(shortly(t), s.Address, "example.com")
 		err3 := client.CreateZone(shortly(t), s.Address, bindcar.CreateZone{})
 		err4 := client.PatchZone(shortly(t), s.Address, "example.com", bindcar.PatchZone{})
-		err5 := client.DeleteZone(shortly(t), s.Address, "example.com")
+		err5 := client.DeleteZone(shortly(t), s.Address, "example.com", "")
 		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || len(list.Zones) != manyZones {
 			t.Fatal(len(list.Zones), err)
 		}

@@ -129,8 +129,8 @@ func (f *faultyPod) Zones(ctx context.Context, _ bindcar.Address) (bindcar.ZoneL
 	return f.client.Zones(ctx, f.proxy)
 }
 
-func (f *faultyPod) DeleteZone(ctx context.Context, _ bindcar.Address, zone string) error {
-	return f.client.DeleteZone(ctx, f.proxy, zone)
+func (f *faultyPod) DeleteZone(ctx context.Context, _ bindcar.Address, zone, owner string) error {
+	return f.client.DeleteZone(ctx, f.proxy, zone, owner)
 }
 
 func (f *faultyPod) Command(ctx context.Context, _ bindcar.Address, zone, command string) (string, error) {

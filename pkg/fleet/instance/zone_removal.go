@@ -87,7 +87,7 @@ func (c *podChecker) removeZones(ctx context.Context, instance client.ObjectKey,
 			waiting = true
 			continue
 		}
-		if err := c.sidecar.DeleteZone(ctx, sidecar, zone); err != nil && !bindcar.IsNotFound(err) {
+		if err := c.sidecar.DeleteZone(ctx, sidecar, zone, ""); err != nil && !bindcar.IsNotFound(err) {
 			return waiting, err, nil
 		}
 		log.FromContext(ctx).Info("zone removed from a server that it is not assigned to", "server", sidecar.Addr, "instance", instance, "zone", zone)

@@ -71,7 +71,7 @@ type deletions struct {
 	zones []string
 }
 
-func (d *deletions) DeleteZone(_ context.Context, _ bindcar.Address, zone string) error {
+func (d *deletions) DeleteZone(_ context.Context, _ bindcar.Address, zone, _ string) error {
 	d.zones = append(d.zones, zone)
 	return nil
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
@@ -107,10 +109,14 @@ func (p zonePass) addBackends(outcomes []backend.Outcome, event *statuswriter.Sy
 	return failed
 }
 
-// clearBackends deletes what is ours of the zone from providers that are no DNS servers, also from one that went before the zone.
+// clearBackends deletes what is ours of the zone from providers that are no DNS servers, also from one that went before the zone. Where
+// another zone of that name takes over, it has that deleted which is not its own.
 func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) error {
 	var errs []error
 	for _, at := range s.providers {
+		if r.isTakenOver(s.zone, at) {
+			continue
+		}
 		b, err := r.backendOf(ctx, s, at)
 		switch {
 		case b == nil && err == nil && at.UID == "":
@@ -123,6 +129,13 @@ func (r *reconciler) clearBackends(ctx context.Context, s scope, name string) er
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isTakenOver reports whether another zone with the name of one that is going, which stays, is to be at a provider.
+func (r *reconciler) isTakenOver(zone *v1beta1.DNSZone, at *v1beta1.DNSProvider) bool {
+	return slices.ContainsFunc(r.zones.Members.ZonesNamed(zone.Spec.ZoneName), func(o *v1beta1.DNSZone) bool {
+		return membership.KeyOfZone(o) != membership.KeyOfZone(zone) && !v1beta1.IsGoing(o) && membership.RefersTo(o, at)
+	})
 }
 
 // backendOf returns the backend of a provider, nil without an error if it has none. Of one that is gone, or whose Secrets are, it is that at

@@ -241,3 +241,26 @@ func TestBackendOfAProviderThatIsGone(t *testing.T) {
 		t.Errorf("%v, the backend holds %v", err, store.sets)
 	}
 }
+
+// A zone that goes leaves a backend to another one of its name, unless that goes too.
+func TestBackendIsLeftToTheNextZone(t *testing.T) {
+	p, store := passOverBackend()
+	p.zones.Set(numbered(1, 1))
+	if _, err := p.run(t.Context()); err != nil || len(store.sets) != 1 {
+		t.Fatalf("%v, the backend holds %v", err, store.sets)
+	}
+	next := p.zone.DeepCopy()
+	next.Name, next.UID = "next", "next"
+	next.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: p.scope.providers[0].Name}}
+	p.zones.Set(next)
+	r := &reconciler{edges: p.edges}
+	if err := r.clearBackends(t.Context(), p.scope, "example.test."); err != nil || len(store.sets) != 1 {
+		t.Errorf("%v, the backend holds %v", err, store.sets)
+	}
+	going := next.DeepCopy()
+	going.DeletionTimestamp = new(metav1.Now())
+	p.zones.Set(going)
+	if err := r.clearBackends(t.Context(), p.scope, "example.test."); err != nil || len(store.sets) > 0 {
+		t.Errorf("%v, the backend holds %v", err, store.sets)
+	}
+}

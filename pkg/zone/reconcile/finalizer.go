@@ -181,7 +181,7 @@ func (r *reconciler) leaveAsIs(ctx context.Context, s scope) {
 	r.writer.Release(s.key(), leaving...)
 }
 
-// deleteFromServers deletes the zone on every server that has a pod.
+// deleteFromServers deletes the zone on every server that has a pod, but for the data of another DNSZone of that name.
 func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, servers []observe.Server) error {
 	var group errgroup.Group
 	name := source.DNSName(zone)
@@ -190,7 +190,7 @@ func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, ser
 			continue // Nobody but those who run a server create or delete zones there.
 		}
 		group.Go(func() error {
-			err := e.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name)
+			err := e.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name, membership.KeyOfZone(zone).String())
 			e.dns.ForgetZone(server.Peer(), unreachable.Zone{Key: membership.KeyOfZone(zone), Name: name + "."})
 			if bindcar.IsNotFound(err) {
 				return nil

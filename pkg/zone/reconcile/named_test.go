@@ -719,7 +719,7 @@ func (s *secondarySidecar) Zone(context.Context, bindcar.Address, string) (bindc
 	return bindcar.Zone{Owner: s.owner}, nil
 }
 
-func (s *secondarySidecar) DeleteZone(_ context.Context, _ bindcar.Address, zone string) error {
+func (s *secondarySidecar) DeleteZone(_ context.Context, _ bindcar.Address, zone, _ string) error {
 	s.owner = ""
 	_, err := s.secondary.Rndc("delzone", zone)
 	return err

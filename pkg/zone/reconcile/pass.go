@@ -65,7 +65,8 @@ type dnsClient interface {
 // sidecarClient changes which zones a server has.
 type sidecarClient interface {
 	CreateZone(ctx context.Context, server bindcar.Address, zone bindcar.CreateZone) error
-	DeleteZone(ctx context.Context, server bindcar.Address, zone string) error
+	// DeleteZone deletes a zone that has the data of an owner.
+	DeleteZone(ctx context.Context, server bindcar.Address, zone, owner string) error
 	PatchZone(ctx context.Context, server bindcar.Address, zone string, patch bindcar.PatchZone) error
 	Zone(ctx context.Context, server bindcar.Address, zone string) (bindcar.Zone, error)
 	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
@@ -120,7 +121,7 @@ func (p zonePass) run(ctx context.Context) (passResult, error) {
 
 func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	result := passResult{event: statuswriter.SyncCompleted{
-		Zone: p.zone, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
+		Zone: p.zone, Arrivals: p.arrivals, Problem: status.True(status.ReconcileSucceeded, ""), Paused: p.zone.Annotations[v1beta1.PausedAnnotation] == "true",
 	}}
 	event := &result.event
 	ready, err := p.declare(ctx, event)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -123,9 +124,12 @@ func (f *fakePrimary) CreateZone(_ context.Context, _ bindcar.Address, zone bind
 	return nil
 }
 
-func (f *fakePrimary) DeleteZone(context.Context, bindcar.Address, string) error {
+func (f *fakePrimary) DeleteZone(_ context.Context, _ bindcar.Address, _, owner string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.owner != "" && owner != "" && f.owner != owner {
+		return &bindcar.Error{Code: http.StatusNotFound}
+	}
 	f.deleted++
 	if f.deleteErr == nil {
 		f.sets = nil

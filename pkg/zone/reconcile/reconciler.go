@@ -68,7 +68,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if zone.DeletionTimestamp != nil && !r.waitsForDependents(scope) {
 		return ctrl.Result{}, r.stopWaiting(ctx, zone)
 	}
-	if err := r.addZoneFinalizers(ctx, zone); err != nil {
+	if err := r.prepare(ctx, scope); err != nil {
 		return ctrl.Result{}, err
 	}
 	result, passErr := zonePass{edges: r.edges, scope: scope, state: r.states.stateOf(zone)}.run(ctx)
@@ -116,7 +116,10 @@ type scope struct {
 	servers []observe.Server
 	// refusal is why the zone is served nowhere; the zero value if it is served.
 	refusal membership.Refusal
-	signing dnssec.Signing
+	// arrivals are since when the zone has been on its hosts; none if it is refused. comes is true if one of them is new to it.
+	arrivals *v1beta1.ZoneArrivals
+	comes    bool
+	signing  dnssec.Signing
 }
 
 func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope, error) {
@@ -128,7 +131,11 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 	s.instances = all.InstancesOf(zone)
 	s.providers = all.ProvidersOf(zone)
 	s.strangers = all.Strangers(zone, s.instances)
-	s.refusal = all.RefusalOf(zone, r.zones.Members)
+	known := r.states.stateOf(zone).withArrivals(zone)
+	s.refusal, s.arrivals = all.RefusalOf(known, r.zones.Members), &v1beta1.ZoneArrivals{}
+	if s.refusal == (membership.Refusal{}) {
+		s.arrivals, s.comes = all.ArrivalsOf(known, r.now())
+	}
 	if s.signing, err = dnssec.SigningOf(ctx, r.kube, zone, s.instances, r.home); err != nil {
 		return s, err
 	}

@@ -152,7 +152,7 @@ func (p zonePass) demote(ctx context.Context, server observe.Server) error {
 	}
 	if zone.Type != bindcar.Secondary {
 		log.FromContext(ctx).Info("zone demoted to a secondary of its signer", "zone", p.zone.Spec.ZoneName, "server", server.Pod)
-		if err := p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name); err != nil {
+		if err := p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name, p.key().String()); err != nil {
 			return err
 		}
 		if err := p.createOnSecondary(ctx, server); err != nil {
@@ -166,7 +166,7 @@ func (p zonePass) demote(ctx context.Context, server observe.Server) error {
 // promote deletes a zone from a primary that has followed another: the next pass, which comes at once, creates it in whole.
 func (p zonePass) promote(ctx context.Context, server observe.Server) error {
 	log.FromContext(ctx).Info("zone promoted to a primary", "zone", p.zone.Spec.ZoneName, "server", server.Pod)
-	if err := p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), source.DNSName(p.zone)); err != nil {
+	if err := p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), source.DNSName(p.zone), p.key().String()); err != nil {
 		return err
 	}
 	p.state.demoted.Delete(podOf(server))
@@ -195,7 +195,7 @@ func (p zonePass) evictOther(ctx context.Context, server observe.Server) (evicte
 		return false, errOthersZone
 	}
 	log.FromContext(ctx).Info("removing another DNSZone's data from a server", "zone", p.zone.Spec.ZoneName, "server", server.Pod, "owner", zone.Owner)
-	err = p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name)
+	err = p.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name, zone.Owner)
 	p.dns.ForgetZone(server.Peer(), p.asked())
 	return err == nil, err
 }

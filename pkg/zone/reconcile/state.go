@@ -48,6 +48,8 @@ type zoneState struct {
 	goneSince time.Time
 
 	last lastOutcome
+	// arrivals are those that this process has recorded last, nil before: caches lag behind.
+	arrivals *v1beta1.ZoneArrivals
 	// served is true once a pass has put the zone on servers, or may have.
 	served bool
 }

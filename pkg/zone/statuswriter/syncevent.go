@@ -77,6 +77,8 @@ type SyncCompleted struct {
 	// DNSSEC is how the zone is signed; nil when it is not, or when that is not known.
 	DNSSEC      *v1beta1.DNSSECStatus
 	DNSSECKnown bool
+	// Arrivals are since when the zone has been on its hosts.
+	Arrivals *v1beta1.ZoneArrivals
 	// Remark is what else a reader of the zone should know.
 	Remark string
 	// Servers holds one entry for each server of the zone.

@@ -283,6 +283,12 @@ type DNSZoneStatus struct {
 	// +listType=atomic
 	Providers []ZoneProvider `json:"providers,omitempty"`
 
+	// Arrivals say since when the zone has been on its servers. Of zones that contend for a name on the same servers, the one
+	// that came there first has it. Nobody but the controller changes them. Absent until the controller has looked at the zone.
+	//
+	// +optional
+	Arrivals *ZoneArrivals `json:"arrivals,omitempty"`
+
 	// Serial is the SOA serial last written to the primaries.
 	//
 	// +optional
@@ -306,6 +312,27 @@ type DNSZoneStatus struct {
 	//
 	// +optional
 	DNSSEC *DNSSECStatus `json:"dnssec,omitempty"`
+}
+
+// ZoneArrivals are the hosts that a zone is on.
+type ZoneArrivals struct {
+	// Hosts that the zone is on, sorted. There are none while the zone is refused.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=host
+	Hosts []ZoneArrival `json:"hosts,omitempty"`
+}
+
+// ZoneArrival is since when a zone has been on a host.
+type ZoneArrival struct {
+	// Host is cluster/NAME for what clusterRef or clusterProviderRef names, instance/NAMESPACE/NAME for an instance that
+	// bind9InstancesFrom selects, and provider/NAME for a DNSProvider.
+	Host string `json:"host"`
+	// Since is when the zone came to the host (RFC 3339, UTC with microseconds): texts are ordered as the times are.
+	//
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z$`
+	Since string `json:"since"`
 }
 
 // RecordReference refers from a zone to one of its records.

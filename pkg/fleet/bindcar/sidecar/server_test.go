@@ -186,6 +186,7 @@ func TestZoneLifeCycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := primaryZone("Life.Example.", s.UpdateKey.Name)
+	request.Owner = "team/zone"
 	if err := s.client.CreateZone(ctx, s.addr, request); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,13 @@ func TestZoneLifeCycle(t *testing.T) {
 		t.Errorf("update: %v, %v", reply, err)
 	}
 
-	if err := s.client.DeleteZone(ctx, s.addr, "life.example"); err != nil {
+	if err := s.client.DeleteZone(ctx, s.addr, "life.example", "evil/zone"); !bindcar.IsNotFound(err) {
+		t.Errorf("another DNSZone deletes it: %v", err)
+	}
+	if rcode := ask(t, s.DNS(), "life.example", dns.TypeSOA).Rcode; rcode != dns.RcodeSuccess {
+		t.Errorf("rcode after another DNSZone's deletion: %s", dns.RcodeToString[rcode])
+	}
+	if err := s.client.DeleteZone(ctx, s.addr, "life.example", "team/zone"); err != nil {
 		t.Fatal(err)
 	}
 	if rcode := ask(t, s.DNS(), "life.example", dns.TypeSOA).Rcode; rcode != dns.RcodeRefused {
@@ -239,7 +246,7 @@ func TestZoneLifeCycle(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("files left: %v", left)
 	}
-	if err := s.client.DeleteZone(ctx, s.addr, "life.example"); !bindcar.IsNotFound(err) {
+	if err := s.client.DeleteZone(ctx, s.addr, "life.example", ""); !bindcar.IsNotFound(err) {
 		t.Errorf("deleting it twice: %v", err)
 	}
 	if _, err := s.client.Zone(ctx, s.addr, "life.example"); !bindcar.IsNotFound(err) {

@@ -138,6 +138,9 @@ func (s *server) deleteZone(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer unlock()
+	if err := s.checkOwner(name, r.URL.Query().Get("owner")); err != nil {
+		return err
+	}
 	ctx := context.WithoutCancel(r.Context())
 	if err := s.checkAddedAtRunTime(ctx, name); err != nil && !httperror.IsNotFound(err) {
 		return err
@@ -153,6 +156,15 @@ func (s *server) deleteZone(w http.ResponseWriter, r *http.Request) error {
 	klog.FromContext(ctx).Info("zone deleted", "zone", name)
 	s.notifications.Log.Add(bindcar.Notification{Zone: name, At: time.Now()}) // Whoever wants it here sees that it is gone.
 	respondSuccess(w, http.StatusOK, "zone "+name+" deleted", "")
+	return nil
+}
+
+// checkOwner answers that there is no zone if the one of that name has the data of another DNSZone than owner; "" is any. A
+// damaged description names no owner.
+func (s *server) checkOwner(name, owner string) error {
+	if d, err := s.zones.LoadDescription(name); err == nil && owner != "" && d.Owner != "" && d.Owner != owner {
+		return httperror.New(http.StatusNotFound, "zone not found", "zone "+name+" has the data of another DNSZone than "+owner)
+	}
 	return nil
 }
 

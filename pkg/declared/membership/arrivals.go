@@ -1,0 +1,231 @@
+package membership
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+)
+
+// placedZone is a zone with where it is to be served.
+type placedZone struct {
+	*v1beta1.DNSZone
+	name      string // canonical
+	instances []*v1beta1.Bind9Instance
+	// hosts has, for each instance, the host under which the zone's arrival there is recorded: a cluster that the zone names
+	// keeps it while instances come and go.
+	hosts    []string
+	clusters []string // cluster-scoped, by name
+	// foreign are the servers of other namespaces.
+	foreign []serverGroup
+
+	// granted is the suffix by which ZoneGrants permit the zone, denied why they do not.
+	granted string
+	denied  Refusal
+	// served is true once it is known that no other zone refuses this one.
+	served bool
+}
+
+// serverGroup is the servers of a namespace that belong to a cluster-scoped cluster or, without one, to none.
+type serverGroup struct{ cluster, namespace string }
+
+func (f *Fleet) place(zone *v1beta1.DNSZone) *placedZone {
+	p := &placedZone{DNSZone: zone, instances: f.InstancesOf(zone)}
+	p.name, _ = source.ZoneName(zone.Spec.ZoneName)
+	addGroup := func(g serverGroup) {
+		if g.namespace != zone.Namespace && !slices.Contains(p.foreign, g) {
+			p.foreign = append(p.foreign, g)
+		}
+	}
+	for _, ref := range []string{zone.Spec.ClusterRef, zone.Spec.ClusterProviderRef} {
+		for _, g := range f.globals[ref] {
+			p.clusters = append(p.clusters, ref)
+			addGroup(serverGroup{ref, g.namespace})
+		}
+	}
+	byRef, byProviderRef := clusterHost(zone.Spec.ClusterRef), clusterHost(zone.Spec.ClusterProviderRef)
+	for _, i := range p.instances {
+		group, host := serverGroup{namespace: i.Namespace}, ""
+		if zone.Spec.ClusterRef != "" && i.Spec.ClusterRef == zone.Spec.ClusterRef && i.Namespace == zone.Namespace {
+			host = byRef
+		}
+		for _, o := range i.OwnerReferences {
+			switch name := f.globalOf(i, o.Name); {
+			case name == "":
+				continue
+			case name == zone.Spec.ClusterRef:
+				group.cluster, host = name, byRef
+			case name == zone.Spec.ClusterProviderRef:
+				group.cluster, host = name, cmp.Or(host, byProviderRef)
+			default:
+				group.cluster = name
+			}
+		}
+		if host == "" {
+			host = "instance/" + i.Namespace + "/" + i.Name
+		}
+		addGroup(group)
+		p.hosts = append(p.hosts, host)
+	}
+	return p
+}
+
+func clusterHost(name string) string { return "cluster/" + name }
+
+func providerHost(name string) string { return "provider/" + name }
+
+// allHosts returns every host that a zone's declaration leads to, sorted. A cluster or provider counts before it exists: the
+// zone that named it first has come there first.
+func (p *placedZone) allHosts() []string {
+	hosts := slices.Clone(p.hosts)
+	for _, ref := range []string{p.Spec.ClusterRef, p.Spec.ClusterProviderRef} {
+		if ref != "" {
+			hosts = append(hosts, clusterHost(ref))
+		}
+	}
+	for _, ref := range p.Spec.ProviderRefs {
+		hosts = append(hosts, providerHost(ref.Name))
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// ArrivalsOf returns what the status of a zone that is not refused says about its arrivals: since when it has been on each of its hosts, now
+// where it has not been before. comes is true if there is such a host: the zone must not be brought to its servers before
+// its status says since when it is there.
+func (f *Fleet) ArrivalsOf(zone *v1beta1.DNSZone, now time.Time) (arrivals *v1beta1.ZoneArrivals, comes bool) {
+	p := f.place(zone)
+	arrivals = &v1beta1.ZoneArrivals{}
+	for _, host := range p.allHosts() {
+		since := p.arrivalAt(host).since
+		if since == "" {
+			since, comes = arrivalTime(now), true
+		}
+		arrivals.Hosts = append(arrivals.Hosts, v1beta1.ZoneArrival{Host: host, Since: since})
+	}
+	return arrivals, comes
+}
+
+// Comes reports whether a change of a zone leads it to a host that it does not lead to before.
+func (f *Fleet) Comes(before, after *v1beta1.DNSZone) bool {
+	known := f.place(before).allHosts()
+	return slices.ContainsFunc(f.place(after).allHosts(), func(host string) bool { return !slices.Contains(known, host) })
+}
+
+// arrivalTime formats a time so that texts are ordered as times are.
+func arrivalTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// arrival is since when a zone has been somewhere: "" if it is about to come. It is recorded if the controller has served the
+// zone there.
+type arrival struct {
+	since    string
+	recorded bool
+}
+
+// earlier returns the earlier of two arrivals of one zone.
+func (a arrival) earlier(b arrival) arrival {
+	if a.since == "" || b.since != "" && b.since < a.since {
+		a.since = b.since
+	}
+	a.recorded = a.recorded || b.recorded
+	return a
+}
+
+// arrivalAt returns when the zone came to one of its hosts. What its status says counts. Before the controller has looked at
+// the zone for the first time, it came when it was created, if nobody has changed it since. A status without arrivals is one
+// of an earlier version: the zone came to the servers that it lists when it was created.
+func (p *placedZone) arrivalAt(host string) arrival {
+	switch {
+	case p.Status.Arrivals != nil:
+		for _, a := range p.Status.Arrivals.Hosts {
+			if a.Host == host {
+				return arrival{a.Since, true}
+			}
+		}
+	case isNew(p.DNSZone):
+		return arrival{since: arrivalTime(p.CreationTimestamp.Time)}
+	case p.Status.ObservedGeneration > 0 && p.isListed(host):
+		return arrival{arrivalTime(p.CreationTimestamp.Time), true}
+	}
+	return arrival{}
+}
+
+// isNew reports whether the controller has not looked at a zone yet, which is as it was created: its status observes generation -1 by
+// default, or 0.
+func isNew(zone *v1beta1.DNSZone) bool {
+	return zone.Status.Arrivals == nil && zone.Status.ObservedGeneration <= 0 && zone.Generation <= 1 && !zone.CreationTimestamp.IsZero()
+}
+
+// isListed reports whether the zone's status has a host, or an instance that belongs to it.
+func (p *placedZone) isListed(host string) bool {
+	ready := meta.FindStatusCondition(p.Status.Conditions, status.Ready)
+	if ready != nil && (ready.Reason == status.DuplicateZone || ready.Reason == status.NotPermitted) {
+		return false
+	}
+	return slices.ContainsFunc(p.Status.Providers, func(s v1beta1.ZoneProvider) bool { return providerHost(s.Name) == host }) ||
+		slices.ContainsFunc(p.Status.Bind9Instances, func(s v1beta1.ZoneInstance) bool {
+			n := slices.IndexFunc(p.instances, func(i *v1beta1.Bind9Instance) bool { return i.Namespace == s.Namespace && i.Name == s.Name })
+			return n >= 0 && p.hosts[n] == host
+		})
+}
+
+// meet returns when each of two zones came to the servers that they share, and whether they share any: an instance, a
+// cluster-scoped cluster or a DNSProvider.
+func (p *placedZone) meet(o *placedZone) (own, others arrival, shared bool) {
+	var met []string
+	meetAt := func(host, otherHost string) {
+		own, others, shared = own.earlier(p.arrivalAt(host)), others.earlier(o.arrivalAt(otherHost)), true
+		met = append(met, host)
+	}
+	for _, c := range p.clusters {
+		if slices.Contains(o.clusters, c) {
+			meetAt(clusterHost(c), clusterHost(c))
+		}
+	}
+	for _, ref := range p.Spec.ProviderRefs {
+		if p.Namespace == o.Namespace && slices.Contains(o.Spec.ProviderRefs, ref) {
+			meetAt(providerHost(ref.Name), providerHost(ref.Name))
+		}
+	}
+	for n, i := range p.instances {
+		if slices.Contains(met, p.hosts[n]) {
+			continue
+		}
+		if m := slices.Index(o.instances, i); m >= 0 {
+			meetAt(p.hosts[n], o.hosts[m])
+		}
+	}
+	return own, others, shared
+}
+
+// goesBefore reports whether a zone is served beside another one that came to the same servers later. Of zones that are
+// about to come, the older one goes before. A zone that is going goes before none.
+func (p *placedZone) goesBefore(o *placedZone) bool {
+	if p == o || p.denied != (Refusal{}) || v1beta1.IsGoing(p.DNSZone) {
+		return false
+	}
+	own, others, shared := p.meet(o)
+	switch {
+	case !shared || !own.recorded && !p.served:
+		return false
+	case (own.since == "") != (others.since == ""):
+		return own.since != ""
+	}
+	return cmp.Or(cmp.Compare(own.since, others.since), compareZones(p.DNSZone, o.DNSZone)) < 0
+}
+
+// compareUnrecorded is the order in which zones come that are on no server yet.
+func compareUnrecorded(a, b *placedZone) int {
+	if isNew(a.DNSZone) != isNew(b.DNSZone) {
+		if isNew(a.DNSZone) {
+			return -1
+		}
+		return 1
+	}
+	return compareZones(a.DNSZone, b.DNSZone)
+}
