@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -25,6 +26,8 @@ import (
 type reconciler struct {
 	edges
 	home string
+	// gate counts the connections of the zones of each namespace; nil counts none.
+	gate *outbound.Gate
 	// setOwner records in which namespace a server is.
 	setOwner   func(server netip.AddrPort, namespace string)
 	states     zoneStates
@@ -60,6 +63,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if wait := known.(*zoneState).bulkWait(r.now()); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
+	}
+	if r.gate != nil {
+		ctx = outbound.WithAccount(ctx, r.gate.Account(zone.Namespace, "zones", maxZoneConnections))
 	}
 	scope, err := r.scopeOf(ctx, zone)
 	if err != nil {

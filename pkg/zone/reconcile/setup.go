@@ -26,6 +26,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
@@ -46,6 +47,9 @@ const (
 	maxNamespacePasses = 2 * maxPasses
 )
 
+// maxZoneConnections is how many connections with DNS servers the passes over the zones of a namespace have at a time.
+const maxZoneConnections = 2 * maxNamespacePasses
+
 // updateTimeout bounds the exchange of one update. After a cut of the network TCP is slow to notice that it is over; another
 // look at the zone and a new connection are faster.
 const updateTimeout = 4 * time.Second
@@ -60,6 +64,8 @@ type Options struct {
 	Keys *keyrotation.Cache
 	// Backends has the backends of providers that are no DNS servers.
 	Backends *dnsprovider.Backends
+	// Gate counts the connections of each namespace.
+	Gate *outbound.Gate
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
 	Observer *observe.Observer
 	Sidecar  *bindcar.Client
@@ -88,7 +94,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 				return inventory.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
 			},
 		},
-		home: o.Home, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
+		home: o.Home, gate: o.Gate, setOwner: o.Observer.SetOwner, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
