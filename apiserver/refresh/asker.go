@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
@@ -43,6 +44,18 @@ type asker struct {
 	sweeps          sweepSchedule
 	// names are the last answers to these, as observe.Answers.
 	names *cache.Expiring
+}
+
+// maxProviderConnections is how many connections with the servers of one DNSProvider there are at a time.
+const maxProviderConnections = 32
+
+// chargeTo returns a context for a question to a server of a DNSProvider, whose connections are those of the provider. It is the same
+// context if there is no provider.
+func (a *asker) chargeTo(ctx context.Context, provider types.NamespacedName) context.Context {
+	if a.options.Gate == nil || provider.Name == "" {
+		return ctx
+	}
+	return outbound.WithAccount(ctx, a.options.Gate.Account(provider.Namespace, "DNSProvider "+provider.Name, maxProviderConnections))
 }
 
 // askZones asks all servers of some zones at once, and waits for answers from since or later as long as patience allows. With a zero

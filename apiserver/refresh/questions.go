@@ -215,6 +215,7 @@ func (s *sweepSchedule) end(place evaluate.Place) { s.places.Set(place, struct{}
 
 // observeZone returns what a server has of a zone: all of it, or the answers to some questions beside those to earlier ones.
 func (a *asker) observeZone(ctx context.Context, s observe.Server, place evaluate.Place, key *wire.Key, since time.Time, questions []observe.Question) observe.Observation {
+	ctx = a.chargeTo(ctx, place.Provider)
 	if s.ReadBy == v1beta1.ReadByQuery {
 		return a.observer.ObserveNames(ctx, place.Server, place.Zone, key, since, questions...)
 	}

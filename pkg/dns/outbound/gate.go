@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -70,16 +71,19 @@ func (a *Account) Begin(ctx context.Context) (done func(), err error) {
 	return a.enter(ctx, &a.gate.requests, "requests under way", max(limit/2, 1), limit)
 }
 
+// ErrLimit means that the context ended while its object, or namespace, had as much as it may.
+var ErrLimit = errors.New("that is the limit, and none has ended")
+
 // enter waits for a place of the object and one of the namespace, in this order: an object that uses all of its own keeps none of
 // the namespace's from others while it waits.
 func (a *Account) enter(ctx context.Context, q *queues, what string, own, all int) (leave func(), err error) {
 	object := a.namespace + "/" + a.name
 	if err := q.enter(ctx, object, own); err != nil {
-		return nil, fmt.Errorf("%s has %d %s, the limit, and none has ended: %w", object, own, what, err)
+		return nil, fmt.Errorf("%s of namespace %s has %d %s: %w: %w", a.name, a.namespace, own, what, ErrLimit, err)
 	}
 	if err := q.enter(ctx, a.namespace, all); err != nil {
 		q.leave(object)
-		return nil, fmt.Errorf("namespace %s has %d %s, the limit, and none has ended: %w", a.namespace, all, what, err)
+		return nil, fmt.Errorf("namespace %s has %d %s: %w: %w", a.namespace, all, what, ErrLimit, err)
 	}
 	return sync.OnceFunc(func() {
 		q.leave(a.namespace)

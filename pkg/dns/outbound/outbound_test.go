@@ -59,7 +59,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		open = append(open, c)
 		t.Cleanup(func() { _ = c.Close() })
 	}
-	for want, a := range map[string]*Account{"a/one has 2 connections": one, "namespace a has 3 connections": two} {
+	for want, a := range map[string]*Account{"one of namespace a has 2 connections": one, "namespace a has 3 connections": two} {
 		if _, err := a.Dial(over, "tcp", server); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want %q", err, want)
 		}
