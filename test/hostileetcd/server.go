@@ -2,15 +2,18 @@
 package hostileetcd
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -18,14 +21,51 @@ import (
 // request; send takes those of a message, and fails when nobody reads any more.
 type Answer func(method string, request []byte, send func(message []byte) error) error
 
+// Connections counts the connections that servers have. The zero value is ready for use.
+type Connections struct{ now, most atomic.Int64 }
+
+// Most returns how many there were at the same time.
+func (c *Connections) Most() int { return int(c.most.Load()) }
+
+func (c *Connections) open() {
+	now := c.now.Add(1)
+	for was := c.most.Load(); now > was && !c.most.CompareAndSwap(was, now); was = c.most.Load() {
+	}
+}
+
+// TagConn implements stats.Handler.
+func (c *Connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (c *Connections) HandleConn(_ context.Context, s stats.ConnStats) {
+	switch s.(type) {
+	case *stats.ConnBegin:
+		c.open()
+	case *stats.ConnEnd:
+		c.now.Add(-1)
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (c *Connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (c *Connections) HandleRPC(context.Context, stats.RPCStats) {}
+
 // Start runs a server on an address until the test ends, and returns where. It answers to each request of a call.
 func Start(t testing.TB, host netip.Addr, answer Answer) netip.AddrPort {
+	t.Helper()
+	return StartCounted(t, host, &Connections{}, answer)
+}
+
+// StartCounted is Start for one of several servers whose connections are counted together.
+func StartCounted(t testing.TB, host netip.Addr, counted *Connections, answer Answer) netip.AddrPort {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", netip.AddrPortFrom(host, 0).String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{encoding.GetCodecV2(encodingproto.Name)}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+	server := grpc.NewServer(grpc.StatsHandler(counted), grpc.ForceServerCodecV2(rawCodec{encoding.GetCodecV2(encodingproto.Name)}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		name, _ := grpc.MethodFromServerStream(stream)
 		method := name[strings.LastIndexByte(name, '/')+1:]
 		for {
