@@ -13,7 +13,7 @@ type Limits struct {
 	// Connections are those of one namespace that are open at the same time. Default: 128.
 	Connections int
 	// Requests are those of one namespace under way at the same time whose answers are decoded in one piece; one object gets half
-	// of them. Default: 8.
+	// of them, and all namespaces together four times as many. Default: 8.
 	Requests int
 	// Bytes are the memory of all answers that are in use. One namespace gets half of it. Default: 256 MiB.
 	Bytes int64
@@ -67,9 +67,23 @@ func (a *Account) Begin(ctx context.Context) (done func(), err error) {
 	if a == nil {
 		return func() {}, nil
 	}
-	limit := a.gate.limits.Requests
-	return a.enter(ctx, &a.gate.requests, "requests under way", max(limit/2, 1), limit)
+	q, limit := &a.gate.requests, a.gate.limits.Requests
+	leave, err := a.enter(ctx, q, "requests under way", max(limit/2, 1), limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.enter(ctx, everybody, 4*limit); err != nil {
+		leave()
+		return nil, fmt.Errorf("all namespaces together have %d requests under way: %w: %w", 4*limit, ErrLimit, err)
+	}
+	return sync.OnceFunc(func() {
+		q.leave(everybody)
+		leave()
+	}), nil
 }
+
+// everybody is the key of all namespaces together: no namespace has such a name.
+const everybody = ""
 
 // ErrLimit means that the context ended while its object, or namespace, had as much as it may.
 var ErrLimit = errors.New("that is the limit, and none has ended")

@@ -146,7 +146,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// Requests of one object leave room for those of another one of its namespace.
+// Requests of one object leave room for those of another one of its namespace, and all have a limit.
 func TestRequestsAreBounded(t *testing.T) {
 	g := NewGate(nil, Limits{Requests: 4})
 	one, two := g.Account("a", "one", 1), g.Account("a", "two", 1)
@@ -166,4 +166,16 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 	done()
 	done()
+	for i := range 16 - 2 {
+		if done, err = g.Account(string(rune('b'+i)), "one", 1).Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Account("z", "one", 1).Begin(over); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "all namespaces") {
+		t.Errorf("error %v", err)
+	}
+	done()
+	if _, err := g.Account("z", "one", 1).Begin(over); err != nil {
+		t.Error(err)
+	}
 }

@@ -15,7 +15,7 @@ import (
 // What a message may take, encoded and decoded. etcd accepts requests of 1.5 MiB, so no value is larger, and no event of a watch.
 const (
 	maxEncoded = 2<<20 + 64<<10
-	maxDecoded = 6 << 20
+	maxDecoded = 4 << 20
 	// maxSmall is for the answers to transactions and sign-ins, encoded.
 	maxSmall = 64 << 10
 )
