@@ -46,16 +46,13 @@ type asker struct {
 	names *cache.Expiring
 }
 
-// maxProviderConnections is how many connections with the servers of one DNSProvider there are at a time.
-const maxProviderConnections = 32
-
-// chargeTo returns a context for a question to a server of a DNSProvider, whose connections are those of the provider. It is the same
-// context if there is no provider.
+// chargeTo returns a context for a question to a server of a DNSProvider, which may not be at every address. It is the same context if
+// there is no provider.
 func (a *asker) chargeTo(ctx context.Context, provider types.NamespacedName) context.Context {
 	if a.options.Gate == nil || provider.Name == "" {
 		return ctx
 	}
-	return outbound.WithAccount(ctx, a.options.Gate.Account(provider.Namespace, "DNSProvider "+provider.Name, maxProviderConnections))
+	return outbound.WithAccount(ctx, a.options.Gate.Account(provider.Namespace, "DNSProvider "+provider.Name, 0))
 }
 
 // askZones asks all servers of some zones at once, and waits for answers from since or later as long as patience allows. With a zero

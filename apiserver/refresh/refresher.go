@@ -40,7 +40,7 @@ type Options struct {
 	QuestionRate int
 	// Limits bound what servers can make the API server take.
 	Limits observe.Limits
-	// Gate counts connections with servers of DNSProviders; nil counts none.
+	// Gate decides which addresses servers of DNSProviders may have; nil permits all.
 	Gate *outbound.Gate
 	// Notifications opens notification streams, so that watchers see a change at once and idle servers are hardly asked.
 	// Without it every server of a watched zone is asked at the interval.

@@ -42,9 +42,11 @@ func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, 
 	if a == nil {
 		return dialer.DialContext(ctx, network, address)
 	}
-	leave, err := a.enter(ctx, &a.gate.connections, "connections", a.connections, a.gate.limits.Connections)
-	if err != nil {
-		return nil, err
+	leave := func() {}
+	if a.connections > 0 {
+		if leave, err = a.enter(ctx, &a.gate.connections, "connections", a.connections, a.gate.limits.Connections); err != nil {
+			return nil, err
+		}
 	}
 	control := dialer.Control
 	dialer.Control = func(network, address string, raw syscall.RawConn) error {

@@ -49,8 +49,9 @@ func NewGate(permit func(netip.Addr) bool, l Limits) *Gate {
 	return &Gate{permit: permit, limits: l, bytes: map[string]int64{}}
 }
 
-// Account returns the account of an object, which has at most so many connections at the same time. Name may stand for all objects
-// of the namespace.
+// Account returns the account of an object, which has at most so many connections at the same time; name may stand for all objects of
+// the namespace. With 0 connections are not counted, and only addresses checked: whoever holds what others need, such as a turn at a
+// server, must not wait for a connection, and bounds their number by these.
 func (g *Gate) Account(namespace, name string, connections int) *Account {
 	return &Account{gate: g, namespace: namespace, name: name, connections: connections}
 }

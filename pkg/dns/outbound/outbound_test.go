@@ -96,6 +96,9 @@ func TestForbiddenAddresses(t *testing.T) {
 			}
 		}
 	}
+	if _, err := NewGate(nil, Limits{}).Account("a", "uncounted", 0).Dial(t.Context(), "tcp", server); err == nil {
+		t.Error("an account that counts no connections checks no addresses")
+	}
 	c, err := Dial(t.Context(), "tcp", server)
 	if err != nil {
 		t.Fatal(err)

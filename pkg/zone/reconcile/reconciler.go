@@ -26,7 +26,7 @@ import (
 type reconciler struct {
 	edges
 	home string
-	// gate counts the connections of the zones of each namespace; nil counts none.
+	// gate decides which addresses servers may have; nil permits all.
 	gate *outbound.Gate
 	// setOwner records in which namespace a server is.
 	setOwner   func(server netip.AddrPort, namespace string)
@@ -65,7 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	if r.gate != nil {
-		ctx = outbound.WithAccount(ctx, r.gate.Account(zone.Namespace, "zones", maxZoneConnections))
+		ctx = outbound.WithAccount(ctx, r.gate.Account(zone.Namespace, "zones", 0))
 	}
 	scope, err := r.scopeOf(ctx, zone)
 	if err != nil {

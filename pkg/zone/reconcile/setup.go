@@ -50,9 +50,6 @@ const (
 	maxNamespacePasses = 2 * maxPasses
 )
 
-// maxZoneConnections is how many connections with DNS servers the passes over the zones of a namespace have at a time.
-const maxZoneConnections = 2 * maxNamespacePasses
-
 // updateTimeout bounds the exchange of one update. After a cut of the network TCP is slow to notice that it is over; another
 // look at the zone and a new connection are faster.
 const updateTimeout = 4 * time.Second
@@ -67,7 +64,7 @@ type Options struct {
 	Keys *keyrotation.Cache
 	// Backends has the backends of providers that are no DNS servers.
 	Backends *dnsprovider.Backends
-	// Gate counts the connections of each namespace.
+	// Gate decides which addresses servers may have.
 	Gate *outbound.Gate
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
 	Observer *observe.Observer
