@@ -122,6 +122,9 @@ func (b *Backend) Observe(ctx context.Context, zone string) (host.Observation, e
 	}
 	if err != nil {
 		memory.Release()
+		if errors.Is(context.Cause(ctx), errTooSlow) { // The client says that some request took too long.
+			err = errTooSlow
+		}
 		return host.Observation{}, fmt.Errorf("reading zone %s from etcd: %w", zone, b.explain(ctx, client, err))
 	}
 	return host.Observation{
