@@ -86,15 +86,18 @@ func (a *Account) Begin(ctx context.Context) (done func(), err error) {
 // everybody is the key of all namespaces together: no namespace has such a name.
 const everybody = ""
 
-// ErrLimit means that the context ended while its object, or namespace, had as much as it may.
-var ErrLimit = errors.New("that is the limit, and none has ended")
+// The context ended while there was as much as there may be: ErrOwnLimit of the object itself, ErrLimit of others as well.
+var (
+	ErrOwnLimit = errors.New("that is its limit, and none has ended")
+	ErrLimit    = errors.New("that is the limit, and none has ended")
+)
 
 // enter waits for a place of the object and one of the namespace, in this order: an object that uses all of its own keeps none of
 // the namespace's from others while it waits.
 func (a *Account) enter(ctx context.Context, q *queues, what string, own, all int) (leave func(), err error) {
 	object := a.namespace + "/" + a.name
 	if err := q.enter(ctx, object, own); err != nil {
-		return nil, fmt.Errorf("%s of namespace %s has %d %s: %w: %w", a.name, a.namespace, own, what, ErrLimit, err)
+		return nil, fmt.Errorf("%s of namespace %s has %d %s: %w: %w", a.name, a.namespace, own, what, ErrOwnLimit, err)
 	}
 	if err := q.enter(ctx, a.namespace, all); err != nil {
 		q.leave(object)

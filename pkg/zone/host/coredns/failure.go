@@ -130,7 +130,7 @@ func (b *Backend) explain(ctx context.Context, client *clientv3.Client, err erro
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, endpoint := range b.options.Endpoints {
-		if err := b.probe(ctx, endpoint); err != nil && !errors.Is(err, outbound.ErrLimit) {
+		if err := b.probe(ctx, endpoint); err != nil && !errors.Is(err, outbound.ErrOwnLimit) { // That says less than the failure.
 			return failureOf(status.Error(codes.Unavailable, err.Error()))
 		}
 	}
