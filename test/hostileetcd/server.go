@@ -6,7 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -22,15 +22,23 @@ import (
 type Answer func(method string, request []byte, send func(message []byte) error) error
 
 // Connections counts the connections that servers have. The zero value is ready for use.
-type Connections struct{ now, most atomic.Int64 }
+type Connections struct {
+	mu        sync.Mutex
+	now, most int
+}
 
 // Most returns how many there were at the same time.
-func (c *Connections) Most() int { return int(c.most.Load()) }
+func (c *Connections) Most() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.most
+}
 
-func (c *Connections) open() {
-	now := c.now.Add(1)
-	for was := c.most.Load(); now > was && !c.most.CompareAndSwap(was, now); was = c.most.Load() {
-	}
+func (c *Connections) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += n
+	c.most = max(c.most, c.now)
 }
 
 // TagConn implements stats.Handler.
@@ -40,9 +48,9 @@ func (c *Connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context
 func (c *Connections) HandleConn(_ context.Context, s stats.ConnStats) {
 	switch s.(type) {
 	case *stats.ConnBegin:
-		c.open()
+		c.add(1)
 	case *stats.ConnEnd:
-		c.now.Add(-1)
+		c.add(-1)
 	}
 }
 

@@ -45,7 +45,7 @@ type link struct {
 // connect returns the client. It signs in if there are credentials, once for all who wait; each of them waits for as long as its
 // context lasts, and holds no lock meanwhile.
 func (b *Backend) connect(ctx context.Context) (*clientv3.Client, error) {
-	l := b.currentLink()
+	l := b.currentLink() //nolint:contextcheck // of the connection, which outlives the call
 	if l == nil {
 		return nil, errClosed
 	}

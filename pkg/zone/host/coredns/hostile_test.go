@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -233,6 +234,7 @@ func TestDeadSignIn(t *testing.T) {
 func TestFewConnections(t *testing.T) {
 	const endpoints = 16
 	var tried, open, most atomic.Int64
+	var counting sync.Mutex
 	count := func(netip.Addr) bool { tried.Add(1); return true }
 	b := startBackend(t, Options{Account: outbound.NewGate(count, outbound.Limits{}).Account("team", "corp", MaxConnections)}, always(nil))
 	for range endpoints - 1 {
@@ -252,8 +254,9 @@ func TestFewConnections(t *testing.T) {
 		silent.options.Endpoints = append(silent.options.Endpoints, "http://"+tcpserver.Start(t, func(c net.Conn) {
 			now := open.Add(1)
 			defer open.Add(-1)
-			for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
-			}
+			counting.Lock()
+			most.Store(max(most.Load(), now))
+			counting.Unlock()
 			_, _ = io.Copy(io.Discard, c)
 		}).String())
 	}

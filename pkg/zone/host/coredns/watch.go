@@ -43,7 +43,7 @@ func (b *Backend) Watch(ctx context.Context, zone string, changed func()) {
 // follow calls changed until the watch ends. It reports whether it had begun.
 func (b *Backend) follow(ctx context.Context, zone string, changed func()) (began bool) {
 	path := b.layoutOf(zone).pathOf(zone)
-	s := b.joinWatches()
+	s := b.joinWatches() //nolint:contextcheck // of the stream, which others use as well
 	defer b.leaveWatches(s)
 	w := s.add(path+"/", path+"0")
 	defer s.remove(w)
@@ -264,7 +264,7 @@ func (n *notice) decode(raw []byte) error {
 		if kind == protowire.VarintType {
 			_, _, tag := protowire.ConsumeTag(raw)
 			value, _ := protowire.ConsumeVarint(raw[tag:])
-			switch number {
+			switch int(number) {
 			case 2:
 				n.id = int64(value) //nolint:gosec // as protobuf does
 			case 3:
