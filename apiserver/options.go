@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 )
 
@@ -51,6 +52,7 @@ func NewOptions() *Options {
 		Logging:        logs.NewOptions(),
 		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
 			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, QuestionRate: 2000, Limits: observe.DefaultLimits(),
+			Gate: outbound.NewGate(nil, outbound.Limits{}),
 		}},
 		Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "lockstep-system"),
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
@@ -42,6 +43,15 @@ type asker struct {
 	sweeps          sweepSchedule
 	// names are the last answers to these, as observe.Answers.
 	names *cache.Expiring
+}
+
+// chargeTo returns a context for a question to a server of a DNSProvider, which may not be at every address. It is the same context if
+// there is no provider.
+func (a *asker) chargeTo(ctx context.Context, server observe.Peer) context.Context {
+	if a.options.Gate == nil || server.Provider == "" {
+		return ctx
+	}
+	return outbound.WithAccount(ctx, a.options.Gate.Account(server.Namespace, "DNSProvider "+server.Provider, 0))
 }
 
 // askZones asks all servers of some zones at once, and waits for answers from since or later as long as patience allows. With a zero

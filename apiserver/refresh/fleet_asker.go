@@ -93,7 +93,7 @@ func (a *asker) askSerial(ctx context.Context, place evaluate.Place, secret type
 	if !ok {
 		return
 	}
-	o := a.observer.Serial(ctx, place.Server, place.Zone, key)
+	o := a.observer.Serial(a.chargeTo(ctx, place.Server), place.Server, place.Zone, key)
 	a.dropRefusedKey(secret, key, o)
 	a.answers.KeepSerial(place, withoutProof(o, place, key, secret))
 }
@@ -111,7 +111,7 @@ func (a *asker) askPod(ctx context.Context, s observe.Server) {
 	if last := a.answers.Pod(s.Peer()); p.Version == "" && last.Version != "" && last.Restarts == s.Restarts && time.Since(last.VersionAt) < versionTimeout {
 		p.Version, p.VersionAt = last.Version, last.VersionAt
 	} else if p.Version == "" && !a.observer.IsSilent(s.Peer()) {
-		p.Version, _ = wire.Version(ctx, s.Addr, wire.WithTimeout(a.options.Deadline))
+		p.Version, _ = wire.Version(a.chargeTo(ctx, s.Peer()), s.Addr, wire.WithTimeout(a.options.Deadline))
 	}
 	a.answers.KeepPod(s.Peer(), p)
 }

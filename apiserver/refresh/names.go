@@ -161,7 +161,7 @@ func (a *asker) askEach(ctx context.Context, z *desired.Zone, s observe.Server, 
 		isAsked := func() bool { _, ok := a.answerSince(q, since); return ok }
 		wg.Go(func() {
 			a.nameQuestions.await(ctx, q, isAsked, func(ctx context.Context) {
-				a.names.Set(q, a.observer.Ask(ctx, s.Peer(), k, held, signed), a.options.Deadline)
+				a.names.Set(q, a.observer.Ask(a.chargeTo(ctx, s.Peer()), s.Peer(), k, held, signed), a.options.Deadline)
 			})
 		})
 	}

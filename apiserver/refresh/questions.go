@@ -216,6 +216,7 @@ func (s *sweepSchedule) end(place evaluate.Place) { s.places.Set(place, struct{}
 // observeZone returns what a server has of a zone: all of it, or the answers to some questions beside those to earlier ones.
 func (a *asker) observeZone(ctx context.Context, z *desired.Zone, s observe.Server, key *wire.Key, since time.Time, questions []observe.Question) observe.Observation {
 	zone := observedZone(z)
+	ctx = a.chargeTo(ctx, s.Peer())
 	if s.ReadBy == v1beta1.ReadByQuery {
 		return a.observer.ObserveNames(ctx, s.Peer(), zone, key, since, questions...)
 	}

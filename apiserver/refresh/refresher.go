@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/informers"
 	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
@@ -39,6 +40,8 @@ type Options struct {
 	QuestionRate int
 	// Limits bound what servers can make the API server take.
 	Limits observe.Limits
+	// Gate decides which addresses servers of DNSProviders may have; nil permits all.
+	Gate *outbound.Gate
 	// Notifications opens notification streams, so that watchers see a change at once and idle servers are hardly asked.
 	// Without it every server of a watched zone is asked at the interval.
 	Notifications NotificationOpener

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
@@ -85,12 +86,13 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	keys := keyrotation.NewCache(mgr.GetAPIReader())
-	stores := dnsprovider.NewBackends(mgr.GetAPIReader())
+	gate := outbound.NewGate(nil, outbound.Limits{})
+	stores := &dnsprovider.Backends{Reader: mgr.GetAPIReader(), Gate: gate}
 	if err := dnsprovider.Setup(mgr, keys, stores, o.Namespace); err != nil {
 		return err
 	}
 	if err := reconcile.Setup(mgr, reconcile.Options{
-		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores,
+		Home: o.Namespace, Timeout: o.ZoneTimeout, Keys: keys, Backends: stores, Gate: gate,
 		Observer: observe.New(observe.Options{Limits: o.Limits, QuestionRate: o.QuestionRate}), Sidecar: bindcar.NewClient(bindcar.ClientOptions{TLS: certificate.ClientConfig}),
 	}); err != nil {
 		return err

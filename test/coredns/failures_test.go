@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/v3"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
@@ -69,7 +69,7 @@ func TestTLSAndCredentials(t *testing.T) {
 		"no certificate":        {func(o *coredns.Options) { good(o); o.TLS = &tls.Config{RootCAs: certificates.Client.RootCAs} }, "CertificateFailed"},
 		"unknown authority":     {func(o *coredns.Options) { good(o); o.TLS = &tls.Config{RootCAs: x509.NewCertPool()} }, "CertificateFailed"},
 		"other host":            {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://" + elsewhere.address} }, "CertificateFailed"},
-		"address not permitted": {func(o *coredns.Options) { good(o); o.Permit = netip.Addr.IsGlobalUnicast }, "Unreachable"},
+		"address not permitted": {func(o *coredns.Options) { good(o); o.Account = outbound.NewGate(nil, outbound.Limits{}).Account("team", "corp", 1) }, "Unreachable"},
 		"nobody listening":      {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://127.0.0.1:1"} }, "Unreachable"},
 		"name without address":  {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://nobody.invalid:2379"} }, "Unreachable"},
 	} {

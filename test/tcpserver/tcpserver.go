@@ -11,7 +11,13 @@ import (
 // The server listens until the test ends.
 func Start(t testing.TB, serve func(net.Conn)) netip.AddrPort {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	return StartAt(t, netip.MustParseAddr("127.0.0.1"), serve)
+}
+
+// StartAt is Start for an address of this machine.
+func StartAt(t testing.TB, host netip.Addr, serve func(net.Conn)) netip.AddrPort {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", netip.AddrPortFrom(host, 0).String())
 	if err != nil {
 		t.Fatal(err)
 	}

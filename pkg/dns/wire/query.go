@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 )
 
 // DefaultTimeout bounds a query or NOTIFY, including its one retry and its retry over TCP.
@@ -128,8 +130,7 @@ func (a queryOptions) roundTrip(ctx context.Context, network string, server neti
 	if err != nil {
 		return Reply{}, err
 	}
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, network, server.String())
+	nc, err := outbound.Dial(ctx, network, server.String())
 	if err != nil {
 		return Reply{}, contextCause(ctx, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/dns/deadpeer"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -135,7 +135,7 @@ func TryTCP(ctx context.Context, server netip.AddrPort) error {
 }
 
 func dialTCP(ctx context.Context, server netip.AddrPort) (net.Conn, error) {
-	nc, err := deadpeer.NewDialer(DefaultTimeout).DialContext(ctx, "tcp", server.String())
+	nc, err := outbound.Dial(ctx, "tcp", server.String())
 	if err != nil {
 		return nil, contextCause(ctx, err)
 	}

@@ -82,9 +82,7 @@ func (r rollout) takeTurn(ctx context.Context, instance *v1beta1.Bind9Instance, 
 			return false, err
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	states := make([]rolloutState, 0, len(siblings))
+	states := make(map[client.ObjectKey]rolloutState, len(siblings))
 	for _, key := range siblings {
 		var other appsv1.StatefulSet
 		if err := r.client.Get(ctx, key, &other); client.IgnoreNotFound(err) != nil {
@@ -92,11 +90,15 @@ func (r rollout) takeTurn(ctx context.Context, instance *v1beta1.Bind9Instance, 
 		} else if err != nil {
 			continue
 		}
-		state := rolloutStateOf(&other)
-		_, state.changing = r.recent.Get(key)
-		states = append(states, state)
+		states[key] = rolloutStateOf(&other)
 	}
-	if !mayReplacePods(self, states) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, state := range states { // One that took its turn after it was read is noted here.
+		_, state.changing = r.recent.Get(key)
+		states[key] = state
+	}
+	if !mayReplacePods(self, slices.Collect(maps.Values(states))) {
 		return false, nil
 	}
 	r.recent.Set(client.ObjectKeyFromObject(instance), true, apply.CacheLag)

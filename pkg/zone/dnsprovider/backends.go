@@ -6,17 +6,17 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
 )
@@ -25,56 +25,76 @@ import (
 const secretsAge = 30 * time.Second
 
 // Backends has a connection to each provider that is no DNS server, and watches zones there. It is safe for concurrent
-// use.
+// use. Nobody reads a Secret, connects or waits for a provider while holding its lock: every pass takes it.
 type Backends struct {
 	// Reader reads Secrets, one at a time and by name, and the endpoints of a Service.
 	Reader client.Reader
-	// Permit reports whether an address may be connected to.
-	Permit func(netip.Addr) bool
+	// Gate counts what the providers of each namespace use.
+	Gate *outbound.Gate
 
 	mu   sync.Mutex
 	open map[client.ObjectKey]*connection
 }
 
-// NewBackends returns Backends that connect to servers elsewhere only: providers name any host.
-func NewBackends(reader client.Reader) *Backends { return &Backends{Reader: reader, Permit: isUsable} }
-
 // connection is one, and what it was made from.
 type connection struct {
-	backend host.Backend
-	made    string
+	backend    host.Backend
+	uid        types.UID
+	generation int64
+	// secrets are the versions of the Secrets, which were read, or are being read, at the time read.
+	secrets string
 	read    time.Time
 	// watched are the zones that are watched, each with what ends that.
 	watched map[client.ObjectKey]context.CancelFunc
 }
 
-// Of returns the backend of a provider. When the provider or its Secrets have changed, that is another one.
+// Of returns the backend of a provider. When the provider or its Secrets have changed, that is another one. It does not connect.
 func (b *Backends) Of(ctx context.Context, p *v1beta1.DNSProvider) (host.Backend, error) {
+	began := time.Now()
+	if known := b.current(p, began); known != nil {
+		return known, nil
+	}
+	options, secrets, err := b.readOptions(ctx, p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := client.ObjectKeyFromObject(p)
-	known, now := b.open[key], time.Now()
-	generation := fmt.Sprint(p.UID, " ", p.Generation, " ")
-	if known != nil && strings.HasPrefix(known.made, generation) && now.Sub(known.read) < secretsAge {
-		return known.backend, nil
-	}
-	options, versions, err := b.readOptions(ctx, p)
-	if err != nil {
+	known := b.open[key]
+	switch {
+	case err != nil:
+		if known != nil {
+			known.read = time.Time{} // The next pass reads them.
+		}
 		return nil, err
-	}
-	if known != nil && known.made == generation+versions {
-		known.read = now
-		return known.backend, nil
+	case known != nil && known.uid == p.UID && (known.generation > p.Generation || known.generation == p.Generation && (known.secrets == secrets || known.read.After(began))):
+		return known.backend, nil // Somebody else was faster.
 	}
 	b.drop(key)
 	if b.open == nil {
 		b.open = map[client.ObjectKey]*connection{}
 	}
-	b.open[key] = &connection{backend: coredns.New(options), made: generation + versions, read: now, watched: map[client.ObjectKey]context.CancelFunc{}}
+	b.open[key] = &connection{
+		backend: coredns.New(options), uid: p.UID, generation: p.Generation, secrets: secrets, read: began, watched: map[client.ObjectKey]context.CancelFunc{},
+	}
 	return b.open[key].backend, nil
 }
 
-// drop ends a connection, and by that its watches. b.mu is held.
+// current returns the backend of a provider if it need not be made anew; nil if the Secrets have to be read. One caller reads them
+// while the others go on with what there is.
+func (b *Backends) current(p *v1beta1.DNSProvider, now time.Time) host.Backend {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.open[client.ObjectKeyFromObject(p)]
+	if known == nil || known.uid != p.UID || known.generation < p.Generation {
+		return nil
+	}
+	if now.Sub(known.read) >= secretsAge {
+		known.read = now
+		return nil
+	}
+	return known.backend
+}
+
+// drop ends a connection, and by that its watches. It does not wait. b.mu is held.
 func (b *Backends) drop(key client.ObjectKey) {
 	known := b.open[key]
 	if known == nil {
@@ -132,7 +152,10 @@ func (b *Backends) Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSP
 // readOptions returns how a provider's etcd is reached, and the versions of the Secrets that say so.
 func (b *Backends) readOptions(ctx context.Context, p *v1beta1.DNSProvider) (o coredns.Options, versions string, err error) {
 	etcd := p.Spec.CoreDNS.Etcd
-	o = coredns.Options{Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name, Permit: b.Permit}
+	o = coredns.Options{Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name}
+	if b.Gate != nil {
+		o.Account = b.Gate.Account(p.Namespace, "DNSProvider "+p.Name+" (etcd)", coredns.MaxConnections)
+	}
 	if ref := etcd.TLSSecretRef; ref != nil {
 		secret, err := b.secret(ctx, p, ref.Name)
 		if err != nil {

@@ -99,8 +99,11 @@ func TestAddressOf(t *testing.T) {
 		"one is usable":  {"", []string{"127.0.0.1", "10.0.0.5"}, "10.0.0.5"},
 		"none specified": {"", []string{"0.0.0.0", "224.0.0.1", "fe80::1"}, ""},
 	} {
-		r := NewResolver()
-		r.Lookup = func(context.Context, string, string) (all []netip.Addr, err error) {
+		r := Resolver{}
+		r.Names.Lookup = func(_ context.Context, _, host string) (all []netip.Addr, err error) {
+			if host != "ns.example.net." {
+				t.Errorf("%s is looked up, which is not absolute", host)
+			}
 			for _, a := range c.found {
 				all = append(all, netip.MustParseAddr(a))
 			}

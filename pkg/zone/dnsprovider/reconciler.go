@@ -27,6 +27,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
@@ -46,6 +47,9 @@ const (
 // maxLooks is how many providers of a namespace are looked at at a time: mostly they wait for servers.
 const maxLooks = 4
 
+// maxLookConnections is how many servers of a provider are asked at a time.
+const maxLookConnections = 32
+
 var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
 
 // reconciler looks at providers.
@@ -64,7 +68,7 @@ type reconciler struct {
 // Setup adds the reconciler of the status of providers. It runs when a provider changes, when a zone that names it does, and now
 // and then. home is the namespace that Lockstep runs in.
 func Setup(mgr ctrl.Manager, keys *keyrotation.Cache, stores *Backends, home string) error {
-	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, resolver: NewResolver(), now: time.Now, home: home,
+	r := &reconciler{client: mgr.GetClient(), keys: keys, stores: stores, now: time.Now, home: home,
 		transitions: apply.NewTransitions(mgr.GetEventRecorder(apply.FieldOwner))}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	turns := &inventory.Turns{Reconciler: r, PerNamespace: maxLooks}
@@ -98,7 +102,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	facts := r.look(ctx, provider, zones)
+	looking := ctx
+	if gate := r.stores.Gate; gate != nil {
+		looking = outbound.WithAccount(ctx, gate.Account(provider.Namespace, "DNSProvider "+provider.Name, maxLookConnections))
+	}
+	facts := r.look(looking, provider, zones)
 	if provider.Spec.Secondaries != nil {
 		if facts.LeftOut, err = r.leftOut(ctx, provider); err != nil {
 			return ctrl.Result{}, err

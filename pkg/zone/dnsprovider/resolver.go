@@ -3,27 +3,17 @@ package dnsprovider
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 )
 
 // Resolver finds the servers that a provider has by host name.
-type Resolver struct {
-	// Lookup returns the addresses of a host name, as net.Resolver.LookupNetIP does.
-	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// Permit reports whether an address may be a server's.
-	Permit func(netip.Addr) bool
-}
-
-// NewResolver returns a Resolver that finds servers elsewhere only: providers name any host.
-func NewResolver() Resolver {
-	return Resolver{Lookup: net.DefaultResolver.LookupNetIP, Permit: isUsable}
-}
+type Resolver struct{ Names outbound.Resolver }
 
 // Resolve returns the servers that a provider has by host name, with the addresses that they have now. was is what was known of all of
 // its servers: a host name that cannot be looked up keeps what it had.
@@ -47,25 +37,14 @@ func (r Resolver) Resolve(ctx context.Context, p *v1beta1.DNSProvider, was []v1b
 
 // addressOf looks up a host name. The address that it had stays while it is one of those that it has.
 func (r Resolver) addressOf(ctx context.Context, host, was string) (ip, problem string) {
-	found, err := r.Lookup(ctx, "ip", host)
-	if err != nil {
-		return was, fmt.Sprintf("host name %s cannot be looked up: %v", host, err)
+	usable, err := r.Names.Resolve(ctx, host)
+	switch {
+	case err != nil:
+		return was, err.Error()
+	case len(usable) == 0:
+		return "", fmt.Sprintf("host name %s has no address that may be used: %s", host, outbound.Forbidden)
+	case slices.ContainsFunc(usable, func(a netip.Addr) bool { return a.String() == was }):
+		return was, ""
 	}
-	usable := slices.DeleteFunc(found, func(a netip.Addr) bool { return !r.Permit(a.Unmap()) })
-	if len(usable) == 0 {
-		return "", fmt.Sprintf("host name %s has no address that may be used: loopback, link-local, multicast and unspecified ones may not", host)
-	}
-	for _, a := range usable {
-		if a.Unmap().String() == was {
-			return was, ""
-		}
-	}
-	slices.SortFunc(usable, netip.Addr.Compare)
-	return usable[0].Unmap().String(), ""
-}
-
-// isUsable reports whether an address can be that of a server elsewhere. The CRD refuses the others where they are written as
-// addresses.
-func isUsable(a netip.Addr) bool {
-	return a.IsGlobalUnicast() // No loopback, link-local, multicast or unspecified one; private ones are.
+	return usable[0].String(), ""
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
@@ -109,7 +110,7 @@ func usableEndpoints(all []discoveryv1.EndpointSlice) (addresses []netip.Addr) {
 				continue
 			}
 			for _, address := range e.Addresses {
-				if a, err := netip.ParseAddr(address); err == nil && isUsable(a.Unmap()) {
+				if a, err := netip.ParseAddr(address); err == nil && outbound.Permits(a) {
 					addresses = append(addresses, a.Unmap())
 				}
 			}

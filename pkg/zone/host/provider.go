@@ -57,6 +57,8 @@ type Observation struct {
 	Ours func(rrset.Key) bool
 	// Version is what Apply compares with; only the backend that made it reads it.
 	Version any
+	// Release, if it is not nil, is called when nobody uses the observation any more: it gives back the memory that it is charged with.
+	Release func()
 }
 
 // Result is how far Apply got, also if it returned an error.

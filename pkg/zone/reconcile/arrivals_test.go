@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -63,7 +62,7 @@ func newPlatform(t *testing.T) *platform {
 			now:           func() time.Time { return p.now },
 			isTerminating: func(context.Context, string) (bool, error) { return false, nil },
 		},
-		setOwner: func(netip.AddrPort, string) {}, writer: statuswriter.NewWriter(statuswriter.Options{Client: p.kube}), metrics: statuswriter.NewMetrics(nil),
+		writer: statuswriter.NewWriter(statuswriter.Options{Client: p.kube}), metrics: statuswriter.NewMetrics(nil),
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
 	"github.com/lockstep-dns/lockstep/test/daemon"
@@ -34,7 +35,7 @@ func (n nameServer) resolver() dnsprovider.Resolver {
 		return new(net.Dialer).DialContext(ctx, network, n.Addr.String())
 	}
 	resolver := &net.Resolver{PreferGo: true, Dial: dial}
-	return dnsprovider.Resolver{Lookup: resolver.LookupNetIP, Permit: netip.Addr.IsValid}
+	return dnsprovider.Resolver{Names: outbound.Resolver{Lookup: resolver.LookupNetIP, Permit: netip.Addr.IsValid}}
 }
 
 func (n nameServer) setAddress(t *testing.T, address netip.Addr) {

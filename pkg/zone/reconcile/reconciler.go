@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
@@ -23,7 +24,9 @@ import (
 // reconciler finds out what a pass is about, runs it, and reports its outcome.
 type reconciler struct {
 	edges
-	home       string
+	home string
+	// gate decides which addresses servers may have; nil permits all.
+	gate       *outbound.Gate
 	states     zoneStates
 	writer     *statuswriter.Writer
 	metrics    *statuswriter.Metrics
@@ -57,6 +60,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if wait := known.(*zoneState).bulkWait(r.now()); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
+	}
+	if r.gate != nil {
+		ctx = outbound.WithAccount(ctx, r.gate.Account(zone.Namespace, "zones", 0))
 	}
 	scope, err := r.scopeOf(ctx, zone)
 	if err != nil {

@@ -2,12 +2,14 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
@@ -26,6 +28,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
@@ -33,6 +36,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/liveness"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/zonecache"
@@ -60,6 +64,8 @@ type Options struct {
 	Keys *keyrotation.Cache
 	// Backends has the backends of providers that are no DNS servers.
 	Backends *dnsprovider.Backends
+	// Gate decides which addresses servers may have.
+	Gate *outbound.Gate
 	// Observer asks servers what they serve, Sidecar changes the zones that they have.
 	Observer *observe.Observer
 	Sidecar  *bindcar.Client
@@ -88,7 +94,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 				return inventory.IsTerminating(ctx, mgr.GetAPIReader(), namespace)
 			},
 		},
-		home: o.Home, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
+		home: o.Home, gate: o.Gate, writer: writer, metrics: counts, listeners: []statuswriter.Listener{writer, counts},
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
@@ -97,7 +103,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	turns := r.turns()
+	watchdog := liveness.NewWatchdog(zones.Due, time.Now)
+	if err := addWatchdog(mgr, watchdog); err != nil {
+		return err
+	}
+	turns := r.turns(watchdog.Watch(r))
 	objects := zonecache.NewSource(zones, mgr.GetCache())
 	objects.Updated = writer.CorrectStatus
 	return ctrl.NewControllerManagedBy(mgr).
@@ -114,10 +124,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Complete(turns)
 }
 
+// addWatchdog has the health check and a metric say whether passes happen.
+func addWatchdog(mgr ctrl.Manager, w *liveness.Watchdog) error {
+	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lockstep", Name: "oldest_pass_seconds", Help: "How long the pass over a zone has run or been due that has for the longest; 0 if there is none.",
+	}, func() float64 { return w.Oldest().Seconds() })
+	return errors.Join(metrics.Registry.Register(oldest), mgr.AddHealthzCheck("passes", w.Check))
+}
+
 // turns has passes take turns, so that zones on servers that do not answer hold up their own kind only.
-func (r *reconciler) turns() *inventory.Turns {
+func (r *reconciler) turns(passes reconcile.Reconciler) *inventory.Turns {
 	return &inventory.Turns{
-		Reconciler: r, PerNamespace: maxNamespacePasses, PerServers: maxPasses, ServersOf: r.serversOf, IsUrgent: r.isKnown,
+		Reconciler: passes, PerNamespace: maxNamespacePasses, PerServers: maxPasses, ServersOf: r.serversOf, IsUrgent: r.isKnown,
 	}
 }
 

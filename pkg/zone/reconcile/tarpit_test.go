@@ -81,7 +81,7 @@ func (e *tenants) start() (queue workqueue.TypedRateLimitingInterface[ctrl.Reque
 		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstInterval, lastInterval),
 		recoveries: &recoveries{enqueue: zones.Enqueue},
 	}
-	turns := e.reconciler.turns()
+	turns := e.reconciler.turns(e.reconciler)
 	c, err := controller.NewUnmanaged("zone", controller.Options{Reconciler: turns, MaxConcurrentReconciles: turns.Workers(), SkipNameValidation: new(true)})
 	if err != nil {
 		e.Fatal(err)

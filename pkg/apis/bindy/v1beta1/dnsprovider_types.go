@@ -187,7 +187,7 @@ type CoreDNSProvider struct {
 
 // EtcdStore is an etcd with the records of CoreDNS.
 type EtcdStore struct {
-	// Endpoints of etcd, for example "https://etcd.dns.svc:2379".
+	// Endpoints of etcd, for example "https://etcd.dns.svc.cluster.local:2379".
 	//
 	// +required
 	// +listType=atomic

@@ -27,16 +27,35 @@ type answer struct {
 	// mixed is true if the answer has more than the RRset, or its records have different TTLs, or there is none because a value
 	// cannot be read.
 	mixed bool
+	// known has the rdata when there is much of it.
+	known map[string]bool
 }
 
+// manyRdata is how much rdata is looked through one by one.
+const manyRdata = 32
+
 func (a *answer) add(ttl uint32, rdata string) {
-	for _, have := range a.set.Rdata {
-		if have == rdata {
-			return
-		}
+	if a.has(rdata) {
+		return
 	}
 	a.mixed = a.mixed || len(a.set.Rdata) > 0 && a.set.TTL != ttl
 	a.set.TTL, a.set.Rdata = ttl, append(a.set.Rdata, rdata)
+}
+
+// has reports whether there is such rdata, and notes it.
+func (a *answer) has(rdata string) bool {
+	if len(a.set.Rdata) < manyRdata {
+		return slices.Contains(a.set.Rdata, rdata)
+	}
+	if a.known == nil {
+		a.known = make(map[string]bool, 2*manyRdata)
+		for _, have := range a.set.Rdata {
+			a.known[have] = true
+		}
+	}
+	had := a.known[rdata]
+	a.known[rdata] = true
+	return had
 }
 
 // answer returns what CoreDNS answers for a name and type. An RRset that comes with something else, or with several TTLs, has the
@@ -59,7 +78,7 @@ func (s *snapshot) answer(key rrset.Key) (rrset.RRset, bool) {
 	if a.mixed {
 		set.TTL = 0
 	}
-	return set, len(set.Rdata) > 0
+	return set, len(set.Rdata) > 0 && s.take(set)
 }
 
 // services returns the values from which CoreDNS derives an answer; readable is false if there is one that it cannot read.
@@ -87,6 +106,9 @@ func (s *snapshot) lookUp(name string, exact bool) []entry {
 }
 
 func (s *snapshot) usable(found []entry, rrtype uint16) (services []entry, readable bool) {
+	if !s.visit(len(found)) {
+		return nil, false
+	}
 	services = make([]entry, 0, len(found))
 	for _, e := range found {
 		if e.broken {

@@ -5,22 +5,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"path"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
@@ -29,13 +22,8 @@ import (
 // defaultPrefix is the plugin's own.
 const defaultPrefix = "/skydns"
 
-// pageSize is how many keys a read asks for at once.
-const pageSize = 2000
-
-// reconnect is how soon a connection that was lost is tried again: gRPC's own two minutes would be the end of many a pass.
-var reconnect = grpc.ConnectParams{
-	Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}, MinConnectTimeout: 3 * time.Second,
-}
+// readTimeout is for reading a zone, however many pages it has.
+const readTimeout = time.Minute
 
 // maxTransactions is how many transactions of one Apply are under way at a time.
 const maxTransactions = 16
@@ -52,28 +40,30 @@ type Options struct {
 	TLS *tls.Config
 	// Username and Password are empty if etcd asks for none.
 	Username, Password string
-	// Permit reports whether an address may be connected to; nil permits all.
-	Permit func(netip.Addr) bool
+	// Account has the provider's connections, requests and memory; nil has no limits.
+	Account *outbound.Account
 	// Timeout of one request; 10 seconds if zero.
 	Timeout time.Duration
-	// MaxBytes is how much one zone may have in etcd; 64 MiB if zero.
-	MaxBytes int
+	// MaxBytes is how much memory one zone may take; 128 MiB if zero.
+	MaxBytes int64
 }
 
 // Backend is zones in etcd. It implements host.Backend.
 type Backend struct {
 	options Options
+	// ended is over after Close, which calls end.
+	ended context.Context //nolint:containedctx // that of the connection, not of a call
+	end   context.CancelFunc
+
+	// mu guards what follows. Nobody waits for etcd while holding it.
 	mu      sync.Mutex
-	client  *clientv3.Client
-	closed  bool
+	link    *link
+	links   int // how many there were
+	watches *watches
+
 	// expected has an *expectation by name for each zone that was changed and has not been read since.
 	expected sync.Map
 }
-
-// errTooLarge is a zone that takes more memory than it may.
-var errTooLarge = errors.New("there is more below the zone's key than may be read")
-
-var errClosed = errors.New("the connection was closed")
 
 var _ host.Backend = (*Backend)(nil)
 
@@ -87,58 +77,11 @@ func New(o Options) *Backend {
 		o.Timeout = 10 * time.Second
 	}
 	if o.MaxBytes <= 0 {
-		o.MaxBytes = 64 << 20
+		o.MaxBytes = 128 << 20
 	}
-	return &Backend{options: o}
-}
-
-// connect returns the client. It signs in if there are credentials.
-func (b *Backend) connect() (*clientv3.Client, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.closed:
-		return nil, errClosed
-	case b.client != nil:
-		return b.client, nil
-	}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: b.options.Endpoints, TLS: b.options.TLS, Username: b.options.Username, Password: b.options.Password,
-		DialTimeout: b.options.Timeout, DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: b.options.Timeout,
-		MaxCallRecvMsgSize: b.options.MaxBytes, DialOptions: []grpc.DialOption{grpc.WithContextDialer(b.dial), grpc.WithConnectParams(reconnect)},
-		MaxUnaryRetries: 4, BackoffWaitBetween: 50 * time.Millisecond, Logger: zap.NewNop(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	b.client = client
-	return client, nil
-}
-
-// dial connects to an address that is permitted, whatever a host name leads to.
-func (b *Backend) dial(ctx context.Context, address string) (net.Conn, error) {
-	dialer := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err == nil && b.options.Permit != nil && !b.options.Permit(at.Addr().Unmap()) {
-			return fmt.Errorf("the address %s may not be used: loopback, link-local, multicast and unspecified ones may not", at.Addr())
-		}
-		return err
-	}}
-	return dialer.DialContext(ctx, "tcp", address)
-}
-
-// Close implements host.Backend.
-func (b *Backend) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed = true; b.client == nil {
-		return nil
-	}
-	err := b.client.Close()
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	b := &Backend{options: o}
+	b.ended, b.end = context.WithCancel(context.Background())
+	return b
 }
 
 func (b *Backend) layoutOf(zone string) layout {
@@ -153,73 +96,55 @@ type version struct {
 
 // Check implements host.Backend.
 func (b *Backend) Check(ctx context.Context, zone string) error {
-	client, err := b.connect()
+	client, err := b.connect(ctx)
 	if err == nil {
 		path := b.layoutOf(zone).pathOf(zone)
 		_, err = b.get(ctx, client, path+"/", clientv3.WithRange(path+"0"), clientv3.WithLimit(1))
 	}
-	return b.explain(ctx, err)
+	return b.explain(ctx, client, err)
 }
 
 // Observe implements host.Backend. What it reads is of one revision.
 func (b *Backend) Observe(ctx context.Context, zone string) (host.Observation, error) {
-	client, err := b.connect()
-	if err != nil {
-		return host.Observation{}, fmt.Errorf("connecting to etcd: %w", b.explain(ctx, err))
-	}
-	s, err := b.read(ctx, client, zone, pageSize)
-	if errors.Is(err, rpctypes.ErrCompacted) { // The revision of the first page is gone.
-		s, err = b.read(ctx, client, zone, 0)
-	}
-	if err != nil {
-		return host.Observation{}, fmt.Errorf("reading zone %s from etcd: %w", zone, b.explain(ctx, err))
-	}
 	found, _ := b.expected.LoadAndDelete(zone)
-	expected, _ := found.(*expectation)
-	c := expected.contentOf(s)
+	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, errTooSlow)
+	defer cancel()
+	client, err := b.connect(ctx)
+	if err != nil {
+		return host.Observation{}, fmt.Errorf("connecting to etcd: %w", b.explain(ctx, client, err))
+	}
+	memory := b.options.Account.Reserve(b.options.MaxBytes)
+	s, err := b.readZone(ctx, client, zone, memory)
+	var c *content
+	if err == nil {
+		expected, _ := found.(*expectation)
+		c, err = expected.contentOf(s)
+	}
+	if err != nil {
+		memory.Release()
+		if errors.Is(context.Cause(ctx), errTooSlow) { // The client says that some request took too long.
+			err = errTooSlow
+		}
+		return host.Observation{}, fmt.Errorf("reading zone %s from etcd: %w", zone, b.explain(ctx, client, err))
+	}
 	return host.Observation{
 		Content: c, Version: version{s, c.ours},
-		Ours: func(key rrset.Key) bool { _, ours := c.ours.get(key.Name, key.Type); return ours },
+		Ours:    func(key rrset.Key) bool { _, ours := c.ours.get(key.Name, key.Type); return ours },
+		Release: memory.Release,
 	}, nil
-}
-
-// read decodes a page while the next one is on its way.
-func (b *Backend) read(ctx context.Context, client *clientv3.Client, zone string, limit int64) (*snapshot, error) {
-	s := &snapshot{layout: b.layoutOf(zone)}
-	from, end := s.pathOf(zone)+"/", s.pathOf(zone)+"0"
-	var decoding sync.WaitGroup
-	defer decoding.Wait()
-	var pages [][]entry
-	for bytes := 0; ; {
-		page, err := b.get(ctx, client, from, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(s.revision))
-		if err != nil {
-			return nil, err
-		}
-		s.revision = max(s.revision, page.Header.GetRevision())
-		for _, kv := range page.Kvs {
-			if bytes += len(kv.Key) + len(kv.Value); bytes > b.options.MaxBytes {
-				return nil, errTooLarge
-			}
-		}
-		entries := make([]entry, len(page.Kvs))
-		pages = append(pages, entries)
-		decoding.Go(func() {
-			for i, kv := range page.Kvs {
-				entries[i] = newEntry(string(kv.Key), kv.Value, kv.ModRevision)
-			}
-		})
-		if !page.More || len(page.Kvs) == 0 {
-			decoding.Wait()
-			s.entries = slices.Concat(pages...)
-			return s, nil
-		}
-		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
-	}
 }
 
 func (b *Backend) get(ctx context.Context, client *clientv3.Client, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), b.options.Timeout)
 	defer cancel()
+	if err := awaitReady(ctx, client); err != nil { // What etcd does not answer takes none of the requests of others.
+		return nil, err
+	}
+	done, err := b.options.Account.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	return client.Get(ctx, key, options...)
 }
 
@@ -232,9 +157,9 @@ func (b *Backend) Apply(ctx context.Context, zone string, changes plan.Changes, 
 	}
 	p := from.snapshot.plan(changes, from.ours)
 	result := host.Result{Refused: p.refused}
-	client, err := b.connect()
+	client, err := b.connect(ctx)
 	if err != nil {
-		return result, fmt.Errorf("connecting to etcd: %w", b.explain(ctx, err))
+		return result, fmt.Errorf("connecting to etcd: %w", b.explain(ctx, client, err))
 	}
 	expected := expect(from.snapshot, p.want)
 	group, ctx := errgroup.WithContext(ctx)
@@ -275,37 +200,4 @@ func (b *Backend) commit(ctx context.Context, client *clientv3.Client, some tran
 // Unsupported implements host.Backend.
 func (b *Backend) Unsupported(zone string, want plan.Content) map[rrset.Key]string {
 	return Unsupported(zone, want)
-}
-
-// Watch implements host.Backend. A watch begins with what comes next, and says so when it has begun: nothing is missed by one that
-// ended, for whatever reason, since the zone is read again after the next one has begun.
-func (b *Backend) Watch(ctx context.Context, zone string, changed func()) {
-	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, 30*time.Second) {
-		client, err := b.connect()
-		if errors.Is(err, errClosed) {
-			return
-		}
-		if err == nil && b.follow(ctx, client, zone, changed) {
-			wait = time.Second
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-	}
-}
-
-// follow calls changed until the watch ends. It reports whether it had begun.
-func (b *Backend) follow(ctx context.Context, client *clientv3.Client, zone string, changed func()) (began bool) {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	defer cancel()
-	path := b.layoutOf(zone).pathOf(zone)
-	for reply := range client.Watch(ctx, path+"/", clientv3.WithRange(path+"0"), clientv3.WithCreatedNotify()) {
-		if reply.Err() != nil {
-			return began
-		}
-		began = true
-		changed()
-	}
-	return began
 }

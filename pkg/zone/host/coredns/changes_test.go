@@ -151,7 +151,11 @@ func TestExpectation(t *testing.T) {
 				read.entries = slices.Delete(read.entries, i, i+1)
 			}
 		}
-		got, fresh := e.contentOf(read), newContent(read)
+		got, err := e.contentOf(read)
+		fresh, freshErr := newContent(read)
+		if err != nil || freshErr != nil {
+			t.Fatal(err, freshErr)
+		}
 		if got == e.content {
 			met++
 		}

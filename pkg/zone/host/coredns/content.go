@@ -26,7 +26,7 @@ type ourSet struct {
 
 // newContent returns what CoreDNS answers for each RRset that has a value. An RRset of ours of which a value is missing, changed or
 // too many has the TTL 0, so that it differs from whatever is desired.
-func newContent(s *snapshot) *content {
+func newContent(s *snapshot) (*content, error) {
 	ours, foreign := s.groupEntries()
 	c := &content{sets: make(names, len(ours)), ours: make(names, len(ours))}
 	parallel.ForRange(len(ours), func(i int) { ours[i].RRset = decode(ours[i].Key, ours[i].entries) })
@@ -44,7 +44,10 @@ func newContent(s *snapshot) *content {
 			c.add(answered)
 		}
 	}
-	return c
+	if err := s.failed.Load(); err != nil {
+		return nil, *err
+	}
+	return c, nil
 }
 
 // groupEntries returns the RRsets that have values: ours, which are still to be decoded, and the keys of those of others.

@@ -36,7 +36,10 @@ func TestEncodeIsAnswered(t *testing.T) {
 		want := providertest.RandomZone(r, zone, 1+r.IntN(20))
 		refused, held := ours.unsupported(want)
 		s := snapshotOf(ours, ours.encode(held))
-		c := newContent(s)
+		c, err := newContent(s)
+		if err != nil {
+			t.Fatal(err)
+		}
 		n := 0
 		for key, set := range want {
 			if refused[key] != "" {
@@ -152,7 +155,10 @@ func TestDamagedValues(t *testing.T) {
 			v.TTL, v.Group = v.TTL+uint32(r.IntN(2)), v.Group+"x"
 			changed++
 		}
-		c := newContent(snapshotOf(ours, values))
+		c, err := newContent(snapshotOf(ours, values))
+		if err != nil {
+			t.Fatal(err)
+		}
 		isWhole := func(set rrset.RRset) bool { got, _ := c.Get(set.Key); return got.Equal(set) }
 		if !slices.ContainsFunc(slices.Collect(want.All()), func(set rrset.RRset) bool { return refused[set.Key] == "" && !isWhole(set) }) {
 			t.Fatalf("seed %d: nothing shows that %s is not as it should be; zone %s", seed, key, show(want))

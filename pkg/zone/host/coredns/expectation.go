@@ -11,6 +11,7 @@ import (
 type expectation struct {
 	after   *snapshot
 	content *content
+	err     error
 	// wait returns when the other fields are there.
 	wait func()
 }
@@ -20,16 +21,16 @@ func expect(s *snapshot, want []keyValue) *expectation {
 	e := &expectation{}
 	e.wait = parallel.Start(func() {
 		e.after = s.after(want)
-		e.content = newContent(e.after)
+		e.content, e.err = newContent(e.after)
 	})
 	return e
 }
 
 // contentOf returns what CoreDNS answers from what was read; e may be nil.
-func (e *expectation) contentOf(read *snapshot) *content {
+func (e *expectation) contentOf(read *snapshot) (*content, error) {
 	if e != nil {
-		if e.wait(); e.after.hasValuesOf(read) {
-			return e.content
+		if e.wait(); e.err == nil && e.after.hasValuesOf(read) {
+			return e.content, nil
 		}
 	}
 	return newContent(read)

@@ -4,14 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
@@ -58,13 +61,26 @@ var failures = []struct {
 	},
 }
 
+// errAnswerTooLarge is an answer of which even the smallest page is too large.
+var errAnswerTooLarge = fmt.Errorf("a single answer of etcd has more than %d MiB, or takes more than %d MiB when it is decoded", maxEncoded>>20, maxDecoded>>20)
+
 // failureOf returns an error of the client as an error of the backend.
 func failureOf(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if errors.Is(err, errTooLarge) || status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max") {
-		return &host.Error{Reason: reasonTooLarge, Err: errTooLarge, Remedy: "give the zone a prefix of its own, or divide it"}
+	var large *outbound.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return &host.Error{Reason: reasonTooLarge, Temporary: large.Shared, Err: large, Remedy: "give the zone a prefix of its own, or divide it"}
+	case errors.Is(err, errNested):
+		return &host.Error{Reason: reasonTooLarge, Err: errNested, Remedy: "see what is below the zone's key in etcd, and delete what is no record"}
+	case isTooLarge(err):
+		return &host.Error{Reason: reasonTooLarge, Err: errAnswerTooLarge, Remedy: "see what is below the zone's key in etcd, and delete what is no record"}
+	case errors.Is(err, errDisordered), errors.Is(err, errNoNotice):
+		return &host.Error{Reason: reasonUnreachable, Temporary: true, Err: err, Remedy: "check spec.coreDNS.etcd.endpoints: what answers there is not etcd, or broken"}
+	case errors.Is(err, errTooSlow):
+		return &host.Error{Reason: reasonUnreachable, Temporary: true, Err: fmt.Errorf("%w: %s", errTooSlow, readTimeout), Remedy: "see why etcd is slow, or divide the zone"}
 	}
 	known := rpctypes.Error(err)
 	for _, f := range failures {
@@ -96,18 +112,25 @@ func failureOf(err error) error {
 	return &host.Error{Reason: reasonFailed, Temporary: true, Err: errors.New(text)}
 }
 
-// explain returns an error of the client as an error of the backend. The client does not say why it has no connection, so that is
-// found out.
-func (b *Backend) explain(ctx context.Context, err error) error {
+// explain returns an error of the client, which may be nil, as an error of the backend. The client does not say why it has no
+// connection, so that is found out. When the member of etcd that it is connected to is cut off, the next call goes to another one.
+func (b *Backend) explain(ctx context.Context, client *clientv3.Client, err error) error {
+	if err != nil && b.isClosed() {
+		return errClosed
+	}
 	failed := failureOf(err)
 	var failure *host.Error
-	if !errors.As(failed, &failure) || failure.Reason != reasonUnreachable {
+	if !errors.As(failed, &failure) || failure.Reason != reasonUnreachable && failure.Reason != reasonNoQuorum {
+		return failed
+	}
+	b.discardClient(client)
+	if failure.Reason != reasonUnreachable || errors.Is(err, errDisordered) || errors.Is(err, errTooSlow) {
 		return failed
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, endpoint := range b.options.Endpoints {
-		if err := b.probe(ctx, endpoint); err != nil {
+		if err := b.probe(ctx, endpoint); err != nil && !errors.Is(err, outbound.ErrOwnLimit) { // That says less than the failure.
 			return failureOf(status.Error(codes.Unavailable, err.Error()))
 		}
 	}
@@ -143,11 +166,18 @@ func (b *Backend) probe(ctx context.Context, endpoint string) error {
 	return err
 }
 
+// maxMessage is how much is repeated of what etcd says.
+const maxMessage = 400
+
 // messageOf returns what happened without the wrapping of gRPC.
 func messageOf(err error) string {
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {
 		text = s.Message()
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(text, "etcdserver: "), `\"`, `"`)
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "etcdserver: "), `\"`, `"`)
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
+	}
+	return text
 }

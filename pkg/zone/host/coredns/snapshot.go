@@ -1,12 +1,15 @@
 package coredns
 
 import (
+	"errors"
 	"slices"
 	"sort"
 	"strings"
+	"sync/atomic"
 
 	"github.com/miekg/dns"
 
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
@@ -26,6 +29,37 @@ type snapshot struct {
 	revision int64
 	// entries are sorted by key.
 	entries []entry
+	// memory has what is read and what follows from it.
+	memory *outbound.Reservation
+	// visits counts the entries that answers were made of, and failed is why no more are made.
+	visits atomic.Int64
+	failed atomic.Pointer[error]
+}
+
+// errNested is a zone whose answers are far more than its values: CoreDNS answers for a name with everything below it.
+var errNested = errors.New("too many values are below each other's keys, so that CoreDNS answers for each of many names with many of them")
+
+// rdataSize is what rdata of an answer takes, beside its text.
+const rdataSize = 64
+
+// visit counts entries, and reports whether these were few enough: each entry is visited by the names above it, of which a zone has few.
+func (s *snapshot) visit(n int) bool {
+	if s.visits.Add(int64(n)) > 16*int64(len(s.entries))+100_000 {
+		s.failed.CompareAndSwap(nil, &errNested)
+	}
+	return s.failed.Load() == nil
+}
+
+// take takes the memory of an answer, and reports whether there was enough.
+func (s *snapshot) take(set rrset.RRset) bool {
+	size := int64(0)
+	for _, rdata := range set.Rdata {
+		size += int64(len(rdata)) + rdataSize
+	}
+	if err := s.memory.Add(size); err != nil {
+		s.failed.CompareAndSwap(nil, &err)
+	}
+	return s.failed.Load() == nil
 }
 
 func newEntry(key string, raw []byte, modified int64) entry {

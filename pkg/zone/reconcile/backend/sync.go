@@ -65,6 +65,7 @@ func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused b
 		}
 		r.desired[set.Key] = set
 	}
+	defer r.release()
 	out := Outcome{Name: b.Name}
 	if out.Err = r.look(ctx); out.Err != nil {
 		return out
@@ -84,10 +85,17 @@ func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused b
 
 // look reads the zone and finds what it lacks.
 func (r *run) look(ctx context.Context) (err error) {
+	r.release()
 	if r.seen, err = r.backend.Observe(ctx, r.zone); err == nil {
 		r.lacking = plan.Calculate(r.desired, r.seen.Content, r.seen.Ours, rrset.SOA{}, rrset.SOA{})
 	}
 	return err
+}
+
+func (r *run) release() {
+	if r.seen.Release != nil {
+		r.seen.Release()
+	}
 }
 
 // apply sends what the backend lacks, and reads back. It reports whether there is a reason to try again.

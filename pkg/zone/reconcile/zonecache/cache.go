@@ -208,6 +208,13 @@ func (c *Cache) OldestChange() (oldest time.Time) {
 	return oldest
 }
 
+// Due returns for each zone with changes that no pass has taken when the first of them was noticed.
+func (c *Cache) Due() map[membership.ZoneKey]time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.since)
+}
+
 // PutBack has an object taken once more.
 func (c *Cache) PutBack(zone membership.ZoneKey, key source.ObjectKey) {
 	c.mu.Lock()

@@ -1,0 +1,106 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/deadpeer"
+)
+
+// connectTimeout is how long a TCP connection may take.
+const connectTimeout = 2 * time.Second
+
+type accountKey struct{}
+
+// WithAccount returns a context whose connections an account has.
+func WithAccount(ctx context.Context, a *Account) context.Context {
+	return context.WithValue(ctx, accountKey{}, a)
+}
+
+// Dial connects for the account of the context; without one there is no limit.
+func Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	a, _ := ctx.Value(accountKey{}).(*Account)
+	return a.Dial(ctx, network, address)
+}
+
+// Dial connects to an address and port, or to a host name and port, over "udp" or "tcp". It waits while the account has as many
+// connections as it may. Whatever a host name resolves to, only permitted addresses are connected to.
+func (a *Account) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	address, err := absolute(address)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{}
+	if network == "tcp" {
+		dialer = deadpeer.NewDialer(connectTimeout)
+	}
+	if a == nil {
+		return dialer.DialContext(ctx, network, address)
+	}
+	leave := func() {}
+	if a.connections > 0 {
+		if leave, err = a.enter(ctx, &a.gate.connections, "connections", a.connections, a.gate.limits.Connections); err != nil {
+			return nil, err
+		}
+	}
+	control := dialer.Control
+	dialer.Control = func(network, address string, raw syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err == nil && !a.gate.permit(at.Addr().Unmap()) {
+			err = errForbidden(at.Addr())
+		}
+		if err == nil && control != nil {
+			err = control(network, address, raw)
+		}
+		return err
+	}
+	open, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return &conn{Conn: open, leave: leave}, nil
+}
+
+// absolute returns an address whose host name, if it has one, is absolute: what tenants name is not completed with our search path.
+func absolute(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(AbsoluteName(host), port), nil
+}
+
+// AbsoluteName returns a host name with the dot at the end, without which a resolver tries the names of the search path. An address
+// stays as it is.
+func AbsoluteName(host string) string {
+	if _, err := netip.ParseAddr(host); err == nil || host == "" || strings.HasSuffix(host, ".") {
+		return host
+	}
+	return host + "."
+}
+
+// conn is a connection that is counted.
+type conn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}
+
+// SyscallConn implements syscall.Conn.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if inner, ok := c.Conn.(syscall.Conn); ok {
+		return inner.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
