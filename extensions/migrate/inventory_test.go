@@ -116,7 +116,10 @@ func TestInnerClusters(t *testing.T) {
 			v1beta1.ManagedByLabel: "ClusterBind9Provider", v1beta1.ClusterLabel: "shared",
 		}}}
 		instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shared-primary-0"}}
-		instance.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("Bind9Cluster"))}
+		instance.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "of-others", UID: "other"},
+			*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("Bind9Cluster")),
+		}
 		objects = append(objects, cluster, instance)
 	}
 	c := newFakeClient(t, objects...)
@@ -137,6 +140,9 @@ func TestInnerClusters(t *testing.T) {
 		}
 		if kind := metav1.GetControllerOf(instance).Kind; kind != owner {
 			t.Errorf("the instance in %s is controlled by a %s, want %s", namespace, kind, owner)
+		}
+		if len(instance.OwnerReferences) != 2 || !slices.ContainsFunc(instance.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == "other" }) {
+			t.Errorf("the instance in %s belongs to %v, no more to somebody else's ConfigMap", namespace, instance.OwnerReferences)
 		}
 		err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "shared"}, &v1beta1.Bind9Cluster{})
 		if errors.IsNotFound(err) != (namespace == "platform") {

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
 // step is one of the steps that lead to servers of Lockstep, in an order in which each query finds a server that knows the answer.
@@ -113,30 +111,58 @@ func countKinds(objects []metav1.PartialObjectMetadata) (counts []string) {
 func (i *inventory) stopOperators(ctx context.Context, c client.Client) error {
 	for n := range i.operators {
 		d := &i.operators[n]
-		next := d.DeepCopy()
-		next.Spec.Replicas = ptr.To[int32](0)
-		if err := c.Patch(ctx, next, client.MergeFrom(d)); err != nil {
+		if err := patchOwn(ctx, c, d, "", nil, map[string]any{"spec": map[string]any{"replicas": 0}}); err != nil {
 			return fmt.Errorf("stopping Deployment %s/%s: %w", d.Namespace, d.Name, err)
 		}
 	}
 	return nil
 }
 
-// removeFinalizers lets objects go that are being deleted, now or later. Lockstep works on them at the same time: what it has changed since
-// they were read is read again.
+// patchOwn writes the given fields of an object, and no others.
+func patchOwn(ctx context.Context, c client.Client, o client.Object, resourceVersion string, metadata, fields map[string]any) error {
+	patch, err := apply.MergePatch(resourceVersion, metadata, fields)
+	if err != nil {
+		return err
+	}
+	written, err := metadataOf(c, o)
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, written, patch)
+}
+
+// metadataOf returns an object's kind and name.
+func metadataOf(c client.Client, o client.Object) (*metav1.PartialObjectMetadata, error) {
+	kind, err := c.GroupVersionKindFor(o)
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	m.SetGroupVersionKind(kind)
+	return m, err
+}
+
+// changeList changes a list in an object's metadata, which a patch writes as a whole: it is read first, and read again if somebody has
+// changed the object meanwhile. An object that is gone is left alone.
+func changeList(ctx context.Context, c client.Client, o client.Object, change func(*metav1.PartialObjectMetadata) map[string]any) error {
+	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		current, err := metadataOf(c, o)
+		if err == nil {
+			err = c.Get(ctx, client.ObjectKeyFromObject(o), current)
+		}
+		if err != nil || current.UID != o.GetUID() {
+			return err
+		}
+		return patchOwn(ctx, c, current, current.ResourceVersion, change(current), nil)
+	}))
+}
+
+// removeFinalizers lets objects go that are being deleted, now or later. Lockstep works on them at the same time.
 func (i *inventory) removeFinalizers(ctx context.Context, c client.Client) error {
 	for n := range i.finalized {
 		o := &i.finalized[n]
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			next := o.DeepCopy()
-			next.Finalizers = slices.DeleteFunc(next.Finalizers, func(name string) bool { return slices.Contains(v1beta1.FinalizersOfBindy(o), name) })
-			err := c.Patch(ctx, next, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{}))
-			if apierrors.IsConflict(err) {
-				return cmp.Or(c.Get(ctx, client.ObjectKeyFromObject(o), o), err)
-			}
-			return err
+		err := changeList(ctx, c, o, func(current *metav1.PartialObjectMetadata) map[string]any {
+			ours := v1beta1.FinalizersOfBindy(current)
+			return map[string]any{"finalizers": slices.DeleteFunc(append([]string{}, current.Finalizers...), func(name string) bool { return slices.Contains(ours, name) })}
 		})
-		if client.IgnoreNotFound(err) != nil {
+		if err != nil {
 			return fmt.Errorf("removing the finalizer of %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 		}
 	}
@@ -151,18 +177,19 @@ func (i *inventory) dissolveClusters(ctx context.Context, c client.Client) error
 		owner := metav1.NewControllerRef(&inner.provider, v1beta1.GroupVersion.WithKind("ClusterBind9Provider"))
 		for m := range inner.instances {
 			o := &inner.instances[m]
-			next := o.DeepCopy()
-			next.OwnerReferences = []metav1.OwnerReference{*owner}
-			if err := c.Patch(ctx, next, client.MergeFrom(o)); err != nil {
+			err := changeList(ctx, c, o, func(current *metav1.PartialObjectMetadata) map[string]any {
+				others := slices.DeleteFunc(slices.Clone(current.OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == inner.cluster.UID || r.UID == owner.UID })
+				return map[string]any{"ownerReferences": append(others, *owner)}
+			})
+			if err != nil {
 				return fmt.Errorf("giving Bind9Instance %s/%s to ClusterBind9Provider %s: %w", o.Namespace, o.Name, inner.provider.Name, err)
 			}
 		}
-		permitted := inner.cluster.DeepCopy()
-		metav1.SetMetaDataAnnotation(&permitted.ObjectMeta, v1beta1.AllowDeletionAnnotation, "true")
-		if err := c.Patch(ctx, permitted, client.MergeFrom(&inner.cluster)); err != nil {
-			return fmt.Errorf("annotating Bind9Cluster %s/%s: %w", permitted.Namespace, permitted.Name, err)
+		permitted := map[string]any{"annotations": map[string]string{v1beta1.AllowDeletionAnnotation: "true"}}
+		if err := patchOwn(ctx, c, &inner.cluster, "", permitted, nil); err != nil {
+			return fmt.Errorf("annotating Bind9Cluster %s/%s: %w", inner.cluster.Namespace, inner.cluster.Name, err)
 		}
-		if err := deleteAll(ctx, c, []client.Object{permitted}, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		if err := deleteAll(ctx, c, []client.Object{&inner.cluster}, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return err
 		}
 	}

@@ -204,9 +204,18 @@ func (p *ensurePass) writeRing(ctx context.Context, role named.KeyRole, name cli
 }
 
 func (p *ensurePass) patchSecret(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
-	before := secret.DeepCopy()
-	secret.Data = data
-	return p.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldOwner))
+	entries := map[string]any{}
+	for name := range secret.Data {
+		entries[name] = nil
+	}
+	for name, value := range data {
+		entries[name] = value
+	}
+	patch, err := apply.MergePatch(secret.ResourceVersion, nil, map[string]any{"data": entries})
+	if err != nil {
+		return err
+	}
+	return p.Client.Patch(ctx, secret, patch, client.FieldOwner(apply.FieldOwner))
 }
 
 // isRotationDue reports whether a key that was made here has reached the age at which it is replaced.
