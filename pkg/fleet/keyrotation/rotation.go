@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
@@ -119,7 +120,7 @@ func (p *ensurePass) sourceKey(ctx context.Context, role named.KeyRole) (*wire.K
 		err = p.owner.checkPredecessor(secret)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the %s key: %w", role, err)
+		return nil, nil, fmt.Errorf("reading the %s key: %w", role, tsigkey.Unreadable(name.Name, err))
 	}
 	var key *wire.Key
 	if ref != nil {
