@@ -43,7 +43,7 @@ func (i *inventory) steps(timeout time.Duration) []step {
 		{"give instances of ClusterBind9Providers to these", i.innerNames(), i.dissolveClusters},
 		{"wait until Lockstep's servers are ready and in the Services", i.waitingServers(), func(ctx context.Context, c client.Client) error { return i.waitServers(ctx, c, timeout) }},
 		{"delete the former servers", namesOf("Deployment", i.deployments()), i.deleteServers},
-		{"delete what served them", namesOf("", i.leftovers), func(ctx context.Context, c client.Client) error { return deleteAll(ctx, c, i.leftovers) }},
+		{"delete what served them", namesOf("", i.leftovers), i.deleteLeftovers},
 	}
 }
 
@@ -77,6 +77,24 @@ func (i *inventory) deployments() []client.Object {
 		all[n] = &i.servers[n].deployment
 	}
 	return all
+}
+
+// unneeded returns the Deployments of servers that no query needs any more.
+func (i *inventory) unneeded() (all []client.Object) {
+	for n := range i.servers {
+		if i.servers[n].waits == "" {
+			all = append(all, &i.servers[n].deployment)
+		}
+	}
+	return all
+}
+
+// waitingError says which former servers are still needed. It holds up nothing but what these need themselves: an instance that never
+// becomes ready may be anybody's.
+type waitingError struct{ servers []string }
+
+func (e *waitingError) Error() string {
+	return "these former servers stay, because queries need them: " + strings.Join(e.servers, "; ")
 }
 
 func (i *inventory) waitingServers() (waiting []string) {
@@ -208,7 +226,7 @@ func (i *inventory) waitServers(ctx context.Context, c client.Client, timeout ti
 		return len(waiting) == 0, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("after %s: %s", timeout, strings.Join(waiting, "; "))
+		return &waitingError{waiting}
 	}
 	return err
 }
@@ -226,10 +244,21 @@ func (i *inventory) deleteServers(ctx context.Context, c client.Client) error {
 	if err := now.addServers(ctx, c); err != nil {
 		return err
 	}
-	if waiting := now.waitingServers(); len(waiting) > 0 {
-		return fmt.Errorf("former servers are needed again: %s", strings.Join(waiting, "; "))
+	if err := deleteAll(ctx, c, now.unneeded()); err != nil {
+		return err
 	}
-	return deleteAll(ctx, c, now.deployments())
+	if waiting := now.waitingServers(); len(waiting) > 0 {
+		return &waitingError{waiting}
+	}
+	return nil
+}
+
+// deleteLeftovers deletes what former servers needed, once there are none.
+func (i *inventory) deleteLeftovers(ctx context.Context, c client.Client) error {
+	if waiting := i.waitingServers(); len(waiting) > 0 {
+		return &waitingError{waiting}
+	}
+	return deleteAll(ctx, c, i.leftovers)
 }
 
 func deleteAll(ctx context.Context, c client.Client, objects []client.Object, options ...client.DeleteOption) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/extensions/migrate"
 	"github.com/lockstep-dns/lockstep/extensions/zoneimport"
+	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 )
 
@@ -27,6 +28,7 @@ var errNotInSync = errors.New("not in sync")
 func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newCommand() //nolint:contextcheck // cobra hands the context on
 	root.SetArgs(args)
+	out, errOut = &render.SafeWriter{Out: out}, &render.SafeWriter{Out: errOut}
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
