@@ -166,7 +166,7 @@ func TestNeverReadyInstanceHoldsUpNobody(t *testing.T) {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "never-config", Labels: bindys}},
 		}
 		for _, namespace := range []string{"team", "tenant"} {
-			objects = append(objects, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dns", Labels: bindys}})
+			objects = append(objects, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dns", UID: types.UID("deployment-" + namespace), Labels: bindys}})
 			instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dns"}}
 			ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}
 			if namespace == "tenant" {

@@ -234,7 +234,12 @@ func (i *inventory) waitServers(ctx context.Context, c client.Client, timeout ti
 // proxyDelay is how long the nodes may take to follow a Service that has changed: until then they send queries to the former pods.
 const proxyDelay = 10 * time.Second
 
+// deleteServers deletes the former servers that no query has needed for long enough, and those alone.
 func (i *inventory) deleteServers(ctx context.Context, c client.Client) error {
+	unneeded := i.unneeded()
+	if len(unneeded) == 0 {
+		return &waitingError{i.waitingServers()}
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -244,19 +249,22 @@ func (i *inventory) deleteServers(ctx context.Context, c client.Client) error {
 	if err := now.addServers(ctx, c); err != nil {
 		return err
 	}
-	if err := deleteAll(ctx, c, now.unneeded()); err != nil {
+	still := slices.DeleteFunc(now.unneeded(), func(o client.Object) bool {
+		return !slices.ContainsFunc(unneeded, func(was client.Object) bool { return was.GetUID() == o.GetUID() })
+	})
+	if err := deleteAll(ctx, c, still); err != nil {
 		return err
 	}
-	if waiting := now.waitingServers(); len(waiting) > 0 {
-		return &waitingError{waiting}
+	if len(still) < len(now.servers) {
+		return &waitingError{now.waitingServers()} // One of them may be needed no more by now: it goes the next time.
 	}
 	return nil
 }
 
 // deleteLeftovers deletes what former servers needed, once there are none.
 func (i *inventory) deleteLeftovers(ctx context.Context, c client.Client) error {
-	if waiting := i.waitingServers(); len(waiting) > 0 {
-		return &waitingError{waiting}
+	if len(i.servers) > 0 {
+		return &waitingError{i.waitingServers()}
 	}
 	return deleteAll(ctx, c, i.leftovers)
 }
