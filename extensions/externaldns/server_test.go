@@ -379,3 +379,42 @@ func TestManyServices(t *testing.T) {
 		t.Errorf("asked for again, answered with %d after %d writes", code, applied.Load()-count)
 	}
 }
+
+// What others put on a DNSEndpoint stays when its records change, also an owner that comes at that moment.
+func TestStoredKeepsOthersMetadata(t *testing.T) {
+	stored := storedObject("service/shop/web", endpoint("old.example.com", "A", "192.0.2.1"))
+	stored.UID = "stored"
+	stored.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
+	stored.Labels["team"] = "shop"
+	stored.Finalizers = []string{"example.com/keep"}
+	stored.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a"}}
+	p := newProtocol(t, service("shop", "web"), &stored)
+	key := client.ObjectKeyFromObject(&stored)
+	p.beforeWrite = func() error {
+		p.beforeWrite = func() error { return nil }
+		current := &v1alpha1.DNSEndpoint{}
+		if err := p.client.Get(t.Context(), key, current); err != nil {
+			return err
+		}
+		current.OwnerReferences = append(current.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "b"})
+		return p.client.Update(t.Context(), current)
+	}
+	if code := p.sync(found("service/shop/web", "www.example.com", "A", 0, "192.0.2.2")); code != http.StatusNoContent {
+		t.Errorf("answered with %d", code)
+	}
+	after := &v1alpha1.DNSEndpoint{}
+	if err := p.client.Get(t.Context(), key, after); err != nil {
+		t.Fatal(err)
+	}
+	var owners []string
+	for _, r := range after.OwnerReferences {
+		owners = append(owners, r.Kind+" "+r.Name)
+	}
+	got := map[string]any{"annotation": after.Annotations[corev1.LastAppliedConfigAnnotation], "label": after.Labels["team"], "finalizers": after.Finalizers, "owners": owners,
+		"records": p.declared()["shop/"+after.Name]}
+	want := map[string]any{"annotation": "{}", "label": "shop", "finalizers": []string{"example.com/keep"}, "owners": []string{"ConfigMap a", "ConfigMap b", "Service web"},
+		"records": "old.example.com. A 192.0.2.1, www.example.com. A 192.0.2.2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("after a change of records (-want +got):\n%s", diff)
+	}
+}

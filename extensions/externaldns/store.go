@@ -11,16 +11,19 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
 const (
@@ -119,7 +122,7 @@ func (s *store) writeEndpoints(ctx context.Context, d declaration, owner *metav1
 	if d.stored == nil {
 		err = s.client.Create(ctx, s.declare(&v1alpha1.DNSEndpoint{}, d, owner), client.FieldOwner(fieldOwner))
 	} else {
-		err = s.client.Patch(ctx, s.declare(d.stored.DeepCopy(), d, owner), client.MergeFrom(d.stored), client.FieldOwner(fieldOwner))
+		err = s.patchStored(ctx, d, owner)
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -130,6 +133,38 @@ func (s *store) writeEndpoints(ctx context.Context, d declaration, owner *metav1
 		return fmt.Errorf("storing the records of %s: %w", d.resource, err)
 	}
 	return nil
+}
+
+// patchStored changes what is ours in a DNSEndpoint that is stored. Only the list of owners is written as a whole, and only when it
+// changes: then nobody may have changed the object since it was read.
+func (s *store) patchStored(ctx context.Context, d declaration, owner *metav1.PartialObjectMetadata) error {
+	stored := d.stored
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		next := s.declare(stored.DeepCopy(), d, owner)
+		annotations := map[string]any{sourceAnnotation: next.Annotations[sourceAnnotation], v1beta1.AllowZoneNamespacesAnnotation: nil}
+		if s.zoneNamespaces != "" {
+			annotations[v1beta1.AllowZoneNamespacesAnnotation] = s.zoneNamespaces
+		}
+		metadata := map[string]any{"uid": stored.UID, "labels": map[string]string{ownerLabel: s.owner}, "annotations": annotations}
+		version := ""
+		if !equality.Semantic.DeepEqual(stored.OwnerReferences, next.OwnerReferences) {
+			metadata["ownerReferences"], version = next.OwnerReferences, stored.ResourceVersion
+		}
+		patch, err := apply.MergePatch(version, metadata, map[string]any{"spec": map[string]any{"endpoints": d.endpoints}})
+		if err != nil {
+			return err
+		}
+		err = s.client.Patch(ctx, next, patch, client.FieldOwner(fieldOwner))
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		current := &v1alpha1.DNSEndpoint{}
+		if read := s.client.Get(ctx, client.ObjectKeyFromObject(stored), current); read != nil || current.UID != stored.UID {
+			return cmp.Or(read, fmt.Errorf("DNSEndpoint %s/%s was deleted and made again by somebody else", stored.Namespace, stored.Name))
+		}
+		stored = current
+		return err
+	})
 }
 
 // refusedField is how the cause of a refusal names an endpoint.

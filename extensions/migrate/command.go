@@ -106,7 +106,8 @@ func (o *options) run(ctx context.Context, c client.Client, out io.Writer) error
 	return o.takeSteps(ctx, c, found, out)
 }
 
-// takeSteps takes the steps that are left. After each it looks again: one makes another possible.
+// takeSteps takes the steps that are left. After each it looks again: one makes another possible. Former servers that are still needed
+// stay, and hold up none of the others.
 func (o *options) takeSteps(ctx context.Context, c client.Client, found *inventory, out io.Writer) error {
 	for n := range found.steps(o.timeout) {
 		next := found.steps(o.timeout)[n]
@@ -119,12 +120,16 @@ func (o *options) takeSteps(ctx context.Context, c client.Client, found *invento
 			return ErrStepsLeft
 		}
 		err := next.take(ctx, c)
-		if err == nil {
+		if waits := (*waitingError)(nil); err == nil || errors.As(err, &waits) {
 			found, err = takeInventory(ctx, c)
 		}
 		if err != nil {
 			return fmt.Errorf("step %d: %w", n+1, err)
 		}
+	}
+	if len(found.servers) > 0 {
+		fmt.Fprintf(out, "%v.\nRun the command again when their instances are ready, or delete these instances.\n", &waitingError{found.waitingServers()})
+		return ErrStepsLeft
 	}
 	fmt.Fprintln(out, "Done. Nothing of Bindy is left but its Secrets <instance>-rndc-key, and its namespace.")
 	return nil

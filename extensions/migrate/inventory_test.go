@@ -1,11 +1,15 @@
 package migrate
 
 import (
+	stderrors "errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,7 +120,10 @@ func TestInnerClusters(t *testing.T) {
 			v1beta1.ManagedByLabel: "ClusterBind9Provider", v1beta1.ClusterLabel: "shared",
 		}}}
 		instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shared-primary-0"}}
-		instance.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("Bind9Cluster"))}
+		instance.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "of-others", UID: "other"},
+			*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("Bind9Cluster")),
+		}
 		objects = append(objects, cluster, instance)
 	}
 	c := newFakeClient(t, objects...)
@@ -138,9 +145,59 @@ func TestInnerClusters(t *testing.T) {
 		if kind := metav1.GetControllerOf(instance).Kind; kind != owner {
 			t.Errorf("the instance in %s is controlled by a %s, want %s", namespace, kind, owner)
 		}
+		if len(instance.OwnerReferences) != 2 || !slices.ContainsFunc(instance.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == "other" }) {
+			t.Errorf("the instance in %s belongs to %v, no more to somebody else's ConfigMap", namespace, instance.OwnerReferences)
+		}
 		err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "shared"}, &v1beta1.Bind9Cluster{})
 		if errors.IsNotFound(err) != (namespace == "platform") {
 			t.Errorf("the cluster in %s: %v", namespace, err)
 		}
 	}
+}
+
+// An instance that never becomes ready, which anybody can have, keeps its own former server, and no other.
+func TestNeverReadyInstanceHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bindys := map[string]string{"app.kubernetes.io/part-of": "bindy", "app.kubernetes.io/name": "bind9"}
+		objects := []client.Object{
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lockstep-system", Name: "lockstep-fleet", Labels: map[string]string{
+				"app.kubernetes.io/name": "lockstep", "app.kubernetes.io/component": "fleet",
+			}}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "never-config", Labels: bindys}},
+		}
+		for _, namespace := range []string{"team", "tenant"} {
+			objects = append(objects, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dns", UID: types.UID("deployment-" + namespace), Labels: bindys}})
+			instance := &v1beta1.Bind9Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dns"}}
+			ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}
+			if namespace == "tenant" {
+				ready.Status, ready.Message = metav1.ConditionFalse, "no such image"
+			}
+			instance.Status.Conditions = []metav1.Condition{ready}
+			objects = append(objects, instance)
+		}
+		c := newFakeClient(t, objects...)
+		found, err := takeInventory(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		o := &options{apply: true, timeout: time.Minute}
+		if err := o.takeSteps(t.Context(), c, found, &out); !stderrors.Is(err, ErrStepsLeft) {
+			t.Errorf("error %v, output\n%s", err, out.String())
+		}
+		if !strings.Contains(out.String(), "tenant/dns (the instance is not ready: no such image)") {
+			t.Errorf("the output does not say what is left:\n%s", out.String())
+		}
+		for key, stays := range map[string]client.Object{"team": nil, "tenant": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "never-config"}}} {
+			err := c.Get(t.Context(), client.ObjectKey{Namespace: key, Name: "dns"}, &appsv1.Deployment{})
+			if (err == nil) != (stays != nil) {
+				t.Errorf("the former server in %s: %v", key, err)
+			}
+			if stays != nil {
+				if err := c.Get(t.Context(), client.ObjectKey{Namespace: key, Name: stays.GetName()}, stays); err != nil {
+					t.Errorf("what it needs: %v", err)
+				}
+			}
+		}
+	})
 }

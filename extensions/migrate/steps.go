@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
 // step is one of the steps that lead to servers of Lockstep, in an order in which each query finds a server that knows the answer.
@@ -45,7 +43,7 @@ func (i *inventory) steps(timeout time.Duration) []step {
 		{"give instances of ClusterBind9Providers to these", i.innerNames(), i.dissolveClusters},
 		{"wait until Lockstep's servers are ready and in the Services", i.waitingServers(), func(ctx context.Context, c client.Client) error { return i.waitServers(ctx, c, timeout) }},
 		{"delete the former servers", namesOf("Deployment", i.deployments()), i.deleteServers},
-		{"delete what served them", namesOf("", i.leftovers), func(ctx context.Context, c client.Client) error { return deleteAll(ctx, c, i.leftovers) }},
+		{"delete what served them", namesOf("", i.leftovers), i.deleteLeftovers},
 	}
 }
 
@@ -81,6 +79,24 @@ func (i *inventory) deployments() []client.Object {
 	return all
 }
 
+// unneeded returns the Deployments of servers that no query needs any more.
+func (i *inventory) unneeded() (all []client.Object) {
+	for n := range i.servers {
+		if i.servers[n].waits == "" {
+			all = append(all, &i.servers[n].deployment)
+		}
+	}
+	return all
+}
+
+// waitingError says which former servers are still needed. It holds up nothing but what these need themselves: an instance that never
+// becomes ready may be anybody's.
+type waitingError struct{ servers []string }
+
+func (e *waitingError) Error() string {
+	return "these former servers stay, because queries need them: " + strings.Join(e.servers, "; ")
+}
+
 func (i *inventory) waitingServers() (waiting []string) {
 	for _, s := range i.servers {
 		if s.waits != "" {
@@ -113,30 +129,58 @@ func countKinds(objects []metav1.PartialObjectMetadata) (counts []string) {
 func (i *inventory) stopOperators(ctx context.Context, c client.Client) error {
 	for n := range i.operators {
 		d := &i.operators[n]
-		next := d.DeepCopy()
-		next.Spec.Replicas = ptr.To[int32](0)
-		if err := c.Patch(ctx, next, client.MergeFrom(d)); err != nil {
+		if err := patchOwn(ctx, c, d, "", nil, map[string]any{"spec": map[string]any{"replicas": 0}}); err != nil {
 			return fmt.Errorf("stopping Deployment %s/%s: %w", d.Namespace, d.Name, err)
 		}
 	}
 	return nil
 }
 
-// removeFinalizers lets objects go that are being deleted, now or later. Lockstep works on them at the same time: what it has changed since
-// they were read is read again.
+// patchOwn writes the given fields of an object, and no others.
+func patchOwn(ctx context.Context, c client.Client, o client.Object, resourceVersion string, metadata, fields map[string]any) error {
+	patch, err := apply.MergePatch(resourceVersion, metadata, fields)
+	if err != nil {
+		return err
+	}
+	written, err := metadataOf(c, o)
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, written, patch)
+}
+
+// metadataOf returns an object's kind and name.
+func metadataOf(c client.Client, o client.Object) (*metav1.PartialObjectMetadata, error) {
+	kind, err := c.GroupVersionKindFor(o)
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	m.SetGroupVersionKind(kind)
+	return m, err
+}
+
+// changeList changes a list in an object's metadata, which a patch writes as a whole: it is read first, and read again if somebody has
+// changed the object meanwhile. An object that is gone is left alone.
+func changeList(ctx context.Context, c client.Client, o client.Object, change func(*metav1.PartialObjectMetadata) map[string]any) error {
+	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		current, err := metadataOf(c, o)
+		if err == nil {
+			err = c.Get(ctx, client.ObjectKeyFromObject(o), current)
+		}
+		if err != nil || current.UID != o.GetUID() {
+			return err
+		}
+		return patchOwn(ctx, c, current, current.ResourceVersion, change(current), nil)
+	}))
+}
+
+// removeFinalizers lets objects go that are being deleted, now or later. Lockstep works on them at the same time.
 func (i *inventory) removeFinalizers(ctx context.Context, c client.Client) error {
 	for n := range i.finalized {
 		o := &i.finalized[n]
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			next := o.DeepCopy()
-			next.Finalizers = slices.DeleteFunc(next.Finalizers, func(name string) bool { return slices.Contains(v1beta1.FinalizersOfBindy(o), name) })
-			err := c.Patch(ctx, next, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{}))
-			if apierrors.IsConflict(err) {
-				return cmp.Or(c.Get(ctx, client.ObjectKeyFromObject(o), o), err)
-			}
-			return err
+		err := changeList(ctx, c, o, func(current *metav1.PartialObjectMetadata) map[string]any {
+			ours := v1beta1.FinalizersOfBindy(current)
+			return map[string]any{"finalizers": slices.DeleteFunc(append([]string{}, current.Finalizers...), func(name string) bool { return slices.Contains(ours, name) })}
 		})
-		if client.IgnoreNotFound(err) != nil {
+		if err != nil {
 			return fmt.Errorf("removing the finalizer of %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 		}
 	}
@@ -151,18 +195,19 @@ func (i *inventory) dissolveClusters(ctx context.Context, c client.Client) error
 		owner := metav1.NewControllerRef(&inner.provider, v1beta1.GroupVersion.WithKind("ClusterBind9Provider"))
 		for m := range inner.instances {
 			o := &inner.instances[m]
-			next := o.DeepCopy()
-			next.OwnerReferences = []metav1.OwnerReference{*owner}
-			if err := c.Patch(ctx, next, client.MergeFrom(o)); err != nil {
+			err := changeList(ctx, c, o, func(current *metav1.PartialObjectMetadata) map[string]any {
+				others := slices.DeleteFunc(slices.Clone(current.OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == inner.cluster.UID || r.UID == owner.UID })
+				return map[string]any{"ownerReferences": append(others, *owner)}
+			})
+			if err != nil {
 				return fmt.Errorf("giving Bind9Instance %s/%s to ClusterBind9Provider %s: %w", o.Namespace, o.Name, inner.provider.Name, err)
 			}
 		}
-		permitted := inner.cluster.DeepCopy()
-		metav1.SetMetaDataAnnotation(&permitted.ObjectMeta, v1beta1.AllowDeletionAnnotation, "true")
-		if err := c.Patch(ctx, permitted, client.MergeFrom(&inner.cluster)); err != nil {
-			return fmt.Errorf("annotating Bind9Cluster %s/%s: %w", permitted.Namespace, permitted.Name, err)
+		permitted := map[string]any{"annotations": map[string]string{v1beta1.AllowDeletionAnnotation: "true"}}
+		if err := patchOwn(ctx, c, &inner.cluster, "", permitted, nil); err != nil {
+			return fmt.Errorf("annotating Bind9Cluster %s/%s: %w", inner.cluster.Namespace, inner.cluster.Name, err)
 		}
-		if err := deleteAll(ctx, c, []client.Object{permitted}, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		if err := deleteAll(ctx, c, []client.Object{&inner.cluster}, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +226,7 @@ func (i *inventory) waitServers(ctx context.Context, c client.Client, timeout ti
 		return len(waiting) == 0, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("after %s: %s", timeout, strings.Join(waiting, "; "))
+		return &waitingError{waiting}
 	}
 	return err
 }
@@ -189,7 +234,12 @@ func (i *inventory) waitServers(ctx context.Context, c client.Client, timeout ti
 // proxyDelay is how long the nodes may take to follow a Service that has changed: until then they send queries to the former pods.
 const proxyDelay = 10 * time.Second
 
+// deleteServers deletes the former servers that no query has needed for long enough, and those alone.
 func (i *inventory) deleteServers(ctx context.Context, c client.Client) error {
+	unneeded := i.unneeded()
+	if len(unneeded) == 0 {
+		return &waitingError{i.waitingServers()}
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -199,10 +249,24 @@ func (i *inventory) deleteServers(ctx context.Context, c client.Client) error {
 	if err := now.addServers(ctx, c); err != nil {
 		return err
 	}
-	if waiting := now.waitingServers(); len(waiting) > 0 {
-		return fmt.Errorf("former servers are needed again: %s", strings.Join(waiting, "; "))
+	still := slices.DeleteFunc(now.unneeded(), func(o client.Object) bool {
+		return !slices.ContainsFunc(unneeded, func(was client.Object) bool { return was.GetUID() == o.GetUID() })
+	})
+	if err := deleteAll(ctx, c, still); err != nil {
+		return err
 	}
-	return deleteAll(ctx, c, now.deployments())
+	if len(still) < len(now.servers) {
+		return &waitingError{now.waitingServers()} // One of them may be needed no more by now: it goes the next time.
+	}
+	return nil
+}
+
+// deleteLeftovers deletes what former servers needed, once there are none.
+func (i *inventory) deleteLeftovers(ctx context.Context, c client.Client) error {
+	if len(i.servers) > 0 {
+		return &waitingError{i.waitingServers()}
+	}
+	return deleteAll(ctx, c, i.leftovers)
 }
 
 func deleteAll(ctx context.Context, c client.Client, objects []client.Object, options ...client.DeleteOption) error {

@@ -160,8 +160,8 @@ func (o *Options) Run(ctx context.Context, in io.Reader, out, log io.Writer) err
 		return err
 	}
 	report.write(log)
-	o.writeSummary(log, content, objects, len(report.all))
-	if len(report.all) > 0 {
+	o.writeSummary(log, content, objects, report.count())
+	if report.count() > 0 {
 		return ErrIncomplete
 	}
 	return nil

@@ -265,3 +265,31 @@ func TestWithoutExternalDNS(t *testing.T) {
 		})
 	}
 }
+
+// What a line of a file makes by itself is bounded, also of a class that no zone here has; what the report does not show it counts.
+func TestReportIsBounded(t *testing.T) {
+	report := &differenceReport{}
+	r := newContentReader("example.com.", wire.Limits{Records: 100_000, Bytes: 1 << 30}, report, func(int) {})
+	buffer := make([]byte, dns.MaxMsgSize)
+	rr, err := dns.NewRR("www.example.com. 300 CH A 192.0.2.1")
+	if err != nil || rr.Header().Class != dns.ClassCHAOS {
+		t.Fatal(rr, err)
+	}
+	added := 0
+	for err == nil && added <= 100_001 {
+		if err = r.addParsed(rr, recordPlace{}, buffer); err == nil {
+			added++
+		}
+	}
+	if added != 100_000 || err == nil || !strings.Contains(err.Error(), "--max-zone-records") {
+		t.Errorf("%d records of another class are read, then %v", added, err)
+	}
+	if len(report.all) != maxDifferences || report.count() != 100_000 {
+		t.Errorf("the report has %d of %d", len(report.all), report.count())
+	}
+	var b strings.Builder
+	report.write(&b)
+	if lines := strings.Count(b.String(), "\n"); lines != maxDifferences+1 || !strings.HasSuffix(b.String(), "and 90000 more differences\n") {
+		t.Errorf("%d lines, the last: %s", lines, b.String()[max(0, b.Len()-100):])
+	}
+}

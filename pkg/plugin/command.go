@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/lockstep-dns/lockstep/pkg/plugin/render"
 	"github.com/lockstep-dns/lockstep/pkg/version"
 )
 
@@ -35,6 +36,7 @@ type Extension struct {
 func Run(ctx context.Context, args []string, out, errOut io.Writer, extensions ...Extension) int {
 	root := NewCommand(extensions...) //nolint:contextcheck // cobra hands the context on
 	root.SetArgs(args)
+	out, errOut = &render.SafeWriter{Out: out}, &render.SafeWriter{Out: errOut}
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)

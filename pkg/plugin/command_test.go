@@ -186,3 +186,11 @@ func TestGaps(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Nothing that the plugin repeats commands a terminal.
+func TestOutputIsSafe(t *testing.T) {
+	var out, errOut strings.Builder
+	if code := Run(t.Context(), []string{"migrate", "--\x1b[2J"}, &out, &errOut); code != exitError || strings.Contains(out.String()+errOut.String(), "\x1b") || !strings.Contains(errOut.String(), `\x1b[2J`) {
+		t.Errorf("exit code %d, output %q, errors %q", code, out.String(), errOut.String())
+	}
+}

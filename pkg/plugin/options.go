@@ -72,10 +72,16 @@ func (o *commandOptions) newPalette(out io.Writer) render.Palette {
 		return render.Palette{}
 	}
 	// https://no-color.org
-	return render.Palette{On: isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	return render.Palette{On: terminalOf(out) != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-func isTerminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+// terminalOf returns the terminal that out writes to, nil if that is none.
+func terminalOf(out io.Writer) *os.File {
+	if safe, ok := out.(*render.SafeWriter); ok {
+		out = safe.Out
+	}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
 }

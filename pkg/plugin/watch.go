@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -32,9 +31,9 @@ func (v *treeView) watchChanges(ctx context.Context) error {
 	defer cancel()
 	out := v.cmd.OutOrStdout()
 	var d treeDisplay = &lineDisplay{treeView: v, out: out, errOut: v.cmd.ErrOrStderr()}
-	if isTerminal(out) {
-		d = &screenDisplay{treeView: v, out: out, height: func() int {
-			_, height, _ := term.GetSize(int(out.(*os.File).Fd()))
+	if terminal := terminalOf(out); terminal != nil {
+		d = &screenDisplay{treeView: v, out: terminal, height: func() int {
+			_, height, _ := term.GetSize(int(terminal.Fd()))
 			return height
 		}}
 	}
@@ -155,7 +154,7 @@ func (s *screenDisplay) updateLags(w statusSet) {
 }
 
 func (s *screenDisplay) showEnd(w statusSet) {
-	fmt.Fprint(s.out, leaveScreen, s.renderTree(w, time.Now()))
+	fmt.Fprint(s.out, leaveScreen, render.SafeText(s.renderTree(w, time.Now())))
 }
 
 func (s *screenDisplay) redraw(w statusSet) {
@@ -165,7 +164,7 @@ func (s *screenDisplay) redraw(w statusSet) {
 	if s.connectionError != nil {
 		head = fmt.Sprintf("%s  %s %v\n", now.Format(time.TimeOnly), connectionLost, s.connectionError)
 	}
-	fmt.Fprint(s.out, cursorHome+strings.ReplaceAll(head+text, "\n", clearLine+"\n")+clearBelow)
+	fmt.Fprint(s.out, cursorHome+strings.ReplaceAll(render.SafeText(head+text), "\n", clearLine+"\n")+clearBelow)
 	s.stale, s.drawn = false, now
 }
 

@@ -68,7 +68,7 @@ func TestController(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	says("Secret tls does not exist")
+	says("Secret tls does not exist or may not be read: create it with the entries ca.crt")
 	known.set(t, "tls", "1", map[string]string{"ca.crt": "nothing"})
 	says("Secret tls has no certificate in ca.crt")
 	known.set(t, "tls", "2", map[string]string{"ca.crt": certificates.CA, "tls.crt": certificates.ClientCert, "tls.key": certificates.ClientKey})

@@ -2,8 +2,15 @@ package integration
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -22,12 +29,14 @@ import (
 
 // corednsWorld is an etcd with a user, and replicas of CoreDNS that read it, beside the Kubernetes cluster.
 type corednsWorld struct {
-	t        *testing.T
-	program  string
-	endpoint string
-	client   *clientv3.Client
-	etcd     *outsideProcess
-	replicas []corednsReplica
+	t       *testing.T
+	program string
+	// endpoint is etcd's with TLS, for which authority is the only one; inside is the one without, on loopback.
+	endpoint, inside string
+	authority        []byte
+	client           *clientv3.Client
+	etcd             *outsideProcess
+	replicas         []corednsReplica
 }
 
 type corednsReplica struct {
@@ -49,16 +58,19 @@ const etcdUser, etcdPassword = "lockstep", "in-a-secret"
 func startCoreDNS(t *testing.T, host netip.Addr, zone string, plugins ...string) *corednsWorld {
 	t.Helper()
 	w := &corednsWorld{t: t, program: kube.Program(t, "coredns/coredns")}
-	w.endpoint = "http://" + freePort(t, host).String()
+	w.endpoint, w.inside = "https://"+freePort(t, host).String(), "http://"+freePort(t, netip.MustParseAddr("127.0.0.1")).String()
+	certificate, key := w.selfSigned(host)
+	clients := w.endpoint + "," + w.inside
 	peer := "http://" + freePort(t, netip.MustParseAddr("127.0.0.1")).String()
-	w.etcd = w.start("etcd", "--name", "m0", "--data-dir", t.TempDir(), "--listen-client-urls", w.endpoint, "--advertise-client-urls", w.endpoint,
+	w.etcd = w.start("etcd", "--name", "m0", "--data-dir", t.TempDir(), "--listen-client-urls", clients, "--advertise-client-urls", clients,
+		"--cert-file", certificate, "--key-file", key,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "m0="+peer, "--log-level", "warn", "--bcrypt-cost", "4")
 	w.addUser()
 	for i, more := range plugins {
 		addr := freePort(t, host)
 		corefile := filepath.Join(t.TempDir(), fmt.Sprintf("Corefile%d", i))
 		text := fmt.Sprintf(".:%d {\n bind %s\n errors\n %s\n etcd %s {\n path /skydns\n endpoint %s\n credentials %s %s\n }\n}\n",
-			addr.Port(), addr.Addr(), more, zone, w.endpoint, etcdUser, etcdPassword)
+			addr.Port(), addr.Addr(), more, zone, w.inside, etcdUser, etcdPassword)
 		if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -76,11 +88,33 @@ func startCoreDNS(t *testing.T, host netip.Addr, zone string, plugins ...string)
 	return w
 }
 
+// selfSigned returns the files of a certificate for an address, and of its key.
+func (w *corednsWorld) selfSigned(host netip.Addr) (certificate, key string) {
+	w.t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{host.AsSlice()}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
+	der, err1 := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	keyDER, err2 := x509.MarshalECPrivateKey(private)
+	dir := w.t.TempDir()
+	certificate, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	w.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	err3 := os.WriteFile(certificate, w.authority, 0o600)
+	err4 := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		w.t.Fatal(err)
+	}
+	return certificate, key
+}
+
 // addUser has etcd let nobody in but root and the user of the provider.
 func (w *corednsWorld) addUser() {
 	w.t.Helper()
 	connect := func(user, password string) *clientv3.Client {
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{w.endpoint}, Username: user, Password: password, DialTimeout: 30 * time.Second, Logger: zap.NewNop()})
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{w.inside}, Username: user, Password: password, DialTimeout: 30 * time.Second, Logger: zap.NewNop()})
 		if err != nil {
 			w.t.Fatal(err)
 		}

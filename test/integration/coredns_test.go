@@ -36,12 +36,15 @@ func TestProviderCoreDNS(t *testing.T) {
 	f := newFixture(t, "coredns.example", 1, 0)
 	w := startCoreDNS(t, f.hostAddress(), f.zone, "", "cache 30")
 	secret := &corev1.Secret{ObjectMeta: f.meta("etcd-user", nil), StringData: map[string]string{"username": etcdUser, "password": etcdPassword}}
+	authority := &corev1.Secret{ObjectMeta: f.meta("etcd-ca", nil), Data: map[string][]byte{"ca.crt": w.authority}}
 	provider := &v1beta1.DNSProvider{ObjectMeta: f.meta("etcd", nil)}
 	provider.Spec.CoreDNS = &v1beta1.CoreDNSProvider{
-		Etcd:    v1beta1.EtcdStore{Endpoints: []string{w.endpoint}, CredentialsSecretRef: &v1beta1.ProviderSecret{Name: "etcd-user"}},
+		Etcd: v1beta1.EtcdStore{
+			Endpoints: []string{w.endpoint}, TLSSecretRef: &v1beta1.ProviderSecret{Name: "etcd-ca"}, CredentialsSecretRef: &v1beta1.ProviderSecret{Name: "etcd-user"},
+		},
 		Servers: v1beta1.CoreDNSServers{Addresses: []v1beta1.ProviderServer{serverAt(w.replicas[0].addr), serverAt(w.replicas[1].addr)}},
 	}
-	f.create(secret, provider, f.aRecord("www", "www", "192.0.2.10"))
+	f.create(secret, authority, provider, f.aRecord("www", "www", "192.0.2.10"))
 	change(f, f.dnsZone("main", f.zone), func(z *v1beta1.DNSZone) { z.Spec.ProviderRefs = []v1beta1.ProviderReference{{Name: "etcd"}} })
 	c := corednsTest{f, w, provider}
 	f.waitOutside("www.coredns.example.", []string{"192.0.2.10"}, w.addrs()...)
@@ -288,7 +291,7 @@ func (c corednsTest) testNamespaceDeleted() {
 	c.create(c.aRecord("ending", "ending", "192.0.2.60"))
 	c.waitOutside("ending.coredns.example.", []string{"192.0.2.60"}, c.world.replicas[0].addr)
 	before := c.controllers(c.Context())
-	c.deleteNamespace(c.provider, &corev1.Secret{ObjectMeta: c.meta("etcd-user", nil)})
+	c.deleteNamespace(c.provider, &corev1.Secret{ObjectMeta: c.meta("etcd-user", nil)}, &corev1.Secret{ObjectMeta: c.meta("etcd-ca", nil)})
 	kube.Eventually(c, kube.Settle, func(ctx context.Context) error {
 		err := c.checkNoKeys(ctx)
 		if now := c.controllers(ctx); err != nil && now != before {

@@ -27,7 +27,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
 
-// rights are what a user may create: "pods in dns"; a namespace of "" is all of them. "zonegrants" is the right to update these.
+// rights are what a user may create, "pods in dns", and which Secrets it may get, "secrets/key in dns" or "secrets in dns"; a namespace of
+// "" is all of them. "zonegrants" is the right to update these.
 type rights map[string]bool
 
 // Authorize implements authorizer.UnconditionalAuthorizer.
@@ -36,6 +37,10 @@ func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 		return authorizer.DecisionAllow, "", nil
 	}
 	if a.GetVerb() == "update" && a.GetAPIGroup() == v1beta1.GroupName && r[a.GetResource()] {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if all := "secrets in " + a.GetNamespace(); a.GetVerb() == "get" && a.GetAPIGroup() == "" && a.GetResource() == "secrets" &&
+		(r[all] || a.GetName() != "" && r["secrets/"+a.GetName()+" in "+a.GetNamespace()]) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -247,6 +252,129 @@ func sensitivePaths(of reflect.Type, at []string) (paths [][]string) {
 			paths = append(paths, path)
 		case target.Kind() == reflect.Struct:
 			paths = append(paths, sensitivePaths(target, path)...)
+		}
+	}
+	return paths
+}
+
+// Whoever names a Secret needs the right to get that Secret, in the namespace in which it is read.
+func TestSecretsNeedTheRightToGetThem(t *testing.T) {
+	policy := compiledPolicy(t, basePolicies, "lockstep-secrets")
+	const (
+		etcd = `{metadata: {namespace: dns}, spec: {coreDNS: {etcd: {endpoints: ["https://a:2379"], credentialsSecretRef: {name: database}}}}}`
+		key  = `{metadata: {namespace: dns}, spec: {rfc2136: {primaries: [{address: 192.0.2.1}], updateKey: {secretRef: {name: update}}, transferKey: {secretRef: {name: transfer}}}}}`
+	)
+	edit := func(object, from, to string) string { return strings.Replace(object, from, to, 1) }
+	roles := `rndcSecretRef: {name: a}, rndcKey: {secretRef: {name: b}}, rndcKeys: {secretRef: {name: c}}`
+	many := `{metadata: {namespace: dns}, spec: {` + roles + `, primary: {` + strings.NewReplacer("a}", "d}", "b}", "e}", "c}", "f}").Replace(roles) + `}, image: {imagePullSecrets: [g]}}}`
+	six := rights{}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		six["secrets/"+name+" in dns"] = true
+	}
+	const refused = "you need the right to get it in namespace dns"
+	for name, c := range map[string]struct {
+		rights      rights
+		object, old string
+		want        []string
+	}{
+		"no right":                         {rights{"pods in dns": true}, etcd, "", []string{"Secret database: to name", refused}},
+		"the right":                        {rights{"secrets/database in dns": true}, etcd, "", nil},
+		"the right to all":                 {rights{"secrets in dns": true}, etcd, "", nil},
+		"the right to another":             {rights{"secrets/other in dns": true}, etcd, "", []string{refused}},
+		"the right elsewhere":              {rights{"secrets in other": true}, etcd, "", []string{refused}},
+		"one of two":                       {rights{"secrets/update in dns": true}, key, "", []string{"Secret update, transfer: to name"}},
+		"both":                             {rights{"secrets/update in dns": true, "secrets/transfer in dns": true}, key, "", nil},
+		"one that stays":                   {rights{}, edit(key, "}}}}}", "}}, readBy: Query}}}"), key, nil},
+		"one that changes":                 {rights{"secrets/update in dns": true}, edit(key, "name: transfer", "name: other"), key, []string{"Secret other: to name"}},
+		"one that goes":                    {rights{}, edit(key, ", transferKey: {secretRef: {name: transfer}}", ""), key, nil},
+		"another server":                   {rights{}, edit(key, "192.0.2.1", "192.0.2.2"), key, []string{"Secret update, transfer: to name", "where it is used"}},
+		"another etcd":                     {rights{}, edit(etcd, "//a", "//b"), etcd, []string{"where it is used"}},
+		"one more etcd":                    {rights{}, edit(etcd, `"]`, `", "https://b:2379"]`), etcd, []string{"where it is used"}},
+		"another authority of etcd":        {rights{"secrets/mine in dns": true}, edit(etcd, "credentials", "tlsSecretRef: {name: mine}, credentials"), etcd, []string{"Secret mine, database"}},
+		"another replica":                  {rights{}, edit(etcd, "spec: {coreDNS: {", "spec: {coreDNS: {servers: {addresses: [{address: 192.0.2.9}]}, "), etcd, nil},
+		"as many as are asked for":         {six, edit(many, ", image: {imagePullSecrets: [g]}", ""), "", nil},
+		"more than are asked for":          {six, many, "", []string{"more than six at once, the right to get all Secrets there"}},
+		"more, with the right to all":      {rights{"secrets in dns": true}, many, "", nil},
+		"the sixth of six":                 {rights{"secrets/a in dns": true, "secrets/b in dns": true, "secrets/c in dns": true, "secrets/d in dns": true, "secrets/e in dns": true}, edit(many, ", image: {imagePullSecrets: [g]}", ""), "", []string{refused}},
+		"a global cluster":                 {rights{"secrets in dns": true}, `{metadata: {}, spec: {primary: {rndcSecretRef: {name: a}}}}`, "", []string{"right to get it in all namespaces"}},
+		"a global cluster in a namespace":  {rights{"secrets in dns": true}, `{metadata: {}, spec: {namespace: dns, primary: {rndcSecretRef: {name: a}}}}`, "", nil},
+		"a global cluster that goes there": {rights{"secrets in other": true}, `{metadata: {}, spec: {namespace: dns, primary: {rndcSecretRef: {name: a}}}}`, `{metadata: {}, spec: {namespace: other, primary: {rndcSecretRef: {name: a}}}}`, []string{refused}},
+		"no Secret at all":                 {rights{}, `{metadata: {namespace: dns}, spec: {role: primary}}`, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policyRequest{rights: c.rights, object: c.object, old: c.old}.expect(t, policy, c.want...)
+		})
+	}
+}
+
+// Every field that names a Secret is known to the policy, unless it has no effect.
+func TestSecretPolicyKnowsEveryField(t *testing.T) {
+	policy := compiledPolicy(t, basePolicies, "lockstep-secrets")
+	found := 0
+	for _, spec := range []any{v1beta1.Bind9InstanceSpec{}, v1beta1.Bind9ClusterSpec{}, v1beta1.GlobalClusterSpec{}, v1beta1.DNSProviderSpec{}} {
+		for _, path := range secretPaths(reflect.TypeOf(spec), nil) {
+			found++
+			text, err := json.Marshal(map[string]any{"metadata": map[string]any{"namespace": "dns"}, "spec": valueAt(path)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains((policyRequest{object: string(text)}).refusal(t, policy), "Secret borrowed: ") {
+				t.Errorf("%T: anybody may name a Secret in %s: %s", spec, strings.Join(path, "."), text)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d fields found: too few to be all", found)
+	}
+}
+
+// valueAt returns an object with the name of a Secret at a path, of which "[]" is a list.
+func valueAt(path []string) any {
+	var value any = "borrowed"
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == "[]" {
+			value = []any{value}
+		} else {
+			value = map[string]any{path[i]: value}
+		}
+	}
+	return value
+}
+
+// mountedByAny are volumes that the policy of pods refuses, but where anybody who may create pods may mount anything.
+var mountedByAny = map[string]bool{
+	"projected": true, "iscsi": true, "rbd": true, "flexVolume": true, "cephfs": true, "azureFile": true, "scaleIO": true, "storageos": true, "csi": true,
+	"ephemeral": true,
+}
+
+// secretPaths returns the paths, by JSON names, of the fields of a type that name a Secret.
+func secretPaths(of reflect.Type, at []string) (paths [][]string) {
+	for i := range of.NumField() {
+		field := of.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if _, ok := harmless[name]; ok && name != "secret" && name != "tls" || mountedByAny[name] {
+			continue
+		}
+		path := append(append([]string(nil), at...), name)
+		if field.Anonymous {
+			path = append([]string(nil), at...)
+		}
+		target := field.Type
+		for target.Kind() == reflect.Pointer || target.Kind() == reflect.Slice {
+			if target.Kind() == reflect.Slice {
+				path = append(path, "[]")
+			}
+			target = target.Elem()
+		}
+		switch {
+		case target == reflect.TypeFor[v1beta1.BindcarTLSConfig](), target == reflect.TypeFor[v1beta1.RNDCSecretTemplate]():
+			// They have no effect.
+		case target == reflect.TypeFor[v1beta1.RNDCSecretRef](), target == reflect.TypeFor[v1beta1.ProviderSecret](), target == reflect.TypeFor[corev1.SecretKeySelector]():
+			paths = append(paths, append(path, "name"))
+		case name == "secretName", name == "imagePullSecrets":
+			paths = append(paths, path)
+		case target.Kind() == reflect.Struct && target != reflect.TypeFor[metav1.Time]():
+			paths = append(paths, secretPaths(target, path)...)
 		}
 	}
 	return paths

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -104,6 +105,11 @@ func ProviderProblem(p *v1beta1.DNSProvider) string {
 func coreDNSProblem(p *v1beta1.DNSProvider) string {
 	if s := p.Spec.CoreDNS.Servers.Service; s != nil && s.Namespace != "" && s.Namespace != p.Namespace {
 		return fmt.Sprintf("DNSProvider %s names a Service of namespace %s in spec.coreDNS.servers.service, and may only name one of its own: create the provider there, or use addresses", p.Name, s.Namespace)
+	}
+	etcd := p.Spec.CoreDNS.Etcd
+	n := slices.IndexFunc(etcd.Endpoints, func(e string) bool { return !strings.HasPrefix(e, "https://") })
+	if n >= 0 && (etcd.CredentialsSecretRef != nil || etcd.TLSSecretRef != nil) {
+		return fmt.Sprintf("DNSProvider %s has Secrets for etcd and the endpoint %s in spec.coreDNS.etcd.endpoints: they are used with https only, so change it to https://, or remove credentialsSecretRef and tlsSecretRef", p.Name, etcd.Endpoints[n])
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,10 +146,16 @@ const available = "Available"
 
 func isReady(c metav1.Condition) bool { return c.Type == Ready }
 
-// TruncateMessage bounds a message at the 1024 bytes that the note of an Event may have (events.k8s.io/v1). metav1.Condition allows 32768, of
-// which nobody reads as many.
+// TruncateMessage bounds a message at the 1024 bytes that the note of an Event may have (events.k8s.io/v1). metav1.Condition allows 32768,
+// of which nobody reads as many. It replaces what a terminal would obey: servers and sidecars say what they like.
 func TruncateMessage(message string) string {
 	const most = 1024
+	message = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, message)
 	if len(message) <= most {
 		return message
 	}

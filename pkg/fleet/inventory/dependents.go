@@ -17,7 +17,7 @@ import (
 // AwaitDependents has servers stay at work, once they are deleted, until no zone depends on them any more; see
 // v1beta1.DependentsFinalizer. servers are a cluster, or an instance without one. going is true when they are to be left to Kubernetes.
 func AwaitDependents(ctx context.Context, c client.Client, home string, servers client.Object) (going bool, err error) {
-	change := func(o client.Object) { controllerutil.AddFinalizer(o, v1beta1.DependentsFinalizer) }
+	marks := apply.Marks{AddFinalizers: []string{v1beta1.DependentsFinalizer}}
 	switch {
 	case v1beta1.IsGoing(servers):
 		return true, nil
@@ -25,9 +25,9 @@ func AwaitDependents(ctx context.Context, c client.Client, home string, servers 
 		if waits, err := hasDependents(ctx, c, home, servers); waits || err != nil {
 			return false, err
 		}
-		going, change = true, func(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.DependentsFinalizer) }
+		going, marks = true, apply.Marks{RemoveFinalizers: []string{v1beta1.DependentsFinalizer}}
 	}
-	next, err := apply.Metadata(ctx, c, servers, change)
+	next, err := apply.Metadata(ctx, c, servers, marks)
 	if err != nil {
 		return false, fmt.Errorf("changing what %s %s waits for: %w", kindOf(servers), servers.GetName(), err)
 	}

@@ -40,7 +40,7 @@ func NewCache(reader client.Reader) *Cache {
 	read := func(ctx context.Context, name client.ObjectKey) (*wire.Key, error) {
 		secret := &corev1.Secret{}
 		if err := reader.Get(ctx, name, secret); err != nil {
-			return nil, fmt.Errorf("reading the TSIG key: %w", err)
+			return nil, fmt.Errorf("reading the TSIG key: %w", tsigkey.Unreadable(name.Name, err))
 		}
 		return named.KeyFromSecret(secret)
 	}

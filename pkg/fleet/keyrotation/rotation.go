@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named/rndc"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
@@ -119,7 +120,7 @@ func (p *ensurePass) sourceKey(ctx context.Context, role named.KeyRole) (*wire.K
 		err = p.owner.checkPredecessor(secret)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the %s key: %w", role, err)
+		return nil, nil, fmt.Errorf("reading the %s key: %w", role, tsigkey.Unreadable(name.Name, err))
 	}
 	var key *wire.Key
 	if ref != nil {
@@ -204,9 +205,18 @@ func (p *ensurePass) writeRing(ctx context.Context, role named.KeyRole, name cli
 }
 
 func (p *ensurePass) patchSecret(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
-	before := secret.DeepCopy()
-	secret.Data = data
-	return p.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldOwner))
+	entries := map[string]any{}
+	for name := range secret.Data {
+		entries[name] = nil
+	}
+	for name, value := range data {
+		entries[name] = value
+	}
+	patch, err := apply.MergePatch(secret.ResourceVersion, nil, map[string]any{"data": entries})
+	if err != nil {
+		return err
+	}
+	return p.Client.Patch(ctx, secret, patch, client.FieldOwner(apply.FieldOwner))
 }
 
 // isRotationDue reports whether a key that was made here has reached the age at which it is replaced.

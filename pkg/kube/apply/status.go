@@ -74,22 +74,6 @@ func ReplaceStatus(ctx context.Context, c client.Client, gvk schema.GroupVersion
 	return written.ResourceVersion, nil
 }
 
-// Metadata changes an object's finalizers and annotations, if change makes a difference, on condition that nobody changed
-// the object since it was read. It returns the object as it is afterwards. An object that is gone is left alone.
-func Metadata(ctx context.Context, c client.Client, obj client.Object, change func(client.Object)) (client.Object, error) {
-	next := obj.DeepCopyObject().(client.Object)
-	change(next)
-	if equality.Semantic.DeepEqual(obj.GetFinalizers(), next.GetFinalizers()) &&
-		equality.Semantic.DeepEqual(obj.GetAnnotations(), next.GetAnnotations()) {
-		return obj, nil
-	}
-	err := c.Patch(ctx, next, client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{}))
-	if isGone(err) {
-		return next, nil
-	}
-	return next, err
-}
-
 // isGone reports whether an object could not be written because it does not exist any more, or is another one by now.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) || (apierrors.IsConflict(err) && strings.Contains(err.Error(), "UID"))

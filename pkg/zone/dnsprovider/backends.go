@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
@@ -151,13 +152,16 @@ func (b *Backends) Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSP
 
 // readOptions returns how a provider's etcd is reached, and the versions of the Secrets that say so.
 func (b *Backends) readOptions(ctx context.Context, p *v1beta1.DNSProvider) (o coredns.Options, versions string, err error) {
+	if problem := serving.ProviderProblem(p); problem != "" {
+		return o, "", errors.New(problem) // It may have been stored before that was refused: then its Secrets are not used.
+	}
 	etcd := p.Spec.CoreDNS.Etcd
 	o = coredns.Options{Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name}
 	if b.Gate != nil {
 		o.Account = b.Gate.Account(p.Namespace, "DNSProvider "+p.Name+" (etcd)", coredns.MaxConnections)
 	}
 	if ref := etcd.TLSSecretRef; ref != nil {
-		secret, err := b.secret(ctx, p, ref.Name)
+		secret, err := b.secret(ctx, p, ref.Name, "ca.crt and, for a client certificate, tls.crt and tls.key")
 		if err != nil {
 			return o, "", err
 		}
@@ -167,7 +171,7 @@ func (b *Backends) readOptions(ctx context.Context, p *v1beta1.DNSProvider) (o c
 		versions += secret.ResourceVersion
 	}
 	if ref := etcd.CredentialsSecretRef; ref != nil {
-		secret, err := b.secret(ctx, p, ref.Name)
+		secret, err := b.secret(ctx, p, ref.Name, "username and password")
 		if err != nil {
 			return o, "", err
 		}
@@ -180,11 +184,12 @@ func (b *Backends) readOptions(ctx context.Context, p *v1beta1.DNSProvider) (o c
 	return o, versions, nil
 }
 
-func (b *Backends) secret(ctx context.Context, p *v1beta1.DNSProvider, name string) (*corev1.Secret, error) {
+// secret returns a Secret of a provider; entries are those that it needs.
+func (b *Backends) secret(ctx context.Context, p *v1beta1.DNSProvider, name, entries string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: p.Namespace, Name: name}
 	if err := b.Reader.Get(ctx, key, secret); err != nil {
-		return nil, unusable(errors.New(keyProblem(key, err)))
+		return nil, unusable(errors.New(secretProblem(name, entries, err)))
 	}
 	return secret, nil
 }

@@ -205,15 +205,17 @@ func typeOf(provider *v1beta1.DNSProvider) string {
 	return "rfc2136"
 }
 
-// keyProblem says what is wrong with the Secret of a key.
-func keyProblem(secret client.ObjectKey, err error) string {
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("Secret %s does not exist: create it with the entries name, algorithm and secret of the TSIG key", secret.Name)
-	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("Secret %s may not be read: the fleet manager grants that in namespaces that are enrolled; an administrator enrolls this one", secret.Name)
+// secretProblem says what is wrong with a Secret that cannot be read, and which entries it needs.
+func secretProblem(name, entries string, err error) string {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return fmt.Sprintf("%v: create it with the entries %s; where namespaces are enrolled, ask an administrator to enroll this one", tsigkey.Unreadable(name, err), entries)
 	}
 	return err.Error()
+}
+
+// keyProblem is secretProblem for the Secret of a TSIG key.
+func keyProblem(secret client.ObjectKey, err error) string {
+	return secretProblem(secret.Name, "name, algorithm and secret of the TSIG key", err)
 }
 
 // withAddresses returns a provider with the addresses of its host names, or of the endpoints of its Service, in its status, as they

@@ -73,10 +73,11 @@ func (p zonePass) syncBackends(ctx context.Context, paused bool) []backend.Outco
 
 // usableBackend returns the backend of a provider, or why the zone cannot be there.
 func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (host.Backend, error) {
-	b, err := p.backends.Of(ctx, at)
 	if problem := serving.ProviderProblem(at); problem != "" {
-		err = errors.New(problem)
-	} else if p.signing.IsSigned() {
+		return nil, errors.New(problem)
+	}
+	b, err := p.backends.Of(ctx, at)
+	if p.signing.IsSigned() {
 		err = errSignedHere
 	}
 	return b, err

@@ -34,19 +34,13 @@ const (
 	deletionTimeout = 30 * time.Second
 )
 
-func addFinalizer(o client.Object) { controllerutil.AddFinalizer(o, v1beta1.Finalizer) }
-
-func removeFinalizer(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.Finalizer) }
-
 // addZoneFinalizers puts our finalizers on a zone before it is on any server.
 func (r *reconciler) addZoneFinalizers(ctx context.Context, zone *v1beta1.DNSZone) error {
 	if zone.DeletionTimestamp != nil {
 		return nil // It has them, and can get none any more.
 	}
-	if _, err := apply.Metadata(ctx, r.kube, zone, func(o client.Object) {
-		addFinalizer(o)
-		controllerutil.AddFinalizer(o, v1beta1.DependentsFinalizer)
-	}); err != nil {
+	marks := apply.Marks{AddFinalizers: []string{v1beta1.Finalizer, v1beta1.DependentsFinalizer}}
+	if _, err := apply.Metadata(ctx, r.kube, zone, marks); err != nil {
 		return fmt.Errorf("adding the finalizers to zone %s/%s: %w", zone.Namespace, zone.Name, err)
 	}
 	return nil
@@ -63,7 +57,7 @@ func (r *reconciler) waitsForDependents(s scope) bool {
 
 // stopWaiting lets a zone go that is being deleted.
 func (r *reconciler) stopWaiting(ctx context.Context, zone *v1beta1.DNSZone) error {
-	_, err := apply.Metadata(ctx, r.kube, zone, func(o client.Object) { controllerutil.RemoveFinalizer(o, v1beta1.DependentsFinalizer) })
+	_, err := apply.Metadata(ctx, r.kube, zone, apply.Marks{RemoveFinalizers: []string{v1beta1.DependentsFinalizer}})
 	return client.IgnoreNotFound(err)
 }
 
@@ -83,7 +77,7 @@ func (p zonePass) addFinalizers(ctx context.Context, changed []membership.Member
 			continue
 		}
 		group.Go(func() error {
-			_, err := apply.Metadata(ctx, p.kube, m.Object.(client.Object), p.addMarks)
+			_, err := apply.Metadata(ctx, p.kube, m.Object.(client.Object), p.marksOf(m.Object))
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil || controllerutil.ContainsFinalizer(m.Object.(client.Object), v1beta1.Finalizer) {
@@ -107,17 +101,13 @@ func (p zonePass) hasMarks(o source.Object) bool {
 		(!record || o.GetAnnotations()[v1beta1.ZoneAnnotation] == p.zone.Spec.ZoneName)
 }
 
-func (p zonePass) addMarks(o client.Object) {
-	addFinalizer(o)
-	if _, record := o.(v1beta1.Record); !record {
-		return
+// marksOf returns the finalizer and, for a record, the zone annotation.
+func (p zonePass) marksOf(o source.Object) apply.Marks {
+	marks := apply.Marks{AddFinalizers: []string{v1beta1.Finalizer}}
+	if _, record := o.(v1beta1.Record); record {
+		marks.SetAnnotations = map[string]string{v1beta1.ZoneAnnotation: p.zone.Spec.ZoneName}
 	}
-	annotations := o.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[v1beta1.ZoneAnnotation] = p.zone.Spec.ZoneName
-	o.SetAnnotations(annotations)
+	return marks
 }
 
 // finalize deletes a zone from its servers, releases what leaves it and then the zone itself. What it still selects is
@@ -135,7 +125,7 @@ func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error)
 	}
 	r.zones.EnqueueAbove(s.zone)
 	r.writer.Release(s.key(), r.takeLeaving(s)...)
-	_, err := apply.Metadata(ctx, r.kube, s.zone, removeFinalizer)
+	_, err := apply.Metadata(ctx, r.kube, s.zone, apply.Marks{RemoveFinalizers: []string{v1beta1.Finalizer}})
 	return ctrl.Result{}, err
 }
 

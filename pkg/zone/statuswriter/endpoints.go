@@ -212,7 +212,7 @@ func (w *Writer) writeEndpointStatus(ctx context.Context, n *endpointOutcome) er
 // releaseEndpoint removes our marks from a DNSEndpoint that is in no zone. Its releases stay known until all of this is
 // written, because each zone reports one only once.
 func (w *Writer) releaseEndpoint(ctx context.Context, key source.ObjectKey, n *endpointOutcome) error {
-	free, err := apply.Metadata(ctx, w.Client, n.object, removeMarks)
+	free, err := apply.Metadata(ctx, w.Client, n.object, noMarks())
 	if err != nil {
 		return err
 	}

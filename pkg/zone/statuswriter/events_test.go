@@ -67,6 +67,9 @@ func TestEventsAreLimited(t *testing.T) {
 }
 
 func TestNotesFitIntoAnEvent(t *testing.T) {
+	if note := status.TruncateMessage("a\x1b[2J\u009b\u202e\x9bb\tc\nd"); note != "a\ufffd[2J\ufffd\ufffd\ufffdb\tc\nd" {
+		t.Errorf("a message commands a terminal: %q", note)
+	}
 	if note := status.TruncateMessage(strings.Repeat("ä", 4000)); len(note) > 1024 || !strings.HasSuffix(note, "...") {
 		t.Errorf("a note of %d bytes", len(note))
 	}

@@ -83,10 +83,6 @@ func (w *Writer) removeFormerNames(ctx context.Context, o client.Object, keys []
 			return nil
 		}
 	}
-	_, err := apply.Metadata(ctx, w.Client, o, func(o client.Object) {
-		annotations := o.GetAnnotations()
-		delete(annotations, v1beta1.FormerNamesAnnotation)
-		o.SetAnnotations(annotations)
-	})
+	_, err := apply.Metadata(ctx, w.Client, o, apply.Marks{RemoveAnnotations: []string{v1beta1.FormerNamesAnnotation}})
 	return err
 }

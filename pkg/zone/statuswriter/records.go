@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
@@ -147,7 +146,7 @@ func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n sta
 			message = "DNSZone " + at.Taken[0].String() + " is about to take this record"
 		}
 	}
-	free, err := apply.Metadata(ctx, w.Client, record, removeMarks)
+	free, err := apply.Metadata(ctx, w.Client, record, noMarks())
 	if err != nil || !record.GetDeletionTimestamp().IsZero() {
 		return err
 	}
@@ -159,11 +158,10 @@ func (w *Writer) releaseRecord(ctx context.Context, record v1beta1.Record, n sta
 	return w.writeStatus(ctx, v1beta1.KindOf(record).Kind, record, &next)
 }
 
-// removeMarks removes what shows that an object's data may be in DNS.
-func removeMarks(o client.Object) {
-	controllerutil.RemoveFinalizer(o, v1beta1.Finalizer)
-	annotations := o.GetAnnotations()
-	delete(annotations, v1beta1.ZoneAnnotation)
-	delete(annotations, v1beta1.FormerNamesAnnotation)
-	o.SetAnnotations(annotations)
+// noMarks removes what shows that an object's data may be in DNS.
+func noMarks() apply.Marks {
+	return apply.Marks{
+		RemoveFinalizers:  []string{v1beta1.Finalizer},
+		RemoveAnnotations: []string{v1beta1.ZoneAnnotation, v1beta1.FormerNamesAnnotation},
+	}
 }

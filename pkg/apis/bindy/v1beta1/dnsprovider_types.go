@@ -186,6 +186,8 @@ type CoreDNSProvider struct {
 }
 
 // EtcdStore is an etcd with the records of CoreDNS.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.credentialsSecretRef) || has(self.tlsSecretRef)) || self.endpoints.all(e, e.startsWith('https://'))",message="with credentialsSecretRef or tlsSecretRef all endpoints must begin with https://: over http, anybody on the way could read user, password and records, or answer in place of etcd"
 type EtcdStore struct {
 	// Endpoints of etcd, for example "https://etcd.dns.svc.cluster.local:2379".
 	//
@@ -210,7 +212,8 @@ type EtcdStore struct {
 	// +optional
 	TLSSecretRef *ProviderSecret `json:"tlsSecretRef,omitempty"`
 
-	// CredentialsSecretRef names a Secret with username and password.
+	// CredentialsSecretRef names a Secret with username and password. They are sent by https only, to a server with a certificate
+	// for its name.
 	//
 	// +optional
 	CredentialsSecretRef *ProviderSecret `json:"credentialsSecretRef,omitempty"`

@@ -99,8 +99,9 @@ func failureOf(err error) error {
 			Remedy: "check spec.coreDNS.etcd.endpoints",
 		}
 	case strings.Contains(text, "x509: ") || strings.Contains(text, "tls: "):
+		// Names in a certificate are not for those who name the endpoint, either.
 		return &host.Error{
-			Reason: reasonCertificate, Err: errors.New(text),
+			Reason: reasonCertificate, Err: errors.New("TLS fails: its certificate is not valid for that host name by the authority in ca.crt, it does not accept ours, or it is not etcd"),
 			Remedy: "check the certificates in the Secret of spec.coreDNS.etcd.tlsSecretRef (ca.crt, tls.crt, tls.key), and that the certificate of etcd is for the host names in spec.coreDNS.etcd.endpoints",
 		}
 	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded:
@@ -108,6 +109,9 @@ func failureOf(err error) error {
 			Reason: reasonUnreachable, Temporary: true, Err: errors.New(text),
 			Remedy: "check spec.coreDNS.etcd.endpoints, and that etcd runs and can be reached from here",
 		}
+	}
+	if _, itsOwn := known.(rpctypes.EtcdError); !itsOwn { //nolint:errorlint // rpctypes.Error returns it unwrapped
+		text = "it answered with an error that etcd does not have (" + status.Code(err).String() + ")"
 	}
 	return &host.Error{Reason: reasonFailed, Temporary: true, Err: errors.New(text)}
 }
