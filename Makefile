@@ -75,7 +75,7 @@ PLAIN   := prepare verify lint
 # As plain, of make test-all.
 LONG_PLAIN := fuzz
 TESTS   := unit unit-release cluster-test coredns page chart-render isolated serial
-LONG    := random migrations demos guides ui monitoring chart-kinds chart-release release faults
+LONG    := zone-files random migrations demos guides ui monitoring chart-kinds chart-release release faults
 
 .PHONY: check
 check: verify lint test-unit ## Before a commit: formatting, generated code, lint, and the unit tests of what has changed
@@ -102,7 +102,7 @@ gate-stages:
 	@$(MAKE) --no-print-directory stage-test-serial
 
 .PHONY: test-all
-test-all: test ## The gate, and everything that takes longer: random changes, 1,000 faults, demos, guides, page, monitoring, chart, release, fuzzing
+test-all: test ## The gate, and everything that takes longer: 10,000 zone files, random changes, 1,000 faults, demos, guides, page, monitoring, chart, release, fuzzing
 	@test/setup/install release
 	@$(ON_CLUSTER) $(GATE) build $(LONG)
 	@status=0; for stage in $(LONG); do $(ON_CLUSTER) $(GATE) run $$stage || status=1; done; \

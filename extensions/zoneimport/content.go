@@ -32,6 +32,13 @@ type placedSet struct {
 	run int
 }
 
+// follow takes the TTL of another record, in the given run.
+func (s *placedSet) follow(run int, ttl uint32) {
+	if s.run != run {
+		s.TTL, s.run = ttl, run
+	}
+}
+
 func comparePlaced(a, b placedSet) int { return a.Key.Compare(b.Key) }
 
 // zoneContent is what a server of the zone serves.
@@ -42,8 +49,9 @@ type zoneContent struct {
 	soaPlace recordPlace
 	// sets are in canonical order, without the SOA and what signing adds.
 	sets []placedSet
-	// records counts all that were read; signing counts those that signing added, and were left out.
-	records, signing int
+	// records counts all that were read; signing counts those that signing added, and were left out; aged those with a time stamp
+	// of Microsoft's DNS server.
+	records, signing, aged int
 }
 
 // contentReader puts records together to a zone.
@@ -53,9 +61,10 @@ type contentReader struct {
 	bytes  int64
 	found  map[rrset.Key]*placedSet
 	report *differenceReport
-	// run counts the runs of records with one owner, of which last is that of the current one.
-	run  int
-	last string
+	// run is the number of the run of records that are being added: those of one owner that follow each other in a file.
+	run int
+	// foreignSOA is where an SOA record was of another name.
+	foreignSOA string
 	// progress is called now and then with the number of records.
 	progress func(records int)
 }
@@ -78,11 +87,11 @@ func (r *contentReader) addRecord(key rrset.Key, ttl uint32, rdata string, place
 	if err := r.countRecord(len(key.Name) + len(rdata)); err != nil {
 		return fmt.Errorf("%s: %w", place, err)
 	}
-	if key.Name != r.last {
-		r.run, r.last = r.run+1, key.Name
-	}
 	switch {
 	case !rrset.IsSubdomain(key.Name, r.name):
+		if key.Type == dns.TypeSOA {
+			r.foreignSOA = fmt.Sprintf("; that on %s is the SOA record of %s: import that zone, or set $ORIGIN", place, key.Name)
+		}
 		r.report.leaveOut(place, key, "its name is outside the zone")
 		return nil
 	case rrset.IsServerMaintained(key.Type):
@@ -94,19 +103,14 @@ func (r *contentReader) addRecord(key rrset.Key, ttl uint32, rdata string, place
 		r.found[key] = &placedSet{rrset.RRset{Key: key, TTL: ttl, Rdata: []string{rdata}}, place, r.run}
 		return nil
 	}
-	if set.run != r.run {
-		set.TTL, set.run = ttl, r.run
-	}
+	set.follow(r.run, ttl)
 	set.Rdata = append(set.Rdata, rdata)
 	return nil
 }
 
 // addSOA takes the zone's SOA record, which comes once.
-func (r *contentReader) addSOA(name string, soa rrset.SOA, place recordPlace) error {
-	switch {
-	case name != r.name:
-		return fmt.Errorf("%s: the SOA record is that of %s, and --zone says %s: import that zone, or set $ORIGIN", place, name, r.name)
-	case r.soa.MName != "" && !r.soa.SameData(soa):
+func (r *contentReader) addSOA(soa rrset.SOA, place recordPlace) error {
+	if r.soa.MName != "" && r.soa.Rdata() != soa.Rdata() {
 		return fmt.Errorf("%s: the zone has a second SOA record; keep one", place)
 	}
 	r.soa, r.soaPlace = soa, place
@@ -130,7 +134,7 @@ func (r *contentReader) countRecord(text int) error {
 // finish returns the zone: sorted, without duplicates.
 func (r *contentReader) finish() (*zoneContent, error) {
 	if r.soa.MName == "" {
-		return nil, fmt.Errorf("there is no SOA record of %s: is this the zone?", r.name)
+		return nil, fmt.Errorf("there is no SOA record of %s: is this the zone?%s", r.name, r.foreignSOA)
 	}
 	if r.found[rrset.Key{Name: r.name, Type: dns.TypeNS}] == nil {
 		return nil, errors.New("the zone has no NS records at its apex; a zone needs at least one name server (RFC 1034 section 4.2.2)")

@@ -212,6 +212,9 @@ func (o *Options) writeSummary(log io.Writer, content *zoneContent, objects []so
 		fmt.Fprintf(log, "%s is signed: its %d records of DNSSEC (RRSIG, NSEC, DNSKEY and others) are made by the server that signs, and were left out, as were its keys; remove the DS records from the parent zone before you change servers\n",
 			content.name, content.signing)
 	}
+	if content.aged > 0 {
+		fmt.Fprintf(log, "%s: %d records have a time stamp of Microsoft's DNS server, as [AGE:3636591], which was skipped: Lockstep removes no record by its age\n", content.name, content.aged)
+	}
 	if o.Cluster == "" && len(o.Instances) == 0 && o.Provider == "" {
 		fmt.Fprintln(log, "nobody is to serve the zone yet: give --cluster or --instances, or set spec.clusterRef of the DNSZone")
 	}

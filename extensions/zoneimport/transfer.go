@@ -41,7 +41,7 @@ func (r *contentReader) readTransfer(ctx context.Context, origin zoneOrigin) err
 // addTransfer adds the content that a server has transferred.
 func (r *contentReader) addTransfer(server string, result wire.TransferResult) error {
 	place := recordPlace{source: "transfer from " + server}
-	if err := r.addSOA(r.name, result.SOA, place); err != nil {
+	if err := r.addSOA(result.SOA, place); err != nil {
 		return err
 	}
 	for _, record := range result.Records {

@@ -51,6 +51,7 @@ var (
 	random     = []string{"TestRandomChanges"}
 	demos      = []string{"TestProvidersDemo"}
 	migrations = []string{"TestMigrationTakenBack", "TestMigrationOfProvider"}
+	zoneFiles  = []string{"TestManyZoneFiles"}
 )
 
 // twoCores is how many isolated tests run at the same time; docs/testing.md has the measurements.
@@ -61,7 +62,7 @@ var raced = []string{"-race"}
 
 // stages is the one place that says which test runs when. TestEveryTestHasAStage holds it against the code.
 var stages = []stage{
-	{name: "unit", lane: laneCheck, buildFlags: raced, packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
+	{name: "unit", lane: laneCheck, buildFlags: raced, without: zoneFiles, packages: []string{"./apiserver/...", "./cmd/...", "./extensions/...", "./manifests/...", "./pkg/...", "./webhook/...",
 		"./test/bench/report", "./test/docs", "./test/fault", "./test/gate", "./test/kube", "./test/model", "./test/monitoring"}},
 	{name: "unit-release", lane: laneCheck, module: "release", packages: []string{"./..."}, without: []string{"TestRelease"}},
 
@@ -74,6 +75,7 @@ var stages = []stage{
 	{name: "serial", lane: laneGate, cluster: serial, without: slices.Concat(random, migrations, []string{"TestFaults"}),
 		packages: []string{"./test/integration", "./test/attack", "./test/fault"}},
 
+	{name: "zone-files", lane: laneAll, packages: []string{"./extensions/zoneimport"}, only: zoneFiles, flags: []string{"-zone-files=10000", "-timeout=60m"}},
 	{name: "random", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: random},
 	{name: "migrations", lane: laneAll, cluster: serial, packages: []string{"./test/integration"}, only: migrations},
 	{name: "demos", lane: laneAll, cluster: isolated, packages: []string{"./test/e2e"}, only: demos},

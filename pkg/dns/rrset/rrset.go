@@ -52,7 +52,7 @@ func (k Key) Compare(o Key) int {
 }
 
 // String returns the key as people write it: "www.example.com. A".
-func (k Key) String() string { return k.Name + " " + dns.Type(k.Type).String() }
+func (k Key) String() string { return k.Name + " " + TypeName(k.Type) }
 
 // String returns one line for people: "www.example.com. 300 A 192.0.2.1, 192.0.2.2".
 func (s RRset) String() string {

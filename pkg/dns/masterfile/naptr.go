@@ -1,0 +1,95 @@
+package masterfile
+
+import (
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// naptrRegexp takes the third text of a NAPTR record: empty, or a substitution !expression!replacement!flags (RFC 3402 section
+// 3.2), which BIND checks. An expression that is not surely right is doubtful.
+func (f *fields) naptrRegexp() string {
+	w := f.next("a substitution")
+	raw, err := readString(w, maxString)
+	if f.err == nil {
+		f.err = err
+	}
+	if len(raw) > 0 && f.err == nil {
+		f.checkSubstitution(string(raw))
+	}
+	f.size += 1 + len(raw)
+	return quote(raw)
+}
+
+func (f *fields) checkSubstitution(text string) {
+	parts, err := splitSubstitution(text)
+	if err != nil {
+		f.err = err
+		return
+	}
+	expression, replacement := parts[0], parts[1]
+	groups, ok := countGroups(expression)
+	if !ok {
+		f.doubt = errors.New("the expression of its substitution is none that BIND certainly reads")
+	}
+	for i := 0; i+1 < len(replacement); i++ {
+		if replacement[i] != '\\' {
+			continue
+		}
+		i++
+		if c := replacement[i]; ok && isDigit(c) && (c == '0' || int(c-'0') > groups) {
+			f.err = errors.New("the replacement refers to a group that the expression does not have")
+		}
+	}
+}
+
+// splitSubstitution cuts a substitution at its first character, which is not escaped, into expression, replacement and flags.
+func splitSubstitution(text string) (parts [3]string, err error) {
+	delimiter := text[0]
+	wrong := errors.New("the substitution is not !expression!replacement! (RFC 3402 section 3.2)")
+	if isDigit(delimiter) || strings.IndexByte("\\i\x00", delimiter) >= 0 || strings.IndexByte(text, 0) >= 0 {
+		return parts, wrong
+	}
+	part := 0
+	for i := 1; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == delimiter && part == 2, part == 2 && c != 'i':
+			return parts, wrong
+		case c == delimiter:
+			part++
+			continue
+		case c == '\\':
+			if i++; i == len(text) {
+				return parts, wrong
+			}
+			parts[part] += text[i-1 : i+1]
+			continue
+		}
+		parts[part] += text[i : i+1]
+	}
+	if part != 2 {
+		return parts, wrong
+	}
+	return parts, nil
+}
+
+var (
+	// simpleBracket is a bracket expression without anything special.
+	simpleBracket = regexp.MustCompile(`\[\^?(?:[0-9]-[0-9]|[a-z]-[a-z]|[A-Z]-[A-Z]|[A-Za-z0-9_.+*@])+\]`)
+	// simpleBound follows an atom, as Go sees to.
+	simpleBound = regexp.MustCompile(`\{[0-9]{1,2}(?:,[0-9]{0,2})?\}`)
+	// doubtfulPair is what Go reads and BIND does not, or differently.
+	doubtfulPair = regexp.MustCompile(`[\^$|(][*+?{]|\|[|)]|[(]\||^\||\|$|[\[\]{}]`)
+)
+
+// countGroups returns the number of groups of a POSIX expression; ok is false if it may be wrong, or uses more than the usual.
+func countGroups(expression string) (groups int, ok bool) {
+	parsed, err := syntax.Parse(expression, syntax.POSIX)
+	plain := simpleBound.ReplaceAllString(simpleBracket.ReplaceAllString(expression, "x"), "+")
+	if err != nil || expression == "" || doubtfulPair.MatchString(plain) {
+		return 0, false
+	}
+	return parsed.MaxCap(), true
+}
