@@ -61,17 +61,20 @@ func TestTLSAndCredentials(t *testing.T) {
 		change func(*coredns.Options)
 		reason string
 	}{
-		"wrong password":        {func(o *coredns.Options) { o.Username, o.Password = "lockstep", "wrong" }, "AuthenticationFailed"},
-		"unknown user":          {func(o *coredns.Options) { o.Username, o.Password = "nobody", "secret" }, "AuthenticationFailed"},
-		"no credentials":        {func(*coredns.Options) {}, "PermissionDenied"},
-		"no permission":         {func(o *coredns.Options) { good(o); o.Prefix = "/elsewhere" }, "PermissionDenied"},
-		"foreign authority":     {func(o *coredns.Options) { good(o); o.TLS = foreign.Client }, "CertificateFailed"},
-		"no certificate":        {func(o *coredns.Options) { good(o); o.TLS = &tls.Config{RootCAs: certificates.Client.RootCAs} }, "CertificateFailed"},
-		"unknown authority":     {func(o *coredns.Options) { good(o); o.TLS = &tls.Config{RootCAs: x509.NewCertPool()} }, "CertificateFailed"},
-		"other host":            {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://" + elsewhere.address} }, "CertificateFailed"},
-		"address not permitted": {func(o *coredns.Options) { good(o); o.Account = outbound.NewGate(nil, outbound.Limits{}).Account("team", "corp", 1) }, "Unreachable"},
-		"nobody listening":      {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://127.0.0.1:1"} }, "Unreachable"},
-		"name without address":  {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://nobody.invalid:2379"} }, "Unreachable"},
+		"wrong password":    {func(o *coredns.Options) { o.Username, o.Password = "lockstep", "wrong" }, "AuthenticationFailed"},
+		"unknown user":      {func(o *coredns.Options) { o.Username, o.Password = "nobody", "secret" }, "AuthenticationFailed"},
+		"no credentials":    {func(*coredns.Options) {}, "PermissionDenied"},
+		"no permission":     {func(o *coredns.Options) { good(o); o.Prefix = "/elsewhere" }, "PermissionDenied"},
+		"foreign authority": {func(o *coredns.Options) { good(o); o.TLS = foreign.Client }, "CertificateFailed"},
+		"no certificate":    {func(o *coredns.Options) { good(o); o.TLS = &tls.Config{RootCAs: certificates.Client.RootCAs} }, "CertificateFailed"},
+		"unknown authority": {func(o *coredns.Options) { good(o); o.TLS = &tls.Config{RootCAs: x509.NewCertPool()} }, "CertificateFailed"},
+		"other host":        {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://" + elsewhere.address} }, "CertificateFailed"},
+		"address not permitted": {func(o *coredns.Options) {
+			good(o)
+			o.Account = outbound.NewGate(nil, outbound.Limits{}).Account("team", "corp", 1)
+		}, "Unreachable"},
+		"nobody listening":     {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://127.0.0.1:1"} }, "Unreachable"},
+		"name without address": {func(o *coredns.Options) { good(o); o.Endpoints = []string{"https://nobody.invalid:2379"} }, "Unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
