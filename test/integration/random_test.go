@@ -33,8 +33,6 @@ const (
 	randomSeed  = 1
 	randomSteps = 120
 	randomRound = 20
-	// kube.Settle is how long everything may take to be in sync after a round, a replaced pod included.
-	convergeTimeout = 120 * time.Second
 	// slow is after how long a checkpoint logs what it waits for.
 	slow = 10 * time.Second
 )

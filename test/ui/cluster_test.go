@@ -32,8 +32,6 @@ import (
 var updateScreenshots = flag.Bool("update-screenshots", false, "write the screenshots of the documentation, docs/images/ui-*.png")
 
 const (
-	// kube.Settle is how long the cluster may take for what a test has it do.
-	settleTimeout = 2 * time.Minute
 	// maxScreenshot is the size of a screenshot in bytes.
 	maxScreenshot = 200 << 10
 )

@@ -55,15 +55,16 @@ func (f *Fleet) place(zone *v1beta1.DNSZone) *placedZone {
 			host = byRef
 		}
 		for _, o := range i.OwnerReferences {
-			switch name := f.globalOf(i, o.Name); {
-			case name == "":
+			name := f.globalOf(i, o.Name)
+			if name == "" {
 				continue
-			case name == zone.Spec.ClusterRef:
-				group.cluster, host = name, byRef
-			case name == zone.Spec.ClusterProviderRef:
-				group.cluster, host = name, cmp.Or(host, byProviderRef)
-			default:
-				group.cluster = name
+			}
+			group.cluster = name
+			switch name {
+			case zone.Spec.ClusterRef:
+				host = byRef
+			case zone.Spec.ClusterProviderRef:
+				host = cmp.Or(host, byProviderRef)
 			}
 		}
 		if host == "" {

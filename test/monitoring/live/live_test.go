@@ -34,8 +34,6 @@ const (
 	// zoneName is the zone of the test, and victim the server that dies.
 	zoneName = "monitoring.example"
 	victim   = "dns-secondary-0-0"
-	// kube.Settle is for what takes seconds.
-	settleTimeout = time.Minute
 )
 
 // propagation is the histogram of the propagation time.
