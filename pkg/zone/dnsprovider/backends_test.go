@@ -43,7 +43,8 @@ func (r secretReader) Get(ctx context.Context, key client.ObjectKey, o client.Ob
 func etcdProvider(namespace, name string, endpoint netip.AddrPort, secret string) *v1beta1.DNSProvider {
 	p := &v1beta1.DNSProvider{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Generation: 1}}
 	p.Spec.CoreDNS = &v1beta1.CoreDNSProvider{Etcd: v1beta1.EtcdStore{Endpoints: []string{"http://" + endpoint.String()}}}
-	if secret != "" {
+	if secret != "" { // It is used with https only.
+		p.Spec.CoreDNS.Etcd.Endpoints[0] = "https://" + endpoint.String()
 		p.Spec.CoreDNS.Etcd.CredentialsSecretRef = &v1beta1.ProviderSecret{Name: secret}
 	}
 	return p
