@@ -25,9 +25,9 @@ func TestInstallElsewhere(t *testing.T) {
 		t.Errorf("something still names %s:\n%s", system, linesContaining(rendered, system))
 	}
 	for what, want := range map[string]int{
-		`["dns-controller"`:                                 2, // conditions
+		`["dns-controller"`:                                 3, // conditions
 		`["dns-fleet"`:                                      4,
-		`"system:serviceaccount:team-dns:"`:                 6,
+		`"system:serviceaccount:team-dns:"`:                 7,
 		"serviceAccountName: dns-controller\n":              1,
 		"serviceAccountName: dns-fleet\n":                   1,
 		"value: dns-controller\n":                           2, // the environments of the webhook and the fleet manager
