@@ -214,7 +214,7 @@ func TestFleetKeepsFacts(t *testing.T) {
 		c.Spec.Primary.RNDCKey = &v1beta1.RNDCKeyConfig{SecretRef: &v1beta1.RNDCSecretRef{Name: "nowhere"}}
 	})
 	waitConditions(f, kube.Settle, cluster, clusterConditions,
-		append(parts, `Ready False NotReady: reading the update key: secrets "nowhere" not found`)...)
+		append(parts, "Ready False NotReady: reading the update key: Secret nowhere does not exist or may not be read")...)
 	counts()
 	change(f, cluster, func(c *v1beta1.Bind9Cluster) { c.Spec.Primary.RNDCKey = nil })
 	waitConditions(f, kube.Settle, cluster, clusterConditions, append(parts, "Ready True AllReady: All 3 instances are ready")...)
