@@ -134,7 +134,7 @@ func TestAttack24BorrowedShare(t *testing.T) {
 		manifest += dnsZone(fmt.Sprintf("same%d", i), fmt.Sprintf("same%d.%s.example", i, attacker.namespace), "providerRefs: [{name: same}]")
 	}
 	attacker.apply(manifest)
-	attacker.waitReason("same0", "BADKEY")
+	attacker.waitReason("same0", status.PrimaryFailed)
 	victim.changeWhile(p, attacker, zone, "--max-content-bytes")
 	if peak, limit := peakOfController(t, p); peak > limit/4*3 {
 		t.Errorf("the controller took %d MiB of its %d", peak>>20, limit>>20)
