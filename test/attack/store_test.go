@@ -24,9 +24,13 @@ import (
 
 // storeProvider is the manifest of a DNSProvider whose zones are in an etcd, or what poses as one, with replicas that nobody runs.
 func storeProvider(name, secret string, endpoints ...netip.AddrPort) string {
+	scheme := "http"
+	if secret != "" {
+		scheme = "https" // Nothing else may get a password.
+	}
 	var urls []string
 	for _, e := range endpoints {
-		urls = append(urls, fmt.Sprintf("%q", "http://"+e.String()))
+		urls = append(urls, fmt.Sprintf("%q", scheme+"://"+e.String()))
 	}
 	if secret != "" {
 		secret = fmt.Sprintf(", credentialsSecretRef: {name: %s}", secret)
