@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,9 @@ func TestRelease(t *testing.T) {
 	requireAlone(t, c)
 	defer restore(t)
 
-	helm(t, append([]string{"install", "lockstep", formerChart(t), "-n", system, "--take-ownership", "--force-conflicts", "--wait", "--timeout", patience}, restart("1")...)...)
+	former := formerChart(t)
+	removeNewer(t, former)
+	helm(t, append([]string{"install", "lockstep", former, "-n", system, "--take-ownership", "--force-conflicts", "--wait", "--timeout", patience}, restart("1")...)...)
 	requireWorking(t, c)
 	team := kube.Namespace(t, "it")
 	helm(t, "install", "zone", "testdata/zone", "-n", team, "--wait", "--timeout", patience)
@@ -242,6 +245,40 @@ func requireDefinitions(t *testing.T) {
 		t.Errorf("definitions (-chart +cluster):\n%s", diff)
 	}
 	t.Logf("%d definitions have the schemas of the chart", len(stored))
+}
+
+// removeNewer deletes what kubectl has installed and a former chart does not have: no installation of that time has made it.
+func removeNewer(t *testing.T, former string) {
+	t.Helper()
+	then := objectsOf(t, former)
+	for name, object := range objectsOf(t, chartPath) {
+		if _, known := then[name]; !known {
+			kube.Kubectl(t, object, "delete", "--ignore-not-found", "--timeout=60s", "-f", "-")
+		}
+	}
+}
+
+// objectsOf returns the objects that a chart makes, as JSON by kind and name.
+func objectsOf(t *testing.T, chart string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(helm(t, "template", "lockstep", chart, "-n", system)), 4096)
+	for {
+		var o unstructured.Unstructured
+		if err := documents.Decode(&o.Object); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if o.GetKind() == "" {
+			continue // A document of comments.
+		}
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[o.GetKind()+"/"+o.GetName()] = string(text)
+	}
 }
 
 // schemasOf returns the schemas of definitions, by name. They are documents, or items of a list.
