@@ -53,7 +53,8 @@ type Holder interface {
 // Answers are the last answers of servers, whoever asked. An older answer never replaces a newer one. They are safe for
 // concurrent use.
 type Answers struct {
-	pods *cache.Expiring // of PodAnswers, by observe.Peer
+	pods  *cache.Expiring // of PodAnswers, by observe.Peer
+	paths *cache.Expiring // of observe.Observations, by zoneOnPath
 
 	mu    sync.Mutex
 	zones map[Place]*zoneAnswer
@@ -69,7 +70,7 @@ type zoneAnswer struct {
 
 // NewAnswers returns a table without answers.
 func NewAnswers() *Answers {
-	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring()}
+	return &Answers{zones: map[Place]*zoneAnswer{}, pods: cache.NewExpiring(), paths: cache.NewExpiring()}
 }
 
 // entryAt returns the entry of a place. a.mu is held.
@@ -192,6 +193,24 @@ func (a *Answers) KeepSerial(place Place, o observe.Observation) {
 
 // KeepPod takes over what a pod answered.
 func (a *Answers) KeepPod(server observe.Peer, p PodAnswer) { a.pods.Set(server, p, answerTimeout) }
+
+// zoneOnPath is a zone that was asked for on a path.
+type zoneOnPath struct {
+	syncstatus.Path
+	zone string
+}
+
+// KeepOnPath takes over what was answered on a path to a question for a zone.
+func (a *Answers) KeepOnPath(p syncstatus.Path, zone string, o observe.Observation) {
+	a.paths.Set(zoneOnPath{p, zone}, o, answerTimeout)
+}
+
+// OnPath returns the last answer on a path to a question for a zone; it is not ok if there is none.
+func (a *Answers) OnPath(p syncstatus.Path, zone string) (o observe.Observation, ok bool) {
+	known, _ := a.paths.Get(zoneOnPath{p, zone})
+	o, ok = known.(observe.Observation)
+	return o, ok
+}
 
 // Full returns the last answer to a question for a zone's content; nil when there is none. It must not be changed.
 func (a *Answers) Full(place Place) *observe.Observation {

@@ -45,6 +45,7 @@ func (e *Evaluator) Judge(z *desired.Zone, since time.Time) *syncstatus.Evaluati
 		BehindSince: func(server observe.Peer, behind bool, at time.Time) time.Time {
 			return e.lag.behindSince(zoneOnServer{z.Key, server}, behind, at)
 		},
+		OnPath:      func(p syncstatus.Path) (observe.Observation, bool) { return e.answers.OnPath(p, zone) },
 		CachedUntil: e.ttls.ofZone(zone, z.Servers),
 	})
 }

@@ -35,6 +35,7 @@ type asker struct {
 	podQuestions  inflight[observe.Peer]
 	zoneQuestions inflight[evaluate.Place]
 	nameQuestions inflight[nameQuestion]
+	pathQuestions inflight[pathQuestion]
 
 	questionTasks inflight[questionTask]
 	// questionsAsked are the last askedQuestions, by questionTask.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/desired"
 	"github.com/lockstep-dns/lockstep/apiserver/evaluate"
+	syncv1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
@@ -24,6 +25,10 @@ type trackedZone struct {
 	answers []*observe.Observation
 	asking  []bool
 	again   []bool // whether to ask once more after the answer that is awaited
+	// onPaths are the states of the paths that the tracker has looked at; askingPaths is true while they are being asked, pathsAgain
+	// when they are to be once more.
+	onPaths                 []syncv1.ServerState
+	askingPaths, pathsAgain bool
 	// members are the objects that are followed for this zone, outOfSync those of them that were so at last.
 	members, outOfSync map[desired.Key]struct{}
 	// children are the members that are zones below it, by canonical name.
@@ -115,6 +120,7 @@ func (t *tracker) adoptZone(w *trackedZone, z *desired.Zone) {
 	w.zone = z
 	w.asking, w.again = make([]bool, len(z.Servers)), make([]bool, len(z.Servers))
 	t.dirty[w] = struct{}{}
+	t.askPathsTo(w)
 	t.askZone(w, redeclared || again)
 	if redeclared {
 		w.heldUntil, w.evaluated = time.Now().Add(declarationHold), false
@@ -214,6 +220,9 @@ func (t *tracker) takeAnswer(w *trackedZone, i int) {
 	}
 	w.compareAnswers(was, now)
 	w.answers[i] = now
+	if was == nil || !evaluate.IsSameState(was, now) {
+		t.askPathsTo(w)
+	}
 	if was != nil && isSilent(was) != isSilent(now) {
 		t.askSameServer(w.zone.Servers[i].Peer(), now)
 	}
@@ -277,12 +286,13 @@ func (w *trackedZone) isHeld() bool {
 	return slices.Contains(w.asking, true) && time.Now().Before(w.heldUntil)
 }
 
-// isAnswered reports whether every server has answered once.
+// isAnswered reports whether every server has answered once, and each path. That a path refuses the zone does not count while it is
+// asked once more.
 func (w *trackedZone) isAnswered() bool {
 	for i, s := range w.zone.Servers {
 		if s.Addr.IsValid() && w.answers[i] == nil {
 			return false
 		}
 	}
-	return true
+	return !w.askingPaths || len(w.onPaths) > 0 && !slices.ContainsFunc(w.onPaths, isRefusal)
 }

@@ -58,6 +58,8 @@ type tracker struct {
 	objects   map[desired.Key]*trackedObject
 	// everything is true when all objects of the namespace are followed, not only those that watches name.
 	everything bool
+	// pollingPaths is true while the paths to all zones are being asked.
+	pollingPaths bool
 	// Instances and clusters were all asked last at fleetsAsked, the largest with fleetQuestions.
 	fleetsAsked    time.Time
 	fleetQuestions int
@@ -134,6 +136,7 @@ func (t *tracker) run() {
 		case <-timer.C:
 			t.pollFleets(t.refresher.options.WatchInterval)
 			timer.Reset(t.pollServers(t.refresher.options.WatchInterval))
+			t.pollPaths()
 		case <-t.woken:
 			t.debounceEvents()
 			t.handleNews()

@@ -123,8 +123,10 @@ func (r *Refresher) askSubjects(ctx context.Context, subjects []*desired.Subject
 	if len(fleets) > 0 && !since.IsZero() {
 		wg.Go(func() { r.askFleets(ctx, since, placesOf(zones), fleets...) })
 	}
+	wg.Go(func() { r.askPaths(ctx, zones, since) })
 	r.askZones(ctx, zones, since)
 	wg.Wait()
+	r.askPathsAgain(ctx, zones)
 }
 
 // wholeZones returns the zones among some objects, which all that is declared in them matters to.

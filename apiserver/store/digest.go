@@ -33,6 +33,9 @@ func (st *Store) Digest(s *syncv1.SyncStatus) uint64 {
 		addValues(h, n.Instances...)
 		addValues(h, n.MissingOn...)
 	}
+	for _, p := range s.Paths {
+		addValues(h, p.Namespace, p.Instance, p.Address, string(p.Protocol), string(p.State), p.Rcode, p.Message)
+	}
 	addValues(h, s.Summary.Records, s.Summary.RecordsOutOfSync)
 	return h.Sum64()
 }

@@ -26,8 +26,8 @@ type statusFacts struct {
 	at         time.Time
 	// remark is added to the message of the phase; empty if there is none.
 	remark string
-	// foreign is what clients may be sent to besides the servers; empty if nothing.
-	foreign string
+	// access is what clients get.
+	access access
 	// nothing is true for an object that declares no data: it is always in sync.
 	nothing bool
 }
@@ -86,7 +86,9 @@ func (v statusFacts) phase() sync.Phase {
 		return sync.PhaseInSync
 	case len(v.rows) == 0 || countState(v.rows, sync.StateUnreachable) == len(v.rows):
 		return sync.PhaseUnknown
-	case countState(v.rows, sync.StateInSync) == len(v.rows) && v.foreign != "":
+	case countState(v.rows, sync.StateInSync) == len(v.rows) && v.access.soon:
+		return sync.PhasePropagating
+	case countState(v.rows, sync.StateInSync) == len(v.rows) && v.access.problem != "":
 		return sync.PhaseOutOfSync
 	case countState(v.rows, sync.StateInSync) == len(v.rows):
 		return sync.PhaseInSync
@@ -139,9 +141,10 @@ func (v statusFacts) propagated() status.Verdict {
 		return status.Unknown(status.NoPrimaryInstances, "the zone has no server")
 	}
 	out := summarizeRows(v.rows, "server", "servers")
-	if out.Holds() && v.foreign != "" {
-		return status.False(status.ForeignPods, out.Message+"; "+v.foreign)
+	if out.Holds() && v.access.problem != "" {
+		return status.False(v.access.reason, out.Message+"; "+v.access.problem)
 	}
+	out.Message = withRemark(out.Message, v.access.doubt)
 	return out
 }
 

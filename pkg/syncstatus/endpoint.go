@@ -29,7 +29,7 @@ func EndpointStatus(e *v1alpha1.DNSEndpoint, in []*Evaluation, unplaced []int, n
 	var expires time.Time
 	for _, j := range in {
 		p := j.partOf(e)
-		v.foreign = cmp.Or(v.foreign, j.foreign)
+		v.access = v.access.or(j.access)
 		v.stalled = cmp.Or(v.stalled, j.zoneFailure(e.Namespace))
 		out.RRsets = mergeRRsets(out.RRsets, p.desiredRRsets())
 		rows, waiting := p.serverRows()

@@ -1,7 +1,6 @@
 package syncstatus
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -28,10 +27,9 @@ type Evaluation struct {
 	*DesiredState
 	servers []serverAnswer
 	// at is the time of the oldest answer.
-	at   time.Time
-	past History
-	// foreign is what the Service of one of the servers sends queries to as well; empty if none does.
-	foreign string
+	at     time.Time
+	past   History
+	access access // of the clients of all servers
 }
 
 // serverAnswer is what follows from one server's answer before RRsets are compared.
@@ -81,8 +79,9 @@ func Evaluate(d *DesiredState, servers []observe.Server, answers []observe.Obser
 		if at := answers[i].At; !at.IsZero() && at.Before(j.at) {
 			j.at = at
 		}
-		j.servers, j.foreign = append(j.servers, e), cmp.Or(j.foreign, s.Foreign)
+		j.servers = append(j.servers, e)
 	}
+	j.access = j.readPaths(servers).withForeign(servers)
 	for i := range j.servers {
 		j.servers[i].setReference(lines[j.servers[i].shared].reference())
 		j.servers[i].setBehindSince(past, answers[i].At)
@@ -95,6 +94,9 @@ type History struct {
 	// Since is when the answers must have been given that servers read by query give for each RRset, unless their zone has not
 	// changed; zero if older ones will do.
 	Since time.Time
+	// OnPath returns the last answer on a path to a question without a key for the zone's SOA; it is not ok if there is none.
+	// Without it nothing is said about paths.
+	OnPath func(Path) (o observe.Observation, ok bool)
 	// BehindSince is called for each server with a serial and whether it is behind the newest at a time. It returns since when the
 	// server has been behind; zero if it is not.
 	BehindSince func(server observe.Peer, behind bool, at time.Time) time.Time

@@ -23,7 +23,7 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	out.Zone = j.shortName()
 	v := statusFacts{
 		accepted: status.True("Accepted", "the zone is valid"), stalled: j.zoneFailure(j.zone.Namespace), stored: j.zone.Status.Conditions,
-		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(), foreign: j.foreign,
+		generation: j.zone.Generation, at: j.at, remark: j.pausedRemark(), access: j.access,
 	}
 	switch {
 	case v1beta1.IsGoing(j.zone):
@@ -44,6 +44,10 @@ func (j *Evaluation) ZoneStatus(parent *Evaluation) *sync.SyncStatus {
 	}
 	out.Summary.RecordsOutOfSync = int32(j.compared.countOutOfSync(all)) //nolint:gosec // bounded by memory
 	out.Status = v.buildStatus()
+	if len(j.access.paths) > 0 {
+		out.Paths = j.access.paths
+		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionAnswered, j.access.answered))
+	}
 	if parent != nil && !v1beta1.IsGoing(j.zone) {
 		out.Status.Conditions = append(out.Status.Conditions, v.newCondition(sync.ConditionDelegated, j.delegatedBy(parent)))
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/test/kube"
 	namedtest "github.com/lockstep-dns/lockstep/test/named"
 	"github.com/lockstep-dns/lockstep/test/nsd"
@@ -194,7 +194,7 @@ func (f *outsideTest) serviceOf(name string) netip.AddrPort {
 	if err := f.client.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, i); err != nil {
 		f.Fatal(err)
 	}
-	return netip.AddrPortFrom(netip.MustParseAddr(i.Status.ServiceAddress), named.ServicePort)
+	return netip.AddrPortFrom(netip.MustParseAddr(i.Status.ServiceAddress), serving.ServicePort)
 }
 
 func (f *outsideTest) transfer(zone string) error {

@@ -139,14 +139,14 @@ func (c *Cache) ZonesBelow(name string) []*v1beta1.DNSZone {
 }
 
 // ZoneOfRecord returns the zone that a record belongs to, nil when no zone selects it. It is the oldest of those that do,
-// by creationTimestamp, then UID. A zone with a selector that cannot be read selects with its others. The record need not
+// by creationTimestamp, then name. A zone with a selector that cannot be read selects with its others. The record need not
 // be in the cache.
 func (c *Cache) ZoneOfRecord(record v1beta1.Record) *v1beta1.DNSZone {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var oldest *zoneEntry
 	for z := range c.zonesSelecting(record) {
-		if oldest == nil || compareZones(z.DNSZone, oldest.DNSZone) < 0 {
+		if oldest == nil || compareSelecting(z.DNSZone, oldest.DNSZone) < 0 {
 			oldest = z
 		}
 	}

@@ -19,7 +19,7 @@ func zonesSelecting(zones []*v1beta1.DNSZone, record v1beta1.Record) []*v1beta1.
 			found = append(found, zone)
 		}
 	}
-	slices.SortFunc(found, compareZones)
+	slices.SortFunc(found, compareSelecting)
 	return found
 }
 

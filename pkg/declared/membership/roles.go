@@ -84,7 +84,7 @@ func (c *Cache) recordRoles(record v1beta1.Record) roleList {
 	var oldest *zoneEntry
 	for z := range c.zonesSelecting(record) {
 		all.set(z, AlsoSelected)
-		if oldest == nil || compareZones(z.DNSZone, oldest.DNSZone) < 0 {
+		if oldest == nil || compareSelecting(z.DNSZone, oldest.DNSZone) < 0 {
 			oldest = z
 		}
 	}

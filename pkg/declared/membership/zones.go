@@ -37,7 +37,13 @@ func listsNamespace(list, namespace string) bool {
 	return false
 }
 
-// compareZones orders zones from the oldest.
+// compareSelecting orders zones of one namespace from the oldest. The names of those that one command has made decide, so that it has the same
+// outcome each time.
+func compareSelecting(a, b *v1beta1.DNSZone) int {
+	return cmp.Or(compareAge(a.CreationTimestamp, b.CreationTimestamp), cmp.Compare(a.Name, b.Name))
+}
+
+// compareZones orders zones of all namespaces from the oldest. Nobody chooses the UID, which decides between those of the same second.
 func compareZones(a, b *v1beta1.DNSZone) int {
 	return cmp.Or(compareAge(a.CreationTimestamp, b.CreationTimestamp), cmp.Compare(a.UID, b.UID),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -12,6 +12,8 @@ import (
 const (
 	// Port is the one that named serves DNS on in a pod, UDP and TCP.
 	Port = 5353
+	// ServicePort is the one of an instance's Service, UDP and TCP.
+	ServicePort = 53
 	// LabelInstance names the instance of a pod.
 	LabelInstance = "app.kubernetes.io/instance"
 )

@@ -44,6 +44,8 @@ const (
 	NoMatchingZone     = "NoMatchingZone"
 	Pending            = "Pending"
 	Shadowed           = "Shadowed"
+	Answered           = "Answered"
+	NotAnswered        = "NotAnswered"
 )
 
 // Reasons of instances and clusters, from the whole to its parts.

@@ -70,7 +70,7 @@ func TestWhatServersAnswer(t *testing.T) {
 		message       string
 	}{
 		"served":            {primary, zone, &primary.Transfer, "", dns.RcodeSuccess, true, true, ""},
-		"not served":        {primary, "other.test.", &primary.Transfer, observe.ReasonRefused, dns.RcodeRefused, false, false, "the server refuses to answer for the zone: it does not serve it"},
+		"not served":        {primary, "other.test.", &primary.Transfer, observe.ReasonRefused, dns.RcodeRefused, false, false, "the server refuses to answer for the zone: it does not have it, or does not admit the question"},
 		"delegated":         {primary, "child.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, false, false, "the server is not authoritative for the zone: it does not serve it"},
 		"parent served":     {primary, "none.parent.test.", &primary.Transfer, observe.ReasonNotLoaded, dns.RcodeNameError, true, false, "the server answers NXDOMAIN: the zone is not loaded"},
 		"no data":           {primary, "ns1.parent.test.", &primary.Transfer, observe.ReasonLame, dns.RcodeSuccess, true, false, "the server is not authoritative for the zone: it does not serve it"},

@@ -83,7 +83,7 @@ func (o Observation) Reason() string {
 func (o Observation) Message() string {
 	switch o.Reason() {
 	case ReasonRefused:
-		return "the server refuses to answer for the zone: it does not serve it"
+		return "the server refuses to answer for the zone: it does not have it, or does not admit the question"
 	case ReasonNotLoaded:
 		return fmt.Sprintf("the server answers %s: the zone is not loaded", dns.RcodeToString[o.Rcode])
 	case ReasonLame:

@@ -12,8 +12,6 @@ const (
 	HealthPort = 9955
 	// SidecarPort is the one that the sidecar serves its API on (HTTPS).
 	SidecarPort = 8080
-	// ServicePort is the DNS port of an instance's Service.
-	ServicePort = 53
 	// ServiceBindcarPort is the port of the sidecar's API (HTTPS) on an instance's Service.
 	ServiceBindcarPort = 80
 )

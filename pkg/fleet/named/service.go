@@ -34,8 +34,8 @@ func (w Workload) Service() (*corev1ac.ServiceApplyConfiguration, error) {
 	}
 	spec.Selector, spec.Ports = nil, nil
 	spec.WithSelector(SelectorLabels(w.Instance.Name)).WithPorts(
-		servicePort(adjust, portDNS, corev1.ProtocolUDP, ServicePort, serving.Port),
-		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, ServicePort, serving.Port),
+		servicePort(adjust, portDNS, corev1.ProtocolUDP, serving.ServicePort, serving.Port),
+		servicePort(adjust, portDNSTCP, corev1.ProtocolTCP, serving.ServicePort, serving.Port),
 		servicePort(adjust, portBindcar, corev1.ProtocolTCP, ServiceBindcarPort, SidecarPort),
 	)
 	return corev1ac.Service(w.Instance.Name, w.Instance.Namespace).

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -208,7 +209,7 @@ func (s scope) key() membership.ZoneKey { return membership.KeyOfZone(s.zone) }
 func (s scope) services(role v1beta1.ServerRole) []string {
 	var services []string
 	for _, a := range s.signing.ServiceAddresses(s.instances, role) {
-		services = append(services, netip.AddrPortFrom(a, named.ServicePort).String())
+		services = append(services, netip.AddrPortFrom(a, serving.ServicePort).String())
 	}
 	return services
 }

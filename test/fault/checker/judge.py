@@ -24,6 +24,8 @@ NEAR = 5.0  # how long after a fault a row counts as one under faults
 INFORMER_LAG = 2.0  # for how long a verdict may know nothing of a write of another object than the one that is asked for
 # Faults that keep the API server from learning what the objects are.
 BLINDING = {"stop-kubernetes", "kill-kubernetes", "cut-kubernetes", "stop-component", "stale-cache", "reorder-watches", "miss-events"}
+# Reasons about the ways of clients, which this observer does not go: it asks the pods.
+ABOUT_CLIENTS = {"NotAnswered", "Pending"}
 SLOW = 5.0  # convergence that takes longer is explained
 PROPAGATION = 2.0  # for how long a change may be on its way when the convergence after a fault is measured
 HAND_WINDOW = 1.0  # after a change by hand, other servers follow
@@ -168,7 +170,9 @@ class Judge:
             if wrong and after is not None and after.begin <= self.end_of(address, wrong, entry):
                 wrong, verdicts = [], {None: None}
             decisions.append(self.judge_row(entry, item, (address, state, pod, message), verdicts, wrong))
-        if decisions and all(decisions) and item["phase"] != "InSync" and all(row[1] == "InSync" for row in item["rows"]):
+        if item.get("propagated") in ABOUT_CLIENTS:
+            self.undecided += 1
+        elif decisions and all(decisions) and item["phase"] != "InSync" and all(row[1] == "InSync" for row in item["rows"]):
             self.violate("falseOutOfSync", entry["begin"],
                          f'{entry["verb"]} {name} generation {item["generation"]}: {item["phase"]} {item["reason"]} {item["message"]}'
                          f", and every server answers what is declared")

@@ -76,6 +76,13 @@ class JudgeTest(unittest.TestCase):
     def test_false_phase(self):
         self.check([sweep(20, RIGHT), status(21, "InSync", phase="Failed"), sweep(22, RIGHT)], rows=1, falseOutOfSync=1)
 
+    def test_clients_without_an_answer(self):
+        """What clients get is not what the pods answer: it is not judged, and rows are as ever."""
+        for text, violations in ((RIGHT, {}), (OLD, {"falseInSync": 1})):
+            without = status(21, "InSync", phase="OutOfSync")
+            without["items"][0]["propagated"] = "NotAnswered"
+            self.check([sweep(20, text), without, sweep(22, text)], rows=1, **violations)
+
     def test_open_rows(self):
         """What may have been one or the other at a moment of the request is not judged."""
         for entries in (

@@ -31,7 +31,8 @@ def outline(item):
     rows = [[r.get("address", "").rpartition(":")[0], r["state"], r.get("zone", item.get("zone", "")), r["pod"], r.get("message", "")]
             for r in item.get("servers", [])]
     return {"name": item["metadata"]["name"], "uid": ref["uid"], "generation": ref.get("generation", 0), "phase": status["phase"],
-            "reason": status.get("failureReason", ""), "message": status.get("failureMessage", ""), "rows": rows}
+            "reason": status.get("failureReason", ""), "message": status.get("failureMessage", ""), "rows": rows,
+            "propagated": next((c["reason"] for c in status.get("conditions", []) if c["type"] == "Propagated"), "")}
 
 
 def stored_outline(item, kind):

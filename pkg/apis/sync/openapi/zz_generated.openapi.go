@@ -18,6 +18,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 	return map[string]common.OpenAPIDefinition{
 		v1alpha1.NameServer{}.OpenAPIModelName():          schema_pkg_apis_sync_v1alpha1_NameServer(ref),
 		v1alpha1.ObjectReference{}.OpenAPIModelName():     schema_pkg_apis_sync_v1alpha1_ObjectReference(ref),
+		v1alpha1.Path{}.OpenAPIModelName():                schema_pkg_apis_sync_v1alpha1_Path(ref),
 		v1alpha1.RRset{}.OpenAPIModelName():               schema_pkg_apis_sync_v1alpha1_RRset(ref),
 		v1alpha1.RecordCounts{}.OpenAPIModelName():        schema_pkg_apis_sync_v1alpha1_RecordCounts(ref),
 		v1alpha1.ServerStatus{}.OpenAPIModelName():        schema_pkg_apis_sync_v1alpha1_ServerStatus(ref),
@@ -238,6 +239,95 @@ func schema_pkg_apis_sync_v1alpha1_ObjectReference(ref common.ReferenceCallback)
 				Required: []string{"apiVersion", "kind", "namespace", "name", "uid"},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_sync_v1alpha1_Path(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Path is a way on which clients reach servers of a zone, and what came back on it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"instance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the Bind9Instance whose Service was asked.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the Bind9Instance, if it is not that of the zone.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"address": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address and port of the Service.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"protocol": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UDP or TCP.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "InSync: an answer with authority for the zone; which of the instance's pods gave it is not known. The others as in servers.state. Refused can mean that allowQuery does not admit the API server: then it is not known what clients get.\n\nPossible enum values:\n - `\"Divergent\"` means other data at the current serial, or a serial ahead of the primaries'.\n - `\"InSync\"` means that the server serves what is declared.\n - `\"Lame\"` means an answer without authority for the zone.\n - `\"Missing\"` means the current serial without the RRset.\n - `\"NotLoaded\"` means that the zone is configured on the server but has no data (SERVFAIL).\n - `\"Refused\"` means that the server refuses to answer for the zone or to transfer it.\n - `\"Shadowed\"` means that the server holds the RRset and answers something else.\n - `\"Stale\"` means an older serial, or a change that has not been programmed yet: wait.\n - `\"Unreachable\"` means no answer.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Divergent", "InSync", "Lame", "Missing", "NotLoaded", "Refused", "Shadowed", "Stale", "Unreachable"},
+						},
+					},
+					"serial": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Serial in the answer.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"rcode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Response code of the answer, for example NOERROR. Empty when there was none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"rtt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Round-trip time of the query.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"observedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the query was sent. A path that answers is asked again within 30 seconds, and within a second about one of the zones that it leads to.",
+							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Explanation in a sentence. Empty if there was an answer with authority.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"instance", "address", "protocol", "state"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -815,6 +905,24 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 							},
 						},
 					},
+					"paths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "For a zone: what clients get who ask the Services of its instances, without a key, as seen from the API server. Addresses outside of the Kubernetes cluster are not asked.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Path{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"summary": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Counts over the rows of servers.",
@@ -839,7 +947,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatus(ref common.ReferenceCallback) comm
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.NameServer{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.ServerStatus{}.OpenAPIModelName(), v1alpha1.Summary{}.OpenAPIModelName(), v1alpha1.SyncStatusStatus{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.NameServer{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.Path{}.OpenAPIModelName(), v1alpha1.RRset{}.OpenAPIModelName(), v1alpha1.ServerStatus{}.OpenAPIModelName(), v1alpha1.Summary{}.OpenAPIModelName(), v1alpha1.SyncStatusStatus{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -941,7 +1049,7 @@ func schema_pkg_apis_sync_v1alpha1_SyncStatusStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served here: what the parent has agrees with the zone; the phase does not depend on it. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
+							Description: "Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it. Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served here: what the parent has agrees with the zone; the phase does not depend on it. Answered, for a zone: the Service of each of its instances answers clients; see paths. Nothing is Propagated where it does not. For instances and clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

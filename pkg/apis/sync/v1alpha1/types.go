@@ -46,6 +46,11 @@ type SyncStatus struct {
 	// +optional
 	// +listType=atomic
 	NameServers []NameServer `json:"nameServers,omitempty"`
+	// For a zone: what clients get who ask the Services of its instances, without a key, as seen from the API server. Addresses
+	// outside of the Kubernetes cluster are not asked.
+	// +optional
+	// +listType=atomic
+	Paths []Path `json:"paths,omitempty"`
 	// Counts over the rows of servers.
 	// +optional
 	Summary Summary `json:"summary,omitempty"`
@@ -103,8 +108,9 @@ type SyncStatusStatus struct {
 	FailureMessage string `json:"failureMessage,omitempty"`
 	// Accepted: the declaration is valid and part of its zone. Programmed: the primaries were queried and serve it.
 	// Propagated: every authoritative server was queried and serves it. Delegated, for a zone below another one that is served
-	// here: what the parent has agrees with the zone; the phase does not depend on it. For instances and clusters there are Ready (every
-	// expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).
+	// here: what the parent has agrees with the zone; the phase does not depend on it. Answered, for a zone: the
+	// Service of each of its instances answers clients; see paths. Nothing is Propagated where it does not. For instances and
+	// clusters there are Ready (every expected pod is ready) and Propagated (each pod also serves its zones at the serials of their primaries).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -136,6 +142,8 @@ const (
 	ConditionProgrammed = "Programmed"
 	// ConditionPropagated: every authoritative server was queried and serves the declaration.
 	ConditionPropagated = "Propagated"
+	// ConditionAnswered, for a zone: the Service of each of its instances answers clients for it.
+	ConditionAnswered = "Answered"
 	// ConditionDelegated, for a zone of which a parent is known: its NS, glue and DS records agree with the zone.
 	ConditionDelegated = "Delegated"
 	// ConditionReady, for instances and clusters: every expected pod is ready.
@@ -366,6 +374,38 @@ const (
 	// TargetUnknown means that it cannot be determined.
 	TargetUnknown NameServerTarget = "Unknown"
 )
+
+// Path is a way on which clients reach servers of a zone, and what came back on it.
+type Path struct {
+	// Name of the Bind9Instance whose Service was asked.
+	Instance string `json:"instance"`
+	// Namespace of the Bind9Instance, if it is not that of the zone.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Address and port of the Service.
+	Address string `json:"address"`
+	// UDP or TCP.
+	Protocol corev1.Protocol `json:"protocol"`
+	// InSync: an answer with authority for the zone; which of the instance's pods gave it is not known. The others as in
+	// servers.state. Refused can mean that allowQuery does not admit the API server: then it is not known what clients get.
+	State ServerState `json:"state"`
+	// Serial in the answer.
+	// +optional
+	Serial *int64 `json:"serial,omitempty"`
+	// Response code of the answer, for example NOERROR. Empty when there was none.
+	// +optional
+	Rcode string `json:"rcode,omitempty"`
+	// Round-trip time of the query.
+	// +optional
+	RTT *metav1.Duration `json:"rtt,omitempty"`
+	// When the query was sent. A path that answers is asked again within 30 seconds, and within a second about one of the zones
+	// that it leads to.
+	// +optional
+	ObservedAt *metav1.MicroTime `json:"observedAt,omitempty"`
+	// Explanation in a sentence. Empty if there was an answer with authority.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
 
 // Summary counts servers by state.
 type Summary struct {

@@ -16,6 +16,11 @@ func (in ObjectReference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Path) OpenAPIModelName() string {
+	return "io.firestoned.bindy.sync.v1alpha1.Path"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RRset) OpenAPIModelName() string {
 	return "io.firestoned.bindy.sync.v1alpha1.RRset"
 }

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/zonefile"
@@ -107,7 +108,7 @@ func dialAny(ctx context.Context, primaries []string) (source string, err error)
 			return "", err
 		}
 		if server.Port() == 0 {
-			server = netip.AddrPortFrom(server.Addr(), named.ServicePort)
+			server = netip.AddrPortFrom(server.Addr(), serving.ServicePort)
 		}
 		conn, err := dialPatiently(ctx, server.String())
 		if err != nil {
