@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-base/featuregate"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,19 +46,32 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(infrastructure.AddToScheme(scheme), controlplane.AddToScheme(scheme), sync.AddToScheme(scheme))
 }
 
+// Feature is the gate of everything here, which is off by default.
+const Feature featuregate.Feature = "ClusterAPI"
+
 // Extension publishes the endpoints of Cluster API's clusters from the controller's process.
 type Extension struct {
-	enabled bool
+	// enabled is --cluster-api, which turns Feature on as --feature-gates does.
+	enabled  bool
+	features featuregate.FeatureGate
+}
+
+// AddFeatures adds Feature.
+func (e *Extension) AddFeatures(gate featuregate.MutableFeatureGate) error {
+	e.features = gate
+	return gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{Feature: {PreRelease: featuregate.Beta}})
 }
 
 // AddFlags registers the flag that turns it on.
 func (e *Extension) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&e.enabled, "cluster-api", e.enabled, "publish the control plane endpoints of Cluster API's clusters, and keep the status of CAPTClusters and CAPTControlPlanes; needs the rights of the component cluster-api")
+	fs.BoolVar(&e.enabled, "cluster-api", e.enabled, "publish the control plane endpoints of Cluster API's clusters, and keep the status of CAPTClusters and CAPTControlPlanes; the same as --feature-gates=ClusterAPI=true; needs the rights of the component cluster-api")
 }
 
-// Setup has the reconcilers start once Cluster API is installed, if the flag is set.
+func (e *Extension) isEnabled() bool { return e.enabled || e.features.Enabled(Feature) }
+
+// Setup has the reconcilers start once Cluster API is installed, if the gate is open.
 func (e *Extension) Setup(mgr ctrl.Manager) error {
-	if !e.enabled {
+	if !e.isEnabled() {
 		return nil
 	}
 	return errors.Join(AddToScheme(mgr.GetScheme()), mgr.Add(starter{mgr}))
