@@ -45,6 +45,8 @@ type Extension interface {
 	AddFeatures(featuregate.MutableFeatureGate) error
 	// AddFlags registers its flags with their defaults.
 	AddFlags(*pflag.FlagSet)
+	// Validate names every flag that is wrong.
+	Validate() error
 	// Setup adds its reconcilers to the manager, which has not started.
 	Setup(ctrl.Manager) error
 }
@@ -80,8 +82,12 @@ func (o *Options) Validate() error {
 	if o.QuestionRate < 1 {
 		rate = fmt.Errorf("--max-queries-per-second=%d: must be at least 1", o.QuestionRate)
 	}
+	extensions := make([]error, len(o.Extensions))
+	for i, extension := range o.Extensions {
+		extensions[i] = extension.Validate()
+	}
 	return errors.Join(
-		rate, o.Limits.Validate(),
+		rate, o.Limits.Validate(), errors.Join(extensions...),
 		requireFlags(map[string]string{"--namespace": o.Namespace}),
 		requireTimeouts(map[string]time.Duration{"--zone-timeout": o.ZoneTimeout}),
 	)
