@@ -61,7 +61,6 @@ const (
 	InstancesPending         = "InstancesPending"
 	ClustersReady            = "ClustersReady"
 	ClustersProgressing      = "ClustersProgressing"
-	MinimumReplicasAvailable = "MinimumReplicasAvailable"
 	ConfigurationValid       = "ConfigurationValid"
 	ConfigurationInvalid     = "ConfigurationInvalid"
 	NotEnrolled              = "NotEnrolled"
