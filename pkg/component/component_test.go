@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -36,8 +38,19 @@ func TestApply(t *testing.T) {
 	if klog.V(5).Enabled() {
 		t.Fatal("the verbosity is 5 before the flags apply")
 	}
-	if err := o.Apply(); err != nil {
+	logged, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	os.Stderr = logged
+	err = o.Apply()
+	os.Stderr = stderr
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(logged.Name()); err != nil || len(text) > 0 {
+		t.Errorf("good flags are logged: %v, %s", err, text)
 	}
 	if !klog.V(5).Enabled() || klog.V(6).Enabled() {
 		t.Error("-v=5 has not set the verbosity")

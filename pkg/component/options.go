@@ -64,6 +64,10 @@ func (o *Options) Apply() error {
 	if err := logsapi.ValidateAndApply(o.Logging, o.Features); err != nil {
 		return fmt.Errorf("setting up logging: %w", err)
 	}
-	o.Metrics.Apply()
+	if m := o.Metrics; len(m.AllowListMapping) > 0 || m.AllowListMappingManifest != "" {
+		m.Apply()
+	} else { // Apply would log an error.
+		metrics.SetDisabledMetrics(m.DisabledMetrics)
+	}
 	return RegisterMetrics()
 }
