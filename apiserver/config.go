@@ -6,14 +6,17 @@ import (
 	"net/netip"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/compatibility"
 
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/openapi"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -106,6 +109,14 @@ func (o *Options) applyTo(generic *server.RecommendedConfig) error {
 	return nil
 }
 
+// ownVersion has the version of Lockstep at /version. What Kubernetes' libraries emulate stays theirs.
+type ownVersion struct {
+	compatibility.EffectiveVersion
+}
+
+// Info implements compatibility.EffectiveVersion.
+func (ownVersion) Info() *version.Info { return component.Version() }
+
 func openAPIConfigs() (v2 *openapiV2, v3 *openapiV3) {
 	namer := openapinamer.NewDefinitionNamer(scheme)
 	v2 = server.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
@@ -125,5 +136,6 @@ type Completed struct {
 func (c *Config) Complete() Completed {
 	s := &gracefulShutdown{delay: c.Generic.ShutdownDelayDuration}
 	c.Generic.BuildHandlerChainFunc = s.handlerChain
+	c.Generic.EffectiveVersion = ownVersion{c.Generic.EffectiveVersion}
 	return Completed{generic: c.Generic.Complete(), config: c, shutdown: s}
 }

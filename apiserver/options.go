@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/lockstep-dns/lockstep/apiserver/refresh"
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
@@ -31,7 +29,6 @@ type Options struct {
 	Audit          *genericoptions.AuditOptions
 	Features       *genericoptions.FeatureOptions
 	CoreAPI        *genericoptions.CoreAPIOptions
-	Logging        *logs.Options
 
 	// Verdicts says how DNS servers are asked.
 	Verdicts registry.Options
@@ -49,7 +46,6 @@ func NewOptions() *Options {
 		Audit:          genericoptions.NewAuditOptions(),
 		Features:       genericoptions.NewFeatureOptions(),
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
-		Logging:        logs.NewOptions(),
 		Verdicts: registry.Options{MaxAge: time.Second, Options: refresh.Options{
 			Deadline: 2 * time.Second, WatchInterval: 500 * time.Millisecond, VerifyInterval: 5 * time.Minute, QuestionRate: 2000, Limits: observe.DefaultLimits(),
 			Gate: outbound.NewGate(nil, outbound.Limits{}),
@@ -84,7 +80,6 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Audit.AddFlags(fs)
 	o.Features.AddFlags(fs)
 	o.CoreAPI.AddFlags(fs)
-	logsapi.AddFlags(o.Logging, fs)
 }
 
 // Validate names every flag that is wrong.
@@ -123,9 +118,6 @@ func (o *Options) Validate() error {
 
 // Run serves until the context ends, then lets requests in flight finish.
 func (o *Options) Run(ctx context.Context) error {
-	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
-		return fmt.Errorf("setting up logging: %w", err)
-	}
 	kubernetes, err := clientcmd.BuildConfigFromFlags("", o.CoreAPI.CoreAPIKubeconfigPath)
 	if err != nil {
 		return fmt.Errorf("finding kube-apiserver: %w", err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/certs"
-	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 )
 
 type (
@@ -72,7 +72,10 @@ func registerMetrics(verdicts *registry.Verdicts) error {
 	if err := verdicts.RegisterMetrics(legacyregistry.Register, legacyregistry.CustomRegister); err != nil {
 		return err
 	}
-	legacyregistry.RawMustRegister(cachehealth.Collectors()...)
+	if err := component.RegisterMetrics(); err != nil {
+		return err
+	}
+	legacyregistry.RawMustRegister(component.Collector())
 	return nil
 }
 

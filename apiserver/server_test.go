@@ -26,6 +26,7 @@ import (
 	"github.com/lockstep-dns/lockstep/apiserver/registry"
 	"github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
+	"github.com/lockstep-dns/lockstep/pkg/version"
 	"github.com/lockstep-dns/lockstep/test/openapi"
 )
 
@@ -71,6 +72,9 @@ func TestMetricsAreServedBesideKubernetesOwn(t *testing.T) {
 	}
 	h := handler(t)
 	ask(t, h, "GET", group+"/namespaces/dns/syncstatuses", runtime.ContentTypeJSON)
+	if _, _, text := ask(t, h, "GET", "/version", runtime.ContentTypeJSON); !strings.Contains(text, fmt.Sprintf(`"gitVersion": %q`, version.Module())) {
+		t.Errorf("/version answers %s", text)
+	}
 	_, _, body := ask(t, h, "GET", "/metrics", "*/*")
 	for _, want := range []string{"\nlockstep_syncstatus_mirrors 0\n", "\nlockstep_syncstatus_watches 0\n", `apiserver_request_total{code="503"`, "\nlockstep_cache_synced{type=\"Pod\"} 1\n"} {
 		if !strings.Contains(body, want) {

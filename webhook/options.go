@@ -71,7 +71,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Aggregated, "aggregated", o.Aggregated, "answer kube-apiserver alone, which calls through its aggregation layer: as manifests/components/authenticated-webhook configures it")
 	fs.IntVar(&o.Port, "port", o.Port, "port of the webhook (HTTPS)")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "address of /healthz and /readyz")
-	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics, "0" for none`)
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, `address of /metrics and /version, "0" for none`)
 	fs.IntVar(&o.InFlight, "max-in-flight", o.InFlight, "reviews of one address that may run at once; twice as many in all")
 	fs.IntVar(&o.Limits.Zones, "max-zones", o.Limits.Zones, "DNSZones that a namespace may have; 0 for any number")
 	fs.IntVar(&o.Limits.Providers, "max-providers", o.Limits.Providers, "DNSProviders that a namespace may have; 0 for any number")

@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
 
 	"github.com/lockstep-dns/lockstep/apiserver"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/controller"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/sidecar"
 	"github.com/lockstep-dns/lockstep/pkg/heap"
@@ -25,6 +30,9 @@ type componentOptions interface {
 	Run(context.Context) error
 }
 
+// helpWidth is how wide the help is, in columns.
+const helpWidth = 120
+
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lockstep",
@@ -34,6 +42,7 @@ func newCommand() *cobra.Command {
 		Version:       version.Module(),
 	}
 	bindcar := componentCommand("bindcar", "Serve the sidecar's HTTP API beside one named", sidecar.NewOptions())
+	bindcar.Long += "\n\nlockstep bindcar init prepares a pod for it: see its --help."
 	bindcar.AddCommand(componentCommand("init", "Prepare a BIND pod: directories and the key of named's control channel", sidecar.NewInitOptions()))
 	root.AddCommand(
 		componentCommand("controller", "Bring zones and records to the servers", controller.NewOptions(controllerExtensions()...)),
@@ -48,22 +57,47 @@ func newCommand() *cobra.Command {
 	return root
 }
 
+// featured is a component with feature gates of its own.
+type featured interface {
+	AddFeatures(featuregate.MutableFeatureGate) error
+}
+
+// componentCommand makes a subcommand that runs a component, with the flags that all of them have in sections of their own.
 func componentCommand(name, short string, c componentOptions) *cobra.Command {
+	common, sections := component.NewOptions(), cliflag.NamedFlagSets{}
 	cmd := &cobra.Command{
 		Use:   name,
 		Short: short,
+		Long:  short + ".",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.Validate(); err != nil {
+			if err := errors.Join(c.Validate(), common.Validate()); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
+			if err := common.Apply(); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			defer logs.FlushLogs()
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			go heap.ReleaseAtRest(ctx)
 			return c.Run(ctx)
 		},
 	}
-	c.AddFlags(cmd.Flags())
+	if f, ok := c.(featured); ok {
+		if err := f.AddFeatures(common.Features); err != nil {
+			panic(err) // Two features of one name.
+		}
+	}
+	own := sections.FlagSet(name)
+	c.AddFlags(own)
+	common.AddFlags(&sections, own)
+	for _, section := range sections.Order {
+		cmd.Flags().AddFlagSet(sections.FlagSets[section])
+	}
+	sections.FlagSet("global").BoolP("help", "h", false, "help for "+name)
+	cmd.Flags().AddFlagSet(sections.FlagSet("global"))
+	cliflag.SetUsageAndHelpFunc(cmd, sections, helpWidth)
 	return cmd
 }
 

@@ -35,6 +35,7 @@ type reconciler struct {
 	clusters clusters
 	names    *publisher
 	now      func() time.Time
+	timeouts status.CAPTTimeouts
 }
 
 // clusterReconciler publishes the endpoint of Clusters.
@@ -130,7 +131,7 @@ func (r *infrastructureReconciler) Reconcile(ctx context.Context, req ctrl.Reque
 	endpoint := effectiveEndpoint(o.Spec.ControlPlaneEndpoint, cluster)
 	facts := status.CAPTClusterFacts{
 		Generation: o.Generation, Owned: true, Endpoint: formatEndpoint(endpoint), FailureDomains: o.Spec.FailureDomains,
-		ListedDomains: r.clusters.kind.Version != "v1beta1",
+		ListedDomains: r.clusters.kind.Version != "v1beta1", Timeouts: r.timeouts,
 	}
 	nameErr := r.lookAtName(ctx, cluster, bearer{o, infrastructureKind, cluster.GetName(), endpoint.Host}, &facts.Name)
 	workspace, found, workspaceErr := r.readWorkspace(ctx, o, o.Spec.VPCWorkspaceName, "-vpc")
@@ -156,7 +157,7 @@ func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, err
 	}
 	endpoint := effectiveEndpoint(o.Spec.ControlPlaneEndpoint, cluster)
-	facts := status.CAPTControlPlaneFacts{Generation: o.Generation, Owned: true, Endpoint: formatEndpoint(endpoint), Version: o.Spec.Version}
+	facts := status.CAPTControlPlaneFacts{Generation: o.Generation, Owned: true, Endpoint: formatEndpoint(endpoint), Version: o.Spec.Version, Timeouts: r.timeouts}
 	if name, is := refersTo(cluster, "infrastructureRef", infrastructureKind); is {
 		network := &infrastructure.CAPTCluster{}
 		if err := r.clusters.readChild(ctx, cluster, name, network); err != nil {

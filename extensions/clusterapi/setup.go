@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-base/featuregate"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,7 @@ import (
 	infrastructure "github.com/lockstep-dns/lockstep/pkg/apis/clusterapi/infrastructure/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	sync "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 )
 
@@ -45,27 +47,57 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(infrastructure.AddToScheme(scheme), controlplane.AddToScheme(scheme), sync.AddToScheme(scheme))
 }
 
+// Feature is the gate of everything here, which is off by default.
+const Feature featuregate.Feature = "ClusterAPI"
+
 // Extension publishes the endpoints of Cluster API's clusters from the controller's process.
 type Extension struct {
-	enabled bool
+	// enabled is --cluster-api, which turns Feature on as --feature-gates does.
+	enabled  bool
+	features featuregate.FeatureGate
+	timeouts status.CAPTTimeouts
+}
+
+// AddFeatures adds Feature.
+func (e *Extension) AddFeatures(gate featuregate.MutableFeatureGate) error {
+	e.features = gate
+	return gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{Feature: {PreRelease: featuregate.Beta}})
 }
 
 // AddFlags registers the flag that turns it on.
 func (e *Extension) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&e.enabled, "cluster-api", e.enabled, "publish the control plane endpoints of Cluster API's clusters, and keep the status of CAPTClusters and CAPTControlPlanes; needs the rights of the component cluster-api")
+	e.timeouts = status.DefaultCAPTTimeouts()
+	fs.DurationVar(&e.timeouts.VPC, "cluster-api-vpc-timeout", e.timeouts.VPC, "how long a CAPTCluster may wait for its workspace, and a CAPTControlPlane for its network, before it is Failed with ProgressDeadlineExceeded")
+	fs.DurationVar(&e.timeouts.Secret, "cluster-api-secret-timeout", e.timeouts.Secret, "how long a CAPTCluster may wait for its connection Secret before it is Failed with ProgressDeadlineExceeded")
+	fs.DurationVar(&e.timeouts.ControlPlane, "cluster-api-control-plane-timeout", e.timeouts.ControlPlane, "how long a CAPTControlPlane may wait for its workspace, and both kinds for their name, before they are Failed with ProgressDeadlineExceeded")
+	fs.BoolVar(&e.enabled, "cluster-api", e.enabled, "publish the control plane endpoints of Cluster API's clusters, and keep the status of CAPTClusters and CAPTControlPlanes; the same as --feature-gates=ClusterAPI=true; needs the rights of the component cluster-api")
 }
 
-// Setup has the reconcilers start once Cluster API is installed, if the flag is set.
+// Validate names every flag that is wrong.
+func (e *Extension) Validate() error {
+	var errs []error
+	for flag, value := range map[string]time.Duration{"vpc": e.timeouts.VPC, "secret": e.timeouts.Secret, "control-plane": e.timeouts.ControlPlane} {
+		if value < time.Second {
+			errs = append(errs, fmt.Errorf("--cluster-api-%s-timeout=%s: must be at least 1s", flag, value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Extension) isEnabled() bool { return e.enabled || e.features.Enabled(Feature) }
+
+// Setup has the reconcilers start once Cluster API is installed, if the gate is open.
 func (e *Extension) Setup(mgr ctrl.Manager) error {
-	if !e.enabled {
+	if !e.isEnabled() {
 		return nil
 	}
-	return errors.Join(AddToScheme(mgr.GetScheme()), mgr.Add(starter{mgr}))
+	return errors.Join(AddToScheme(mgr.GetScheme()), mgr.Add(starter{mgr, e.timeouts}))
 }
 
 // starter adds the reconcilers to its manager once Cluster API is installed.
 type starter struct {
-	manager ctrl.Manager
+	manager  ctrl.Manager
+	timeouts status.CAPTTimeouts
 }
 
 // Start implements manager.Runnable. It ends when the reconcilers run.
@@ -86,7 +118,7 @@ func (s starter) Start(ctx context.Context) error {
 			return false, nil
 		}
 		log.Info("Serving Cluster API", "version", found.Version)
-		return true, setupReconcilers(s.manager, found)
+		return true, setupReconcilers(s.manager, found, s.timeouts)
 	})
 }
 
@@ -106,9 +138,9 @@ func findClusters(mapper meta.RESTMapper) (kind schema.GroupVersionKind, missing
 }
 
 // setupReconcilers adds the reconcilers of the three kinds.
-func setupReconcilers(mgr ctrl.Manager, kind schema.GroupVersionKind) error {
+func setupReconcilers(mgr ctrl.Manager, kind schema.GroupVersionKind, timeouts status.CAPTTimeouts) error {
 	c := mgr.GetClient()
-	all := reconciler{client: c, live: mgr.GetAPIReader(), clusters: clusters{c, kind}, now: time.Now}
+	all := reconciler{client: c, live: mgr.GetAPIReader(), clusters: clusters{c, kind}, now: time.Now, timeouts: timeouts}
 	all.names = &publisher{client: c, live: all.live, children: apply.NewChildren(c)}
 	cluster := &unstructured.Unstructured{}
 	cluster.SetGroupVersionKind(kind)

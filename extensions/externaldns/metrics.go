@@ -6,37 +6,39 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/component-base/metrics"
 )
 
 // serverMetrics are the metrics of the server, of a registry of their own.
 type serverMetrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.HistogramVec
-	writes   *prometheus.CounterVec
-	objects  *prometheus.GaugeVec
-	refused  prometheus.Gauge
+	registry metrics.KubeRegistry
+	requests *metrics.HistogramVec
+	writes   *metrics.CounterVec
+	objects  *metrics.GaugeVec
+	refused  *metrics.Gauge
 }
 
 func newServerMetrics() *serverMetrics {
 	m := &serverMetrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "lockstep_externaldns_request_duration_seconds", Help: "Duration of the answers to external-dns.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		registry: metrics.NewKubeRegistry(),
+		requests: metrics.NewHistogramVec(&metrics.HistogramOpts{
+			Name: "lockstep_externaldns_request_duration_seconds", Help: "Duration of the answers to external-dns.", StabilityLevel: metrics.ALPHA,
+			Buckets: metrics.ExponentialBuckets(0.001, 4, 8),
 		}, []string{"request", "ok"}),
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "lockstep_externaldns_writes_total", Help: "DNSEndpoints written or deleted, by result: stored, refused or failed.",
+		writes: metrics.NewCounterVec(&metrics.CounterOpts{
+			Name: "lockstep_externaldns_writes_total", Help: "DNSEndpoints written or deleted, by result: stored, refused or failed.", StabilityLevel: metrics.ALPHA,
 		}, []string{"result"}),
-		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "lockstep_externaldns_objects", Help: "DNSEndpoints at the last request for records: stored, and those of them that are not accepted.",
+		objects: metrics.NewGaugeVec(&metrics.GaugeOpts{
+			Name: "lockstep_externaldns_objects", Help: "DNSEndpoints at the last request for records: stored, and those of them that are not accepted.", StabilityLevel: metrics.ALPHA,
 		}, []string{"state"}),
-		refused: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "lockstep_externaldns_refused_records", Help: "Records that external-dns found last and that cannot be served.",
+		refused: metrics.NewGauge(&metrics.GaugeOpts{
+			Name: "lockstep_externaldns_refused_records", Help: "Records that external-dns found last and that cannot be served.", StabilityLevel: metrics.ALPHA,
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.writes, m.objects, m.refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.writes, m.objects, m.refused)
+	m.registry.RawMustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	syncv1alpha1 "github.com/lockstep-dns/lockstep/pkg/apis/sync/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
 )
 
@@ -32,7 +33,7 @@ const maxWait = answerWithin - time.Second
 type Options struct {
 	// Owner is the name of the external-dns that is served, one of several.
 	Owner string
-	// Address is where external-dns connects, on the loopback interface. ProbeAddress serves /healthz, /readyz and /metrics.
+	// Address is where external-dns connects, on the loopback interface. ProbeAddress serves /healthz, /readyz, /metrics and /version.
 	Address, ProbeAddress string
 	// Namespaces are those that are served; empty for all.
 	Namespaces []string
@@ -57,7 +58,7 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Owner, "owner", o.Owner, "name of the external-dns that is served; with several of them each needs its own. It begins the names of its DNSEndpoints")
 	fs.StringVar(&o.Address, "bind-address", o.Address, "address for external-dns, on the loopback interface: whoever reaches it can publish names")
-	fs.StringVar(&o.ProbeAddress, "health-probe-bind-address", o.ProbeAddress, "address of /healthz, /readyz and /metrics")
+	fs.StringVar(&o.ProbeAddress, "health-probe-bind-address", o.ProbeAddress, "address of /healthz, /readyz, /metrics and /version")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "namespaces in which DNSEndpoints are kept; all by default, which needs a ClusterRole")
 	fs.StringVar(&o.ZoneNamespaces, "allow-zone-namespaces", o.ZoneNamespaces, "other namespaces, separated by commas, whose zones may take the records if they list the namespace of the record")
 	fs.StringSliceVar(&o.Domains, "domain-filter", o.Domains, "domains that external-dns is to look at; all by default")
@@ -108,6 +109,7 @@ func (o *Options) Run(ctx context.Context) error {
 	probes.HandleFunc("GET /healthz", healthy)
 	probes.HandleFunc("GET /readyz", healthy)
 	probes.Handle("GET /metrics", s.metrics.handler())
+	probes.HandleFunc("GET "+component.VersionPath, component.ServeVersion)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return serveUntilDone(ctx, o.Address, s.handler()) })
 	group.Go(func() error { return serveUntilDone(ctx, o.ProbeAddress, probes) })

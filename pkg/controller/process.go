@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
 	"github.com/lockstep-dns/lockstep/pkg/kube/cachehealth"
@@ -54,7 +54,7 @@ func newProcess(name string) Process {
 
 func (p *Process) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.Namespace, "namespace", p.Namespace, "namespace that Lockstep runs in; default from the environment variable POD_NAMESPACE")
-	fs.StringVar(&p.MetricsAddress, "metrics-bind-address", p.MetricsAddress, "address of /metrics; 0 turns it off")
+	fs.StringVar(&p.MetricsAddress, "metrics-bind-address", p.MetricsAddress, "address of /metrics and /version; 0 turns it off")
 	fs.StringVar(&p.ProbeAddress, "health-probe-bind-address", p.ProbeAddress, "address of /healthz and /readyz")
 	fs.StringVar(&p.ProfileAddress, "pprof-bind-address", p.ProfileAddress, "address of /debug/pprof, where anybody who reaches it gets profiles and may slow the process down; 0 turns it off")
 	fs.BoolVar(&p.LeaderElect, "leader-elect", p.LeaderElect, "work only while holding the lease "+p.name+", so that several replicas are safe")
@@ -98,7 +98,7 @@ func (p *Process) newManager(ctx context.Context, trimZone func(*v1beta1.DNSZone
 		RetryPeriod:                         new(retryPeriod),
 		HealthProbeBindAddress:              p.ProbeAddress,
 		PprofBindAddress:                    p.ProfileAddress,
-		Metrics:                             server.Options{BindAddress: p.MetricsAddress},
+		Metrics:                             component.MetricsServer(p.MetricsAddress),
 		Cache:                               cacheOptions(own.Informers(caches.NewInformer), trimZone),
 		// Secrets and users' ConfigMaps are read one at a time and by name, never listed.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,8 +41,12 @@ type Options struct {
 
 // Extension is what the controller can do without: a source of names, with flags and reconcilers of its own.
 type Extension interface {
+	// AddFeatures adds its feature gates.
+	AddFeatures(featuregate.MutableFeatureGate) error
 	// AddFlags registers its flags with their defaults.
 	AddFlags(*pflag.FlagSet)
+	// Validate names every flag that is wrong.
+	Validate() error
 	// Setup adds its reconcilers to the manager, which has not started.
 	Setup(ctrl.Manager) error
 }
@@ -49,6 +54,15 @@ type Extension interface {
 // NewOptions returns the defaults, with these extensions.
 func NewOptions(extensions ...Extension) *Options {
 	return &Options{Extensions: extensions, Process: newProcess("lockstep-controller"), ZoneTimeout: status.ZoneTimeout, Limits: observe.DefaultLimits(), QuestionRate: 1000}
+}
+
+// AddFeatures adds the feature gates of the extensions.
+func (o *Options) AddFeatures(gate featuregate.MutableFeatureGate) error {
+	var errs []error
+	for _, extension := range o.Extensions {
+		errs = append(errs, extension.AddFeatures(gate))
+	}
+	return errors.Join(errs...)
 }
 
 // AddFlags registers the flags.
@@ -68,8 +82,12 @@ func (o *Options) Validate() error {
 	if o.QuestionRate < 1 {
 		rate = fmt.Errorf("--max-queries-per-second=%d: must be at least 1", o.QuestionRate)
 	}
+	extensions := make([]error, len(o.Extensions))
+	for i, extension := range o.Extensions {
+		extensions[i] = extension.Validate()
+	}
 	return errors.Join(
-		rate, o.Limits.Validate(),
+		rate, o.Limits.Validate(), errors.Join(extensions...),
 		requireFlags(map[string]string{"--namespace": o.Namespace}),
 		requireTimeouts(map[string]time.Duration{"--zone-timeout": o.ZoneTimeout}),
 	)

@@ -39,17 +39,25 @@ func (f *clusterAPIFixture) core() {
 	f.apply("apiVersion: controlplane.cluster.x-k8s.io/v1beta1\nkind: CAPTControlPlane\nmetadata: {name: core}\nspec: {version: '1.31', workspaceName: core-plane}\n")
 	f.waitCondition(network, "Ready", "False", "WorkspaceNotFound") // It has an owner.
 	f.waitNotTrue(cluster, "Available")
+
+	// The Cluster's own conditions say why, in the words of ours.
+	missing := "WorkspaceTemplateApply core-vpc does not exist: create it, or name another one in the spec"
+	f.waitRepeated(cluster, "InfrastructureReady", "WorkspaceNotFound", missing)
+	f.waitRepeated(cluster, "ControlPlaneAvailable", "WaitingForVPC", "the network is not ready: "+missing)
 	f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: WorkspaceTemplateApply\nmetadata: {name: core-vpc}\nspec: {writeConnectionSecretToRef: {name: vpc, namespace: " + f.namespace + "}}\n")
-	f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: WorkspaceTemplateApply\nmetadata: {name: core-plane}\n")
-	for _, workspace := range []string{"core-vpc", "core-plane"} {
-		f.patchStatus("workspacetemplateapply/"+workspace, `{"conditions":[{"type":"Synced","status":"True"},{"type":"Ready","status":"True"}]}`)
-	}
+	const made = `{"conditions":[{"type":"Synced","status":"True"},{"type":"Ready","status":"True"}]}`
+	f.patchStatus("workspacetemplateapply/core-vpc", made)
 	f.waitCondition(network, "Ready", "True", "Ready")
+	f.waitCondition(cluster, "InfrastructureReady", "True", "Ready")
+	f.waitRepeated(cluster, "ControlPlaneAvailable", "WorkspaceNotFound", "WorkspaceTemplateApply core-plane does not exist: create it, or name another one in the spec")
+	f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: WorkspaceTemplateApply\nmetadata: {name: core-plane}\n")
+	f.patchStatus("workspacetemplateapply/core-plane", made)
 	f.waitShown(cluster, "{.status.initialization.infrastructureProvisioned}", "true")
 	f.waitShown(cluster, "{.spec.controlPlaneEndpoint.host}", "192.0.2.20")
 	f.waitShown(cluster, "{.status.failureDomains}", `[{"controlPlane":true,"name":"a"}]`)
 	f.waitCondition(plane, "Ready", "True", "Ready")
 	f.waitShown(cluster, "{.status.initialization.controlPlaneInitialized}", "true")
+	f.waitCondition(cluster, "ControlPlaneAvailable", "True", "Ready")
 	f.waitCondition(cluster, "Available", "True", "Available")
 
 	// A server that does not answer: the name is not live everywhere.
@@ -62,8 +70,41 @@ func (f *clusterAPIFixture) core() {
 	}
 	f.deleteAnyway(never)
 	f.waitCondition(cluster, "Available", "True", "Available")
+	f.failureIsCopied()
 	f.kubectl("delete", "clusters.cluster.x-k8s.io", "--all", "--timeout=120s") // It has put its finalizer on all of them.
 	f.waitServed("core.capi.example.", "A")
+}
+
+// waitRepeated waits until a condition of a Cluster is False and has this reason and message.
+func (f *clusterAPIFixture) waitRepeated(cluster, condition, reason, message string) {
+	f.Helper()
+	f.waitShown(cluster, fmt.Sprintf(`{.status.conditions[?(@.type==%q)]['status','reason','message']}`, condition), "False "+reason+" "+message)
+}
+
+// failureIsCopied: the core controller copies a failure to the Cluster, and keeps it when a person has ended the failure. So the copy has to
+// be removed by hand, as docs/reference/cluster-api.md says.
+func (f *clusterAPIFixture) failureIsCopied() {
+	f.Helper()
+	const cluster, network = "clusters.cluster.x-k8s.io/failed", "captcluster/failed"
+	const copied = "{.status.deprecated.v1beta1['failureReason','failureMessage']}"
+	const message = "WorkspaceTemplateApply failed-vpc has its connection Secret in another namespace, where it is not read: set spec.writeConnectionSecretToRef.namespace to "
+	f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: WorkspaceTemplateApply\nmetadata: {name: failed-vpc}\nspec: {writeConnectionSecretToRef: {name: vpc, namespace: " + system + "}}\n")
+	f.patchStatus("workspacetemplateapply/failed-vpc", `{"conditions":[{"type":"Synced","status":"True"},{"type":"Ready","status":"True"}]}`)
+	f.newCluster("failed", "a: b", "infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: CAPTCluster, name: failed}")
+	f.apply("apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: CAPTCluster\nmetadata: {name: failed}\nspec: {controlPlaneEndpoint: {host: 192.0.2.21, port: 6443}}\n")
+	f.waitShown(network, "{.status['phase','failureReason','failureMessage']}", "Failed SecretForeign "+message+f.namespace)
+	ours := `Failure detected from referenced resource infrastructure.cluster.x-k8s.io/v1beta1, Kind=CAPTCluster with name "failed": ` + message + f.namespace
+	f.waitShown(cluster, copied, "SecretForeign "+ours)
+
+	f.kubectl("patch", "workspacetemplateapply/failed-vpc", "--type=merge", "-p", `{"spec":{"writeConnectionSecretToRef":{"namespace":"`+f.namespace+`"}}}`)
+	f.waitShown(network, "{.status['phase','failureReason']}", "Ready")
+	f.waitCondition(cluster, "InfrastructureReady", "True", "Ready")
+	if got, _, err := f.shown(f.Context(), cluster, copied); err != nil || got != "SecretForeign "+ours {
+		f.Errorf("Cluster API takes its copy back: %q, %v; docs/reference/cluster-api.md says that it stays", got, err)
+	}
+	f.kubectl("patch", cluster, "--subresource=status", "--type=merge", "-p", `{"status":{"deprecated":{"v1beta1":{"failureReason":null,"failureMessage":null}}}}`)
+	f.kubectl("annotate", cluster, "example.com/again=1") // The core controller looks at it again.
+	f.waitShown(cluster, copied, "")
 }
 
 // startCoreController runs Cluster API's core controller until the test ends. Its output is logged if the test fails.

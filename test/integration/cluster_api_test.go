@@ -40,22 +40,27 @@ spec:
 func TestClusterAPI(t *testing.T) {
 	kube.Isolated(t, "cluster.x-k8s.io")
 	f := &clusterAPIFixture{fixture: newFixture(t, "capi.example", 1, 1)}
-	definitions := kube.Definitions(t, "cluster-api")
-	defer func() {
-		if t.Failed() { // The controller that takes its finalizer away has ended.
-			for _, name := range strings.Fields(kube.Kubectl(t, "", "-n", f.namespace, "get", "clusters.cluster.x-k8s.io", "-o", "name")) {
-				kube.Kubectl(t, "", "-n", f.namespace, "patch", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-			}
-		}
-		kube.Kubectl(t, workspaceDefinition, "delete", "--ignore-not-found", "-f", "-", "-f", definitions)
-	}()
-	kube.Kubectl(t, "", "apply", "--server-side", "-f", definitions)
-	kube.Kubectl(t, workspaceDefinition, "apply", "-f", "-")
-	kube.Kubectl(t, "", "wait", "--for=condition=Established", "crd/clusters.cluster.x-k8s.io", "crd/workspacetemplateapplies.infrastructure.cluster.x-k8s.io", "--timeout=120s")
-
+	f.installDefinitions()
 	f.runSub("life", func(s *fixture) { (&clusterAPIFixture{s}).life() })
 	f.runSub("hostile", func(s *fixture) { (&clusterAPIFixture{s}).hostile() })
 	f.runSub("core controller", func(s *fixture) { (&clusterAPIFixture{s}).core() })
+}
+
+// installDefinitions installs the definitions of Cluster API and of workspaces until the end of the test.
+func (f *clusterAPIFixture) installDefinitions() {
+	f.Helper()
+	definitions := kube.Definitions(f, "cluster-api")
+	f.Cleanup(func() {
+		if f.Failed() { // The controller that takes its finalizer away has ended.
+			for _, name := range strings.Fields(kube.Kubectl(f, "", "-n", f.namespace, "get", "clusters.cluster.x-k8s.io", "-o", "name")) {
+				kube.Kubectl(f, "", "-n", f.namespace, "patch", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+			}
+		}
+		kube.Kubectl(f, workspaceDefinition, "delete", "--ignore-not-found", "-f", "-", "-f", definitions)
+	})
+	kube.Kubectl(f, "", "apply", "--server-side", "-f", definitions)
+	kube.Kubectl(f, workspaceDefinition, "apply", "-f", "-")
+	kube.Kubectl(f, "", "wait", "--for=condition=Established", "crd/clusters.cluster.x-k8s.io", "crd/workspacetemplateapplies.infrastructure.cluster.x-k8s.io", "--timeout=120s")
 }
 
 // clusterAPIFixture is a fixture with what a test of Cluster API does over and over.

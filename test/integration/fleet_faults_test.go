@@ -262,17 +262,18 @@ func TestFleetImageIsMissing(t *testing.T) {
 	for what, o := range map[string]struct {
 		object     client.Object
 		conditions func() []metav1.Condition
+		reason     string
 		names      string
 	}{
-		"instance": {instance, func() []metav1.Condition { return instance.Status.Conditions }, ""},
-		"cluster":  {cluster, func() []metav1.Condition { return cluster.Status.Conditions }, "Instance " + instance.Name + " is not ready (0/1 pods)"},
+		"instance": {instance, func() []metav1.Condition { return instance.Status.Conditions }, "PodsPending", ""},
+		"cluster":  {cluster, func() []metav1.Condition { return cluster.Status.Conditions }, "ClustersProgressing", "Instance " + instance.Name + " is not ready (0/1 pods)"},
 	} {
 		kube.Eventually(f, kube.Start, func(ctx context.Context) error {
 			if err := f.client.Get(ctx, client.ObjectKeyFromObject(o.object), o.object); err != nil {
 				return err
 			}
 			ready := meta.FindStatusCondition(o.conditions(), "Ready")
-			if ready == nil || !strings.Contains(ready.Message, "container named: ") || !strings.Contains(ready.Message, noImage) || !strings.Contains(ready.Message, o.names) {
+			if ready == nil || ready.Reason != o.reason || !strings.Contains(ready.Message, "container named: ") || !strings.Contains(ready.Message, noImage) || !strings.Contains(ready.Message, o.names) {
 				return fmt.Errorf("%s: Ready is %+v", what, ready)
 			}
 			return nil

@@ -56,19 +56,8 @@ func TestFleetSidecarStopped(t *testing.T) {
 	f.create(cluster)
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
-	// The kubelet stops a container whose image is to be another one, and cannot start it from one that does not exist.
-	pod := &corev1.Pod{ObjectMeta: f.meta("dns-primary-0-0", nil)}
-	var image string
-	setImage := func(to string) {
-		change(f, pod, func(p *corev1.Pod) {
-			for i := range p.Spec.Containers {
-				if c := &p.Spec.Containers[i]; c.Name == "bindcar" {
-					image, c.Image = c.Image, to
-				}
-			}
-		})
-	}
-	setImage("localhost/no-such-image:none")
+	setImage := f.replaceSidecar("dns-primary-0-0")
+	image := setImage("localhost/no-such-image:none")
 	instance := &v1beta1.Bind9Instance{ObjectMeta: f.meta("dns-primary-0", nil)}
 	waitConditions(f, kube.Start, instance, instanceConditions, "Ready False BindcarUnreachable: No pods are ready",
 		"Pod-0 False BindcarUnreachable: Pod dns-primary-0-0 cannot connect to Bindcar API")
@@ -80,6 +69,45 @@ func TestFleetSidecarStopped(t *testing.T) {
 	setImage(image)
 	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 1 instances are ready",
 		"Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)")
+}
+
+// One pod of two without its sidecar: its instance is partly ready, and so is the cluster, each in the words that docs/reference/fleet.md shows.
+func TestFleetPartlyReady(t *testing.T) {
+	kube.Isolated(t)
+	f := newFleet(t)
+	cluster := f.cluster("dns", 1, 1)
+	extra := f.instance("extra", v1beta1.RoleSecondary, 2)
+	extra.Spec.ClusterRef = "dns"
+	f.create(cluster, extra)
+	const primary, secondary = "Bind9Instance-0 True Ready: Instance dns-primary-0 is ready (1/1 pods)", "Bind9Instance-1 True Ready: Instance dns-secondary-0 is ready (1/1 pods)"
+	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 3 instances are ready", primary, secondary,
+		"Bind9Instance-2 True Ready: Instance extra is ready (2/2 pods)")
+	setImage := f.replaceSidecar("extra-1")
+	image := setImage("localhost/no-such-image:none")
+	waitConditions(f, kube.Start, extra, instanceConditions, "Ready False PartiallyReady: 1 of 2 pods are ready",
+		"Pod-0 True Ready: Pod extra-0 is ready", "Pod-1 False BindcarUnreachable: Pod extra-1 cannot connect to Bindcar API")
+	waitConditions(f, kube.Settle, cluster, clusterConditions, "Ready False PartiallyReady: 2 of 3 instances are ready", primary, secondary,
+		"Bind9Instance-2 False PartiallyReady: Instance extra is progressing (1/2 pods)")
+	setImage(image)
+	waitConditions(f, kube.Start, cluster, clusterConditions, "Ready True AllReady: All 3 instances are ready", primary, secondary,
+		"Bind9Instance-2 True Ready: Instance extra is ready (2/2 pods)")
+}
+
+// replaceSidecar returns what gives the sidecar of a pod another image, and returns the one before. The kubelet stops a container whose image is
+// to be another one, and cannot start it from one that does not exist.
+func (f *fixture) replaceSidecar(name string) func(to string) (before string) {
+	pod := &corev1.Pod{ObjectMeta: f.meta(name, nil)}
+	return func(to string) (before string) {
+		f.Helper()
+		change(f, pod, func(p *corev1.Pod) {
+			for i := range p.Spec.Containers {
+				if c := &p.Spec.Containers[i]; c.Name == "bindcar" {
+					before, c.Image = c.Image, to
+				}
+			}
+		})
+		return before
+	}
 }
 
 // A secondary whose zone no primary has is not to blame.

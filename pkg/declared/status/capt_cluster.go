@@ -27,6 +27,7 @@ type CAPTClusterFacts struct {
 	// FailureDomains are those of the spec, ListedDomains is true if Cluster API expects a list of them (contract v1beta2).
 	FailureDomains []infrastructure.FailureDomain
 	ListedDomains  bool
+	Timeouts       CAPTTimeouts
 }
 
 // CAPTCluster returns the status of a CAPTCluster, and when it is to be looked at again; 0 if only an event can change anything.
@@ -51,7 +52,7 @@ func CAPTCluster(prev infrastructure.CAPTClusterStatus, f CAPTClusterFacts, now 
 	next.ObservedGeneration = f.Generation
 	ready, timeout := f.ready(vpc, f.isProvisioned(prev))
 	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
-		ready: ready, failure: f.failure(f.isProvisioned(prev)), generation: f.Generation, timeout: timeout,
+		ready: ready, failure: f.failure(f.isProvisioned(prev)), generation: f.Generation, timeout: timeout, copied: true,
 		progress: hasAdvanced(prev.Conditions, next.Conditions, VPCReady),
 	}, now)
 	if next.Ready {
@@ -90,15 +91,15 @@ func (f CAPTClusterFacts) failure(provisioned bool) terminalFailure {
 func (f CAPTClusterFacts) ready(vpc Verdict, provisioned bool) (Verdict, time.Duration) {
 	switch waiting, waits := f.Name.waiting(); {
 	case !vpc.Holds() && vpc.Reason == SecretNotReady:
-		return vpc, SecretTimeout
+		return vpc, f.Timeouts.Secret
 	case !vpc.Holds():
-		return vpc, VPCTimeout
+		return vpc, f.Timeouts.VPC
 	case f.Endpoint == "":
-		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor that of the Cluster has a host yet"), VPCTimeout
+		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor that of the Cluster has a host yet"), f.Timeouts.VPC
 	case waits && !provisioned:
-		return waiting, ControlPlaneTimeout
+		return waiting, f.Timeouts.ControlPlane
 	}
-	return True(ReasonReady, vpc.Message+", and the API server is at "+f.Endpoint), VPCTimeout
+	return True(ReasonReady, vpc.Message+", and the API server is at "+f.Endpoint), f.Timeouts.VPC
 }
 
 // encodeDomains returns the failure domains in the form that the contract of Cluster API has.

@@ -3,6 +3,8 @@ package status
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	controlplane "github.com/lockstep-dns/lockstep/pkg/apis/clusterapi/controlplane/v1beta1"
 )
@@ -20,6 +22,7 @@ type CAPTControlPlaneFacts struct {
 	HasVPC    bool
 	Workspace Workspace
 	Name      PublishedName
+	Timeouts  CAPTTimeouts
 }
 
 // CAPTControlPlane returns the status of a CAPTControlPlane, and when it is to be looked at again; 0 if only an event can change
@@ -45,7 +48,7 @@ func CAPTControlPlane(prev controlplane.CAPTControlPlaneStatus, f CAPTControlPla
 	}
 	ready, timeout := f.ready(workspace, prev.Initialized)
 	next.LifecycleStatus = finishLifecycle(prev.LifecycleStatus, &next.Conditions, lifecycleFacts{
-		ready: ready, failure: f.Name.failure(prev.Initialized), generation: f.Generation, timeout: timeout,
+		ready: ready, failure: f.Name.failure(prev.Initialized), generation: f.Generation, timeout: timeout, copied: true,
 		progress: hasAdvanced(prev.Conditions, next.Conditions, WorkspaceReady),
 	}, now)
 	if next.Ready {
@@ -72,24 +75,31 @@ func (f CAPTControlPlaneFacts) workspace() Verdict {
 func (f CAPTControlPlaneFacts) ready(workspace Verdict, initialized bool) (Verdict, time.Duration) {
 	switch waiting, waits := f.Name.waiting(); {
 	case workspace.Reason == WaitingForVPC:
-		return workspace, VPCTimeout
+		return workspace, f.Timeouts.VPC
 	case !workspace.Holds():
-		return workspace, ControlPlaneTimeout
+		return workspace, f.Timeouts.ControlPlane
 	case f.Endpoint == "":
-		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor that of the Cluster has a host yet"), ControlPlaneTimeout
+		return False(WaitingForEndpoint, "neither spec.controlPlaneEndpoint nor that of the Cluster has a host yet"), f.Timeouts.ControlPlane
 	case waits && !initialized:
-		return waiting, ControlPlaneTimeout
+		return waiting, f.Timeouts.ControlPlane
 	}
-	return True(ReasonReady, workspace.Message+", and the API server is at "+f.Endpoint), ControlPlaneTimeout
+	return True(ReasonReady, workspace.Message+", and the API server is at "+f.Endpoint), f.Timeouts.ControlPlane
 }
 
 // setPhases writes the conditions that follow from the phase.
 func (f CAPTControlPlaneFacts) setPhases(s *controlplane.CAPTControlPlaneStatus, ready Verdict, now time.Time) {
 	initialized := False(ready.Reason, ready.Message)
 	if s.Initialized {
-		initialized = True(Initialized, "the API server could be reached")
+		initialized = True(Initialized, "network, workspace and endpoint were ready; whether the API server answers is not probed")
 	}
 	Set(&s.Conditions, Initialized, initialized, f.Generation, now)
 	Set(&s.Conditions, Creating, phaseVerdict(s.Phase == v1beta1.PhaseCreating, s.Phase, ready.Reason, ready.Message), f.Generation, now)
-	Set(&s.Conditions, Failed, phaseVerdict(s.Phase == v1beta1.PhaseFailed, s.Phase, s.FailureReason, s.FailureMessage), f.Generation, now)
+	failed := phaseVerdict(false, s.Phase, "", "")
+	if stalled := meta.FindStatusCondition(s.Conditions, Stalled); stalled != nil && s.Phase == v1beta1.PhaseFailed {
+		failed = True(stalled.Reason, stalled.Message)
+	}
+	Set(&s.Conditions, Failed, failed, f.Generation, now)
+	if summary := meta.FindStatusCondition(s.Conditions, Ready); summary != nil {
+		Set(&s.Conditions, Available, Verdict{Status: summary.Status, Reason: summary.Reason, Message: summary.Message}, f.Generation, now)
+	}
 }

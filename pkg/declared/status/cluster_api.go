@@ -23,7 +23,10 @@ const (
 	VPCReady = "VPCReady"
 	// WorkspaceReady is True if the workspace of a control plane is there.
 	WorkspaceReady = "WorkspaceReady"
-	// Initialized is True from when an API server could be reached for the first time.
+	// Available is written like Ready on a control plane: the Cluster's own ControlPlaneAvailable repeats it (contract v1beta2). Other
+	// kinds have no such condition.
+	Available = "Available"
+	// Initialized is True from when a control plane was ready for the first time.
 	Initialized = "Initialized"
 	// Creating and Failed are the phase of a control plane.
 	Creating = "Creating"
@@ -48,7 +51,17 @@ const (
 	NotInPhase            = "NotInPhase"
 )
 
-// Deadlines of the kinds of Cluster API.
+// CAPTTimeouts are how long the stages of the kinds of Cluster API may take: ControlPlaneTimeout, VPCTimeout and SecretTimeout by default.
+type CAPTTimeouts struct {
+	ControlPlane, VPC, Secret time.Duration
+}
+
+// DefaultCAPTTimeouts returns the default deadlines.
+func DefaultCAPTTimeouts() CAPTTimeouts {
+	return CAPTTimeouts{ControlPlane: ControlPlaneTimeout, VPC: VPCTimeout, Secret: SecretTimeout}
+}
+
+// Default deadlines of the kinds of Cluster API.
 const (
 	// ControlPlaneTimeout is for a control plane, and for a name to be propagated.
 	ControlPlaneTimeout = 30 * time.Minute

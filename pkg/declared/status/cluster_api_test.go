@@ -1,6 +1,7 @@
 package status
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -24,13 +25,13 @@ func liveName() PublishedName {
 }
 
 func readyCluster() CAPTClusterFacts {
-	return CAPTClusterFacts{Generation: 1, Owned: true, Endpoint: "192.0.2.1:6443", Workspace: readyWorkspace(), VPCID: "vpc-1", Name: liveName()}
+	return CAPTClusterFacts{Generation: 1, Owned: true, Endpoint: "192.0.2.1:6443", Workspace: readyWorkspace(), VPCID: "vpc-1", Name: liveName(), Timeouts: DefaultCAPTTimeouts()}
 }
 
 func readyControlPlane() CAPTControlPlaneFacts {
 	return CAPTControlPlaneFacts{
 		Generation: 1, Owned: true, Endpoint: "192.0.2.1:6443", Version: "1.31", Workspace: readyWorkspace(), Name: liveName(),
-		HasVPC: true, VPC: True(ReasonReady, ""),
+		HasVPC: true, VPC: True(ReasonReady, ""), Timeouts: DefaultCAPTTimeouts(),
 	}
 }
 
@@ -110,8 +111,11 @@ func TestCAPTClusterTimeouts(t *testing.T) {
 	}
 	expect := func(step string, phase v1beta1.Phase, failure string) {
 		t.Helper()
-		if prev.Phase != phase || prev.FailureReason != failure {
-			t.Errorf("%s: phase %s, failure %q (%s); want %s, %q", step, prev.Phase, prev.FailureReason, prev.FailureMessage, phase, failure)
+		if got := reasonOf(prev.Conditions, Stalled); prev.Phase != phase || got != failure {
+			t.Errorf("%s: phase %s, stalled %q; want %s, %q", step, prev.Phase, got, phase, failure)
+		}
+		if prev.FailureReason != "" || prev.FailureMessage != "" {
+			t.Errorf("%s: failureReason %q, which Cluster API keeps for ever", step, prev.FailureReason)
 		}
 	}
 	missing, unready, noSecret, noName := readyCluster(), readyCluster(), readyCluster(), readyCluster()
@@ -150,6 +154,57 @@ func TestCAPTClusterTimeouts(t *testing.T) {
 	look(0, noEndpoint)
 	look(24*time.Hour, noEndpoint)
 	expect("a day without an endpoint, which others have to provide", v1beta1.PhaseCreating, "")
+}
+
+// Each stage of both kinds has the deadline that was set for it, to the second, and what was missing ends the failure.
+func TestCAPTDeadlinesAreThoseThatWereSet(t *testing.T) {
+	timeouts := CAPTTimeouts{ControlPlane: 7 * time.Second, VPC: 5 * time.Second, Secret: 3 * time.Second}
+	network := func(change func(*CAPTClusterFacts)) func(time.Duration) (v1beta1.Phase, string) {
+		var s infrastructure.CAPTClusterStatus
+		return func(after time.Duration) (v1beta1.Phase, string) {
+			f := readyCluster()
+			f.Timeouts = timeouts
+			if change(&f); after < 0 {
+				f = readyCluster()
+			}
+			s, _ = CAPTCluster(s, f, clusterAPIStart.Add(max(after, 0)))
+			return s.Phase, meta.FindStatusCondition(s.Conditions, Ready).Message
+		}
+	}
+	plane := func(change func(*CAPTControlPlaneFacts)) func(time.Duration) (v1beta1.Phase, string) {
+		var s controlplane.CAPTControlPlaneStatus
+		return func(after time.Duration) (v1beta1.Phase, string) {
+			f := readyControlPlane()
+			f.Timeouts = timeouts
+			if change(&f); after < 0 {
+				f = readyControlPlane()
+			}
+			s, _ = CAPTControlPlane(s, f, clusterAPIStart.Add(max(after, 0)))
+			return s.Phase, meta.FindStatusCondition(s.Conditions, Ready).Message
+		}
+	}
+	for name, c := range map[string]struct {
+		look func(time.Duration) (v1beta1.Phase, string)
+		want time.Duration
+	}{
+		"network":                 {network(func(f *CAPTClusterFacts) { f.Workspace.Ready = Verdict{} }), timeouts.VPC},
+		"Secret":                  {network(func(f *CAPTClusterFacts) { f.VPCID, f.SecretProblem = "", False(SecretNotReady, "no Secret") }), timeouts.Secret},
+		"name of a network":       {network(func(f *CAPTClusterFacts) { f.Name.Propagated = False("Stale", "") }), timeouts.ControlPlane},
+		"waiting for the network": {plane(func(f *CAPTControlPlaneFacts) { f.VPC = Verdict{} }), timeouts.VPC},
+		"control plane":           {plane(func(f *CAPTControlPlaneFacts) { f.Workspace.Ready = Verdict{} }), timeouts.ControlPlane},
+		"name of a control plane": {plane(func(f *CAPTControlPlaneFacts) { f.Name.Propagated = False("Stale", "") }), timeouts.ControlPlane},
+	} {
+		c.look(0)
+		if phase, _ := c.look(c.want - time.Second); phase != v1beta1.PhaseCreating {
+			t.Errorf("%s: %s a second before %s", name, phase, c.want)
+		}
+		if phase, message := c.look(c.want); phase != v1beta1.PhaseFailed || !strings.HasSuffix(message, " after "+c.want.String()) {
+			t.Errorf("%s: %s (%s) after %s", name, phase, message, c.want)
+		}
+		if phase, _ := c.look(-1); phase != v1beta1.PhaseReady {
+			t.Errorf("%s: %s when nothing is missing any more", name, phase)
+		}
+	}
 }
 
 // What cannot be read for a while changes its own condition, and neither the verdict nor the time that is left.
@@ -237,11 +292,21 @@ func TestCAPTControlPlane(t *testing.T) {
 			got, _ := CAPTControlPlane(controlplane.CAPTControlPlaneStatus{}, f, clusterAPIStart)
 			got, _ = CAPTControlPlane(got, f, clusterAPIStart.Add(c.after))
 			ready := c.phase == v1beta1.PhaseReady
-			if got.Phase != c.phase || got.Ready != ready || got.Initialized != ready || (got.FailureReason != "") != (c.phase == v1beta1.PhaseFailed) {
+			if got.Phase != c.phase || got.Ready != ready || got.Initialized != ready || (got.FailureReason != "") != (name == "invalid name") {
 				t.Errorf("status %+v, want phase %s", got, c.phase)
 			}
 			if reason := reasonOf(got.Conditions, Ready); reason != c.reason {
 				t.Errorf("Ready has the reason %s, want %s", reason, c.reason)
+			}
+			if failed := meta.FindStatusCondition(got.Conditions, Failed); c.phase == v1beta1.PhaseFailed {
+				stalled := meta.FindStatusCondition(got.Conditions, Stalled)
+				if failed.Reason != stalled.Reason || failed.Message != stalled.Message || failed.Message == "" {
+					t.Errorf("Failed says %s %q, Stalled says %s %q", failed.Reason, failed.Message, stalled.Reason, stalled.Message)
+				}
+			}
+			summary, available := meta.FindStatusCondition(got.Conditions, Ready), meta.FindStatusCondition(got.Conditions, Available)
+			if available == nil || available.Status != summary.Status || available.Reason != summary.Reason || available.Message != summary.Message {
+				t.Errorf("Available is %+v, Ready is %+v", available, summary)
 			}
 			for condition, want := range map[string]bool{Ready: ready, Initialized: ready, Creating: c.phase == v1beta1.PhaseCreating, Failed: c.phase == v1beta1.PhaseFailed} {
 				if meta.IsStatusConditionTrue(got.Conditions, condition) != want {

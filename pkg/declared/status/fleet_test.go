@@ -161,7 +161,7 @@ func TestInstanceConditions(t *testing.T) {
 		},
 		"all but one of three": {
 			InstanceFacts{Pods: []PodFacts{holding("dns-0", pod(true)), holding("dns-1", pod(true)), holding("dns-2", nil)}},
-			[]string{"Ready False MinimumReplicasAvailable: 2 of 3 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready",
+			[]string{"Ready False PartiallyReady: 2 of 3 pods are ready", "Pod-0 True Ready: Pod dns-0 is ready", "Pod-1 True Ready: Pod dns-1 is ready",
 				"Pod-2 False PodsPending: Pod dns-2 does not exist yet"},
 			v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating},
 		},

@@ -44,9 +44,6 @@ const MaxInstanceZones = 1000
 // maxNamed is how many of those a message names.
 const maxNamed = 3
 
-// minimumOf is the number of pods from which on an instance counts as available while one of them is missing.
-const minimumOf = 3
-
 // Instance returns the status of an instance: a condition for each pod, and Ready as their summary.
 func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) v1beta1.Bind9InstanceStatus {
 	next := *prev.DeepCopy()
@@ -73,9 +70,6 @@ func Instance(prev v1beta1.Bind9InstanceStatus, f InstanceFacts, now time.Time) 
 		}
 	}
 	ready := summarizeChildren("pods", children)
-	if n := len(children); ready.Reason == PartiallyReady && n >= minimumOf && int(next.ReadyReplicas) == n-1 {
-		ready.Reason = MinimumReplicasAvailable
-	}
 	next.PendingCause = commonCause(children)
 	if ready.Holds() && len(f.Foreign) > 0 {
 		ready = False(ForeignPods, fmt.Sprintf("the Service also sends queries to others than the instance's pods: %s; delete them, or change their labels",

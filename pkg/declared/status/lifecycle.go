@@ -34,20 +34,25 @@ type lifecycleFacts struct {
 	// progress is true if more is ready than before.
 	progress bool
 	timeout  time.Duration
+	// copied is true if others copy a failure's reason and never take it back, as Cluster API does. A deadline that was missed is none
+	// then: it ends by itself.
+	copied bool
 }
 
 // finishLifecycle sets Ready and derives the phase from it. An object that is not ready and makes no progress for too
 // long has failed, until it is ready or its specification changes.
 func finishLifecycle(prev v1beta1.LifecycleStatus, conditions *[]metav1.Condition, o lifecycleFacts, now time.Time) v1beta1.LifecycleStatus {
 	next := v1beta1.LifecycleStatus{Phase: v1beta1.PhaseCreating}
-	since := phaseSince(prev, meta.FindStatusCondition(*conditions, Ready), o, now)
+	missed, since := false, phaseSince(prev, meta.FindStatusCondition(*conditions, Ready), o, now)
 	if !o.failure.terminal && !o.ready.Holds() && !isUntimed(o.ready.Reason) && now.Sub(since.Time) >= o.timeout {
 		o.ready = False(ProgressDeadlineExceeded, fmt.Sprintf("%s after %s", o.ready.Message, o.timeout))
-		o.failure = terminalFailure{true, o.ready}
+		o.failure, missed = terminalFailure{true, o.ready}, true
 	}
 	Set(conditions, Ready, o.ready, o.generation, now)
 	setStalled(conditions, o.failure.terminal, o.failure.verdict, o.generation, now)
 	switch {
+	case o.failure.terminal && missed && o.copied:
+		next.Phase = v1beta1.PhaseFailed
 	case o.failure.terminal:
 		next.Phase, next.FailureReason, next.FailureMessage = v1beta1.PhaseFailed, o.failure.verdict.Reason, o.failure.verdict.Message
 	case o.ready.Holds():

@@ -63,7 +63,6 @@ const (
 	InstancesPending         = "InstancesPending"
 	ClustersReady            = "ClustersReady"
 	ClustersProgressing      = "ClustersProgressing"
-	MinimumReplicasAvailable = "MinimumReplicasAvailable"
 	ConfigurationValid       = "ConfigurationValid"
 	ConfigurationInvalid     = "ConfigurationInvalid"
 	NotEnrolled              = "NotEnrolled"

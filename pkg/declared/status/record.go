@@ -134,15 +134,12 @@ func Set(conditions *[]metav1.Condition, kind string, v Verdict, generation int6
 // dropClaims removes what only a former operator can have said in ours' name, and nobody keeps true: the usual conditions of an operator
 // that the kind does not have here. Conditions with other names are those of others, and stay.
 func dropClaims(conditions *[]metav1.Condition, own ...string) {
-	for _, claim := range []string{available, Progressing, Degraded, Failed} {
+	for _, claim := range []string{Available, Progressing, Degraded, Failed} {
 		if !slices.Contains(own, claim) {
 			meta.RemoveStatusCondition(conditions, claim)
 		}
 	}
 }
-
-// available is a condition that operators write, and ours does not.
-const available = "Available"
 
 func isReady(c metav1.Condition) bool { return c.Type == Ready }
 

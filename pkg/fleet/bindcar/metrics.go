@@ -4,16 +4,17 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"k8s.io/component-base/metrics"
+
+	"github.com/lockstep-dns/lockstep/pkg/component"
 )
 
 // calls counts requests to sidecars in the whole process.
-var calls = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "lockstep_sidecar_calls_total", Help: "Requests to sidecars by method and HTTP status code; none when there was no answer.",
+var calls = metrics.NewCounterVec(&metrics.CounterOpts{
+	Name: "lockstep_sidecar_calls_total", Help: "Requests to sidecars by method and HTTP status code; none when there was no answer.", StabilityLevel: metrics.ALPHA,
 }, []string{"method", "code"})
 
-func init() { metrics.Registry.MustRegister(calls) }
+func init() { component.DeclareMetrics(calls) }
 
 // countCall counts a request by its response; nil stands for none. Codes that HTTP does not define are one series, since an image of a
 // user's own may be at the other end.

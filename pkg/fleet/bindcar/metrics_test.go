@@ -5,9 +5,15 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	basetestutil "k8s.io/component-base/metrics/testutil"
+
+	"github.com/lockstep-dns/lockstep/pkg/component"
 )
 
 func TestCallsAreCountedByCode(t *testing.T) {
+	if err := component.RegisterMetrics(); err != nil {
+		t.Fatal(err)
+	}
 	calls.Reset()
 	countCall(http.MethodGet, nil)
 	countCall(http.MethodPost, &http.Response{StatusCode: http.StatusConflict})
@@ -17,7 +23,7 @@ func TestCallsAreCountedByCode(t *testing.T) {
 	if n := testutil.CollectAndCount(calls); n != 3 {
 		t.Errorf("%d series, want 3", n)
 	}
-	if n := testutil.ToFloat64(calls.WithLabelValues(http.MethodPost, "409")); n != 1 {
-		t.Errorf("conflicts: %v, want 1", n)
+	if n, err := basetestutil.GetCounterMetricValue(calls.WithLabelValues(http.MethodPost, "409")); n != 1 || err != nil {
+		t.Errorf("conflicts: %v (%v), want 1", n, err)
 	}
 }

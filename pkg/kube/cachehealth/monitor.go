@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,11 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/watchlist"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/lenient"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 )
 
 // tolerance is how long a cache may fail before its component is not ready. A restart of kube-apiserver takes less, and a
@@ -36,19 +36,16 @@ import (
 const tolerance = time.Minute
 
 // unreadable counts versions of objects, in all caches of the process.
-var unreadable = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "lockstep_unreadable_objects_total", Help: "Versions of objects of which a part could not be decoded, by Go type.",
+var unreadable = metrics.NewCounterVec(&metrics.CounterOpts{
+	Name: "lockstep_unreadable_objects_total", Help: "Versions of objects of which a part could not be decoded, by Go type.", StabilityLevel: metrics.ALPHA,
 }, []string{"type"})
 
 // synced is 1 for each type whose cache follows the Kubernetes API, 0 while it does not.
-var synced = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "lockstep_cache_synced", Help: "1 if the informer cache of a type follows the Kubernetes API, 0 while it cannot.",
+var synced = metrics.NewGaugeVec(&metrics.GaugeOpts{
+	Name: "lockstep_cache_synced", Help: "1 if the informer cache of a type follows the Kubernetes API, 0 while it cannot.", StabilityLevel: metrics.ALPHA,
 }, []string{"type"})
 
-func init() { metrics.Registry.MustRegister(unreadable, synced) }
-
-// Collectors returns the metrics, for a process that does not serve controller-runtime's registry.
-func Collectors() []prometheus.Collector { return []prometheus.Collector{unreadable, synced} }
+func init() { component.DeclareMetrics(unreadable, synced) }
 
 // Monitor knows which caches fail. It is safe for concurrent use.
 type Monitor struct {

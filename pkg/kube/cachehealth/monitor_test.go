@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics/testutil"
+
+	"github.com/lockstep-dns/lockstep/pkg/component"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 )
@@ -90,14 +92,24 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func TestUnreadableObjectIsOneObject(t *testing.T) {
 	events := make(chan string)
 	m := NewMonitor()
-	before := testutil.ToFloat64(unreadable.WithLabelValues("Bind9Instance"))
+	counted := func() float64 {
+		n, err := testutil.GetCounterMetricValue(unreadable.WithLabelValues("Bind9Instance"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if err := component.RegisterMetrics(); err != nil {
+		t.Fatal(err)
+	}
+	before := counted()
 	informer := startInformer(t, m, kubeServer(t, poisonedInstance+","+goodInstance, events).URL)
 	eventually(t, "both are in the cache", func() bool { return len(informer.GetStore().List()) == 2 })
 	later := strings.NewReplacer(`"poisoned"`, `"poisoned-later"`, `"resourceVersion": "3"`, `"resourceVersion": "4"`)
 	events <- `{"type": "ADDED", "object": ` + strings.ReplaceAll(later.Replace(poisonedInstance), "\n", " ") + `}`
 	events <- `{"type": "ADDED", "object": ` + strings.ReplaceAll(strings.Replace(goodInstance, `"good"`, `"good-later"`, 1), "\n", " ") + `}`
 	eventually(t, "the watch goes on", func() bool { return len(informer.GetStore().List()) == 4 })
-	if got := testutil.ToFloat64(unreadable.WithLabelValues("Bind9Instance")) - before; got != 2 {
+	if got := counted() - before; got != 2 {
 		t.Errorf("%v unreadable versions counted, want 2", got)
 	}
 	o, _, _ := informer.GetStore().GetByKey("dns/poisoned")

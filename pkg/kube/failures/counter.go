@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 )
 
@@ -28,7 +28,7 @@ const (
 // counter counts the objects of one kind.
 type counter struct {
 	kind   string
-	failed *prometheus.GaugeVec
+	failed *metrics.GaugeVec
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]string
@@ -36,21 +36,21 @@ type counter struct {
 	seen    map[string]bool
 }
 
-func newCounter(kind string, failed *prometheus.GaugeVec) *counter {
+func newCounter(kind string, failed *metrics.GaugeVec) *counter {
 	return &counter{kind: kind, failed: failed, objects: map[types.NamespacedName]string{}, counts: map[string]int{}, seen: map[string]bool{}}
 }
 
 // newGauge returns the metric.
-func newGauge() *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "lockstep_objects_failed", Help: "Objects that a person has to help, by kind and reason.",
+func newGauge() *metrics.GaugeVec {
+	return metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "lockstep_objects_failed", Help: "Objects that a person has to help, by kind and reason.", StabilityLevel: metrics.ALPHA,
 	}, []string{"kind", "reason"})
 }
 
 // Setup counts objects of some kinds, in the leader.
 func Setup(mgr ctrl.Manager, kinds ...client.Object) error {
 	failed := newGauge()
-	if err := metrics.Registry.Register(failed); err != nil {
+	if err := component.Register(failed); err != nil {
 		return fmt.Errorf("registering the metric of failed objects: %w", err)
 	}
 	return mgr.Add(&follower{manager: mgr, failed: failed, kinds: kinds})
@@ -59,7 +59,7 @@ func Setup(mgr ctrl.Manager, kinds ...client.Object) error {
 // follower is a runnable of the manager.
 type follower struct {
 	manager ctrl.Manager
-	failed  *prometheus.GaugeVec
+	failed  *metrics.GaugeVec
 	kinds   []client.Object
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
@@ -21,7 +21,7 @@ import (
 type Listener struct {
 	log          *Log
 	lookUpSerial SerialFunc
-	received     *prometheus.CounterVec
+	received     *metrics.CounterVec
 	servers      []*dns.Server
 }
 
@@ -30,7 +30,7 @@ type SerialFunc func(ctx context.Context, zone string) (uint32, error)
 
 // Listen opens the sockets, so that no message is lost from now on. lookUpSerial is for NOTIFYs without a serial; received
 // counts messages by the rcode of their response.
-func Listen(ctx context.Context, address string, log *Log, lookUpSerial SerialFunc, received *prometheus.CounterVec) (*Listener, error) {
+func Listen(ctx context.Context, address string, log *Log, lookUpSerial SerialFunc, received *metrics.CounterVec) (*Listener, error) {
 	var config net.ListenConfig
 	udp, err := config.ListenPacket(ctx, "udp", address)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/component-base/metrics"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
@@ -23,7 +23,7 @@ type Streamer struct {
 	// Shutdown ends when all streams have to.
 	Shutdown context.Context
 	// Open counts the open streams.
-	Open prometheus.Gauge
+	Open metrics.GaugeMetric
 }
 
 // ServeHTTP implements http.Handler.

@@ -5,39 +5,39 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	base "k8s.io/component-base/metrics"
 )
 
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
+	registry base.KubeRegistry
+	requests *base.CounterVec
+	duration *base.HistogramVec
 	// notifies counts NOTIFYs by the rcode of our response; streams is the number of open notification streams.
-	notifies *prometheus.CounterVec
-	streams  prometheus.Gauge
+	notifies *base.CounterVec
+	streams  *base.Gauge
 }
 
 func newMetrics() *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "bindcar_requests_total", Help: "Requests by route and status.",
+		registry: base.NewKubeRegistry(),
+		requests: base.NewCounterVec(&base.CounterOpts{
+			Name: "bindcar_requests_total", Help: "Requests by route and status.", StabilityLevel: base.ALPHA,
 		}, []string{"route", "code"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "bindcar_request_duration_seconds", Help: "Time to answer a request, by route.",
+		duration: base.NewHistogramVec(&base.HistogramOpts{
+			Name: "bindcar_request_duration_seconds", Help: "Time to answer a request, by route.", StabilityLevel: base.ALPHA,
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"route"}),
-		notifies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "bindcar_notifies_total", Help: "NOTIFY messages from named, by the code they were answered with.",
+		notifies: base.NewCounterVec(&base.CounterOpts{
+			Name: "bindcar_notifies_total", Help: "NOTIFY messages from named, by the code they were answered with.", StabilityLevel: base.ALPHA,
 		}, []string{"rcode"}),
-		streams: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "bindcar_notice_streams", Help: "Open streams of notices.",
+		streams: base.NewGauge(&base.GaugeOpts{
+			Name: "bindcar_notice_streams", Help: "Open streams of notices.", StabilityLevel: base.ALPHA,
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.notifies, m.streams, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.duration, m.notifies, m.streams)
+	m.registry.RawMustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
@@ -35,7 +36,7 @@ type Options struct {
 	KeyNamesDir string
 	// RequestRate is how many requests per second are served.
 	RequestRate int
-	// LogLevel is error, warn, info, debug or trace.
+	// LogLevel is error, warn, info, debug or trace; empty to log as -v says.
 	LogLevel string
 }
 
@@ -54,7 +55,6 @@ func NewOptions() *Options {
 		ZonesDir:      named.ZonesDir,
 		KeyNamesDir:   named.KeyNamesDir,
 		RequestRate:   2000,
-		LogLevel:      "info",
 	}
 }
 
@@ -72,7 +72,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ZonesDir, "zones-dir", o.ZonesDir, "Directory of zone files, shared with named.")
 	fs.StringVar(&o.KeyNamesDir, "key-names-dir", o.KeyNamesDir, "Directory with the names of the TSIG keys.")
 	fs.IntVar(&o.RequestRate, "request-rate", o.RequestRate, "Requests per second that are served; more are answered 429.")
-	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "One of error, warn, info, debug, trace.")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "One of error, warn, info, debug, trace, instead of -v: what logLevel of an instance sets.")
 }
 
 // verbosity maps a log level to klog's.
@@ -103,15 +103,16 @@ func (o *Options) Validate() error {
 	check(o.KeyNamesDir != "", "--key-names-dir: must be set")
 	check(o.RequestRate > 0, "--request-rate: must be positive")
 	_, known := verbosity[strings.ToLower(o.LogLevel)]
-	check(known, "--log-level: %q is not one of error, warn, info, debug, trace", o.LogLevel)
+	check(known || o.LogLevel == "", "--log-level: %q is not one of error, warn, info, debug, trace", o.LogLevel)
 	return errors.Join(problems...)
 }
 
 // Run serves until ctx ends; requests under way then have ten seconds to finish.
 func (o *Options) Run(ctx context.Context) error {
-	var level klog.Level
-	if err := level.Set(verbosity[strings.ToLower(o.LogLevel)]); err != nil {
-		return err
+	if level, ok := verbosity[strings.ToLower(o.LogLevel)]; ok {
+		if _, err := logs.GlogSetter(level); err != nil {
+			return fmt.Errorf("--log-level: %w", err)
+		}
 	}
 	s, err := newServer(*o)
 	if err != nil {

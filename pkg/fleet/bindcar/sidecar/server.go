@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/httperror"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar/notify"
@@ -66,7 +67,7 @@ func newServer(options Options) (*server, error) {
 	s.notifications = &notify.Streamer{
 		Log: notify.NewLog(notify.MaxZones), HeartbeatInterval: bindcar.HeartbeatInterval, Open: s.metrics.streams, Shutdown: shutdown,
 	}
-	s.metrics.registry.MustRegister(&statistics.Collector{Read: s.statistics.Read})
+	s.metrics.registry.RawMustRegister(&statistics.Collector{Read: s.statistics.Read})
 	return s, nil
 }
 
@@ -105,6 +106,7 @@ func (s *server) rootHandler() http.Handler {
 	}
 	handle("GET "+bindcar.PathPrefix+"/ready", http.HandlerFunc(s.getReadiness), bindcar.APIServerIdentity, bindcar.MetricsIdentity)
 	handle("GET /metrics", s.metrics.handler(), bindcar.MetricsIdentity)
+	handle("GET "+component.VersionPath, http.HandlerFunc(component.ServeVersion), bindcar.APIServerIdentity, bindcar.MetricsIdentity)
 	// Apart from the routes whose duration is measured: that of a stream means nothing.
 	handle("GET "+bindcar.PathPrefix+"/notices", s.notifications, bindcar.APIServerIdentity)
 	handle("/", s.metrics.instrument(s.apiRoutes()))

@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/component"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 )
@@ -54,7 +55,7 @@ func TestMetrics(t *testing.T) {
 	}
 	ask(t, s.DNS(), "www.metrics.example", dns.TypeA)
 	text := s.metrics(t)
-	for path, want := range map[string]int{"/metrics": http.StatusForbidden, bindcar.PathPrefix + "/notices": http.StatusOK} {
+	for path, want := range map[string]int{"/metrics": http.StatusForbidden, bindcar.PathPrefix + "/notices": http.StatusOK, component.VersionPath: http.StatusOK} {
 		response := s.respond(t, bindcar.APIServerIdentity, http.MethodGet, path)
 		if _ = response.Body.Close(); response.StatusCode != want {
 			t.Errorf("%s for the API server: %d, want %d", path, response.StatusCode, want)
@@ -64,7 +65,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("notices for a reader of metrics: %d", code)
 	}
 	for _, want := range []string{"bind_up 1", `bind_zones{type="primary"} 1`, "bind_zones_loaded 1", `bind_incoming_queries_total{type="A"} `,
-		`bind_response_rcodes_total{rcode="NOERROR"} `, "bind_boot_time_seconds ", `bind_info{version="9.`} {
+		`bind_response_rcodes_total{rcode="NOERROR"} `, "bind_boot_time_seconds ", `bind_info{version="9.`, "# HELP bindcar_requests_total [ALPHA] "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}

@@ -65,7 +65,8 @@ type CAPTControlPlaneStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Initialized is true from when the API server could be reached for the first time.
+	// Initialized is true from when this object was ready for the first time: network, workspace and endpoint were there, and the name
+	// live if one is to be published. Nobody connects to the API server.
 	//
 	// +optional
 	Initialized bool `json:"initialized"`
@@ -94,7 +95,7 @@ type CAPTControlPlaneStatus struct {
 
 	// Conditions. Creating, Failed: the phase. Initialized: as in status.initialized. EndpointPropagated, if a name is to be
 	// published: every server answers with it. WorkspaceReady: the control plane is there. VPCReady, if the infrastructure of the
-	// Cluster is a CAPTCluster: so is its network. Ready: the summary.
+	// Cluster is a CAPTCluster: so is its network. Ready: the summary. Available: the same, for the contract v1beta2.
 	//
 	// +optional
 	// +listType=map
