@@ -86,7 +86,13 @@ func oddBytes(r *rand.Rand, most int) string {
 	return string(s)
 }
 
-// oddEndpoints are endpoints of every type with everything that names and targets may hold.
+// oddTypes are those of the endpoints.
+var oddTypes = []uint16{
+	dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeTXT, dns.TypeMX, dns.TypeSRV, dns.TypeCAA, dns.TypeNAPTR,
+	dns.TypeHTTPS, dns.TypeTLSA, dns.TypeSSHFP, dns.TypeURI, dns.TypeLOC, dns.TypeRP, dns.TypeCERT, dns.TypeOPENPGPKEY, dns.TypeSMIMEA,
+}
+
+// oddEndpoints are endpoints of many types with everything that names and targets may hold.
 func oddEndpoints(r *rand.Rand, zone string, n int) *v1alpha1.DNSEndpoint {
 	complete := func(name string) string {
 		switch {
@@ -102,15 +108,24 @@ func oddEndpoints(r *rand.Rand, zone string, n int) *v1alpha1.DNSEndpoint {
 	for i := range n {
 		endpoint := &v1alpha1.Endpoint{
 			DNSName: complete(oneOf(r, []string{oneOf(r, oddNames), fmt.Sprintf("own%d", i)})), RecordTTL: int64(r.IntN(4) * 100),
-			RecordType: dns.TypeToString[endpointTypes[i%len(endpointTypes)]],
+			RecordType: dns.TypeToString[oddTypes[i%len(oddTypes)]],
 		}
 		for len(endpoint.Targets) == 0 || (endpoint.RecordType != "CNAME" && r.IntN(3) == 0) {
 			endpoint.Targets = append(endpoint.Targets, map[string]string{
 				"A": fmt.Sprintf("192.0.2.%d", r.IntN(256)), "AAAA": fmt.Sprintf("2001:DB8::%X", r.IntN(65536)),
 				"CNAME": host(), "NS": host(), "PTR": host(), "MX": fmt.Sprintf("%d %s", r.IntN(65536), host()),
 				"SRV": fmt.Sprintf("1 %d 65535 %s", r.IntN(3), host()), "CAA": fmt.Sprintf(`%d Issue "a\"b\\c %d"`, r.IntN(256), r.IntN(9)),
-				"NAPTR": fmt.Sprintf(`%d %d "U" "E2U+sip" "!^\\+(.*)$!sip:\\1@\"%d!" %s`, r.IntN(65536), r.IntN(9), r.IntN(9), host()),
-				"TXT":   oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
+				"NAPTR":      fmt.Sprintf(`%d %d "U" "E2U+sip" "!^\\+(.*)$!sip:\\1@\"%d!" %s`, r.IntN(65536), r.IntN(9), r.IntN(9), host()),
+				"HTTPS":      fmt.Sprintf(`%d %s alpn=h2,h3 port=%d ipv4hint=192.0.2.1 ech=AAAA`, 1+r.IntN(9), host(), r.IntN(65536)),
+				"TLSA":       fmt.Sprintf("3 1 %d 01AB %08x", r.IntN(3), r.Uint32()),
+				"SMIMEA":     fmt.Sprintf("0 0 %d %08x", r.IntN(3), r.Uint32()),
+				"SSHFP":      fmt.Sprintf("%d 1 0123456789abcdef0123456789ABCDEF%08x", r.IntN(5), r.Uint32()),
+				"URI":        fmt.Sprintf(`%d 1 "ftp://x/%d"`, r.IntN(9), r.IntN(9)),
+				"LOC":        fmt.Sprintf("%d 30 12.748 N 0 7 39.612 W %d.00m 1m 10000m 10m", r.IntN(90), r.IntN(999)),
+				"RP":         fmt.Sprintf("%s %s", host(), host()),
+				"CERT":       fmt.Sprintf("PKIX %d 8 AQID", r.IntN(65536)),
+				"OPENPGPKEY": oneOf(r, []string{"AQID", "AQ ID BA=="}),
+				"TXT":        oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
 			}[endpoint.RecordType])
 		}
 		e.Spec.Endpoints = append(e.Spec.Endpoints, endpoint)
@@ -183,7 +198,7 @@ func TestBINDLoadsWhatIsBuilt(t *testing.T) {
 		}
 		zones = append(zones, named.Zone{Name: z.Name, File: zoneFile(z, 7)})
 	}
-	for _, rrtype := range endpointTypes {
+	for _, rrtype := range oddTypes {
 		if published[rrtype] < 10 {
 			t.Errorf("only %d endpoints of type %s are put to the test", published[rrtype], dns.Type(rrtype))
 		}
