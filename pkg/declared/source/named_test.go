@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -246,5 +247,47 @@ func TestBINDFollowsPlans(t *testing.T) {
 		if again := plan.Calculate(z, plan.Map(got), owned, z.SOA, soa); again.HasChanges() {
 			t.Fatalf("seed %d: a second plan has changes: %+v", seed, again)
 		}
+	}
+}
+
+// Names and targets are answered in upper and lower case as they are declared, although they are compared without (RFC 4343).
+func TestBINDKeepsSpelling(t *testing.T) {
+	const name = "example.com."
+	printer := `Office\032Printer._ipp._tcp`
+	ptr := &v1beta1.PTRRecord{ObjectMeta: object("ptr", 1), Spec: v1beta1.PTRRecordSpec{RecordCommon: common("_ipp._tcp"), Target: printer}}
+	e := endpoints(object("e", 1), endpoint("Mixed.Example.com", "MX", "10 Mail.Example.org"))
+	z, err := Build(exampleZone(), []Object{ptr, txtRecord(object("txt", 1), printer, "x"), e, cnameRecord(object("alias", 1), "alias", "Web")}, Options{})
+	if err != nil || z.Refused > 0 {
+		t.Fatal(err, verdicts(z))
+	}
+	server := named.Start(t, named.Options{Zones: []named.Zone{{Name: name, File: "example.com. 1 SOA a. b. 1 2 3 4 5\nexample.com. 1 NS ns.example.org.\n"}}, Extra: extra})
+	provider := rfc2136.New(rfc2136.Options{})
+	defer provider.Close()
+	have, soa := served(t, server, name)
+	changes := plan.Calculate(z, plan.Map(have), func(rrset.Key) bool { return true }, z.SOA, soa)
+	next := z.SOA
+	next.Serial = soa.Serial + 1
+	if _, err := provider.Apply(t.Context(), rfc2136.Target{Server: server.Addr, Zone: name, Key: &server.Update}, changes, soa, next); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for question, rrtype := range map[string]uint16{
+		"_ipp._tcp.example.com.": dns.TypePTR, "mixed.example.com.": dns.TypeMX, "alias.example.com.": dns.TypeCNAME,
+	} {
+		m := new(dns.Msg).SetQuestion(question, rrtype)
+		reply, err := dns.ExchangeContext(t.Context(), m, server.Addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rr := range reply.Answer {
+			got = append(got, strings.TrimPrefix(rr.String(), rr.Header().String()))
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"10 Mail.Example.org.", `Office\ Printer._ipp._tcp.example.com.`, "Web.example.com."}, got); diff != "" {
+		t.Error(diff)
+	}
+	if again, _ := served(t, server, name); !cmp.Equal(wanted(z), again, cmpopts.IgnoreFields(rrset.RRset{}, "Spelling")) {
+		t.Errorf("a transfer has other data: %s", cmp.Diff(wanted(z), again))
 	}
 }

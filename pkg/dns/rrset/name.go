@@ -133,10 +133,14 @@ func escapeInstance(name string) string {
 		return name
 	}
 	out := make([]byte, 0, len(name)+16)
-	for _, c := range []byte(name[:end]) {
-		if needsEscape(rune(c)) {
+	for i := 0; i < end; i++ {
+		switch c := name[i]; {
+		case c == '\\' && i+1 < end: // What is escaped already stays.
+			out = append(out, c, name[i+1])
+			i++
+		case needsEscape(rune(c)):
 			out = appendDDD(out, c)
-		} else {
+		default:
 			out = append(out, c)
 		}
 	}
