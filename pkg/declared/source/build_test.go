@@ -438,12 +438,21 @@ func checkServable(t *testing.T, z *Zone) {
 			t.Errorf("%s has %d targets", key, len(set.Rdata))
 		}
 	}
+	for key := range z.RRsets.All() {
+		if _, delegated := z.Get(rrset.Key{Name: key.Name, Type: dns.TypeNS}); key.Type == dns.TypeDS && (!delegated || key.Name == z.Name) {
+			t.Errorf("%s is of no delegation", key)
+		}
+	}
 	for cut := range z.RRsets.All() {
-		if cut.Type != dns.TypeNS || cut.Name == z.Name {
+		isNS := cut.Type == dns.TypeNS && cut.Name != z.Name
+		if !isNS && cut.Type != dns.TypeDNAME {
 			continue
 		}
-		for key := range z.RRsets.All() {
-			if rrset.IsSubdomain(key.Name, cut.Name) && key != cut && key.Type != dns.TypeA && key.Type != dns.TypeAAAA {
+		for key, set := range z.RRsets.All() {
+			below := key.Name != cut.Name && rrset.IsSubdomain(key.Name, cut.Name)
+			isAddress := key.Type == dns.TypeA || key.Type == dns.TypeAAAA
+			zones := slices.ContainsFunc(set.Owners, func(by []*Ref) bool { return slices.Contains(by, z.Ref) })
+			if isNS && (below || key.Name == cut.Name && key != cut && key.Type != dns.TypeDS) && !isAddress || !isNS && below && !zones {
 				t.Errorf("%s is hidden by %s", key, cut)
 			}
 		}

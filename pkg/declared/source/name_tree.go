@@ -148,7 +148,7 @@ func (t *nameTree) removeItem(o Object, index int, d *Declaration) *nameNode {
 // countReferences keeps account of hosts and cuts.
 func (t *nameTree) countReferences(n *nameNode, d *Declaration, by int) {
 	isNS := d.Key.Type == dns.TypeNS
-	if isNS && n != t.apex || d.Key.Type == dns.TypeDNAME {
+	if t.mayCut(n, d.Key.Type) {
 		before := n.cuts
 		n.cuts += int32(by) //nolint:gosec // 1 or -1
 		if before == 0 || n.cuts == 0 {
@@ -167,6 +167,11 @@ func (t *nameTree) countReferences(n *nameNode, d *Declaration, by int) {
 			t.countNameServer(host, by)
 		}
 	}
+}
+
+// mayCut reports whether data of a type takes the names below its own elsewhere: a delegation, or a DNAME.
+func (t *nameTree) mayCut(n *nameNode, rrtype uint16) bool {
+	return rrtype == dns.TypeNS && n != t.apex || rrtype == dns.TypeDNAME
 }
 
 // countNameServer counts who makes a host a name server of the zone.
