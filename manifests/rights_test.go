@@ -25,7 +25,7 @@ type rbacObject struct {
 // What components may do other than read the kinds, each by what grants it. A Secret that may be read is here, too. docs/install.md
 // explains each of these rights.
 func TestRights(t *testing.T) {
-	const records = "dnszones arecords aaaarecords cnamerecords nsrecords txtrecords mxrecords srvrecords caarecords ptrrecords"
+	const records = "dnszones arecords aaaarecords cnamerecords nsrecords txtrecords mxrecords srvrecords caarecords ptrrecords dnsrecords"
 	const servers = "bind9instances bind9clusters bind9globalclusters clusterbind9providers"
 	want := map[string][]string{
 		"ClusterRole lockstep-controller": {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // refusal is a record that cannot be served, and why. The source object is the zero value if the record names none.
@@ -67,7 +68,7 @@ func adjustEndpoint(e *v1alpha1.Endpoint, r resource) (*v1alpha1.Endpoint, error
 		}
 	}
 	return &v1alpha1.Endpoint{
-		DNSName: strings.TrimSuffix(key.Name, "."), RecordType: dns.TypeToString[key.Type], Targets: targets, RecordTTL: e.RecordTTL,
+		DNSName: strings.TrimSuffix(key.Name, "."), RecordType: rrset.TypeName(key.Type), Targets: targets, RecordTTL: e.RecordTTL,
 		SetIdentifier: r.String(), Labels: map[string]string{resourceLabel: r.String()},
 	}, nil
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/miekg/dns"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -22,7 +20,7 @@ const (
 
 // newEndpoint returns the endpoint of a DNSEndpoint that declares an RRset.
 func newEndpoint(set rrset.RRset, zoneTTL uint32) (*v1alpha1.Endpoint, error) {
-	e := &v1alpha1.Endpoint{DNSName: strings.TrimSuffix(set.Name, "."), RecordType: dns.TypeToString[set.Type], Targets: set.Rdata}
+	e := &v1alpha1.Endpoint{DNSName: strings.TrimSuffix(set.Name, "."), RecordType: rrset.TypeName(set.Type), Targets: set.Rdata}
 	if set.TTL != zoneTTL {
 		e.RecordTTL = int64(set.TTL)
 	}

@@ -13,7 +13,7 @@ import (
 var (
 	ownerField = regexp.MustCompile(`^([*]|[A-Za-z0-9_/-]{1,63})([.][A-Za-z0-9_/-]{1,63})*$`)
 	hostField  = regexp.MustCompile(`^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]$`)
-	zoneField  = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?([.][a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$`)
+	zoneField  = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_/-]{0,61}[a-z0-9_])?([.][a-z0-9_]([a-z0-9_/-]{0,61}[a-z0-9_])?)*$`)
 	mailField  = regexp.MustCompile(`^(([A-Za-z0-9_/+-]|\\[^@]){1,127}[.])*([A-Za-z0-9_/+-]|\\[^@]){1,127}[.]$`)
 )
 

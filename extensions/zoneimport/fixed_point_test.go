@@ -365,6 +365,10 @@ www A 192.0.2.2
 *.wild NS ns.example.net.
 www 300 RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA
 @ 86400 NS gone
+services WKS 192.0.2.1 6 25
+old GPOS -32.6882 116.8652 10.0
+moved DNAME example.net.
+www.moved A 192.0.2.1
 `)
 	text := runImport(t, []string{
 		`db:2: example.com. SOA: changed: MNAME hidden.example.com. becomes gone.example.com.:`,
@@ -372,19 +376,18 @@ www 300 RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA
 		`db:2: example.com. SOA: changed: refresh 0 becomes 1:`,
 		`db:3: example.com. NS: changed: its TTL of 86400 seconds becomes 3600`,
 		`db:3: gone.example.com. A: changed: the zone has no address of this name server`,
-		`db:6: host.example.com. HINFO: left out: no record kind`,
-		`db:8: web.example.com. HTTPS: left out: no record kind`,
-		`db:10: sub.example.com. DS: left out: no record kind`,
 		`db:11: sub.example.com. TXT: left out: the delegation of sub.example.com. hides it`,
 		`db:12: www.sub.example.com. A: left out: the delegation of sub.example.com. hides it`,
 		`db:13: ns.deep.sub.example.com. NS: left out: the delegation`,
-		`db:14: zero.example.com. NAPTR: changed: its TTL of 0 becomes 1`,
 		`db:15: www.example.com. CNAME: left out: `,
 		`db:17: *.wild.example.com. NS: left out: `,
+		`db:20: services.example.com. WKS: left out: WKS rdata`,
+		`db:21: old.example.com. GPOS: left out: GPOS data is read in the form of RFC 3597 only`,
+		`db:23: www.moved.example.com. A: left out: the DNAME at moved.example.com. hides it`,
 	}, "--file", file)
 	zone := buildManifests(t, text)
-	if n := zone.Len(); n != 6 {
-		t.Errorf("%d RRsets, want the other 6: NS, ns1, host, sub NS, zero NAPTR, www", n)
+	if n := zone.Len(); n != 10 {
+		t.Errorf("%d RRsets, want the other 10: NS, ns1, host HINFO, host A, web HTTPS, sub NS, sub DS, zero NAPTR, www, moved", n)
 	}
 	reviewManifests(t, text)
 }

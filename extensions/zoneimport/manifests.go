@@ -67,11 +67,14 @@ func (m *manifestBuilder) build() error {
 	return m.verifyContent()
 }
 
-// removeHidden leaves out what is below a delegation and not the address of a name server (RFC 1034 section 4.2.1): a server
-// has it in its file and never answers with it.
+// removeHidden leaves out what is below a delegation and not the address of a name server (RFC 1034 section 4.2.1), or below a DNAME (RFC
+// 6672 section 2.4): a server has it in its file and never answers with it.
 func (m *manifestBuilder) removeHidden(sets []placedSet) []placedSet {
-	cuts, glue := map[string]struct{}{}, map[string]struct{}{}
+	cuts, glue, redirected := map[string]struct{}{}, map[string]struct{}{}, map[string]struct{}{}
 	for _, set := range sets {
+		if set.Type == dns.TypeDNAME {
+			redirected[set.Name] = struct{}{}
+		}
 		if set.Type != dns.TypeNS || strings.HasPrefix(set.Name, "*.") {
 			continue
 		}
@@ -89,10 +92,13 @@ func (m *manifestBuilder) removeHidden(sets []placedSet) []placedSet {
 	for _, set := range sets {
 		cut, below := m.delegationAbove(cuts, set.Name)
 		_, isGlue := glue[set.Name]
-		switch {
-		case !source.IsEndpointType(set.Type):
-			m.report.leaveOut(set.place, set.Key, "no record kind and no DNSEndpoint has this type")
-		case !below, set.Name == cut && set.Type == dns.TypeNS, isGlue && (set.Type == dns.TypeA || set.Type == dns.TypeAAAA):
+		by, isRedirected := m.redirectionAbove(redirected, set.Name)
+		switch notDeclarable := rrset.CheckDeclarable(set.Type); {
+		case notDeclarable != nil:
+			m.report.leaveOut(set.place, set.Key, notDeclarable.Error())
+		case isRedirected:
+			m.report.leaveOut(set.place, set.Key, "the DNAME at "+by+" hides it")
+		case !below, set.Name == cut && (set.Type == dns.TypeNS || set.Type == dns.TypeDS), isGlue && (set.Type == dns.TypeA || set.Type == dns.TypeAAAA):
 			kept = append(kept, set)
 		default:
 			m.report.leaveOut(set.place, set.Key, "the delegation of "+cut+" hides it; it belongs into that zone")
@@ -105,6 +111,20 @@ func (m *manifestBuilder) removeHidden(sets []placedSet) []placedSet {
 func (m *manifestBuilder) delegationAbove(cuts map[string]struct{}, name string) (string, bool) {
 	for ; name != m.content.name && rrset.IsSubdomain(name, m.content.name); name = rrset.ParentName(name) {
 		if _, found := cuts[name]; found {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// redirectionAbove returns the name above another one that has a DNAME.
+func (m *manifestBuilder) redirectionAbove(redirected map[string]struct{}, name string) (string, bool) {
+	if len(redirected) == 0 {
+		return "", false
+	}
+	for name != m.content.name && rrset.IsSubdomain(name, m.content.name) {
+		name = rrset.ParentName(name)
+		if _, found := redirected[name]; found {
 			return name, true
 		}
 	}
@@ -138,7 +158,7 @@ func (m *manifestBuilder) declareSet(set placedSet) {
 		endpoint.RecordTTL, set.TTL = 1, 1
 		m.wanted[set.Key] = set
 	}
-	name := m.names.choose(source.EndpointKind, set.Key.String(), nameOfOwner(set.Name), strings.ToLower(dns.TypeToString[set.Type]))
+	name := m.names.choose(source.EndpointKind, set.Key.String(), nameOfOwner(set.Name), strings.ToLower(rrset.TypeName(set.Type)))
 	m.addEndpoints(name, []*v1alpha1.Endpoint{endpoint})
 }
 
@@ -147,6 +167,9 @@ func (m *manifestBuilder) addRecords(set placedSet, records []v1beta1.Record) {
 	values := namesOfValues(set.Type, set.Rdata)
 	for i, record := range records {
 		parts, about := []string{nameOfOwner(set.Name)}, set.Name
+		if kind.Type == "" {
+			parts, about = append(parts, nameOfText(rrset.TypeName(set.Type))), set.Key.String()
+		}
 		if len(records) > 1 {
 			parts, about = append(parts, values[i]), about+" "+set.Rdata[i]
 		}

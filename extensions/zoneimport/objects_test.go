@@ -166,6 +166,8 @@ func TestRecordFields(t *testing.T) {
 			}
 		}
 	}
+	add("www", dns.TypeHTTPS, `1 . alpn="h2"`)
+	add("odd", 65280, `\# 2 0a0b`)
 	add("many", dns.TypeTXT, strings.Repeat(`"x" `, 256))
 	add("more", dns.TypeTXT, strings.Repeat(`"x" `, 257))
 	add("large", dns.TypeTXT, strings.Repeat(`"`+strings.Repeat("x", 255)+`" `, 236))

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// recordsOf returns the records that declare an RRset: one for A, AAAA and CNAME, one for each value of the other kinds. It
-// returns nil if no kind has the type, or the kind cannot express the name or a value.
+// recordsOf returns the records that declare an RRset: one for A, AAAA, CNAME and the types without a kind of their own, one for each value
+// of the other kinds. It returns nil if the kind cannot express the name or a value.
 func recordsOf(set rrset.RRset, zone string, ttl *int64) []v1beta1.Record {
 	name, ok := relativeName(set.Name, zone)
 	if !ok {
@@ -21,7 +21,8 @@ func recordsOf(set rrset.RRset, zone string, ttl *int64) []v1beta1.Record {
 	}
 	common := v1beta1.RecordCommon{Name: name, TTL: ttl}
 	groups := [][]string{set.Rdata}
-	if set.Type != dns.TypeA && set.Type != dns.TypeAAAA {
+	switch set.Type {
+	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeMX, dns.TypeSRV, dns.TypeTXT, dns.TypeCAA:
 		groups = slices.Collect(slices.Chunk(set.Rdata, 1))
 	}
 	records := make([]v1beta1.Record, 0, len(groups))
@@ -71,7 +72,7 @@ func newRecord(rrtype uint16, common v1beta1.RecordCommon, values []string) v1be
 	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeMX, dns.TypeSRV:
 		return newHostRecord(rrtype, common, strings.Fields(values[0]))
 	}
-	return nil
+	return &v1beta1.DNSRecord{Spec: v1beta1.DNSRecordSpec{RecordCommon: common, Type: rrset.TypeName(rrtype), Data: values}}
 }
 
 // newHostRecord returns the record of a kind whose rdata are numbers and a host name.

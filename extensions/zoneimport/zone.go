@@ -24,7 +24,7 @@ const maxNameServers = 64
 func (m *manifestBuilder) declareZone() error {
 	name := strings.TrimSuffix(m.content.name, ".")
 	if !zoneField.MatchString(name) {
-		return fmt.Errorf("a DNSZone cannot have the name %s: its labels are letters, digits, \"-\" and \"_\"", name)
+		return fmt.Errorf("a DNSZone cannot have the name %s: its labels are letters, digits, \"-\", \"_\" and \"/\"", name)
 	}
 	m.zone = &v1beta1.DNSZone{Spec: v1beta1.DNSZoneSpec{
 		ZoneName: name,

@@ -23,7 +23,7 @@ func (t target) statusName() string { return syncstatus.Name(t.kind.Kind, t.name
 // shortNames names of kinds, as kubectl knows them.
 var shortNames = map[string]string{
 	"a": "ARecord", "aaaa": "AAAARecord", "cname": "CNAMERecord", "txt": "TXTRecord", "mx": "MXRecord",
-	"srv": "SRVRecord", "caa": "CAARecord", "ptr": "PTRRecord", "zone": "DNSZone", "zones": "DNSZone", "dz": "DNSZone", "dzs": "DNSZone",
+	"srv": "SRVRecord", "caa": "CAARecord", "ptr": "PTRRecord", "rr": "DNSRecord", "zone": "DNSZone", "zones": "DNSZone", "dz": "DNSZone", "dzs": "DNSZone",
 	"b9": "Bind9Instance", "b9s": "Bind9Instance", "b9c": "Bind9Cluster", "b9cs": "Bind9Cluster", "b9gc": "Bind9GlobalCluster",
 	"cb9p": "ClusterBind9Provider", "cb9ps": "ClusterBind9Provider",
 }

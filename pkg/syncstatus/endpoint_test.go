@@ -102,9 +102,9 @@ func TestEndpoint(t *testing.T) {
 			zone: "example.com", says: "1 of 2 endpoints are accepted; spec.endpoints[1] www.example.org/A: no DNSZone",
 		},
 		"an invalid one": {
-			endpoint: func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints[1].RecordType = "SPF" },
+			endpoint: func(e *v1alpha1.DNSEndpoint) { e.Spec.Endpoints[1].RecordType = "ALIAS" },
 			want:     outcome{sync.PhaseFailed, four, lags, "False Invalid", "False Invalid", "False Invalid", "Invalid"},
-			zone:     "example.com,example.org", says: `spec.endpoints[1] (www.example.org SPF): recordType: "SPF" is not published`,
+			zone:     "example.com,example.org", says: `spec.endpoints[1] (www.example.org ALIAS): recordType: "ALIAS" is not published`,
 		},
 		"a conflict": {
 			beside: older,

@@ -64,6 +64,9 @@ func formerObject(o source.Object, own []rrset.Key) source.Object {
 		if moved := st.PublishedName != "" && (len(own) == 0 || absoluteName(st.PublishedName) != own[0].Name); moved || former != "" {
 			past := v1beta1.KindOf(o).New()
 			past.SetAnnotations(map[string]string{v1beta1.FormerNamesAnnotation: former})
+			if typed, ok := o.(*v1beta1.DNSRecord); ok {
+				past.(*v1beta1.DNSRecord).Spec.Type = typed.Spec.Type
+			}
 			*past.GetRecordStatus() = v1beta1.RecordStatus{PublishedName: st.PublishedName, Zone: st.Zone}
 			return past
 		}

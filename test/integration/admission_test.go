@@ -225,6 +225,7 @@ var specOf = map[string]string{
 	"MXRecord":    `{name: "@", priority: 10, mailServer: a}`,
 	"SRVRecord":   `{name: _sip._tcp, priority: 1, weight: 1, port: 5060, target: a}`,
 	"PTRRecord":   `{name: "10", target: a}`,
+	"DNSRecord":   `{name: h, type: HTTPS, data: ["1 ."]}`,
 	"CAARecord":   `{name: "@", flags: 0, tag: issue, value: ca.example}`,
 }
 

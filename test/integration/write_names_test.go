@@ -27,18 +27,19 @@ func (f *fixture) nsRecord(object, name, server string) *v1beta1.NSRecord {
 	return &v1beta1.NSRecord{ObjectMeta: f.meta(object, f.labels()), Spec: v1beta1.NSRecordSpec{RecordCommon: common(name), Nameserver: server}}
 }
 
-// All nine kinds reach every server, at the apex, below a wildcard and under names with underscores.
+// All ten kinds reach every server, at the apex, below a wildcard and under names with underscores.
 func writeEveryKind(f *fixture) {
 	f.create(f.everyKind()...)
 	f.waitServed("anything.kinds.example", "A", "192.0.2.7")
 	f.waitServed("kinds.example", "AAAA", "2001:db8::1")
-	f.waitServed("alias.kinds.example", "CNAME", "host.example.net.")
+	f.waitServed("alias.kinds.example", "CNAME", "Host.Example.NET.")
 	f.waitServed("sub.kinds.example", "NS", "ns.example.net.")
 	f.waitServed("_dmarc.kinds.example", "TXT", `"v=DMARC1; \"p\"=none"`)
 	f.waitServed("kinds.example", "MX", "10 mail.example.net.")
 	f.waitServed("_sip._tcp.kinds.example", "SRV", "1 2 5060 sip.example.net.")
 	f.waitServed("kinds.example", "CAA", `0 issue "ca.example.net"`)
-	f.waitServed("10.kinds.example", "PTR", "host.example.net.")
+	f.waitServed("10.kinds.example", "PTR", "Host.Example.NET.")
+	f.waitServed("www.kinds.example", "HTTPS", `1 . alpn="h2"`)
 }
 
 // everyKind returns a record of each kind.
@@ -54,6 +55,7 @@ func (f *fixture) everyKind() []client.Object {
 		&v1beta1.SRVRecord{ObjectMeta: f.meta(f.object+"-srv", label), Spec: v1beta1.SRVRecordSpec{RecordCommon: common("_sip._tcp"), Priority: 1, Weight: 2, Port: 5060, Target: "sip.example.net."}},
 		&v1beta1.CAARecord{ObjectMeta: f.meta(f.object+"-caa", label), Spec: v1beta1.CAARecordSpec{RecordCommon: common("@"), Flags: 0, Tag: "issue", Value: "ca.example.net"}},
 		&v1beta1.PTRRecord{ObjectMeta: f.meta(f.object+"-ptr", label), Spec: v1beta1.PTRRecordSpec{RecordCommon: common("10"), Target: "Host.Example.NET."}},
+		f.dnsRecord(f.object+"-dns", "www", "HTTPS", "1 . alpn=h2"),
 	}
 }
 

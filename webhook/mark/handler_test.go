@@ -120,7 +120,7 @@ func TestMarksOfNewObjects(t *testing.T) {
 			memory{map[string]string{"x": "1"}, ours},
 		},
 		"endpoints, none is taken":                  {dnsEndpoint("", "www.elsewhere.test A", "notexample.com A"), memory{}},
-		"endpoints of a type that is not published": {dnsEndpoint("", "www.example.com HTTPS"), memory{}},
+		"endpoints of a type that is not published": {dnsEndpoint("", "www.example.com ALIAS"), memory{}},
 		"endpoints, no zone's stamp": {
 			dnsEndpoint("annotations: {bindy.firestoned.io/zone: as it is, bindy.firestoned.io/former-names: x}", "example.com. TXT"),
 			memory{map[string]string{"zone": "as it is"}, ours},
@@ -230,7 +230,7 @@ func TestMarksOfUpdates(t *testing.T) {
 			want: memory{map[string]string{"former-names": `a\044b.example.com./A`}, ours},
 		},
 		"endpoints that were never published": {
-			old: dnsEndpoint(marked, "a..example.com A", "a.example.com HTTPS"), object: dnsEndpoint(marked), want: memory{nil, ours},
+			old: dnsEndpoint(marked, "a..example.com A", "a.example.com ALIAS"), object: dnsEndpoint(marked), want: memory{nil, ours},
 		},
 		"endpoints released by the controller": {
 			user: controller, old: dnsEndpoint(annotated("former-names: b.example.com./A")+marked, "a.example.com A"), object: dnsEndpoint("", "a.example.com A"),

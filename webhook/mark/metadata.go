@@ -7,13 +7,13 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
 // objectMetadata is what the marks of an object are made from. Reading no more than this means that an object with a bad
@@ -59,11 +59,16 @@ func recordNames(kind v1beta1.RecordKind) func(spec []byte) []string {
 	return func(spec []byte) []string {
 		var named struct {
 			Name string `json:"name"`
+			Type string `json:"type"`
 		}
 		if utiljson.Unmarshal(spec, &named) != nil || named.Name == "" {
 			return nil
 		}
-		return []string{named.Name + "/" + kind.Type}
+		rrtype := kind.Type
+		if rrtype == "" {
+			rrtype = strings.ToUpper(named.Type)
+		}
+		return []string{strings.ReplaceAll(named.Name, ",", `\044`) + "/" + rrtype}
 	}
 }
 
@@ -77,7 +82,7 @@ func endpointNames(spec []byte) []string {
 	keys := source.PublishedKeys(&endpoints, ".")
 	names := make([]string, len(keys))
 	for i, key := range keys {
-		names[i] = strings.ReplaceAll(key.Name, ",", `\044`) + "/" + dns.TypeToString[key.Type]
+		names[i] = strings.ReplaceAll(key.Name, ",", `\044`) + "/" + rrset.TypeName(key.Type)
 	}
 	return names
 }

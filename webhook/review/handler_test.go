@@ -115,7 +115,7 @@ func TestReview(t *testing.T) {
 		},
 
 		"endpoint":                                    {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`)},
-		"endpoint of a foreign type":                  {object: endpoint(`{dnsName: a.example.com, recordType: HTTPS, targets: [whatever]}`)},
+		"endpoint of a foreign type":                  {object: endpoint(`{dnsName: a.example.com, recordType: ALIAS, targets: [whatever]}`)},
 		"endpoint, text as it stands":                 {object: endpoint(`{dnsName: a.example.com, recordType: TXT, targets: ['"heritage=external-dns,x=y"', plain words]}`)},
 		"endpoint, bad target":                        {object: endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1, x]}`), want: []string{"spec.endpoints[0].targets[1]"}},
 		"endpoint, two faults":                        {object: endpoint(`{dnsName: "a..example.com", recordType: MX, targets: [mail.example.com]}`), want: []string{"spec.endpoints[0].dnsName", "a..example.com", "spec.endpoints[0].targets[0]", "preference"}},
@@ -265,7 +265,7 @@ func TestReviewWarnsOfEndpoints(t *testing.T) {
 	}{
 		"published":       {endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), nil},
 		"no zone":         {endpoint(outside(1)), []string{`spec.endpoints[0].dnsName: no DNSZone takes "a.elsewhere.test"`}},
-		"a type unknown":  {endpoint(`{dnsName: a.example.com, recordType: HTTPS, targets: [x]}`), []string{`spec.endpoints[0].recordType: Lockstep does not publish type "HTTPS"`}},
+		"a type unknown":  {endpoint(`{dnsName: a.example.com, recordType: ALIAS, targets: [x]}`), []string{`spec.endpoints[0].recordType: Lockstep does not publish type "ALIAS"`}},
 		"a type left out": {endpoint(`{dnsName: a.example.com, targets: [x]}`), []string{"spec.endpoints[0].recordType"}},
 		"not admitted": {
 			strings.Replace(endpoint(`{dnsName: a.example.com, recordType: A, targets: [192.0.2.1]}`), "namespace: dns", "namespace: strangers", 1),

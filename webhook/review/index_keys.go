@@ -71,7 +71,7 @@ func keysIn(record v1beta1.Record, zone string) []string {
 	for name := range parentNames(owner, apex) {
 		keys = append(keys, belowKey(name))
 	}
-	if _, isNS := record.(*v1beta1.NSRecord); isNS {
+	if source.RecordType(record) == dns.TypeNS {
 		if _, hosts, err := source.RecordData(record, zone); err == nil {
 			for _, host := range hosts {
 				keys = append(keys, nameServerKey(host))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -18,7 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// recordReviewer judges records of all nine kinds: first the data itself, then the record among those of its zone.
+// recordReviewer judges records of all ten kinds: first the data itself, then the record among those of its zone.
 type recordReviewer struct {
 	objects Objects
 }
@@ -108,12 +109,12 @@ func zoneHiding(zones *membership.Cache, zone *v1beta1.DNSZone, owner string) *v
 // isDelegated reports whether one of some objects delegates a name or one above it, below the zone's own.
 func isDelegated(zone *v1beta1.DNSZone, objects []source.Object, owner string) bool {
 	return slices.ContainsFunc(objects, func(o source.Object) bool {
-		ns, ok := o.(*v1beta1.NSRecord)
-		if !ok {
+		record, ok := o.(v1beta1.Record)
+		if !ok || source.RecordType(record) != dns.TypeNS {
 			return false
 		}
-		cut, err := source.OwnerName(ns.RecordName(), zone.Spec.ZoneName)
-		return err == nil && ns.RecordName() != "@" && rrset.IsSubdomain(owner, cut)
+		cut, err := source.OwnerName(record.RecordName(), zone.Spec.ZoneName)
+		return err == nil && record.RecordName() != "@" && rrset.IsSubdomain(owner, cut)
 	})
 }
 

@@ -49,7 +49,7 @@ func findDeclared(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record 
 		return false, err
 	}
 	for parent := range parentNames(name, r.apex) {
-		if err := errors.Join(r.collectAt(ctx, parent, dns.TypeNS), r.collectAt(ctx, "*."+parent)); err != nil {
+		if err := errors.Join(r.collectAt(ctx, parent, dns.TypeNS, dns.TypeDNAME), r.collectAt(ctx, "*."+parent)); err != nil {
 			return false, err
 		}
 	}
@@ -71,7 +71,12 @@ func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v
 		return nil, err
 	}
 	for name := range parentNames(owner, r.apex) {
-		if err := r.collectAt(ctx, name, dns.TypeNS); err != nil {
+		if err := r.collectAt(ctx, name, dns.TypeNS, dns.TypeDNAME); err != nil {
+			return nil, err
+		}
+	}
+	if owner != r.apex {
+		if err := r.collectAt(ctx, r.apex, dns.TypeDNAME); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +89,9 @@ func findRelated(ctx context.Context, o Objects, zone *v1beta1.DNSZone, record v
 // collectByType collects what only matters to some types: the data that a delegation would hide, and aliases that a name server
 // of the zone would be.
 func (r *relatedObjects) collectByType(ctx context.Context, record v1beta1.Record, owner string) error {
-	switch rrtype := v1beta1.KindOf(record).RRType; {
+	switch rrtype := source.RecordType(record); {
+	case rrtype == dns.TypeDNAME && owner == r.apex:
+		return r.collectUnder(ctx, zoneKey(r.apex))
 	case rrtype == dns.TypeCNAME:
 		return r.collectAt(ctx, r.apex, dns.TypeNS)
 	case rrtype == dns.TypeA || rrtype == dns.TypeAAAA:
@@ -99,7 +106,7 @@ func (r *relatedObjects) collectByType(ctx context.Context, record v1beta1.Recor
 				return err
 			}
 		}
-	case rrtype == dns.TypeNS:
+	case rrtype == dns.TypeNS || rrtype == dns.TypeDNAME:
 		if err := r.collectUnder(ctx, belowKey(owner)); err != nil {
 			return err
 		}
@@ -111,7 +118,7 @@ func (r *relatedObjects) collectByType(ctx context.Context, record v1beta1.Recor
 // collectGlue collects the delegations for which an address below another one is glue.
 func (r *relatedObjects) collectGlue(ctx context.Context) error {
 	for _, record := range r.records {
-		if rrtype := v1beta1.KindOf(record).RRType; rrtype != dns.TypeA && rrtype != dns.TypeAAAA {
+		if rrtype := source.RecordType(record); rrtype != dns.TypeA && rrtype != dns.TypeAAAA {
 			continue
 		}
 		if owner, err := source.OwnerName(record.RecordName(), r.zone.Spec.ZoneName); err == nil {
@@ -140,7 +147,7 @@ func (r *relatedObjects) collectAt(ctx context.Context, name string, types ...ui
 // collectUnder collects what the index has under a key, of all types or of one, as far as the zone takes it.
 func (r *relatedObjects) collectUnder(ctx context.Context, key string, types ...uint16) error {
 	for _, kind := range v1beta1.RecordKinds {
-		if len(types) > 0 && !slices.Contains(types, kind.RRType) {
+		if len(types) > 0 && kind.Type != "" && !slices.Contains(types, kind.RRType) {
 			continue
 		}
 		records, err := r.objects.recordsUnder(ctx, kind, r.zone.Namespace, key)
@@ -148,7 +155,8 @@ func (r *relatedObjects) collectUnder(ctx context.Context, key string, types ...
 			return err
 		}
 		for _, record := range records {
-			if id := source.KeyOf(record); id != r.itself && sameZone(r.objects.zoneCache().ZoneOfRecord(record), r.zone) {
+			isAsked := len(types) == 0 || slices.Contains(types, source.RecordType(record))
+			if id := source.KeyOf(record); isAsked && id != r.itself && sameZone(r.objects.zoneCache().ZoneOfRecord(record), r.zone) {
 				r.records[id] = record
 			}
 		}

@@ -75,7 +75,7 @@ func effectiveTTL(ttl *int64, otherwise uint32) (uint32, error) {
 }
 
 func (a *zoneApex) readSOA(spec *v1beta1.SOARecord) error {
-	mname, _, errM := resolveHost("spec.soaRecord.primaryNs", spec.PrimaryNS, a.name)
+	mname, _, _, errM := resolveHost("spec.soaRecord.primaryNs", spec.PrimaryNS, a.name)
 	if errM == nil && mname == "." {
 		errM = errors.New(`spec.soaRecord.primaryNs: "." is the root of DNS and no host`)
 	}

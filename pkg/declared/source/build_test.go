@@ -126,6 +126,72 @@ func TestBuildDecides(t *testing.T) {
 			records: []v1beta1.Record{nsRecord(object("ns", 1), "*", "ns.example.org.")},
 			want:    map[string]string{"ns": "Invalid: spec.name: *.example.com."},
 		},
+		"a DNSRecord unites with the kind of its type": {
+			records: []v1beta1.Record{aRecord(object("a", 2), "www", "192.0.2.1"), dnsRecord(object("b", 1), "www", "A", "192.0.2.2")},
+			want:    map[string]string{"a": "", "b": ""},
+			sets:    []string{"www.example.com. 3600 A 192.0.2.1, 192.0.2.2"},
+		},
+		"an alias excludes any type": {
+			records: []v1beta1.Record{dnsRecord(object("https", 2), "www", "HTTPS", "1 ."), cnameRecord(object("alias", 1), "www", "web")},
+			want:    map[string]string{"https": "", "alias": "Conflict: www.example.com. already has HTTPS data, declared by DNSRecord dns/https"},
+			sets:    []string{"www.example.com. 3600 HTTPS 1 ."},
+		},
+		"an alias by DNSRecord": {
+			records: []v1beta1.Record{dnsRecord(object("alias", 2), "www", "CNAME", "web"), aRecord(object("a", 1), "www", "192.0.2.1")},
+			want:    map[string]string{"alias": "", "a": "Conflict: www.example.com. is an alias, declared by DNSRecord dns/alias"},
+			sets:    []string{"www.example.com. 3600 CNAME web.example.com."},
+		},
+		"all reasons of one record": {
+			records: []v1beta1.Record{dnsRecord(object("https", 1), "www", "HTTPS", "x", "1 .", "y")},
+			want:    map[string]string{"https": `Invalid: spec.data[0]: HTTPS rdata "x": bad SVCB priority: "x"; spec.data[2]: HTTPS rdata "y": `},
+		},
+		"DS of a delegation, the older": {
+			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 2 AB"), nsRecord(object("ns", 1), "sub", "ns.example.org.")},
+			want:    map[string]string{"ds": "", "ns": ""},
+			sets:    []string{"sub.example.com. 3600 NS ns.example.org.", "sub.example.com. 3600 DS 1 13 2 AB"},
+		},
+		"DS without delegation": {
+			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 2 AB")},
+			want:    map[string]string{"ds": "Conflict: sub.example.com. is not delegated: a DS stands beside the NS of a delegation"},
+		},
+		"DS without delegation, beside data": {
+			records: []v1beta1.Record{dnsRecord(object("ds", 2), "sub", "DS", "1 13 2 AB"), aRecord(object("a", 1), "sub", "192.0.2.1")},
+			want:    map[string]string{"ds": "Conflict: sub.example.com. is not delegated", "a": ""},
+			sets:    []string{"sub.example.com. 3600 A 192.0.2.1"},
+		},
+		"DS below a delegation": {
+			records: []v1beta1.Record{nsRecord(object("ns", 3), "sub", "ns.example.org."), dnsRecord(object("ds", 2), "deep.sub", "DS", "1 13 2 AB")},
+			want:    map[string]string{"ds": "Conflict: sub.example.com. is delegated to ns.example.org.", "ns": ""},
+			sets:    []string{"sub.example.com. 3600 NS ns.example.org."},
+		},
+		"DS of the zone itself": {
+			records: []v1beta1.Record{dnsRecord(object("ds", 2), "@", "DS", "1 13 2 AB")},
+			want:    map[string]string{"ds": "Invalid: spec.name: the DS of example.com. belongs in the zone above it"},
+		},
+		"data below a DNAME": {
+			records: []v1beta1.Record{dnsRecord(object("dname", 3), "old", "DNAME", "new"), aRecord(object("at", 2), "old", "192.0.2.1"), aRecord(object("below", 1), "www.old", "192.0.2.1")},
+			want:    map[string]string{"dname": "", "at": "", "below": "Conflict: names below old.example.com. are redirected to new.example.com., declared by DNSRecord dns/dname"},
+			sets:    []string{"old.example.com. 3600 A 192.0.2.1", "old.example.com. 3600 DNAME new.example.com."},
+		},
+		"DNAME over older data": {
+			records: []v1beta1.Record{dnsRecord(object("dname", 1), "old", "DNAME", "new"), aRecord(object("below", 2), "www.old", "192.0.2.1")},
+			want:    map[string]string{"below": "", "dname": "Conflict: a DNAME at old.example.com. would hide www.old.example.com. A, declared by ARecord dns/below"},
+			sets:    []string{"www.old.example.com. 3600 A 192.0.2.1"},
+		},
+		"DNAME of the whole zone": {
+			records: []v1beta1.Record{dnsRecord(object("dname", 3), "@", "DNAME", "example.net."), aRecord(object("below", 1), "www", "192.0.2.1")},
+			want:    map[string]string{"dname": "", "below": "Conflict: names below example.com. are redirected"},
+		},
+		"DNAME at a delegation": {
+			records: []v1beta1.Record{nsRecord(object("ns", 3), "sub", "ns.example.org."), dnsRecord(object("dname", 2), "sub", "DNAME", "new")},
+			want:    map[string]string{"ns": "", "dname": "Conflict: sub.example.com. is delegated"},
+			sets:    []string{"sub.example.com. 3600 NS ns.example.org."},
+		},
+		"a second DNAME": {
+			records: []v1beta1.Record{dnsRecord(object("dname", 3), "old", "DNAME", "new"), dnsRecord(object("other", 2), "old", "DNAME", "newer")},
+			want:    map[string]string{"dname": "", "other": "Conflict: old.example.com. DNAME already has new.example.com., declared by DNSRecord dns/dname"},
+			sets:    []string{"old.example.com. 3600 DNAME new.example.com."},
+		},
 		"delegation with glue": {
 			records: []v1beta1.Record{
 				aRecord(object("glue", 3), "ns1.sub", "192.0.2.1"), nsRecord(object("ns1", 2), "sub", "ns1.sub"),
@@ -372,12 +438,21 @@ func checkServable(t *testing.T, z *Zone) {
 			t.Errorf("%s has %d targets", key, len(set.Rdata))
 		}
 	}
+	for key := range z.RRsets.All() {
+		if _, delegated := z.Get(rrset.Key{Name: key.Name, Type: dns.TypeNS}); key.Type == dns.TypeDS && (!delegated || key.Name == z.Name) {
+			t.Errorf("%s is of no delegation", key)
+		}
+	}
 	for cut := range z.RRsets.All() {
-		if cut.Type != dns.TypeNS || cut.Name == z.Name {
+		isNS := cut.Type == dns.TypeNS && cut.Name != z.Name
+		if !isNS && cut.Type != dns.TypeDNAME {
 			continue
 		}
-		for key := range z.RRsets.All() {
-			if rrset.IsSubdomain(key.Name, cut.Name) && key != cut && key.Type != dns.TypeA && key.Type != dns.TypeAAAA {
+		for key, set := range z.RRsets.All() {
+			below := key.Name != cut.Name && rrset.IsSubdomain(key.Name, cut.Name)
+			isAddress := key.Type == dns.TypeA || key.Type == dns.TypeAAAA
+			zones := slices.ContainsFunc(set.Owners, func(by []*Ref) bool { return slices.Contains(by, z.Ref) })
+			if isNS && (below || key.Name == cut.Name && key != cut && key.Type != dns.TypeDS) && !isAddress || !isNS && below && !zones {
 				t.Errorf("%s is hidden by %s", key, cut)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func change(r *rand.Rand, step int) Object {
 		ttl := int64(r.IntN(3)) * 100
 		common.TTL = &ttl
 	}
-	switch r.IntN(11) {
+	switch r.IntN(14) {
 	case 0, 1:
 		return &v1beta1.ARecord{ObjectMeta: o, Spec: a{RecordCommon: common, IPv4Addresses: addressesFrom(r)}}
 	case 2:
@@ -58,12 +59,27 @@ func change(r *rand.Rand, step int) Object {
 		return &v1beta1.MXRecord{ObjectMeta: o, Spec: mx{RecordCommon: common, MailServer: host}}
 	case 8:
 		return &v1beta1.SRVRecord{ObjectMeta: o, Spec: srv{RecordCommon: common, Target: host}}
+	case 9, 10:
+		return &v1beta1.DNSRecord{ObjectMeta: o, Spec: randomTyped(r, common, host)}
 	}
 	e := &v1alpha1.DNSEndpoint{ObjectMeta: o}
 	for range r.IntN(5) {
 		e.Spec.Endpoints = append(e.Spec.Endpoints, randomEndpoint(r))
 	}
 	return e
+}
+
+// randomTyped gives data of types that exclude other data, and of others, spelled in several ways.
+func randomTyped(r *rand.Rand, common v1beta1.RecordCommon, host string) typed {
+	if r.IntN(3) == 0 {
+		common.Name, host = strings.ToUpper(common.Name), strings.ToUpper(host)
+	}
+	s := typed{RecordCommon: common, Type: oneOf(r, []string{"DNAME", "DNAME", "DS", "DS", "NS", "CNAME", "HTTPS", "A"})}
+	s.Data = []string{map[string]string{"DS": fmt.Sprintf("%d 13 2 AB", r.IntN(3)), "HTTPS": "1 " + host, "A": "192.0.2.1"}[s.Type]}
+	if s.Data[0] == "" {
+		s.Data[0] = host
+	}
+	return s
 }
 
 func randomEndpoint(r *rand.Rand) *v1alpha1.Endpoint {

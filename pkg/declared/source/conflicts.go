@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -16,7 +17,7 @@ type conflictState struct {
 	// hosts are the name servers of the zone itself, with the object that named each. Their names take no CNAME (RFC
 	// 2181 section 10.3): BIND would not load the zone.
 	hosts map[*nameNode]*Ref
-	// cuts are the names below the apex that any NS is declared for.
+	// cuts are the names that any DNAME, or below the apex any NS, is declared for.
 	cuts map[*nameNode]*delegationPoint
 }
 
@@ -32,10 +33,12 @@ type acceptedValues struct {
 	index int
 }
 
-// delegationPoint is a name that may become a delegation.
+// delegationPoint is a name that may become a delegation, or redirect the names below it.
 type delegationPoint struct {
 	// delegated is the first NS admitted here, data the first that a delegation would hide. Only one of them is set.
 	delegated, data *acceptedValues
+	// redirected is the first DNAME admitted here, below the first data of a name below. Only one of them is set.
+	redirected, below *acceptedValues
 }
 
 // describeFor is how a message to a declaration names the one that came before it.
@@ -59,12 +62,19 @@ func (d *groupDecision) noteAccepted(c *declarationCandidate) {
 			}
 		}
 	}
-	for cut, own := range d.cutsAbove(c) {
+	for n := range d.tree.cutsAbove(c.at) {
+		cut := d.cutAt(n)
 		switch {
-		case own && cut.delegated == nil:
-			cut.delegated = l
-		case !own && cut.data == nil && !isGlue(c):
-			cut.data = l
+		case d.delegates(n, c):
+			cut.delegated = cmp.Or(cut.delegated, l)
+			continue
+		case n != c.at:
+			cut.below = cmp.Or(cut.below, l)
+		case c.Key.Type == dns.TypeDNAME:
+			cut.redirected = cmp.Or(cut.redirected, l)
+		}
+		if !isGlue(c) && !isParentData(n, c) {
+			cut.data = cmp.Or(cut.data, l)
 		}
 	}
 }
@@ -114,11 +124,17 @@ func (d *groupDecision) hostConflict(c *declarationCandidate) string {
 // cutConflict keeps data out of what is delegated to other servers (RFC 1034 section 4.2.1): BIND would accept it and
 // never answer with it.
 func (d *groupDecision) cutConflict(c *declarationCandidate) string {
-	for cut, own := range d.cutsAbove(c) {
+	for n := range d.tree.cutsAbove(c.at) {
+		cut, own := d.cutAt(n), d.delegates(n, c)
 		switch {
 		case own && cut.data != nil:
 			return fmt.Sprintf("a delegation of %s would hide %s, %s; remove that first", c.Key.Name, cut.data.key, cut.data.describeFor(c))
-		case !own && cut.delegated != nil && !isGlue(c):
+		case n == c.at && c.Key.Type == dns.TypeDNAME && cut.below != nil:
+			return fmt.Sprintf("a DNAME at %s would hide %s, %s; remove that first", c.Key.Name, cut.below.key, cut.below.describeFor(c))
+		case n != c.at && cut.redirected != nil:
+			return fmt.Sprintf("names below %s are redirected to %s, %s (RFC 6672 section 2.4)",
+				cut.redirected.key.Name, cut.redirected.rdata[0], cut.redirected.describeFor(c))
+		case !own && cut.delegated != nil && !isGlue(c) && !isParentData(n, c):
 			return fmt.Sprintf("%s is delegated to %s, %s; declare %s in that zone",
 				cut.delegated.key.Name, cut.delegated.rdata[0], cut.delegated.describeFor(c), c.Key.Name)
 		}
@@ -126,21 +142,42 @@ func (d *groupDecision) cutConflict(c *declarationCandidate) string {
 	return ""
 }
 
-// cutsAbove yields the possible delegations at and above a candidate, the nearest first; own is true when it is itself an
-// NS of that delegation.
-func (d *groupDecision) cutsAbove(c *declarationCandidate) func(yield func(at *delegationPoint, own bool) bool) {
-	return func(yield func(*delegationPoint, bool) bool) {
-		for n := range d.tree.cutsAbove(c.at) {
-			at := d.cuts[n]
-			if at == nil {
-				at = &delegationPoint{}
-				d.cuts[n] = at
-			}
-			if !yield(at, n == c.at && c.Key.Type == dns.TypeNS) {
-				return
-			}
-		}
+// cutAt returns what is known of a possible delegation or redirection.
+func (d *groupDecision) cutAt(n *nameNode) *delegationPoint {
+	at := d.cuts[n]
+	if at == nil {
+		at = &delegationPoint{}
+		d.cuts[n] = at
 	}
+	return at
+}
+
+// delegates reports whether a candidate is itself an NS of the delegation at a name.
+func (d *groupDecision) delegates(n *nameNode, c *declarationCandidate) bool {
+	return n == c.at && n != d.tree.apex && c.Key.Type == dns.TypeNS
+}
+
+// isParentData reports whether a candidate belongs beside the NS of the delegation at a name (RFC 4035 section 2.4).
+func isParentData(n *nameNode, c *declarationCandidate) bool {
+	return n == c.at && c.Key.Type == dns.TypeDS
+}
+
+// singleConflict keeps a name to one value of a type that has no more.
+func (d *groupDecision) singleConflict(c *declarationCandidate) string {
+	set := findRRset(d.sets[c.at], c.Key.Type)
+	if !isSingle(c.Key.Type) || set == nil || slices.Equal(set.Rdata, c.Rdata) {
+		return ""
+	}
+	return fmt.Sprintf("%s already has %s, declared by %s, which is older; a name has one %s (%s)",
+		c.Key, set.Rdata[0], set.Owners[0][0].readBy(c.Ref.Namespace), rrset.TypeName(c.Key.Type), singleRule[c.Key.Type])
+}
+
+// orphanConflict refuses a DS without the NS of its delegation among the RRsets of its name: BIND drops it.
+func orphanConflict(k rrset.Key, sets []RRset) string {
+	if k.Type != dns.TypeDS || findRRset(sets, dns.TypeNS) != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s is not delegated: a DS stands beside the NS of a delegation (RFC 4035 section 2.4); declare an NSRecord of that name", k.Name)
 }
 
 // isGlue reports whether a candidate holds addresses of a name server.

@@ -23,6 +23,7 @@ type (
 	srv   = v1beta1.SRVRecordSpec
 	caa   = v1beta1.CAARecordSpec
 	ptr   = v1beta1.PTRRecordSpec
+	typed = v1beta1.DNSRecordSpec
 )
 
 func recordOf(spec any) v1beta1.Record {
@@ -45,6 +46,8 @@ func recordOf(spec any) v1beta1.Record {
 		return &v1beta1.CAARecord{Spec: s}
 	case ptr:
 		return &v1beta1.PTRRecord{Spec: s}
+	case typed:
+		return &v1beta1.DNSRecord{Spec: s}
 	}
 	panic(fmt.Sprintf("no kind for %T", spec))
 }
@@ -77,6 +80,17 @@ func TestRecordData(t *testing.T) {
 		"CAA":                 {caa{Tag: "Issue", Value: "letsencrypt.org"}, []string{`0 issue "letsencrypt.org"`}},
 		"CAA, nobody":         {caa{Flags: 128, Tag: "issue", Value: ";"}, []string{`128 issue ";"`}},
 		"CAA, empty value":    {caa{Tag: "issue"}, []string{`0 issue ""`}},
+		"HTTPS":               {typed{Type: "https", Data: []string{"1 . alpn=h3,h2", "2 Web alpn=h2"}}, []string{`1 . alpn="h3,h2"`, `2 Web.example.com. alpn="h2"`}},
+		"TLSA":                {typed{Type: "TLSA", Data: []string{"3 1 1 AB CD"}}, []string{"3 1 1 abcd"}},
+		"DS":                  {typed{Type: "DS", Data: []string{"12345 13 2 0123456789ABCDEF"}}, []string{"12345 13 2 0123456789ABCDEF"}},
+		"NAPTR, relative":     {typed{Type: "NAPTR", Data: []string{`10 100 "S" "SIP+D2U" "" _sip._udp`}}, []string{`10 100 "S" "SIP+D2U" "" _sip._udp.example.com.`}},
+		"RP":                  {typed{Type: "RP", Data: []string{"Admin.Example.org. ."}}, []string{"admin.example.org. ."}},
+		"DNAME, the zone":     {typed{Type: "DNAME", Data: []string{"@"}}, []string{"example.com."}},
+		"MX as DNSRecord":     {typed{Type: "MX", Data: []string{" 10  Mail", "20 backup.example.org."}}, []string{"10 mail.example.com.", "20 backup.example.org."}},
+		"A as DNSRecord":      {typed{Type: "A", Data: []string{"192.0.2.1"}}, []string{"192.0.2.1"}},
+		"TXT as DNSRecord":    {typed{Type: "TXT", Data: []string{`"a b" c`}}, []string{`"a b" "c"`}},
+		"unknown type":        {typed{Type: "TYPE65280", Data: []string{`\# 4 0A000001`, `\# 0`}}, []string{`\# 0`, `\# 4 0a000001`}},
+		"PTR to a service":    {ptr{Target: "Büro 2._ipp._tcp"}, []string{`b\195\188ro\0322._ipp._tcp.example.com.`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			record := recordOf(test.spec)
@@ -84,7 +98,7 @@ func TestRecordData(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := v1beta1.KindOf(record).RRType; rrtype != want {
+			if want := RecordType(record); rrtype != want || want == 0 {
 				t.Errorf("type %s, want %s", dns.Type(rrtype), dns.Type(want))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -132,6 +146,20 @@ func TestRecordDataRefuses(t *testing.T) {
 		"CAA tag":                 {caa{Tag: "is sue"}, "letters and digits"},
 		"CAA without tag":         {caa{}, "letters and digits"},
 		"CAA much too long value": {caa{Tag: "issue", Value: strings.Repeat("x", 70000)}, "bytes"},
+		"no type":                 {typed{Data: []string{"x"}}, `spec.type: "" is not a record type`},
+		"a type that is none":     {typed{Type: "ALIAS", Data: []string{"x"}}, `spec.type: "ALIAS" is not a record type; write one of the IANA registry, such as HTTPS`},
+		"SOA":                     {typed{Type: "SOA", Data: []string{"x"}}, "spec.type: the DNSZone declares the SOA record"},
+		"RRSIG":                   {typed{Type: "RRSIG", Data: []string{"x"}}, "spec.type: servers maintain RRSIG records"},
+		"NSEC3PARAM by number":    {typed{Type: "TYPE51", Data: []string{"x"}}, "spec.type: servers maintain NSEC3PARAM records"},
+		"a meta type":             {typed{Type: "OPT", Data: []string{"x"}}, "spec.type: OPT is no data of a zone"},
+		"a question":              {typed{Type: "ANY", Data: []string{"x"}}, "spec.type: ANY is no data of a zone"},
+		"no data":                 {typed{Type: "HTTPS"}, "spec.data: there is no data"},
+		"the third is wrong":      {typed{Type: "HTTPS", Data: []string{"1 .", "2 .", "x"}}, `spec.data[2]: HTTPS rdata "x": `},
+		"the wrong length":        {typed{Type: "TYPE65280", Data: []string{`\# 3 0a000001`}}, "spec.data[0]: TYPE65280 rdata"},
+		"several lines":           {typed{Type: "LOC", Data: []string{"1 N\n2"}}, `spec.data[0]: LOC rdata "1 N\n2": rdata must be one line`},
+		"two DNAMEs":              {typed{Type: "DNAME", Data: []string{"a", "b"}}, "spec.data: a DNAME has one target, and there are 2 (RFC 6672 section 2.4)"},
+		"PTR to an address":       {typed{Type: "PTR", Data: []string{"192.0.2.1"}}, `spec.data[0]: "192.0.2.1" is an address`},
+		"MX without a number":     {typed{Type: "MX", Data: []string{"mail"}}, "spec.data[0]: MX rdata"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, got, err := RecordData(recordOf(test.spec), "example.com")

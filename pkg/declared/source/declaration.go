@@ -92,22 +92,24 @@ func (b *Builder) readRecord(d *Declaration, r v1beta1.Record) {
 	d.TTL = ttl
 	if err := cmp.Or(readError(r), err, values.err, ttlErr, recordFields.checkPlacement(d.Key, d.Rdata), recordFields.checkApex(b.name, d.Key)); err != nil {
 		d.Rdata = nil
-		d.markRefused(status.Invalid, err.Error())
+		d.markRefused(status.Invalid, joinLines(err))
 		return
 	}
+	d.Spelling = rrset.NewSpelling(d.Key, spellName(r.RecordName(), owner), values.spelled)
 	d.Accepted = true
 }
 
 func (b *Builder) readEndpoint(d *Declaration, e *v1alpha1.DNSEndpoint, index int) {
 	endpoint := e.Spec.Endpoints[index]
-	key, rdata, err := EndpointData(endpoint)
-	d.Key, d.Rdata = key, rdata
+	key, values, err := readEndpointData(endpoint)
+	d.Key, d.Rdata = key, values.rdata
 	d.TTL, _ = endpointTTL(endpoint, b.ttl)
 	if err = errors.Join(readError(e), err, endpointFields.checkApex(b.name, key)); err != nil {
 		d.Rdata = nil
 		d.markRefused(status.Invalid, declarationLabel(e, index)+joinLines(err))
 		return
 	}
+	d.Spelling = rrset.NewSpelling(key, spellName(strings.TrimSuffix(endpoint.DNSName, ".")+".", key.Name), values.spelled)
 	d.Accepted = true
 }
 
@@ -134,14 +136,21 @@ func (f fieldNames) checkPlacement(k rrset.Key, rdata []string) error {
 	switch {
 	case k.Type == dns.TypeCNAME && slices.Contains(rdata, k.Name):
 		return fmt.Errorf("%s: %s would be an alias of itself", f.target, k.Name)
+	case k.Type == dns.TypeDNAME && slices.ContainsFunc(rdata, func(target string) bool { return rrset.IsSubdomain(target, k.Name) }):
+		return fmt.Errorf("%s: %s would redirect to itself (RFC 6672 section 2.4)", f.target, k.Name)
+	case k.Type == dns.TypeDNAME && len(k.Name) > 1 && k.Name[0] == '*':
+		return fmt.Errorf("%s: %s: a DNAME cannot be declared for a wildcard (RFC 6672 section 3.3)", f.name, k.Name)
 	case k.Type == dns.TypeNS && len(k.Name) > 1 && k.Name[0] == '*':
 		return fmt.Errorf("%s: %s: name servers cannot be declared for a wildcard; BIND ignores them (RFC 4592 section 4.2)", f.name, k.Name)
 	}
 	return nil
 }
 
-// checkApex refuses a CNAME where SOA and NS of the zone are.
+// checkApex refuses a CNAME where SOA and NS of the zone are, and a DS, which is the parent's.
 func (f fieldNames) checkApex(zone string, k rrset.Key) error {
+	if k.Type == dns.TypeDS && k.Name == zone {
+		return fmt.Errorf("%s: the DS of %s belongs in the zone above it (RFC 4035 section 2.4)", f.name, zone)
+	}
 	if k.Type != dns.TypeCNAME || k.Name != zone {
 		return nil
 	}

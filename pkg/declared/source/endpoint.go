@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -14,20 +13,16 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// endpointTypes are the types that an endpoint may have, in the order in which they are presented to people.
-var endpointTypes = []uint16{
-	dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeTXT, dns.TypeMX, dns.TypeSRV, dns.TypeCAA,
-	dns.TypeNAPTR,
-}
-
-// IsEndpointType reports whether a DNSEndpoint can publish a type.
-func IsEndpointType(rrtype uint16) bool { return slices.Contains(endpointTypes, rrtype) }
-
 // EndpointData returns the RRset that one endpoint of a DNSEndpoint describes: its owner name and type, and its values in
 // canonical form, sorted and without duplicates. Names in an endpoint are complete, with or without the final dot. What of
 // name and type cannot be read is left empty. The error joins everything that is wrong with the endpoint, recordTTL
 // included; each part begins with the name of the field ("targets[1]: ") and says what to write.
 func EndpointData(e *v1alpha1.Endpoint) (rrset.Key, []string, error) {
+	key, values, err := readEndpointData(e)
+	return key, values.rdata, err
+}
+
+func readEndpointData(e *v1alpha1.Endpoint) (rrset.Key, recordValues, error) {
 	name, nameErr := EndpointName(e.DNSName)
 	rrtype, typeErr := endpointType(e.RecordType)
 	key := rrset.Key{Name: name, Type: rrtype}
@@ -51,9 +46,9 @@ func EndpointData(e *v1alpha1.Endpoint) (rrset.Key, []string, error) {
 		errs = append(errs, endpointFields.checkPlacement(key, values.rdata))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return key, nil, err
+		return key, recordValues{}, err
 	}
-	return key, values.rdata, nil
+	return key, values, nil
 }
 
 // CheckEndpointApex returns why a zone cannot have what an endpoint of its own name describes.
@@ -77,15 +72,14 @@ func EndpointName(dnsName string) (string, error) {
 }
 
 func endpointType(recordType string) (uint16, error) {
-	if rrtype := publishedType(recordType); rrtype != 0 {
+	if rrtype := publishedType(recordType); rrtype != 0 && recordType == strings.ToUpper(recordType) {
 		return rrtype, nil
 	}
-	known := make([]string, len(endpointTypes))
-	for i, rrtype := range endpointTypes {
-		known[i] = dns.TypeToString[rrtype]
+	_, err := readType(recordType)
+	if err == nil {
+		err = fmt.Errorf("write %q, in upper case", strings.ToUpper(recordType))
 	}
-	last := len(known) - 1
-	return 0, fmt.Errorf("recordType: %q is not published here; write one of %s or %s", shortenText(recordType), strings.Join(known[:last], ", "), known[last])
+	return 0, fmt.Errorf("recordType: %q is not published here: %w", shortenText(recordType), err)
 }
 
 // endpointTTL is the TTL of an endpoint, or the one that applies when it sets none.
@@ -105,42 +99,60 @@ func endpointValues(rrtype uint16, targets []string) recordValues {
 	d := recordValues{rrtype: rrtype, rdata: make([]string, 0, len(targets))}
 	var errs []error
 	for i, target := range targets {
-		value, err := endpointValue(rrtype, target)
+		value, spelled, err := endpointValue(rrtype, target)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("targets[%d]: %w", i, err))
 			continue
 		}
-		d.rdata = append(d.rdata, value)
+		d.add(value, spelled)
 	}
 	if len(targets) == 0 {
 		errs = append(errs, errors.New("targets: there is no target"))
 	}
 	d.err = errors.Join(errs...)
-	d = d.checkLimits("targets", "")
-	if d.err == nil && rrtype == dns.TypeCNAME && len(d.rdata) > 1 {
-		d.err = fmt.Errorf("targets: a CNAME has one target, and there are %d (RFC 2181 section 10.1)", len(d.rdata))
-	}
-	return d
+	return d.checkLimits("targets", "").checkSingle("targets")
 }
 
 // endpointValue reads one target in external-dns' notation, which is the presentation format of the type but for text.
-func endpointValue(rrtype uint16, target string) (string, error) {
+func endpointValue(rrtype uint16, target string) (canonical, spelled string, err error) {
 	if rrtype == dns.TypeTXT {
-		return endpointText(target)
+		canonical, err = endpointText(target)
+		return canonical, canonical, err
+	}
+	if !rrset.HasRules(rrtype) {
+		return rrset.ParseRelative(rrtype, target, ".")
 	}
 	value, err := rrset.Parse(rrset.Key{Type: rrtype}, target)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
+	spelled = value
 	if host, named := hostOfRdata(rrtype, value); named {
 		switch addr, err := netip.ParseAddr(strings.TrimSuffix(host, ".")); {
 		case err == nil:
-			return "", fmt.Errorf("%q holds an address where a host name belongs; publish the address with recordType %s", target, addressType(addr))
+			return "", "", fmt.Errorf("%q holds an address where a host name belongs; publish the address with recordType %s", target, addressType(addr))
 		case host == "." && rrtype != dns.TypeMX && rrtype != dns.TypeSRV:
-			return "", errors.New(`"." is the root of DNS and no host`)
+			return "", "", errors.New(`"." is the root of DNS and no host`)
 		}
+		spelled = spellLast(target, value, host)
 	}
-	return value, nil
+	return value, spelled, nil
+}
+
+// spellLast returns canonical rdata with the host at its end as the target spells it.
+func spellLast(target, value, host string) string {
+	target = strings.TrimSpace(target)
+	written := target
+	if value != host {
+		written = target[strings.LastIndexAny(target, " \t")+1:]
+	}
+	if strings.HasPrefix(target, `\#`) {
+		return value
+	}
+	if !isAbsolute(written) {
+		written += "."
+	}
+	return strings.TrimSuffix(value, host) + spellName(written, host)
 }
 
 // endpointText reads a target that may be in quotes, as zone files have it, or is the text itself. A string of more than
@@ -159,7 +171,7 @@ func endpointText(target string) (string, error) {
 // hostOfRdata returns the host that canonical rdata ends in, for the types that name one.
 func hostOfRdata(rrtype uint16, rdata string) (string, bool) {
 	switch rrtype {
-	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR:
+	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeDNAME:
 		return rdata, true
 	case dns.TypeMX, dns.TypeSRV:
 		return rdata[strings.LastIndexByte(rdata, ' ')+1:], true

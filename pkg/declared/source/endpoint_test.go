@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,11 @@ func TestEndpointData(t *testing.T) {
 		"SRV":                      {endpoint("www.example.com", "SRV", "10 5 443 host.example.com"), []string{"10 5 443 host.example.com."}},
 		"CAA":                      {endpoint("www.example.com", "CAA", `0 Issue "ca.example.net"`, "128 iodef mailto:a@b"), []string{`0 issue "ca.example.net"`, `128 iodef "mailto:a@b"`}},
 		"NAPTR":                    {endpoint("www.example.com", "NAPTR", `10 100 "S" "SIP+D2U" "" _sip._udp.Example.com`), []string{`10 100 "S" "SIP+D2U" "" _sip._udp.example.com.`}},
+		"DNAME":                    {endpoint("www.example.com", "DNAME", "New.example.com"), []string{"new.example.com."}},
+		"HTTPS":                    {endpoint("www.example.com", "HTTPS", "1 . alpn=h3,h2 ipv4hint=192.0.2.10"), []string{`1 . alpn="h3,h2" ipv4hint="192.0.2.10"`}},
+		"HTTPS, raw":               {endpoint("www.example.com", "HTTPS", `\# 10 000100 0001 0003 02 6832`), []string{`1 . alpn="h2"`}},
+		"TYPE65280":                {endpoint("www.example.com", "TYPE65280", `\# 4 0A000001`), []string{`\# 4 0a000001`}},
+		"A, raw":                   {endpoint("www.example.com", "A", `\# 4 C0000201`), []string{"192.0.2.1"}},
 		"TXT as it stands":         {endpoint("www.example.com", "TXT", `v=spf1 include:"x" \ -all`), []string{`"v=spf1 include:\"x\" \\ -all"`}},
 		"TXT in quotes":            {endpoint("www.example.com", "TXT", `"heritage=external-dns,external-dns/owner=x"`), []string{`"heritage=external-dns,external-dns/owner=x"`}},
 		"TXT in quotes, escapes":   {endpoint("www.example.com", "TXT", `"a\"b\\c\065"`), []string{`"a\"b\\cA"`}},
@@ -47,7 +53,8 @@ func TestEndpointData(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := (rrset.Key{Name: "www.example.com.", Type: dns.StringToType[test.endpoint.RecordType]}); key != want {
+			rrtype, _ := rrset.ParseType(test.endpoint.RecordType)
+			if want := (rrset.Key{Name: "www.example.com.", Type: rrtype}); key != want {
 				t.Errorf("%s, want %s", key, want)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -71,32 +78,37 @@ func TestEndpointDataRefuses(t *testing.T) {
 		// messages are what each line begins with.
 		messages []string
 	}{
-		"unknown type": {endpoint("www.example.com", "HTTPS", "x"),
-			[]string{`recordType: "HTTPS" is not published here; write one of A, AAAA, CNAME, NS, PTR, TXT, MX, SRV, CAA or NAPTR`}},
-		"no type":              {endpoint("www.example.com", "", "192.0.2.1"), []string{`recordType: "" is not published here`}},
-		"type of another case": {endpoint("www.example.com", "a", "192.0.2.1"), []string{`recordType: "a" is not published here`}},
-		"no target":            {endpoint("www.example.com", "A"), []string{"targets: there is no target"}},
-		"no name":              {endpoint("", "A", "192.0.2.1"), []string{"dnsName: the name is empty"}},
-		"bad name":             {endpoint("a..b.example.com", "A", "192.0.2.1"), []string{"dnsName: "}},
-		"bad wildcard":         {endpoint("a.*.example.com", "A", "192.0.2.1"), []string{`dnsName: "a.*.example.com" has a "*"`}},
-		"routed":               {routed, []string{`setIdentifier: "blue": weighted`}},
-		"TTL":                  {ttl, []string{"recordTTL: 2147483648"}},
-		"negative TTL":         {negative, []string{"recordTTL: -1"}},
-		"several targets":      {endpoint("www.example.com", "A", "x", "192.0.2.1", "2001:db8::1"), []string{"targets[0]: ", "targets[2]: "}},
-		"several fields":       {endpoint("a..b", "A", "x"), []string{"dnsName: ", "targets[0]: "}},
-		"too many":             {endpoint("www.example.com", "A", many...), []string{"targets: there are 101 values"}},
-		"CNAME to two":         {endpoint("www.example.com", "CNAME", "a.", "b."), []string{"targets: a CNAME has one target, and there are 2"}},
-		"CNAME to an address":  {endpoint("www.example.com", "CNAME", "192.0.2.1"), []string{`targets[0]: "192.0.2.1" holds an address where a host name belongs; publish the address with recordType A`}},
-		"CNAME to the root":    {endpoint("www.example.com", "CNAME", "."), []string{`targets[0]: "." is the root`}},
-		"CNAME to itself":      {endpoint("www.example.com", "CNAME", "WWW.example.com."), []string{"targets: www.example.com. would be an alias of itself"}},
-		"NS at a wildcard":     {endpoint("*.example.com", "NS", "ns.example.com"), []string{"dnsName: *.example.com.: name servers cannot"}},
-		"MX without number":    {endpoint("www.example.com", "MX", "mail.example.com"), []string{"targets[0]: "}},
-		"MX to an address":     {endpoint("www.example.com", "MX", "10 192.0.2.1"), []string{"targets[0]: "}},
-		"SRV of three fields":  {endpoint("www.example.com", "SRV", "10 443 host.example.com"), []string{"targets[0]: "}},
-		"NAPTR of five fields": {endpoint("www.example.com", "NAPTR", `10 100 "S" "SIP+D2U" _sip._udp.example.com`), []string{"targets[0]: "}},
-		"CAA without value":    {endpoint("www.example.com", "CAA", "0 issue"), []string{"targets[0]: "}},
-		"TXT quoted wrong":     {endpoint("www.example.com", "TXT", `"a"b"`), []string{"targets[0]: "}},
-		"IDN":                  {endpoint("bücher.example.com", "A", "192.0.2.1"), []string{`dnsName: "bücher.example.com" is not ASCII; write "xn--bcher-kva.example.com"`}},
+		"unknown type": {endpoint("www.example.com", "ALIAS", "x"),
+			[]string{`recordType: "ALIAS" is not published here: "ALIAS" is not a record type; write one of the IANA registry`}},
+		"type of the zone":       {endpoint("www.example.com", "SOA", "x"), []string{`recordType: "SOA" is not published here: the DNSZone declares the SOA record`}},
+		"type of signing":        {endpoint("www.example.com", "DNSKEY", "x"), []string{`recordType: "DNSKEY" is not published here: servers maintain DNSKEY records`}},
+		"DNAME to itself":        {endpoint("www.example.com", "DNAME", "a.www.example.com"), []string{"targets: www.example.com. would redirect to itself"}},
+		"DNAME to two":           {endpoint("www.example.com", "DNAME", "a.", "b."), []string{"targets: a DNAME has one target, and there are 2"}},
+		"HTTPS without priority": {endpoint("www.example.com", "HTTPS", "x"), []string{"targets[0]: HTTPS rdata"}},
+		"no type":                {endpoint("www.example.com", "", "192.0.2.1"), []string{`recordType: "" is not published here`}},
+		"type of another case":   {endpoint("www.example.com", "a", "192.0.2.1"), []string{`recordType: "a" is not published here`}},
+		"no target":              {endpoint("www.example.com", "A"), []string{"targets: there is no target"}},
+		"no name":                {endpoint("", "A", "192.0.2.1"), []string{"dnsName: the name is empty"}},
+		"bad name":               {endpoint("a..b.example.com", "A", "192.0.2.1"), []string{"dnsName: "}},
+		"bad wildcard":           {endpoint("a.*.example.com", "A", "192.0.2.1"), []string{`dnsName: "a.*.example.com" has a "*"`}},
+		"routed":                 {routed, []string{`setIdentifier: "blue": weighted`}},
+		"TTL":                    {ttl, []string{"recordTTL: 2147483648"}},
+		"negative TTL":           {negative, []string{"recordTTL: -1"}},
+		"several targets":        {endpoint("www.example.com", "A", "x", "192.0.2.1", "2001:db8::1"), []string{"targets[0]: ", "targets[2]: "}},
+		"several fields":         {endpoint("a..b", "A", "x"), []string{"dnsName: ", "targets[0]: "}},
+		"too many":               {endpoint("www.example.com", "A", many...), []string{"targets: there are 101 values"}},
+		"CNAME to two":           {endpoint("www.example.com", "CNAME", "a.", "b."), []string{"targets: a CNAME has one target, and there are 2"}},
+		"CNAME to an address":    {endpoint("www.example.com", "CNAME", "192.0.2.1"), []string{`targets[0]: "192.0.2.1" holds an address where a host name belongs; publish the address with recordType A`}},
+		"CNAME to the root":      {endpoint("www.example.com", "CNAME", "."), []string{`targets[0]: "." is the root`}},
+		"CNAME to itself":        {endpoint("www.example.com", "CNAME", "WWW.example.com."), []string{"targets: www.example.com. would be an alias of itself"}},
+		"NS at a wildcard":       {endpoint("*.example.com", "NS", "ns.example.com"), []string{"dnsName: *.example.com.: name servers cannot"}},
+		"MX without number":      {endpoint("www.example.com", "MX", "mail.example.com"), []string{"targets[0]: "}},
+		"MX to an address":       {endpoint("www.example.com", "MX", "10 192.0.2.1"), []string{"targets[0]: "}},
+		"SRV of three fields":    {endpoint("www.example.com", "SRV", "10 443 host.example.com"), []string{"targets[0]: "}},
+		"NAPTR of five fields":   {endpoint("www.example.com", "NAPTR", `10 100 "S" "SIP+D2U" _sip._udp.example.com`), []string{"targets[0]: "}},
+		"CAA without value":      {endpoint("www.example.com", "CAA", "0 issue"), []string{"targets[0]: "}},
+		"TXT quoted wrong":       {endpoint("www.example.com", "TXT", `"a"b"`), []string{"targets[0]: "}},
+		"IDN":                    {endpoint("bücher.example.com", "A", "192.0.2.1"), []string{`dnsName: "bücher.example.com" is not ASCII; write "xn--bcher-kva.example.com"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, got, err := EndpointData(&test.endpoint)
@@ -261,14 +273,14 @@ func TestPublishedKeys(t *testing.T) {
 		o.Annotations = map[string]string{v1beta1.FormerNamesAnnotation: names}
 		return o
 	}
-	published := aRecord(annotated("older/A,oldest.example.com./A, www/A,x.example.org./A,,no-type,a/b/A,@/HINFO,a..b/A"), "www", "192.0.2.1")
+	published := aRecord(annotated("older/A,oldest.example.com./A, www/A,x.example.org./A,,no-type,a/b/A,@/ALIAS,a..b/A"), "www", "192.0.2.1")
 	published.Status = v1beta1.RecordStatus{PublishedName: "Old.example.com", Zone: "example.com"}
 	elsewhere := aRecord(object("o", 1), "www", "192.0.2.1")
 	elsewhere.Status = v1beta1.RecordStatus{PublishedName: "x.sub.example.com", Zone: "sub.example.com"}
 	outside := aRecord(object("o", 1), "www.example.org.", "192.0.2.1")
 	outside.Status.PublishedName = "www.example.org"
 	many := endpoints(annotated("old.example.com/TXT,x.example.org/A"), endpoint("A.example.com", "A", "x"), endpoint("a.example.org", "A", "192.0.2.1"),
-		endpoint("b.example.com", "HINFO", "x"), endpoint("a.example.com.", "A", "192.0.2.2"))
+		endpoint("b.example.com", "ALIAS", "x"), endpoint("a.example.com.", "A", "192.0.2.2"))
 	many.Spec.Endpoints = append(many.Spec.Endpoints, nil)
 	many.Status.Zones = []v1alpha1.EndpointZone{
 		{Namespace: "dns", Name: "example-com", ZoneName: "example.com", RRsets: []string{"www.example.com./A", "a.example.com./A", "example.com./SOA", "x"}},
@@ -296,21 +308,26 @@ func TestPublishedKeys(t *testing.T) {
 	}
 }
 
-// Whatever is accepted of any type goes through DNS messages and miekg/dns' parser of zone files and is the same again.
+// fuzzedTypes have rules of their own, or names in their data.
+var fuzzedTypes = []uint16{
+	dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeTXT, dns.TypeMX, dns.TypeSRV, dns.TypeCAA, dns.TypeNAPTR, dns.TypeDNAME,
+}
+
+// Whatever is accepted of these types goes through DNS messages and miekg/dns' parser of zone files and is the same again.
 func FuzzEndpointData(f *testing.F) {
 	for _, target := range []string{
 		"192.0.2.1", "2001:db8::1", "host.example.org", "HOST.example.org.", "10 mail.example.org", "1 2 3 host", `0 issue "ca\"x"`, "text",
 		`"quoted" "twice"`, `a\065b`, "ü", "", `"`, `"\`, "*.x", `0 issue \`, ". 10", "0 .",
 	} {
-		for i := range endpointTypes {
-			f.Add("www.example.com", i, target)
+		for _, rrtype := range fuzzedTypes {
+			f.Add("www.example.com", rrtype, target)
 		}
 	}
-	f.Fuzz(func(t *testing.T, dnsName string, rrtype int, target string) {
-		if rrtype < 0 || rrtype >= len(endpointTypes) {
+	f.Fuzz(func(t *testing.T, dnsName string, rrtype uint16, target string) {
+		if !slices.Contains(fuzzedTypes, rrtype) {
 			return
 		}
-		e := endpoint(dnsName, dns.TypeToString[endpointTypes[rrtype]], target)
+		e := endpoint(dnsName, dns.TypeToString[rrtype], target)
 		key, rdata, err := EndpointData(&e)
 		if err != nil {
 			if !strings.Contains(err.Error(), ": ") {

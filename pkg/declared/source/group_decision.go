@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/miekg/dns"
+
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -44,7 +46,13 @@ func (r *zoneRevision) decideAlone(n *nameNode) {
 	n.decided = r.revisions
 	it := &n.items[0]
 	d := r.readItem(it)
-	r.storeRRsets(n, []RRset{r.newRRset(d.Key, d.TTL, d.Rdata, d.Ref)})
+	var sets []RRset
+	if why := orphanConflict(d.Key, nil); why != "" {
+		d.markRefused(status.Conflict, declarationLabel(it.object, it.index)+why)
+	} else {
+		sets = []RRset{r.newRRset(d.rrset(), d.Ref)}
+	}
+	r.storeRRsets(n, sets)
 	r.settleItem(it, d)
 }
 
@@ -91,7 +99,14 @@ func (r *zoneRevision) decideGroup(group ...*nameNode) {
 	}
 	for i := range all {
 		all[i].Declaration = r.readItem(all[i].nodeItem)
-		d.admitCandidate(&all[i])
+		if all[i].Key.Type != dns.TypeDS {
+			d.admitCandidate(&all[i])
+		}
+	}
+	for i := range all { // A DS depends on the delegation, however old either is.
+		if all[i].Key.Type == dns.TypeDS {
+			d.admitCandidate(&all[i])
+		}
 	}
 	if whole {
 		d.addServerAddresses()
@@ -110,12 +125,12 @@ func (r *zoneRevision) decideGroup(group ...*nameNode) {
 
 // admitCandidate makes a declaration part of the zone, unless an older one excludes it.
 func (d *groupDecision) admitCandidate(c *declarationCandidate) {
-	if why := cmp.Or(d.aliasConflict(c), d.hostConflict(c), d.cutConflict(c), d.sizeConflict(c)); why != "" {
+	if why := cmp.Or(d.aliasConflict(c), d.hostConflict(c), d.cutConflict(c), d.singleConflict(c), orphanConflict(c.Key, d.sets[c.at]), d.sizeConflict(c)); why != "" {
 		c.markRefused(status.Conflict, declarationLabel(c.object, c.index)+why)
 		return
 	}
 	d.noteAccepted(c)
-	d.addRRset(c.at, c.Key, c.TTL, c.Rdata, c.Ref)
+	d.uniteRRset(c.at, c.rrset(), c.Ref)
 }
 
 // declareApex adds what the zone object itself declares: its NS RRset, and addresses of the name servers inside it.

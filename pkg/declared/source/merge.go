@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -11,11 +12,17 @@ import (
 
 // addRRset unites values with an RRset of the zone.
 func (d *groupDecision) addRRset(at *nameNode, key rrset.Key, ttl uint32, rdata []string, by *Ref) {
+	d.uniteRRset(at, rrset.RRset{Key: key, TTL: ttl, Rdata: rdata}, by)
+}
+
+func (d *groupDecision) uniteRRset(at *nameNode, declared rrset.RRset, by *Ref) {
+	key, ttl, rdata := declared.Key, declared.TTL, declared.Rdata
 	set := findRRset(d.sets[at], key.Type)
 	if set == nil {
-		d.sets[at] = append(d.sets[at], d.newRRset(key, ttl, rdata, by))
+		d.sets[at] = append(d.sets[at], d.newRRset(declared, by))
 		return
 	}
+	set.Spelling = uniteSpelling(set.Spelling, declared)
 	if ttl != set.TTL {
 		d.lowerTTL(set, ttl, by)
 	}
@@ -32,8 +39,25 @@ func (d *groupDecision) addRRset(at *nameNode, key rrset.Key, ttl uint32, rdata 
 }
 
 // newRRset is an RRset that one object declares. Its slices are clipped: growing one makes a copy.
-func (r *zoneRevision) newRRset(key rrset.Key, ttl uint32, rdata []string, by *Ref) RRset {
-	return RRset{RRset: rrset.RRset{Key: key, TTL: ttl, Rdata: slices.Clip(rdata)}, Owners: r.soleOwners(by, len(rdata))}
+func (r *zoneRevision) newRRset(declared rrset.RRset, by *Ref) RRset {
+	declared.Rdata = slices.Clip(declared.Rdata)
+	return RRset{RRset: declared, Owners: r.soleOwners(by, len(declared.Rdata))}
+}
+
+// uniteSpelling adds how a later declaration spells values to the spelling of an RRset; what is known stays as the older spells it.
+func uniteSpelling(older *rrset.Spelling, declared rrset.RRset) *rrset.Spelling {
+	if declared.Spelling == nil {
+		return older
+	}
+	name, rdata := declared.Name, maps.Clone(declared.Spelling.Rdata)
+	if older != nil {
+		name = older.Name
+		if rdata == nil {
+			rdata = map[string]string{}
+		}
+		maps.Copy(rdata, older.Rdata)
+	}
+	return rrset.NewSpelling(declared.Key, name, rdata)
 }
 
 // soleOwners returns owners of n values that one object declares. Nearly all RRsets of a large zone have one value of one object.

@@ -69,6 +69,25 @@ func resolveName(name, origin string) (string, error) {
 	return full, nil
 }
 
+// spellName returns the canonical name that resolveName gives, spelled as the name is written.
+func spellName(name, canonical string) string {
+	if name == "@" || strings.ToLower(name) == name {
+		return canonical
+	}
+	if isAbsolute(name) {
+		spelled, err := rrset.SpelledName(name)
+		if err != nil || len(spelled) != len(canonical) {
+			return canonical
+		}
+		return spelled
+	}
+	own, err := rrset.SpelledName(name + ".")
+	if err != nil || len(own) > len(canonical) {
+		return canonical
+	}
+	return own + canonical[len(own):]
+}
+
 // isAbsolute reports whether a name ends in a dot that is not escaped.
 func isAbsolute(name string) bool {
 	if !strings.HasSuffix(name, ".") {
@@ -80,18 +99,20 @@ func isAbsolute(name string) bool {
 
 // resolveHost returns the canonical form of a host name in a field of an object. The note is a remark for the user when the
 // name may not be what was meant.
-func resolveHost(field, name, origin string) (full, note string, err error) {
+//
+// spelled is the name as it is written.
+func resolveHost(field, name, origin string) (full, spelled, note string, err error) {
 	if addr, err := netip.ParseAddr(strings.TrimSuffix(name, ".")); err == nil {
-		return "", "", fmt.Errorf("%s: %q is an address; name a host here and publish its address with an %s", field, name, addressKind(addr))
+		return "", "", "", fmt.Errorf("%s: %q is an address; name a host here and publish its address with an %s", field, name, addressKind(addr))
 	}
 	full, err = resolveName(name, origin)
 	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", field, err)
+		return "", "", "", fmt.Errorf("%s: %w", field, err)
 	}
 	if !isAbsolute(name) && strings.Contains(name, ".") {
 		note = fmt.Sprintf("%s %q has no final dot, so it is relative to the zone: %s", field, name, full)
 	}
-	return full, note, nil
+	return full, spellName(name, full), note, nil
 }
 
 func addressKind(a netip.Addr) string {

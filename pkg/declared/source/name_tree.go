@@ -36,7 +36,7 @@ type nameNode struct {
 	only  [1]nodeItem
 	// users are the owner names of declarations that name this host, with their number.
 	users map[*nameNode]int
-	// cuts counts the NS declarations at the name: below the apex it is where a delegation may be. glue counts the NS
+	// cuts counts the NS declarations at the name, below the apex, and the DNAME declarations: what is below is elsewhere. glue counts the NS
 	// declarations, anywhere, that name this host.
 	cuts, glue int32
 	// serves counts, for a name server of the zone itself, the zone's spec and the NS declarations at the apex.
@@ -51,7 +51,7 @@ type nameTree struct {
 	byName map[string]*nameNode
 	// hosts are the name servers of the zone itself.
 	hosts map[*nameNode]struct{}
-	// cuts is the number of names below the apex with NS declarations.
+	// cuts is the number of names with cuts.
 	cuts int
 	// spare are nodes to use next.
 	spare []nameNode
@@ -148,7 +148,7 @@ func (t *nameTree) removeItem(o Object, index int, d *Declaration) *nameNode {
 // countReferences keeps account of hosts and cuts.
 func (t *nameTree) countReferences(n *nameNode, d *Declaration, by int) {
 	isNS := d.Key.Type == dns.TypeNS
-	if isNS && n != t.apex {
+	if t.mayCut(n, d.Key.Type) {
 		before := n.cuts
 		n.cuts += int32(by) //nolint:gosec // 1 or -1
 		if before == 0 || n.cuts == 0 {
@@ -167,6 +167,11 @@ func (t *nameTree) countReferences(n *nameNode, d *Declaration, by int) {
 			t.countNameServer(host, by)
 		}
 	}
+}
+
+// mayCut reports whether data of a type takes the names below its own elsewhere: a delegation, or a DNAME.
+func (t *nameTree) mayCut(n *nameNode, rrtype uint16) bool {
+	return rrtype == dns.TypeNS && n != t.apex || rrtype == dns.TypeDNAME
 }
 
 // countNameServer counts who makes a host a name server of the zone.
@@ -203,13 +208,13 @@ func (t *nameTree) hostsOf(d *Declaration) iter.Seq[*nameNode] {
 	}
 }
 
-// cutsAbove yields the names at and above one where a delegation may be, the nearest first.
+// cutsAbove yields the names at and above one where a delegation or a DNAME may be, the nearest first.
 func (t *nameTree) cutsAbove(n *nameNode) iter.Seq[*nameNode] {
 	return func(yield func(*nameNode) bool) {
 		if t.cuts == 0 {
 			return
 		}
-		for ; n != t.apex; n = n.parent {
+		for ; n != nil; n = n.parent {
 			if n.cuts > 0 && !yield(n) {
 				return
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -86,7 +87,13 @@ func oddBytes(r *rand.Rand, most int) string {
 	return string(s)
 }
 
-// oddEndpoints are endpoints of every type with everything that names and targets may hold.
+// oddTypes are those of the endpoints.
+var oddTypes = []uint16{
+	dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeNS, dns.TypePTR, dns.TypeTXT, dns.TypeMX, dns.TypeSRV, dns.TypeCAA, dns.TypeNAPTR,
+	dns.TypeHTTPS, dns.TypeTLSA, dns.TypeSSHFP, dns.TypeURI, dns.TypeLOC, dns.TypeRP, dns.TypeCERT, dns.TypeOPENPGPKEY, dns.TypeSMIMEA,
+}
+
+// oddEndpoints are endpoints of many types with everything that names and targets may hold.
 func oddEndpoints(r *rand.Rand, zone string, n int) *v1alpha1.DNSEndpoint {
 	complete := func(name string) string {
 		switch {
@@ -102,15 +109,24 @@ func oddEndpoints(r *rand.Rand, zone string, n int) *v1alpha1.DNSEndpoint {
 	for i := range n {
 		endpoint := &v1alpha1.Endpoint{
 			DNSName: complete(oneOf(r, []string{oneOf(r, oddNames), fmt.Sprintf("own%d", i)})), RecordTTL: int64(r.IntN(4) * 100),
-			RecordType: dns.TypeToString[endpointTypes[i%len(endpointTypes)]],
+			RecordType: dns.TypeToString[oddTypes[i%len(oddTypes)]],
 		}
 		for len(endpoint.Targets) == 0 || (endpoint.RecordType != "CNAME" && r.IntN(3) == 0) {
 			endpoint.Targets = append(endpoint.Targets, map[string]string{
 				"A": fmt.Sprintf("192.0.2.%d", r.IntN(256)), "AAAA": fmt.Sprintf("2001:DB8::%X", r.IntN(65536)),
 				"CNAME": host(), "NS": host(), "PTR": host(), "MX": fmt.Sprintf("%d %s", r.IntN(65536), host()),
 				"SRV": fmt.Sprintf("1 %d 65535 %s", r.IntN(3), host()), "CAA": fmt.Sprintf(`%d Issue "a\"b\\c %d"`, r.IntN(256), r.IntN(9)),
-				"NAPTR": fmt.Sprintf(`%d %d "U" "E2U+sip" "!^\\+(.*)$!sip:\\1@\"%d!" %s`, r.IntN(65536), r.IntN(9), r.IntN(9), host()),
-				"TXT":   oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
+				"NAPTR":      fmt.Sprintf(`%d %d "U" "E2U+sip" "!^\\+(.*)$!sip:\\1@\"%d!" %s`, r.IntN(65536), r.IntN(9), r.IntN(9), host()),
+				"HTTPS":      fmt.Sprintf(`%d %s alpn=h2,h3 port=%d ipv4hint=192.0.2.1 ech=AAAA`, 1+r.IntN(9), host(), r.IntN(65536)),
+				"TLSA":       fmt.Sprintf("3 1 %d 01AB %08x", r.IntN(3), r.Uint32()),
+				"SMIMEA":     fmt.Sprintf("0 0 %d %08x", r.IntN(3), r.Uint32()),
+				"SSHFP":      fmt.Sprintf("%d 1 0123456789abcdef0123456789ABCDEF%08x", r.IntN(5), r.Uint32()),
+				"URI":        fmt.Sprintf(`%d 1 "ftp://x/%d"`, r.IntN(9), r.IntN(9)),
+				"LOC":        fmt.Sprintf("%d 30 12.748 N 0 7 39.612 W %d.00m 1m 10000m 10m", r.IntN(90), r.IntN(999)),
+				"RP":         fmt.Sprintf("%s %s", host(), host()),
+				"CERT":       fmt.Sprintf("PKIX %d 8 AQID", r.IntN(65536)),
+				"OPENPGPKEY": oneOf(r, []string{"AQID", "AQ ID BA=="}),
+				"TXT":        oneOf(r, []string{oddBytes(r, 600), `"quoted \"text\" \255" "and more"`, `a "half quoted`}),
 			}[endpoint.RecordType])
 		}
 		e.Spec.Endpoints = append(e.Spec.Endpoints, endpoint)
@@ -183,7 +199,7 @@ func TestBINDLoadsWhatIsBuilt(t *testing.T) {
 		}
 		zones = append(zones, named.Zone{Name: z.Name, File: zoneFile(z, 7)})
 	}
-	for _, rrtype := range endpointTypes {
+	for _, rrtype := range oddTypes {
 		if published[rrtype] < 10 {
 			t.Errorf("only %d endpoints of type %s are put to the test", published[rrtype], dns.Type(rrtype))
 		}
@@ -231,5 +247,47 @@ func TestBINDFollowsPlans(t *testing.T) {
 		if again := plan.Calculate(z, plan.Map(got), owned, z.SOA, soa); again.HasChanges() {
 			t.Fatalf("seed %d: a second plan has changes: %+v", seed, again)
 		}
+	}
+}
+
+// Names and targets are answered in upper and lower case as they are declared, although they are compared without (RFC 4343).
+func TestBINDKeepsSpelling(t *testing.T) {
+	const name = "example.com."
+	printer := `Office\032Printer._ipp._tcp`
+	ptr := &v1beta1.PTRRecord{ObjectMeta: object("ptr", 1), Spec: v1beta1.PTRRecordSpec{RecordCommon: common("_ipp._tcp"), Target: printer}}
+	e := endpoints(object("e", 1), endpoint("Mixed.Example.com", "MX", "10 Mail.Example.org"))
+	z, err := Build(exampleZone(), []Object{ptr, txtRecord(object("txt", 1), printer, "x"), e, cnameRecord(object("alias", 1), "alias", "Web")}, Options{})
+	if err != nil || z.Refused > 0 {
+		t.Fatal(err, verdicts(z))
+	}
+	server := named.Start(t, named.Options{Zones: []named.Zone{{Name: name, File: "example.com. 1 SOA a. b. 1 2 3 4 5\nexample.com. 1 NS ns.example.org.\n"}}, Extra: extra})
+	provider := rfc2136.New(rfc2136.Options{})
+	defer provider.Close()
+	have, soa := served(t, server, name)
+	changes := plan.Calculate(z, plan.Map(have), func(rrset.Key) bool { return true }, z.SOA, soa)
+	next := z.SOA
+	next.Serial = soa.Serial + 1
+	if _, err := provider.Apply(t.Context(), rfc2136.Target{Server: server.Addr, Zone: name, Key: &server.Update}, changes, soa, next); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for question, rrtype := range map[string]uint16{
+		"_ipp._tcp.example.com.": dns.TypePTR, "mixed.example.com.": dns.TypeMX, "alias.example.com.": dns.TypeCNAME,
+	} {
+		m := new(dns.Msg).SetQuestion(question, rrtype)
+		reply, err := dns.ExchangeContext(t.Context(), m, server.Addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rr := range reply.Answer {
+			got = append(got, strings.TrimPrefix(rr.String(), rr.Header().String()))
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"10 Mail.Example.org.", `Office\ Printer._ipp._tcp.example.com.`, "Web.example.com."}, got); diff != "" {
+		t.Error(diff)
+	}
+	if again, _ := served(t, server, name); !cmp.Equal(wanted(z), again, cmpopts.IgnoreFields(rrset.RRset{}, "Spelling")) {
+		t.Errorf("a transfer has other data: %s", cmp.Diff(wanted(z), again))
 	}
 }

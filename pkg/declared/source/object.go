@@ -20,7 +20,7 @@ const EndpointKind = "DNSEndpoint"
 // ZoneKind is the kind of zones, which declare data of their own.
 const ZoneKind = "DNSZone"
 
-// Object declares DNS data: a record of the nine kinds (v1beta1.Record) or a *v1alpha1.DNSEndpoint.
+// Object declares DNS data: a record of the ten kinds (v1beta1.Record) or a *v1alpha1.DNSEndpoint.
 type Object interface {
 	metav1.Object
 	runtime.Object

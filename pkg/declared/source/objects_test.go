@@ -47,6 +47,10 @@ func nsRecord(object metav1.ObjectMeta, name, server string) *v1beta1.NSRecord {
 	return &v1beta1.NSRecord{ObjectMeta: object, Spec: v1beta1.NSRecordSpec{RecordCommon: common(name), Nameserver: server}}
 }
 
+func dnsRecord(object metav1.ObjectMeta, name, rrtype string, data ...string) *v1beta1.DNSRecord {
+	return &v1beta1.DNSRecord{ObjectMeta: object, Spec: v1beta1.DNSRecordSpec{RecordCommon: common(name), Type: rrtype, Data: data}}
+}
+
 func withTTL(r *v1beta1.ARecord, ttl int64) *v1beta1.ARecord {
 	r.Spec.TTL = &ttl
 	return r

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/miekg/dns"
-
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/apis/externaldns/v1alpha1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -55,7 +53,7 @@ func (p *publishedKeys) addRelativeName(name string, rrtype uint16) {
 }
 
 func (p *publishedKeys) addRecord(r v1beta1.Record) {
-	rrtype := v1beta1.KindOf(r).RRType
+	rrtype := RecordType(r)
 	if st := r.GetRecordStatus(); st.PublishedName != "" && (st.Zone == "" || p.isZone(st.Zone)) {
 		p.addAbsoluteName(st.PublishedName, rrtype)
 	}
@@ -114,7 +112,7 @@ func nameAndType(s string) (name string, rrtype uint16) {
 
 // publishedType is the number of a type that objects publish, 0 for any other.
 func publishedType(mnemonic string) uint16 {
-	if rrtype := dns.StringToType[mnemonic]; IsEndpointType(rrtype) {
+	if rrtype, known := rrset.ParseType(mnemonic); known && rrset.CheckDeclarable(rrtype) == nil {
 		return rrtype
 	}
 	return 0

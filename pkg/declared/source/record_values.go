@@ -32,7 +32,7 @@ func RecordData(record v1beta1.Record, zone string) (rrtype uint16, rdata []stri
 // RelativeTarget returns the canonical name that a record's target stands for, and a remark for the user, when the target has a dot inside and
 // none at the end: it may have been meant to be complete. Otherwise it returns "".
 func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
-	if _, has := hostOfRdata(v1beta1.KindOf(record).RRType, ""); !has {
+	if _, has := hostOfRdata(RecordType(record), ""); !has {
 		return "", ""
 	}
 	origin, err := rrset.CanonicalName(zone)
@@ -40,7 +40,7 @@ func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
 		return "", ""
 	}
 	d := valuesOfRecord(record, origin)
-	if d.err != nil || d.note == "" {
+	if d.err != nil || d.note == "" || len(d.rdata) != 1 {
 		return "", ""
 	}
 	host, _ = hostOfRdata(d.rrtype, d.rdata[0])
@@ -51,12 +51,32 @@ func RelativeTarget(record v1beta1.Record, zone string) (host, remark string) {
 type recordValues struct {
 	rrtype uint16
 	rdata  []string
+	// spelled has the spelling of rdata that is not spelled in canonical form.
+	spelled map[string]string
 	// note is a remark for the user.
 	note string
 	err  error
 }
 
-// valuesOfRecord is the one table of the nine kinds.
+func (d *recordValues) add(canonical, spelled string) {
+	if d.rdata = append(d.rdata, canonical); spelled == canonical {
+		return
+	}
+	if d.spelled == nil {
+		d.spelled = map[string]string{}
+	}
+	d.spelled[canonical] = spelled
+}
+
+// RecordType returns the DNS type of a record, 0 if it has none that can be declared.
+func RecordType(record v1beta1.Record) uint16 {
+	if r, ok := record.(*v1beta1.DNSRecord); ok {
+		return publishedType(r.Spec.Type)
+	}
+	return v1beta1.KindOf(record).RRType
+}
+
+// valuesOfRecord is the one table of the ten kinds.
 func valuesOfRecord(record v1beta1.Record, origin string) recordValues {
 	switch r := record.(type) {
 	case *v1beta1.ARecord:
@@ -78,8 +98,10 @@ func valuesOfRecord(record v1beta1.Record, origin string) recordValues {
 		return caaValue(r.Spec)
 	case *v1beta1.PTRRecord:
 		return hostValue(dns.TypePTR, "spec.target", r.Spec.Target, origin)
+	case *v1beta1.DNSRecord:
+		return typedValues(r.Spec.Type, r.Spec.Data, origin)
 	}
-	return recordValues{err: fmt.Errorf("%T is none of the nine record kinds", record)}
+	return recordValues{err: fmt.Errorf("%T is none of the ten record kinds", record)}
 }
 
 func addressValues(rrtype uint16, field, older string, newer []string) recordValues {
@@ -123,14 +145,15 @@ func hostValue(rrtype uint16, field, name, origin string, numbers ...numberField
 		}
 		out = append(strconv.AppendInt(out, int64(n.value), 10), ' ')
 	}
-	full, note, err := resolveHost(field, name, origin)
+	full, spelled, note, err := resolveHost(field, name, origin)
 	if err == nil && full == "." && len(numbers) == 0 {
 		err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
 	}
 	if len(out) > 0 {
-		full = string(append(out, full...))
+		full, spelled = string(out)+full, string(out)+spelled
 	}
-	d.rdata, d.note, d.err = []string{full}, note, err
+	d.note, d.err = note, err
+	d.add(full, spelled)
 	return d
 }
 

@@ -121,7 +121,7 @@ func (r *zoneRevision) touchRelated(n *nameNode, d *Declaration, turning bool) {
 			r.touchNode(host)
 		}
 	}
-	if d.Key.Type == dns.TypeNS && n != r.tree.apex && turning {
+	if r.tree.mayCut(n, d.Key.Type) && turning {
 		r.touched = slices.AppendSeq(r.touched, n.subtree())
 	}
 }

@@ -17,7 +17,7 @@ func (a *zoneApex) readServers(spec *v1beta1.DNSZoneSpec) error {
 		a.servers = []string{a.soa.MName}
 	}
 	add := func(field, name string, addresses ...string) {
-		server, _, err := resolveHost(field, name, a.name)
+		server, _, _, err := resolveHost(field, name, a.name)
 		if err == nil && server == "." {
 			err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
 		}

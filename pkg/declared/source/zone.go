@@ -51,9 +51,9 @@ type RRset struct {
 	Owners [][]*Ref
 }
 
-// Equal reports whether both hold the same data of the same owners.
+// Equal reports whether both hold the same data, spelled alike, of the same owners.
 func (s RRset) Equal(o RRset) bool {
-	return s.RRset.Equal(o.RRset) && slices.EqualFunc(s.Owners, o.Owners, func(a, b []*Ref) bool { return slices.EqualFunc(a, b, (*Ref).isSame) })
+	return s.RRset.Equal(o.RRset) && s.Spelling.Equal(o.Spelling) && slices.EqualFunc(s.Owners, o.Owners, func(a, b []*Ref) bool { return slices.EqualFunc(a, b, (*Ref).isSame) })
 }
 
 // Declaration is what became of one record, or of one endpoint of a DNSEndpoint, in this zone.
@@ -65,6 +65,8 @@ type Declaration struct {
 	// Rdata are the declared values in canonical form; TTL is the effective TTL (own, zone's, 3600).
 	Rdata []string
 	TTL   uint32
+	// Spelling is how names are spelled, nil where that is their canonical form.
+	Spelling *rrset.Spelling
 	// Accepted is true when the values are part of Zone.RRsets. Otherwise Reason (Invalid or Conflict) and Message
 	// say why, naming the field and, for a conflict, the winner.
 	Accepted        bool
@@ -74,12 +76,20 @@ type Declaration struct {
 }
 
 // IsElsewhere reports whether the declaration is for other programs: its type is not published here.
-func (d Declaration) IsElsewhere() bool { return !d.Accepted && d.Key.Type == dns.TypeNone }
+func (d Declaration) IsElsewhere() bool {
+	return !d.Accepted && d.Key.Type == dns.TypeNone && d.Ref.Kind == EndpointKind
+}
+
+// rrset returns what is declared as an RRset.
+func (d Declaration) rrset() rrset.RRset {
+	return rrset.RRset{Key: d.Key, TTL: d.TTL, Rdata: d.Rdata, Spelling: d.Spelling}
+}
 
 // Equal reports whether both say the same.
 func (d Declaration) Equal(o Declaration) bool {
 	return d.Ref.isSame(o.Ref) && d.Key == o.Key && d.TTL == o.TTL && d.Accepted == o.Accepted &&
-		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata)
+		d.Reason == o.Reason && d.Message == o.Message && d.Note == o.Note && slices.Equal(d.Rdata, o.Rdata) &&
+		d.Spelling.Equal(o.Spelling)
 }
 
 // Zone is the desired content of one DNS zone. It never changes, and any number of goroutines may read it. What it gives

@@ -16,7 +16,9 @@ import (
 )
 
 // ReadsRdata reports whether the rdata of a type is read. Records of the other types have none: what they say is not checked.
-func ReadsRdata(rrtype uint16) bool { return forms[rrtype] != nil }
+func ReadsRdata(rrtype uint16) bool {
+	return forms[rrtype] != nil || rrset.CheckDeclarable(rrtype) == nil
+}
 
 // forms has for each type that is read a function that takes its fields, and returns them as package rrset reads them.
 var forms = map[uint16]func(*fields) string{
@@ -25,6 +27,7 @@ var forms = map[uint16]func(*fields) string{
 	dns.TypeNS:    (*fields).name,
 	dns.TypeCNAME: (*fields).name,
 	dns.TypePTR:   (*fields).name,
+	dns.TypeDNAME: (*fields).name,
 	dns.TypeMX:    func(f *fields) string { return f.number(16) + " " + f.name() },
 	dns.TypeSRV:   func(f *fields) string { return f.number(16) + " " + f.number(16) + " " + f.number(16) + " " + f.name() },
 	dns.TypeTXT:   (*fields).texts,
@@ -56,11 +59,7 @@ type rdata struct {
 func readRdata(rrtype uint16, words []word, origin name) (rdata, error) {
 	form := forms[rrtype]
 	if form == nil {
-		size := 0
-		for _, w := range words {
-			size += len(w.text)
-		}
-		return rdata{size: size}, nil
+		return readOther(rrtype, words, origin), nil
 	}
 	if isGeneric(rrtype, words) {
 		return readGeneric(rrtype, words[1:])
@@ -81,6 +80,31 @@ func readRdata(rrtype uint16, words []word, origin name) (rdata, error) {
 		return rdata{size: f.size, problem: err.Error()}, nil
 	}
 	return rdata{text: canonical, size: f.size, hosts: f.hosts}, nil
+}
+
+// readElsewise are types whose text package rrset reads in other forms than BIND writes.
+var readElsewise = map[uint16]bool{dns.TypeGPOS: true, dns.TypeNID: true, dns.TypeL64: true}
+
+// readOther reads the words behind a type that has no form here. What package rrset cannot read, BIND may.
+func readOther(rrtype uint16, words []word, origin name) rdata {
+	written, size := make([]string, len(words)), 0
+	for i, w := range words {
+		size += len(w.text)
+		if written[i] = w.text; w.quoted {
+			written[i] = `"` + w.text + `"`
+		}
+	}
+	if !ReadsRdata(rrtype) {
+		return rdata{size: size}
+	}
+	if readElsewise[rrtype] && !isGeneric(rrtype, words) {
+		return rdata{size: size, problem: rrset.TypeName(rrtype) + ` data is read in the form of RFC 3597 only: \# LENGTH HEX`}
+	}
+	text, _, err := rrset.ParseRelative(rrtype, strings.Join(written, " "), origin.text)
+	if err != nil {
+		return rdata{size: size, problem: err.Error()}
+	}
+	return rdata{text: text, size: size}
 }
 
 // fields takes words one by one. After the first error, it gives nothing that means anything.

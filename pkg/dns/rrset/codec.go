@@ -40,11 +40,44 @@ var codecs = map[uint16]rdataCodec{
 // a CAA record (RFC 8659 section 4.1). Types without rules of their own go through miekg/dns' parser, and unknown types
 // have the form of RFC 3597 section 5.
 func Parse(key Key, rdata string) (string, error) {
-	s, err := codecOf(key.Type).parse(rdata)
+	c := codecOf(key.Type)
+	if isRaw(key.Type, rdata) {
+		c = genericCodec(key.Type)
+	}
+	s, err := c.parse(rdata)
 	if err != nil {
 		return "", fmt.Errorf("%s rdata %q: %w", dns.Type(key.Type), shorten(rdata), err)
 	}
 	return s, nil
+}
+
+// ParseRelative returns rdata in canonical form, and as it is spelled, where names without a final dot are relative to the origin, as in
+// a zone file. It is for types without rules of their own.
+func ParseRelative(rrtype uint16, rdata, origin string) (canonical, spelled string, err error) {
+	rr, err := parseGeneric(dns.RR_Header{Name: ".", Rrtype: rrtype, Class: dns.ClassINET}, rdata, origin)
+	if err != nil {
+		return "", "", fmt.Errorf("%s rdata %q: %w", TypeName(rrtype), shorten(rdata), err)
+	}
+	_, _, canonical = FromRR(rr)
+	if spelled = canonical; hasFoldedNames(rr) {
+		spelled = printRR(rr)
+	}
+	return canonical, spelled, nil
+}
+
+// HasRules reports whether package rrset has rules of its own for the text of a type.
+func HasRules(rrtype uint16) bool {
+	_, ok := codecs[rrtype]
+	return ok
+}
+
+// isRaw reports whether rdata is in the form of RFC 3597 section 5, which every type may have. In a TXT record, \# alone is a text.
+func isRaw(rrtype uint16, rdata string) bool {
+	if !strings.HasPrefix(rdata, `\#`) {
+		return false
+	}
+	f := strings.Fields(rdata)
+	return len(f) > 1 && f[0] == `\#` && (rrtype != dns.TypeTXT || strings.Trim(f[1], "0123456789") == "")
 }
 
 func codecOf(rrtype uint16) rdataCodec {
@@ -54,9 +87,14 @@ func codecOf(rrtype uint16) rdataCodec {
 	return genericCodec(rrtype)
 }
 
-// ToRR returns a new RR of class IN that packs to exactly the given data. The rdata may be in any form that Parse reads.
+// ToRR returns a new RR of class IN that packs to exactly the given data: names keep their upper and lower case. The rdata may be in any
+// form that Parse reads.
 func ToRR(key Key, ttl uint32, rdata string) (dns.RR, error) {
-	rr, err := codecOf(key.Type).build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
+	c := codecOf(key.Type)
+	if isRaw(key.Type, rdata) {
+		c = genericCodec(key.Type)
+	}
+	rr, err := c.build(dns.RR_Header{Name: key.Name, Rrtype: key.Type, Class: dns.ClassINET, Ttl: ttl}, rdata)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s rdata %q: %w", key.Name, dns.Type(key.Type), shorten(rdata), err)
 	}
@@ -78,7 +116,7 @@ func FromRR(rr dns.RR) (key Key, ttl uint32, rdata string) {
 		if known, ok := unpackRawRdata(raw); ok {
 			return FromRR(known)
 		}
-		return key, ttl, fmt.Sprintf(`\# %d %s`, len(raw.Rdata)/2, raw.Rdata)
+		return key, ttl, strings.TrimSuffix(fmt.Sprintf(`\# %d %s`, len(raw.Rdata)/2, raw.Rdata), " ")
 	}
 	return key, ttl, genericText(rr)
 }

@@ -62,18 +62,8 @@ func ParseSOA(rdata string) (SOA, error) {
 // genericCodec leaves the rdata of a type to miekg/dns.
 func genericCodec(rrtype uint16) rdataCodec {
 	build := func(h dns.RR_Header, rdata string) (dns.RR, error) {
-		if strings.ContainsAny(rdata, "\r\n") {
-			return nil, errors.New("rdata must be one line")
-		}
-		h.Name = dns.Fqdn(h.Name)
-		rr, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", h.Name, h.Ttl, dns.Type(rrtype), rdata))
-		switch {
-		case err != nil:
-			return nil, err
-		case rr == nil:
-			return nil, errors.New("the rdata is empty")
-		}
-		return repackRR(rr)
+		h.Name, h.Rrtype = dns.Fqdn(h.Name), rrtype
+		return parseGeneric(h, rdata, ".")
 	}
 	return rdataCodec{
 		parse: func(s string) (string, error) {
@@ -88,14 +78,73 @@ func genericCodec(rrtype uint16) rdataCodec {
 	}
 }
 
+// parseGeneric reads rdata, with names relative to an origin, by miekg/dns' parser of zone files.
+func parseGeneric(h dns.RR_Header, rdata, origin string) (dns.RR, error) {
+	if strings.ContainsAny(rdata, "\r\n") {
+		return nil, errors.New("rdata must be one line")
+	}
+	// The owner is the root: the parser would take some owners for directives.
+	parser := dns.NewZoneParser(strings.NewReader(fmt.Sprintf(". %d IN %s %s\n", h.Ttl, dns.Type(h.Rrtype), rdata)), origin, "")
+	rr, _ := parser.Next()
+	switch err := parser.Err(); {
+	case err != nil:
+		text, _, _ := strings.Cut(err.Error(), " at line: ") // There is one line, and it is ours.
+		return nil, errors.New(strings.TrimPrefix(text, "dns: "))
+	case rr == nil:
+		return nil, errors.New("the rdata is empty")
+	}
+	rr, err := repackRR(rr)
+	if err == nil {
+		rr.Header().Name = h.Name
+	}
+	return rr, err
+}
+
 // genericText returns rdata as miekg/dns prints it. miekg/dns adds the elements of a list to the text one by one, which takes
 // seconds for a record of 64 KiB: genericText prints the record without its list, and then the list.
 func genericText(rr dns.RR) string {
+	if hasFoldedNames(rr) {
+		rr = dns.Copy(rr)
+		for _, name := range foldedNames(rr) {
+			*name = lenientName(*name)
+		}
+	}
+	return printRR(rr)
+}
+
+func hasFoldedNames(rr dns.RR) bool { return len(foldedNames(rr)) > 0 }
+
+// foldedNames are the names in the rdata whose upper and lower case is no part of the data (RFC 4034 section 6.2), of types without a
+// codec of their own. In later types, such as SVCB, it is: servers compare these byte by byte (RFC 3597 section 6).
+func foldedNames(rr dns.RR) []*string {
+	switch r := rr.(type) {
+	case *dns.NAPTR:
+		return []*string{&r.Replacement}
+	case *dns.RP:
+		return []*string{&r.Mbox, &r.Txt}
+	case *dns.AFSDB:
+		return []*string{&r.Hostname}
+	case *dns.RT:
+		return []*string{&r.Host}
+	case *dns.KX:
+		return []*string{&r.Exchanger}
+	case *dns.PX:
+		return []*string{&r.Map822, &r.Mapx400}
+	case *dns.MB:
+		return []*string{&r.Mb}
+	case *dns.MG:
+		return []*string{&r.Mg}
+	case *dns.MR:
+		return []*string{&r.Mr}
+	case *dns.MINFO:
+		return []*string{&r.Rmail, &r.Email}
+	}
+	return nil
+}
+
+func printRR(rr dns.RR) string {
 	var list []string
 	switch r := rr.(type) {
-	case *dns.NAPTR: // The case of the name in it does not matter (RFC 3403 section 4.1).
-		lower := *r
-		rr, lower.Replacement = &lower, lenientName(r.Replacement)
 	case *dns.NSEC:
 		bare := *r
 		rr, list, bare.TypeBitMap = &bare, typeNames(r.TypeBitMap), nil

@@ -13,7 +13,7 @@ func nameCodec(build func(h dns.RR_Header, name string) dns.RR, get func(dns.RR)
 	return rdataCodec{
 		parse: CanonicalName,
 		build: func(h dns.RR_Header, s string) (dns.RR, error) {
-			name, err := CanonicalName(s)
+			name, err := SpelledName(s)
 			return build(h, name), err
 		},
 		text: func(rr dns.RR) (string, bool) {
@@ -64,7 +64,7 @@ type numberedRdata struct {
 	name    string
 }
 
-func parseNumbered(rdata, form string) (numberedRdata, error) {
+func parseNumbered(rdata, form string, readName func(string) (string, error)) (numberedRdata, error) {
 	f, err := splitFields(rdata, form)
 	if err != nil {
 		return numberedRdata{}, err
@@ -77,7 +77,7 @@ func parseNumbered(rdata, form string) (numberedRdata, error) {
 		}
 		n.numbers[i] = uint16(v)
 	}
-	n.name, err = CanonicalName(f[len(f)-1])
+	n.name, err = readName(f[len(f)-1])
 	return n, err
 }
 
@@ -99,11 +99,11 @@ const (
 var (
 	mxCodec = rdataCodec{
 		parse: func(s string) (string, error) {
-			n, err := parseNumbered(s, mxForm)
+			n, err := parseNumbered(s, mxForm, CanonicalName)
 			return n.String(), err
 		},
 		build: func(h dns.RR_Header, s string) (dns.RR, error) {
-			n, err := parseNumbered(s, mxForm)
+			n, err := parseNumbered(s, mxForm, SpelledName)
 			if err != nil {
 				return nil, err
 			}
@@ -119,11 +119,11 @@ var (
 	}
 	srvCodec = rdataCodec{
 		parse: func(s string) (string, error) {
-			n, err := parseNumbered(s, srvForm)
+			n, err := parseNumbered(s, srvForm, CanonicalName)
 			return n.String(), err
 		},
 		build: func(h dns.RR_Header, s string) (dns.RR, error) {
-			n, err := parseNumbered(s, srvForm)
+			n, err := parseNumbered(s, srvForm, SpelledName)
 			if err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of RFC 1035 section 2.3.4, in bytes. A name's length counts a length byte for each label and the root's.
@@ -26,7 +27,18 @@ var plain = func() (t [256]bool) {
 // relative to anything. Labels of 1 to 63 bytes, 255 bytes in all. Characters that DNS allows but that nobody means in
 // a name, such as spaces, must be written as escapes; a name with characters outside ASCII is refused, and the error has
 // its xn-- form (RFC 5891).
-func CanonicalName(name string) (string, error) {
+//
+// The first label of a service instance name, such as "Büro 2._ipp._tcp.example.com", is text for people: UTF-8 that stands for its
+// own bytes, blanks included (RFC 6763 section 4.1).
+func CanonicalName(name string) (string, error) { return formatName(name, lowerCase) }
+
+// SpelledName returns a complete name as CanonicalName does, but in upper and lower case as it is written: what a server is sent, so that
+// people see it so (RFC 4343 section 4.1).
+func SpelledName(name string) (string, error) {
+	return formatName(name, func(c byte) byte { return c })
+}
+
+func formatName(name string, spell func(byte) byte) (string, error) {
 	if isCanonical(name) {
 		return name, nil
 	}
@@ -37,7 +49,7 @@ func CanonicalName(name string) (string, error) {
 	out := make([]byte, 0, len(name)+1)
 	for _, label := range labels {
 		for _, c := range label {
-			out = appendNameByte(out, c)
+			out = appendNameByte(out, spell(c))
 		}
 		out = append(out, '.')
 	}
@@ -69,7 +81,7 @@ func isCanonical(name string) bool {
 	return true
 }
 
-// parseName splits a name in presentation form into its labels, decoded and in lower case. The root has none.
+// parseName splits a name in presentation form into its labels, decoded. The root has none.
 func parseName(name string) ([][]byte, error) {
 	switch name {
 	case "":
@@ -77,6 +89,7 @@ func parseName(name string) ([][]byte, error) {
 	case ".":
 		return nil, nil
 	}
+	name = escapeInstance(name)
 	if err := checkASCII(name); err != nil {
 		return nil, err
 	}
@@ -97,7 +110,7 @@ func parseName(name string) ([][]byte, error) {
 		}
 		i += n
 		if c != '.' || n > 1 {
-			label = append(label, lowerCase(c))
+			label = append(label, c)
 			if i < len(name) {
 				continue
 			}
@@ -110,6 +123,49 @@ func parseName(name string) ([][]byte, error) {
 		return nil, fmt.Errorf("%q is %d bytes long; a name has at most %d (RFC 1035 section 2.3.4)", shorten(name), total, maxName)
 	}
 	return labels, nil
+}
+
+// escapeInstance escapes blanks and the bytes of UTF-8 in the first label of a service instance name: these are labels for people
+// (RFC 6763 section 4.1.1), and neither host names nor for IDNA (section 4.1.3).
+func escapeInstance(name string) string {
+	end := firstDot(name)
+	if strings.IndexFunc(name[:end], needsEscape) < 0 || !isServiceType(name[end:]) || !utf8.ValidString(name[:end]) {
+		return name
+	}
+	out := make([]byte, 0, len(name)+16)
+	for i := 0; i < end; i++ {
+		switch c := name[i]; {
+		case c == '\\' && i+1 < end: // What is escaped already stays.
+			out = append(out, c, name[i+1])
+			i++
+		case needsEscape(rune(c)):
+			out = appendDDD(out, c)
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(append(out, name[end:]...))
+}
+
+func needsEscape(c rune) bool { return c == ' ' || c >= 0x80 }
+
+// firstDot returns the place of the first dot that is not escaped, or the length of the name.
+func firstDot(name string) int {
+	for i := 0; i < len(name); i++ {
+		switch name[i] {
+		case '\\':
+			i++
+		case '.':
+			return i
+		}
+	}
+	return len(name)
+}
+
+// isServiceType reports whether the rest of a name begins with a service and a protocol, as ._ipp._tcp (RFC 6763 section 7).
+func isServiceType(rest string) bool {
+	labels := strings.SplitN(strings.ToLower(rest), ".", 4)
+	return len(labels) >= 3 && strings.HasPrefix(labels[1], "_") && (labels[2] == "_tcp" || labels[2] == "_udp")
 }
 
 func checkLabel(name string, label []byte) error {
@@ -137,7 +193,7 @@ func nameByte(name string, i int) (c byte, n int, err error) {
 
 func appendNameByte(out []byte, c byte) []byte {
 	switch {
-	case plain[c]:
+	case plain[c], c >= 'A' && c <= 'Z':
 		return append(out, c)
 	case c > ' ' && c <= '~':
 		return append(out, '\\', c)

@@ -25,6 +25,9 @@ func TestCanonicalName(t *testing.T) {
 		"escaped dot in decimals":  {`first\046last.example.com.`, `first\.last.example.com.`},
 		"needless escape":          {`\w\ww.example.com.`, "www.example.com."},
 		"escaped upper case":       {`\087ww.example.com.`, "www.example.com."},
+		"service instance":         {`Büro 2._ipp._TCP.Example.com`, `b\195\188ro\0322._ipp._tcp.example.com.`},
+		"service instance, escape": {`Office\ 2._ipp._tcp.example.com.`, `office\0322._ipp._tcp.example.com.`},
+		"service instance, dot":    {`Printer 2\. floor._ipp._udp.example.com.`, `printer\0322\.\032floor._ipp._udp.example.com.`},
 		"space":                    {`a\ b.example.com.`, `a\032b.example.com.`},
 		"UTF-8 escaped":            {`b\195\188cher.example.`, `b\195\188cher.example.`},
 		"all that BIND escapes":    {`\"\(\)\.\;\\\@\$.`, `\"\(\)\.\;\\\@\$.`},
@@ -199,5 +202,45 @@ func BenchmarkCanonicalName(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestSpelledName(t *testing.T) {
+	for in, want := range map[string]string{
+		"www.example.com":  `www.example.com.`,
+		"WWW.Example.com.": `WWW.Example.com.`,
+		`Office\032Printer\0322\.\032floor._ipp._tcp.example.com`: `Office\032Printer\0322\.\032floor._ipp._tcp.example.com.`,
+		"Büro._ipp._tcp.example.com":                              `B\195\188ro._ipp._tcp.example.com.`,
+		".":                                                       ".",
+	} {
+		got, err := SpelledName(in)
+		if err != nil || got != want {
+			t.Errorf("%q is spelled %q, %v, want %q", in, got, err, want)
+		}
+		canonical, err := CanonicalName(in)
+		if again, _ := CanonicalName(got); err != nil || again != canonical {
+			t.Errorf("%q is %q, and as it is spelled %q", in, canonical, again)
+		}
+	}
+	if got, err := SpelledName("Bücher.example.com"); err == nil {
+		t.Errorf("a host name that is not ASCII became %q", got)
+	}
+}
+
+func TestCheckDeclarable(t *testing.T) {
+	refused := map[uint16]string{
+		dns.TypeSOA: "the DNSZone declares", dns.TypeDNSKEY: "servers maintain", dns.TypeNSEC3: "servers maintain", dns.TypeCDS: "servers maintain",
+		dns.TypeSIG: "servers maintain", dns.TypeOPT: "no data of a zone", dns.TypeANY: "no data of a zone", dns.TypeTSIG: "no data of a zone", 0: "no data of a zone",
+		dns.TypeMD: "obsolete",
+	}
+	for rrtype, want := range refused {
+		if err := CheckDeclarable(rrtype); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", TypeName(rrtype), err, want)
+		}
+	}
+	for _, rrtype := range []uint16{dns.TypeA, dns.TypeHTTPS, dns.TypeDS, dns.TypeDNAME, dns.TypeKEY, 256, 65280} {
+		if err := CheckDeclarable(rrtype); err != nil {
+			t.Errorf("%s: %v", TypeName(rrtype), err)
+		}
 	}
 }

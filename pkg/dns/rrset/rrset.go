@@ -8,6 +8,7 @@ package rrset
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,9 +30,58 @@ type RRset struct {
 	TTL uint32
 	// Rdata in canonical presentation form, sorted, without duplicates.
 	Rdata []string
+	// Spelling is how names are spelled that have upper case; nil where none has. It is no part of what is compared (RFC 4343).
+	Spelling *Spelling
 }
 
-// Equal reports whether both have the same name, type, TTL and data.
+// Spelling is how names of an RRset are spelled where that is not their canonical form.
+type Spelling struct {
+	// Name is the owner name.
+	Name string
+	// Rdata has the spelling of some rdata by their canonical form.
+	Rdata map[string]string
+}
+
+// NewSpelling returns the spelling of an owner name and of rdata, nil if they are as in canonical form.
+func NewSpelling(key Key, name string, rdata map[string]string) *Spelling {
+	if name == key.Name && len(rdata) == 0 {
+		return nil
+	}
+	return &Spelling{name, rdata}
+}
+
+// Equal reports whether both spell the same.
+func (s *Spelling) Equal(o *Spelling) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s.Name == o.Name && maps.Equal(s.Rdata, o.Rdata)
+}
+
+// SpelledName returns the owner name as it is spelled.
+func (s RRset) SpelledName() string {
+	if s.Spelling == nil {
+		return s.Name
+	}
+	return s.Spelling.Name
+}
+
+// SpelledRdata returns canonical rdata as it is spelled.
+func (s RRset) SpelledRdata(rdata string) string {
+	if s.Spelling != nil {
+		if spelled, ok := s.Spelling.Rdata[rdata]; ok {
+			return spelled
+		}
+	}
+	return rdata
+}
+
+// ToRR returns one of the RRset's rdata as an RR, spelled as the RRset says.
+func (s RRset) ToRR(rdata string) (dns.RR, error) {
+	return ToRR(Key{s.SpelledName(), s.Type}, s.TTL, s.SpelledRdata(rdata))
+}
+
+// Equal reports whether both have the same name, type, TTL and data, however names are spelled.
 func (s RRset) Equal(o RRset) bool {
 	return s.Key == o.Key && s.TTL == o.TTL && slices.Equal(s.Rdata, o.Rdata)
 }

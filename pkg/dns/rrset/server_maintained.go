@@ -1,6 +1,11 @@
 package rrset
 
-import "github.com/miekg/dns"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/miekg/dns"
+)
 
 // typeSigning is BIND's private type for the state of signing (its manual, "sig-signing-type").
 const typeSigning = 65534
@@ -15,3 +20,24 @@ func IsServerMaintained(rrtype uint16) bool {
 	}
 	return false
 }
+
+// CheckDeclarable returns why data of a type cannot be declared: servers maintain it, or no zone holds it.
+func CheckDeclarable(rrtype uint16) error {
+	switch {
+	case rrtype == dns.TypeSOA:
+		return errors.New("the DNSZone declares the SOA record")
+	case IsServerMaintained(rrtype), rrtype == dns.TypeSIG, rrtype == dns.TypeNXT:
+		return fmt.Errorf("servers maintain %s records themselves when they sign a zone", TypeName(rrtype))
+	case rrtype == dns.TypeNone, rrtype == dns.TypeOPT, rrtype >= firstMeta && rrtype <= lastMeta, rrtype == dns.TypeReserved:
+		return fmt.Errorf("%s is no data of a zone (RFC 6895 section 3.1)", TypeName(rrtype))
+	case rrtype == typeMD, rrtype == typeMF:
+		return fmt.Errorf("%s is obsolete, and BIND refuses it; declare an MX record (RFC 1035 section 3.3.4)", TypeName(rrtype))
+	}
+	return nil
+}
+
+// Types of questions and of messages alone (RFC 6895 section 3.1).
+const firstMeta, lastMeta = 128, 255
+
+// typeMD and typeMF are the predecessors of MX.
+const typeMD, typeMF = 3, 4

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/miekg/dns"
-
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
@@ -36,7 +34,7 @@ func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *st
 	for _, q := range primaries {
 		for _, cut := range q.known.ForeignCuts() {
 			p.hide(cut, event, fmt.Sprintf("%s holds %s data at %s that no object declares and that hides it; remove that or rename the record",
-				q.server.Pod, dns.TypeToString[cut.Type], cut.Name))
+				q.server.Pod, rrset.TypeName(cut.Type), cut.Name))
 		}
 	}
 }
@@ -45,7 +43,7 @@ func (p zonePass) addHidden(ctx context.Context, primaries []*primary, event *st
 func (p zonePass) hide(by rrset.Key, event *statuswriter.SyncCompleted, why string) {
 	for key := range p.state.content.HiddenBy(by) {
 		if _, stuck := event.Unprogrammed[key]; !stuck {
-			event.Unprogrammed[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, dns.TypeToString[key.Type], why)
+			event.Unprogrammed[key] = problem(status.Shadowed, "%s %s is not what resolvers get: %s", key.Name, rrset.TypeName(key.Type), why)
 		}
 	}
 }

@@ -88,25 +88,25 @@ func notServed(q *primary, paused bool) error {
 func unprogrammed(q *primary, key rrset.Key, paused bool) status.Verdict {
 	if paused {
 		return problem(status.Paused, "%s does not serve %s %s as declared, and the zone is paused: it is only watched",
-			q.server.Pod, key.Name, dns.TypeToString[key.Type])
+			q.server.Pod, key.Name, rrset.TypeName(key.Type))
 	}
 	if err := q.known.Refusal(key); err != nil {
 		return problem(status.ReconcileFailed, "%s: %v", q.server.Pod, err)
 	}
 	if q.overtaken {
 		return problem(status.ReconcileFailed, "%s does not serve %s %s as declared: somebody else changes it after each update",
-			q.server.Pod, key.Name, dns.TypeToString[key.Type])
+			q.server.Pod, key.Name, rrset.TypeName(key.Type))
 	}
 	return problem(status.ReconcileFailed, "%s took the update without an error and does not serve %s %s as declared",
-		q.server.Pod, key.Name, dns.TypeToString[key.Type])
+		q.server.Pod, key.Name, rrset.TypeName(key.Type))
 }
 
 // conflicting says what somebody else put into the zone that an RRset cannot stand beside.
 func conflicting(q *primary, c plan.Conflict) status.Verdict {
 	var foreign []string
 	for _, key := range c.Foreign {
-		foreign = append(foreign, dns.TypeToString[key.Type])
+		foreign = append(foreign, rrset.TypeName(key.Type))
 	}
 	return problem(status.Conflict, "%s holds %s data at %s that no object declares and that cannot stand beside %s; remove it or rename the record",
-		q.server.Pod, strings.Join(foreign, ", "), c.Want.Name, dns.TypeToString[c.Want.Type])
+		q.server.Pod, strings.Join(foreign, ", "), c.Want.Name, rrset.TypeName(c.Want.Type))
 }

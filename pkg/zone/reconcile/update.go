@@ -138,7 +138,7 @@ func sidecarRecords(content iter.Seq[rrset.RRset]) []bindcar.Record {
 	for s := range content {
 		ttl := s.TTL
 		for _, rdata := range s.Rdata {
-			records = append(records, bindcar.Record{Name: s.Name, Type: dns.TypeToString[s.Type], Value: rdata, TTL: &ttl})
+			records = append(records, bindcar.Record{Name: s.SpelledName(), Type: dns.Type(s.Type).String(), Value: s.SpelledRdata(rdata), TTL: &ttl})
 		}
 	}
 	return records

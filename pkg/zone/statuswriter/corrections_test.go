@@ -32,6 +32,7 @@ var recordSpecs = map[string]string{
 	"NSRecord":    `{"name": "ns", "nameserver": "a.example.org."}`,
 	"SRVRecord":   `{"name": "_dns._tcp", "priority": 1, "weight": 1, "port": 53, "target": "a.example.org."}`,
 	"PTRRecord":   `{"name": "10", "target": "a.example.org."}`,
+	"DNSRecord":   `{"name": "https", "type": "HTTPS", "data": ["1 ."]}`,
 	"CAARecord":   `{"name": "caa", "flags": 0, "tag": "issue", "value": "ca.example.org"}`,
 }
 

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/miekg/dns"
+
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
@@ -96,12 +98,11 @@ func isProgrammed(record v1beta1.Record, d source.Declaration) bool {
 
 // recordFacts returns what a pass found out about one declaration.
 func recordFacts(e SyncCompleted, d source.Declaration) status.RecordFacts {
-	kind, _ := v1beta1.RecordKindOfType(d.Key.Type)
 	f := status.RecordFacts{
 		Zone: e.Zone, Generation: d.Ref.Generation,
 		Owner: strings.TrimSuffix(d.Key.Name, "."), Hash: source.Hash(d), ReadyReason: status.ReconcileFailed,
 	}
-	if kind.Type == "A" || kind.Type == "AAAA" {
+	if d.Key.Type == dns.TypeA || d.Key.Type == dns.TypeAAAA {
 		f.Addresses = strings.Join(d.Rdata, ",")
 	}
 	f.Accepted, f.Programmed = declarationVerdicts(e, d)

@@ -175,6 +175,7 @@ func TestNames(t *testing.T) {
 		"SRVRecord":            {"srvrecords", "srv", "Namespaced", record("Target Port ")},
 		"CAARecord":            {"caarecords", "caa", "Namespaced", record("Tag Value ")},
 		"PTRRecord":            {"ptrrecords", "ptr", "Namespaced", record("Target ")},
+		"DNSRecord":            {"dnsrecords", "rr", "Namespaced", record("Type Data ")},
 		"Bind9Instance":        {"bind9instances", "b9 b9s", "Namespaced", "Cluster Role Replicas Zones Ready Age"},
 		"Bind9Cluster":         {"bind9clusters", "b9c b9cs", "Namespaced", cluster},
 		"Bind9GlobalCluster":   {"bind9globalclusters", "b9gc", "Cluster", cluster},

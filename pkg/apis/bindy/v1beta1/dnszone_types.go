@@ -45,13 +45,13 @@ func (o *DNSZone) UnmarshalJSON(data []byte) error {
 
 // DNSZoneSpec is the desired zone.
 type DNSZoneSpec struct {
-	// ZoneName is the DNS name of the zone, without a trailing dot: "example.com", "2.0.192.in-addr.arpa". It cannot be
-	// changed.
+	// ZoneName is the DNS name of the zone, without a trailing dot: "example.com", "2.0.192.in-addr.arpa", or
+	// "0/29.2.0.192.in-addr.arpa" (RFC 2317). It cannot be changed.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.zoneName cannot be changed: delete this DNSZone and create one with the other name"
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.')",message="spec.zoneName takes no trailing dot: write \"example.com\""
-	// +kubebuilder:validation:XValidation:rule="self.endsWith('.') || self.matches('^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?([.][A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*$')",message="spec.zoneName must be a domain name such as example.com: labels of 1 to 63 letters, digits, \"-\" or \"_\" joined by single dots, none starting or ending with \"-\""
+	// +kubebuilder:validation:XValidation:rule="self.endsWith('.') || self.matches('^[A-Za-z0-9_]([A-Za-z0-9_/-]{0,61}[A-Za-z0-9_])?([.][A-Za-z0-9_]([A-Za-z0-9_/-]{0,61}[A-Za-z0-9_])?)*$')",message="spec.zoneName must be a domain name such as example.com: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, none starting or ending with \"-\" or \"/\""
 	// +kubebuilder:validation:XValidation:rule="!isIP(self)",message="spec.zoneName must be a domain name, not an IP address: the reverse zone of 192.0.2.0/24 is 2.0.192.in-addr.arpa"
 	ZoneName string `json:"zoneName"`
 

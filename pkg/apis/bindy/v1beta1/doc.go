@@ -1,4 +1,4 @@
-// Package v1beta1 holds the stored API of group bindy.firestoned.io: zones, the nine record kinds, and the BIND servers
+// Package v1beta1 holds the stored API of group bindy.firestoned.io: zones, the ten record kinds, and the BIND servers
 // that serve them.
 //
 // The CustomResourceDefinitions in manifests/crds are generated from the types and markers in this package (make

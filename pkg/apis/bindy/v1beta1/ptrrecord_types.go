@@ -42,11 +42,13 @@ func (o *PTRRecord) UnmarshalJSON(data []byte) error {
 type PTRRecordSpec struct {
 	RecordCommon `json:",inline"`
 
-	// Target is the host: absolute with a trailing dot, as in "www.example.com."; relative to the zone without one.
+	// Target is the host: absolute with a trailing dot, as in "www.example.com."; relative to the zone without one. It may be
+	// a service instance, whose first label may hold blanks and UTF-8: "Office Printer._ipp._tcp" (RFC 6763, section 4.1).
+	// Upper and lower case is kept.
 	//
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) && !(self.endsWith('.') && isIP(self.substring(0, size(self) - 1)))",message="spec.target must be a host name, not an IP address: the address is in spec.name and the name of the zone, such as \"10\" in 2.0.192.in-addr.arpa for 192.0.2.10"
-	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '@' || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as www.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self == '@' || self.contains('\\\\') || self.matches('^[^.]{1,63}([.][^.]+)*[.]_[A-Za-z0-9-]{1,62}[.]_([Tt][Cc][Pp]|[Uu][Dd][Pp])([.][A-Za-z0-9_/-]{1,63})*[.]?$') || self.matches('^[A-Za-z0-9_/-]{1,63}([.][A-Za-z0-9_/-]{1,63})*[.]?$')",message="spec.target must be a host name such as www.example.com.: labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots"
 	Target string `json:"target"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Record is an object of any of the nine record kinds. It satisfies controller-runtime's client.Object.
+// Record is an object of any of the ten record kinds. It satisfies controller-runtime's client.Object.
 //
 // +kubebuilder:object:generate=false
 type Record interface {
@@ -29,7 +29,7 @@ type ObjectList interface {
 	runtime.Object
 }
 
-// RecordKind describes one of the nine record kinds, so that code for all of them is written once.
+// RecordKind describes one of the ten record kinds, so that code for all of them is written once.
 //
 // +kubebuilder:object:generate=false
 type RecordKind struct {
@@ -39,9 +39,9 @@ type RecordKind struct {
 	Resource string
 	// Singular is the kind in lower case, for example "arecord".
 	Singular string
-	// Type is the mnemonic of the DNS type, for example "A".
+	// Type is the mnemonic of the DNS type, for example "A"; empty for DNSRecord, whose objects say their type.
 	Type string
-	// RRType is the number of the DNS type (IANA "Resource Record (RR) TYPEs").
+	// RRType is the number of the DNS type (IANA "Resource Record (RR) TYPEs"); 0 for DNSRecord.
 	RRType uint16
 	// New returns an empty object of the kind.
 	New func() Record
@@ -59,7 +59,7 @@ func (k RecordKind) GroupVersionResource() schema.GroupVersionResource {
 	return GroupVersion.WithResource(k.Resource)
 }
 
-// RecordKinds are the nine record kinds in display order.
+// RecordKinds are the ten record kinds in display order.
 var RecordKinds = []RecordKind{
 	{"ARecord", "arecords", "arecord", "A", 1,
 		func() Record { return &ARecord{} }, func() ObjectList { return &ARecordList{} }},
@@ -79,6 +79,8 @@ var RecordKinds = []RecordKind{
 		func() Record { return &CAARecord{} }, func() ObjectList { return &CAARecordList{} }},
 	{"PTRRecord", "ptrrecords", "ptrrecord", "PTR", 12,
 		func() Record { return &PTRRecord{} }, func() ObjectList { return &PTRRecordList{} }},
+	{"DNSRecord", "dnsrecords", "dnsrecord", "", 0,
+		func() Record { return &DNSRecord{} }, func() ObjectList { return &DNSRecordList{} }},
 }
 
 // RecordKindOf returns the record kind with the given Kubernetes kind, for example "ARecord".
@@ -86,13 +88,8 @@ func RecordKindOf(kind string) (RecordKind, bool) {
 	return findRecordKind(func(k RecordKind) bool { return k.Kind == kind })
 }
 
-// RecordKindOfType returns the record kind with the given DNS type number.
-func RecordKindOfType(rrtype uint16) (RecordKind, bool) {
-	return findRecordKind(func(k RecordKind) bool { return k.RRType == rrtype })
-}
-
 // KindOf returns the kind of a record. It goes by the Go type, because clients clear TypeMeta. The result is the zero
-// value if r is none of the nine kinds.
+// value if r is none of the ten kinds.
 func KindOf(r Record) RecordKind {
 	var kind string
 	switch r.(type) {
@@ -114,6 +111,8 @@ func KindOf(r Record) RecordKind {
 		kind = "CAARecord"
 	case *PTRRecord:
 		kind = "PTRRecord"
+	case *DNSRecord:
+		kind = "DNSRecord"
 	}
 	k, _ := RecordKindOf(kind)
 	return k
@@ -209,15 +208,26 @@ func (r *PTRRecord) RecordTTL() *int64 { return r.Spec.TTL }
 // GetRecordStatus implements Record.
 func (r *PTRRecord) GetRecordStatus() *RecordStatus { return &r.Status }
 
+// RecordName implements Record.
+func (r *DNSRecord) RecordName() string { return r.Spec.Name }
+
+// RecordTTL implements Record.
+func (r *DNSRecord) RecordTTL() *int64 { return r.Spec.TTL }
+
+// GetRecordStatus implements Record.
+func (r *DNSRecord) GetRecordStatus() *RecordStatus { return &r.Status }
+
 // RecordCommon holds the fields that the specs of all record kinds share.
 type RecordCommon struct {
 	// Name is the owner name of the record, relative to the zone: "www" in zone example.com is www.example.com. "@" is
 	// the zone apex. The first label may be "*" (RFC 4592). Service labels such as "_sip._tcp" and deeper names such as
-	// "a.b.c" are allowed.
+	// "a.b.c" are allowed. Other characters are written as in zone files, as "\." or "\032"; the first label of a service
+	// instance may hold blanks and UTF-8 as they are: "Office Printer._ipp._tcp" (RFC 6763, section 4.1). Upper and lower
+	// case is kept.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.')",message="spec.name is relative to the zone and takes no trailing dot: write \"www\" for www.example.com in zone example.com, or \"@\" for the zone itself"
-	// +kubebuilder:validation:XValidation:rule="self.endsWith('.') || self == '@' || self.matches('^([*]|[A-Za-z0-9_/-]{1,63})([.][A-Za-z0-9_/-]{1,63})*$')",message="spec.name must be \"@\" for the zone itself, or labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, where only the first may be \"*\""
+	// +kubebuilder:validation:XValidation:rule="self.endsWith('.') || self == '@' || self.contains('\\\\') || self.matches('^[^.]{1,63}([.][^.]+)*[.]_[A-Za-z0-9-]{1,62}[.]_([Tt][Cc][Pp]|[Uu][Dd][Pp])([.][A-Za-z0-9_/-]{1,63})*$') || self.matches('^([*]|[A-Za-z0-9_/-]{1,63})([.][A-Za-z0-9_/-]{1,63})*$')",message="spec.name must be \"@\" for the zone itself, or labels of 1 to 63 letters, digits, \"-\", \"_\" or \"/\" joined by single dots, where only the first may be \"*\"; others are written with a backslash, such as \"\\032\" for a blank"
 	Name string `json:"name"`
 
 	// TTL is how long, in seconds, a resolver may cache the record, 0 to 2147483647 (RFC 2181, section 8). If it is

@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -13,8 +14,8 @@ func TestRecordKinds(t *testing.T) {
 	if err := AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	if len(RecordKinds) != 9 {
-		t.Fatalf("%d record kinds, want 9", len(RecordKinds))
+	if len(RecordKinds) != 10 {
+		t.Fatalf("%d record kinds, want 10", len(RecordKinds))
 	}
 	for _, k := range RecordKinds {
 		t.Run(k.Kind, func(t *testing.T) {
@@ -24,16 +25,13 @@ func TestRecordKinds(t *testing.T) {
 			if got, want := k.Singular, strings.ToLower(k.Kind); got != want {
 				t.Errorf("singular %q, want %q", got, want)
 			}
-			if got, want := k.Kind, k.Type+"Record"; got != want {
+			if got, want := k.Kind, cmp.Or(k.Type, "DNS")+"Record"; got != want {
 				t.Errorf("kind %q, want %q", got, want)
 			}
 			checkKind(t, scheme, k.New(), k.GroupVersionKind())
 			checkKind(t, scheme, k.NewList(), GroupVersion.WithKind(k.Kind+"List"))
 			if got := KindOf(k.New()).Kind; got != k.Kind {
 				t.Errorf("KindOf gives %q", got)
-			}
-			if got, ok := RecordKindOfType(k.RRType); !ok || got.Kind != k.Kind {
-				t.Errorf("RecordKindOfType(%d) = %q, %v", k.RRType, got.Kind, ok)
 			}
 			r := k.New()
 			r.GetRecordStatus().Zone = "example.com"

@@ -139,7 +139,7 @@ func (c *zoneContent) parseRecord(in bindcar.Record) (dns.RR, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, ok := dns.StringToType[strings.ToUpper(in.Type)]
+	kind, ok := rrset.ParseType(in.Type)
 	if !ok || kind == dns.TypeSOA || kind >= dns.TypeTKEY && kind <= dns.TypeANY || kind == dns.TypeOPT {
 		return nil, fmt.Errorf("type: %q cannot stand in a zone", in.Type)
 	}
@@ -151,7 +151,7 @@ func (c *zoneContent) parseRecord(in bindcar.Record) (dns.RR, error) {
 		return nil, errors.New("value: must be one line")
 	}
 	// Names in the value are relative to the zone, as in any zone file.
-	parser := dns.NewZoneParser(strings.NewReader(fmt.Sprintf(". %d IN %s %s\n", c.ttl, dns.TypeToString[kind], value)), c.origin, "")
+	parser := dns.NewZoneParser(strings.NewReader(fmt.Sprintf(". %d IN %s %s\n", c.ttl, dns.Type(kind), value)), c.origin, "")
 	rr, ok := parser.Next()
 	if !ok {
 		return nil, fmt.Errorf("value: %q is not the data of a %s record", in.Value, in.Type)
@@ -174,9 +174,12 @@ func (c *zoneContent) ownerName(name string) (string, error) {
 	case !strings.HasSuffix(name, ".") || strings.HasSuffix(name, `\.`):
 		name += "." + c.origin
 	}
-	canonical, err := rrset.CanonicalName(name)
-	if err != nil || !dns.IsSubDomain(c.origin, canonical) {
+	spelled, err := rrset.SpelledName(name)
+	if err != nil || !dns.IsSubDomain(c.origin, spelled) {
 		return "", fmt.Errorf("name: %q is not a name in zone %s", name, c.origin)
 	}
-	return canonical, nil
+	if dns.CanonicalName(spelled) == c.origin {
+		return c.origin, nil
+	}
+	return spelled, nil
 }

@@ -116,7 +116,7 @@ func creationUnit(s rrset.RRset) (updateUnit, error) {
 	switch s.Type {
 	case dns.TypeA, dns.TypeAAAA:
 		u.rank = addAddress
-	case dns.TypeNS, dns.TypeMX:
+	case dns.TypeNS, dns.TypeMX, dns.TypeDS: // BIND drops a DS without the NS of its delegation.
 		u.rank = nameAddress
 	}
 	adds, err := toRecords(s, s.Rdata)
@@ -291,7 +291,7 @@ func valuesNotIn(values, others []string) []string {
 func toRecords(s rrset.RRset, rdata []string) ([]dns.RR, error) {
 	out := make([]dns.RR, 0, len(rdata))
 	for _, data := range rdata {
-		rr, err := rrset.ToRR(s.Key, s.TTL, data)
+		rr, err := s.ToRR(data)
 		if err != nil {
 			return nil, err
 		}

@@ -194,7 +194,7 @@ func (z *Zone) keysOf(o source.Object) []rrset.Key {
 
 // mayHold reports whether a name that a DNSEndpoint has is, or was, this zone's and not that of a zone below it.
 func (z *Zone) mayHold(e *v1alpha1.DNSEndpoint, key rrset.Key) bool {
-	published := key.Name + "/" + dns.TypeToString[key.Type]
+	published := key.Name + "/" + rrset.TypeName(key.Type)
 	return z.owns(e, key.Name) || slices.ContainsFunc(e.Status.Zones, func(in v1alpha1.EndpointZone) bool {
 		return slices.Contains(in.RRsets, published)
 	})
@@ -236,10 +236,13 @@ func (z *Zone) isDesired(key rrset.Key) bool {
 	return ok
 }
 
-// isDeletable reports whether an RRset that nobody wants may be deleted.
+// isDeletable reports whether an RRset that nobody wants may be deleted. Pruning leaves the DS records of a delegation that is declared:
+// without them a signed child zone is not validated (RFC 4035 section 2.4).
 func (z *Zone) isDeletable(key rrset.Key) bool {
-	_, ok := z.retired[key]
-	return ok || z.prune
+	if _, ok := z.retired[key]; ok {
+		return true
+	}
+	return z.prune && !(key.Type == dns.TypeDS && z.isDesired(rrset.Key{Name: key.Name, Type: dns.TypeNS}))
 }
 
 // isForeign reports whether an RRset that a server holds is neither desired nor ours to delete.

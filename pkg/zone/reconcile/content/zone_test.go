@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -249,4 +250,22 @@ func TestForeignDataBecomesNobodysByChance(t *testing.T) {
 	c.sync(-1)
 	c.check(0, "a name that was ours once")
 	c.check(1, "a name that was ours once")
+}
+
+// Pruning leaves the DS of a delegation that is declared, and nothing else that nobody declares.
+func TestPruneKeepsDelegationSigner(t *testing.T) {
+	c := newCopies(t)
+	c.zones.Set(&v1beta1.NSRecord{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "team", UID: "team", Labels: map[string]string{"in": "yes"}},
+		Spec:       v1beta1.NSRecordSpec{RecordCommon: v1beta1.RecordCommon{Name: "team"}, Nameserver: "ns.example.org."},
+	})
+	c.declare()
+	c.state.SetPrune(true)
+	for key, deletable := range map[rrset.Key]bool{
+		{Name: "team.example.com.", Type: dns.TypeDS}: false, {Name: "team.example.com.", Type: dns.TypeTXT}: true, {Name: "gone.example.com.", Type: dns.TypeDS}: true,
+	} {
+		if got := c.state.isDeletable(key); got != deletable {
+			t.Errorf("%s is deletable: %v", key, got)
+		}
+	}
 }

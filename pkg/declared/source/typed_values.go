@@ -1,0 +1,98 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+)
+
+// typedValues reads the data of a DNSRecord: each entry as a zone file has it, relative to the origin. Its err joins what is wrong with
+// each.
+func typedValues(mnemonic string, data []string, origin string) recordValues {
+	rrtype, err := readType(mnemonic)
+	if err != nil {
+		return recordValues{err: fmt.Errorf("spec.type: %w", err)}
+	}
+	d := recordValues{rrtype: rrtype, rdata: make([]string, 0, len(data))}
+	var errs []error
+	for i, text := range data {
+		field := fmt.Sprintf("spec.data[%d]", i)
+		canonical, spelled, note, err := readRelative(rrtype, field, text, origin)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if d.add(canonical, spelled); d.note == "" {
+			d.note = note
+		}
+	}
+	if len(data) == 0 {
+		errs = append(errs, errors.New("spec.data: there is no data"))
+	}
+	d.err = errors.Join(errs...)
+	return d.checkLimits("spec.data", "").checkSingle("spec.data")
+}
+
+// readType reads the mnemonic of a type that can be declared.
+func readType(mnemonic string) (uint16, error) {
+	rrtype, known := rrset.ParseType(mnemonic)
+	if !known {
+		return 0, fmt.Errorf("%q is not a record type; write one of the IANA registry, such as HTTPS, or TYPE and its number (RFC 3597 section 5)", shortenText(mnemonic))
+	}
+	return rrtype, rrset.CheckDeclarable(rrtype)
+}
+
+// readRelative reads rdata as a zone file has it. Names without a final dot are relative to the origin.
+func readRelative(rrtype uint16, field, text, origin string) (canonical, spelled, note string, err error) {
+	if _, named := hostOfRdata(rrtype, ""); named && !strings.HasPrefix(text, `\#`) {
+		return readHost(rrtype, field, text, origin)
+	}
+	if rrset.HasRules(rrtype) {
+		canonical, err = rrset.Parse(rrset.Key{Type: rrtype}, text)
+		spelled = canonical
+	} else {
+		canonical, spelled, err = rrset.ParseRelative(rrtype, text, origin)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", field, err)
+	}
+	return canonical, spelled, "", err
+}
+
+// readHost reads rdata that ends in the name of a host.
+func readHost(rrtype uint16, field, text, origin string) (canonical, spelled, note string, err error) {
+	text = strings.TrimSpace(text)
+	if rrtype == dns.TypeMX || rrtype == dns.TypeSRV {
+		if i := strings.LastIndexAny(text, " \t"); i >= 0 {
+			spelled, text = text[:i+1], text[i+1:]
+		}
+	}
+	host, spelledHost, note, err := resolveHost(field, text, origin)
+	if err == nil && host == "." && spelled == "" {
+		err = fmt.Errorf(`%s: "." is the root of DNS and no host`, field)
+	}
+	if err != nil {
+		return "", "", "", err
+	}
+	if canonical, err = rrset.Parse(rrset.Key{Type: rrtype}, spelled+host); err != nil {
+		return "", "", "", fmt.Errorf("%s: %w", field, err)
+	}
+	return canonical, strings.TrimSuffix(canonical, host) + spelledHost, note, nil
+}
+
+// checkSingle refuses several values of a type that has one for each name.
+func (d recordValues) checkSingle(field string) recordValues {
+	if d.err == nil && isSingle(d.rrtype) && len(d.rdata) > 1 {
+		d.err = fmt.Errorf("%s: a %s has one target, and there are %d (%s)", field, rrset.TypeName(d.rrtype), len(d.rdata), singleRule[d.rrtype])
+	}
+	return d
+}
+
+// singleRule has the types of which a name has one record, each with the rule that says so.
+var singleRule = map[uint16]string{dns.TypeCNAME: "RFC 2181 section 10.1", dns.TypeDNAME: "RFC 6672 section 2.4"}
+
+func isSingle(rrtype uint16) bool { return singleRule[rrtype] != "" }
