@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -156,7 +157,7 @@ func TestGuestReadByQueryThatMixedTwoPrimaries(t *testing.T) {
 		if out.Current {
 			t.Fatal("it passes for one in sync")
 		}
-		return errors.Is(out.Err, statuswriter.ErrTransfer) && strings.Contains(out.Err.Error(), "have it transfer the whole zone")
+		return errors.Is(out.Err, host.ErrTransfer) && strings.Contains(out.Err.Error(), "have it transfer the whole zone")
 	})
 	if got := served(t, outside, "www"); served(t, outside, "two") != nil || !slices.Equal(got, []string{"192.0.2.11"}) {
 		t.Fatalf("the secondary has what it should have missed, or has %v at www: this test shows nothing", got)

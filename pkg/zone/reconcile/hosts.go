@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
-	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
 // A zone is served by hosts: instances of ours and DNSProviders. Servers of both are brought to one content and one serial. What
@@ -180,5 +180,5 @@ func (e *foreignTransferError) Error() string {
 		status.ZoneTransferFailed, e.have, e.want, e.since.UTC().Format(time.RFC3339))
 }
 
-// Is makes it a statuswriter.ErrTransfer.
-func (e *foreignTransferError) Is(target error) bool { return target == statuswriter.ErrTransfer }
+// Is makes it a host.ErrTransfer.
+func (e *foreignTransferError) Is(target error) bool { return target == host.ErrTransfer }

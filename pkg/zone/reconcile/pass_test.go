@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
@@ -95,7 +96,7 @@ func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Ch
 		f.interfere()
 	}
 	if have != f.soa {
-		return rfc2136.Result{SOA: have}, rfc2136.ErrConflict
+		return rfc2136.Result{SOA: have}, host.ErrConflict
 	}
 	if !f.ignores {
 		for _, set := range slices.Concat(changes.Create, changes.UpdateNew) {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/byquery"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 )
@@ -316,8 +316,8 @@ func (s *primarySync) settle(ctx context.Context, q *primary, last bool) {
 	default:
 		return
 	}
-	sent, raced := q.err, errors.Is(q.err, rfc2136.ErrConflict)
-	q.unsettled = raced || errors.Is(q.err, rfc2136.ErrUnknown)
+	sent, raced := q.err, errors.Is(q.err, host.ErrConflict)
+	q.unsettled = raced || errors.Is(q.err, host.ErrUnknown)
 	if q.unsettled && !q.server.Shared {
 		s.state.verified.Clear()
 	}
@@ -335,7 +335,7 @@ func (s *primarySync) settle(ctx context.Context, q *primary, last bool) {
 		s.noteOvertaking(q, raced)
 	}
 	q.unsettled = q.unsettled || q.overtaken || !created && q.lacksMore() || created && s.signing.CanRestore(s.target.reference)
-	if last && q.err == nil && errors.Is(sent, rfc2136.ErrUnknown) && q.sendable.HasChanges() {
+	if last && q.err == nil && errors.Is(sent, host.ErrUnknown) && q.sendable.HasChanges() {
 		q.err = sent // It was never applied, and this is all that the server says.
 		s.invalidateKeys(q)
 	}

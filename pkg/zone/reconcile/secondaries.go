@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/byquery"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
@@ -22,7 +23,7 @@ import (
 // primary has, on the right serial. After such a time the content of each secondary is read once, in whole, and compared.
 
 // errForeignContent is a secondary that others run and that has the primaries' serial with other content.
-var errForeignContent = fmt.Errorf("%w: it holds other data than they on their serial; have it transfer the whole zone", statuswriter.ErrTransfer)
+var errForeignContent = fmt.Errorf("%w: it holds other data than they on their serial; have it transfer the whole zone", host.ErrTransfer)
 
 // secondarySync is what a pass does to the secondaries.
 type secondarySync struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -75,7 +76,7 @@ func (p zonePass) updateConfigs(ctx context.Context, servers []statuswriter.Serv
 // cannotTransfer reports whether a secondary's error is that it gets the zone from no primary, although its sidecar answers.
 func cannotTransfer(err error) bool {
 	var e *bindcar.Error
-	return errors.Is(err, statuswriter.ErrTransfer) || errors.As(err, &e) && e.Code == http.StatusFailedDependency
+	return errors.Is(err, host.ErrTransfer) || errors.As(err, &e) && e.Code == http.StatusFailedDependency
 }
 
 // lastPolicy returns the policy in the zone's status: before this process has looked at a primary, it has that one.

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
-	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
 // A secondary that does not move is ordered to transfer the whole zone, once it was sent so many NOTIFYs and had that much
@@ -75,8 +75,8 @@ func (e *transferError) Error() string {
 		status.ZoneTransferFailed, has, e.want, e.since.UTC().Format(time.RFC3339), e.answer)
 }
 
-// Is makes it a statuswriter.ErrTransfer.
-func (e *transferError) Is(target error) bool { return target == statuswriter.ErrTransfer }
+// Is makes it a host.ErrTransfer.
+func (e *transferError) Is(target error) bool { return target == host.ErrTransfer }
 
 // transferStep is what is done about a secondary that does not have the zone's serial.
 type transferStep int

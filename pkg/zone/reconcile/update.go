@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 )
 
@@ -98,12 +99,12 @@ func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 	err := s.sidecar.CreateZone(ctx, sidecar, request)
 	if bindcar.IsExists(err) {
 		if s.awaitLoaded(ctx, q); q.err != nil || q.seen.Authoritative {
-			return cmp.Or(q.err, rfc2136.ErrConflict) // The sidecar has restored a zone that the server had lost.
+			return cmp.Or(q.err, host.ErrConflict) // The sidecar has restored a zone that the server had lost.
 		}
 		// It is configured, but its data could not be loaded. If that fails once more, a fresh copy replaces it.
 		request.ReplaceUnloaded = true
 		if err = s.sidecar.CreateZone(ctx, sidecar, request); bindcar.IsExists(err) {
-			return rfc2136.ErrConflict // It has been loaded meanwhile.
+			return host.ErrConflict // It has been loaded meanwhile.
 		}
 	}
 	log.FromContext(ctx).Info("zone created on a primary", "zone", s.zone.Spec.ZoneName, "server", q.server.Pod,

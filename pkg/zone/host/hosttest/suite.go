@@ -1,6 +1,6 @@
-// Package providertest is what every host.Backend passes against real servers: it creates, changes and deletes, alone and beside
+// Package hosttest is what every host.Backend passes against real servers: it creates, changes and deletes, alone and beside
 // others who write, with replies that are lost and servers that start again, and asks the servers themselves what they answer.
-package providertest
+package hosttest
 
 import (
 	"context"

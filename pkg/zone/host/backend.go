@@ -1,7 +1,7 @@
 // Package host is what the reconciler of zones knows of a place where zones live. Servers with an SOA (a fleet of ours, any
 // RFC 2136 server) are brought to one content and one serial together; package rfc2136 sends them their changes. A Backend is any
 // other place, for example the key space that CoreDNS reads: it has no serial and no transfer, and its step of a pass stands
-// beside that of the primaries. Every implementation passes the suite in providertest against real servers.
+// beside that of the primaries. Every implementation passes the suite in hosttest against real servers.
 package host
 
 import (
@@ -20,6 +20,10 @@ var (
 	// ErrUnknown means that something was sent and its reply was lost: it may have been applied or not.
 	ErrUnknown = errors.New("the update was sent, but no valid reply came: its outcome is unknown")
 )
+
+// ErrTransfer is in the chain of an error about a secondary that does not follow its primaries, although it was ordered to transfer the
+// zone.
+var ErrTransfer = errors.New("the secondary does not follow its primaries")
 
 // Error is a backend's error that concerns it as a whole: it cannot be reached, or refuses what it is asked for.
 type Error struct {
