@@ -267,7 +267,7 @@ func TestPassGivesAnEmptyPrimaryTheZoneOnce(t *testing.T) {
 
 // countedKeys counts how often a key is asked for.
 type countedKeys struct {
-	keySource
+	host.KeySource
 	asked int
 }
 
@@ -281,10 +281,12 @@ func (k *countedKeys) Get(context.Context, client.ObjectKey) (*wire.Key, error) 
 func TestPassAsksForNoKeyBeforeItsServerHasAnAddress(t *testing.T) {
 	p, keys := passOverFake(&fakePrimary{}), &countedKeys{}
 	p.keys = keys
+	p.hosts = p.hostsOf(p.scope, p.state)
 	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
 		t.Errorf("keys of a server with an address were asked for %d times", keys.asked)
 	}
 	p.servers[0].Addr = netip.AddrPort{}
+	p.hosts = p.hostsOf(p.scope, p.state)
 	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
 		t.Errorf("keys were asked for %d times: %v", keys.asked, q[0].err)
 	}

@@ -31,14 +31,7 @@ type Target struct {
 }
 
 // Result is how far Apply got, also if it returned an error.
-type Result struct {
-	// SOA is the zone's after the last message that was answered NOERROR, or have if there was none.
-	SOA rrset.SOA
-	// Refused has the reason for every RRset that the server (or the encoding) refused; the others were applied.
-	Refused map[rrset.Key]error
-	// Sent counts messages.
-	Sent int
-}
+type Result = host.Result
 
 // Options of a Provider. Zero values mean the defaults.
 type Options struct {
