@@ -55,30 +55,36 @@ func restOf(hosts []host.Host) (rest time.Duration) {
 	return rest
 }
 
-// dnsOfZone asks servers about one zone.
+// dnsOfZone asks servers about one zone. It implements host.DNS.
 type dnsOfZone struct {
 	edges
 	zone unreachable.Zone
 }
 
+// Serial asks for the SOA.
 func (d dnsOfZone) Serial(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation {
 	return d.dns.Serial(ctx, at, d.zone, key)
 }
 
+// Observe transfers the content, if it has changed.
 func (d dnsOfZone) Observe(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation {
 	return d.dns.Observe(ctx, at, d.zone, key)
 }
 
+// ObserveAnew transfers the whole content.
 func (d dnsOfZone) ObserveAnew(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation {
 	return d.dns.ObserveAnew(ctx, at, d.zone, key)
 }
 
+// ObserveNames asks for the SOA and for RRsets.
 func (d dnsOfZone) ObserveNames(ctx context.Context, at observe.Peer, key *wire.Key, questions ...observe.Question) observe.Observation {
 	return d.dns.ObserveNames(ctx, at, d.zone, key, questions...)
 }
 
+// ForgetZone has everything read anew.
 func (d dnsOfZone) ForgetZone(at observe.Peer) { d.dns.ForgetZone(at, d.zone) }
 
+// Notify sends a NOTIFY.
 func (d dnsOfZone) Notify(ctx context.Context, at netip.AddrPort, serial uint32, key *wire.Key) error {
 	return d.sendNotify(ctx, at, d.zone.Name, serial, key)
 }
