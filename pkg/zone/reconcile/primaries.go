@@ -280,49 +280,70 @@ func (s *primarySync) compare(q *primary) {
 	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
-// settle sends one primary what it lacks, and reads back what it serves then. If somebody else was faster, it is unsettled: all primaries
-// are looked at once more, because what was seen of the others is no newer. What nobody declares would come back from that.
+// settle brings one primary along: it gets the zone if it has none, or what it lacks. If somebody else was faster, it is unsettled: all
+// primaries are looked at once more, because what was seen of the others is no newer. What nobody declares would come back from that.
 func (s *primarySync) settle(ctx context.Context, q *primary, last bool) {
-	created := q.seen.Mirror == nil
 	q.unsettled, q.overtaken = false, false
-	if created {
-		if q.err = q.host.Missing(q.seen); q.err != nil {
-			return
-		}
-	}
 	switch {
-	case created && q.written != (rrset.SOA{}):
-		return // It is loading what it has got.
-	case created:
-		q.err = s.createOnPrimary(ctx, q)
+	case q.seen.Mirror == nil:
+		s.create(ctx, q)
 	case q.sendable.HasChanges() || q.isOnLine() && q.seen.SOA != s.target.soa:
-		q.err = s.applyChanges(ctx, q)
-	default:
+		s.catchUp(ctx, q, last)
+	}
+}
+
+// create gives a primary the zone, and waits until it serves it.
+func (s *primarySync) create(ctx context.Context, q *primary) {
+	if q.err = q.host.Missing(q.seen); q.err != nil || q.written != (rrset.SOA{}) {
+		return // Nobody can create it there, or it is loading what it has got.
+	}
+	err := s.createOnPrimary(ctx, q)
+	if !s.isSent(q, err) {
 		return
 	}
-	sent, raced := q.err, errors.Is(q.err, host.ErrConflict)
-	q.unsettled = raced || errors.Is(q.err, host.ErrUnknown)
+	s.readBack(ctx, q)
+	s.awaitLoaded(ctx, q)
+	s.compareSent(q, err)
+	q.unsettled = q.unsettled || q.overtaken || s.signing.CanRestore(s.target.reference)
+}
+
+// catchUp sends a primary what it lacks, and reads back what it serves then.
+func (s *primarySync) catchUp(ctx context.Context, q *primary, last bool) {
+	err := s.applyChanges(ctx, q)
+	if !s.isSent(q, err) {
+		return
+	}
+	s.readBack(ctx, q)
+	s.compareSent(q, err)
+	q.unsettled = q.unsettled || q.overtaken || q.lacksMore()
+	if last && q.err == nil && errors.Is(err, host.ErrUnknown) && q.sendable.HasChanges() {
+		q.err = err // It was never applied, and this is all that the server says.
+		q.forgetRefusedKeys()
+	}
+}
+
+// isSent takes note of how it went to send a primary something, and reports whether that may be there: it is read back then.
+func (s *primarySync) isSent(q *primary, err error) bool {
+	q.unsettled = errors.Is(err, host.ErrConflict) || errors.Is(err, host.ErrUnknown)
 	if q.unsettled && q.isOnLine() {
 		s.state.verified.Clear()
 	}
-	if q.err != nil && !q.unsettled {
+	if q.err = nil; err != nil && !q.unsettled {
+		q.err = err
 		q.forgetRefusedKeys()
+		return false
+	}
+	return true
+}
+
+// compareSent finds what a primary lacks that was read back.
+func (s *primarySync) compareSent(q *primary, sent error) {
+	if q.err != nil || q.seen.Mirror == nil {
 		return
 	}
-	q.err = nil
-	if s.readBack(ctx, q); created {
-		s.awaitLoaded(ctx, q)
-	}
-	if q.err == nil && q.seen.Mirror != nil {
-		s.noteForeign(q)
-		s.compare(q)
-		s.noteOvertaking(q, raced)
-	}
-	q.unsettled = q.unsettled || q.overtaken || !created && q.lacksMore() || created && s.signing.CanRestore(s.target.reference)
-	if last && q.err == nil && errors.Is(sent, host.ErrUnknown) && q.sendable.HasChanges() {
-		q.err = sent // It was never applied, and this is all that the server says.
-		q.forgetRefusedKeys()
-	}
+	s.noteForeign(q)
+	s.compare(q)
+	s.noteOvertaking(q, errors.Is(sent, host.ErrConflict))
 }
 
 // noteOvertaking finds out whether somebody else changed the zone between the update and the look at it: then what the server
