@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"go.etcd.io/etcd/client/v3"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/providertest"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/hosttest"
 	"github.com/lockstep-dns/lockstep/test/coredns/servers"
 )
 
@@ -56,8 +56,8 @@ func (w *world) backend(t *testing.T, change func(*coredns.Options)) *coredns.Ba
 	return b
 }
 
-func (w *world) bench(t *testing.T) providertest.Bench {
-	return providertest.Bench{
+func (w *world) bench(t *testing.T) hosttest.Bench {
+	return hosttest.Bench{
 		Backend: w.backend(t, nil),
 		Other:   w.backend(t, func(o *coredns.Options) { o.Owner = "other/corp" }),
 		Zones:   w.zone,
@@ -195,13 +195,13 @@ func (l lossy) Write(b []byte) (int, error) {
 // TestBackend demands that the table in the reference says what CoreDNS with etcd does.
 func TestBackend(t *testing.T) {
 	w := newWorld(t, servers.EtcdOptions{}, "", "")
-	found := providertest.Run(t, w.bench(t))
-	providertest.CheckTable(t, "../../docs/reference/providers.md", map[string]providertest.Column{"CoreDNS with etcd": found})
+	found := hosttest.Run(t, w.bench(t))
+	hosttest.CheckTable(t, "../../docs/reference/providers.md", map[string]hosttest.Column{"CoreDNS with etcd": found})
 }
 
 func TestBackendRestart(t *testing.T) {
 	w := newWorld(t, servers.EtcdOptions{}, "", "")
-	providertest.RunRestart(t, w.bench(t))
+	hosttest.RunRestart(t, w.bench(t))
 }
 
 // TestReverseZone: PTR records beside each other, as reverse zones have them.
@@ -209,12 +209,12 @@ func TestReverseZone(t *testing.T) {
 	w := newWorld(t, servers.EtcdOptions{}, "", "")
 	p := w.bench(t)
 	zone := w.zones[1]
-	want := providertest.MapOf()
+	want := hosttest.MapOf()
 	for i := range 5 {
 		key := rrset.Key{Name: fmt.Sprintf("%d.%s", i, zone), Type: dns.TypePTR}
 		want[key] = rrset.New(key, 60, fmt.Sprintf("h%d.z0.test.", i))
 	}
-	if refused, _, err := providertest.Sync(t.Context(), p.Backend, zone, want); err != nil || len(refused) > 0 {
+	if refused, _, err := hosttest.Sync(t.Context(), p.Backend, zone, want); err != nil || len(refused) > 0 {
 		t.Fatal(refused, err)
 	}
 	for key, set := range want {
@@ -238,7 +238,7 @@ func TestLargeRRset(t *testing.T) {
 	stop, asked := make(chan struct{}), make(chan struct{})
 	for third := range 3 {
 		want := large(third)
-		if refused, _, err := providertest.Sync(t.Context(), b, zone, providertest.MapOf(want)); err != nil || len(refused) > 0 {
+		if refused, _, err := hosttest.Sync(t.Context(), b, zone, hosttest.MapOf(want)); err != nil || len(refused) > 0 {
 			t.Fatal(refused, err)
 		}
 		if got := w.coreDNS.Ask(t, want.Key); !got.Equal(want) {
@@ -273,8 +273,8 @@ func TestAlias(t *testing.T) {
 		return rrset.New(rrset.Key{Name: name + "." + zone, Type: rrtype}, 60, rdata)
 	}
 	target := set("web", "192.0.2.1", dns.TypeA)
-	want := providertest.MapOf(target, set("www", target.Name, dns.TypeCNAME), set("x.www", "192.0.2.2", dns.TypeA), set("_acme-challenge.www", `"x"`, dns.TypeTXT))
-	if refused, _, err := providertest.Sync(t.Context(), b, zone, want); err != nil || len(refused) > 0 {
+	want := hosttest.MapOf(target, set("www", target.Name, dns.TypeCNAME), set("x.www", "192.0.2.2", dns.TypeA), set("_acme-challenge.www", `"x"`, dns.TypeTXT))
+	if refused, _, err := hosttest.Sync(t.Context(), b, zone, want); err != nil || len(refused) > 0 {
 		t.Fatal(refused, err)
 	}
 	reply, err := w.coreDNS.Exchange("www."+zone, dns.TypeA)

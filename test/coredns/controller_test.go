@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/providertest"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/hosttest"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/backend"
 	"github.com/lockstep-dns/lockstep/test/coredns/servers"
 )
@@ -77,7 +77,7 @@ func TestController(t *testing.T) {
 	known.set(t, "user", "2", map[string]string{"username": "lockstep", "password": "secret"})
 
 	address, wild := addressOf(zone, "192.0.2.1"), rrset.New(rrset.Key{Name: "*." + zone, Type: dns.TypeA}, 60, "192.0.2.2")
-	want := providertest.MapOf(address, wild, rrset.New(rrset.Key{Name: zone, Type: dns.TypeNS}, 60, "ns1.z.test."))
+	want := hosttest.MapOf(address, wild, rrset.New(rrset.Key{Name: zone, Type: dns.TypeNS}, 60, "ns1.z.test."))
 	sync := func(paused bool) backend.Outcome {
 		t.Helper()
 		b, err := backends.Of(t.Context(), corp)

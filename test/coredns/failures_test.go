@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"go.etcd.io/etcd/client/v3"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/providertest"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/hosttest"
 	"github.com/lockstep-dns/lockstep/test/coredns/servers"
 )
 
@@ -46,9 +46,9 @@ func TestTLSAndCredentials(t *testing.T) {
 	w.coreDNS = servers.StartCoreDNS(t, w.etcd, w.zones,
 		fmt.Sprintf("tls %s %s %s\n credentials lockstep secret", certificates.ClientCert, certificates.ClientKey, certificates.CA), "")
 	zone := w.zones[0]
-	want := providertest.MapOf(addressOf(zone, "192.0.2.1"))
+	want := hosttest.MapOf(addressOf(zone, "192.0.2.1"))
 	good := func(o *coredns.Options) { o.Username, o.Password = "lockstep", "secret" }
-	if refused, _, err := providertest.Sync(t.Context(), w.backend(t, good), zone, want); err != nil || len(refused) > 0 {
+	if refused, _, err := hosttest.Sync(t.Context(), w.backend(t, good), zone, want); err != nil || len(refused) > 0 {
 		t.Fatal(refused, err)
 	}
 	for key, set := range want {
@@ -92,8 +92,8 @@ func TestTLSAndCredentials(t *testing.T) {
 func TestNoSpace(t *testing.T) {
 	w := newWorld(t, servers.EtcdOptions{Quota: 16 << 20}, "", "")
 	b, zone := w.backend(t, nil), w.zone()
-	first := providertest.MapOf(addressOf(zone, "192.0.2.1"))
-	if _, _, err := providertest.Sync(t.Context(), b, zone, first); err != nil {
+	first := hosttest.MapOf(addressOf(zone, "192.0.2.1"))
+	if _, _, err := hosttest.Sync(t.Context(), b, zone, first); err != nil {
 		t.Fatal(err)
 	}
 	client, filler := w.etcd.Client, strings.Repeat("x", 1<<20)
@@ -104,8 +104,8 @@ func TestNoSpace(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	second := providertest.MapOf(addressOf(zone, "192.0.2.2"))
-	_, _, err := providertest.Sync(t.Context(), b, zone, second)
+	second := hosttest.MapOf(addressOf(zone, "192.0.2.2"))
+	_, _, err := hosttest.Sync(t.Context(), b, zone, second)
 	isReason(t, err, "NoSpace")
 	for key, set := range first {
 		if got := w.coreDNS.Ask(t, key); !got.Equal(set) {
@@ -113,7 +113,7 @@ func TestNoSpace(t *testing.T) {
 		}
 	}
 	freeSpace(t, w.etcd)
-	if _, _, err := providertest.Sync(t.Context(), b, zone, second); err != nil {
+	if _, _, err := hosttest.Sync(t.Context(), b, zone, second); err != nil {
 		t.Fatal(err)
 	}
 	for key, set := range second {
@@ -146,12 +146,12 @@ func freeSpace(t *testing.T, e *servers.Etcd) {
 func TestNoQuorum(t *testing.T) {
 	w := newWorld(t, servers.EtcdOptions{Members: 3}, "", "")
 	b, zone := w.backend(t, nil), w.zone()
-	first, second := providertest.MapOf(addressOf(zone, "192.0.2.1")), providertest.MapOf(addressOf(zone, "192.0.2.2"))
-	if _, _, err := providertest.Sync(t.Context(), b, zone, first); err != nil {
+	first, second := hosttest.MapOf(addressOf(zone, "192.0.2.1")), hosttest.MapOf(addressOf(zone, "192.0.2.2"))
+	if _, _, err := hosttest.Sync(t.Context(), b, zone, first); err != nil {
 		t.Fatal(err)
 	}
 	w.etcd.Stop(0)
-	if _, _, err := providertest.Sync(t.Context(), b, zone, second); err != nil {
+	if _, _, err := hosttest.Sync(t.Context(), b, zone, second); err != nil {
 		var failure *host.Error
 		if !errors.As(err, &failure) || !failure.Temporary {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestNoQuorum(t *testing.T) {
 	}
 	w.etcd.Stop(1)
 	servers.Eventually(t, "the reason is not NoQuorum", func() error {
-		_, _, err := providertest.Sync(t.Context(), b, zone, first)
+		_, _, err := hosttest.Sync(t.Context(), b, zone, first)
 		var failure *host.Error
 		if errors.As(err, &failure) && failure.Reason == "NoQuorum" {
 			return nil
@@ -169,7 +169,7 @@ func TestNoQuorum(t *testing.T) {
 	w.etcd.Start(0)
 	w.etcd.Start(1)
 	servers.Eventually(t, "it does not go on", func() error {
-		_, _, err := providertest.Sync(t.Context(), b, zone, second)
+		_, _, err := hosttest.Sync(t.Context(), b, zone, second)
 		return err
 	})
 	for key, set := range second {
@@ -183,8 +183,8 @@ func TestNoQuorum(t *testing.T) {
 func TestCompaction(t *testing.T) {
 	w := newWorld(t, servers.EtcdOptions{}, "", "")
 	b, zone := w.backend(t, nil), w.zone()
-	want := providertest.ManySets(zone, 12_000)
-	if _, _, err := providertest.Sync(t.Context(), b, zone, want); err != nil {
+	want := hosttest.ManySets(zone, 12_000)
+	if _, _, err := hosttest.Sync(t.Context(), b, zone, want); err != nil {
 		t.Fatal(err)
 	}
 	small := w.backend(t, func(o *coredns.Options) { o.MaxBytes = 1 << 20 })
@@ -211,21 +211,21 @@ func TestCompaction(t *testing.T) {
 // TestValueBetween: somebody else writes one of the keys of a change after the look. That one is not touched, and the change is planned again.
 func TestValueBetween(t *testing.T) {
 	w := &world{etcd: servers.StartEtcd(t, servers.EtcdOptions{})}
-	zone, want := "z.test.", providertest.ManySets("z.test.", 500)
+	zone, want := "z.test.", hosttest.ManySets("z.test.", 500)
 	b, other := w.backend(t, func(*coredns.Options) {}), w.backend(t, func(o *coredns.Options) { o.Owner = "team/other" })
 	seen, err := b.Observe(t.Context(), zone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := rrset.Key{Name: "h00100." + zone, Type: 1}
-	if _, _, err := providertest.Sync(t.Context(), other, zone, providertest.MapOf(want[key])); err != nil {
+	if _, _, err := hosttest.Sync(t.Context(), other, zone, hosttest.MapOf(want[key])); err != nil {
 		t.Fatal(err)
 	}
 	changes := plan.Calculate(want, seen.Content, seen.Ours, rrset.SOA{}, rrset.SOA{})
 	if _, err := b.Apply(t.Context(), zone, changes, seen); !errors.Is(err, host.ErrConflict) {
 		t.Errorf("error %v", err)
 	}
-	if refused, _, err := providertest.Sync(t.Context(), b, zone, want); err != nil || len(refused) > 0 { // It has the value that is wanted.
+	if refused, _, err := hosttest.Sync(t.Context(), b, zone, want); err != nil || len(refused) > 0 { // It has the value that is wanted.
 		t.Errorf("refused %v, error %v", refused, err)
 	}
 	if seen, err = b.Observe(t.Context(), zone); err != nil || seen.Ours(key) || !seen.Ours(rrset.Key{Name: "h00101." + zone, Type: 1}) {

@@ -2,10 +2,7 @@ package dnsprovider
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -15,11 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
-	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
-	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/kinds"
 )
 
 // secretsAge is how long a provider's Secrets are not read again.
@@ -32,6 +27,8 @@ type Backends struct {
 	Reader client.Reader
 	// Gate counts what the providers of each namespace use.
 	Gate *outbound.Gate
+	// Kinds are the kinds of backends; those of package kinds if nil.
+	Kinds []host.BackendKind
 
 	mu   sync.Mutex
 	open map[client.ObjectKey]*connection
@@ -49,13 +46,30 @@ type connection struct {
 	watched map[client.ObjectKey]context.CancelFunc
 }
 
-// Of returns the backend of a provider. When the provider or its Secrets have changed, that is another one. It does not connect.
+// Takes reports whether a provider has a backend.
+func (b *Backends) Takes(p *v1beta1.DNSProvider) bool { return b.kindOf(p) != nil }
+
+func (b *Backends) kindOf(p *v1beta1.DNSProvider) host.BackendKind {
+	all := b.Kinds
+	if all == nil {
+		all = kinds.Backends
+	}
+	for _, kind := range all {
+		if kind.Takes(p) {
+			return kind
+		}
+	}
+	return nil
+}
+
+// Of returns the backend of a provider. When the provider or its Secrets have changed, that is another one. It does not
+// connect. Takes is true of the provider.
 func (b *Backends) Of(ctx context.Context, p *v1beta1.DNSProvider) (host.Backend, error) {
 	began := time.Now()
 	if known := b.current(p, began); known != nil {
 		return known, nil
 	}
-	options, secrets, err := b.readOptions(ctx, p)
+	open, secrets, err := b.kindOf(p).Read(ctx, p, host.ProviderAccess{Secret: b.readSecret, Gate: b.Gate})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := client.ObjectKeyFromObject(p)
@@ -74,7 +88,7 @@ func (b *Backends) Of(ctx context.Context, p *v1beta1.DNSProvider) (host.Backend
 		b.open = map[client.ObjectKey]*connection{}
 	}
 	b.open[key] = &connection{
-		backend: coredns.New(options), uid: p.UID, generation: p.Generation, secrets: secrets, read: began, watched: map[client.ObjectKey]context.CancelFunc{},
+		backend: open(), uid: p.UID, generation: p.Generation, secrets: secrets, read: began, watched: map[client.ObjectKey]context.CancelFunc{},
 	}
 	return b.open[key].backend, nil
 }
@@ -150,70 +164,12 @@ func (b *Backends) Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSP
 	}
 }
 
-// readOptions returns how a provider's etcd is reached, and the versions of the Secrets that say so.
-func (b *Backends) readOptions(ctx context.Context, p *v1beta1.DNSProvider) (o coredns.Options, versions string, err error) {
-	if problem := serving.ProviderProblem(p); problem != "" {
-		return o, "", errors.New(problem) // It may have been stored before that was refused: then its Secrets are not used.
-	}
-	etcd := p.Spec.CoreDNS.Etcd
-	o = coredns.Options{Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name}
-	if b.Gate != nil {
-		o.Account = b.Gate.Account(p.Namespace, "DNSProvider "+p.Name+" (etcd)", coredns.MaxConnections)
-	}
-	if ref := etcd.TLSSecretRef; ref != nil {
-		secret, err := b.secret(ctx, p, ref.Name, "ca.crt and, for a client certificate, tls.crt and tls.key")
-		if err != nil {
-			return o, "", err
-		}
-		if o.TLS, err = tlsConfig(secret); err != nil {
-			return o, "", err
-		}
-		versions += secret.ResourceVersion
-	}
-	if ref := etcd.CredentialsSecretRef; ref != nil {
-		secret, err := b.secret(ctx, p, ref.Name, "username and password")
-		if err != nil {
-			return o, "", err
-		}
-		o.Username, o.Password = string(secret.Data["username"]), string(secret.Data["password"])
-		if o.Username == "" || o.Password == "" {
-			return o, "", unusable(fmt.Errorf("the Secret %s has no username or no password: it needs the entries username and password", secret.Name))
-		}
-		versions += " " + secret.ResourceVersion
-	}
-	return o, versions, nil
-}
-
-// secret returns a Secret of a provider; entries are those that it needs.
-func (b *Backends) secret(ctx context.Context, p *v1beta1.DNSProvider, name, entries string) (*corev1.Secret, error) {
+// readSecret returns a Secret of a provider; entries are those that it needs.
+func (b *Backends) readSecret(ctx context.Context, p *v1beta1.DNSProvider, name, entries string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: p.Namespace, Name: name}
 	if err := b.Reader.Get(ctx, key, secret); err != nil {
-		return nil, unusable(errors.New(secretProblem(name, entries, err)))
+		return nil, host.Unusable(errors.New(secretProblem(name, entries, err)))
 	}
 	return secret, nil
-}
-
-// unusable returns an error about a Secret, which may be corrected at any time.
-func unusable(err error) error {
-	return &host.Error{Reason: status.SecretUnusable, Temporary: true, Err: err}
-}
-
-// tlsConfig returns the configuration that a Secret has: an authority, and for a client a certificate.
-func tlsConfig(secret *corev1.Secret) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca := secret.Data["ca.crt"]; len(ca) > 0 {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, unusable(fmt.Errorf("the Secret %s has no certificate in ca.crt: it needs that of etcd's authority in PEM", secret.Name))
-		}
-	}
-	if cert := secret.Data["tls.crt"]; len(cert) > 0 {
-		pair, err := tls.X509KeyPair(cert, secret.Data["tls.key"])
-		if err != nil {
-			return nil, unusable(fmt.Errorf("the Secret %s has no usable tls.crt and tls.key: %w", secret.Name, err))
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }

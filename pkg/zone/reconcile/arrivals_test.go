@@ -228,7 +228,7 @@ func TestDeletedZoneTakesNothingOfOthers(t *testing.T) {
 		t.Errorf("deleted %d times, finalizers %q", p.server.deleted, squatter.Finalizers)
 	}
 	// Even if it were not refused itself.
-	if err := p.deleteFromServers(t.Context(), squatter, mustScope(t, p, squatter).servers); err != nil || p.server.sets == nil {
+	if err := deleteFromHosts(t.Context(), p.hostsOf(mustScope(t, p, squatter), &zoneState{})); err != nil || p.server.sets == nil {
 		t.Errorf("a zone deletes the data of another one: %v", err)
 	}
 }

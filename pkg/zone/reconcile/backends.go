@@ -22,6 +22,8 @@ import (
 
 // backendSource has the backends of the providers that are no DNS servers.
 type backendSource interface {
+	// Takes reports whether a provider has a backend.
+	Takes(p *v1beta1.DNSProvider) bool
 	Of(ctx context.Context, p *v1beta1.DNSProvider) (host.Backend, error)
 	// Follow has changed called when somebody may have changed a zone with these providers, and no longer with others.
 	Follow(zone client.ObjectKey, name string, in []*v1beta1.DNSProvider, changed func())
@@ -30,9 +32,9 @@ type backendSource interface {
 }
 
 // byBackend returns the providers that have a backend without an SOA, and those that are DNS servers.
-func (s scope) byBackend() (backends, servers []*v1beta1.DNSProvider) {
-	for _, p := range s.providers {
-		if p.Spec.CoreDNS != nil {
+func (e edges) byBackend(providers []*v1beta1.DNSProvider) (backends, servers []*v1beta1.DNSProvider) {
+	for _, p := range providers {
+		if e.backends != nil && e.backends.Takes(p) {
 			backends = append(backends, p)
 		} else {
 			servers = append(servers, p)
@@ -41,8 +43,8 @@ func (s scope) byBackend() (backends, servers []*v1beta1.DNSProvider) {
 	return backends, servers
 }
 
-func (s scope) backendProviders() []*v1beta1.DNSProvider {
-	providers, _ := s.byBackend()
+func (p zonePass) backendProviders() []*v1beta1.DNSProvider {
+	providers, _ := p.byBackend(p.providers)
 	return providers
 }
 
@@ -78,7 +80,7 @@ func (p zonePass) usableBackend(ctx context.Context, at *v1beta1.DNSProvider) (h
 	}
 	b, err := p.backends.Of(ctx, at)
 	if p.signing.IsSigned() {
-		err = errSignedHere
+		err = host.ErrSignedHere
 	}
 	return b, err
 }
@@ -95,9 +97,7 @@ func (p zonePass) addBackends(outcomes []backend.Outcome, event *statuswriter.Sy
 			event.Foreign, event.ForeignSample = out.Foreign, out.ForeignSample
 		}
 		if out.Err == nil {
-			p.addApex(event, func(string) string {
-				return fmt.Sprintf("DNSProvider %s: CoreDNS answers with NS records of its own at the apex; remove the record", out.Name)
-			})
+			p.addApex(event, func(string) string { return fmt.Sprintf("DNSProvider %s: %s", out.Name, out.Apex) })
 			continue
 		}
 		failed = true
@@ -142,7 +142,7 @@ func (r *reconciler) isTakenOver(zone *v1beta1.DNSZone, at *v1beta1.DNSProvider)
 // backendOf returns the backend of a provider, nil without an error if it has none. Of one that is gone, or whose Secrets are, it is that at
 // which the zone is followed.
 func (r *reconciler) backendOf(ctx context.Context, s scope, at *v1beta1.DNSProvider) (b host.Backend, err error) {
-	if at.Spec.CoreDNS != nil {
+	if r.backends != nil && r.backends.Takes(at) {
 		b, err = r.backends.Of(ctx, at)
 	}
 	if b == nil && r.backends != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/coredns"
 )
 
 // fakeBackend is a backend in memory, with the failures that a real one does not have on demand. test/coredns has the real one.
@@ -36,6 +37,10 @@ type fakeBackend struct {
 	// unfollowed counts the writes of zones that nobody followed.
 	unfollowed int
 }
+
+func (f *fakeBackend) Takes(p *v1beta1.DNSProvider) bool { return p.Spec.CoreDNS != nil }
+
+func (f *fakeBackend) Apex() string { return (&coredns.Backend{}).Apex() }
 
 func (f *fakeBackend) Of(context.Context, *v1beta1.DNSProvider) (host.Backend, error) {
 	return f, nil
@@ -206,7 +211,7 @@ func TestBackendOfASignedZone(t *testing.T) {
 	p.signing = dnssec.Signing{Policy: "default", Signer: &v1beta1.Bind9Instance{}}
 	p.zones.Set(numbered(1, 1))
 	result, err := p.run(t.Context())
-	if err != nil || !errors.Is(result.event.Backends[0].Err, errSignedHere) || len(store.sets) > 0 {
+	if err != nil || !errors.Is(result.event.Backends[0].Err, host.ErrSignedHere) || len(store.sets) > 0 {
 		t.Errorf("outcomes %+v, error %v, the backend holds %v", result.event.Backends, err, store.sets)
 	}
 	if problem := result.event.Problem; problem.Holds() || !strings.Contains(problem.Message, "set dnssecPolicy to none") {

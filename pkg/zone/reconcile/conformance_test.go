@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/providertest"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/hosttest"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 	"github.com/lockstep-dns/lockstep/test/nsd"
@@ -84,7 +84,7 @@ func (on conformer) cannot(c conformance) string {
 	switch {
 	case on.writers == "" && c.writes:
 		return "nothing is written to a secondary"
-	case on.readBy == v1beta1.ReadByQuery && c.name == providertest.CaseForeign:
+	case on.readBy == v1beta1.ReadByQuery && c.name == hosttest.CaseForeign:
 		return "only what objects declare is asked for"
 	}
 	return ""
@@ -222,33 +222,33 @@ var allTypes = []string{
 }
 
 var conformanceCases = []conformance{
-	{providertest.CaseTypes, false, func(c *conformanceRun) bool {
+	{hosttest.CaseTypes, false, func(c *conformanceRun) bool {
 		changed := []string{
 			"www 300 A 192.0.2.10; 192.0.2.12", "www 60 AAAA 2001:db8::2", "alias 300 CNAME ns1.example.test.", "mail 300 MX 20 www.example.test.",
 			"_sip._tcp 300 SRV 10 20 5061 www.example.test.", `text 300 TXT "another"`, "ptr 300 PTR ns1.example.test.",
 		}
 		return c.publishes(allTypes...) && c.publishes(changed...) && c.publishes()
 	}},
-	{providertest.CaseCAA, false, func(c *conformanceRun) bool {
+	{hosttest.CaseCAA, false, func(c *conformanceRun) bool {
 		return c.publishes(`caa 300 CAA 0 issue "ca.example.net"`) && c.publishes(`caa 300 CAA 0 issue "ca.example.org"`) && c.publishes()
 	}},
-	{providertest.CaseTTL, false, func(c *conformanceRun) bool {
+	{hosttest.CaseTTL, false, func(c *conformanceRun) bool {
 		return c.publishes("www 300 A 192.0.2.10; 192.0.2.11") && c.publishes("www 60 A 192.0.2.10; 192.0.2.11")
 	}},
-	{providertest.CaseAlias, false, func(c *conformanceRun) bool {
+	{hosttest.CaseAlias, false, func(c *conformanceRun) bool {
 		return c.publishes("a 300 A 192.0.2.1", "c 300 CNAME ns1.example.test.") &&
 			c.publishes("c 300 A 192.0.2.1", "a 300 CNAME ns1.example.test.")
 	}},
-	{providertest.CaseWildcards, false, func(c *conformanceRun) bool {
+	{hosttest.CaseWildcards, false, func(c *conformanceRun) bool {
 		if !c.publishes("*.wild 300 A 192.0.2.5") {
 			return false
 		}
 		return slices.Equal(served(c.t, c.tested, "any.wild"), []string{"192.0.2.5"})
 	}},
-	{providertest.CaseDelegations, false, func(c *conformanceRun) bool {
+	{hosttest.CaseDelegations, false, func(c *conformanceRun) bool {
 		return c.publishes("sub 300 NS ns.sub.example.test.", "ns.sub 300 A 192.0.2.6") && c.publishes()
 	}},
-	{providertest.CaseAtomic, true, func(c *conformanceRun) bool {
+	{hosttest.CaseAtomic, true, func(c *conformanceRun) bool {
 		m := new(dns.Msg)
 		m.SetUpdate(rigZone)
 		for _, line := range []string{"atomic." + rigZone + " 60 A 192.0.2.1", "www.elsewhere.invalid. 60 A 192.0.2.1"} {
@@ -266,11 +266,11 @@ var conformanceCases = []conformance{
 		reply, err := conn.Exchange(c.t.Context(), m)
 		return err == nil && reply.Rcode == dns.RcodeNotZone && c.has()
 	}},
-	{providertest.CaseSerial, false, func(c *conformanceRun) bool {
+	{hosttest.CaseSerial, false, func(c *conformanceRun) bool {
 		before := c.lookAtTested().SOA.Serial
 		return c.publishes("www 300 A 192.0.2.10") && rrset.SerialLess(before, c.lookAtTested().SOA.Serial)
 	}},
-	{providertest.CaseDrift, true, func(c *conformanceRun) bool {
+	{hosttest.CaseDrift, true, func(c *conformanceRun) bool {
 		if !c.publishes("www 300 A 192.0.2.10") {
 			return false
 		}
@@ -279,11 +279,11 @@ var conformanceCases = []conformance{
 		p := c.pass()
 		return p.event.Drift == 1 && c.has("www 300 A 192.0.2.10", "theirs 60 A 192.0.2.98")
 	}},
-	{providertest.CaseForeign, true, func(c *conformanceRun) bool {
+	{hosttest.CaseForeign, true, func(c *conformanceRun) bool {
 		p := c.pass()
 		return slices.Contains(p.event.ForeignSample, rrset.Key{Name: "legacy." + rigZone, Type: dns.TypeA})
 	}},
-	{providertest.CaseSynthesized, true, func(c *conformanceRun) bool {
+	{hosttest.CaseSynthesized, true, func(c *conformanceRun) bool {
 		c.insert(0, "*."+rigZone+" 300 A 192.0.2.50")
 		wild := "* 300 A 192.0.2.50"
 		if !c.publishesBeside(wild, "www 300 A 192.0.2.50; 192.0.2.51") || !c.publishesBeside(wild, "other 60 A 192.0.2.51") {
@@ -291,19 +291,19 @@ var conformanceCases = []conformance{
 		}
 		return c.publishesBeside(wild) && slices.Equal(served(c.t, c.server, "www"), []string{"192.0.2.50"})
 	}},
-	{providertest.CaseRace, true, func(c *conformanceRun) bool {
+	{hosttest.CaseRace, true, func(c *conformanceRun) bool {
 		c.updates = meddlerBefore{c.updates, sync.OnceFunc(func() { c.byHand(0, "race", "192.0.2.98") })}
 		c.declare("www 300 A 192.0.2.10")
 		return c.syncs() && c.has("www 300 A 192.0.2.10", "race 60 A 192.0.2.98")
 	}},
-	{providertest.CaseRaceAtName, true, func(c *conformanceRun) bool {
+	{hosttest.CaseRaceAtName, true, func(c *conformanceRun) bool {
 		if !c.publishes("www 300 A 192.0.2.10", "more 300 A 192.0.2.20") {
 			return false
 		}
 		c.updates = meddlerBefore{c.updates, sync.OnceFunc(func() { c.byHand(0, "www", "192.0.2.98") })}
 		return c.publishes("www 300 A 192.0.2.11", "more 300 A 192.0.2.21")
 	}},
-	{providertest.CaseLostReply, true, func(c *conformanceRun) bool {
+	{hosttest.CaseLostReply, true, func(c *conformanceRun) bool {
 		proxy := bind.StartProxy(c.t, c.server.Addr)
 		direct := c.scope.servers[0].Addr
 		c.scope.servers[0].Addr = proxy.Addr
@@ -321,12 +321,12 @@ var conformanceCases = []conformance{
 		defer func() { c.scope.servers[0].Addr = direct }()
 		return c.publishes("www 300 A 192.0.2.10")
 	}},
-	{providertest.CaseRefused, true, func(c *conformanceRun) bool {
+	{hosttest.CaseRefused, true, func(c *conformanceRun) bool {
 		c.declare("www 300 A 192.0.2.10", "bad 300 MX 10 nowhere.example.test.", "more 300 A 192.0.2.20")
 		c.pass()
 		return slices.Equal(served(c.t, c.server, "www"), []string{"192.0.2.10"}) && slices.Equal(served(c.t, c.server, "more"), []string{"192.0.2.20"})
 	}},
-	{providertest.CaseWrongKey, true, func(c *conformanceRun) bool {
+	{hosttest.CaseWrongKey, true, func(c *conformanceRun) bool {
 		wrong := bind.NewKey(c.server.Update.Name)
 		c.setKeys("corp", &wrong, c.key)
 		c.declare("www 300 A 192.0.2.10")
@@ -334,7 +334,7 @@ var conformanceCases = []conformance{
 		words := strings.Contains(message, "BADSIG") || strings.Contains(message, "answered REFUSED (the reply to a signed request is not signed)")
 		return words && strings.Contains(message, "Secret dns/corp-update") && c.has()
 	}},
-	{providertest.CaseMany, false, func(c *conformanceRun) bool {
+	{hosttest.CaseMany, false, func(c *conformanceRun) bool {
 		var lines []string
 		for n := range 2000 {
 			lines = append(lines, fmt.Sprintf("n%d 300 A 192.0.2.%d", n, 1+n%200))
@@ -349,9 +349,9 @@ var conformanceCases = []conformance{
 
 // TestConformance demands that the table in the reference says what the servers do.
 func TestConformance(t *testing.T) {
-	found := map[string]providertest.Column{}
+	found := map[string]hosttest.Column{}
 	for _, on := range conformers {
-		column := providertest.Column{}
+		column := hosttest.Column{}
 		for _, test := range conformanceCases {
 			t.Run(fmt.Sprintf("%s/%s", on.column(), test.name), func(t *testing.T) {
 				reason := on.cannot(test)
@@ -359,10 +359,10 @@ func TestConformance(t *testing.T) {
 					column[test.name] = reason
 					return
 				}
-				column[test.name] = providertest.Cell(test.run(newConformanceRun(t, on)), reason)
+				column[test.name] = hosttest.Cell(test.run(newConformanceRun(t, on)), reason)
 			})
 		}
 		found[on.column()] = column
 	}
-	providertest.CheckTable(t, "../../../docs/reference/providers.md", found)
+	hosttest.CheckTable(t, "../../../docs/reference/providers.md", found)
 }

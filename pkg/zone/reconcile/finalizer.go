@@ -19,10 +19,8 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
 	"github.com/lockstep-dns/lockstep/pkg/kube/apply"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -115,7 +113,7 @@ func (p zonePass) marksOf(o source.Object) apply.Marks {
 func (r *reconciler) finalize(ctx context.Context, s scope) (ctrl.Result, error) {
 	since := r.states.stateOf(s.zone).goingSince(r.now())
 	if controllerutil.ContainsFinalizer(s.zone, v1beta1.Finalizer) && s.refusal == (membership.Refusal{}) {
-		if err := errors.Join(r.deleteFromServers(ctx, s.zone, s.servers), r.clearBackends(ctx, s, source.DNSName(s.zone)+".")); err != nil {
+		if err := errors.Join(deleteFromHosts(ctx, r.hostsOf(s, r.states.stateOf(s.zone))), r.clearBackends(ctx, s, source.DNSName(s.zone)+".")); err != nil {
 			if r.now().Sub(since) < deletionTimeout {
 				log.FromContext(ctx).Info("zone is still on a server", "zone", s.zone.Spec.ZoneName, "reason", err.Error())
 				return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -171,41 +169,40 @@ func (r *reconciler) leaveAsIs(ctx context.Context, s scope) {
 	r.writer.Release(s.key(), leaving...)
 }
 
-// deleteFromServers deletes the zone on every server that has a pod, but for the data of another DNSZone of that name.
-func (e edges) deleteFromServers(ctx context.Context, zone *v1beta1.DNSZone, servers []observe.Server) error {
+// deleteFromHosts deletes the zone on every server that can be asked, but for the data of another DNSZone of that name.
+func deleteFromHosts(ctx context.Context, hosts []host.Host) error {
 	var group errgroup.Group
-	name := source.DNSName(zone)
-	for _, server := range servers {
-		if !server.Addr.IsValid() || isForeignServer(server) {
-			continue // Nobody but those who run a server create or delete zones there.
+	for _, h := range hosts {
+		if h.At().Addr.IsValid() {
+			group.Go(func() error { return h.Delete(ctx) })
 		}
-		group.Go(func() error {
-			err := e.sidecar.DeleteZone(ctx, inventory.SidecarOf(server), name, membership.KeyOfZone(zone).String())
-			e.dns.ForgetZone(server.Peer(), unreachable.Zone{Key: membership.KeyOfZone(zone), Name: name + "."})
-			if bindcar.IsNotFound(err) {
-				return nil
-			}
-			return err
-		})
 	}
 	return group.Wait()
+}
+
+func serversOf(hosts []host.Host) []observe.Server {
+	servers := make([]observe.Server, len(hosts))
+	for i, h := range hosts {
+		servers[i] = h.At()
+	}
+	return servers
 }
 
 // withdraw deletes a zone that is not permitted any more from the servers that had it. A zone of another namespace that is
 // served under the name instead starts anew there: it keeps nothing that this one's owner wrote. The outcomes are those of
 // servers that may have the zone still.
 func (p zonePass) withdraw(ctx context.Context) []statuswriter.ServerOutcome {
-	had := slices.DeleteFunc(slices.Clone(p.servers), func(s observe.Server) bool {
+	had := slices.DeleteFunc(slices.Clone(p.hosts), func(h host.Host) bool {
 		return !p.state.served && !slices.ContainsFunc(p.zone.Status.Bind9Instances, func(i v1beta1.ZoneInstance) bool {
-			return i.Namespace == s.Namespace && i.Name == s.Instance
+			return i.Namespace == h.At().Namespace && i.Name == h.At().Instance
 		})
 	})
 	if len(had) == 0 || p.refusal.Reason != status.NotPermitted {
 		return nil
 	}
 	log.FromContext(ctx).Info("zone is not permitted any more; removing it from its servers", "zone", p.zone.Spec.ZoneName, "reason", p.refusal.Message)
-	if err := p.deleteFromServers(ctx, p.zone, had); err != nil {
-		outcomes := newOutcomes(had)
+	if err := deleteFromHosts(ctx, had); err != nil {
+		outcomes := newOutcomes(serversOf(had))
 		for i := range outcomes {
 			outcomes[i].Err = err
 		}

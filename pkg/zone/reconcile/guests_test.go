@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,7 +16,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/serving"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
@@ -31,61 +29,6 @@ func followedBy(namespace, name string, addresses ...string) *v1beta1.DNSProvide
 		p.Spec.Secondaries.Servers = append(p.Spec.Secondaries.Servers, v1beta1.ProviderServer{Address: a, Port: 53})
 	}
 	return p
-}
-
-// primaryConfig is the sidecar of a primary.
-type primaryConfig struct {
-	sidecarClient
-	zone    bindcar.Zone
-	patches int
-}
-
-func (c *primaryConfig) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
-	return c.zone, nil
-}
-
-func (c *primaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string, patch bindcar.PatchZone) error {
-	c.zone.AlsoNotify, c.zone.AllowTransfer = *patch.AlsoNotify, *patch.AllowTransfer
-	c.patches++
-	return nil
-}
-
-// A primary lets the secondaries of the zone's providers transfer it, under their names, and nobody who is no provider of it
-// any more, whichever process let them.
-func TestPrimaryServesItsGuests(t *testing.T) {
-	tooLong := followedBy("dns", strings.Repeat("x", 64), "192.0.2.3")
-	gone := followedBy("dns", "gone", "192.0.2.4")
-	gone.UID = ""
-	unknown := followedBy("dns", "unknown", "ns.example.net") // a host name without an address
-	for name, c := range map[string]struct {
-		providers        []*v1beta1.DNSProvider
-		notified, opened []string
-	}{
-		"nobody": {nil, []string{}, []string{}},
-		"two": {
-			[]*v1beta1.DNSProvider{followedBy("dns", "isp", "192.0.2.1", "2001:db8::1"), followedBy("dns", "b.c", "192.0.2.2")},
-			[]string{"192.0.2.1:53 key isp.dns.secondary.lockstep.", "[2001:db8::1]:53 key isp.dns.secondary.lockstep.", "192.0.2.2:53 key b.c.dns.secondary.lockstep."},
-			[]string{"key isp.dns.secondary.lockstep.", "key b.c.dns.secondary.lockstep."},
-		},
-		"not those without a name or an object": {[]*v1beta1.DNSProvider{tooLong, gone}, []string{}, []string{}},
-		"without an address":                    {[]*v1beta1.DNSProvider{unknown}, []string{}, []string{"key unknown.dns.secondary.lockstep."}},
-	} {
-		for _, former := range []zoneConfig{{}, {transfer: []string{"key former.dns.secondary.lockstep."}, confirmed: true}} {
-			sidecar := &primaryConfig{zone: bindcar.Zone{Type: bindcar.Primary, Owner: "dns/zone", AlsoNotify: []string{}, AllowTransfer: []string{"key former.dns.secondary.lockstep."}}}
-			p := passOverFake(&fakePrimary{})
-			p.sidecar, p.providers = sidecar, c.providers
-			server := p.servers[0]
-			if former.confirmed {
-				p.state.configs.Store(podOf(server), former)
-			}
-			for range 3 {
-				p.updateConfigs(t.Context(), []statuswriter.ServerOutcome{{Server: server, Serial: 7}}, true)
-			}
-			if diff := cmp.Diff([][]string{c.notified, c.opened}, [][]string{sidecar.zone.AlsoNotify, sidecar.zone.AllowTransfer}); diff != "" || sidecar.patches != 1 {
-				t.Errorf("%s: %d patches (-want +got):\n%s", name, sidecar.patches, diff)
-			}
-		}
-	}
 }
 
 // guest adds a provider with a secondary, which has the key of the rig's primaries, and returns what to call for its outcome.
@@ -156,7 +99,7 @@ func TestGuestReadByQueryThatMixedTwoPrimaries(t *testing.T) {
 		if out.Current {
 			t.Fatal("it passes for one in sync")
 		}
-		return errors.Is(out.Err, statuswriter.ErrTransfer) && strings.Contains(out.Err.Error(), "have it transfer the whole zone")
+		return errors.Is(out.Err, host.ErrTransfer) && strings.Contains(out.Err.Error(), "have it transfer the whole zone")
 	})
 	if got := served(t, outside, "www"); served(t, outside, "two") != nil || !slices.Equal(got, []string{"192.0.2.11"}) {
 		t.Fatalf("the secondary has what it should have missed, or has %v at www: this test shows nothing", got)

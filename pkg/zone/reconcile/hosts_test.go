@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/dnsprovider"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/test/daemon"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -144,7 +145,7 @@ func TestProviderOfASignedZone(t *testing.T) {
 	r.zones.Set(r.a("www", 1, "192.0.2.7"))
 	p := r.await("signing", isSigned)
 	r.holds("www", "192.0.2.7")
-	if out := r.outcomeOf(p, "corp"); !errors.Is(out.Err, errSignedHere) {
+	if out := r.outcomeOf(p, "corp"); !errors.Is(out.Err, host.ErrSignedHere) {
 		t.Errorf("outcome %+v", out)
 	}
 	if problem := p.event.Problem; problem.Holds() || !strings.Contains(problem.Message, "corp") || !strings.Contains(problem.Message, "set dnssecPolicy to none") {

@@ -23,11 +23,11 @@ func (p zonePass) holdMoves(failed []*primary, all int, isStuck func(rrset.Key) 
 	}
 	last := failed[0]
 	for _, q := range failed {
-		if p.state.failingSince[podOf(q.server)].After(p.state.failingSince[podOf(last.server)]) {
+		if p.state.failingSince[q.host.ID()].After(p.state.failingSince[last.host.ID()]) {
 			last = q
 		}
 	}
-	deadline := p.state.failingSince[podOf(last.server)].Add(moveTimeout)
+	deadline := p.state.failingSince[last.host.ID()].Add(moveTimeout)
 	until := "a primary of that zone answers"
 	if len(failed) < all {
 		if !p.now().Before(deadline) {
@@ -48,7 +48,7 @@ func (p zonePass) holdMoves(failed []*primary, all int, isStuck func(rrset.Key) 
 func (s *zoneState) noteFailing(failed []*primary, now time.Time) {
 	since := map[types.NamespacedName]time.Time{}
 	for _, q := range failed {
-		pod := podOf(q.server)
+		pod := q.host.ID()
 		if since[pod] = now; !s.failingSince[pod].IsZero() {
 			since[pod] = s.failingSince[pod]
 		}

@@ -35,6 +35,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/fleet/keyrotation"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/tsigkey"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
@@ -902,7 +903,7 @@ func TestPassReadsAZoneThatWasLoadedAgain(t *testing.T) {
 	if p := r.pass(); !p.rested {
 		t.Fatal("the serial has changed: the test needs another fault")
 	}
-	r.serials.NoteReloaded(membership.KeyOfZone(r.zone), podOf(r.scope.servers[0]))
+	r.serials.NoteReloaded(membership.KeyOfZone(r.zone), host.IDOf(r.scope.servers[0]))
 	if p := r.pass(); p.event.Changes.Len() != 1 || len(p.event.Unprogrammed) > 0 {
 		t.Errorf("%d changes, unprogrammed %v", p.event.Changes.Len(), p.event.Unprogrammed)
 	}

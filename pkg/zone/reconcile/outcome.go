@@ -1,14 +1,12 @@
 package reconcile
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/miekg/dns"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
@@ -62,9 +60,9 @@ func (p zonePass) conclude(synced *primarySync, stored []backend.Outcome, event 
 	}
 	p.state.content.ForgetRetired(func(key rrset.Key, isShared bool) bool {
 		if isShared {
-			return p.isGone(synced.shared, key)
+			return isGone(synced.others, key)
 		}
-		return p.isGone(synced.line, key)
+		return isGone(synced.line, key)
 	}, event.Serial, p.now())
 	if p.state.content.SettleForeign(mirrorsOf(synced.line)) {
 		p.zones.Enqueue(p.key())
@@ -80,7 +78,12 @@ const releaseTimeout = 30 * time.Second
 func (p zonePass) release(event *statuswriter.SyncCompleted) {
 	zone := p.state.content
 	zone.ForgetLeftovers(func(serial uint32) bool {
-		return !slices.ContainsFunc(event.Servers, func(s statuswriter.ServerOutcome) bool { return mayHoldOlder(s, serial) })
+		for i, out := range event.Servers {
+			if p.hosts[i].Restores() && mayHoldOlder(out, serial) {
+				return false
+			}
+		}
+		return true
 	})
 	since := p.now().Add(-releaseTimeout)
 	isStuck := func(key rrset.Key) bool { _, stuck := event.Unprogrammed[key]; return stuck }
@@ -90,10 +93,10 @@ func (p zonePass) release(event *statuswriter.SyncCompleted) {
 	event.Released = append(zone.TakeReleasedIf(isDeleted, mayBeLeft), zone.TakeReleasedIf(isAlive, isStuck)...)
 }
 
-// mayHoldOlder reports whether primaries that lose the zone might get an older version than that of a serial from a server.
+// mayHoldOlder reports whether a server might hold an older version than that of a serial.
 func mayHoldOlder(s statuswriter.ServerOutcome, serial uint32) bool {
 	isEmpty := s.Err == nil && s.Serial == 0
-	return canRestore(s.Server) && !s.Current && !isEmpty && (s.Serial == 0 || rrset.SerialLess(s.Serial, serial))
+	return !s.Current && !isEmpty && (s.Serial == 0 || rrset.SerialLess(s.Serial, serial))
 }
 
 // addFailure adds why some of all primaries could not be brought along, the error first that asks for a person.
@@ -108,8 +111,8 @@ func (p zonePass) addFailure(failed []*primary, all int, event *statuswriter.Syn
 		}
 	}
 	event.Problem = problem(status.PrimaryFailed, "%d of %d primaries cannot be programmed; %s: %v%s",
-		len(failed), all, worst.server.Pod, worst.err, p.remedyFor(worst.err, worst.server))
-	event.Failure = failureOf(worst.err, p.now().Sub(p.state.failingSince[podOf(worst.server)]), event.Problem.Message)
+		len(failed), all, worst.server.Pod, worst.err, worst.host.Remedy(worst.err))
+	event.Failure = failureOf(worst.err, p.now().Sub(p.state.failingSince[worst.host.ID()]), event.Problem.Message)
 }
 
 // countDrift counts the RRsets that somebody else changed and that are as desired now.
@@ -127,14 +130,10 @@ func (s *primarySync) countDrift(isStuck func(rrset.Key) bool) int {
 
 // addPrimary adds what one primary serves, and lacks.
 func (p zonePass) addPrimary(q *primary, event *statuswriter.SyncCompleted) {
-	if !q.server.Shared || !p.isOnLine() {
+	if q.isOnLine() || p.countOnLine() == 0 {
 		event.Serial = q.seen.Serial
 	}
-	if q.server.Shared {
-		p.addApex(event, func(rdata string) string {
-			return fmt.Sprintf("%s: where others write as well, the NS records at the apex are theirs; have them add %s, and remove the record", q.server.Pod, rdata)
-		})
-	}
+	p.addApex(event, q.host.Apex)
 	event.Pending = max(event.Pending, q.lacking.Len())
 	for key := range q.lacking.Keys() {
 		event.Unprogrammed[key] = unprogrammed(q, key, event.Paused)
@@ -147,14 +146,16 @@ func (p zonePass) addPrimary(q *primary, event *statuswriter.SyncCompleted) {
 	}
 }
 
-// addApex adds that NS records which objects declare at the apex do not go to a host that has its own.
+// addApex adds that NS records which objects declare at the apex do not go to a host that has its own, and explains why.
 func (p zonePass) addApex(event *statuswriter.SyncCompleted, explain func(rdata string) string) {
 	key := rrset.Key{Name: p.dnsName(), Type: dns.TypeNS}
 	set, _ := p.state.content.Desired().RRsets.Get(key)
 	isObject := func(by *source.Ref) bool { return by.Kind != p.state.content.Desired().Ref.Kind }
 	for i, owners := range set.Owners {
 		if slices.ContainsFunc(owners, isObject) {
-			event.Unprogrammed[key] = status.False(status.Unsupported, explain(set.Rdata[i]))
+			if why := explain(set.Rdata[i]); why != "" {
+				event.Unprogrammed[key] = status.False(status.Unsupported, why)
+			}
 		}
 	}
 }
@@ -162,7 +163,7 @@ func (p zonePass) addApex(event *statuswriter.SyncCompleted, explain func(rdata 
 // addSigning adds how the zone is signed.
 func (p zonePass) addSigning(primaries []*primary, event *statuswriter.SyncCompleted) {
 	for _, q := range primaries {
-		if q.err == nil && q.seen.Mirror != nil && !q.server.Shared {
+		if q.err == nil && q.seen.Mirror != nil && q.isOnLine() {
 			p.state.dnssec, p.state.dnssecKnown = p.signing.StatusOf(q.seen.Mirror), true
 		}
 	}
@@ -178,9 +179,9 @@ func mirrorsOf(primaries []*primary) (mirrors []*observe.Mirror) {
 }
 
 // isGone reports whether an RRset was seen to be on none of some primaries.
-func (p zonePass) isGone(primaries []*primary, key rrset.Key) bool {
+func isGone(primaries []*primary, key rrset.Key) bool {
 	for _, q := range primaries {
-		if q.seen.Mirror == nil || q.server.ReadBy == v1beta1.ReadByQuery && !p.state.contentByQuery(podOf(q.server)).Knows(key) {
+		if q.seen.Mirror == nil || !q.host.Knows(key) {
 			return false
 		}
 		if _, there := q.seen.Mirror.Get(key); there {

@@ -21,11 +21,11 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
-	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/named"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/bind"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/unreachable"
@@ -43,7 +43,7 @@ type edges struct {
 	sidecar    sidecarClient
 	updates    updateClient
 	backends   backendSource
-	keys       keySource
+	keys       host.KeySource
 	// isTerminating reports whether a namespace is being deleted, or gone, at this moment: no cache may answer.
 	isTerminating func(ctx context.Context, namespace string) (bool, error)
 	serials       *notify.Serials
@@ -63,32 +63,19 @@ type dnsClient interface {
 	Reset(at observe.Peer)
 }
 
-// sidecarClient changes which zones a server has.
-type sidecarClient interface {
-	CreateZone(ctx context.Context, server bindcar.Address, zone bindcar.CreateZone) error
-	// DeleteZone deletes a zone that has the data of an owner.
-	DeleteZone(ctx context.Context, server bindcar.Address, zone, owner string) error
-	PatchZone(ctx context.Context, server bindcar.Address, zone string, patch bindcar.PatchZone) error
-	Zone(ctx context.Context, server bindcar.Address, zone string) (bindcar.Zone, error)
-	Command(ctx context.Context, server bindcar.Address, zone, command string) (string, error)
-}
-
-// updateClient applies changes to a zone that has the SOA have, and leaves it with the SOA want.
-type updateClient interface {
-	Apply(ctx context.Context, target rfc2136.Target, changes plan.Changes, have, want rrset.SOA) (rfc2136.Result, error)
-}
-
-// keySource has the TSIG keys in Secrets.
-type keySource interface {
-	Get(ctx context.Context, secret client.ObjectKey) (*wire.Key, error)
-	Invalidate(secret client.ObjectKey, refused *wire.Key)
-}
+// sidecarClient changes which zones a server has, updateClient what is in them.
+type (
+	sidecarClient = bind.Sidecar
+	updateClient  = rfc2136.Updater
+)
 
 // zonePass is one pass over one zone. Its steps hand on values: declaration, primaries, target, outcome.
 type zonePass struct {
 	edges
 	scope
 	state *zoneState
+	// hosts are the zone on its servers, in their order.
+	hosts []host.Host
 }
 
 // passResult is the outcome of a pass, with what decides when the next one comes.
@@ -104,13 +91,19 @@ type passResult struct {
 	unsigned bool
 	// unreached is true when a provider that is no DNS server could not be brought along.
 	unreached bool
+	// rest is how long the zone may rest before its hosts are looked at; zero if they tell.
+	rest time.Duration
 }
 
 // run does the pass. Whatever goes wrong becomes part of the outcome, so that it reaches the objects concerned; the error
 // is for those that could not get their finalizer.
 func (p zonePass) run(ctx context.Context) (passResult, error) {
 	began := p.now()
+	p.hosts = p.hostsOf(p.scope, p.state)
 	result, err := p.runSteps(ctx)
+	if len(result.event.Servers) > 0 {
+		result.rest = restOf(p.hosts)
+	}
 	result.appeared = p.state.noteServing(result.event.Servers)
 	p.state.last = addTouched(&result.event, p.state.last)
 	result.event.At = p.now()
@@ -153,7 +146,7 @@ func (p zonePass) runSteps(ctx context.Context) (passResult, error) {
 	}
 	p.serials.Await(p.key(), behind(event.Servers))
 	if !event.Paused {
-		remark := p.updateConfigs(ctx, event.Servers, result.rested)
+		remark := p.configure(ctx, event.Servers, result.rested)
 		event.Remark, result.unsigned = cmp.Or(remark, event.Remark), remark != ""
 	}
 	return result, err
@@ -171,8 +164,8 @@ func (p zonePass) obstacle(primaries []*primary) status.Verdict {
 		return p.withoutPrimary()
 	case !slices.ContainsFunc(primaries, func(q *primary) bool { return q.server.Addr.IsValid() }):
 		return problem(status.PrimaryFailed, "no primary can be asked yet: %v", primaries[0].err)
-	case p.signing.Obstacle(countPods(primaries)) != "":
-		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(countPods(primaries)))
+	case p.signing.Obstacle(countSigners(primaries)) != "":
+		return problem(status.ReconcileFailed, "%s", p.signing.Obstacle(countSigners(primaries)))
 	}
 	return status.True(status.ReconcileSucceeded, "")
 }
@@ -214,19 +207,16 @@ func (s scope) services(role v1beta1.ServerRole) []string {
 	return services
 }
 
-// dnsName is the zone's name with the dot at the end.
-func (p zonePass) dnsName() string { return p.state.content.Desired().Name }
+// dnsName is the zone's canonical name; of one that cannot be canonical, which is served nowhere, the one that it has.
+func (s scope) dnsName() string {
+	if name, err := source.ZoneName(s.zone.Spec.ZoneName); err == nil {
+		return name
+	}
+	return source.DNSName(s.zone) + "."
+}
 
 // asked is the zone as servers are asked about it.
-func (p zonePass) asked() unreachable.Zone { return unreachable.Zone{Key: p.key(), Name: p.dnsName()} }
-
-func (p zonePass) serialOf(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
-	return p.dns.Serial(ctx, server.Peer(), p.asked(), key)
-}
-
-func (p zonePass) observe(ctx context.Context, server observe.Server, key *wire.Key) observe.Observation {
-	return p.dns.Observe(ctx, server.Peer(), p.asked(), key)
-}
+func (s scope) asked() unreachable.Zone { return unreachable.Zone{Key: s.key(), Name: s.dnsName()} }
 
 // releaseAll releases all objects that leave: no server holds anything of them for this zone.
 func (p zonePass) releaseAll() []source.Object {
@@ -249,18 +239,18 @@ func newOutcomes(servers []observe.Server) []statuswriter.ServerOutcome {
 func behind(servers []statuswriter.ServerOutcome) (pods []types.NamespacedName) {
 	for _, out := range servers {
 		if !out.Current {
-			pods = append(pods, podOf(out.Server))
+			pods = append(pods, host.IDOf(out.Server))
 		}
 	}
 	return pods
 }
 
-// podOf identifies a server between passes. One that a provider has by host name is another when the name has another address: what is
-// known of the former one says nothing about it.
-func podOf(s observe.Server) types.NamespacedName {
-	pod := types.NamespacedName{Namespace: s.Namespace, Name: s.Pod}
-	if isForeignServer(s) {
-		pod.Name += " " + s.Addr.String()
+// configure has each host have the zone as it should. The remark is about a policy that could not be set.
+func (p zonePass) configure(ctx context.Context, servers []statuswriter.ServerOutcome, rested bool) (remark string) {
+	for i, h := range p.hosts {
+		if r := h.Configure(ctx, servers[i].Serial, servers[i].Err, rested); r != "" {
+			remark = r
+		}
 	}
-	return pod
+	return remark
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/notify"
@@ -95,7 +96,7 @@ func (f *fakePrimary) Apply(_ context.Context, _ rfc2136.Target, changes plan.Ch
 		f.interfere()
 	}
 	if have != f.soa {
-		return rfc2136.Result{SOA: have}, rfc2136.ErrConflict
+		return rfc2136.Result{SOA: have}, host.ErrConflict
 	}
 	if !f.ignores {
 		for _, set := range slices.Concat(changes.Create, changes.UpdateNew) {
@@ -266,7 +267,7 @@ func TestPassGivesAnEmptyPrimaryTheZoneOnce(t *testing.T) {
 
 // countedKeys counts how often a key is asked for.
 type countedKeys struct {
-	keySource
+	host.KeySource
 	asked int
 }
 
@@ -280,10 +281,12 @@ func (k *countedKeys) Get(context.Context, client.ObjectKey) (*wire.Key, error) 
 func TestPassAsksForNoKeyBeforeItsServerHasAnAddress(t *testing.T) {
 	p, keys := passOverFake(&fakePrimary{}), &countedKeys{}
 	p.keys = keys
+	p.hosts = p.hostsOf(p.scope, p.state)
 	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
 		t.Errorf("keys of a server with an address were asked for %d times", keys.asked)
 	}
 	p.servers[0].Addr = netip.AddrPort{}
+	p.hosts = p.hostsOf(p.scope, p.state)
 	if q := p.findPrimaries(t.Context()); keys.asked != 2 || q[0].err == nil {
 		t.Errorf("keys were asked for %d times: %v", keys.asked, q[0].err)
 	}

@@ -1,23 +1,20 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/byquery"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 )
 
@@ -26,9 +23,9 @@ const maxTries = 3
 
 // primary is one primary server of the zone during a pass.
 type primary struct {
-	server                 observe.Server
-	updateKey, transferKey *wire.Key
-	known                  *content.Primary
+	host   host.Primary
+	server observe.Server
+	known  *content.Primary
 	// seen is the latest observation; its Mirror is what the server held then. It has none in a pass that found every
 	// server as it was.
 	seen observe.Observation
@@ -46,44 +43,40 @@ type primary struct {
 	err error
 }
 
+// isOnLine reports whether the primary is kept on one content and one serial with the zone's others.
+func (q *primary) isOnLine() bool { return q.host.Line() == "" }
+
 // findPrimaries returns the primaries of the zone, with their keys.
 func (p zonePass) findPrimaries(ctx context.Context) (primaries []*primary) {
-	for _, server := range p.servers {
-		if server.Role != observe.Primary {
+	for _, h := range p.hosts {
+		if h.At().Role != observe.Primary {
 			continue
 		}
-		q := &primary{server: server, known: p.state.content.Primary(podOf(server), server.Shared), drifted: map[rrset.Key]struct{}{}}
-		switch {
-		case isForeignServer(server) && p.signing.IsSigned():
-			q.err = errSignedHere
-		case server.ReadBy == v1beta1.ReadByQuery && !server.Shared && p.countOnLine() > 1:
-			q.err = errAloneByQuery
-		case server.Addr.IsValid():
-			q.err = p.readKeys(ctx, q)
-		case isForeignServer(server):
-			q.err = errors.New(server.Message)
-		default: // Its keys may not exist yet either, and a failure to read one is remembered for a while.
-			q.err = fmt.Errorf("pod %s does not run: %s", server.Pod, cmp.Or(server.Message, "it does not exist or has no address yet"))
+		q := &primary{host: h.(host.Primary), server: h.At(), known: p.state.content.Primary(h.ID(), h.Line() != ""), drifted: map[rrset.Key]struct{}{}}
+		if q.err = q.host.Obstacle(); q.err == nil {
+			q.err = q.host.SignIn(ctx)
 		}
 		primaries = append(primaries, q)
 	}
 	return primaries
 }
 
-func (p zonePass) readKeys(ctx context.Context, q *primary) error {
-	update, transfer := p.secretsOf(q.server)
-	var errs [2]error
-	q.updateKey, errs[0] = p.keys.Get(ctx, update)
-	q.transferKey, errs[1] = p.keys.Get(ctx, transfer)
-	return errors.Join(errs[:]...)
+// countSigners counts the primaries that would sign the zone.
+func countSigners(primaries []*primary) (n int) {
+	for _, q := range primaries {
+		if !errors.Is(q.err, host.ErrSignedHere) {
+			n++
+		}
+	}
+	return n
 }
 
 // primarySync is what a pass does to the primaries, and with which result.
 type primarySync struct {
 	zonePass
 	primaries []*primary
-	// line are the primaries that are kept on the target, shared those that others write to as well.
-	line, shared []*primary
+	// line are the primaries that are kept on the target, others those on lines of their own.
+	line, others []*primary
 	target       target
 	// rested is true when nothing was to be done and no server had changed.
 	rested bool
@@ -94,10 +87,10 @@ type primarySync struct {
 func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, paused bool) *primarySync {
 	s := &primarySync{zonePass: p, primaries: primaries}
 	for _, q := range primaries {
-		if q.server.Shared {
-			s.shared = append(s.shared, q)
-		} else {
+		if q.isOnLine() {
 			s.line = append(s.line, q)
+		} else {
+			s.others = append(s.others, q)
 		}
 	}
 	p.state.content.KeepPrimaries(podsOf(primaries))
@@ -123,8 +116,8 @@ func (p zonePass) syncPrimaries(ctx context.Context, primaries []*primary, pause
 func (s *primarySync) forgetReloaded() (some bool) {
 	reloaded := s.serials.TakeReloaded(s.key())
 	for _, q := range s.primaries {
-		if reloaded.Has(podOf(q.server)) && q.err == nil {
-			s.dns.ForgetZone(q.server.Peer(), s.asked())
+		if reloaded.Has(q.host.ID()) && q.err == nil {
+			q.host.Forget()
 			some = true
 		}
 	}
@@ -156,7 +149,7 @@ func (s *primarySync) isAtRest() bool {
 			return false
 		}
 		some = true
-		if q.server.Shared {
+		if !q.isOnLine() {
 			continue
 		}
 		if soa != (rrset.SOA{}) && soa != q.known.SOA {
@@ -171,10 +164,10 @@ func (s *primarySync) isAtRest() bool {
 // answer, or not with its key, does not stand in the way of the others.
 func (s *primarySync) isUnchanged(ctx context.Context) bool {
 	s.forEachPrimary(func(q *primary) {
-		q.seen = s.serialOf(ctx, q.server, q.transferKey)
+		q.seen = q.host.Serial(ctx)
 		if q.seen.Err != nil {
 			q.err = q.seen.Err
-			s.invalidateKeys(q)
+			q.forgetRefusedKeys()
 		}
 	})
 	for _, q := range s.primaries {
@@ -191,39 +184,28 @@ func (s *primarySync) observePrimary(ctx context.Context, q *primary) {
 	q.seen = s.observeContent(ctx, q)
 	if q.seen.Err == nil && q.seen.Authoritative {
 		var evicted bool
-		if evicted, q.err = s.evictOther(ctx, q.server); evicted {
+		if evicted, q.err = q.host.Claim(ctx); evicted {
 			q.seen = s.observeContent(ctx, q)
 		}
 	}
 	if q.seen.Err != nil {
 		q.err = q.seen.Err
-		s.invalidateKeys(q)
+		q.forgetRefusedKeys()
 	}
 }
 
-// observeContent reads a zone by transfer, or by a question for each RRset that is declared, or was.
+// observeContent reads a zone in whole, or what is declared of it, or was.
 func (s *primarySync) observeContent(ctx context.Context, q *primary) observe.Observation {
-	if q.server.ReadBy != v1beta1.ReadByQuery {
-		return s.observe(ctx, q.server, q.transferKey)
-	}
-	keys := s.state.content.KeysInQuestion(q.known)
-	return s.state.contentByQuery(podOf(q.server)).Read(ctx, s.dnsName(), s.askServer(q.server, q.transferKey), keys, s.state.content.Desired())
+	return q.host.Read(ctx, func() (iter.Seq[rrset.Key], plan.Content) {
+		return s.state.content.KeysInQuestion(q.known), s.state.content.Desired()
+	})
 }
 
-// askServer returns how a server is asked that is read by query.
-func (p zonePass) askServer(server observe.Server, key *wire.Key) byquery.Ask {
-	return func(ctx context.Context, questions ...observe.Question) observe.Observation {
-		return p.dns.ObserveNames(ctx, server.Peer(), p.asked(), key, questions...)
-	}
-}
-
-// invalidateKeys has the keys read anew before the next pass when the server did not know one.
-func (s *primarySync) invalidateKeys(q *primary) {
+// forgetRefusedKeys has the keys read anew before the next pass when the server did not know one.
+func (q *primary) forgetRefusedKeys() {
 	var failure *wire.Error
 	if errors.As(q.err, &failure) && (failure.TSIGError != 0 || failure.Rcode == dns.RcodeNotAuth || failure.Rcode == dns.RcodeRefused) {
-		update, transfer := s.secretsOf(q.server)
-		s.keys.Invalidate(update, q.updateKey)
-		s.keys.Invalidate(transfer, q.transferKey)
+		q.host.ForgetKeys()
 	}
 }
 
@@ -266,7 +248,7 @@ func (s *primarySync) areApart() bool {
 // content of its own, and its serial says nothing about which of it is wanted.
 func (s *primarySync) keepWhatWasThere() {
 	isNew := func(q *primary) bool {
-		return isForeignServer(q.server) && q.err == nil && q.seen.Mirror != nil && !q.known.WasCompared()
+		return q.host.HadContent() && q.err == nil && q.seen.Mirror != nil && !q.known.WasCompared()
 	}
 	if len(s.line) < 2 || !slices.ContainsFunc(s.line, isNew) {
 		return
@@ -282,7 +264,7 @@ func (s *primarySync) keepWhatWasThere() {
 
 // noteForeign keeps what somebody else has put on a primary, unless it is a stranger or others write there as well.
 func (s *primarySync) noteForeign(q *primary) {
-	if q.err == nil && q.seen.Mirror != nil && len(s.line) > 1 && !q.server.Shared && !s.isStranger(q.server) {
+	if q.err == nil && q.seen.Mirror != nil && len(s.line) > 1 && q.isOnLine() && !s.isStranger(q.server) {
 		s.state.content.NoteForeign(q.known, q.seen.Mirror)
 	}
 }
@@ -290,7 +272,7 @@ func (s *primarySync) noteForeign(q *primary) {
 // compare finds what a primary lacks.
 func (s *primarySync) compare(q *primary) {
 	bottom := s.target.reference
-	if s.target.of == q || q.server.Shared {
+	if s.target.of == q || !q.isOnLine() {
 		bottom = nil
 	}
 	s.state.content.Compare(q.known, q.seen.Mirror, bottom)
@@ -298,53 +280,76 @@ func (s *primarySync) compare(q *primary) {
 	q.sendable = q.known.Sendable(q.lacking, s.now())
 }
 
-// settle sends one primary what it lacks, and reads back what it serves then. If somebody else was faster, it is unsettled: all primaries
-// are looked at once more, because what was seen of the others is no newer. What nobody declares would come back from that.
+// settle brings one primary along: it gets the zone if it has none, or what it lacks. If somebody else was faster, it is unsettled: all
+// primaries are looked at once more, because what was seen of the others is no newer. What nobody declares would come back from that.
 func (s *primarySync) settle(ctx context.Context, q *primary, last bool) {
-	created := q.seen.Mirror == nil
 	q.unsettled, q.overtaken = false, false
 	switch {
-	case created && isForeignServer(q.server):
-		q.err = &missingZoneError{rcode: q.seen.Rcode, detail: q.seen.Message()}
-		return
-	case created && q.written != (rrset.SOA{}):
-		return // It is loading what it has got.
-	case created:
-		q.err = s.createOnPrimary(ctx, q)
-	case q.sendable.HasChanges() || !q.server.Shared && q.seen.SOA != s.target.soa:
-		q.err = s.applyChanges(ctx, q)
-	default:
+	case q.seen.Mirror == nil:
+		s.create(ctx, q)
+	case q.sendable.HasChanges() || q.isOnLine() && q.seen.SOA != s.target.soa:
+		s.catchUp(ctx, q, last)
+	}
+}
+
+// create gives a primary the zone, and waits until it serves it.
+func (s *primarySync) create(ctx context.Context, q *primary) {
+	if q.err = q.host.Missing(q.seen); q.err != nil || q.written != (rrset.SOA{}) {
+		return // Nobody can create it there, or it is loading what it has got.
+	}
+	err := s.createOnPrimary(ctx, q)
+	if !s.isSent(q, err) {
 		return
 	}
-	sent, raced := q.err, errors.Is(q.err, rfc2136.ErrConflict)
-	q.unsettled = raced || errors.Is(q.err, rfc2136.ErrUnknown)
-	if q.unsettled && !q.server.Shared {
+	s.readBack(ctx, q)
+	s.awaitLoaded(ctx, q)
+	s.compareSent(q, err)
+	q.unsettled = q.unsettled || q.overtaken || s.signing.CanRestore(s.target.reference)
+}
+
+// catchUp sends a primary what it lacks, and reads back what it serves then.
+func (s *primarySync) catchUp(ctx context.Context, q *primary, last bool) {
+	err := s.applyChanges(ctx, q)
+	if !s.isSent(q, err) {
+		return
+	}
+	s.readBack(ctx, q)
+	s.compareSent(q, err)
+	q.unsettled = q.unsettled || q.overtaken || q.lacksMore()
+	if last && q.err == nil && errors.Is(err, host.ErrUnknown) && q.sendable.HasChanges() {
+		q.err = err // It was never applied, and this is all that the server says.
+		q.forgetRefusedKeys()
+	}
+}
+
+// isSent takes note of how it went to send a primary something, and reports whether that may be there: it is read back then.
+func (s *primarySync) isSent(q *primary, err error) bool {
+	q.unsettled = errors.Is(err, host.ErrConflict) || errors.Is(err, host.ErrUnknown)
+	if q.unsettled && q.isOnLine() {
 		s.state.verified.Clear()
 	}
-	if q.err != nil && !q.unsettled {
-		s.invalidateKeys(q)
+	if q.err = nil; err != nil && !q.unsettled {
+		q.err = err
+		q.forgetRefusedKeys()
+		return false
+	}
+	return true
+}
+
+// compareSent finds what a primary lacks that was read back.
+func (s *primarySync) compareSent(q *primary, sent error) {
+	if q.err != nil || q.seen.Mirror == nil {
 		return
 	}
-	q.err = nil
-	if s.readBack(ctx, q); created {
-		s.awaitLoaded(ctx, q)
-	}
-	if q.err == nil && q.seen.Mirror != nil {
-		s.noteForeign(q)
-		s.compare(q)
-		s.noteOvertaking(q, raced)
-	}
-	q.unsettled = q.unsettled || q.overtaken || !created && q.lacksMore() || created && s.signing.CanRestore(s.target.reference)
-	if last && q.err == nil && errors.Is(sent, rfc2136.ErrUnknown) && q.sendable.HasChanges() {
-		q.err = sent // It was never applied, and this is all that the server says.
-		s.invalidateKeys(q)
-	}
+	s.noteForeign(q)
+	s.compare(q)
+	s.noteOvertaking(q, errors.Is(sent, host.ErrConflict))
 }
 
 // noteOvertaking finds out whether somebody else changed the zone between the update and the look at it: then what the server
 // lacks is not what it ignored. Where others write as well, that shows if it was before the update.
 func (s *primarySync) noteOvertaking(q *primary, raced bool) {
-	if !q.server.Shared {
+	if q.isOnLine() {
 		raced = q.seen.SOA != q.written
 	}
 	q.overtaken = raced && q.sendable.HasChanges()
@@ -378,9 +383,8 @@ func (q *primary) lacksMore() bool {
 // readBack reads a primary's zone after an update. A serial that has not moved shows nothing where it is not ours to set.
 func (s *primarySync) readBack(ctx context.Context, q *primary) {
 	before := q.seen.SOA
-	if s.observePrimary(ctx, q); q.server.Shared && q.err == nil && q.seen.SOA == before {
-		s.dns.ForgetZone(q.server.Peer(), s.asked())
-		s.state.contentByQuery(podOf(q.server)).Forget()
+	if s.observePrimary(ctx, q); !q.isOnLine() && q.err == nil && q.seen.SOA == before {
+		q.host.Forget()
 		s.observePrimary(ctx, q)
 	}
 }
@@ -402,7 +406,7 @@ func (s *primarySync) countForeign() {
 
 func podsOf(primaries []*primary) (pods []types.NamespacedName) {
 	for _, q := range primaries {
-		pods = append(pods, podOf(q.server))
+		pods = append(pods, q.host.ID())
 	}
 	return pods
 }

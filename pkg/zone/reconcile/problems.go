@@ -9,10 +9,10 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
 // isTerminal reports whether an error stays until somebody changes something: a key, a policy, the zone itself.
@@ -27,7 +27,7 @@ const answerPatience = 10 * time.Second
 // failureOf returns the failure that a server's error is to the zone; the zero value if it may pass by itself, because it does
 // not last. That the clocks differ passes when somebody sets one.
 func failureOf(err error, lasts time.Duration, message string) status.Verdict {
-	var missing *missingZoneError
+	var missing *host.MissingZoneError
 	if errors.As(err, &missing) && isTerminal(err) {
 		return status.False(status.ZoneNotFound, message)
 	}
@@ -36,44 +36,6 @@ func failureOf(err error, lasts time.Duration, message string) status.Verdict {
 		return status.Verdict{}
 	}
 	return status.False(e.Reason(), message)
-}
-
-// remedyFor says what to do about a server's error that does not pass by itself, as the end of a sentence that says what it
-// is.
-func (s scope) remedyFor(err error, server observe.Server) string {
-	var e *wire.Error
-	if !errors.As(err, &e) {
-		return ""
-	}
-	update, transfer := s.secretsOf(server)
-	clock := ""
-	if e.TSIGError == 0 {
-		clock = ", and see that its clock is right"
-	}
-	switch {
-	case e.TSIGError == dns.RcodeBadTime && isForeignServer(server):
-		return "; set the server's clock"
-	case e.TSIGError == dns.RcodeBadTime:
-		return "; set the clocks of the nodes that the server and the controller run on"
-	case e.RefusesKey() && isForeignServer(server) && update.Name == "":
-		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s with the server's key%s; it is read again every minute", transfer, clock)
-	case e.RefusesKey() && isForeignServer(server):
-		return fmt.Sprintf("; compare name, algorithm and secret in Secret %s (updates) and Secret %s (questions and transfers) with the server's keys%s; they are read again every minute", update, transfer, clock)
-	case e.Rcode == dns.RcodeRefused && errors.Is(e.Err, wire.ErrUnsigned) && isForeignServer(server):
-		return fmt.Sprintf("; compare the key in Secret %s with the server's, as it has not signed its answer, and let it update the zone", update)
-	case e.RefusesKey() && update.Name != "":
-		return fmt.Sprintf("; compare Secrets %s and %s with what rndc tsig-list says in the pod, which loads changed keys within two minutes; they are read again every minute",
-			update, transfer)
-	case e.Rcode == dns.RcodeNotAuth && e.TSIGError == 0 && isForeignServer(server):
-		return "; see that the zone is a primary one there, and that no view keeps it from the keys"
-	case e.Rcode == dns.RcodeNotAuth && e.TSIGError == 0:
-		return "; see that no view of the server keeps the zone from the keys of Lockstep"
-	case e.Rcode == dns.RcodeRefused && e.Op == "transfer":
-		return "; let the transfer key transfer the zone (allow-transfer)"
-	case e.Rcode == dns.RcodeRefused:
-		return "; let the update key update the zone (allow-update), and see that the zone is a primary one and not frozen"
-	}
-	return ""
 }
 
 // notServed says why a primary does not serve the zone although nothing has failed.

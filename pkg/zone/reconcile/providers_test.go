@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	hostsecondary "github.com/lockstep-dns/lockstep/pkg/zone/host/secondary"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	"github.com/lockstep-dns/lockstep/test/knot"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -138,7 +139,7 @@ func TestProviderAloneServesAZone(t *testing.T) {
 	if behind.Current || behind.Err != nil || behind.Role != observe.Secondary {
 		t.Errorf("the secondary: %+v", behind)
 	}
-	r.now = func() time.Time { return time.Now().Add(2 * foreignGrace) }
+	r.now = func() time.Time { return time.Now().Add(2 * hostsecondary.Grace) }
 	if p = r.pass(); p.event.Servers[2].Err == nil || !strings.Contains(p.event.Servers[2].Err.Error(), status.ZoneTransferFailed) {
 		t.Errorf("a secondary that stays behind: %+v", p.event.Servers[2])
 	}

@@ -146,7 +146,7 @@ func (r *reconciler) scopeOf(ctx context.Context, zone *v1beta1.DNSZone) (scope,
 		return s, err
 	}
 	servers, err := inventory.ListServers(ctx, r.kube, s.instances)
-	_, dnsServers := s.byBackend()
+	_, dnsServers := r.byBackend(s.providers)
 	servers = serving.AddProviders(servers, dnsServers)
 	s.servers = s.signing.Demote(servers)
 	return s, err

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
 
@@ -42,7 +43,7 @@ func (r *recoveries) record(zone membership.ZoneKey, servers []statuswriter.Serv
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, out := range servers {
-		pod := podOf(out.Server)
+		pod := host.IDOf(out.Server)
 		if out.Err == nil || !out.Addr.IsValid() {
 			recovered = r.leave(pod, zone) || recovered
 			continue

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
@@ -21,8 +22,8 @@ const (
 	firstInterval = 250 * time.Millisecond
 	lastInterval  = 10 * time.Second
 	idleInterval  = 5 * time.Minute
-	// foreignInterval is how often a zone is looked at that is on servers of others: these notify nobody here.
-	foreignInterval = 30 * time.Second
+	// foreignInterval is how often a zone is looked at that is on servers of others.
+	foreignInterval = host.ForeignRest
 )
 
 // requeueAfter returns how long the zone may rest after the pass if nothing happens.
@@ -31,8 +32,8 @@ func requeueAfter(result passResult, backoff workqueue.TypedRateLimiter[ctrl.Req
 		return jitter(backoff.When(req))
 	}
 	after := pauseAfter(result.event, backoff, req)
-	if slices.ContainsFunc(result.event.Servers, func(s statuswriter.ServerOutcome) bool { return isForeignServer(s.Server) }) {
-		after = min(after, jitter(foreignInterval))
+	if result.rest > 0 {
+		after = min(after, jitter(result.rest))
 	}
 	if result.event.Paused {
 		return after

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 	bind "github.com/lockstep-dns/lockstep/test/named"
@@ -131,5 +132,31 @@ func TestAPauseAfterABulk(t *testing.T) {
 	}
 	if !r.states.stateOf(r.zone).bulkEnded.Equal(bulk.event.At) || single.event.Changes.Len() != 1 {
 		t.Errorf("%d changes count as a bulk", single.event.Changes.Len())
+	}
+}
+
+// The first order to transfer comes when its time has, whatever the backoff.
+func TestFirstOrderComesInTime(t *testing.T) {
+	now := time.Unix(1000, 0)
+	waiting, ordered := &host.Follower{}, &host.Follower{}
+	waiting.NextStep(7, false, now)
+	ordered.NextStep(20, true, now)
+	state := func(s *host.Follower) *zoneState {
+		return &zoneState{secondaries: map[types.NamespacedName]*host.Follower{{}: s}}
+	}
+	for name, c := range map[string]struct {
+		*host.Follower
+		after, want time.Duration
+	}{
+		"in sync":            {&host.Follower{}, 0, idleInterval},
+		"just notified":      {waiting, 0, 2 * time.Second},
+		"a moment later":     {waiting, 2*time.Second - time.Millisecond, firstInterval},
+		"a little late":      {waiting, 2*time.Second + time.Second, firstInterval},
+		"it did not answer":  {waiting, 4 * time.Second, idleInterval},
+		"ordered to already": {ordered, 0, idleInterval},
+	} {
+		if got := state(c.Follower).untilTransfer(now.Add(c.after)); got != c.want {
+			t.Errorf("%s: the next pass is after %s, want %s", name, got, c.want)
+		}
 	}
 }

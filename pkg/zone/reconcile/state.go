@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/byquery"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/reconcile/content"
 	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
 )
@@ -23,13 +23,12 @@ type zoneState struct {
 	uid     types.UID
 	content *content.Zone
 
-	secondaries map[types.NamespacedName]*secondaryState
-	// byQuery has, by server, the content of those that are read by query: *byquery.Content.
-	byQuery sync.Map
-	// By pod: verified has true for the secondaries whose content is known to follow from the primaries' (only of several primaries) and
-	// a *byquery.Comparison for those that are being asked for it, configs the zoneConfig of each server, demoted the primaries that
-	// are known to have the zone as secondaries, because another signs it. Servers are worked on at the same time.
-	verified, configs, demoted sync.Map
+	secondaries map[types.NamespacedName]*host.Follower
+	// hosts is what hosts know between passes.
+	hosts host.Memory
+	// verified has, by pod, how far the content of secondaries is known to follow from the primaries' (only of several primaries): a
+	// *verification. Servers are worked on at the same time.
+	verified sync.Map
 
 	// dnssec is how the zone was signed when its signer was last looked at.
 	dnssec      *v1beta1.DNSSECStatus
@@ -93,17 +92,35 @@ func (s *zoneState) noteBulk(changed int, at time.Time) {
 func (s *zoneState) bulkWait(now time.Time) time.Duration { return s.bulkEnded.Add(s.pause).Sub(now) }
 
 // secondary finds or makes the state of a secondary.
-func (s *zoneState) secondary(pod types.NamespacedName) *secondaryState {
+func (s *zoneState) secondary(pod types.NamespacedName) *host.Follower {
 	if s.secondaries[pod] == nil {
-		s.secondaries[pod] = &secondaryState{}
+		s.secondaries[pod] = &host.Follower{}
 	}
 	return s.secondaries[pod]
 }
 
-// contentByQuery finds or makes what is known of a server that is read by query.
-func (s *zoneState) contentByQuery(pod types.NamespacedName) *byquery.Content {
-	known, _ := s.byQuery.LoadOrStore(pod, &byquery.Content{})
-	return known.(*byquery.Content)
+// verification is how far a secondary was found to hold what the primaries do.
+type verification struct {
+	isComplete bool
+	compared   host.Comparison
+}
+
+// verificationOf finds or makes that of a secondary.
+func (s *zoneState) verificationOf(pod types.NamespacedName) *verification {
+	known, _ := s.verified.LoadOrStore(pod, &verification{})
+	return known.(*verification)
+}
+
+// untilTransfer returns how long the zone may rest until a secondary is to be ordered to transfer it for the first time;
+// idleInterval if none is.
+func (s *zoneState) untilTransfer(now time.Time) time.Duration {
+	after := idleInterval
+	for _, known := range s.secondaries {
+		if wait, due := known.UntilTransfer(now); due {
+			after = min(after, max(wait, firstInterval))
+		}
+	}
+	return after
 }
 
 // noteServing remembers which servers have the zone, and reports whether they are others than before.
@@ -111,7 +128,7 @@ func (s *zoneState) noteServing(servers []statuswriter.ServerOutcome) (changed b
 	var serving []types.NamespacedName
 	for _, out := range servers {
 		if out.Serial != 0 {
-			serving = append(serving, podOf(out.Server))
+			serving = append(serving, host.IDOf(out.Server))
 		}
 	}
 	changed = !slices.Equal(serving, s.serving)
@@ -128,7 +145,7 @@ func (s *zoneStates) stateOf(zone *v1beta1.DNSZone) *zoneState {
 	if known, ok := s.Load(key); ok && known.(*zoneState).uid == zone.UID {
 		return known.(*zoneState)
 	}
-	state := &zoneState{uid: zone.UID, content: content.NewZone(), secondaries: map[types.NamespacedName]*secondaryState{}}
+	state := &zoneState{uid: zone.UID, content: content.NewZone(), secondaries: map[types.NamespacedName]*host.Follower{}}
 	s.Store(key, state)
 	return state
 }

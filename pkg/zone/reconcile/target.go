@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 
-	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
@@ -41,15 +40,11 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 	if t.reference != nil {
 		return t
 	}
-	for _, server := range s.servers {
-		if !canRestore(server) || len(s.strangers) > 0 {
+	for _, h := range s.hosts {
+		if !h.Restores() || len(s.strangers) > 0 || h.SignIn(ctx) != nil {
 			continue
 		}
-		key, err := s.transferKey(ctx, server)
-		if err != nil {
-			continue
-		}
-		if seen := s.observe(ctx, server, key); isLater(t.reference, seen.Mirror) {
+		if seen := h.Observe(ctx); isLater(t.reference, seen.Mirror) {
 			t.reference = seen.Mirror
 		}
 	}
@@ -69,11 +64,6 @@ func (s *primarySync) findReference(ctx context.Context) (t target) {
 		}
 	}
 	return t
-}
-
-// canRestore reports whether primaries that have lost the zone get it back from a server.
-func canRestore(server observe.Server) bool {
-	return server.Role == observe.Secondary && !server.Shared && server.ReadBy != v1beta1.ReadByQuery && server.Addr.IsValid()
 }
 
 // isLater reports whether b is a later copy than a.

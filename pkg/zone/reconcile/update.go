@@ -4,26 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"time"
 
-	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/lockstep-dns/lockstep/pkg/declared/source"
-	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
-	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
-	"github.com/lockstep-dns/lockstep/pkg/fleet/inventory"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
-// applyChanges sends what the primary lacks as RFC 2136 updates, each on condition that the SOA is the one that was seen or, where
-// others write as well, that each RRset is.
+// applyChanges sends what the primary lacks.
 func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 	want := s.target.soa
 	if !rrset.SerialLess(q.seen.Serial, want.Serial) {
@@ -32,10 +23,9 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 	}
 	changes := q.sendable
 	q.known.NoteWritten(want.Serial)
-	to := rfc2136.Target{Server: q.server.Addr, Zone: s.dnsName(), Key: q.updateKey, Shared: q.server.Shared}
-	result, err := s.updates.Apply(ctx, to, changes, q.seen.SOA, want)
-	if err == nil && !to.Shared && result.SOA == q.seen.SOA && failsToWrite(result.Refused) && q.known.RefusesAnew(result.Refused, changes) {
-		result, err = s.blame(ctx, to, result, want)
+	result, err := q.host.Apply(ctx, changes, q.seen.SOA, want)
+	if err == nil && len(result.Refused) > 0 && result.SOA == q.seen.SOA && q.known.RefusesAnew(result.Refused, changes) {
+		result, err = q.host.Blame(ctx, result, want)
 	}
 	q.known.Refused(result.Refused, changes, s.now())
 	refused, problem := len(result.Refused), ""
@@ -50,67 +40,33 @@ func (s *primarySync) applyChanges(ctx context.Context, q *primary) error {
 		"serial", result.SOA.Serial, "refused", refused, "problem", problem)
 	if err == nil {
 		q.applied, q.written = changes, result.SOA
-		s.state.contentByQuery(podOf(q.server)).Written(q.seen.SOA, result.SOA, changes.Keys())
+		q.host.Written(q.seen.SOA, result.SOA, changes.Keys())
 	}
 	return err
 }
 
-// failsToWrite reports whether a server has failed (SERVFAIL) at all RRsets that it refused.
-func failsToWrite(refused map[rrset.Key]error) bool {
-	for _, err := range refused {
-		var e *wire.Error
-		if !errors.As(err, &e) || e.Rcode != dns.RcodeServerFailure {
-			return false
-		}
-	}
-	return len(refused) > 0
-}
-
-// blame finds out whether it is the RRset to which a server failed alone, or the server, which can write nothing at present: an
-// update of the SOA succeeds or fails. It costs one serial for each RRset that a server does not take.
-func (s *primarySync) blame(ctx context.Context, to rfc2136.Target, failed rfc2136.Result, want rrset.SOA) (rfc2136.Result, error) {
-	probe, err := s.updates.Apply(ctx, to, plan.Changes{}, failed.SOA, want)
-	probe.Sent += failed.Sent
-	if err == nil {
-		probe.Refused = failed.Refused
-	}
-	return probe, err
-}
-
-// createOnPrimary adds the complete zone to the primary in one piece, so that it never answers from an empty one. A signed
-// copy comes back as it is, if it can; what else has changed is an update then.
+// createOnPrimary adds the complete zone to the primary. A signed copy comes back as it is, if it can; what else has changed is an update
+// then.
 func (s *primarySync) createOnPrimary(ctx context.Context, q *primary) error {
 	reference := s.target.reference
-	soa, content := s.target.soa, s.state.content.Complete(reference)
+	zone := host.Copy{SOA: s.target.soa, Content: s.state.content.Complete(reference)}
 	if s.signing.CanRestore(reference) {
-		soa, content = reference.SOA, dnssec.SignedContent(reference)
+		zone = host.Copy{SOA: reference.SOA, Content: dnssec.SignedContent(reference)}
 	}
-	config := s.configFor(observe.Primary)
-	request := bindcar.CreateZone{
-		ZoneName: source.DNSName(s.zone), ZoneType: bindcar.Primary, UpdateKeyName: q.updateKey.Name, Owner: s.key().String(),
-		ZoneConfig: bindcar.ZoneConfig{
-			TTL: soa.TTL, SOA: sidecarSOA(soa), Records: sidecarRecords(content), AlsoNotify: config.servers, AllowTransfer: config.transfer,
-			DNSSECPolicy: s.signing.Policy, KeySecret: s.signing.KeySecretName(s.zone),
-		},
-	}
-	sidecar := inventory.SidecarOf(q.server)
-	q.known.NoteWritten(soa.Serial)
-	err := s.sidecar.CreateZone(ctx, sidecar, request)
-	if bindcar.IsExists(err) {
+	q.known.NoteWritten(zone.SOA.Serial)
+	err := q.host.Create(ctx, zone)
+	if errors.Is(err, host.ErrExists) {
 		if s.awaitLoaded(ctx, q); q.err != nil || q.seen.Authoritative {
-			return cmp.Or(q.err, rfc2136.ErrConflict) // The sidecar has restored a zone that the server had lost.
+			return cmp.Or(q.err, host.ErrConflict) // The sidecar has restored a zone that the server had lost.
 		}
 		// It is configured, but its data could not be loaded. If that fails once more, a fresh copy replaces it.
-		request.ReplaceUnloaded = true
-		if err = s.sidecar.CreateZone(ctx, sidecar, request); bindcar.IsExists(err) {
-			return rfc2136.ErrConflict // It has been loaded meanwhile.
+		zone.ReplaceUnloaded = true
+		if err = q.host.Create(ctx, zone); errors.Is(err, host.ErrExists) {
+			return host.ErrConflict // It has been loaded meanwhile.
 		}
 	}
-	log.FromContext(ctx).Info("zone created on a primary", "zone", s.zone.Spec.ZoneName, "server", q.server.Pod,
-		"records", len(request.ZoneConfig.Records), "serial", soa.Serial, "failed", err != nil)
 	if err == nil {
-		q.written = soa
-		s.recordCreated(q.server, config)
+		q.written = zone.SOA
 	}
 	return err
 }
@@ -126,20 +82,4 @@ func (s *primarySync) awaitLoaded(ctx context.Context, q *primary) {
 		}
 		s.observePrimary(ctx, q)
 	}
-}
-
-func sidecarSOA(soa rrset.SOA) *bindcar.SOA {
-	return &bindcar.SOA{PrimaryNS: soa.MName, AdminEmail: soa.RName, Serial: soa.Serial,
-		Refresh: soa.Refresh, Retry: soa.Retry, Expire: soa.Expire, NegativeTTL: soa.Minimum}
-}
-
-func sidecarRecords(content iter.Seq[rrset.RRset]) []bindcar.Record {
-	var records []bindcar.Record
-	for s := range content {
-		ttl := s.TTL
-		for _, rdata := range s.Rdata {
-			records = append(records, bindcar.Record{Name: s.SpelledName(), Type: dns.Type(s.Type).String(), Value: s.SpelledRdata(rdata), TTL: &ttl})
-		}
-	}
-	return records
 }

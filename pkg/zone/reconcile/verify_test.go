@@ -12,7 +12,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
-	"github.com/lockstep-dns/lockstep/pkg/zone/statuswriter"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	bind "github.com/lockstep-dns/lockstep/test/named"
 )
 
@@ -36,7 +36,7 @@ func TestPassFindsASecondaryThatMixedTwoPrimaries(t *testing.T) {
 		if out.Current {
 			t.Fatal("it passes for one in sync")
 		}
-		return errors.Is(out.Err, statuswriter.ErrTransfer) && strings.Contains(out.Err.Error(), "other data than the primaries")
+		return errors.Is(out.Err, host.ErrTransfer) && strings.Contains(out.Err.Error(), "other data than the primaries")
 	})
 	if served(t, r.secondary, "two") != nil {
 		t.Fatal("the secondary has what it should have missed: this test shows nothing")

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
 func measured(t *testing.T, h prometheus.Histogram) (count uint64, sum float64) {
@@ -84,7 +85,7 @@ func TestPropagation(t *testing.T) {
 		"serials of others":          {passes: []SyncCompleted{pass(1*time.Second, 2, 9, func(e *SyncCompleted) { takes(0)(e); e.Servers[1].Shared = true })}, oldest: true},
 		"paused while on its way":    {passes: []SyncCompleted{pass(1*time.Second, 2, 1, takes(0)), pass(2*time.Second, 2, 1, func(e *SyncCompleted) { e.Paused = true })}},
 		"only a person can help":     {passes: []SyncCompleted{pass(1*time.Second, 2, 1, func(e *SyncCompleted) { takes(0)(e); e.Failure = status.False("Refused", "") })}},
-		"provider cannot be reached": {passes: []SyncCompleted{pass(1*time.Second, 2, 2, func(e *SyncCompleted) { takes(0)(e); e.Backends = []BackendOutcome{{Err: ErrTransfer}} })}, oldest: true},
+		"provider cannot be reached": {passes: []SyncCompleted{pass(1*time.Second, 2, 2, func(e *SyncCompleted) { takes(0)(e); e.Backends = []BackendOutcome{{Err: host.ErrTransfer}} })}, oldest: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

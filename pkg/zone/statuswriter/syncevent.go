@@ -3,7 +3,6 @@
 package statuswriter
 
 import (
-	"errors"
 	"time"
 
 	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
@@ -14,10 +13,6 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
 
-// ErrTransfer is in the chain of a ServerOutcome's Err when the server is a secondary that does not follow its primaries,
-// although it was ordered to transfer the zone.
-var ErrTransfer = errors.New("the secondary does not follow its primaries")
-
 // ServerOutcome is how a pass ended on one server of the zone.
 type ServerOutcome struct {
 	observe.Server
@@ -27,7 +22,8 @@ type ServerOutcome struct {
 	Current bool
 	// SilentSince is since when passes have had no answer from a secondary, zero when this one had.
 	SilentSince time.Time
-	// Err is why the zone could not be brought to the server; nil while it is only on its way.
+	// Err is why the zone could not be brought to the server, host.ErrTransfer in its chain if it is a secondary that does not follow;
+	// nil while it is only on its way.
 	Err error
 }
 

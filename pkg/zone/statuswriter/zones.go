@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/declared/source"
 	"github.com/lockstep-dns/lockstep/pkg/declared/status"
 	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
 // zoneInterval is the least time between two writes of a zone's status that nobody waits for.
@@ -101,7 +102,7 @@ func zoneFacts(e SyncCompleted) status.ZoneFacts {
 		if s.Current {
 			f.Current++
 		}
-		if errors.Is(s.Err, ErrTransfer) && f.Untransferred == "" {
+		if errors.Is(s.Err, host.ErrTransfer) && f.Untransferred == "" {
 			f.Untransferred = s.Pod + ": " + s.Err.Error()
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/providertest"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/hosttest"
 )
 
 // TestFreshTransactions: the one condition of a fresh transaction fails for each of its keys that somebody else writes, and for no key that is
@@ -127,7 +127,7 @@ func TestExpectation(t *testing.T) {
 	met := 0
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 6))
-		_, held := ours.unsupported(providertest.RandomZone(r, zone, 1+r.IntN(20)))
+		_, held := ours.unsupported(hosttest.RandomZone(r, zone, 1+r.IntN(20)))
 		want := ours.encode(held)
 		before := snapshotOf(ours, want)
 		before.entries = slices.DeleteFunc(before.entries, func(entry) bool { return r.IntN(2) == 0 })

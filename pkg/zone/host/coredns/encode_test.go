@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-	"github.com/lockstep-dns/lockstep/pkg/zone/host/providertest"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host/hosttest"
 )
 
 const zone = "example.test."
@@ -33,7 +33,7 @@ func TestEncodeIsAnswered(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		want := providertest.RandomZone(r, zone, 1+r.IntN(20))
+		want := hosttest.RandomZone(r, zone, 1+r.IntN(20))
 		refused, held := ours.unsupported(want)
 		s := snapshotOf(ours, ours.encode(held))
 		c, err := newContent(s)
@@ -140,7 +140,7 @@ func TestDamagedValues(t *testing.T) {
 	missing, changed := 0, 0
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		want := providertest.RandomZone(r, zone, 1+r.IntN(20))
+		want := hosttest.RandomZone(r, zone, 1+r.IntN(20))
 		refused, held := ours.unsupported(want)
 		values := ours.encode(held)
 		if len(values) == 0 {

@@ -12,18 +12,13 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
-// Errors of Apply after which the caller has to read the zone and plan again. Other errors are *wire.Error and concern the
-// server or the key as a whole.
-var (
-	// ErrConflict means that the zone, or with Target.Shared some of its RRsets, is not (or no longer) what was planned against.
-	ErrConflict = errors.New("the zone was changed by someone else since it was read")
-	// ErrUnknown means that a message was sent and its reply was lost: the server may have applied it or not.
-	ErrUnknown = errors.New("the update was sent, but no valid reply came: its outcome is unknown")
-	// ErrSerial means that the wanted serial is not ahead of the current one (RFC 1982). Nothing was sent.
-	ErrSerial = errors.New("the wanted serial is not ahead of the current one")
-)
+// ErrSerial means that the wanted serial is not ahead of the current one (RFC 1982): nothing was sent. Other errors of Apply are
+// host.ErrConflict and host.ErrUnknown, after which the caller reads the zone and plans again, and *wire.Error, which concerns the server
+// or the key as a whole.
+var ErrSerial = errors.New("the wanted serial is not ahead of the current one")
 
 // Target is a zone on a primary server, and the key that may update it.
 type Target struct {
@@ -36,14 +31,7 @@ type Target struct {
 }
 
 // Result is how far Apply got, also if it returned an error.
-type Result struct {
-	// SOA is the zone's after the last message that was answered NOERROR, or have if there was none.
-	SOA rrset.SOA
-	// Refused has the reason for every RRset that the server (or the encoding) refused; the others were applied.
-	Refused map[rrset.Key]error
-	// Sent counts messages.
-	Sent int
-}
+type Result = host.Result
 
 // Options of a Provider. Zero values mean the defaults.
 type Options struct {
@@ -81,7 +69,7 @@ func (p *Provider) Close() { p.pool.closeIdle() }
 // every RRset is refused the SOA stays, except for one step if the server failed (SERVFAIL) at several.
 //
 // Where others write as well (Target.Shared), have and want are not looked at. All RRsets but those that somebody has changed
-// since they were read are swapped; ErrConflict says that there are such.
+// since they were read are swapped; host.ErrConflict says that there are such.
 func (p *Provider) Apply(ctx context.Context, t Target, changes plan.Changes, have, want rrset.SOA) (Result, error) {
 	if t.Shared {
 		want, changes.SOA = have, false
@@ -133,7 +121,7 @@ func (a *applyRun) sendAll(ctx context.Context, queue [][]updateUnit, soaChanged
 		switch {
 		case err == nil:
 			queue, changed = queue[1:], true
-		case a.target.Shared && errors.Is(err, ErrConflict):
+		case a.target.Shared && errors.Is(err, host.ErrConflict):
 			a.raced = err
 			queue = splitFirst(queue)
 		case len(batch) == 0 || !mayBlameRRset(err):
@@ -237,7 +225,7 @@ func (a *applyRun) exchange(ctx context.Context, m preparedMessage, soa rrset.SO
 	switch {
 	case errors.As(err, &e) && e.Sent:
 		a.result.Sent++
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
+		return fmt.Errorf("%w: %w", host.ErrUnknown, err)
 	case err != nil:
 		return err
 	}
@@ -248,10 +236,10 @@ func (a *applyRun) exchange(ctx context.Context, m preparedMessage, soa rrset.SO
 		return nil
 	case dns.RcodeNXRrset, dns.RcodeYXRrset:
 		if a.target.Shared {
-			return fmt.Errorf("%w: an RRset is not as it was read", ErrConflict)
+			return fmt.Errorf("%w: an RRset is not as it was read", host.ErrConflict)
 		}
 		if reply.Rcode == dns.RcodeNXRrset {
-			return fmt.Errorf("%w: it is no longer at serial %d", ErrConflict, a.result.SOA.Serial)
+			return fmt.Errorf("%w: it is no longer at serial %d", host.ErrConflict, a.result.SOA.Serial)
 		}
 	}
 	return &wire.Error{Op: "update", Server: a.target.Server.String(), Zone: a.target.Zone, Rcode: reply.Rcode}

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 	"github.com/lockstep-dns/lockstep/pkg/zone/host/rfc2136"
 	"github.com/lockstep-dns/lockstep/test/named"
 )
@@ -332,7 +333,7 @@ func TestRefusedAsSuch(t *testing.T) {
 			result, err := p.Apply(t.Context(), tc.target, c, have, ahead(have, 1))
 			var e *wire.Error
 			if name == "nobody listening" { // the reserved port accepts and never answers
-				if !errors.Is(err, rfc2136.ErrUnknown) {
+				if !errors.Is(err, host.ErrUnknown) {
 					t.Fatal(err)
 				}
 				return
@@ -412,7 +413,7 @@ func TestCompareAndSwap(t *testing.T) {
 		for _, err := range errs {
 			if err == nil {
 				won++
-			} else if !errors.Is(err, rfc2136.ErrConflict) {
+			} else if !errors.Is(err, host.ErrConflict) {
 				t.Fatal(err)
 			}
 		}
@@ -439,7 +440,7 @@ func TestLostReply(t *testing.T) {
 	proxy.Filter(func(string, []byte) ([]byte, error) { return nil, named.ErrHangUp })
 	before := b.read()
 	result, err := apply(t.Context(), "cut")
-	if !errors.Is(err, rfc2136.ErrUnknown) || result.SOA != before.SOA {
+	if !errors.Is(err, host.ErrUnknown) || result.SOA != before.SOA {
 		t.Fatalf("result %+v, error %v", result, err)
 	}
 	if m := b.read(); m.SOA.Serial != before.SOA.Serial+1 || m.Len() != before.Len()+1 {
@@ -450,7 +451,7 @@ func TestLostReply(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // The server has to get it, and the reply is lost.
 	defer cancel()
 	before = b.read()
-	if _, err := apply(ctx, "silent"); !errors.Is(err, rfc2136.ErrUnknown) {
+	if _, err := apply(ctx, "silent"); !errors.Is(err, host.ErrUnknown) {
 		t.Fatalf("error %v", err)
 	}
 	if m := b.read(); m.SOA.Serial != before.SOA.Serial+1 {

@@ -8,12 +8,13 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
 // mayBlameRRset reports whether a reply may be due to the data of a single RRset.
 func mayBlameRRset(err error) bool {
 	var e *wire.Error
-	if errors.Is(err, ErrUnknown) || errors.Is(err, ErrConflict) || !errors.As(err, &e) || e.TSIGError != 0 {
+	if errors.Is(err, host.ErrUnknown) || errors.Is(err, host.ErrConflict) || !errors.As(err, &e) || e.TSIGError != 0 {
 		return false
 	}
 	switch e.Rcode {

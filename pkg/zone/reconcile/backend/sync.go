@@ -32,6 +32,8 @@ type Named struct {
 // Outcome is how a zone is at a backend after a pass.
 type Outcome struct {
 	Name string
+	// Apex says why no NS record that objects declare at the apex goes there.
+	Apex string
 	// Unprogrammed has the verdict for every RRset that was not read back as declared, or that is there and no longer declared.
 	Unprogrammed map[rrset.Key]status.Verdict
 	// Foreign counts the RRsets that nobody declares, ForeignSample has the first of them.
@@ -66,7 +68,7 @@ func Sync(ctx context.Context, b Named, zone string, want plan.Content, paused b
 		r.desired[set.Key] = set
 	}
 	defer r.release()
-	out := Outcome{Name: b.Name}
+	out := Outcome{Name: b.Name, Apex: b.Apex()}
 	if out.Err = r.look(ctx); out.Err != nil {
 		return out
 	}

@@ -1,13 +1,18 @@
-// Package host is what the reconciler of zones knows of a place where zones live. Servers with an SOA (a fleet of ours, any
-// RFC 2136 server) are brought to one content and one serial together; package rfc2136 sends them their changes. A Backend is any
-// other place, for example the key space that CoreDNS reads: it has no serial and no transfer, and its step of a pass stands
-// beside that of the primaries. Every implementation passes the suite in providertest against real servers.
+// Package host is what the reconciler of zones knows of the places where zones live. A Host is a server with an SOA: those of one line are
+// brought to one content and one serial together. A Backend is any other place, for example the key space that CoreDNS reads: it has no
+// serial and no transfer, and its step of a pass stands beside that of the primaries. Each kind of place is a type in a package of its own,
+// and a line in package kinds; hosttest has the suites that it passes against real servers.
 package host
 
 import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/status"
+	"github.com/lockstep-dns/lockstep/pkg/dns/outbound"
 	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
 )
@@ -20,6 +25,20 @@ var (
 	// ErrUnknown means that something was sent and its reply was lost: it may have been applied or not.
 	ErrUnknown = errors.New("the update was sent, but no valid reply came: its outcome is unknown")
 )
+
+// Errors that say how far a host is.
+var (
+	// ErrExists is a zone that the server has already.
+	ErrExists = errors.New("the server has the zone already")
+	// ErrDiffers is a server that holds something else than it should.
+	ErrDiffers = errors.New("the answer is not what it should be")
+	// ErrChanged is a zone that changed while it was compared.
+	ErrChanged = errors.New("the zone changed while its content was compared with the primaries'")
+)
+
+// ErrTransfer is in the chain of an error about a secondary that does not follow its primaries, although it was ordered to transfer the
+// zone.
+var ErrTransfer = errors.New("the secondary does not follow its primaries")
 
 // Error is a backend's error that concerns it as a whole: it cannot be reached, or refuses what it is asked for.
 type Error struct {
@@ -63,7 +82,12 @@ type Observation struct {
 
 // Result is how far Apply got, also if it returned an error.
 type Result struct {
-	// Refused has the reason for every RRset that the backend refused; the others were applied.
+	// SOA is the zone's after the last message that was answered NOERROR, or the one from before if there was none; the zero SOA of a
+	// Backend, which has none.
+	SOA rrset.SOA
+	// Sent counts messages to a server.
+	Sent int
+	// Refused has the reason for every RRset that the place (or the encoding) refused; the others were applied.
 	Refused map[rrset.Key]error
 }
 
@@ -83,9 +107,33 @@ type Backend interface {
 	// sentence that names the type and says what to do. It asks nobody. What servers of the place make themselves, such as the NS
 	// records of the apex, is left out.
 	Unsupported(zone string, want plan.Content) map[rrset.Key]string
+	// Apex says that the NS records of the apex are the place's own, and what to do about one that objects declare there.
+	Apex() string
 	// Watch calls changed whenever anybody may have changed the zone, until ctx ends. It calls it once at the beginning, and
 	// after every time for which it may have missed something.
 	Watch(ctx context.Context, zone string, changed func())
 	// Close ends connections. What is under way fails.
 	Close() error
+}
+
+// BackendKind is a kind of places without an SOA.
+type BackendKind interface {
+	// Takes reports whether a provider is of the kind.
+	Takes(p *v1beta1.DNSProvider) bool
+	// Read reads what the backend of a provider is made from, and connects to nobody. The backend is made anew when versions, those of the
+	// Secrets that were read, are others.
+	Read(ctx context.Context, p *v1beta1.DNSProvider, access ProviderAccess) (open func() Backend, versions string, err error)
+}
+
+// ProviderAccess is what a kind reads of a provider.
+type ProviderAccess struct {
+	// Secret returns a Secret in the provider's namespace; entries are those that it needs, in words.
+	Secret func(ctx context.Context, p *v1beta1.DNSProvider, name, entries string) (*corev1.Secret, error)
+	// Gate counts what the providers of each namespace use; nil if nobody does.
+	Gate *outbound.Gate
+}
+
+// Unusable returns an error about a Secret, which may be corrected at any time.
+func Unusable(err error) error {
+	return &Error{Reason: status.SecretUnusable, Temporary: true, Err: err}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
 // What was found equal is not asked again, however the zone changes meanwhile; what differs is asked until it does not.
@@ -21,24 +22,24 @@ func TestComparison(t *testing.T) {
 	s := &server{serial: 1, sets: contentOf(all...)}
 	wrong := all[7]
 	s.sets[wrong.Key] = address("r7", "192.0.2.66")
-	c := &Comparison{}
+	c := &host.Comparison{}
 	contents := func() *observe.Mirror { return observe.NewMirror(zone, s.soa(), all...) }
 	differs := false
 	for range 3 {
-		err := c.Continue(t.Context(), s.ask, contents())
+		err := Continue(t.Context(), c, s.ask, contents())
 		if err == nil {
 			t.Fatal("a server with other data passes")
 		}
-		differs = differs || errors.Is(err, ErrDiffers)
+		differs = differs || errors.Is(err, host.ErrDiffers)
 	}
 	if !differs {
 		t.Error("nothing is said to differ")
 	}
 	s.sets[wrong.Key], s.serial = wrong, 2
-	if err := c.Continue(t.Context(), s.ask, observe.NewMirror(zone, rrset.SOA{Serial: 1}, all...)); !errors.Is(err, ErrChanged) {
+	if err := Continue(t.Context(), c, s.ask, observe.NewMirror(zone, rrset.SOA{Serial: 1}, all...)); !errors.Is(err, host.ErrChanged) {
 		t.Errorf("of another version: %v", err)
 	}
-	for tries := 0; c.Continue(t.Context(), s.ask, contents()) != nil; tries++ {
+	for tries := 0; Continue(t.Context(), c, s.ask, contents()) != nil; tries++ {
 		if tries > 3 {
 			t.Fatal("no end")
 		}
@@ -46,11 +47,11 @@ func TestComparison(t *testing.T) {
 	s.asked = nil
 	more := address("more", "192.0.2.2")
 	all, s.sets[more.Key] = append(all, more), more
-	if err := c.Continue(t.Context(), s.ask, contents()); err != nil || !slices.Equal(s.asked, []string{more.Name}) {
+	if err := Continue(t.Context(), c, s.ask, contents()); err != nil || !slices.Equal(s.asked, []string{more.Name}) {
 		t.Errorf("asked %v: %v", s.asked, err)
 	}
 	silent := &server{serial: 2, sets: s.sets, silent: wrong.Name}
-	if err := (&Comparison{}).Continue(t.Context(), silent.ask, observe.NewMirror(zone, s.soa(), wrong)); err == nil {
+	if err := Continue(t.Context(), &host.Comparison{}, silent.ask, observe.NewMirror(zone, s.soa(), wrong)); err == nil {
 		t.Error("a server that does not answer passes")
 	}
 }

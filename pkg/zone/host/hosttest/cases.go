@@ -1,4 +1,4 @@
-package providertest
+package hosttest
 
 import (
 	"context"
@@ -89,6 +89,10 @@ func testRaceAtName(t *testing.T, s suite) {
 
 // testWrongKey wants a reason and what to do.
 func testWrongKey(t *testing.T, s suite) {
+	if s.WrongKey == nil {
+		*s.cannot = "there is no key and no password"
+		return
+	}
 	var failure *host.Error
 	if _, err := s.WrongKey(t).Observe(t.Context(), s.zone); !errors.As(err, &failure) || failure.Reason != "AuthenticationFailed" || failure.Remedy == "" {
 		t.Errorf("error %v", err)

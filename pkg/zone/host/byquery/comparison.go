@@ -2,36 +2,25 @@ package byquery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/miekg/dns"
 
 	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
 	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
-)
-
-// Why a Comparison is not complete.
-var (
-	// ErrDiffers is a server that answers something else.
-	ErrDiffers = errors.New("the answer is not what it should be")
-	// ErrChanged is a zone that changed while it was compared.
-	ErrChanged = errors.New("the zone changed while its content was compared with the primaries'")
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
 )
 
 // maxCompared is how many RRsets are asked for at a time: whoever waits for the answers has more to do.
 const maxCompared = 1000
 
-// Comparison is how much of a server's content was found to be what it should be. The zero value is its beginning.
-type Comparison struct{ equal map[rrset.Key]struct{} }
-
 // Continue asks for more of what a server with the content want answers. It returns nil once all of that was seen there. It may be
 // continued with later content: what was equal follows the same changes.
-func (c *Comparison) Continue(ctx context.Context, ask Ask, want *observe.Mirror) error {
+func Continue(ctx context.Context, c *host.Comparison, ask Ask, want *observe.Mirror) error {
 	var questions []observe.Question
 	left := 0
 	for set := range want.All() {
-		if _, known := c.equal[set.Key]; known || !isAnswered(want, set.Key) {
+		if _, known := c.Equal[set.Key]; known || !isAnswered(want, set.Key) {
 			continue
 		}
 		if left++; left <= maxCompared {
@@ -46,16 +35,16 @@ func (c *Comparison) Continue(ctx context.Context, ask Ask, want *observe.Mirror
 	case seen.Err != nil:
 		return seen.Err
 	case seen.Mirror == nil || seen.Serial != want.SOA.Serial:
-		return ErrChanged
+		return host.ErrChanged
 	}
-	if c.equal == nil {
-		c.equal = map[rrset.Key]struct{}{}
+	if c.Equal == nil {
+		c.Equal = map[rrset.Key]struct{}{}
 	}
 	for _, q := range questions {
 		if err := judge(&seen, q); err != nil {
 			return err
 		}
-		c.equal[q.Key] = struct{}{}
+		c.Equal[q.Key] = struct{}{}
 	}
 	if left -= len(questions); left > 0 {
 		return fmt.Errorf("%d RRsets have still to be compared with the primaries'", left)
@@ -72,9 +61,9 @@ func judge(seen *observe.Observation, q observe.Question) error {
 	case asked.Err != nil:
 		return asked.Err
 	case !known || !at.Equal(seen.At):
-		return ErrChanged
+		return host.ErrChanged
 	case q.Differs(have):
-		return fmt.Errorf("%w: %s", ErrDiffers, q.Key)
+		return fmt.Errorf("%w: %s", host.ErrDiffers, q.Key)
 	}
 	return nil
 }

@@ -1,0 +1,122 @@
+package bind
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/bindcar"
+	"github.com/lockstep-dns/lockstep/pkg/zone/host"
+)
+
+// secondaryConfig is the sidecar of a secondary that transfers its zone from the given primaries.
+type secondaryConfig struct {
+	Sidecar
+	primaries []string
+}
+
+func (c *secondaryConfig) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
+	return bindcar.Zone{Type: bindcar.Secondary, Owner: "dns/zone", Primaries: c.primaries}, nil
+}
+
+func (c *secondaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string, patch bindcar.PatchZone) error {
+	c.primaries = *patch.Primaries
+	return nil
+}
+
+// at returns the zone dns/zone on a server, with primaries at an address.
+func at(server observe.Server, sidecar Sidecar, zone host.Zone) *Host {
+	zone.Object = &v1beta1.DNSZone{ObjectMeta: metav1.ObjectMeta{Namespace: "dns", Name: "zone", UID: "zone"}}
+	zone.Object.Spec.ZoneName, zone.Name = "example.test", "example.test."
+	zone.Key = membership.KeyOfZone(zone.Object)
+	return New(&host.Access{Zone: &zone, Server: server}, nil, sidecar, nil, &host.Memory{})
+}
+
+// The primary's Service has another address. A secondary that cannot transfer the zone any more, for that reason, gets it,
+// whether this process has set the former address or another one has; one whose sidecar does not answer is not waited for.
+func TestSecondaryGetsTheNewAddressOfItsPrimary(t *testing.T) {
+	const former, current = "10.96.0.1:53", "10.96.0.2:53"
+	server := observe.Server{Namespace: "dns", Instance: "secondary", Pod: "secondary-0", Role: observe.Secondary}
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"in sync":              {nil, current},
+		"cannot connect":       {&bindcar.Error{Code: http.StatusFailedDependency}, current},
+		"does not move":        {&transferError{}, current},
+		"sidecar is silent":    {&bindcar.Error{}, former},
+		"another error of DNS": {errors.New("no answer"), former},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sidecar := &secondaryConfig{primaries: []string{former}}
+			h := at(server, sidecar, host.Zone{Primaries: []string{current}})
+			h.known.config = &zoneConfig{servers: []string{former}, confirmed: true}
+			h.Configure(t.Context(), 7, c.err, false)
+			if !slices.Equal(sidecar.primaries, []string{c.want}) {
+				t.Errorf("set by this process: the secondary transfers from %q, want %s", sidecar.primaries, c.want)
+			}
+		})
+	}
+	t.Run("set by another process", func(t *testing.T) {
+		sidecar := &secondaryConfig{primaries: []string{former}}
+		h := at(server, sidecar, host.Zone{Primaries: []string{current}})
+		for range 2 {
+			h.Configure(t.Context(), 7, &transferError{}, false)
+		}
+		if !slices.Equal(sidecar.primaries, []string{current}) {
+			t.Errorf("the secondary transfers from %q, want %s", sidecar.primaries, current)
+		}
+	})
+}
+
+// primaryConfig is the sidecar of a primary.
+type primaryConfig struct {
+	Sidecar
+	zone    bindcar.Zone
+	patches int
+}
+
+func (c *primaryConfig) Zone(context.Context, bindcar.Address, string) (bindcar.Zone, error) {
+	return c.zone, nil
+}
+
+func (c *primaryConfig) PatchZone(_ context.Context, _ bindcar.Address, _ string, patch bindcar.PatchZone) error {
+	c.zone.AlsoNotify, c.zone.AllowTransfer = *patch.AlsoNotify, *patch.AllowTransfer
+	c.patches++
+	return nil
+}
+
+// A primary lets those transfer the zone who are guests, and nobody who is none any more, whichever process let them.
+func TestPrimaryServesItsGuests(t *testing.T) {
+	for name, c := range map[string]struct{ notified, opened []string }{
+		"nobody": {[]string{}, []string{}},
+		"two": {
+			[]string{"192.0.2.1:53 key isp.dns.secondary.lockstep.", "192.0.2.2:53 key b.c.dns.secondary.lockstep."},
+			[]string{"key isp.dns.secondary.lockstep.", "key b.c.dns.secondary.lockstep."},
+		},
+		"without an address": {[]string{}, []string{"key unknown.dns.secondary.lockstep."}},
+	} {
+		for _, former := range []zoneConfig{{}, {transfer: []string{"key former.dns.secondary.lockstep."}, confirmed: true}} {
+			sidecar := &primaryConfig{zone: bindcar.Zone{Type: bindcar.Primary, Owner: "dns/zone", AlsoNotify: []string{}, AllowTransfer: []string{"key former.dns.secondary.lockstep."}}}
+			h := at(observe.Server{Namespace: "dns", Instance: "primary", Pod: "primary-0", Role: observe.Primary}, sidecar, host.Zone{Notified: c.notified, TransferKeys: c.opened})
+			if former.confirmed {
+				h.known.config = &former
+			}
+			for range 3 {
+				h.Configure(t.Context(), 7, nil, true)
+			}
+			if diff := cmp.Diff([][]string{c.notified, c.opened}, [][]string{sidecar.zone.AlsoNotify, sidecar.zone.AllowTransfer}); diff != "" || sidecar.patches != 1 {
+				t.Errorf("%s: %d patches (-want +got):\n%s", name, sidecar.patches, diff)
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package host
+
+import (
+	"context"
+	"iter"
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dns/lockstep/pkg/apis/bindy/v1beta1"
+	"github.com/lockstep-dns/lockstep/pkg/declared/membership"
+	"github.com/lockstep-dns/lockstep/pkg/dns/observe"
+	"github.com/lockstep-dns/lockstep/pkg/dns/plan"
+	"github.com/lockstep-dns/lockstep/pkg/dns/rrset"
+	"github.com/lockstep-dns/lockstep/pkg/dns/wire"
+	"github.com/lockstep-dns/lockstep/pkg/fleet/dnssec"
+)
+
+// Host is a zone on one server with an SOA, during one pass. Each kind of server is a type; package kinds has the table. One goroutine
+// at a time calls its methods, but for Observe. Errors are *wire.Error, or say in full what is wrong and what to do.
+type Host interface {
+	// At returns the server, ID what identifies it between passes.
+	At() observe.Server
+	ID() types.NamespacedName
+	// Line names the primaries that the zone has one content and one serial on: empty for those that belong to the zone alone. A server
+	// that others write to as well counts its own serial, which its secondaries follow: it is on a line of its provider's.
+	Line() string
+	// SignIn reads the keys that everything sent is signed with; before it, nothing else may be called but Delete and Configure. ForgetKeys
+	// has them read anew: the server did not know one.
+	SignIn(ctx context.Context) error
+	ForgetKeys()
+	// Serial asks for the SOA. Observe transfers the zone, if it has changed.
+	Serial(ctx context.Context) observe.Observation
+	Observe(ctx context.Context) observe.Observation
+	// Claim removes the data of another DNSZone that has left it on the server, and reports whether it did: what is found there would be
+	// followed as data that nobody declares.
+	Claim(ctx context.Context) (evicted bool, err error)
+	// Delete removes the zone from the server, unless somebody else decides which zones it has.
+	Delete(ctx context.Context) error
+	// Configure changes how the server has the zone: whom it notifies, who may transfer it, where it transfers from, and with which policy
+	// it signs. The serial and the error are those with which the pass ended there. The remark says which policy could not be set.
+	Configure(ctx context.Context, serial uint32, err error, rested bool) (remark string)
+	// Restores reports whether primaries that have lost the zone get it back from this server.
+	Restores() bool
+	// Rest is how long the zone may rest before somebody looks at the server; zero if the server tells when the zone changes.
+	Rest() time.Duration
+	// Remedy says what to do about an error of the server that does not pass by itself, as the end of a sentence that says what it is.
+	Remedy(err error) string
+	Reader
+}
+
+// Reader is the way in which a server's content is read.
+type Reader interface {
+	// Read returns what the server holds of the zone: all, or what is asked for.
+	Read(ctx context.Context, wanted Wanted) observe.Observation
+	// Forget has everything read anew.
+	Forget()
+	// Written takes note that an update which was applied to the SOA from, and to no other, has left the SOA to.
+	Written(from, to rrset.SOA, changed iter.Seq[rrset.Key])
+	// Knows reports whether the last Read says anything about a key.
+	Knows(key rrset.Key) bool
+	// Compare returns nil if the server holds a content, ErrDiffers if it holds another one, and any other error while that is not known.
+	Compare(ctx context.Context, want *observe.Mirror, known *Comparison) (seen observe.Observation, err error)
+	// Partial returns why the zone's other primaries cannot be kept equal to this one; nil if they can.
+	Partial() error
+}
+
+// Wanted returns the RRsets that are declared, or were, and what is declared of them.
+type Wanted func() (keys iter.Seq[rrset.Key], declared plan.Content)
+
+// Comparison is how much of a server's content was found to be what it should be, where it is not compared at once. The zero value is its
+// beginning.
+type Comparison struct{ Equal map[rrset.Key]struct{} }
+
+// Primary is a host that zones are written to.
+type Primary interface {
+	Host
+	// Obstacle returns why nothing can be done on the server; nil if it can be tried.
+	Obstacle() error
+	// Apply changes the zone that has the SOA have, and leaves it with the SOA want, or with its own if that is not ours to set. What
+	// it changes is as it was planned against, or ErrConflict is returned; ErrUnknown if the reply was lost.
+	Apply(ctx context.Context, changes plan.Changes, have, want rrset.SOA) (Result, error)
+	// Blame finds out whether it is the RRset to which a server failed alone, or the server, which can write nothing at present.
+	Blame(ctx context.Context, failed Result, want rrset.SOA) (Result, error)
+	// Missing returns why a zone that was not seen cannot be created there; nil if Create can.
+	Missing(seen observe.Observation) error
+	// Create adds the complete zone in one piece, so that the server never answers from an empty one; ErrExists if it has the zone.
+	Create(ctx context.Context, zone Copy) error
+	// HadContent reports whether a zone that was never seen there may have had content before it was ours.
+	HadContent() bool
+	// Apex explains why an NS record that objects declare at the apex does not go there; empty if it does.
+	Apex(rdata string) string
+}
+
+// Copy is a complete zone.
+type Copy struct {
+	SOA     rrset.SOA
+	Content iter.Seq[rrset.RRset]
+	// ReplaceUnloaded replaces a zone that the server has and that it could not load.
+	ReplaceUnloaded bool
+}
+
+// Secondary is a host that follows its primaries.
+type Secondary interface {
+	Host
+	// Follow brings it along when it does not have the serial of its primaries, with what is known of it. An error says why it cannot.
+	Follow(ctx context.Context, seen observe.Observation, serial uint32, known *Follower) error
+	// Repair brings it along when it has their serial with other content.
+	Repair(ctx context.Context, seen observe.Observation, serial uint32, known *Follower) error
+}
+
+// Zone is what a pass says about its zone to every host. Nobody changes it.
+type Zone struct {
+	Object *v1beta1.DNSZone
+	Key    membership.ZoneKey
+	// Name is the canonical name, with the dot at the end.
+	Name    string
+	Paused  bool
+	Signing dnssec.Signing
+	// Primaries is where instances serve the zone that secondaries transfer it from, as "IP:port". Notified are those whom primaries
+	// notify, TransferKeys the keys of others that may transfer the zone, both as in named.conf.
+	Primaries, Notified, TransferKeys []string
+	// OnLine counts the primaries that are kept on one serial.
+	OnLine int
+	Now    func() time.Time
+	// LookAgain has another pass follow at once.
+	LookAgain func()
+}
+
+// DNS asks servers about one zone.
+type DNS interface {
+	Serial(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation
+	Observe(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation
+	// ObserveAnew transfers the whole content.
+	ObserveAnew(ctx context.Context, at observe.Peer, key *wire.Key) observe.Observation
+	// ObserveNames asks for the SOA and for RRsets.
+	ObserveNames(ctx context.Context, at observe.Peer, key *wire.Key, questions ...observe.Question) observe.Observation
+	ForgetZone(at observe.Peer)
+	// Notify sends a NOTIFY (RFC 1996).
+	Notify(ctx context.Context, at netip.AddrPort, serial uint32, key *wire.Key) error
+}
+
+// KeySource has the TSIG keys in Secrets.
+type KeySource interface {
+	Get(ctx context.Context, secret types.NamespacedName) (*wire.Key, error)
+	Invalidate(secret types.NamespacedName, refused *wire.Key)
+}
