@@ -287,7 +287,7 @@ func (g *zoneGenerator) generic() (rrtype, data string) {
 	return "AAAA", "\\# 16 20010db8000000000000000000000001"
 }
 
-// other is a type that no object expresses.
+// other is a type without a kind of its own.
 func (g *zoneGenerator) other() (rrtype, data string) {
 	all := [][2]string{
 		{"RP", "a b"}, {"WKS", "192.0.2.1 6 25 53"}, {"SSHFP", "1 1 0123456789abcdef0123456789abcdef01234567"}, {"GPOS", "-32.6882 116.8652 10.0"},

@@ -82,8 +82,8 @@ func readRdata(rrtype uint16, words []word, origin name) (rdata, error) {
 	return rdata{text: canonical, size: f.size, hosts: f.hosts}, nil
 }
 
-// readElsewise are types whose text package rrset reads in other forms than BIND writes.
-var readElsewise = map[uint16]bool{dns.TypeGPOS: true, dns.TypeNID: true, dns.TypeL64: true}
+// readOtherwise are types whose text package rrset reads in other forms than BIND writes.
+var readOtherwise = map[uint16]bool{dns.TypeGPOS: true, dns.TypeNID: true, dns.TypeL64: true, dns.TypeX25: true, dns.TypeISDN: true}
 
 // readOther reads the words behind a type that has no form here. What package rrset cannot read, BIND may.
 func readOther(rrtype uint16, words []word, origin name) rdata {
@@ -97,7 +97,7 @@ func readOther(rrtype uint16, words []word, origin name) rdata {
 	if !ReadsRdata(rrtype) {
 		return rdata{size: size}
 	}
-	if readElsewise[rrtype] && !isGeneric(rrtype, words) {
+	if readOtherwise[rrtype] && !isGeneric(rrtype, words) {
 		return rdata{size: size, problem: rrset.TypeName(rrtype) + ` data is read in the form of RFC 3597 only: \# LENGTH HEX`}
 	}
 	text, _, err := rrset.ParseRelative(rrtype, strings.Join(written, " "), origin.text)
