@@ -5,13 +5,13 @@ package dnsprovider
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -207,8 +207,9 @@ func typeOf(provider *v1beta1.DNSProvider) string {
 
 // secretProblem says what is wrong with a Secret that cannot be read, and which entries it needs.
 func secretProblem(name, entries string, err error) string {
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return fmt.Sprintf("%v: create it with the entries %s; where namespaces are enrolled, ask an administrator to enroll this one", tsigkey.Unreadable(name, err), entries)
+	var unreadable *tsigkey.UnreadableError
+	if errors.As(tsigkey.Unreadable(name, err), &unreadable) {
+		return fmt.Sprintf("%v: create it with the entries %s; where namespaces are enrolled, ask an administrator to enroll this one", unreadable, entries)
 	}
 	return err.Error()
 }
