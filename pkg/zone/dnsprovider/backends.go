@@ -30,7 +30,7 @@ const secretsAge = 30 * time.Second
 type Backends struct {
 	// Reader reads Secrets, one at a time and by name, and the endpoints of a Service.
 	Reader client.Reader
-	// Gate counts what the providers of each namespace use.
+	// Gate counts what the providers of each namespace use; nil counts nothing.
 	Gate *outbound.Gate
 
 	mu   sync.Mutex
@@ -156,9 +156,9 @@ func (b *Backends) readOptions(ctx context.Context, p *v1beta1.DNSProvider) (o c
 		return o, "", errors.New(problem) // It may have been stored before that was refused: then its Secrets are not used.
 	}
 	etcd := p.Spec.CoreDNS.Etcd
-	o = coredns.Options{Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name}
-	if b.Gate != nil {
-		o.Account = b.Gate.Account(p.Namespace, "DNSProvider "+p.Name+" (etcd)", coredns.MaxConnections)
+	o = coredns.Options{
+		Endpoints: etcd.Endpoints, Prefix: etcd.Prefix, Owner: p.Namespace + "/" + p.Name,
+		Account: b.Gate.Account(p.Namespace, "DNSProvider "+p.Name+" (etcd)", coredns.MaxConnections),
 	}
 	if ref := etcd.TLSSecretRef; ref != nil {
 		secret, err := b.secret(ctx, p, ref.Name, "ca.crt and, for a client certificate, tls.crt and tls.key")

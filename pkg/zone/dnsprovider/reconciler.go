@@ -47,8 +47,14 @@ const (
 // maxLooks is how many providers of a namespace are looked at at a time: mostly they wait for servers.
 const maxLooks = 4
 
-// maxLookConnections is how many servers of a provider are asked at a time.
-const maxLookConnections = 32
+// maxConnections is how many connections with the DNS servers of a provider there are at a time: as many as the questions to two of
+// them that an observe.Observer has under way.
+const maxConnections = 64
+
+// AccountOf returns the account that the connections with a provider's DNS servers have, whoever needs them.
+func AccountOf(g *outbound.Gate, namespace, name string) *outbound.Account {
+	return g.Account(namespace, "DNSProvider "+name, maxConnections)
+}
 
 var providerKind = v1beta1.GroupVersion.WithKind("DNSProvider")
 
@@ -102,11 +108,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	looking := ctx
-	if gate := r.stores.Gate; gate != nil {
-		looking = outbound.WithAccount(ctx, gate.Account(provider.Namespace, "DNSProvider "+provider.Name, maxLookConnections))
-	}
-	facts := r.look(looking, provider, zones)
+	facts := r.look(outbound.WithAccount(ctx, AccountOf(r.stores.Gate, provider.Namespace, provider.Name)), provider, zones)
 	if provider.Spec.Secondaries != nil {
 		if facts.LeftOut, err = r.leftOut(ctx, provider); err != nil {
 			return ctrl.Result{}, err

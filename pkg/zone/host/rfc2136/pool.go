@@ -61,7 +61,11 @@ func (p *connPool) acquire(ctx context.Context, server netip.AddrPort, key *wire
 		}
 	}
 	return conn, func() {
-		p.putIdle(at, l, conn)
+		if conn.IsCrowded() {
+			_ = conn.Close()
+		} else {
+			p.putIdle(at, l, conn)
+		}
 		<-l.slots
 		p.leavePeer(at, l)
 	}, nil
