@@ -122,7 +122,7 @@ func (p *connPool) expireIdle(at poolKey, l *peerConns, c *idleConn) {
 	defer p.mu.Unlock()
 	if i := slices.Index(l.idle, c); i >= 0 {
 		l.idle = slices.Delete(l.idle, i, i+1)
-		_ = c.Close()
+		_ = c.Close() //lockio:allow no exchange is under way on an idle connection
 		p.removeUnused(at, l)
 	}
 }
@@ -133,7 +133,7 @@ func (p *connPool) closeIdle() {
 	for at, l := range p.peers {
 		for _, c := range l.idle {
 			c.timer.Stop()
-			_ = c.Close()
+			_ = c.Close() //lockio:allow no exchange is under way on an idle connection
 		}
 		l.idle = nil
 		p.removeUnused(at, l)
